@@ -52,7 +52,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       plugins_(loadPlugins(config_, log_)),
       instances_(config_, plugins_,
                  {clock_, dataDir_.path(), config_.scriptPath / "handlers", config_.scriptPath / "filters",
-                  config_.allowPrivateAddresses},
+                  config_.allowPrivateAddresses, &receiverNames_},
                  log_),
       storage_(around(instances_.makeStorage())),
       transports_(instances_.makeTransports()),

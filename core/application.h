@@ -38,6 +38,7 @@
 #include "core/maintenance/sweeper.h"
 #include "core/plugin/plugin_host.h"
 #include "core/plugin_instances.h"
+#include "core/webhooks/curl_receiver_names.h"
 #include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -110,8 +111,9 @@ class Application {
   bool stopped_ = false;
   bool clean_ = true;
 
-  DataDir dataDir_;    // locks the data directory
-  SecretBox secrets_;  // seals secrets at rest
+  DataDir dataDir_;                        // locks the data directory
+  SecretBox secrets_;                      // seals secrets at rest
+  const CurlReceiverNames receiverNames_;  // lent to the storage
   PluginHost plugins_;
   PluginInstances instances_;
   std::unique_ptr<Storage> storage_;  // stage: storage

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/base/curl_url.h"
 
@@ -21,12 +22,6 @@ bool isAmong(char c, std::string_view set) { return set.find(c) != std::string_v
 
 bool consistsOf(std::string_view text, std::string_view set) {
   return text.find_first_not_of(set) == std::string_view::npos;
-}
-
-std::string lowered(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
 }
 
 Result<void> checkBytes(std::string_view url) {
@@ -99,12 +94,8 @@ std::string textOf(int family, const void* address) {
 }
 
 Result<void> readName(std::string host, WebUrl& into) {
-  if (host.ends_with('.')) {
-    host.pop_back();
-    if (host.empty()) return invalid(kNoUrl);
-    // libcurl takes numbers before a final dot for a name, and the resolver takes them for an address.
-    if (const auto parts = readUrlParts("http://" + host + "/")) host = parts->host;
-  }
+  if (host.ends_with('.')) host = resolverHost(std::move(host));
+  if (host.empty()) return invalid(kNoUrl);
   if (!endsInNumber(host)) {
     into.host = lowered(host);
     return checkName(host);

@@ -158,8 +158,8 @@ std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view 
   if (entry == nullptr) throw ConfigError(absence(kind, name));
   const DeclaredConfig config(entry->prefix, settings_);
   const auto& scripts = kind == PluginKind::admissionFilter ? around.filterScripts : around.handlerScripts;
-  return std::unique_ptr<Plugin>(
-      entry->code->create(PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, scripts}));
+  return std::unique_ptr<Plugin>(entry->code->create(
+      PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, scripts, around.receivers}));
 }
 
 }  // namespace jobq

@@ -12,6 +12,7 @@
 #include "core/plugin/plugin_config.h"
 #include "jobq/log.h"
 #include "jobq/plugin.h"
+#include "jobq/receiver_names.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -39,13 +40,14 @@ class PluginHost {
     std::vector<Entry> entries;
   };
 
-  /// Objects and settings that every plugin of a server receives. `clock` outlives all plugins.
+  /// Objects and settings that every plugin of a server receives. `clock` and `receivers` outlive all plugins.
   struct Deps {
     Clock& clock;
     std::filesystem::path dataDir;
     std::filesystem::path handlerScripts;
     std::filesystem::path filterScripts;
     bool allowPrivateAddresses = false;
+    const ReceiverNames* receivers = nullptr;  ///< set if a storage is created
   };
 
   PluginHost(const std::map<std::string, std::string>& settings, Log& log) : settings_(settings), log_(log) {}

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "jobq/url_host.h"
 #include "memory_fencing.h"
 
 namespace jobq::memory {
@@ -25,7 +24,7 @@ void Deliveries::owe(const Row& row, Instant now) {
   delivery.id = row.spec->id + "." + std::to_string(row.attempt);
   delivery.sequence = ++sequence_;
   delivery.spec = row.spec;
-  delivery.host = hostOf(row.spec->webhook);
+  delivery.host = names_.nameOf(row.spec->webhook);
   delivery.snapshot = found(row);
   DeliveryRow& kept = rows_.insert_or_assign(delivery.id, std::move(delivery)).first->second;
   endpoints_[kept.spec->endpoint].all.emplace(kept.sequence, &kept);

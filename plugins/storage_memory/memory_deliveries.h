@@ -15,6 +15,7 @@
 
 #include "jobq/job.h"
 #include "jobq/outbox_store.h"
+#include "jobq/receiver_names.h"
 #include "jobq/time.h"
 #include "memory_rows.h"
 
@@ -39,6 +40,9 @@ struct DeliveryRow {
 /// here.
 class Deliveries {
  public:
+  /// `names` outlives the object.
+  explicit Deliveries(const ReceiverNames& names) : names_(names) {}
+
   /// Adds the owed webhook of a job that has just ended.
   void owe(const Row& row, Instant now);
 
@@ -96,6 +100,7 @@ class Deliveries {
   void leaveIndexes(DeliveryRow& row);
   void erase(DeliveryRow& row);
 
+  const ReceiverNames& names_;
   std::map<std::string, DeliveryRow, std::less<>> rows_;
   std::map<EndpointId, OfEndpoint, std::less<>> endpoints_;
   std::map<std::string, ByTime, std::less<>> due_;  // owed deliveries by host

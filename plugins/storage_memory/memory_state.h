@@ -16,6 +16,7 @@
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/queue_policy.h"
+#include "jobq/receiver_names.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "memory_deliveries.h"
@@ -24,7 +25,7 @@
 namespace jobq::memory {
 
 struct State {
-  explicit State(Clock& systemClock) : clock(systemClock) {}
+  State(Clock& systemClock, const ReceiverNames& names) : clock(systemClock), deliveries(names) {}
 
   /// The end of an idempotency record. The entries are in the order of `endsAt`, because all records live equally long.
   struct IdempotencyEnd {

@@ -10,7 +10,7 @@ using namespace jobq;
 class MemoryStorage final : public Storage {
  public:
   explicit MemoryStorage(const PluginEnv& env)
-      : state_(env.clock),
+      : state_(env.clock, *env.receivers),
         jobs_(state_),
         leases_(state_),
         chunks_(state_),

@@ -7,8 +7,6 @@
 
 #include <new>
 
-#include "jobq/url_host.h"
-
 namespace jobq::sqlite {
 namespace {
 
@@ -45,12 +43,13 @@ void configureOnce() {
   (void)kDone;
 }
 
-/// The SQL function host_of(url), needed for writing deliveries.
+/// Implements the SQL function host_of(url). The data of the function are the ReceiverNames.
 void hostOfUrl(sqlite3_context* context, int, sqlite3_value** arguments) {
+  const auto& names = *static_cast<const ReceiverNames*>(sqlite3_user_data(context));
   const auto* text = static_cast<const char*>(sqlite3_value_blob(arguments[0]));
   const auto length = static_cast<std::size_t>(sqlite3_value_bytes(arguments[0]));
   try {
-    const std::string host = hostOf(std::string_view(text == nullptr ? "" : text, length));
+    const std::string host = names.nameOf(std::string_view(text == nullptr ? "" : text, length));
     sqlite3_result_text64(context, host.data(), host.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   } catch (const std::bad_alloc&) {
     sqlite3_result_error_nomem(context);
@@ -89,11 +88,15 @@ void Connection::prepare(Access access) {
   } else {
     execute("PRAGMA cache_size=-32000");
     execute("PRAGMA secure_delete=FAST");
-    constexpr int kPure = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-    if (sqlite3_create_function_v2(handle_, "host_of", 1, kPure, nullptr, hostOfUrl, nullptr, nullptr, nullptr) !=
-        SQLITE_OK) {
-      fail(handle_, "register host_of");
-    }
+  }
+}
+
+void Connection::setReceiverNames(const ReceiverNames& names) {
+  constexpr int kPure = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+  void* const data = const_cast<ReceiverNames*>(&names);  // SQLite passes the pointer back unchanged
+  if (sqlite3_create_function_v2(handle_, "host_of", 1, kPure, data, hostOfUrl, nullptr, nullptr, nullptr) !=
+      SQLITE_OK) {
+    fail(handle_, "register host_of");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "jobq/receiver_names.h"
 #include "statement.h"
 
 namespace Poco::Data {
@@ -26,6 +27,10 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  /// Provides the SQL function host_of(url), which the writing of deliveries calls: the name of the URL's receiver.
+  /// `names` outlives the connection.
+  void setReceiverNames(const ReceiverNames& names);
 
   /// Returns an execution of `sql`. The text must be a literal, because the statement is prepared at its first use and
   /// kept under the address of the text.

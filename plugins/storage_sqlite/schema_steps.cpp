@@ -113,8 +113,8 @@ CREATE INDEX job_lease ON job (lease_end) WHERE lease_end < 9223372036854775807;
 )sql";
 
 // Webhook delivery skips busy hosts: the deliveries of each host are read separately, from the index alone. host_of()
-// is hostOf() of `jobq/url_host.h` (`connection.cpp`). Versions before this step delivered no webhook, so no try was
-// followed by a replay.
+// comes from Connection::setReceiverNames(). Versions before this step delivered no webhook, so no try was followed by
+// a replay.
 constexpr char kLinesOfHosts[] = R"sql(
 ALTER TABLE delivery ADD COLUMN host TEXT NOT NULL DEFAULT '';
 ALTER TABLE delivery ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
@@ -125,7 +125,7 @@ CREATE INDEX delivery_first ON delivery (state, due_at, num, host) WHERE state =
 )sql";
 
 // The number of a delivery's last claim fences the reports of earlier claims. A host has a single spelling from now on
-// (hostOf()), so the deliveries to a receiver are counted together. The order of the deliveries of all hosts is no
+// (host_of()), so the deliveries to a receiver are counted together. The order of the deliveries of all hosts is no
 // longer read. The records removed since a version are found without reading all removals.
 constexpr char kClaimsOfDeliveries[] = R"sql(
 ALTER TABLE delivery ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;

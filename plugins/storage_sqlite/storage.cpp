@@ -20,11 +20,12 @@ std::filesystem::path prepared(const std::filesystem::path& directory) {
   return file;
 }
 
-/// Prepares the file before any other use. Returns the highest arrival number in the file.
-std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, Log& log) {
+/// Prepares connection and file before any other use. Returns the highest arrival number in the file.
+std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, const PluginEnv& env) {
   try {
-    migrate(connection, file, schemaSteps(), log);
-    adviseConversion(connection, file, log);
+    connection.setReceiverNames(*env.receivers);
+    migrate(connection, file, schemaSteps(), env.log);
+    adviseConversion(connection, file, env.log);
     loseFormerClaims(connection);
     counters.load(connection);
     return lastArrival(connection);
@@ -48,7 +49,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       file_(prepared(env.dataDir)),
       clock_(env.clock),
       connection_(file_, Connection::Access::readWrite),
-      lastArrival_(open(connection_, file_, counters_, env.log)),
+      lastArrival_(open(connection_, file_, counters_, env)),
       writer_(connection_, counters_, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
       jobs_(writer_, readers_, counters_, clock_, lastArrival_),

@@ -22,6 +22,7 @@
 #include "jobq/plugin.h"
 #include "jobq/time.h"
 #include "testkit/manual_clock.h"
+#include "testkit/plain_receiver_names.h"
 
 namespace jobq::testkit {
 
@@ -66,8 +67,9 @@ class SilentLog final : public Log {
   void write(LogLevel, std::string_view, std::string_view) noexcept override {}
 };
 
-/// Creates the entry `name` of the library at `path` and returns the plugin. The library stays loaded. Throws
-/// std::runtime_error if the file is no plugin library or lacks the entry.
+/// Creates the entry `name` of the library at `path` and returns the plugin. The library stays loaded. Without names of
+/// receivers in `env` the plugin gets PlainReceiverNames. Throws std::runtime_error if the file is no plugin library or
+/// lacks the entry.
 template <class Interface>
 std::unique_ptr<Interface> loadPlugin(const std::string& path, std::string_view name, const PluginEnv& env) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -75,10 +77,13 @@ std::unique_ptr<Interface> loadPlugin(const std::string& path, std::string_view 
   const auto describe = reinterpret_cast<const abi::Descriptor* (*)()>(dlsym(library, abi::kSymbol));
   if (describe == nullptr) throw std::runtime_error(path + " has no symbol " + abi::kSymbol);
   const abi::Descriptor* descriptor = describe();
+  static const PlainReceiverNames kPlain{};
+  PluginEnv complete = env;
+  if (complete.receivers == nullptr) complete.receivers = &kPlain;
   for (std::size_t i = 0; i < descriptor->entryCount; ++i) {
     const abi::Entry& entry = descriptor->entries[i];
     if (entry.kind == Interface::kKind && name == entry.name) {
-      return std::unique_ptr<Interface>(static_cast<Interface*>(entry.create(env)));
+      return std::unique_ptr<Interface>(static_cast<Interface*>(entry.create(complete)));
     }
   }
   throw std::runtime_error(path + " has no entry " + std::string(name));

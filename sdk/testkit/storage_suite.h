@@ -44,7 +44,7 @@ namespace jobq::testkit {
 struct StorageUnderTest {
   std::string name;
   /// Opens the storage on a directory, which may hold the files of an earlier storage. Clock and directory outlive the
-  /// storage.
+  /// storage. The storage names receivers with PlainReceiverNames (plain_receiver_names.h).
   std::function<std::unique_ptr<Storage>(Clock&, const std::filesystem::path&)> open;
   bool durable = false;  ///< acknowledged changes survive closing and opening
   bool shared = false;   ///< several processes may open the storage at once: process leases are timed

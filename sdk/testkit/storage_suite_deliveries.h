@@ -40,7 +40,7 @@ TEST_P(OutboxSuite, AClaimTakesOfTheHostsThatItNamesOnly) {
   owe("b", "http://slow.example.com:8443/1");
   clock_.advance(Millis(1));
   owe("c", "https://quick.example.com?x");
-  owe("d", "http://slow.example.com:80/2");
+  owe("d", "https://SLOW.example.com?2");
   EXPECT_TRUE(outbox().claimDue({}, Millis(30'000)).empty());
   const std::vector<HostPlaces> quick{{"quick.example.com", 9}, {"nobody.example.com", 9}, {"slow.example.com", 0}};
   EXPECT_EQ(idsOf(outbox().claimDue(quick, Millis(30'000))), std::vector<JobId>{"c"});

@@ -98,9 +98,9 @@ def test_a_change_that_old_plugins_do_not_survive_asks_for_a_major(copy, name, o
 
 def test_an_addition_asks_for_a_minor_and_gets_it(copy):
     copy.change("include/jobq/queue_policy.h", RANK, RANK + "\n  virtual void added() {}\n")
-    copy.change("include/jobq/plugin.h", "std::filesystem::path scriptsDir{};",
-                "std::filesystem::path scriptsDir{}; std::int64_t processors{};")
-    copy.change("include/jobq/abi_layout.h", "scriptsDir);", "scriptsDir, processors);")
+    copy.change("include/jobq/plugin.h", "const ReceiverNames* receivers{};",
+                "const ReceiverNames* receivers{}; std::int64_t processors{};")
+    copy.change("include/jobq/abi_layout.h", "receivers);", "receivers, processors);")
     major, minor = check.version_of(copy.sdk)
     assert check.run(copy.sdk)[1:] == [check.MINOR.format(minor + 1)]
     copy.raise_minor()

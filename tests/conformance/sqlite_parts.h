@@ -11,6 +11,7 @@
 #include "plugins/storage_sqlite/readers.h"
 #include "plugins/storage_sqlite/reports_under_way.h"
 #include "plugins/storage_sqlite/writer.h"
+#include "testkit/plain_receiver_names.h"
 
 namespace jobq::testkit {
 
@@ -24,6 +25,8 @@ struct Parts {
         leases(writer, readers, counters, clock, reports) {}
 
   static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
+    static const PlainReceiverNames kPlain{};
+    connection.setReceiverNames(kPlain);
     counters.load(connection);
     return true;
   }

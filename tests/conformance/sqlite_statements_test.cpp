@@ -10,6 +10,7 @@
 #include "plugins/storage_sqlite/connection.h"
 #include "query_plans.h"
 #include "sqlite_fixture.h"
+#include "testkit/plain_receiver_names.h"
 
 namespace jobq::testkit {
 namespace {
@@ -43,7 +44,9 @@ TEST_F(SqliteStatements, OfThePluginAreAllJudged) {
   open();
   storage_.reset();
   (void)test::takeJudgedStatements();
+  const PlainReceiverNames names;
   sqlite::Connection connection(file(), sqlite::Connection::Access::readWrite);
+  connection.setReceiverNames(names);
   for (const std::string& sql : statements) {
     try {
       (void)connection.query(sql.c_str());

@@ -41,8 +41,8 @@ def next_minor(texts):
                       "\nnamespace jobq {\n\nstruct Summary {\n  std::string text;\n};\n")
     end = "\n}  // namespace jobq"
     texts["queue_policy.h"] = replaced(policy, "\n};\n" + end, SUMMARY.replace("MINOR", str(minor + 1)) + end)
-    texts["plugin.h"] = re.sub(r"(scriptsDir\{\};.*\n)", r"\1  std::int64_t processors{2};\n", texts["plugin.h"])
-    layout = replaced(texts["abi_layout.h"], "scriptsDir);", "scriptsDir, processors);")
+    texts["plugin.h"] = re.sub(r"(receivers\{\};.*\n)", r"\1  std::int64_t processors{2};\n", texts["plugin.h"])
+    layout = replaced(texts["abi_layout.h"], "receivers);", "receivers, processors);")
     texts["abi_layout.h"] = replaced(layout, "  JOBQ_CLOSED(QueuePolicy);\n",
                                      "  JOBQ_CLOSED(QueuePolicy);\n  JOBQ_CLOSED(Summary, text);\n")
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "jobq/url_host.h"
+#include "testkit/plain_receiver_names.h"
 
 namespace jobq::model {
 
@@ -132,7 +132,7 @@ void StorageModel::end(Entry& entry, Trigger trigger, std::string error, std::st
   Owed owed;
   owed.delivery.id = job.id + "." + std::to_string(job.attempt);
   owed.delivery.url = entry.spec.webhook;
-  owed.delivery.host = hostOf(entry.spec.webhook);
+  owed.delivery.host = testkit::PlainReceiverNames().nameOf(entry.spec.webhook);
   owed.delivery.job = job;
   owed.delivery.input = entry.spec.input;
   owed.delivery.dueAt = now;

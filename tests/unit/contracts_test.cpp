@@ -1,10 +1,8 @@
-// Tests of the pure parts of the contracts: the table of state transitions, the classification of addresses, the host
-// of a URL.
+// Tests of the pure parts of the contracts: the table of state transitions, the classification of addresses.
 #include <gtest/gtest.h>
 
 #include "jobq/net_guard.h"
 #include "jobq/transitions.h"
-#include "jobq/url_host.h"
 
 namespace {
 
@@ -102,51 +100,6 @@ TEST(NetGuard, PrivateAddressesNeedPermission) {
   EXPECT_FALSE(net::isAllowed(net::AddressClass::privateRange, false));
   EXPECT_TRUE(net::isAllowed(net::AddressClass::privateRange, true));
   EXPECT_FALSE(net::isAllowed(net::AddressClass::forbidden, true));
-}
-
-TEST(UrlHost, IsTheAuthorityInLowerCaseWithoutItsUser) {
-  EXPECT_EQ(hostOf("http://hooks.example.com/a"), "hooks.example.com");
-  EXPECT_EQ(hostOf("https://Hooks.Example.COM:8443/a:b@c?d#e"), "hooks.example.com:8443");
-  EXPECT_EQ(hostOf("HTTP://user:pass@word@h:1"), "h:1");
-  EXPECT_EQ(hostOf("http://h?x=http://other/"), "h");
-  EXPECT_EQ(hostOf("http://h#@other"), "h");
-  EXPECT_EQ(hostOf("http://h:/"), "h");
-  EXPECT_EQ(hostOf("https://[FE80::1]:80/"), "[fe80:0:0:0:0:0:0:1]:80");
-}
-
-TEST(UrlHost, HasOneSpellingForEachReceiver) {
-  for (const char* spelling :
-       {"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0X7F.0.0.1", "0177.0.0.1", "127.0.1.", "127.0.0.1:80",
-        "127.0.0.1:0080", "%31%32%37.1", "[::ffff:127.0.0.1]", "[::FFFF:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]:80"}) {
-    EXPECT_EQ(hostOf("http://" + std::string(spelling) + "/x"), "127.0.0.1") << spelling;
-  }
-  for (const char* spelling : {"[::1]", "[0::1]", "[0:0:0:0:0:0:0:1]", "[::0.0.0.1]", "[0000::0001]:80"}) {
-    EXPECT_EQ(hostOf("http://" + std::string(spelling) + "/"), "[0:0:0:0:0:0:0:1]") << spelling;
-  }
-  EXPECT_EQ(hostOf("https://h.:443/"), "h");
-  EXPECT_EQ(hostOf("https://h:80/"), "h:80");
-  EXPECT_EQ(hostOf("http://[1:2:3:4:5:6:7::]/"), "[1:2:3:4:5:6:7:0]");
-  EXPECT_EQ(hostOf("http://[::]/"), "[0:0:0:0:0:0:0:0]");
-}
-
-TEST(UrlHost, LeavesWhatIsNoAddressAsItIs) {
-  for (const char* name : {"256.1", "1.2.3.4.5", "4294967296", "0x", "1..2", "08.1", "[1:2:3:4:5:6:7]", "[1::2::3]",
-                           "[::1:2:3:4:5:6:7:8]", "[12345::]", "[:1]", "[1:]", "[zz]", "[::1", "a%2", "%zz"}) {
-    EXPECT_EQ(hostOf("http://" + std::string(name) + "/"), name);
-  }
-}
-
-TEST(UrlHost, OfAUrlWithoutAHostIsItsScheme) {
-  EXPECT_EQ(hostOf("file:///calls"), "file");
-  EXPECT_EQ(hostOf("FILE:///calls"), "file");
-  EXPECT_EQ(hostOf("file:calls"), "file");
-  EXPECT_EQ(hostOf("mailto:a@b"), "mailto");
-  EXPECT_EQ(hostOf("http://"), "http");
-}
-
-TEST(UrlHost, OfAnythingElseIsTheText) {
-  EXPECT_EQ(hostOf(""), "");
-  EXPECT_EQ(hostOf("No URL"), "no url");
 }
 
 }  // namespace

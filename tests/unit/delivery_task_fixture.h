@@ -16,6 +16,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
+#include "core/webhooks/curl_receiver_names.h"
 #include "core/webhooks/delivery_task.h"
 #include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
@@ -136,7 +137,7 @@ struct DeliveryTaskFixture {
     Delivery delivery;
     delivery.id = job + ".1";
     delivery.url = url;
-    delivery.host = hostOf(url);
+    delivery.host = CurlReceiverNames().nameOf(url);
     delivery.input = "{}";
     delivery.job.id = job;
     delivery.job.endpoint = "ep";

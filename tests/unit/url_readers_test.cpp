@@ -7,8 +7,8 @@
 
 #include "core/base/curl_url.h"
 #include "core/jobs/webhook_url.h"
+#include "core/webhooks/curl_receiver_names.h"
 #include "http_client/web_url.h"
-#include "jobq/url_host.h"
 #include "webhook_url_table.h"
 
 namespace {
@@ -54,13 +54,13 @@ TEST(UrlReaders, AgreeOnEveryAddressInEverySpelling) {
   for (const UrlRow& row : kAddresses) expectCalledAsSubmitted(row);
 }
 
-// `jobq/url_host.h` names a receiver with the standard library alone, because storages store the name.
 TEST(UrlReaders, TheNameOfAReceiverIsOfTheHostThatIsCalled) {
-  const auto check = [](const UrlRow& row) {
+  const CurlReceiverNames names;
+  const auto check = [&names](const UrlRow& row) {
     if (row.may == May::never) return;
     const auto url = http_client::WebUrl::read(row.url);
     ASSERT_TRUE(url) << row.url;
-    EXPECT_EQ(hostOf(row.url), hostOf(url->origin() + "/")) << row.url;
+    EXPECT_EQ(names.nameOf(row.url), names.nameOf(url->origin() + "/")) << row.url;
   };
   for (const UrlRow& row : kShapes) check(row);
   for (const UrlRow& row : kAddresses) check(row);
@@ -81,6 +81,11 @@ TEST(UrlReaders, ReadThePartsThatDecideWhereAConnectionLeads) {
   EXPECT_EQ(partsOf("http://u:p@h:0080/x").port, 80);
   EXPECT_EQ(partsOf("http://0x7f.1/").host, "127.0.0.1");
   EXPECT_EQ(partsOf("http://[0:0:0:0:0:0:0:1]/").host, "[::1]");
+  EXPECT_TRUE(partsOf("http://h/").isUsualPort);
+  EXPECT_TRUE(partsOf("https://h:0443/").isUsualPort);
+  EXPECT_FALSE(partsOf("https://h:80/").isUsualPort);
+  EXPECT_FALSE(partsOf("http://h:0/").isUsualPort);
+  EXPECT_EQ(partsOf("other://h/").port, 0);
 }
 
 }  // namespace

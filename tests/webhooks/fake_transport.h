@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/webhooks/curl_receiver_names.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
-#include "jobq/url_host.h"
 #include "jobq/webhook_transport.h"
 
 namespace jobq {
@@ -87,7 +87,7 @@ class FakeTransport final : public WebhookTransport {
   std::string_view schemes() const override { return schemes_; }
 
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) override {
-    const std::string host = hostOf(call.url);
+    const std::string host = CurlReceiverNames().nameOf(call.url);
     const std::stop_callback wake(stop, [this] {
       Lock lock(mutex_);
       changed_.notifyAll();

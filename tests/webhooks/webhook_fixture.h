@@ -21,6 +21,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
+#include "core/webhooks/curl_receiver_names.h"
 #include "core/webhooks/delivery_task.h"
 #include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
@@ -143,7 +144,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   void openStorage() {
     const testkit::MapConfig config;
     auto inner = testkit::loadPlugin<Storage>(std::string(JOBQ_PLUGIN_DIR "/libjobq_storage_") + GetParam() + ".so",
-                                              GetParam(), PluginEnv{config, clock_, silent_, dir_, false});
+                                              GetParam(), PluginEnv{config, clock_, silent_, dir_, false, {}, &names_});
     inner_ = inner.get();
     storage_ = std::make_unique<fault::FaultyStorage>(std::move(inner), plan_);
   }
@@ -223,6 +224,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   };
 
   testkit::ManualClock clock_;
+  const CurlReceiverNames names_;
   std::function<void(std::string_view)> step_ = [](std::string_view) {};
   const SameTime wall_{clock_};
   testkit::SilentLog silent_;

@@ -138,7 +138,7 @@ constexpr void describeCommon(Writer writer) {
   JOBQ_CLOSED(Entry, kind, name, version, declare, create);
   JOBQ_OPEN_ENUM(PluginKind, storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport);
   JOBQ_OPEN_ENUM(LogLevel, debug, information, warning, error);
-  JOBQ_OPEN(PluginEnv, config, clock, log, dataDir, allowPrivateAddresses, scriptsDir);
+  JOBQ_OPEN(PluginEnv, config, clock, log, dataDir, allowPrivateAddresses, scriptsDir, receivers);
   JOBQ_CLOSED(ScriptReport, name, fault);
   JOBQ_CLOSED(Plugin);
   JOBQ_CLOSED(Error);

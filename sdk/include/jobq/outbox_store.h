@@ -41,7 +41,7 @@ struct Delivery {
   std::string id;  ///< `<job id>.<attempt>`: equal in all attempts, unique for each end of a job
   DeliveryState state = DeliveryState::owed;
   std::string url;
-  std::string host;   ///< hostOf(url) (url_host.h), equal for all deliveries to one receiver
+  std::string host;   ///< ReceiverNames::nameOf(url) (receiver_names.h), equal for all deliveries to one receiver
   Job job;            ///< snapshot of the job at its end
   std::string input;  ///< JSON object text
   Instant dueAt{};

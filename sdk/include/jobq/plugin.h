@@ -12,6 +12,7 @@
 #include "jobq/config.h"
 #include "jobq/error.h"
 #include "jobq/log.h"
+#include "jobq/receiver_names.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -52,8 +53,8 @@ class JOBQ_VISIBLE Plugin : public abi::Versioned {
   virtual std::vector<ScriptReport> scripts() const { return {}; }
 };
 
-/// Arguments of a plugin's creation, lent by the host. Clock and log outlive the plugin object; the other references
-/// are valid during creation only.
+/// Arguments of a plugin's creation, lent by the host. Clock, log and names outlive the plugin object; the other
+/// references are valid during creation only.
 struct PluginEnv {
   const PluginConfig& config;          ///< settings of this entry; valid during creation only
   Clock& clock;                        ///< the server's clock
@@ -61,6 +62,7 @@ struct PluginEnv {
   std::filesystem::path dataDir;       ///< data directory: exists, mode 0700, locked by this server
   bool allowPrivateAddresses;          ///< `net.allowPrivate`, an argument of isAllowed() in net_guard.h
   std::filesystem::path scriptsDir{};  ///< scripts of this kind: `<scripts.path>/handlers` or `/filters`
+  const ReceiverNames* receivers{};    ///< gives Delivery::host in outbox_store.h; never null for a storage
 };
 
 }  // namespace jobq
