@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
+#include "core/config/settings_page.h"
 
 namespace {
 
@@ -33,6 +34,7 @@ Poco::Util::OptionSet describeOptions() {
   set.addOption(Option("set", "s", "overrides one setting; may be repeated").argument("key=value").repeatable(true));
   set.addOption(Option("check", "", "checks the configuration and ends"));
   set.addOption(Option("reset-admin-key", "", "makes a new admin key, writes it to admin.key, and ends"));
+  set.addOption(Option("settings", "", "prints the settings of the server, in Markdown, and ends"));
   set.addOption(Option("version", "", "prints the version and ends"));
   set.addOption(Option("help", "h", "prints this help and ends"));
   return set;
@@ -60,6 +62,10 @@ std::optional<Options> readOptions(int argc, char** argv) {
     }
     if (name == "version") {
       std::cout << "jobqd " JOBQ_VERSION "\n";
+      return std::nullopt;
+    }
+    if (name == "settings") {
+      std::cout << jobq::settingsPage();
       return std::nullopt;
     }
     if (name == "config") options.config = value;

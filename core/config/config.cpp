@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <set>
 #include <string_view>
 
 #include "core/base/ids.h"
 #include "core/base/program_paths.h"
+#include "core/config/server_settings.h"
 #include "core/config/units.h"
 #include "jobq/error.h"
 #include "jobq/plugin.h"
@@ -17,124 +18,28 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kNoTime{0};
-constexpr Millis kMonth{2'592'000'000};  // 30 days
-constexpr Millis kHour{3'600'000};
-constexpr Millis kSecond{1'000};
-constexpr std::uint64_t kLargestBody = 20UL << 20;
-constexpr std::uint64_t kTerabyte = 1UL << 40;
-
 // A later management API shares /v2 with the queue API (core/decisions/endpoints.md). The name openapi.json needs no
 // row, because an id has no dot.
 constexpr std::array<std::string_view, 10> kReservedIds{"serverless",      "templates",  "pods",    "clusters",
                                                         "network-volumes", "registries", "catalog", "billing",
                                                         "account",         "docs"};
 
-struct Reading {
-  Config& config;
-  const std::string& key;
-  const std::string& value;
-  const std::filesystem::path& folder;  // start of relative paths
-};
-
-template <class Choice>
-Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>& choices) {
-  std::string all;
-  for (const auto& [name, choice] : choices) {
-    if (name == r.value) return choice;
-    all += (all.empty() ? "" : ", ") + name;
+// Returns the names of all keys of the server itself; `endpoint.ID.` is a pattern.
+std::vector<std::string> knownKeys() {
+  std::vector<std::string> keys;
+  for (const SettingSection& section : serverSettings()) {
+    for (const Setting<Config>& setting : section.settings) keys.push_back(setting.name);
+    for (const Setting<LimitSetting>& setting : section.ofOperations) {
+      for (const std::string_view operation : kOperationNames) {
+        keys.push_back("limits." + std::string(operation) + "." + setting.name);
+      }
+    }
   }
-  throw ConfigError(r.key + " = " + r.value + " is not one of " + all);
+  for (const FormField<EndpointSpec>& field : endpointFields()) {
+    if (!field.setting.name.empty()) keys.push_back("endpoint.ID." + field.setting.name);
+  }
+  return keys;
 }
-
-std::set<std::string> readOrigins(const Reading& r) {
-  const std::vector<std::string> origins = units::words(r.value, ",");
-  return {origins.begin(), origins.end()};  // core/start_check.h checks them
-}
-
-// All settings of the server. A new setting is a new row with the name and a function from the value to the structs.
-struct Setting {
-  const char* name;
-  void (*apply)(const Reading&);
-};
-const Setting kSettings[] = {
-    {"server.host", [](const Reading& r) { r.config.server.host = r.value; }},
-    {"server.port",
-     [](const Reading& r) {
-       r.config.server.port = static_cast<std::uint16_t>(units::integer(r.key, r.value, 0, 65535));
-     }},
-    {"server.threads",
-     [](const Reading& r) {
-       r.config.server.threads = static_cast<int>(units::integer(r.key, r.value, kNeverWaitingThreads + 1, 100'000));
-     }},
-    {"server.bodyMemory",
-     [](const Reading& r) { r.config.server.bodyMemory = units::size(r.key, r.value, kLargestBody, kTerabyte); }},
-    {"server.connectionsPerAddress",
-     [](const Reading& r) {
-       r.config.server.connectionsPerAddress = static_cast<std::size_t>(units::integer(r.key, r.value, 0, 10'000'000));
-     }},
-    {"server.cors.origins", [](const Reading& r) { r.config.server.corsOrigins = readOrigins(r); }},
-    {"server.tls.certificate", [](const Reading& r) { r.config.server.tlsCertificate = r.folder / r.value; }},
-    {"server.tls.key", [](const Reading& r) { r.config.server.tlsKey = r.folder / r.value; }},
-    {"server.keepAlive",
-     [](const Reading& r) { r.config.server.keepAlive = units::duration(r.key, r.value, Millis(1'000), kHour); }},
-    {"server.drain", [](const Reading& r) { r.config.server.drain = units::duration(r.key, r.value, kNoTime, kHour); }},
-    {"data.dir", [](const Reading& r) { r.config.dataDir = r.folder / r.value; }},
-    {"secret.keyFile", [](const Reading& r) { r.config.secretKeyFile = r.folder / r.value; }},
-    {"plugins.path",
-     [](const Reading& r) {
-       r.config.pluginPath.clear();
-       for (const std::string& path : units::words(r.value, ":")) r.config.pluginPath.push_back(r.folder / path);
-     }},
-    {"plugins.required",
-     [](const Reading& r) {
-       for (const std::string& name : units::words(r.value, ",")) r.config.pluginsRequired.insert(name);
-     }},
-    {"scripts.path", [](const Reading& r) { r.config.scriptPath = r.folder / r.value; }},
-    {"filters", [](const Reading& r) { r.config.filters = units::words(r.value, ","); }},
-    {"storage", [](const Reading& r) { r.config.storage = r.value; }},
-    {"queue.policy", [](const Reading& r) { r.config.queuePolicy = r.value; }},
-    {"limiter", [](const Reading& r) { r.config.limiter = r.value; }},
-    {"limits.enabled", [](const Reading& r) { r.config.limits.enabled = units::flag(r.key, r.value); }},
-    {"limits.queue", [](const Reading& r) { r.config.limits.queue = units::flag(r.key, r.value); }},
-    {"webhook.transports", [](const Reading& r) { r.config.webhookTransports = units::words(r.value, ","); }},
-    {"webhook.secret", [](const Reading& r) { r.config.webhookKey = units::secret(r.key, r.value); }},
-    {"webhook.maxAge",
-     [](const Reading& r) { r.config.webhookMaxAge = units::duration(r.key, r.value, kSecond, kMonth); }},
-    {"webhook.maxOwed",
-     [](const Reading& r) {
-       r.config.webhookMaxOwed = static_cast<std::size_t>(units::integer(r.key, r.value, 1, 100'000'000));
-     }},
-    {"net.allowPrivate", [](const Reading& r) { r.config.allowPrivateAddresses = units::flag(r.key, r.value); }},
-    {"log.level",
-     [](const Reading& r) {
-       r.config.logLevel = oneOf<LogLevel>(r, {{"debug", LogLevel::debug},
-                                               {"information", LogLevel::information},
-                                               {"warning", LogLevel::warning},
-                                               {"error", LogLevel::error}});
-     }},
-    {"log.format",
-     [](const Reading& r) {
-       r.config.logFormat = oneOf<LogFormat>(r, {{"text", LogFormat::text}, {"json", LogFormat::json}});
-     }},
-};
-
-struct LimitRow {
-  const char* name;
-  void (*apply)(LimitSetting&, const std::string& key, const std::string& value);
-};
-std::uint32_t count(const std::string& key, const std::string& value) {
-  return static_cast<std::uint32_t>(units::integer(key, value, kLimitCount.min, kLimitCount.max));
-}
-const LimitRow kLimitRows[] = {
-    {"requests", [](LimitSetting& l, const std::string& k, const std::string& v) { l.requests = count(k, v); }},
-    {"window",
-     [](LimitSetting& l, const std::string& k, const std::string& v) {
-       l.window = units::duration(k, v, Millis(kLimitWindow.min), Millis(kLimitWindow.max));
-     }},
-    {"concurrent", [](LimitSetting& l, const std::string& k, const std::string& v) { l.concurrent = count(k, v); }},
-    {"perWorker", [](LimitSetting& l, const std::string& k, const std::string& v) { l.perWorker = count(k, v); }},
-};
 
 [[noreturn]] void refuseKey(const std::string& key, const std::vector<std::string>& known) {
   throw ConfigError(key + " is not a setting; the nearest one is " + units::nearest(key, known));
@@ -154,35 +59,25 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
   if (endpoint == config.endpoints.end()) {
     endpoint = config.endpoints.insert(endpoint, endpointInFile(id));
   }
-  if (name.starts_with("env.")) {
-    endpoint->env[name.substr(4)] = value;
-    return;
-  }
-  std::vector<std::string> known{"endpoint." + id + ".env.NAME"};
+  const std::string wanted = name.starts_with("env.") ? "env.NAME" : name;
+  std::vector<std::string> known;
   for (const FormField<EndpointSpec>& field : endpointFields()) {
-    if (field.setting.empty()) continue;
-    if (name == field.setting) return field.parse(*endpoint, key, value);
-    known.push_back("endpoint." + id + "." + field.setting);
+    const Setting<EndpointSpec>& setting = field.setting;
+    if (setting.name.empty()) continue;
+    if (setting.name == wanted) return setting.parse(*endpoint, key, value);
+    known.push_back("endpoint." + id + "." + setting.name);
   }
   refuseKey(key, known);
 }
 
-std::vector<std::string> limitKeys() {
-  std::vector<std::string> keys;
-  for (const std::string_view operation : kOperationNames) {
-    for (const LimitRow& row : kLimitRows) keys.push_back("limits." + std::string(operation) + "." + row.name);
-  }
-  return keys;
-}
-
 // Returns false if the key is no limit of an operation.
-bool applyLimit(const Reading& r) {
+bool applyLimit(Config& config, const SettingSection& section, const std::string& key, const std::string& value) {
   for (std::size_t i = 0; i < kOperations; ++i) {
     const std::string prefix = "limits." + std::string(kOperationNames[i]) + ".";
-    if (!r.key.starts_with(prefix)) continue;
-    for (const LimitRow& row : kLimitRows) {
-      if (r.key.substr(prefix.size()) != row.name) continue;
-      row.apply(r.config.limits.operations[i], r.key, r.value);
+    if (!key.starts_with(prefix)) continue;
+    for (const Setting<LimitSetting>& setting : section.ofOperations) {
+      if (key.substr(prefix.size()) != setting.name) continue;
+      setting.parse(config.limits.operations[i], key, value);
       return true;
     }
   }
@@ -200,17 +95,19 @@ bool isPluginKey(const std::string& key) {
   return false;
 }
 
-void apply(const Reading& r) {
-  for (const Setting& setting : kSettings) {
-    if (r.key == setting.name) return setting.apply(r);
+void apply(Config& config, const std::string& key, const std::string& value) {
+  for (const SettingSection& section : serverSettings()) {
+    for (const Setting<Config>& setting : section.settings) {
+      if (setting.name == key) return setting.parse(config, key, value);
+    }
+    if (applyLimit(config, section, key, value)) return;
   }
-  if (r.key.starts_with("limits.") && applyLimit(r)) return;
-  if (r.key.starts_with("endpoint.")) return applyEndpoint(r.config, r.key, r.value);
-  if (isPluginKey(r.key)) {
-    r.config.pluginSettings[r.key] = r.value;
+  if (key.starts_with("endpoint.")) return applyEndpoint(config, key, value);
+  if (isPluginKey(key)) {
+    config.pluginSettings[key] = value;
     return;
   }
-  refuseKey(r.key, Config::knownKeys());
+  refuseKey(key, knownKeys());
 }
 
 using Properties = std::map<std::string, std::string>;
@@ -256,8 +153,8 @@ Properties readProperties(const std::filesystem::path& file,
   }
 }
 
-void complete(Config& config, const std::filesystem::path& folder) {
-  if (config.dataDir.is_relative()) config.dataDir = folder / config.dataDir;
+void complete(Config& config) {
+  if (config.dataDir.is_relative()) config.dataDir = config.folder / config.dataDir;
   config.dataDir = config.dataDir.lexically_normal();
   if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";
   if (config.pluginPath.empty()) config.pluginPath.push_back(defaultPluginFolder());
@@ -279,25 +176,12 @@ void complete(Config& config, const std::filesystem::path& folder) {
 
 }  // namespace
 
-const std::vector<std::string>& Config::knownKeys() {
-  static const std::vector<std::string> kKeys = [] {
-    std::vector<std::string> keys;
-    for (const Setting& setting : kSettings) keys.emplace_back(setting.name);
-    for (const std::string& key : limitKeys()) keys.push_back(key);
-    for (const FormField<EndpointSpec>& field : endpointFields()) {
-      if (!field.setting.empty()) keys.push_back("endpoint.ID." + field.setting);
-    }
-    return keys;
-  }();
-  return kKeys;
-}
-
 Config loadConfig(const std::filesystem::path& file,
                   const std::vector<std::pair<std::string, std::string>>& overrides) {
-  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   Config config;
-  for (const auto& [key, value] : readProperties(file, overrides)) apply(Reading{config, key, value, folder});
-  complete(config, folder);
+  config.folder = std::filesystem::absolute(file).parent_path();
+  for (const auto& [key, value] : readProperties(file, overrides)) apply(config, key, value);
+  complete(config);
   return config;
 }
 

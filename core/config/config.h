@@ -22,6 +22,7 @@ namespace jobq {
 
 /// All settings of the file, after the overrides of the command line.
 struct Config {
+  std::filesystem::path folder;  ///< folder of the file, where relative paths begin
   ServerConfig server;
   std::filesystem::path dataDir = "jobq-data";
   std::filesystem::path secretKeyFile;  ///< `<data>/secret.key` unless set
@@ -44,9 +45,6 @@ struct Config {
 
   /// Values of `<kind>.<name>.<key>`, for the plugins; the plugin host checks the values against the declared keys.
   std::map<std::string, std::string> pluginSettings;
-
-  /// Returns the names of all keys of the server itself, for suggestions; `endpoint.<id>.…` are patterns.
-  static const std::vector<std::string>& knownKeys();
 };
 
 /// Reads the file, then applies `overrides` (key and value) in order. Relative paths start at the folder of the file,

@@ -1,6 +1,7 @@
 #include "core/config/endpoint_spec.h"
 
 #include <set>
+#include <string_view>
 
 #include "core/base/job_policy.h"
 #include "core/base/words.h"
@@ -19,6 +20,7 @@ constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
 constexpr Range kStopGrace{0, 3'600'000};
+constexpr std::string_view kBeforeEnv = ".env.";
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
 
@@ -134,39 +136,68 @@ Result<void> readScalerType(E& form, const json::Value& value) {
   return {};
 }
 
-void parseScaler(E& form, const std::string& key, const std::string& text) {
-  const auto type = parseScalerType(text);
-  if (!type) throw ConfigError(key + " = " + text + " is not one of QUEUE_DELAY, REQUEST_COUNT");
-  form.scaling.type = *type;
+Setting<E> idleTimeoutInFile() {
+  return durationSetting<E>("idleTimeout", &E::idleTimeout, Millis(0), Millis(3'600'000),
+                            "The time after which an idle worker above `workersMin` ends.");
+}
+
+Setting<E> scalerTypeInFile() {
+  using Types = std::vector<std::pair<std::string, ScalerType>>;
+  return choiceSetting<E>(
+      "scalerType", [](auto& form) -> auto& { return form.scaling.type; },
+      Types{{"QUEUE_DELAY", ScalerType::queueDelay}, {"REQUEST_COUNT", ScalerType::requestCount}},
+      "When a worker is added: `REQUEST_COUNT` keeps one for every `scalerValue` jobs that wait or run, `QUEUE_DELAY` "
+      "adds one when a job has waited longer than `scalerValue` seconds.");
 }
 
 // Stores the checked text unchanged; makeEndpoint() decodes the signing key from it.
-void parseSecret(E& form, const std::string& key, const std::string& text) {
-  (void)units::secret(key, text);
-  form.webhookSecret = text;
+Setting<E> webhookSecretInFile() {
+  Setting<E> row =
+      textSetting<E>("webhookSecret", &E::webhookSecret, "The secret that signs the webhooks of this endpoint.")
+          .withDefault("`webhook.secret`");
+  row.parse = [](E& form, const std::string& key, const std::string& text) {
+    (void)units::secret(key, text);
+    form.webhookSecret = text;
+  };
+  return row;
 }
 
+// The key is `endpoint.<id>.env.NAME`, and an id has no dot.
+Setting<E> envInFile() {
+  return {"env.NAME",
+          "text",
+          "",
+          "A value that handlers and filters read.",
+          [](E& form, const std::string& key, const std::string& text) {
+            form.env[key.substr(key.find(kBeforeEnv) + kBeforeEnv.size())] = text;
+          },
+          {},
+          "none"};
+}
+
+// etc/README.md has the settings of the file in the order of the rows.
 FormFields<E> requestFields() {
   return {
+      textField<E>("image", &E::image, 1, 512, FieldUse::file)
+          .inFile("image",
+                  "The code that runs: `plugin/<handler>`, `lua/<script>`, or any other name for remote workers.",
+                  "required"),
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
       textField<E>("name", &E::name, 0, kEndpointNameLimit),
       textField<E>("templateId", &E::templateId, 1, 64).released(),
-      wholeField<E>("workersMin", &E::workersMin, kWorkers).inFile("workersMin"),
-      wholeField<E>("workersMax", &E::workersMax, kWorkers).inFile("workersMax"),
+      wholeField<E>("workersMin", &E::workersMin, kWorkers)
+          .inFile("workersMin", "The workers that are kept when idle."),
+      wholeField<E>("workersMax", &E::workersMax, kWorkers).inFile("workersMax", "The most workers."),
       // The file takes a duration to the millisecond, also 0 (the worker ends at once); responses show whole seconds,
       // rounded down.
-      durationField<E>("idleTimeout", &E::idleTimeout, kSecondUnit, {1, 3'600})
-          .inFile("idleTimeout",
-                  [](E& form, const std::string& key, const std::string& text) {
-                    form.idleTimeout = units::duration(key, text, Millis(0), Millis(3'600'000));
-                  }),
+      durationField<E>("idleTimeout", &E::idleTimeout, kSecondUnit, {1, 3'600}).inFile(idleTimeoutInFile()),
       FormField<E>{"scalerType", FieldUse::free, readScalerType,
                    [](const E& form) { return jsonText(nameOf(form.scaling.type)); }}
-          .inFile("scalerType", parseScaler),
+          .inFile(scalerTypeInFile()),
       wholeField<E>("scalerValue", [](auto& form) -> auto& { return form.scaling.value; }, {1, 1'000'000})
-          .inFile("scalerValue"),
+          .inFile("scalerValue", "Jobs for `REQUEST_COUNT`, seconds for `QUEUE_DELAY`."),
       durationField<E>("executionTimeoutMs", &E::executionTimeout, kMilliUnit, kExecutionTimeoutBounds.range)
-          .inFile("executionTimeout"),
+          .inFile("executionTimeout", "The default of `policy.executionTimeout`."),
   };
 }
 
@@ -188,21 +219,25 @@ FormFields<E> hardware() {
 
 FormFields<E> extensionFields() {
   return {
-      wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000}).inFile("maxAttempts"),
-      durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace).inFile("stopGrace"),
-      wholeField<E>("maxStuck", &E::maxStuck, kWorkers).inFile("maxStuck"),
-      choiceField<E>("isolation", &E::isolation, {"thread"}).inFile("isolation"),
-      textField<E>("queuePolicy", &E::queuePolicy, 0, 64).inFile("queuePolicy"),
+      wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000})
+          .inFile("maxAttempts", "The losses of its worker after which a job is FAILED."),
+      durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace)
+          .inFile("stopGrace", "The time that a handler has to obey its stop token before its worker counts as stuck."),
+      wholeField<E>("maxStuck", &E::maxStuck, kWorkers)
+          .inFile("maxStuck", "The stuck workers that are replaced at a time.", "`workersMax`"),
+      choiceField<E>("isolation", &E::isolation, {"thread"})
+          .inFile("isolation", "Where handlers run. Planned: other values."),
+      textField<E>("queuePolicy", &E::queuePolicy, 0, 64)
+          .inFile("queuePolicy", "The queue policy of this endpoint.", "`queue.policy`"),
       FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return jsonText(form.filters); },
                    [](E& form) { form.filters.reset(); }}
-          .inFile("filters",
-                  [](E& form, const std::string&, const std::string& text) { form.filters = units::words(text, ","); }),
+          .inFile(listSetting<E>("filters", &E::filters, "The filters of this endpoint; an empty value means none.")
+                      .withDefault("`filters`")),
       {"retention", FieldUse::free, readRetention, writeRetention},
       {"rateLimits", FieldUse::free, readLimits, writeLimits},
       FormField<E>{"webhookSecret", FieldUse::secret, readSecret,
                    [](const E& form) { return jsonText(form.webhookSecret); }}
-          .inFile("webhookSecret", parseSecret),
-      textField<E>("image", &E::image, 1, 512, FieldUse::file).inFile("image"),
+          .inFile(webhookSecretInFile()),
   };
 }
 
@@ -214,7 +249,8 @@ FormFields<E> serverFields() {
       wholeField<E>("version", &E::version, {1, std::int64_t{1} << 53}, FieldUse::answer),
       {"static", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.isStatic); }},
       {"paused", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.paused); }},
-      {"env", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.env); }},
+      FormField<E>{"env", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.env); }}.inFile(
+          envInFile()),
       {"instanceIds", FieldUse::answer, nothing, [](const E&) { return std::string("[]"); }},
       wholeField<E>("templateRecord", &E::templateRecord, {0, std::int64_t{1} << 53}, FieldUse::record),
       flagField<E>("deleting", &E::deleting, FieldUse::record),

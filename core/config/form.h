@@ -17,7 +17,7 @@
 
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
-#include "core/config/units.h"
+#include "core/config/setting.h"
 #include "jobq/error.h"
 #include "jobq/json_value.h"
 #include "jobq/json_writer.h"
@@ -48,28 +48,27 @@ constexpr bool isRecorded(FieldUse use) { return use != FieldUse::file; }
 /// for each field, because the table is constant data.
 template <class Form>
 struct FormField {
-  /// Reads the value of `key` in the settings file. Throws ConfigError with the key and the accepted form, and
-  /// with the value if it is no secret and not long.
-  using FileReader = std::function<void(Form&, const std::string& key, const std::string& value)>;
-
   std::string name;  ///< in JSON
   FieldUse use = FieldUse::free;
   std::function<Result<void>(Form&, const json::Value&)> read;  ///< sentences as those of the readers below
   std::function<std::string(const Form&)> write;                ///< JSON text
   std::function<void(Form&)> clear{};  ///< effect of null in a request; without a function null is ignored
-  FileReader parse{};
-  std::string setting{};    ///< name in the settings file; empty: the file cannot set the field
-  bool isReleased = false;  ///< a change of the field makes a release, which replaces the workers
+  Setting<Form> setting{};             ///< in the settings file; without a name the file cannot set the field
+  bool isReleased = false;             ///< a change of the field makes a release, which replaces the workers
 
-  /// Returns the row with a name in the settings file; the value there has the bounds of the row, or those of `reader`.
-  FormField inFile(std::string key) const {
+  /// Returns the row with a name in the settings file; the value there has the bounds of the row. `meaning` and
+  /// `defaultText` are those of Setting.
+  FormField inFile(std::string key, std::string meaning, std::string defaultText = {}) const {
     FormField row = *this;
-    row.setting = std::move(key);
+    row.setting.name = std::move(key);
+    row.setting.meaning = std::move(meaning);
+    row.setting.defaultText = std::move(defaultText);
     return row;
   }
-  FormField inFile(std::string key, FileReader reader) const {
-    FormField row = inFile(std::move(key));
-    row.parse = std::move(reader);
+  /// Returns the row with a setting that has a form of its own.
+  FormField inFile(Setting<Form> other) const {
+    FormField row = *this;
+    row.setting = std::move(other);
     return row;
   }
   /// Returns the row of a field whose changes make a release.
@@ -100,18 +99,6 @@ std::string jsonText(const Value& value) {
   return text;
 }
 
-/// Type of the number that a member of this type holds.
-template <class Member>
-struct NumberIn {
-  using Type = Member;
-  static constexpr bool kMayBeAbsent = false;
-};
-template <class Number>
-struct NumberIn<std::optional<Number>> {
-  using Type = Number;
-  static constexpr bool kMayBeAbsent = true;
-};
-
 // Rows for the common kinds of members.
 template <class Form>
 FormField<Form> textField(const char* name, std::string Form::*member, std::size_t min, std::size_t max,
@@ -121,18 +108,13 @@ FormField<Form> textField(const char* name, std::string Form::*member, std::size
           [=](Form& form, const json::Value& value) { return assign(form.*member, readText(value, min, max)); },
           [=](const Form& form) { return jsonText(form.*member); },
           {},
-          [=](Form& form, const std::string& key, const std::string& text) {
-            if (text.size() < min || text.size() > max) {
-              throw ConfigError(key + " must have " + std::to_string(min) + " to " + std::to_string(max) + " bytes");
-            }
-            form.*member = text;
-          }};
+          textSetting<Form>("", member, min, max, "")};
 }
 /// Row of a whole number of any integer type, or of an optional one (null). `member` is a pointer to a member, or a
 /// function from the struct to a reference.
 template <class Form, class Member>
 FormField<Form> wholeField(const char* name, Member member, const Range& range, FieldUse use = FieldUse::free) {
-  using Found = NumberIn<std::remove_cvref_t<std::invoke_result_t<Member, Form&>>>;
+  using Found = ValueAt<Form, Member>;
   using Number = typename Found::Type;
   FormField<Form> row{name,
                       use,
@@ -144,10 +126,7 @@ FormField<Form> wholeField(const char* name, Member member, const Range& range, 
                       },
                       [=](const Form& form) { return jsonText(std::invoke(member, form)); },
                       {},
-                      [=](Form& form, const std::string& key, const std::string& text) {
-                        std::invoke(member, form) =
-                            static_cast<Number>(units::integer(key, text, range.min, range.max));
-                      }};
+                      wholeSetting<Form>("", member, range, "")};
   if constexpr (Found::kMayBeAbsent) row.clear = [=](Form& form) { std::invoke(member, form).reset(); };
   return row;
 }
@@ -165,9 +144,7 @@ FormField<Form> durationField(const char* name, Millis Form::*member, Millis uni
           },
           [=](const Form& form) { return jsonText(form.*member / unit); },
           {},
-          [=](Form& form, const std::string& key, const std::string& text) {
-            form.*member = units::duration(key, text, unit * range.min, unit * range.max);
-          }};
+          durationSetting<Form>("", member, unit * range.min, unit * range.max, "")};
 }
 template <class Form>
 FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = FieldUse::free) {
@@ -176,7 +153,7 @@ FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = F
           [=](Form& form, const json::Value& value) { return assign(form.*member, readFlag(value)); },
           [=](const Form& form) { return jsonText(form.*member); },
           {},
-          [=](Form& form, const std::string& key, const std::string& text) { form.*member = units::flag(key, text); }};
+          flagSetting<Form>("", member, "")};
 }
 template <class Form>
 FormField<Form> textsField(const char* name, std::vector<std::string> Form::*member, FieldUse use = FieldUse::free) {
@@ -185,25 +162,19 @@ FormField<Form> textsField(const char* name, std::vector<std::string> Form::*mem
           [=](Form& form, const json::Value& value) { return assign(form.*member, readTexts(value)); },
           [=](const Form& form) { return jsonText(form.*member); },
           {},
-          [=](Form& form, const std::string&, const std::string& text) { form.*member = units::words(text, ","); }};
+          listSetting<Form>("", member, "")};
 }
 template <class Form>
 FormField<Form> choiceField(const char* name, std::string Form::*member, const std::vector<std::string>& choices,
                             FieldUse use = FieldUse::free) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const std::string& choice : choices) words.emplace_back(choice, choice);
   return {name,
           use,
           [=](Form& form, const json::Value& value) { return assign(form.*member, readChoice(value, choices)); },
           [=](const Form& form) { return jsonText(form.*member); },
           {},
-          [=](Form& form, const std::string& key, const std::string& text) {
-            if (std::find(choices.begin(), choices.end(), text) != choices.end()) {
-              form.*member = text;
-              return;
-            }
-            std::string known;
-            for (const std::string& choice : choices) known += (known.empty() ? "" : ", ") + choice;
-            throw ConfigError(key + " = " + text + " is not one of " + known);
-          }};
+          choiceSetting<Form>("", member, words, "")};
 }
 
 /// The members of a request in their order, each key once with its first value. `faults` has a fault for each

@@ -1,5 +1,5 @@
-// The `limits.*` settings: operations of the queue API with rate limits, and the values that the file may change. The
-// default numbers are in core/limits/rate_limits.cpp.
+// The `limits.*` settings: operations of the queue API with rate limits, their default numbers, and the values that the
+// file may change.
 #pragma once
 
 #include <array>
@@ -22,6 +22,26 @@ inline constexpr std::size_t kOperations = 9;
 /// Names as in `limits.<operation>.requests`, in the order of Operation.
 inline constexpr std::array<std::string_view, kOperations> kOperationNames{
     "run", "runsync", "status", "statusSync", "stream", "cancel", "purgeQueue", "openai", "requests"};
+
+/// The default limit of an operation.
+struct OperationLimit {
+  std::uint32_t requests;    ///< in kLimitWindowDefault
+  std::uint32_t concurrent;  ///< 0: no limit
+  std::string_view calls;    ///< what counts, for etc/README.md
+};
+/// In the order of Operation, from core/http/API.md, "Rate limits".
+inline constexpr std::array<OperationLimit, kOperations> kOperationLimits{{
+    {1000, 200, "`/run`"},
+    {2000, 400, "`/runsync`"},
+    {2000, 400, "`/status`, `/health`"},
+    {2000, 400, "`/status-sync`"},
+    {2000, 400, "`/stream`, except calls that waited"},
+    {100, 20, "`/cancel`, `/retry`"},
+    {2, 0, "`/purge-queue`"},
+    {2000, 400, "Planned: `/openai`"},
+    {10, 2, "`/requests`"},
+}};
+inline constexpr Millis kLimitWindowDefault{10'000};
 
 /// The bounds on the numbers of a limit, for the file and for an endpoint alike.
 inline constexpr Range kLimitCount{0, 1'000'000'000};  ///< requests, concurrent requests, requests of each worker

@@ -6,22 +6,6 @@
 namespace jobq {
 namespace {
 
-struct Numbers {
-  std::uint32_t requests;  // in 10 seconds
-  std::uint32_t concurrent;
-};
-// In the order of Operation, from core/http/API.md, "Rate limits". 0 concurrent means no limit.
-constexpr std::array<Numbers, kOperations> kText{{
-    {1000, 200},  // run
-    {2000, 400},  // runsync
-    {2000, 400},  // status
-    {2000, 400},  // statusSync
-    {2000, 400},  // stream
-    {100, 20},    // cancel
-    {2, 0},       // purgeQueue
-    {2000, 400},  // openai
-    {10, 2},      // requests
-}};
 // Running workers for which the base limit is meant.
 constexpr std::uint32_t kWorkersForBase = 10;
 
@@ -35,9 +19,9 @@ RateLimits::RateLimits(const LimitsConfig& config) {
   for (std::size_t i = 0; i < kOperations; ++i) {
     const LimitSetting& setting = config.operations[i];
     RateRow& row = rows_[i];
-    row.base.requests = setting.requests.value_or(kText[i].requests);
-    row.base.window = setting.window.value_or(Millis(10'000));
-    row.base.concurrent = setting.concurrent.value_or(kText[i].concurrent);
+    row.base.requests = setting.requests.value_or(kOperationLimits[i].requests);
+    row.base.window = setting.window.value_or(kLimitWindowDefault);
+    row.base.concurrent = setting.concurrent.value_or(kOperationLimits[i].concurrent);
     row.perWorker = setting.perWorker.value_or(row.base.requests / kWorkersForBase);
   }
 }

@@ -163,7 +163,7 @@ class CommandLineTest(HttpTest):
         assert re.search(r"\d+\.\d+", done.stdout)
         done = jobqd("--help")
         assert done.returncode == 0
-        for option in ("--config", "--set", "--check", "--version"):
+        for option in ("--config", "--set", "--check", "--settings", "--version"):
             assert option.lstrip("-") in done.stdout
         done = jobqd("--bogus")
         assert done.returncode > 0

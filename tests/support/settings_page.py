@@ -1,8 +1,16 @@
-"""The tables of etc/README.md, read for tests that compare them with the code and with the program."""
+"""The tables of etc/README.md, read for tests that compare them with the code and with the program.
+
+    settings_page.py JOBQD      renews the part of the page that JOBQD --settings prints
+"""
 import pathlib
 import re
+import subprocess
+import sys
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "etc/README.md"
+BEGIN = "<!-- settings: begin, printed by jobqd --settings -->\n"
+END = "<!-- settings: end -->\n"
+DEADLINE = 60  # seconds for a program that prints its settings
 SERVER_KINDS = ("storage.", "queue.", "limiter.", "filter.", "handler.", "webhook.")
 
 
@@ -10,10 +18,24 @@ def cells(line):
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def rows():
-    """Setting -> its type, default, bounds and meaning, as the page has them."""
+def printed(jobqd):
+    """What the program prints."""
+    return subprocess.run([jobqd, "--settings"], stdin=subprocess.DEVNULL, capture_output=True, check=True, text=True,
+                          timeout=DEADLINE).stdout
+
+
+def parts():
+    """The page before, between and behind the two comments; what is between is printed."""
+    before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    between, end, behind = rest.partition(END)
+    assert begin and end and BEGIN not in rest and END not in behind, f"{PAGE} has {BEGIN} and {END} once each"
+    return before, between, behind
+
+
+def rows(text=None):
+    """Setting -> its type, default, bounds and meaning, as the page or a part of it has them."""
     found = {}
-    for line in PAGE.read_text().splitlines():
+    for line in (PAGE.read_text(encoding="utf-8") if text is None else text).splitlines():
         parts = cells(line)
         if line.startswith("| `") and len(parts) == 5:
             assert parts[0].strip("`") not in found, f"{parts[0]} is twice in {PAGE}"
@@ -21,16 +43,15 @@ def rows():
     return found
 
 
-def operations():
-    """Operation of the rate limits -> its requests and its calls at once."""
-    found = {}
-    for line in PAGE.read_text().splitlines():
-        parts = cells(line)
-        if len(parts) == 4 and re.match(r"\| `\w+` \| \d+ \| \d+ \|", line):
-            found[parts[0].strip("`")] = (int(parts[1]), int(parts[2]))
-    return found
-
-
 def is_plugins(name):
     """Returns whether a plugin declares the setting, and not the server."""
     return name.startswith("lua.") or name.count(".") >= 2 and name.startswith(SERVER_KINDS)
+
+
+def renew(jobqd):
+    before, _, behind = parts()
+    PAGE.write_text(before + BEGIN + printed(jobqd) + END + behind, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    renew(*sys.argv[1:])

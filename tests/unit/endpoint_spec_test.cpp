@@ -66,14 +66,14 @@ TEST(EndpointSpecTest, TheFileAndTheApiHaveTheSameBounds) {
   for (const char* name : {"workersMin", "workersMax", "maxStuck", "maxAttempts", "scalerValue"}) {
     EndpointSpec spec;
     for (const char* number : {"-1", "1000001"}) {
-      EXPECT_THROW(row(name).parse(spec, name, number), ConfigError) << name;
+      EXPECT_THROW(row(name).setting.parse(spec, name, number), ConfigError) << name;
       EXPECT_FALSE(row(name).read(spec, {json::Kind::number, number})) << name;
     }
   }
   EndpointSpec spec;
-  row("executionTimeoutMs").parse(spec, "executionTimeout", "7d");
+  row("executionTimeoutMs").setting.parse(spec, "executionTimeout", "7d");
   EXPECT_EQ(spec.executionTimeout, Millis(604'800'000));
-  EXPECT_THROW(row("executionTimeoutMs").parse(spec, "executionTimeout", "8d"), ConfigError);
+  EXPECT_THROW(row("executionTimeoutMs").setting.parse(spec, "executionTimeout", "8d"), ConfigError);
   EXPECT_FALSE(row("executionTimeoutMs").read(spec, {json::Kind::number, "604800001"}));
 }
 

@@ -1,0 +1,12 @@
+// The settings as operators read them in etc/README.md.
+#pragma once
+
+#include <string>
+
+namespace jobq {
+
+/// Returns the settings of the server and of endpoints of the file in Markdown, a table for each subject. Pure; any
+/// thread.
+std::string settingsPage();
+
+}  // namespace jobq
