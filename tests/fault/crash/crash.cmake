@@ -17,7 +17,8 @@ add_library(jobq_crash_history STATIC
   ${crash_folder}/journal.cpp
   ${crash_folder}/webhook_calls.cpp
   ${crash_folder}/call_file.cpp
-  ${crash_folder}/stream_rules.cpp)
+  ${crash_folder}/stream_rules.cpp
+  ${crash_folder}/totals.cpp)
 target_link_libraries(jobq_crash_history PUBLIC jobq::sdk)
 
 jobq_add_test(history_test LABELS unit SOURCES ${crash_folder}/history_test.cpp ${crash_folder}/operation_rules_test.cpp LIBRARIES jobq_crash_history)

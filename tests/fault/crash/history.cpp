@@ -140,15 +140,11 @@ void History::noted(const JournalLine& line) {
   }
   if (job->id != line.id) addViolation(who, "the same submission runs as job " + job->id + " too", describe(*job));
   if (line.begins) {
-    begin(*job, line);
+    job->runs.push_back({line.attempt, life(), line.at, 0, Run::End::none});
+    ++totals_.runs;
   } else {
     end(*job, line);
   }
-}
-
-void History::begin(JobHistory& job, const JournalLine& line) {
-  job.runs.push_back({line.attempt, life(), line.at, 0, Run::End::none});
-  ++totals_.runs;
 }
 
 void History::end(JobHistory& job, const JournalLine& line) {
@@ -186,40 +182,9 @@ bool History::close(const JobHistory& job, bool accused) {
                               end == nullptr ? JobState::timedOut : end->state};
   if (accused) return true;
   if (job.plan.webhook) webhooks_.closed(job, end);
-  if (expired) countAbsent(job, end);
-  if (end != nullptr) count(job, *end);
+  if (expired) totals_.addAbsent(job, end, rules_);
+  if (end != nullptr) totals_.addEnd(job, *end, rules_);
   return true;
-}
-
-void History::countAbsent(const JobHistory& job, const Sight* end) {
-  if (job.plan.endpoint == rules_.fleeting) {
-    ++totals_.purged;
-    return;
-  }
-  ++totals_.expired;
-  totals_.unproven += end == nullptr ? 1 : 0;
-}
-
-void History::count(const JobHistory& job, const Sight& end) {
-  ++totals_.checked;
-  totals_.retries += end.retries;
-  const bool lost = end.state == JobState::failed && lossesIn(end.error);
-  totals_.completed += end.state == JobState::completed ? 1 : 0;
-  if (job.plan.endpoint != rules_.fleeting) {
-    totals_.counted += end.state == JobState::completed ? 1 : 0;
-    totals_.countedRetries += end.retries;
-  }
-  totals_.failed += end.state == JobState::failed ? 1 : 0;
-  totals_.cancelled += end.state == JobState::cancelled ? 1 : 0;
-  const bool wasLost = std::any_of(job.sights.begin(), job.sights.end(), [](const Sight& sight) {
-    return sight.state == JobState::failed && lossesIn(sight.error);
-  });
-  totals_.lost += wasLost ? 1 : 0;
-  totals_.lostUnseen += wasLost && job.runs.empty() ? 1 : 0;
-  if (!job.orders.empty()) return;  // without orders, each retry is a loss, and each loss a claim
-  const std::size_t begunAndLost = job.runs.size() - (lost ? 0 : 1);
-  totals_.neverBegan += end.retries - begunAndLost;
-  for (std::size_t i = 0; i < begunAndLost; ++i) totals_.repeated += job.runs[i].end == Run::End::none ? 0 : 1;
 }
 
 void History::addViolation(const std::string& who, const std::string& fault, const std::string& evidence) {
