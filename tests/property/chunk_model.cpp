@@ -1,0 +1,55 @@
+#include "chunk_model.h"
+
+#include <utility>
+
+namespace jobq::model {
+
+ReportResult ChunkModel::append(const LeaseRef& lease, const std::vector<Chunk>& chunks) {
+  Entry* entry = state_.held(lease);
+  if (entry == nullptr) return ReportResult::staleAttempt;
+  entry->chunks.insert(entry->chunks.end(), chunks.begin(), chunks.end());
+  return ReportResult::accepted;
+}
+
+std::optional<ChunkPage> ChunkModel::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const {
+  const Entry* entry = state_.find(key);
+  if (entry == nullptr) return std::nullopt;
+  ChunkPage page{{}, offset, false, entry->job.state, entry->job.attempt};
+  std::size_t bytes = 0;
+  for (; page.next < entry->chunks.size(); ++page.next) {
+    const Chunk& chunk = entry->chunks[page.next];
+    bytes += chunk.output.size() + chunk.metrics.size();
+    if (!page.chunks.empty() && bytes > maxBytes) break;
+    page.chunks.push_back(chunk);
+  }
+  page.more = page.next < entry->chunks.size();
+  return page;
+}
+
+std::optional<ChunkPage> ChunkModel::take(const JobKey& key, std::size_t maxBytes) {
+  Entry* entry = state_.find(key);
+  if (entry == nullptr) return std::nullopt;
+  auto page = read(key, entry->taken, maxBytes);
+  entry->taken = page->next;
+  return page;
+}
+
+ReportResult ChunkModel::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+  Entry* entry = state_.held(lease);
+  if (entry == nullptr) return ReportResult::staleAttempt;
+  for (LogLine& line : lines) {
+    line.at = state_.now;
+    entry->log.push_back(std::move(line));
+  }
+  if (entry->log.size() > kMaxLogLines) {
+    entry->log.erase(entry->log.begin(), entry->log.end() - static_cast<std::ptrdiff_t>(kMaxLogLines));
+  }
+  return ReportResult::accepted;
+}
+
+std::optional<std::vector<LogLine>> ChunkModel::readLog(const JobKey& key) const {
+  const Entry* entry = state_.find(key);
+  return entry != nullptr ? std::optional(entry->log) : std::nullopt;
+}
+
+}  // namespace jobq::model

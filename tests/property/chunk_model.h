@@ -1,0 +1,32 @@
+// The model of the chunk store: streams and logs of jobs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "jobq/chunk_store.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "model_state.h"
+
+namespace jobq::model {
+
+/// Each operation matches the operation of the same name of ChunkStore.
+class ChunkModel {
+ public:
+  /// The state must outlive the model.
+  explicit ChunkModel(ModelState& state) : state_(state) {}
+
+  ReportResult append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes);
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
+
+ private:
+  ModelState& state_;
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,30 @@
+#include "comparison.h"
+
+#include <utility>
+
+namespace jobq::model {
+
+Comparison::Comparison(std::shared_ptr<Storage> real) : real_(std::move(real)), worlds_(1) {}
+
+void Comparison::reopen(std::shared_ptr<Storage> real) {
+  real_ = std::move(real);
+  worlds_.insert(worlds_.end(), doubts_.begin(), doubts_.end());
+  doubts_.clear();
+  for (StorageModel& world : worlds_) world.state.processDied();
+  failed_ = false;
+}
+
+void Comparison::drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction) {
+  std::string all;
+  std::erase_if(worlds_, [&](StorageModel& world) {
+    const std::string said = contradiction(world);
+    if (!said.empty()) all += (all.empty() ? "" : "\nor, had the verb happened that failed before,\n") + said;
+    return !said.empty();
+  });
+  if (!worlds_.empty()) return;
+  worlds_.emplace_back();
+  if (disagreement_.empty()) disagreement_ = action + " " + all;
+  throw Disagreement(disagreement_);
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,80 @@
+// The comparison of a real storage with its model.
+//
+// An operation with a StorageError leaves a doubt: until the storage is opened again the operation has not happened,
+// and afterwards it may have, because its bytes may have reached the disk. From then on there are several worlds. A
+// world contradicted by an answer is dropped; with no world left, the storage is wrong. Only the first failure leaves a
+// doubt: after a failure of its disk a storage writes no more until opened again.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "jobq/error.h"
+#include "jobq/storage.h"
+#include "storage_model.h"
+#include "text.h"
+
+namespace jobq::model {
+
+class Disagreement : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// The real storage and the possible worlds. Confined to one thread at a time.
+class Comparison {
+ public:
+  /// Null means not open yet.
+  explicit Comparison(std::shared_ptr<Storage> real);
+
+  /// Replaces the dead process, which had the storage open, by a new process with `real`.
+  void reopen(std::shared_ptr<Storage> real);
+  void close() { real_.reset(); }
+
+  /// Asks the real storage by `real` and each world by `expected`. Returns the answer of the real storage; throws
+  /// Disagreement if the answer is right in no world, and the StorageError of the real storage.
+  template <class Ask, class Expect>
+  auto ask(const std::string& action, Ask real, Expect expected);
+  /// Drops every world for which `contradiction` returns a text; throws Disagreement if no world is left.
+  void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
+
+  /// Returns the first disagreement; empty without any. The text is kept because the core may catch the exception.
+  const std::string& disagreement() const { return disagreement_; }
+  const StorageModel& model() const { return worlds_.front(); }
+  Storage& real() { return *real_; }
+
+ private:
+  std::shared_ptr<Storage> real_;
+  std::vector<StorageModel> worlds_;  // never empty
+  std::vector<StorageModel> doubts_;  // worlds that join the others when the storage is opened again
+  bool failed_ = false;               // a call failed since the storage was opened
+  std::string disagreement_;
+};
+
+template <class Ask, class Expect>
+auto Comparison::ask(const std::string& action, Ask real, Expect expected) {
+  for (StorageModel& world : worlds_) world.state.now = real_->now();
+  std::optional<std::invoke_result_t<Ask&>> answer;
+  try {
+    answer = real();
+  } catch (const StorageError&) {
+    if (std::exchange(failed_, true)) throw;
+    doubts_ = worlds_;
+    for (StorageModel& world : doubts_) (void)expected(world);
+    throw;
+  }
+  const std::string said = text(*answer);
+  drop(action, [&](StorageModel& world) {
+    const std::string right = text(expected(world));
+    return said == right ? "" : "said\n  " + said + "\ninstead of\n  " + right;
+  });
+  return std::move(*answer);
+}
+
+}  // namespace jobq::model

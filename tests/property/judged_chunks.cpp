@@ -1,0 +1,35 @@
+#include "judged_stores.h"
+
+namespace jobq::model {
+
+ReportResult JudgedChunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  return compared_.ask(
+      "append to " + lease.job, [&] { return compared_.real().chunks().append(lease, chunks); },
+      [&](StorageModel& model) { return model.chunks().append(lease, chunks); });
+}
+
+std::optional<ChunkPage> JudgedChunks::take(const JobKey& key, std::size_t maxBytes) {
+  return compared_.ask(
+      "take from " + key.id, [&] { return compared_.real().chunks().take(key, maxBytes); },
+      [&](StorageModel& model) { return model.chunks().take(key, maxBytes); });
+}
+
+std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
+  return compared_.ask(
+      "read of " + key.id, [&] { return compared_.real().chunks().read(key, offset, maxBytes); },
+      [&](StorageModel& model) { return model.chunks().read(key, offset, maxBytes); });
+}
+
+ReportResult JudgedChunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+  return compared_.ask(
+      "log of " + lease.job, [&] { return compared_.real().chunks().appendLog(lease, lines); },
+      [&](StorageModel& model) { return model.chunks().appendLog(lease, lines); });
+}
+
+std::optional<std::vector<LogLine>> JudgedChunks::readLog(const JobKey& key) {
+  return compared_.ask(
+      "log of " + key.id, [&] { return compared_.real().chunks().readLog(key); },
+      [&](StorageModel& model) { return model.chunks().readLog(key); });
+}
+
+}  // namespace jobq::model

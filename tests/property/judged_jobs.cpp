@@ -1,0 +1,87 @@
+#include "judged_stores.h"
+
+namespace jobq::model {
+
+InsertResult JudgedJobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+  endpoints_.insert(job.endpoint);
+  return compared_.ask(
+      "insert of " + job.id, [&] { return compared_.real().jobs().insert(job, policy, idempotency); },
+      [&](StorageModel& model) { return model.jobs().insert(job, policy, idempotency); });
+}
+
+std::optional<IdempotencyRecord> JudgedJobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                                                  const Idempotency& idempotency) {
+  return compared_.ask(
+      "promise " + idempotency.key,
+      [&] { return compared_.real().jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); },
+      [&](StorageModel& model) { return model.jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
+}
+
+std::optional<Job> JudgedJobs::find(const JobKey& key) {
+  return compared_.ask(
+      "find of " + key.id, [&] { return compared_.real().jobs().find(key); },
+      [&](StorageModel& model) { return model.jobs().find(key); });
+}
+
+std::vector<Job> JudgedJobs::findFinished(std::span<const JobKey> keys) {
+  return compared_.real().jobs().findFinished(keys);
+}
+
+CancelResult JudgedJobs::cancel(const JobKey& key) {
+  return compared_.ask(
+      "cancel of " + key.id, [&] { return compared_.real().jobs().cancel(key); },
+      [&](StorageModel& model) { return model.jobs().cancel(key); });
+}
+
+RequeueResult JudgedJobs::requeue(const JobKey& key, const QueuePolicy& policy) {
+  return compared_.ask(
+      "requeue of " + key.id, [&] { return compared_.real().jobs().requeue(key, policy); },
+      [&](StorageModel& model) { return model.jobs().requeue(key, policy); });
+}
+
+std::size_t JudgedJobs::purgeQueued(std::string_view endpoint) {
+  return compared_.ask(
+      "purge", [&] { return compared_.real().jobs().purgeQueued(endpoint); },
+      [&](StorageModel& model) { return model.jobs().purgeQueued(endpoint); });
+}
+
+std::optional<Instant> JudgedJobs::setTtl(const JobKey& key, Millis ttl) {
+  return compared_.ask(
+      "ttl of " + key.id, [&] { return compared_.real().jobs().setTtl(key, ttl); },
+      [&](StorageModel& model) { return model.jobs().setTtl(key, ttl); });
+}
+
+JobPage JudgedJobs::list(const JobFilter& filter, const PageWindow& window) {
+  return compared_.ask(
+      "list", [&] { return compared_.real().jobs().list(filter, window); },
+      [&](StorageModel& model) { return model.jobs().list(filter, window); });
+}
+
+// Expired jobs before their sweep may still be counted.
+EndpointCounts JudgedJobs::counts(std::string_view endpoint) {
+  const EndpointCounts said = compared_.real().jobs().counts(endpoint);
+  compared_.drop("counts of " + std::string(endpoint), [&](StorageModel& world) -> std::string {
+    world.state.now = compared_.real().now();
+    EndpointCounts right = world.jobs().counts(endpoint);
+    if (world.state.hasUnswept(endpoint)) {
+      right.inQueue = said.inQueue;
+      right.inQueueLow = said.inQueueLow;
+      right.inProgress = said.inProgress;
+    }
+    return text(said) == text(right) ? "" : "said\n  " + text(said) + "\ninstead of\n  " + text(right);
+  });
+  return said;
+}
+
+// The caller adds up the removed jobs of all batches; expired jobs may be among them.
+std::size_t JudgedJobs::remove(std::string_view endpoint, std::size_t batch) {
+  const std::size_t removed = compared_.ask(
+      "remove", [&] { return compared_.real().jobs().remove(endpoint, batch) < batch; },
+      [&](StorageModel& model) {
+        model.jobs().remove(endpoint);
+        return true;
+      });
+  return removed;
+}
+
+}  // namespace jobq::model

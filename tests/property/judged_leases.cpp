@@ -1,0 +1,48 @@
+#include "judged_stores.h"
+
+namespace jobq::model {
+
+std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+  return compared_.ask(
+      "claim", [&] { return compared_.real().leases().claim(wants, holder); },
+      [&](StorageModel& model) { return model.leases().claim(wants, holder); });
+}
+
+std::vector<LeaseState> JudgedLeases::renew(std::span<const LeaseRef> leases, Millis lease) {
+  return compared_.ask(
+      "renew", [&] { return compared_.real().leases().renew(leases, lease); },
+      [&](StorageModel& model) { return model.leases().renew(leases, lease); });
+}
+
+ReportResult JudgedLeases::finish(const LeaseRef& lease, Outcome outcome) {
+  const std::string action = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
+  return compared_.ask(
+      action, [&] { return compared_.real().leases().finish(lease, outcome); },
+      [&](StorageModel& model) { return model.leases().finish(lease, outcome); });
+}
+
+ReportResult JudgedLeases::progress(const LeaseRef& lease, std::string json) {
+  return compared_.ask(
+      "progress of " + lease.job, [&] { return compared_.real().leases().progress(lease, json); },
+      [&](StorageModel& model) { return model.leases().progress(lease, json); });
+}
+
+std::size_t JudgedLeases::release(std::span<const LeaseRef> leases) {
+  return compared_.ask(
+      "release", [&] { return compared_.real().leases().release(leases); },
+      [&](StorageModel& model) { return model.leases().release(leases); });
+}
+
+SweepResult JudgedLeases::sweep(std::size_t max) {
+  return compared_.ask(
+      "sweep", [&] { return compared_.real().leases().sweep(max); },
+      [&](StorageModel& model) { return model.leases().sweep(); });
+}
+
+std::optional<std::size_t> JudgedLeases::ahead(const JobKey& key, std::size_t most) {
+  return compared_.ask(
+      "place of " + key.id, [&] { return compared_.real().leases().ahead(key, most); },
+      [&](StorageModel& model) { return model.leases().ahead(key, most); });
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,59 @@
+#include "judged_stores.h"
+
+namespace jobq::model {
+
+DueHosts JudgedOutbox::dueHosts(std::string_view after, std::size_t max) {
+  return compared_.ask(
+      "dueHosts", [&] { return compared_.real().outbox().dueHosts(after, max); },
+      [&](StorageModel& model) { return model.outbox().dueHosts(after, max); });
+}
+
+std::vector<Delivery> JudgedOutbox::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
+  return compared_.ask(
+      "claimDue", [&] { return compared_.real().outbox().claimDue(hosts, lease); },
+      [&](StorageModel& model) { return model.outbox().claimDue(hosts, lease); });
+}
+
+bool JudgedOutbox::settle(const DeliveryClaim& claim, DeliveryState state) {
+  return compared_.ask(
+      "settle of " + claim.id, [&] { return compared_.real().outbox().settle(claim, state); },
+      [&](StorageModel& model) { return model.outbox().settle(claim, state); });
+}
+
+bool JudgedOutbox::reschedule(const DeliveryClaim& claim, Millis delay) {
+  return compared_.ask(
+      "reschedule of " + claim.id, [&] { return compared_.real().outbox().reschedule(claim, delay); },
+      [&](StorageModel& model) { return model.outbox().reschedule(claim, delay); });
+}
+
+bool JudgedOutbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+  return compared_.ask(
+      "attempt of " + claim.id, [&] { return compared_.real().outbox().recordAttempt(claim, attempt); },
+      [&](StorageModel& model) { return model.outbox().recordAttempt(claim, attempt); });
+}
+
+std::vector<Delivery> JudgedOutbox::list(std::string_view endpoint, std::string_view job, std::size_t limit) {
+  return compared_.ask(
+      "deliveries of " + std::string(endpoint), [&] { return compared_.real().outbox().list(endpoint, job, limit); },
+      [&](StorageModel& model) { return model.outbox().list(endpoint, job, limit); });
+}
+
+bool JudgedOutbox::replay(std::string_view id) {
+  return compared_.ask(
+      "replay of " + std::string(id), [&] { return compared_.real().outbox().replay(id); },
+      [&](StorageModel& model) { return model.outbox().replay(id); });
+}
+
+OwedDeliveries JudgedOutbox::owed(std::string_view endpoint) {
+  return compared_.ask(
+      "what is owed by " + std::string(endpoint), [&] { return compared_.real().outbox().owed(endpoint); },
+      [&](StorageModel& model) { return model.outbox().owed(endpoint); });
+}
+
+AbandonResult JudgedOutbox::abandonOwed(const OwedBounds& bounds, std::size_t max) {
+  return compared_.ask(
+      "abandonOwed", [&] { return compared_.real().outbox().abandonOwed(bounds, max); },
+      [&](StorageModel& model) { return model.outbox().abandonOwed(bounds); });
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,121 @@
+// The stores of the judge: each operation asks the real store and the model of the store, and compares the answers. The
+// comparison must outlive the stores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comparison.h"
+#include "jobq/chunk_store.h"
+#include "jobq/job.h"
+#include "jobq/job_store.h"
+#include "jobq/lease_store.h"
+#include "jobq/outbox_store.h"
+#include "jobq/queue_policy.h"
+#include "jobq/record_store.h"
+#include "jobq/time.h"
+#include "storage_model.h"
+
+namespace jobq::model {
+
+/// Remembers the endpoints of all jobs.
+class JudgedJobs final : public JobStore {
+ public:
+  explicit JudgedJobs(Comparison& compared) : compared_(compared) {}
+
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                                        const Idempotency& idempotency) override;
+  std::optional<Job> find(const JobKey& key) override;
+  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  CancelResult cancel(const JobKey& key) override;
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override;
+  std::size_t purgeQueued(std::string_view endpoint) override;
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
+  JobPage list(const JobFilter& filter, const PageWindow& window) override;
+  EndpointCounts counts(std::string_view endpoint) override;
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override;
+
+  const std::set<EndpointId>& endpoints() const { return endpoints_; }
+
+ private:
+  Comparison& compared_;
+  std::set<EndpointId> endpoints_;
+};
+
+class JudgedLeases final : public LeaseStore {
+ public:
+  explicit JudgedLeases(Comparison& compared) : compared_(compared) {}
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  ReportResult progress(const LeaseRef& lease, std::string json) override;
+  std::size_t release(std::span<const LeaseRef> leases) override;
+  SweepResult sweep(std::size_t max) override;
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
+
+ private:
+  Comparison& compared_;
+};
+
+class JudgedChunks final : public ChunkStore {
+ public:
+  explicit JudgedChunks(Comparison& compared) : compared_(compared) {}
+
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+
+ private:
+  Comparison& compared_;
+};
+
+class JudgedOutbox final : public OutboxStore {
+ public:
+  explicit JudgedOutbox(Comparison& compared) : compared_(compared) {}
+
+  DueHosts dueHosts(std::string_view after, std::size_t max) override;
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
+  bool settle(const DeliveryClaim& claim, DeliveryState state) override;
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override;
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
+  bool replay(std::string_view id) override;
+  OwedDeliveries owed(std::string_view endpoint) override;
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override;
+
+ private:
+  Comparison& compared_;
+};
+
+/// A storage may count its versions in its own way (`tests/property/record_model.h`). Remembers the kinds of all
+/// records.
+class JudgedRecords final : public RecordStore {
+ public:
+  explicit JudgedRecords(Comparison& compared) : compared_(compared) {}
+
+  CreateResult create(Record record) override;
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override;
+  std::optional<Record> find(std::string_view kind, std::string_view id) override;
+  std::vector<Record> list(std::string_view kind) override;
+  bool remove(std::string_view kind, std::string_view id) override;
+  Changes changedSince(std::string_view kind, std::uint64_t version) override;
+
+  /// Returns the first difference in records of the kinds named so far; empty without a difference.
+  std::string difference(StorageModel& model);
+
+ private:
+  Comparison& compared_;
+  std::set<std::string> kinds_;
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,153 @@
+#include "lease_model.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace jobq::model {
+
+std::optional<std::size_t> LeaseModel::ahead(const JobKey& key, std::size_t most) const {
+  const std::vector<const Entry*> queue = state_.queue(key.endpoint);
+  const auto at = std::find_if(queue.begin(), queue.end(), [&](const Entry* entry) { return entry->job.id == key.id; });
+  if (at == queue.end()) return std::nullopt;
+  return std::min(static_cast<std::size_t>(at - queue.begin()), most);
+}
+
+Entry* LeaseModel::first(const EndpointId& endpoint) {
+  const std::vector<const Entry*> queue = state_.queue(endpoint);
+  return queue.empty() ? nullptr : state_.find(queue.front()->job.id);
+}
+
+ClaimedJob LeaseModel::start(Entry& entry, const WorkerId& worker, const Holder& holder) {
+  Job& job = entry.job;
+  job.state = next(job.state, Trigger::claim).value();
+  ++job.attempt;
+  job.startedAt = state_.now;
+  job.workerId = worker;
+  entry.deadline = state_.now + entry.spec.policy.executionTimeout;
+  if (holder.kind == Holder::Kind::timed) entry.leaseEnd = state_.now + holder.lease;
+  ClaimedJob claimed;
+  claimed.lease = {job.id, job.attempt};
+  claimed.endpoint = job.endpoint;
+  claimed.worker = worker;
+  claimed.input = entry.spec.input;
+  claimed.webhook = entry.spec.webhook;
+  claimed.s3Config = entry.spec.s3Config;
+  claimed.policy = entry.spec.policy;
+  claimed.submittedAt = job.submittedAt;
+  claimed.startedAt = state_.now;
+  claimed.deadline = std::min(entry.deadline, job.expiresAt);
+  return claimed;
+}
+
+std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+  std::vector<ClaimedJob> claimed;
+  for (const ClaimWant& want : wants) {
+    for (const WorkerId& worker : want.workers) {
+      Entry* entry = first(want.endpoint);
+      if (entry == nullptr) break;
+      claimed.push_back(start(*entry, worker, holder));
+    }
+  }
+  return claimed;
+}
+
+std::vector<LeaseState> LeaseModel::renew(std::span<const LeaseRef> leases, Millis lease) {
+  std::vector<LeaseState> states;
+  for (const LeaseRef& ref : leases) {
+    Entry* entry = state_.find(ref.job);
+    if (entry == nullptr || entry->job.attempt != ref.attempt || entry->ownerDied) {
+      states.push_back(LeaseState::lost);
+    } else if (entry->job.state == JobState::inProgress) {
+      if (entry->leaseEnd) entry->leaseEnd = state_.now + lease;
+      states.push_back(LeaseState::held);
+    } else {
+      states.push_back(entry->job.state == JobState::cancelled ? LeaseState::cancelled : LeaseState::lost);
+    }
+  }
+  return states;
+}
+
+ReportResult LeaseModel::finish(const LeaseRef& lease, const Outcome& outcome) {
+  Entry* entry = state_.held(lease);
+  if (entry == nullptr) return ReportResult::staleAttempt;
+  if (const auto* completed = std::get_if<Completed>(&outcome)) {
+    state_.end(*entry, Trigger::complete, "", completed->output);
+  } else {
+    state_.end(*entry, Trigger::fail, std::get<Failed>(outcome).error, std::get<Failed>(outcome).output);
+  }
+  return ReportResult::accepted;
+}
+
+ReportResult LeaseModel::progress(const LeaseRef& lease, const std::string& json) {
+  Entry* entry = state_.held(lease);
+  if (entry == nullptr) return ReportResult::staleAttempt;
+  entry->job.progress = json;
+  return ReportResult::accepted;
+}
+
+void LeaseModel::sendBack(Entry& entry, Trigger trigger) {
+  entry.job.state = next(entry.job.state, trigger).value();
+  ++entry.job.attempt;
+  entry.job.progress.clear();
+  entry.leaseEnd.reset();
+  entry.ownerDied = false;
+  entry.chunks.clear();
+  entry.taken = 0;
+}
+
+std::size_t LeaseModel::release(std::span<const LeaseRef> leases) {
+  std::size_t released = 0;
+  for (const LeaseRef& ref : leases) {
+    Entry* entry = state_.held(ref);
+    if (entry == nullptr) continue;
+    sendBack(*entry, Trigger::release);
+    ++released;
+  }
+  return released;
+}
+
+void LeaseModel::lose(Entry& entry, SweepResult& swept) {
+  Job& job = entry.job;
+  swept.stopped.push_back({job.id, job.attempt});
+  ++job.losses;
+  ++job.retries;
+  ++state_.counters[job.endpoint].retried;
+  if (job.losses < entry.spec.maxAttempts) {
+    sendBack(entry, Trigger::lose);
+    swept.requeuedAt.push_back(job.endpoint);
+  } else {
+    swept.finished.push_back({job.endpoint, job.id});
+    state_.end(entry, Trigger::loseLast, kAnyError, "");
+  }
+}
+
+SweepResult LeaseModel::sweep() {
+  SweepResult swept;
+  for (const Entry& entry : state_.entries) {
+    if (entry.job.expiresAt > state_.now) continue;
+    ++swept.removed;
+    if (entry.job.state == JobState::inProgress) swept.stopped.push_back({entry.job.id, entry.job.attempt});
+  }
+  state_.removeIf([this](const Entry& entry) { return entry.job.expiresAt <= state_.now; });
+  for (Entry& entry : state_.entries) {
+    if (entry.job.state != JobState::inProgress) continue;
+    if (entry.deadline <= state_.now) {
+      swept.stopped.push_back({entry.job.id, entry.job.attempt});
+      swept.finished.push_back({entry.job.endpoint, entry.job.id});
+      state_.end(entry, Trigger::timeOut, kAnyError, "");
+    } else if (entry.ownerDied || (entry.leaseEnd && *entry.leaseEnd <= state_.now)) {
+      lose(entry, swept);
+    }
+  }
+  std::erase_if(state_.idempotencyKeys,
+                [this](const auto& idempotency) { return idempotency.second.endsAt <= state_.now; });
+  std::erase_if(state_.outbox, [this](const Owed& owed) {
+    return owed.delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= state_.now;
+  });
+  const std::set<EndpointId> once(swept.requeuedAt.begin(), swept.requeuedAt.end());
+  swept.requeuedAt.assign(once.begin(), once.end());
+  return swept;
+}
+
+}  // namespace jobq::model

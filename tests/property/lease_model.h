@@ -1,0 +1,42 @@
+// The model of the lease store: claims, reports of workers, and the sweep.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/time.h"
+#include "jobq/transitions.h"
+#include "model_state.h"
+
+namespace jobq::model {
+
+/// Each operation matches the operation of the same name of LeaseStore.
+class LeaseModel {
+ public:
+  /// The state must outlive the model.
+  explicit LeaseModel(ModelState& state) : state_(state) {}
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder);
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease);
+  ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
+  ReportResult progress(const LeaseRef& lease, const std::string& json);
+  std::size_t release(std::span<const LeaseRef> leases);
+  /// Sweeps without a bound.
+  SweepResult sweep();
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) const;
+
+ private:
+  Entry* first(const EndpointId& endpoint);
+  ClaimedJob start(Entry& entry, const WorkerId& worker, const Holder& holder);
+  void sendBack(Entry& entry, Trigger trigger);
+  void lose(Entry& entry, SweepResult& swept);
+
+  ModelState& state_;
+};
+
+}  // namespace jobq::model

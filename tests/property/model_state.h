@@ -1,0 +1,85 @@
+// The content of the modelled storage: plain lists and maps, shared by the models of the stores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "jobq/job.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "jobq/transitions.h"
+
+namespace jobq::model {
+
+/// The text of an error worded by the store: any text except an empty one is right.
+inline constexpr char kAnyError[] = "*";
+
+struct Entry {
+  JobSpec spec;
+  Job job;  // the result of JobModel::find()
+  std::int64_t rank = 0;
+  std::uint64_t arrival = 0;
+  bool expiryFixed = false;
+  Instant deadline{};
+  std::optional<Instant> leaseEnd;  // end of a timed lease
+  bool ownerDied = false;           // a process lease without a living process
+  std::vector<Chunk> chunks;
+  std::size_t taken = 0;
+  std::vector<LogLine> log;
+};
+
+struct Owed {
+  Delivery delivery;
+  Instant owedAt{};
+  Instant settledAt{};
+};
+
+struct IdempotencyEntry {
+  Idempotency words;
+  JobId job;
+  Instant endsAt{};
+};
+
+/// An expired job is absent, also before its sweep. Confined to one thread.
+struct ModelState {
+  struct Counters {
+    std::uint64_t completed = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t retried = 0;
+  };
+
+  /// Returns the job; null if the job is absent.
+  const Entry* find(std::string_view id) const;
+  Entry* find(std::string_view id);
+  const Entry* find(const JobKey& key) const;
+  Entry* find(const JobKey& key);
+  /// Returns the job that runs as exactly this attempt; null without such a job.
+  Entry* held(const LeaseRef& lease);
+  /// Returns the queued jobs of an endpoint in the order of their claims: (lowPriority, rank, arrival).
+  std::vector<const Entry*> queue(std::string_view endpoint) const;
+  /// Returns true if an expired job still waits for its sweep: the counters may or may not include the job.
+  bool hasUnswept(std::string_view endpoint) const;
+  /// Ends a job in a step that also owes its webhook.
+  void end(Entry& entry, Trigger trigger, std::string error, std::string output);
+  void removeIf(const std::function<bool(const Entry&)>& goes);
+  /// Ends the process, which had the storage open, without an orderly close.
+  void processDied();
+
+  Instant now{};               ///< set by the caller before each operation
+  std::vector<Entry> entries;  ///< in the order of submission, expired jobs included until their sweep
+  std::vector<Owed> outbox;    ///< oldest first
+  std::map<std::pair<EndpointId, std::string>, std::int64_t> lastRanks;
+  std::map<std::tuple<EndpointId, std::string, std::string>, IdempotencyEntry> idempotencyKeys;
+  std::map<EndpointId, Counters, std::less<>> counters;
+  std::uint64_t arrivals = 0;
+};
+
+}  // namespace jobq::model
