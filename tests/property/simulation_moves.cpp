@@ -1,7 +1,8 @@
 // The kinds of moves, and the frequency of each.
-#include <array>
+#include "simulation_moves.h"
 
-#include "simulation.h"
+#include <array>
+#include <random>
 
 namespace jobq::model {
 namespace {

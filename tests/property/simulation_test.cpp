@@ -10,6 +10,8 @@
 #include "../fault/disk.h"
 #include "seeds.h"
 #include "shrink.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 
 namespace jobq::model {

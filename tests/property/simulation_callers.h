@@ -1,0 +1,53 @@
+// The world around the core in a simulation: clients of the API, and callers of webhooks. Both outlive each process of
+// the core.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jobq/job.h"
+#include "jobq/outbox_store.h"
+#include "simulation_machine.h"
+#include "simulation_moves.h"
+#include "simulation_world.h"
+
+namespace jobq::model {
+
+/// Clients of the API: they submit jobs, then cancel, retry or stream them.
+class Clients {
+ public:
+  Clients(World& world, Machine& machine) : world_(world), machine_(machine) {}
+
+  /// Submits a job; `waits` is true for a caller that waits for the job.
+  void submit(const Move& move, bool waits);
+  /// Cancels, retries or streams a recent job, or sets its ttl.
+  void change(const Move& move);
+
+  const std::vector<JobKey>& jobs() const { return jobs_; }
+
+ private:
+  World& world_;
+  Machine& machine_;
+  std::vector<JobKey> jobs_;
+};
+
+/// Callers of webhooks: they claim deliveries, record their calls and end the deliveries, each step a move of its own,
+/// with replays between the steps. Callers outlive a crash, because late reports are the interesting ones.
+class DeliveryCallers {
+ public:
+  explicit DeliveryCallers(World& world) : world_(world) {}
+
+  void deliver(const Move& move);
+  /// Expects a call for each replay. All leases of deliveries have ended, or end with the step.
+  void checkReplays();
+
+ private:
+  void claim();
+
+  World& world_;
+  std::vector<DeliveryClaim> calls_;  // calls of several callers, also with a claim long gone
+  std::set<std::string> replayed_;    // deliveries with an acknowledged replay and no call since
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+#include "simulation_callers.h"
+
+namespace jobq::model {
+
+void Clients::submit(const Move& move, bool waits) {
+  JobSpec job;
+  const Endpoint& at = world_.endpoint(move.a);
+  job.id = "j" + std::to_string(jobs_.size());
+  job.endpoint = at.spec.id;
+  job.apiKeyId = move.b % 3 == 0 ? "" : "key" + std::to_string(move.b % 3);
+  job.input = "{\"n\":" + std::to_string(move.b) + "}";
+  if (move.b % 4 == 0) job.webhook = "http://example.com/" + job.id;
+  job.policy.lowPriority = move.b % 8 == 0;
+  job.policy.executionTimeout = Millis(move.b % 5 == 0 ? 5'000 : 600'000);
+  job.policy.ttl = Millis(move.b % 7 == 0 ? 10'000 : 86'400'000);
+  job.maxAttempts = 1 + move.b % 4;
+  std::optional<Idempotency> idempotency;
+  if (move.b % 6 == 0) idempotency = Idempotency{"p" + std::to_string(move.b / 6 % 4), std::to_string(move.b / 24 % 3)};
+  jobs_.push_back({job.endpoint, job.id});
+  InsertResult result;
+  if (waits) {
+    const auto durable = [](const InsertResult&) {};
+    const auto stays = [] { return std::stop_token(); };
+    result =
+        machine_.process().jobs.submitAndAwait(std::move(job), at, idempotency, Millis(0), durable, stays).inserted;
+  } else {
+    result = machine_.process().jobs.submit(std::move(job), at, idempotency);
+  }
+  if (!std::holds_alternative<Inserted>(result)) jobs_.pop_back();
+}
+
+void Clients::change(const Move& move) {
+  if (jobs_.empty()) return;
+  const JobKey& key = jobs_[jobs_.size() - 1 - move.a % std::min<std::size_t>(jobs_.size(), 12)];
+  if (move.act == Act::cancel) {
+    const CancelResult result = machine_.process().jobs.cancel(key);
+    const auto* cancelled = std::get_if<Cancelled>(&result);
+    if (cancelled != nullptr && cancelled->wasRunning) machine_.process().supervisor.stopRun(cancelled->lease);
+    return;
+  }
+  if (move.act == Act::ttl) {
+    (void)machine_.process().jobs.setTtl(key, jumpOf(move.b));
+    return;
+  }
+  if (move.act == Act::stream) {
+    const auto offset = move.b % 2 == 0 ? std::nullopt : std::optional<std::uint64_t>(move.b / 2 % 3);
+    (void)machine_.process().jobs.chunks({key, offset, 1 + move.b % 9});
+    return;
+  }
+  const auto at = std::find_if(world_.endpoints.begin(), world_.endpoints.end(),
+                               [&](auto& each) { return each->spec.id == key.endpoint; });
+  const RequeueResult result = machine_.process().jobs.retry(key, **at);
+  if (std::holds_alternative<Requeued>(result)) world_.rules.retried(key.id);
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,90 @@
+#include "simulation_machine.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "../fault/disk.h"
+
+namespace jobq::model {
+
+Process::Process(World& world, LocalWorkers& workers, const std::string& node)
+    : log(world.rules),
+      queueSignal({"kept", "scaled", "single"}),
+      watch(*world.clock),
+      jobs(world.storage(), queueSignal, watch, deliveries),
+      reports(world.storage(), queueSignal, watch, deliveries),
+      pools({queueSignal, *world.clock, log}, world.endpoints),
+      supervisor({pools, world.storage(), queueSignal, workers, running, log}, node),
+      dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, *world.clock, log}, node),
+      swept([this](const SweepResult& result) {
+        reports.announce(result);
+        for (const LeaseRef& lease : result.stopped) supervisor.stopRun(lease);
+      }),
+      sweeper(world.storage(), *world.clock, log) {
+  sweeper.setListener(swept);
+}
+
+void Machine::open() {
+  for (;;) {
+    try {
+      std::shared_ptr<Storage> storage = world_.plan.open(*world_.clock);
+      workers_ = std::make_unique<LocalWorkers>(world_);
+      world_.judge->reopen(std::move(storage));
+      if (world_.plan.judged) world_.judge->inspect();
+      process_ = std::make_unique<Process>(world_, *workers_, "node" + std::to_string(++processes_));
+      process_->sweeper.sweepAll();
+      return;
+    } catch (const StorageError& error) {
+      world_.rules.check(world_.plan.canCrash && fault::Disk::instance().isCut(),
+                         std::string("opening failed: ") + error.what());
+      closeAfterCrash();
+    }
+  }
+}
+
+void Machine::closeAfterCrash() {
+  process_.reset();
+  world_.judge->close();
+  fault::Disk::instance().restore(world_.random);
+}
+
+// A starting machine may have another time of day, by an hour at most.
+void Machine::wakeUpAtAnotherTime() {
+  constexpr std::array kDrifts{0, 0, 0, -3'600'000, -2'000, 2'000, 3'600'000};
+  furthest_ = std::max(furthest_, world_.clock->now());
+  const Instant wanted = world_.clock->now() + Millis(kDrifts[world_.random() % kDrifts.size()]);
+  auto clock = std::make_unique<testkit::ManualClock>();
+  const Instant now = std::max({wanted, furthest_ - Millis(3'600'000), clock->now()});
+  clock->advance(now - clock->now());
+  world_.clock = std::move(clock);
+}
+
+void Machine::restart() {
+  process_->dispatcher.stop();
+  for (const Run& run : workers_->running()) process_->reports.release({run.lease}, run.endpoint);
+  process_.reset();
+  world_.judge->close();
+  wakeUpAtAnotherTime();
+  open();
+}
+
+void Machine::recover() {
+  if (!world_.plan.canCrash || !fault::Disk::instance().isCut()) return;
+  closeAfterCrash();
+  wakeUpAtAnotherTime();
+  open();
+}
+
+void Machine::endCrashes() {
+  if (!world_.plan.canCrash) return;
+  fault::Disk::instance().cutAt(0);
+  try {
+    world_.judge->real().check();
+  } catch (const StorageError&) {
+    world_.rules.check(fault::Disk::instance().isCut(), "the storage takes no write");
+  }
+  recover();
+}
+
+}  // namespace jobq::model

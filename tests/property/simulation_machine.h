@@ -1,0 +1,87 @@
+// The machine of a simulation: one process of the core after another, with power cuts and changes of the time of day
+// between them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/jobs/completion_notifier.h"
+#include "core/jobs/job_service.h"
+#include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
+#include "core/maintenance/sweeper.h"
+#include "core/workers/dispatcher.h"
+#include "core/workers/running_jobs.h"
+#include "core/workers/worker_pools.h"
+#include "core/workers/worker_supervisor.h"
+#include "jobq/log.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "simulation_workers.h"
+#include "simulation_world.h"
+#include "tests/support/fakes.h"
+
+namespace jobq::model {
+
+/// The log of a process. A refused change of a worker's state is a finding.
+class ProcessLog final : public Log {
+ public:
+  explicit ProcessLog(RunRules& rules) : rules_(rules) {}
+
+  void write(LogLevel, std::string_view event, std::string_view message) noexcept override {
+    if (event == "worker.state") rules_.note(message);
+  }
+
+ private:
+  RunRules& rules_;
+};
+
+/// A process: real objects of the core.
+struct Process {
+  Process(World& world, LocalWorkers& workers, const std::string& node);
+
+  ProcessLog log;
+  QueueSignal queueSignal;
+  CompletionNotifier watch;
+  test::CountingDeliveries deliveries;
+  JobService jobs;
+  RunReports reports;
+  RunningJobs running;
+  WorkerPools pools;
+  WorkerSupervisor supervisor;
+  Dispatcher dispatcher;
+  test::CallingSweepListener swept;
+  Sweeper sweeper;
+};
+
+/// Starts and ends the processes. A dead process ends its workers.
+class Machine {
+ public:
+  explicit Machine(World& world) : world_(world) {}
+
+  /// Opens the storage like Application at its start: jobs of a dead process go back into the queue before the first
+  /// claim.
+  void open();
+  /// Stops in order, without new claims, with the running jobs back in the queue; then starts again.
+  void restart();
+  /// Starts again after a power cut; does nothing without a cut.
+  void recover();
+  /// Ensures that the last power cut has come or will not come, even a cut during the checkpoint after the last commit.
+  void endCrashes();
+
+  Process& process() { return *process_; }
+  LocalWorkers& workers() { return *workers_; }
+
+ private:
+  void closeAfterCrash();
+  void wakeUpAtAnotherTime();
+
+  World& world_;
+  std::unique_ptr<LocalWorkers> workers_;
+  std::unique_ptr<Process> process_;
+  int processes_ = 0;
+  Instant furthest_{};  // furthest time of any clock
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,109 @@
+#include "simulation_workers.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace jobq::model {
+namespace {
+
+constexpr Millis kLease{10'000};
+
+void reportOn(const Run& run, const Move& move, Storage& storage) {
+  const std::string number = std::to_string(move.b);
+  if (move.b % 3 == 0) {
+    (void)storage.leases().progress(run.lease, number);
+  } else if (move.b % 3 == 1) {
+    (void)storage.chunks().append(run.lease, {Chunk{number, "", false}});
+  } else {
+    (void)storage.chunks().appendLog(run.lease, {LogLine{{}, LogLevel::information, number}});
+  }
+}
+
+void finishRun(const Run& run, const Move& move, RunReports& reports, RunRules& rules) {
+  const bool succeeds = move.b % 4 != 0;
+  Outcome outcome = Failed{"no", ""};
+  if (succeeds) outcome = Completed{std::to_string(move.b)};
+  const ReportResult fenced = reports.finish(run.lease, std::move(outcome), false);
+  if (fenced == ReportResult::accepted) rules.accepted(run, succeeds);
+}
+
+}  // namespace
+
+void LocalWorkers::startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker,
+                               WorkerEvents& to) {
+  events_ = &to;
+  starting_.push_back({endpoint->spec.id, worker});
+}
+
+void LocalWorkers::assign(ClaimedJob job) {
+  if (world_.random() % 40 == 0) throw std::bad_alloc();
+  world_.rules.check(idle_.erase({job.endpoint, job.worker}) == 1,
+                     job.lease.job + " was given to a worker that is not free");
+  Run run{job.lease, job.endpoint, job.worker};
+  world_.rules.begins(run);
+  running_.push_back(std::move(run));
+}
+
+void LocalWorkers::stopWorker(const WorkerId& worker) {
+  const auto found =
+      std::find_if(idle_.begin(), idle_.end(), [&](const Place& place) { return place.second == worker; });
+  world_.rules.check(found != idle_.end(), "a worker was dismissed that is not free");
+  leaving_.push_back(*found);
+  idle_.erase(found);
+}
+
+void LocalWorkers::finishStart(const Move& move) {
+  if (starting_.empty()) return;
+  const auto [endpoint, worker] = starting_.front();
+  starting_.pop_front();
+  if (move.b % 10 == 0) return events_->workerGone(endpoint, worker, "it does not start today");
+  idle_.insert({endpoint, worker});
+  events_->workerReady(endpoint, worker);
+}
+
+void LocalWorkers::finishStop() {
+  if (leaving_.empty()) return;
+  const auto [endpoint, worker] = leaving_.front();
+  leaving_.pop_front();
+  events_->workerGone(endpoint, worker, "");
+}
+
+void LocalWorkers::report(const Move& move) { reportOn(running_[move.a % running_.size()], move, world_.storage()); }
+
+void LocalWorkers::finish(std::size_t which, const Move& move, RunReports& reports) {
+  const Run run = running_[which];
+  finishRun(run, move, reports, world_.rules);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
+  idle_.insert({run.endpoint, run.worker});
+  events_->workerReady(run.endpoint, run.worker);
+}
+
+void RemoteWorkers::claim(const Move& move) {
+  std::vector<WorkerId> workers;
+  for (std::uint32_t i = 0; i <= move.a % 2; ++i) workers.push_back("remote" + std::to_string(i));
+  const std::vector wants{ClaimWant{"remote", workers}};
+  for (const ClaimedJob& job : world_.storage().leases().claim(wants, Holder{"far", Holder::Kind::timed, kLease})) {
+    Run run{job.lease, job.endpoint, ""};
+    world_.rules.begins(run);
+    running_.push_back(std::move(run));
+  }
+}
+
+void RemoteWorkers::renew(const Move& move) {
+  if (running_.empty()) return;
+  (void)world_.storage().leases().renew(std::vector{running_[move.a % running_.size()].lease}, kLease);
+}
+
+void RemoteWorkers::report(const Move& move) {
+  if (!running_.empty()) reportOn(running_[move.a % running_.size()], move, world_.storage());
+}
+
+void RemoteWorkers::finish(std::size_t which, const Move& move, RunReports& reports) {
+  const Run run = running_[which];
+  finishRun(run, move, reports, world_.rules);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,92 @@
+// The parts of a simulation that outlive each process of the core: the clock, the storage with its judge, the
+// endpoints, the source of chance, and the rules of runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/endpoints/endpoint.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "judge.h"
+#include "random_operations.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq::model {
+
+/// A broken rule; ends the simulation.
+class Finding : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// The plan of a world: the plugin of its storage, and whether the judge compares answers. Without the judge only
+/// effects visible to a user are checked.
+struct SimulationPlan {
+  std::function<std::shared_ptr<Storage>(Clock&)> open;
+  bool judged = true;
+  bool canCrash = false;  ///< acknowledged changes survive a crash; the disk is Disk::instance()
+};
+
+/// A claimed job at its worker.
+struct Run {
+  LeaseRef lease;
+  EndpointId endpoint;
+  WorkerId worker;  // empty for a remote worker
+};
+
+/// The rules of runs: attempts grow, a result is accepted from the last attempt alone, and a job succeeds once. The
+/// first finding is kept, because the core may catch the exceptions of an executor.
+class RunRules {
+ public:
+  /// Throws a Finding with the text `what` unless the condition holds.
+  void check(bool holds, const std::string& what);
+  /// Keeps a finding without an exception.
+  void note(std::string_view what);
+  /// Returns the first finding; empty without a finding.
+  const std::string& found() const { return found_; }
+
+  void begins(const Run& run);
+  /// Judges a result that the storage has accepted.
+  void accepted(const Run& run, bool succeeds);
+  /// Notes a retry by a caller, which counts as an attempt.
+  void retried(const JobId& job) { ++lastAttempt_[job]; }
+
+ private:
+  std::map<JobId, std::uint32_t> lastAttempt_;
+  std::set<JobId> succeeded_;
+  std::string found_;
+};
+
+/// Returns a time for any number: moments, leases, retention and ttl; mostly the time of a lease, to get late reports.
+Millis jumpOf(std::uint32_t number);
+
+/// Confined to one thread.
+struct World {
+  World(SimulationPlan plan, std::uint64_t seed);
+
+  /// Returns the storage of the core and of the remote workers: the judge, or the real storage without a judge.
+  Storage& storage() { return plan.judged ? *judge : judge->real(); }
+  /// Returns an endpoint for any number. Half of the work is for the remote workers.
+  const Endpoint& endpoint(std::uint32_t number) const;
+
+  const SimulationPlan plan;
+  std::mt19937_64 random;
+  const Turns policy;
+  std::vector<EndpointPtr> endpoints;
+  std::unique_ptr<testkit::ManualClock> clock;
+  std::shared_ptr<Judge> judge;
+  RunRules rules;
+};
+
+}  // namespace jobq::model
