@@ -40,9 +40,10 @@ SweepResult JudgedLeases::sweep(std::size_t max) {
 }
 
 std::optional<std::size_t> JudgedLeases::ahead(const JobKey& key, std::size_t most) {
+  std::optional<std::size_t> said;
   return compared_.ask(
-      "place of " + key.id, [&] { return compared_.real().leases().ahead(key, most); },
-      [&](StorageModel& model) { return model.leases().ahead(key, most); });
+      "place of " + key.id, [&] { return said = compared_.real().leases().ahead(key, most); },
+      [&](StorageModel& model) { return model.leases().ahead(key, most, said); });
 }
 
 }  // namespace jobq::model

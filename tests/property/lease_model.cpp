@@ -6,10 +6,19 @@
 
 namespace jobq::model {
 
-std::optional<std::size_t> LeaseModel::ahead(const JobKey& key, std::size_t most) const {
+std::optional<std::size_t> LeaseModel::ahead(const JobKey& key, std::size_t most,
+                                             const std::optional<std::size_t>& said) {
   const std::vector<const Entry*> queue = state_.queue(key.endpoint);
+  std::erase_if(state_.counted, [&](const CountedPart& part) { return part.asOf + Millis(1'000) <= state_.now; });
+  if (most > 0 && queue.size() >= most) {
+    state_.counted.push_back({key.endpoint, most, state_.now, ModelState::placeOf(*queue[most - 1])});
+  }
   const auto at = std::find_if(queue.begin(), queue.end(), [&](const Entry* entry) { return entry->job.id == key.id; });
   if (at == queue.end()) return std::nullopt;
+  const auto isBehind = [&](const CountedPart& part) {
+    return part.endpoint == key.endpoint && part.most == most && part.end < ModelState::placeOf(**at);
+  };
+  if (said == most && std::any_of(state_.counted.begin(), state_.counted.end(), isBehind)) return said;
   return std::min(static_cast<std::size_t>(at - queue.begin()), most);
 }
 

@@ -28,7 +28,9 @@ class LeaseModel {
   std::size_t release(std::span<const LeaseRef> leases);
   /// Sweeps without a bound.
   SweepResult sweep();
-  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) const;
+  /// Returns `said`, the answer of the storage, if it is right, and the exact answer otherwise. The answer `most` is
+  /// also right if `most` jobs were in front of the job's place at a question of the last second.
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most, const std::optional<std::size_t>& said);
 
  private:
   Entry* first(const EndpointId& endpoint);

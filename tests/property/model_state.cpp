@@ -36,8 +36,7 @@ std::vector<const Entry*> ModelState::queue(std::string_view endpoint) const {
     const Job& job = entry.job;
     if (job.endpoint == endpoint && job.state == JobState::inQueue && job.expiresAt > now) queue.push_back(&entry);
   }
-  const auto place = [](const Entry* entry) { return std::tuple(entry->job.lowPriority, entry->rank, entry->arrival); };
-  std::sort(queue.begin(), queue.end(), [&](const Entry* a, const Entry* b) { return place(a) < place(b); });
+  std::sort(queue.begin(), queue.end(), [](const Entry* a, const Entry* b) { return placeOf(*a) < placeOf(*b); });
   return queue;
 }
 

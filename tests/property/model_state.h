@@ -42,6 +42,17 @@ struct Owed {
   Instant settledAt{};
 };
 
+/// The position of a queued job among the jobs of its endpoint: (lowPriority, rank, arrival).
+using QueuePlace = std::tuple<bool, std::int64_t, std::uint64_t>;
+
+/// The end of the counted part of a queue at the moment of a question about a position.
+struct CountedPart {
+  EndpointId endpoint;
+  std::size_t most = 0;
+  Instant asOf{};
+  QueuePlace end;  ///< of the queued job number `most`
+};
+
 struct IdempotencyEntry {
   Idempotency words;
   JobId job;
@@ -65,6 +76,7 @@ struct ModelState {
   Entry* held(const LeaseRef& lease);
   /// Returns the queued jobs of an endpoint in the order of their claims: (lowPriority, rank, arrival).
   std::vector<const Entry*> queue(std::string_view endpoint) const;
+  static QueuePlace placeOf(const Entry& entry) { return {entry.job.lowPriority, entry.rank, entry.arrival}; }
   /// Returns true if an expired job still waits for its sweep: the counters may or may not include the job.
   bool hasUnswept(std::string_view endpoint) const;
   /// Ends a job in a step that also owes its webhook.
@@ -80,6 +92,7 @@ struct ModelState {
   std::map<std::tuple<EndpointId, std::string, std::string>, IdempotencyEntry> idempotencyKeys;
   std::map<EndpointId, Counters, std::less<>> counters;
   std::uint64_t arrivals = 0;
+  std::vector<CountedPart> counted;  ///< of the last second
 };
 
 }  // namespace jobq::model
