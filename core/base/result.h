@@ -1,5 +1,5 @@
-// Expected failures inside core: a function returns a value, or a failure with sentences for the caller. Failures of
-// the infrastructure are exceptions (sdk/include/jobq/error.h).
+// Expected failures inside core: a function returns a value, or a failure with the reason. Failures of the
+// infrastructure are exceptions (sdk/include/jobq/error.h).
 #pragma once
 
 #include <string>
@@ -42,35 +42,37 @@ inline Failure invalid(std::string message, std::string field = {}) {
 inline Failure notFound(std::string message) { return {Failure::Kind::notFound, {{{}, std::move(message)}}}; }
 
 /// A value or a failure. operator* and operator-> throw std::bad_variant_access without a value, failure() throws with
-/// one: check operator bool first. Result<void> has no value: a success or a failure.
-template <class Value>
+/// one: check operator bool first. Result<void> has no value: a success or a failure. A function with more to say than
+/// the sentences of a Failure, such as the status of an answer, names another type of reason.
+template <class Value, class Reason = Failure>
 class [[nodiscard]] Result {
  public:
   Result(Value value) : content_(std::in_place_index<0>, std::move(value)) {}
-  Result(Failure failure) : content_(std::in_place_index<1>, std::move(failure)) {}
+  Result(Reason reason) : content_(std::in_place_index<1>, std::move(reason)) {}
 
   explicit operator bool() const { return content_.index() == 0; }
   const Value& operator*() const& { return std::get<0>(content_); }
   Value& operator*() & { return std::get<0>(content_); }
   Value&& operator*() && { return std::get<0>(std::move(content_)); }
   const Value* operator->() const { return &std::get<0>(content_); }
-  const Failure& failure() const { return std::get<1>(content_); }
+  Value* operator->() { return &std::get<0>(content_); }
+  const Reason& failure() const { return std::get<1>(content_); }
 
  private:
-  std::variant<Value, Failure> content_;
+  std::variant<Value, Reason> content_;
 };
 
-template <>
-class [[nodiscard]] Result<void> {
+template <class Reason>
+class [[nodiscard]] Result<void, Reason> {
  public:
   Result() = default;
-  Result(Failure failure) : content_(std::move(failure)) {}
+  Result(Reason reason) : content_(std::move(reason)) {}
 
   explicit operator bool() const { return content_.index() == 0; }
-  const Failure& failure() const { return std::get<1>(content_); }
+  const Reason& failure() const { return std::get<1>(content_); }
 
  private:
-  std::variant<std::monostate, Failure> content_;
+  std::variant<std::monostate, Reason> content_;
 };
 
 /// Puts the value of `from` into `to`. Without a value, leaves `to` unchanged and returns the failure.

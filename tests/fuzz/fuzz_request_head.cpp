@@ -63,9 +63,8 @@ void judgeAgain(const RequestHead& head) {
   if (text.size() > kMaxHead) return;
   HeadScanner scanner;
   BELIEVE(scanner.scan(text) == State::complete && scanner.size() == text.size());
-  const auto parsed = parseHead(text);
-  const auto* again = std::get_if<RequestHead>(&parsed);
-  BELIEVE(again != nullptr);
+  const auto again = parseHead(text);
+  BELIEVE(again);
   BELIEVE(again->method == head.method && again->target == head.target && again->fields == head.fields);
   BELIEVE(again->contentLength == head.contentLength && again->chunked == head.chunked);
   BELIEVE(again->keepAlive == head.keepAlive && again->expectsContinue == head.expectsContinue);
@@ -83,13 +82,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (state == State::incomplete) return 0;
   const std::string_view head = state == State::complete ? bytes.substr(0, end) : bytes;
   const auto parsed = parseHead(head);
-  if (const auto* fault = std::get_if<Fault>(&parsed)) {
-    BELIEVE(fault->status >= 400 && fault->status <= 505 && !fault->sentence.empty());
+  if (!parsed) {
+    const Fault& fault = parsed.failure();
+    BELIEVE(fault.status >= 400 && fault.status <= 505 && !fault.sentence.empty());
     return 0;
   }
   BELIEVE(state == State::complete);
-  judgeAccepted(head, std::get<RequestHead>(parsed));
-  judgeAgain(std::get<RequestHead>(parsed));
-  (void)readTarget(std::get<RequestHead>(parsed).target);
+  judgeAccepted(head, *parsed);
+  judgeAgain(*parsed);
+  (void)readTarget(parsed->target);
   return 0;
 }

@@ -17,17 +17,16 @@ std::string get(const std::string& fields, const std::string& line = "GET /a HTT
 
 int statusOf(const std::string& bytes) {
   const auto parsed = parseHead(bytes);
-  const auto* fault = std::get_if<Fault>(&parsed);
-  return fault == nullptr ? 200 : fault->status;
+  return parsed ? 200 : parsed.failure().status;
 }
 
 RequestHead headOf(const std::string& bytes) {
   auto parsed = parseHead(bytes);
-  if (const auto* fault = std::get_if<Fault>(&parsed)) {
-    ADD_FAILURE() << fault->sentence;
+  if (!parsed) {
+    ADD_FAILURE() << parsed.failure().sentence;
     return {};
   }
-  return std::get<RequestHead>(std::move(parsed));
+  return *std::move(parsed);
 }
 
 TEST(RequestHead, IsReadAsItWasSent) {

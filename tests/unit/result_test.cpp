@@ -42,6 +42,34 @@ TEST(ResultTest, WithoutAValueIsASuccessUnlessItHasAFailure) {
   EXPECT_EQ(failed.failure().kind, Failure::Kind::notFound);
 }
 
+struct Refusal {
+  int status = 400;
+  std::unique_ptr<int> pause;
+};
+
+Result<int, Refusal> third(int number) {
+  if (number % 3 != 0) return Refusal{429, std::make_unique<int>(5)};
+  return number / 3;
+}
+
+Result<void, Refusal> checkThird(int number) {
+  if (number % 3 != 0) return Refusal{503, nullptr};
+  return {};
+}
+
+TEST(ResultTest, MayFailWithAnotherTypeOfReason) {
+  EXPECT_EQ(*third(9), 3);
+  const auto bad = third(1);
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.failure().status, 429);
+  EXPECT_EQ(*bad.failure().pause, 5);
+  EXPECT_THROW((void)*bad, std::bad_variant_access);
+  EXPECT_TRUE(checkThird(3));
+  const auto refused = checkThird(4);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().status, 503);
+}
+
 TEST(ResultTest, AFailureJoinsItsSentences) {
   EXPECT_EQ((Failure{Failure::Kind::invalid, {{"a", "a is wrong"}, {"b", "b is wrong"}}}).message(),
             "a is wrong; b is wrong");

@@ -56,20 +56,17 @@ Connection::Next Connection::serve() {
 
 Connection::Next Connection::serveOne() {
   if (buffer_.full()) return refuse(503, kNoHeadMemory, false);
-  auto parsed = parseHead(
+  const auto head = parseHead(
       buffer_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
-  if (const auto* fault = std::get_if<Fault>(&parsed)) {
-    return refuse(fault->status, fault->sentence, false);
-  }
-  const auto& head = std::get<RequestHead>(parsed);
+  if (!head) return refuse(head.failure().status, head.failure().sentence, false);
   // Two copies of the head at most: the fields in the request, the target in the call.
   Budget::Reservation copies;
   if (scanner_.size() > ReadBuffer::kFree && !copies.grow(server_.heads, 2 * scanner_.size())) {
     return refuse(503, kNoHeadMemory, false);
   }
-  ServerResponse response(*stream_, head.method == "HEAD", head.http10, server_.readers, server_.closing);
-  if (!head.keepAlive) response.closeAfter();
-  ServerRequest request({*stream_, buffer_, server_.waiting, server_.watch, id_, server_.params}, head, response);
+  ServerResponse response(*stream_, head->method == "HEAD", head->http10, server_.readers, server_.closing);
+  if (!head->keepAlive) response.closeAfter();
+  ServerRequest request({*stream_, buffer_, server_.waiting, server_.watch, id_, server_.params}, *head, response);
   // The views of the head end here; the request has copies.
   buffer_.consume(scanner_.size());
   buffer_.shrink();

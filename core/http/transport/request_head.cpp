@@ -238,7 +238,7 @@ HeadScanner::State HeadScanner::scan(std::string_view bytes) {
   }
 }
 
-std::variant<RequestHead, Fault> parseHead(std::string_view bytes) {
+Result<RequestHead, Fault> parseHead(std::string_view bytes) {
   try {
     for (std::size_t i = 0; i < kEmptyLines && bytes.starts_with("\r\n"); ++i) bytes.remove_prefix(2);
     RequestHead head;

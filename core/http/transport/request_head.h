@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
+
+#include "core/base/result.h"
 
 namespace jobq {
 
@@ -68,8 +69,8 @@ class HeadScanner {
   std::size_t lines_ = 0;
 };
 
-/// Returns the parsed head, or the fault of a broken or incomplete head. Any thread.
-std::variant<RequestHead, Fault> parseHead(std::string_view bytes);
+/// Returns the parsed head. Fails if the head is broken or incomplete. Any thread.
+Result<RequestHead, Fault> parseHead(std::string_view bytes);
 
 /// Returns true if all bytes may stand in the value of a field: no control characters except tabs.
 bool isFieldValue(std::string_view text) noexcept;
