@@ -78,7 +78,7 @@ TEST_F(BodyReaderTest, ABodyEndsAtItsLength) {
   EXPECT_FALSE(reader_->complete());
   EXPECT_EQ(readAll(), "hello world");
   EXPECT_TRUE(reader_->complete());
-  EXPECT_FALSE(reader_->fault());
+  EXPECT_TRUE(reader_->result());
   EXPECT_EQ(releaseMemory(), "GET / HTTP/1.1");
 }
 
@@ -144,9 +144,9 @@ TEST_F(BodyReaderTest, AnEarlyEndIsAFaultAndSaysHowFarItCame) {
   ofLength(11);
   EXPECT_EQ(readAll(), "hello");
   EXPECT_FALSE(reader_->complete());
-  ASSERT_TRUE(reader_->fault());
-  EXPECT_EQ(reader_->fault()->status, 400);
-  EXPECT_THAT(reader_->fault()->sentence, HasSubstr("5 bytes came"));
+  ASSERT_FALSE(reader_->result());
+  EXPECT_EQ(reader_->result().failure().status, 400);
+  EXPECT_THAT(reader_->result().failure().sentence, HasSubstr("5 bytes came"));
 }
 
 TEST_F(BodyReaderTest, AChunkedBodyWithoutItsLastChunkIsNotComplete) {
@@ -154,7 +154,7 @@ TEST_F(BodyReaderTest, AChunkedBodyWithoutItsLastChunkIsNotComplete) {
   chunked();
   EXPECT_EQ(readAll(), "Wiki");
   EXPECT_FALSE(reader_->complete());
-  EXPECT_EQ(reader_->fault().value().status, 400);
+  EXPECT_EQ(reader_->result().failure().status, 400);
 }
 
 TEST_F(BodyReaderTest, BrokenFramingIsAFault) {
@@ -164,8 +164,8 @@ TEST_F(BodyReaderTest, BrokenFramingIsAFault) {
     chunked();
     (void)readAll();
     EXPECT_FALSE(reader_->complete()) << broken;
-    ASSERT_TRUE(reader_->fault()) << broken;
-    EXPECT_EQ(reader_->fault()->status, 400) << broken;
+    ASSERT_FALSE(reader_->result()) << broken;
+    EXPECT_EQ(reader_->result().failure().status, 400) << broken;
   }
 }
 
@@ -174,9 +174,9 @@ TEST_F(BodyReaderTest, AChunkBeyondTheLimitIsRefusedBeforeItsBytesCome) {
   stream_.open = true;
   chunked().limit(10);
   EXPECT_EQ(readAll(), "Wiki");
-  ASSERT_TRUE(reader_->fault());
-  EXPECT_EQ(reader_->fault()->status, 413);
-  EXPECT_THAT(reader_->fault()->sentence, HasSubstr("10 bytes"));
+  ASSERT_FALSE(reader_->result());
+  EXPECT_EQ(reader_->result().failure().status, 413);
+  EXPECT_THAT(reader_->result().failure().sentence, HasSubstr("10 bytes"));
 }
 
 TEST_F(BodyReaderTest, TheLimitItselfIsAllowed) {

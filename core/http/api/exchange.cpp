@@ -66,8 +66,9 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limi
     in.read(body.data() + had, static_cast<std::streamsize>(step));
     body.resize(had + static_cast<std::size_t>(in.gcount()));
   }
-  if (const auto& fault = request_.bodyFault()) {
-    return fault->status == 413 ? tooLarge(call.path, limit) : faultResponse(call, *fault);
+  if (const auto& read = request_.bodyResult(); !read) {
+    const Fault& fault = read.failure();
+    return fault.status == 413 ? tooLarge(call.path, limit) : faultResponse(call, fault);
   }
   if (body.size() > limit) return tooLarge(call.path, limit);
   return std::nullopt;

@@ -21,7 +21,7 @@ BodyReader::BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead
       deadline_(waiting) {}
 
 bool BodyReader::complete() const noexcept {
-  return !fault_ && (chunked_ ? chunks_.part() == ChunkReader::Part::end : left_ == 0);
+  return result_ && (chunked_ ? chunks_.part() == ChunkReader::Part::end : left_ == 0);
 }
 
 // Returns the number of body bytes that follow without framing between them.
@@ -34,10 +34,10 @@ std::size_t BodyReader::takeArrived(char* to, std::size_t size) {
   if (chunked_) {
     buffer_.consume(chunks_.skipFraming(buffer_.view()));
     if (chunks_.part() == ChunkReader::Part::broken) {
-      fault_ = Fault{400, std::string("the body is not correctly chunked: ") + chunks_.fault()};
+      result_ = Fault{400, std::string("the body is not correctly chunked: ") + chunks_.fault()};
     }
     if (taken_ + expected() > limit_) {
-      fault_ = Fault{413, "the body is over the limit of " + std::to_string(limit_) + " bytes: send less"};
+      result_ = Fault{413, "the body is over the limit of " + std::to_string(limit_) + " bytes: send less"};
       return 0;
     }
   }
@@ -53,10 +53,10 @@ bool BodyReader::mayWait() {
   switch (deadline_.mayWait()) {
     case TransferDeadline::Verdict::wait: return true;
     case TransferDeadline::Verdict::late:
-      fault_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) +
-                              " bytes came; send it faster, or in smaller parts"};
+      result_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) +
+                               " bytes came; send it faster, or in smaller parts"};
       return false;
-    case TransferDeadline::Verdict::noSlot: fault_ = Fault{503, "too many clients are waiting: try again in a moment"};
+    case TransferDeadline::Verdict::noSlot: result_ = Fault{503, "too many clients are waiting: try again in a moment"};
   }
   return false;
 }
@@ -69,7 +69,7 @@ bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
       straight ? stream_.read(to, most, ByteStream::Wait::linger) : buffer_.fill(stream_, ByteStream::Wait::linger);
   if (!got) return mayWait();
   if (*got == 0) {
-    fault_ = Fault{400, "the body ended early: " + std::to_string(taken_) + " bytes came; send the whole body"};
+    result_ = Fault{400, "the body ended early: " + std::to_string(taken_) + " bytes came; send the whole body"};
     return false;
   }
   deadline_.moved(*got);
@@ -83,9 +83,9 @@ bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
 
 std::size_t BodyReader::readSome(char* to, std::size_t size) {
   std::size_t got = 0;
-  while (got == 0 && !fault_ && !complete()) {
+  while (got == 0 && result_ && !complete()) {
     got = takeArrived(to, size);
-    if (got > 0 || fault_ || complete()) break;
+    if (got > 0 || !result_ || complete()) break;
     if (!receive(to, size, got)) break;
   }
   taken_ += got;
@@ -94,7 +94,7 @@ std::size_t BodyReader::readSome(char* to, std::size_t size) {
 
 bool BodyReader::dropArrived() {
   std::uint64_t dropped = 0;
-  while (!fault_ && !complete() && expected() + dropped <= kDropped) {
+  while (result_ && !complete() && expected() + dropped <= kDropped) {
     const std::size_t step = takeArrived(nullptr, SIZE_MAX);
     dropped += step;
     if (step == 0 && !complete() && buffer_.fill(stream_, ByteStream::Wait::no).value_or(0) == 0) break;

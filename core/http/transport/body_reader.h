@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <ios>
-#include <optional>
 #include <streambuf>
 
+#include "core/base/result.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/chunk_reader.h"
@@ -29,9 +29,9 @@ class BodyReader final : public std::streambuf {
   /// Returns true if the whole body was read and was well-formed.
   bool complete() const noexcept;
 
-  /// Returns the reason why reading ended early (broken framing, an early end, a slow client, no free slot), or
-  /// nullopt.
-  const std::optional<Fault>& fault() const noexcept { return fault_; }
+  /// Returns the result of reading so far. Fails if reading ended early: broken framing, an early end, a slow client,
+  /// no free slot.
+  const Result<void, Fault>& result() const noexcept { return result_; }
 
   /// Drops the rest of the body if it has arrived already. Returns true if the body is complete now.
   bool dropArrived();
@@ -40,7 +40,7 @@ class BodyReader final : public std::streambuf {
   int_type underflow() override;
   std::streamsize xsgetn(char* to, std::streamsize size) override;
 
-  // Reads at least one byte of the body. Returns 0 if complete() or fault() tells the reason.
+  // Reads at least one byte of the body. Returns 0 if the body is complete or result() has failed.
   std::size_t readSome(char* to, std::size_t size);
   std::size_t takeArrived(char* to, std::size_t size);
   std::uint64_t expected() const noexcept;
@@ -54,7 +54,7 @@ class BodyReader final : public std::streambuf {
   ChunkReader chunks_;
   std::uint64_t taken_ = 0;
   std::uint64_t limit_ = UINT64_MAX;
-  std::optional<Fault> fault_;
+  Result<void, Fault> result_;
   TransferDeadline deadline_;
   std::array<char, 1024> ahead_{};  // for readers that take single bytes
 };

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/result.h"
 #include "core/http/transport/body_reader.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
@@ -107,8 +108,8 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
 
   std::stop_token disconnected() override;
 
-  /// Returns the reason if the stream ended before the body was complete.
-  const std::optional<Fault>& bodyFault() const noexcept { return body_.fault(); }
+  /// Returns the result of reading the body so far. Fails if the stream ended before the body was complete.
+  const Result<void, Fault>& bodyResult() const noexcept { return body_.result(); }
 
   /// Drops an unread body that has already come; any other unread body ends the connection. Called before the answer is
   /// sent.
