@@ -17,7 +17,7 @@ void apply(JobSpec& job, Replace&& change) {
 
 }  // namespace
 
-std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
+Result<void, Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
   for (FilterPool* filter : endpoint.filters) {
     const auto failure = [&](const std::string& reason) {
       return FilterError("the filter " + filter->name() + " of this endpoint failed: " + reason);
@@ -37,7 +37,7 @@ std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
       throw failure("the filter threw an exception that is not a std::exception");
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace jobq

@@ -2,9 +2,9 @@
 // other. Each filter sees the job as changed by the filters before.
 #pragma once
 
-#include <optional>
 #include <string>
 
+#include "core/base/result.h"
 #include "core/endpoints/endpoint.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
@@ -26,8 +26,8 @@ struct Refusal {
   Millis retryAfter{0};  ///< used with status 429
 };
 
-/// Changes input and policy of `job` as the filters of `endpoint` decide. Returns the refusal of the first filter that
-/// refuses, or no value if the job is accepted. Throws FilterError. Any thread.
-std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint);
+/// Changes input and policy of `job` as the filters of `endpoint` decide. Fails with the refusal of the first filter
+/// that refuses. Throws FilterError. Any thread.
+Result<void, Refusal> admit(JobSpec& job, const Endpoint& endpoint);
 
 }  // namespace jobq

@@ -153,14 +153,14 @@ TEST_F(FilterPoolTest, AFilterSeesTheJobAndTheEndpointsEnv) {
     EXPECT_EQ(job.env.at("LIMIT"), "5");
     return Accept{};
   };
-  EXPECT_FALSE(admit(job_, endpoint_));
+  EXPECT_TRUE(admit(job_, endpoint_));
 }
 
 TEST_F(FilterPoolTest, ARejectionIsTheFiltersOwnWord) {
   factory_.judge = [](const AdmissionRequest&) { return Reject{"n must be even"}; };
-  EXPECT_EQ(admit(job_, endpoint_)->message, "n must be even");
+  EXPECT_EQ(admit(job_, endpoint_).failure().message, "n must be even");
   factory_.judge = [](const AdmissionRequest&) { return Reject{""}; };
-  EXPECT_EQ(admit(job_, endpoint_)->message, "the filter first refuses this job");
+  EXPECT_EQ(admit(job_, endpoint_).failure().message, "the filter first refuses this job");
 }
 
 TEST_F(FilterPoolTest, EachFilterSeesWhatTheOneBeforeMadeOfTheJob) {
@@ -177,7 +177,7 @@ TEST_F(FilterPoolTest, EachFilterSeesWhatTheOneBeforeMadeOfTheJob) {
     EXPECT_EQ(job.policy.priority, 7);
     return Accept{};
   };
-  EXPECT_FALSE(admit(job_, endpoint_));
+  EXPECT_TRUE(admit(job_, endpoint_));
   EXPECT_EQ(job_.input, R"({"n":2})");
   EXPECT_EQ(job_.policy.priority, 7);
 }
@@ -187,14 +187,14 @@ TEST_F(FilterPoolTest, AfterARejectionNoOtherFilterIsAsked) {
   FilterPool second("second", later, "");
   endpoint_.filters = {&first_, &second};
   factory_.judge = [](const AdmissionRequest&) { return Reject{"no"}; };
-  EXPECT_TRUE(admit(job_, endpoint_));
+  EXPECT_FALSE(admit(job_, endpoint_));
   EXPECT_EQ(later.made, 0);
 }
 
 TEST_F(FilterPoolTest, WhatIsEmptyInAReplacementStays) {
   job_.policy.priority = 3;
   factory_.judge = [](const AdmissionRequest&) { return Replace{}; };
-  EXPECT_FALSE(admit(job_, endpoint_));
+  EXPECT_TRUE(admit(job_, endpoint_));
   EXPECT_EQ(job_.input, R"({"n":1})");
   EXPECT_EQ(job_.policy.priority, 3);
 }

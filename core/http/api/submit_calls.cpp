@@ -54,9 +54,10 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<M
   // The rate limit comes before the filters, which may count jobs themselves: a job refused by the rate must not use up
   // a quota.
   if (auto refusal = countUnderstood(call)) return std::move(*refusal);
-  if (const auto refusal = admit(accepted.job, *call.endpoint)) {
-    if (refusal->status == 429) return tooMany(call.path, refusal->message, refusal->retryAfter);
-    return errorResponse(call.path, refusal->status, refusal->message);
+  if (const auto admitted = admit(accepted.job, *call.endpoint); !admitted) {
+    const Refusal& refusal = admitted.failure();
+    if (refusal.status == 429) return tooMany(call.path, refusal.message, refusal.retryAfter);
+    return errorResponse(call.path, refusal.status, refusal.message);
   }
   return accepted;
 }
