@@ -35,21 +35,21 @@ std::string tooMalformed(const RateLimit& limit) {
 
 }  // namespace
 
-std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint,
-                                                                                 Operation operation,
-                                                                                 std::uint32_t workersMax,
-                                                                                 const LimitSettings& own) {
+Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint,
+                                                                           Operation operation,
+                                                                           std::uint32_t workersMax,
+                                                                           const LimitSettings& own) {
   Passed passed;
   const Instant now = deps_.clock.now();
   if (config_.enabled) {
     const RateLimit limit = limitOf(endpoint, operation, own, now);
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
-    std::uint32_t remaining = 0;
-    if (auto refused = closed(key, operation, limit, now, remaining)) return std::move(*refused);
+    const auto remaining = remainingOf(key, operation, limit, now);
+    if (!remaining) return remaining.failure();
     const RateVerdict place = deps_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
     if (!place.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, place.retryAfter}};
     passed.admission = Admission(*this, std::move(key), operation, limit);
-    passed.standing = RateStanding{limit, remaining, Millis(0)};
+    passed.standing = RateStanding{limit, *remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
     if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
@@ -67,16 +67,16 @@ RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation
   return row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
 }
 
-// Refuses a call unread if the call would not be counted, whatever its body.
-std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& key, Operation operation,
-                                                            const RateLimit& limit, Instant now,
-                                                            std::uint32_t& remaining) {
+// Returns the remaining requests of the rate, as last known. Fails if the call would not be counted, whatever its body:
+// such a call is refused unread.
+Result<std::uint32_t, RateLimitGate::Refused> RateLimitGate::remainingOf(const std::string& key, Operation operation,
+                                                                         const RateLimit& limit, Instant now) {
   Lock lock(mutex_);
   const auto found = rates_.find(key);
   const bool known =
       found != rates_.end() && found->second.requests == limit.requests && found->second.window == limit.window;
-  remaining = known ? found->second.remaining : limit.requests;
-  if (!known || now >= found->second.closedUntil) return std::nullopt;
+  if (!known) return limit.requests;
+  if (now >= found->second.closedUntil) return found->second.remaining;
   return Refused{tooFast(limit, operation), RateStanding{limit, 0, found->second.closedUntil - now}};
 }
 
@@ -113,19 +113,19 @@ RateVerdict RateLimitGate::enterRate(const std::string& key, const RateLimit& li
   return verdict;
 }
 
-std::optional<RateLimitGate::Refused> RateLimitGate::Admission::count(std::optional<RateStanding>& standing) {
-  if (isCounted()) return std::nullopt;
+Result<void, RateLimitGate::Refused> RateLimitGate::Admission::count(std::optional<RateStanding>& standing) {
+  if (isCounted()) return {};
   counted_ = true;
   standing = gate_->count(key_, limit_);
-  if (standing->retryAfter == Millis(0)) return std::nullopt;
+  if (standing->retryAfter == Millis(0)) return {};
   return Refused{tooFast(limit_, operation_), standing};
 }
 
-std::optional<RateLimitGate::Refused> RateLimitGate::Admission::countMalformed() {
-  if (isCounted()) return std::nullopt;
+Result<void, RateLimitGate::Refused> RateLimitGate::Admission::countMalformed() {
+  if (isCounted()) return {};
   counted_ = true;
   const RateVerdict verdict = gate_->enterRate(key_ + "/malformed", limit_, gate_->deps_.clock.now());
-  if (verdict.allowed) return std::nullopt;
+  if (verdict.allowed) return {};
   return Refused{tooMalformed(limit_), RateStanding{limit_, 0, verdict.retryAfter}};
 }
 

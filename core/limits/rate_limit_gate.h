@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
+#include "core/base/result.h"
 #include "core/config/limits.h"
 #include "core/limits/rate_limits.h"
 #include "jobq/job.h"
@@ -84,12 +84,12 @@ class RateLimitGate {
       if (gate_ != nullptr) gate_->deps_.limiter.leave(key_);
     }
 
-    /// Counts the call as understood. Returns the refusal if other calls have used up the rate since enter(). Sets
-    /// `standing` in both cases.
-    std::optional<Refused> count(std::optional<RateStanding>& standing);
+    /// Counts the call as understood. Fails if other calls have used up the rate since enter(). Sets `standing` in both
+    /// cases.
+    Result<void, Refused> count(std::optional<RateStanding>& standing);
 
-    /// Counts the call as malformed. Returns the refusal if the rate of malformed calls is exceeded.
-    std::optional<Refused> countMalformed();
+    /// Counts the call as malformed. Fails if the rate of malformed calls is exceeded.
+    Result<void, Refused> countMalformed();
 
     /// Leaves the call out of both counts. The place among the calls at once stays taken.
     void waive() noexcept { counted_ = true; }
@@ -112,9 +112,9 @@ class RateLimitGate {
   };
 
   /// Checks a call by its head. `workersMax` of the endpoint bounds the length of the queue; `own` has the endpoint's
-  /// own limits, if any. Throws StorageError.
-  std::variant<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
-                                      const LimitSettings& own = {});
+  /// own limits, if any. Fails if the call is refused unread. Throws StorageError.
+  Result<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
+                                const LimitSettings& own = {});
 
  private:
   /// Last known counts of an endpoint, read again after a second.
@@ -135,8 +135,8 @@ class RateLimitGate {
   };
 
   RateLimit limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now);
-  std::optional<Refused> closed(const std::string& key, Operation operation, const RateLimit& limit, Instant now,
-                                std::uint32_t& remaining);
+  Result<std::uint32_t, Refused> remainingOf(const std::string& key, Operation operation, const RateLimit& limit,
+                                             Instant now);
   RateStanding count(const std::string& key, const RateLimit& limit);
   /// Returns the time in which no further request will be counted, without counting a request. Returns 0 if the time is
   /// unknown, and also for exactly the pause of a refusal by the calls at once.

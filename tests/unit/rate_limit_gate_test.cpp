@@ -120,15 +120,13 @@ class RateLimitGateTest : public testing::Test {
   RateLimitGate pipeline(const LimitsConfig& config = {}) { return {config, {limiter_, clock_, load_}}; }
   /// Returns true if a call is let in and counted as understood.
   static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
-    auto result = pipeline.enter("e", operation, workersMax);
-    auto* passed = std::get_if<RateLimitGate::Passed>(&result);
-    return passed != nullptr && !passed->admission.count(passed->standing);
+    auto passed = pipeline.enter("e", operation, workersMax);
+    return passed && passed->admission.count(passed->standing);
   }
   /// Returns true if a call is let in and counted as malformed.
   static bool passesMalformed(RateLimitGate& pipeline) {
-    auto result = pipeline.enter("e", Operation::run, 1);
-    auto* passed = std::get_if<RateLimitGate::Passed>(&result);
-    return passed != nullptr && !passed->admission.countMalformed();
+    auto passed = pipeline.enter("e", Operation::run, 1);
+    return passed && passed->admission.countMalformed();
   }
 
   ToldLimiter limiter_;
@@ -140,13 +138,13 @@ TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
   RateLimitGate rates = pipeline();
   {
     auto result = rates.enter("e", Operation::status, 1);
-    auto& passed = std::get<RateLimitGate::Passed>(result);
+    auto& passed = *result;
     EXPECT_EQ(limiter_.lastKey, "e/status");
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
     EXPECT_EQ(passed.standing->limit.requests, 2000U);
     EXPECT_EQ(passed.standing->remaining, 2000U) << "nothing is known of the rate yet";
     EXPECT_FALSE(passed.admission.isCounted());
-    EXPECT_FALSE(passed.admission.count(passed.standing));
+    EXPECT_TRUE(passed.admission.count(passed.standing));
     EXPECT_TRUE(passed.admission.isCounted());
     EXPECT_EQ(passed.standing->remaining, 5U);
     RateLimitGate::Admission other = std::move(passed.admission);
@@ -161,7 +159,7 @@ TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
   RateLimitGate rates = pipeline();
   limiter_.verdict = {false, Millis(1'234), 0};
   const auto result = rates.enter("e", Operation::cancel, 1);
-  const auto& refused = std::get<RateLimitGate::Refused>(result);
+  const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
   EXPECT_EQ(refused.standing->retryAfter, Millis(1'234));
   EXPECT_EQ(limiter_.inside, 0);
@@ -186,7 +184,7 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
   limiter_.verdict.allowed = false;
   load_.waitingJobs = 1'000'000;
   auto result = rates.enter("e", Operation::run, 0);
-  EXPECT_FALSE(std::get<RateLimitGate::Passed>(result).standing);
+  EXPECT_FALSE(result->standing);
   EXPECT_EQ(load_.askedForWaiting, 0);
 }
 
@@ -234,7 +232,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
   RateLimitGate rates = pipeline();
   load_.waitingJobs = 51;
   const auto result = rates.enter("e", Operation::run, 0);
-  const auto& refused = std::get<RateLimitGate::Refused>(result);
+  const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
   EXPECT_EQ(refused.standing->retryAfter, Millis(0)) << "the rate is not what is exceeded";
 }
@@ -244,7 +242,7 @@ TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
   load_.waitingJobs = 51;
   EXPECT_FALSE(passes(rates));
   load_.waitingJobs = 0;
-  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("other", Operation::run, 0)));
+  EXPECT_TRUE(rates.enter("other", Operation::run, 0));
   EXPECT_EQ(limiter_.lastKey, "other/run");
 }
 
@@ -255,7 +253,7 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
   const auto limitOf = [&](Operation operation) {
     auto result = rates.enter("e", operation, 1, own);
-    return std::get<RateLimitGate::Passed>(result).standing->limit;
+    return result->standing->limit;
   };
   EXPECT_EQ(limitOf(Operation::run).requests, 30U);
   EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
@@ -275,7 +273,7 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   load_.waitingJobs = 51;
   clock_.advance(Millis(1'000));
   const auto result = lineOnly.enter("e", Operation::run, 0);
-  EXPECT_FALSE(std::get<RateLimitGate::Refused>(result).standing);
+  EXPECT_FALSE(result.failure().standing);
   LimitsConfig noLine;
   noLine.queue = false;
   RateLimitGate ratesOnly = pipeline(noLine);
@@ -294,13 +292,13 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "the others still have all of theirs: " << i;
   EXPECT_FALSE(passes(rates));
   auto malformed = rates.enter("e", Operation::run, 1);
-  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Refused>(malformed)) << "what it is cannot be known unread";
+  EXPECT_FALSE(malformed) << "what it is cannot be known unread";
   clock_.advance(Millis(7'000));
   auto result = rates.enter("e", Operation::run, 1);
-  const auto refused = std::get<RateLimitGate::Passed>(result).admission.countMalformed();
-  ASSERT_TRUE(refused);
-  EXPECT_THAT(refused->sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
-  EXPECT_EQ(refused->standing->retryAfter, Millis(7'000));
+  const auto counted = result->admission.countMalformed();
+  ASSERT_FALSE(counted);
+  EXPECT_THAT(counted.failure().sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
+  EXPECT_EQ(counted.failure().standing->retryAfter, Millis(7'000));
 }
 
 TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
@@ -313,19 +311,18 @@ TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
   const int asked = counting.asked;
   for (int i = 0; i < 10; ++i) {
     const auto result = rates.enter("e", Operation::run, 1);
-    const auto& refused = std::get<RateLimitGate::Refused>(result);
+    const auto& refused = result.failure();
     EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
     EXPECT_EQ(refused.standing->retryAfter, Millis(7'000));
   }
   EXPECT_EQ(counting.asked, asked) << "what is known is not asked again";
   LimitSettings more{};
   more[static_cast<std::size_t>(Operation::run)].requests = 5;
-  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("e", Operation::run, 1, more)))
-      << "another limit has another moment";
+  EXPECT_TRUE(rates.enter("e", Operation::run, 1, more)) << "another limit has another moment";
   clock_.advance(Millis(6'999));
   EXPECT_FALSE(passes(rates));
   clock_.advance(Millis(1));
-  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("e", Operation::run, 1)));
+  EXPECT_TRUE(rates.enter("e", Operation::run, 1));
 }
 
 TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {

@@ -10,9 +10,9 @@
 namespace jobq {
 
 std::optional<ApiResponse> countUnderstood(ApiRequest& call) {
-  const auto refused = call.admission.count(call.standing);
-  if (!refused) return std::nullopt;
-  return tooMany(call.path, refused->sentence, refused->standing->retryAfter);
+  const auto counted = call.admission.count(call.standing);
+  if (counted) return std::nullopt;
+  return tooMany(call.path, counted.failure().sentence, counted.failure().standing->retryAfter);
 }
 
 ApiResponse noJob(const ApiRequest& call) {

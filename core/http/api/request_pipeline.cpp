@@ -143,17 +143,16 @@ void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context
 void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
   ApiRequest& call = context.call;
   if (!context.route->operation || !call.endpoint) return;
-  auto result = rates_.enter(call.endpoint->spec.id, *context.route->operation, call.endpoint->spec.workersMax,
+  auto passed = rates_.enter(call.endpoint->spec.id, *context.route->operation, call.endpoint->spec.workersMax,
                              call.endpoint->spec.limits);
-  if (auto* refused = std::get_if<RateLimitGate::Refused>(&result)) {
-    call.standing = refused->standing;
-    context.refusal =
-        tooMany(call.path, refused->sentence, refused->standing ? refused->standing->retryAfter : Millis(0));
+  if (!passed) {
+    const RateLimitGate::Refused& refused = passed.failure();
+    call.standing = refused.standing;
+    context.refusal = tooMany(call.path, refused.sentence, refused.standing ? refused.standing->retryAfter : Millis(0));
     return;
   }
-  auto& passed = std::get<RateLimitGate::Passed>(result);
-  call.admission = std::move(passed.admission);
-  call.standing = passed.standing;
+  call.admission = std::move(passed->admission);
+  call.standing = passed->standing;
 }
 
 void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& context) {
@@ -209,10 +208,11 @@ void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& reply) {
     (void)call.admission.count(call.standing);
     return;
   }
-  const auto refused = call.admission.countMalformed();
-  if (!refused) return;
-  call.standing = refused->standing;
-  reply = tooMany(call.path, refused->sentence, refused->standing->retryAfter);
+  const auto counted = call.admission.countMalformed();
+  if (counted) return;
+  const RateLimitGate::Refused& refused = counted.failure();
+  call.standing = refused.standing;
+  reply = tooMany(call.path, refused.sentence, refused.standing->retryAfter);
 }
 
 ApiResponse RequestPipeline::runRoute(RequestContext& context) {
