@@ -1,8 +1,7 @@
 #include "core/http/api/readiness.h"
 
 #include <exception>
-
-#include "jobq/error.h"
+#include <utility>
 
 namespace jobq {
 namespace {
@@ -19,26 +18,26 @@ void Readiness::check() {
   } else {
     asking_ = true;
     lock.unlock();
-    std::optional<std::string> fault = ask();
+    auto result = ask();
     lock.lock();
     asking_ = false;
     ++answers_;
-    if (!fault) goodUntil_ = clock_.now() + kGood;
-    fault_ = std::move(fault);
+    if (result) goodUntil_ = clock_.now() + kGood;
+    result_ = std::move(result);
     asked_.notifyAll();
   }
-  if (fault_) throw StorageError(*fault_);
+  if (!result_) throw StorageError(result_.failure());
 }
 
-// Returns the fault of the storage, or no value if the storage can take a write.
-std::optional<std::string> Readiness::ask() noexcept {
+// Fails if the storage cannot take a write.
+Result<void, StorageError> Readiness::ask() noexcept {
   try {
     storage_.check();
-    return std::nullopt;
+    return {};
   } catch (const std::exception& error) {
-    return error.what();
+    return StorageError(error.what());
   } catch (...) {
-    return "the storage threw an exception that is not a std::exception";
+    return StorageError("the storage threw an exception that is not a std::exception");
   }
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 
+#include "core/base/result.h"
+#include "jobq/error.h"
 #include "jobq/mutex.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -24,7 +24,7 @@ class Readiness {
   void check();
 
  private:
-  std::optional<std::string> ask() noexcept;
+  Result<void, StorageError> ask() noexcept;
 
   Storage& storage_;
   Clock& clock_;
@@ -33,7 +33,7 @@ class Readiness {
   Instant goodUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   bool asking_ JOBQ_GUARDED_BY(mutex_) = false;
   std::uint64_t answers_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::optional<std::string> fault_ JOBQ_GUARDED_BY(mutex_);  // the fault found last
+  Result<void, StorageError> result_ JOBQ_GUARDED_BY(mutex_);  // of the last check
 };
 
 }  // namespace jobq
