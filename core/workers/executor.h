@@ -2,9 +2,8 @@
 // Today a worker is a thread. Planned: a child process and a remote machine, through the same operations.
 #pragma once
 
-#include <string>
-
 #include "core/endpoints/endpoint.h"
+#include "core/workers/worker_end.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 
@@ -18,9 +17,8 @@ class WorkerEvents {
   /// Reports a worker without a job, ready for the next job: after its start and after each job.
   virtual void workerReady(const EndpointId& endpoint, const WorkerId& worker) = 0;
 
-  /// Reports the end of the worker. `failure` is the reason why the worker could not start or continue, empty after
-  /// stopWorker().
-  virtual void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) = 0;
+  /// Reports the end of the worker.
+  virtual void workerGone(const EndpointId& endpoint, const WorkerId& worker, const WorkerEnd& end) = 0;
 };
 
 /// Keeps workers. Any thread calls assign() and stopWorker(); only the dispatcher thread calls startWorker().

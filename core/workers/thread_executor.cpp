@@ -38,6 +38,11 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
   }
 }
 
+WorkerFailure failureOf(const std::exception& error) {
+  const std::string reason = error.what();
+  return {reason.empty() ? "the handler gave no reason" : reason};
+}
+
 }  // namespace
 
 // Shared by the executor and the worker's own thread, so an abandoned thread never uses freed memory.
@@ -53,21 +58,7 @@ class ThreadExecutor::Worker {
   // Runs the whole life of the worker. workerGone() is the last call to the supervisor.
   void live() {
     nameThread("worker");
-    std::string failure;
-    try {
-      const auto handler =
-          release_->handler->make(HandlerEnv{endpoint_->spec.id, id_, release_->env, release_->script});
-      events_.workerReady(endpoint_->spec.id, id_);
-      while (auto task = nextTask()) {
-        work(*handler, *task);
-        events_.workerReady(endpoint_->spec.id, id_);
-      }
-    } catch (const std::exception& error) {
-      failure = error.what();
-    } catch (...) {
-      failure = "the handler threw an exception that is not a std::exception";
-    }
-    events_.workerGone(endpoint_->spec.id, id_, failure);
+    events_.workerGone(endpoint_->spec.id, id_, runJobs());
   }
 
   void assign(ClaimedJob job) {
@@ -111,6 +102,24 @@ class ThreadExecutor::Worker {
     const RunningJobs::Entry entry;
     const DeadlineTimer::Entry limit;
   };
+
+  // Makes the handler and runs jobs until stopWorker().
+  WorkerEnd runJobs() {
+    try {
+      const auto handler =
+          release_->handler->make(HandlerEnv{endpoint_->spec.id, id_, release_->env, release_->script});
+      events_.workerReady(endpoint_->spec.id, id_);
+      while (auto task = nextTask()) {
+        work(*handler, *task);
+        events_.workerReady(endpoint_->spec.id, id_);
+      }
+      return {};
+    } catch (const std::exception& error) {
+      return failureOf(error);
+    } catch (...) {
+      return WorkerFailure{"the handler threw an exception that is not a std::exception"};
+    }
+  }
 
   std::unique_ptr<Task> nextTask() {
     Lock lock(mutex_);

@@ -96,10 +96,10 @@ bool WorkerPool::recordReady(const WorkerId& worker, Instant now) {
   return false;
 }
 
-bool WorkerPool::recordGone(const WorkerId& worker, const std::string& failure, Instant now) {
+bool WorkerPool::recordGone(const WorkerId& worker, const WorkerEnd& end, Instant now) {
   const auto info = workers_.remove(worker);
-  if (!info || failure.empty()) return false;
-  fault_ = failure;
+  if (!info || end) return false;
+  fault_ = end.failure().reason;
   if (info->replaces) ++vacancies_;
   if (info->release == endpoint_->release && proven_ && proven_ != info->release) {
     return !std::exchange(halted_, true);  // until the next release or a restart

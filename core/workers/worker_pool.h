@@ -12,6 +12,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/pool_status.h"
+#include "core/workers/worker_end.h"
 #include "core/workers/worker_set.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
@@ -68,9 +69,9 @@ class WorkerPool {
   /// Throws std::out_of_range for an unknown worker.
   bool recordReady(const WorkerId& worker, Instant now);
 
-  /// Records the end of a worker; a `failure` with text means a failed worker. The newest release is halted then if a
-  /// different release is proven; otherwise the backoff doubles. Returns true if the call has halted the release.
-  bool recordGone(const WorkerId& worker, const std::string& failure, Instant now);
+  /// Records the end of a worker. After a failure the newest release is halted if a different release is proven;
+  /// otherwise the backoff doubles. Returns true if the call has halted the release.
+  bool recordGone(const WorkerId& worker, const WorkerEnd& end, Instant now);
 
   /// Decides the next step and records it in the pool; the caller carries the step out. After a failed start no step
   /// comes before the backoff has passed.

@@ -115,12 +115,11 @@ WorkerPools::ReadyResult WorkerPools::recordReady(const EndpointId& endpoint, co
   return result;
 }
 
-std::optional<bool> WorkerPools::recordGone(const EndpointId& endpoint, const WorkerId& worker,
-                                            const std::string& failure) {
+std::optional<bool> WorkerPools::recordGone(const EndpointId& endpoint, const WorkerId& worker, const WorkerEnd& end) {
   Lock lock(mutex_);
   const auto pool = pools_.find(endpoint);
   if (pool == pools_.end()) return std::nullopt;
-  return pool->second.recordGone(worker, failure, deps_.clock.now());
+  return pool->second.recordGone(worker, end, deps_.clock.now());
 }
 
 std::optional<Instant> WorkerPools::beginStopGrace(const LeaseRef& lease) {

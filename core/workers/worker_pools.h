@@ -12,6 +12,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/pool_status.h"
+#include "core/workers/worker_end.h"
 #include "core/workers/worker_pool.h"
 #include "core/workers/worker_set.h"
 #include "jobq/job.h"
@@ -75,7 +76,7 @@ class WorkerPools {
 
   /// Records the end of a worker, as WorkerPool::recordGone(). Returns true if the call has halted the release; nullopt
   /// for an endpoint without a pool.
-  std::optional<bool> recordGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure);
+  std::optional<bool> recordGone(const EndpointId& endpoint, const WorkerId& worker, const WorkerEnd& end);
 
   /// Begins the stop grace of the worker that runs the attempt. Returns the end of the stop grace; nullopt if no worker
   /// here runs the attempt or the stop grace runs already.

@@ -18,11 +18,11 @@ void WorkerSupervisor::workerReady(const EndpointId& endpoint, const WorkerId& w
   if (early || (result.stays && deps_.queueSignal.isSet(endpoint))) deps_.queueSignal.wake();
 }
 
-void WorkerSupervisor::workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) {
-  const std::optional<bool> halted = deps_.pools.recordGone(endpoint, worker, failure);
+void WorkerSupervisor::workerGone(const EndpointId& endpoint, const WorkerId& worker, const WorkerEnd& end) {
+  const std::optional<bool> halted = deps_.pools.recordGone(endpoint, worker, end);
   if (!halted) return;
-  if (!failure.empty()) {
-    deps_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " failed: " + failure);
+  if (!end) {
+    deps_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " failed: " + end.failure().reason);
   }
   if (*halted) {
     deps_.log.write(LogLevel::error, "release.halted",
@@ -107,7 +107,7 @@ void WorkerSupervisor::startWorker(const EndpointId& id, const WorkerPool::Step&
   try {
     deps_.executor.startWorker(made->endpoint, made->release, worker, *this);
   } catch (const std::exception& error) {  // no thread or no memory: the slot must become free again
-    workerGone(id, worker, error.what());
+    workerGone(id, worker, WorkerFailure{error.what()});
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
+#include "core/workers/worker_end.h"
 #include "core/workers/worker_pool.h"
 #include "core/workers/worker_pools.h"
 #include "jobq/job.h"
@@ -43,7 +44,7 @@ class WorkerSupervisor final : public WorkerEvents {
   /// step of a release, or the end of an idle time before the next pass. Throws std::out_of_range for an unknown
   /// worker. Any thread of the executor; the dispatcher thread calls workerGone() too.
   void workerReady(const EndpointId& endpoint, const WorkerId& worker) override;
-  void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) override;
+  void workerGone(const EndpointId& endpoint, const WorkerId& worker, const WorkerEnd& end) override;
 
   /// Fires the stop token of the attempt if the attempt runs here. The handler has the endpoint's stopGrace to end. Any
   /// thread.

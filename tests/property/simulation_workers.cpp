@@ -58,7 +58,7 @@ void LocalWorkers::finishStart(const Move& move) {
   if (starting_.empty()) return;
   const auto [endpoint, worker] = starting_.front();
   starting_.pop_front();
-  if (move.b % 10 == 0) return events_->workerGone(endpoint, worker, "it does not start today");
+  if (move.b % 10 == 0) return events_->workerGone(endpoint, worker, WorkerFailure{"it does not start today"});
   idle_.insert({endpoint, worker});
   events_->workerReady(endpoint, worker);
 }
@@ -67,7 +67,7 @@ void LocalWorkers::finishStop() {
   if (leaving_.empty()) return;
   const auto [endpoint, worker] = leaving_.front();
   leaving_.pop_front();
-  events_->workerGone(endpoint, worker, "");
+  events_->workerGone(endpoint, worker, {});
 }
 
 void LocalWorkers::report(const Move& move) { reportOn(running_[move.a % running_.size()], move, world_.storage()); }

@@ -20,6 +20,7 @@
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/thread_executor.h"
+#include "core/workers/worker_end.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/lease_store.h"
@@ -37,8 +38,8 @@ class RecordedEvents final : public WorkerEvents {
   void workerReady(const EndpointId& endpoint, const WorkerId& worker) override {
     add("ready " + endpoint + " " + worker);
   }
-  void workerGone(const EndpointId&, const WorkerId& worker, const std::string& failure) override {
-    add("gone " + worker + (failure.empty() ? "" : ": " + failure));
+  void workerGone(const EndpointId&, const WorkerId& worker, const WorkerEnd& end) override {
+    add("gone " + worker + (end ? "" : ": " + end.failure().reason));
   }
 
   std::vector<std::string> all() const {

@@ -104,7 +104,11 @@ TEST_F(ThreadExecutorTest, AHandlerThatCannotBeMadeIsAWorkerThatIsGone) {
   handlers.onMake = [](const HandlerEnv&) { throw 7; };
   startWorker("v");
   ASSERT_TRUE(events.has(2));
-  EXPECT_THAT(events.all(), ElementsAre("gone w: no such model", HasSubstr("gone v: the handler threw an exception")));
+  handlers.onMake = [](const HandlerEnv&) { throw Error(""); };
+  startWorker("u");
+  ASSERT_TRUE(events.has(3));
+  EXPECT_THAT(events.all(), ElementsAre("gone w: no such model", HasSubstr("gone v: the handler threw an exception"),
+                                        "gone u: the handler gave no reason"));
 }
 
 TEST_F(ThreadExecutorTest, AFailureOnPurposeKeepsItsMessageAndOutput) {

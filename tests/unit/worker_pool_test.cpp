@@ -51,7 +51,8 @@ class WorkerPoolTest : public testing::Test {
     EXPECT_EQ(pool_.workers().markStuck(now_).size(), 1U);
   }
   bool drains(const WorkerId& id) const { return pool_.workers().all().at(id).drainAfterJob; }
-  bool gone(const WorkerId& id, const std::string& failure = "") { return pool_.recordGone(id, failure, now_); }
+  bool gone(const WorkerId& id) { return pool_.recordGone(id, {}, now_); }
+  bool gone(const WorkerId& id, const std::string& reason) { return pool_.recordGone(id, WorkerFailure{reason}, now_); }
   std::size_t outdated() const {
     std::size_t old = 0;
     for (const auto& [id, info] : pool_.workers().all()) old += info.release != pool_.endpoint()->release ? 1 : 0;
@@ -158,6 +159,17 @@ TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
   EXPECT_EQ(pool_.target(), first_) << "the old workers keep serving, and new ones run what they run";
   EXPECT_EQ(pool_.status(now_).counts.throttled, 0U) << "no new worker waits for an old one to end";
   EXPECT_TRUE(pool_.beginScaling(now_));
+}
+
+TEST_F(WorkerPoolTest, AFailureWithoutAReasonIsAFailure) {
+  startWorker("a");
+  EXPECT_FALSE(gone("a", ""));
+  EXPECT_EQ(pool_.nextDuty(now_), now_ + Millis(1'000)) << "the next worker starts after the backoff";
+  join("b");
+  pool_.change(endpoint(second_));
+  (void)pool_.nextStep(now_);
+  startWorker("c");
+  EXPECT_TRUE(gone("c", "")) << "the release is halted";
 }
 
 TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {

@@ -126,7 +126,7 @@ TEST_F(WorkerSupervisorTest, WorkersAreKeptAtTheMinimum) {
   begin(endpoint(2, 3));
   EXPECT_EQ(counts().idle, 2U);
   EXPECT_EQ(pools_.workersOfTemplates().at("template"), 2U);
-  supervisor_.workerGone("ep", "node-1", "");
+  supervisor_.workerGone("ep", "node-1", {});
   EXPECT_TRUE(isWoken());
   supervisor_.startWhereNeeded();
   EXPECT_THAT(executor_.started, ElementsAre("node-3"));
@@ -207,7 +207,7 @@ TEST_F(WorkerSupervisorTest, AReleaseReplacesAnIdleWorkerOfAFullPool) {
   EXPECT_THAT(executor_.stopped, ElementsAre("node-1"));
   EXPECT_THAT(executor_.started, ElementsAre("node-2"));
   EXPECT_EQ(counts().initializing, 1U);
-  supervisor_.workerGone("ep", "node-1", "");
+  supervisor_.workerGone("ep", "node-1", {});
   supervisor_.workerReady("ep", "node-2");
   EXPECT_FALSE(pools_.view("ep").rolling);
   EXPECT_EQ(counts().idle, 1U);
@@ -218,7 +218,7 @@ TEST_F(WorkerSupervisorTest, AReleaseThatDoesNotStartIsLoggedOnce) {
   release();
   supervisor_.rollReleases();
   ASSERT_THAT(executor_.started, ElementsAre("node-2"));
-  supervisor_.workerGone("ep", "node-2", "broken");
+  supervisor_.workerGone("ep", "node-2", WorkerFailure{"broken"});
   EXPECT_THAT(log_.events, ElementsAre("worker.failed", "release.halted"));
   EXPECT_TRUE(pools_.view("ep").halted);
   EXPECT_EQ(pools_.view("ep").fault, "broken");
@@ -237,7 +237,7 @@ TEST_F(WorkerSupervisorTest, ARetiredEndpointReturnsItsJobsAndItsPoolEnds) {
   supervisor_.workerReady("ep", job.worker);
   EXPECT_THAT(executor_.stopped, ElementsAre(job.worker));
   EXPECT_TRUE(hasLeft(pools_.status("ep")));
-  supervisor_.workerGone("ep", job.worker, "");
+  supervisor_.workerGone("ep", job.worker, {});
   supervisor_.rollReleases();
   EXPECT_FALSE(pools_.status("ep").exists);
 }
@@ -249,7 +249,7 @@ TEST_F(WorkerSupervisorTest, AReportThatTheStateRefusesIsLoggedAndChangesNothing
   EXPECT_EQ(counts().idle, 1U);
   EXPECT_THAT(executor_.stopped, IsEmpty());
   EXPECT_THROW(supervisor_.workerReady("ep", "unknown"), std::out_of_range);
-  supervisor_.workerGone("ep", "unknown", "");
+  supervisor_.workerGone("ep", "unknown", {});
   EXPECT_EQ(counts().idle, 1U);
 }
 
