@@ -53,7 +53,7 @@ std::optional<Instant> DeliveryTask::tryOnce() {
 // Returns true if the recorded calls decide the delivery: the process of the last call died before settling.
 bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
-  return delivery_.tries >= kMaxTries || delivery_.attempts.back().reason.empty();
+  return delivery_.tries >= kMaxTries || isDelivered(delivery_.attempts.back());
 }
 
 // Returns nullopt if the call could not be made, or was cut off by a stop.
@@ -126,7 +126,7 @@ DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookC
 
 // Settles or reschedules the delivery. With `last`, another attempt could not succeed.
 std::optional<Instant> DeliveryTask::conclude(bool last) {
-  if (delivery_.attempts.back().reason.empty()) {
+  if (isDelivered(delivery_.attempts.back())) {
     finishDelivery(DeliveryState::delivered);
     return std::nullopt;
   }

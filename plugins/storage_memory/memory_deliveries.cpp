@@ -14,7 +14,7 @@ bool outlived(const DeliveryRow& row, Instant now) {
 
 /// Returns whether the owed delivery is due, and was not tried yet or failed at the last try.
 bool waits(const DeliveryRow& row, Instant now) {
-  return row.dueAt <= now && (row.tries == 0 || row.attempts.empty() || !row.attempts.back().reason.empty());
+  return row.dueAt <= now && (row.tries == 0 || row.attempts.empty() || !isDelivered(row.attempts.back()));
 }
 
 }  // namespace

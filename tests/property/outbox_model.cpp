@@ -15,7 +15,7 @@ bool isOf(const Owed& owed, std::string_view endpoint) {
 
 /// Returns true if the owed delivery is due and its last try was not delivered.
 bool waits(const Delivery& delivery, Instant now) {
-  return delivery.dueAt <= now && (delivery.tries == 0 || !delivery.attempts.back().reason.empty());
+  return delivery.dueAt <= now && (delivery.tries == 0 || !isDelivered(delivery.attempts.back()));
 }
 
 }  // namespace

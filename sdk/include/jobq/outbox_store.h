@@ -27,6 +27,9 @@ struct DeliveryAttempt {
   std::string reply;   ///< first 1 KiB of the answer's body
 };
 
+/// Returns true if the attempt delivered the webhook.
+inline bool isDelivered(const DeliveryAttempt& attempt) { return attempt.reason.empty(); }
+
 enum class DeliveryState : std::uint8_t { owed = 0, delivered = 1, abandoned = 2 };
 
 /// Name under which the claimant of a delivery reports. The number grows with every claim and every replay of the
