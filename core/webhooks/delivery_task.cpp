@@ -65,10 +65,10 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
     attempt.last = true;
     return attempt;
   }
-  const auto secret = key();
-  if (!secret || stop_.stop_requested()) return std::nullopt;
-  if (!*secret) {
-    attempt.record.reason = secret->failure().message();
+  Result<std::string> key = std::string();
+  if (!retryStorage("sign", [&] { key = signingKey(); }) || stop_.stop_requested()) return std::nullopt;
+  if (!key) {
+    attempt.record.reason = key.failure().message();
     return attempt;
   }
   WebhookCall call;
@@ -79,7 +79,7 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   delivery_.job.output = std::string();
   delivery_.input = std::string();
   const Instant began = deps_.clock.now();
-  call.headers = signatureHeaders(**secret, delivery_.id, deps_.wall.now(), call.body);
+  call.headers = signatureHeaders(*key, delivery_.id, deps_.wall.now(), call.body);
   DeliveryResult result = deliver(*transport, call);
   attempt.record.duration = deps_.clock.now() - began;
   if (auto* failed = std::get_if<DeliveryFailed>(&result)) {
@@ -97,20 +97,15 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   return attempt;
 }
 
-// Returns nullopt if the storage cannot give the key. Fails if the key exists and cannot be used.
-std::optional<Result<std::string>> DeliveryTask::key() {
-  std::optional<Result<std::string>> key;
-  const auto ask = [&] {
-    try {
-      key = deps_.secrets.keyOf(delivery_.job.endpoint);
-    } catch (const StorageError&) {
-      throw;
-    } catch (const Error& error) {
-      key = invalid(clipped(error.what(), kReasonBytes));
-    }
-  };
-  if (!retryStorage("sign", ask)) return std::nullopt;
-  return key;
+// Fails if the key exists and cannot be used. Throws StorageError if the storage cannot give the key.
+Result<std::string> DeliveryTask::signingKey() {
+  try {
+    return deps_.secrets.keyOf(delivery_.job.endpoint);
+  } catch (const StorageError&) {
+    throw;
+  } catch (const Error& error) {
+    return invalid(clipped(error.what(), kReasonBytes));
+  }
 }
 
 // Turns every exception of a transport into a failed attempt.

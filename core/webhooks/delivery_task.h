@@ -62,7 +62,7 @@ class DeliveryTask {
   std::optional<Instant> tryOnce();
   bool isDecided() const;
   std::optional<Attempt> call();
-  std::optional<Result<std::string>> key();
+  Result<std::string> signingKey();
   DeliveryResult deliver(WebhookTransport& transport, const WebhookCall& call) const;
   std::optional<Instant> conclude(bool last);
   void finishDelivery(DeliveryState state);
