@@ -7,6 +7,7 @@
 #include "core/base/filter_verdict.h"
 #include "core/base/program_paths.h"
 #include "core/base/script_name.h"
+#include "core/base/script_result.h"
 #include "core/cli/commands.h"
 #include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
@@ -171,9 +172,9 @@ ExitCode runScript(const Invocation& invocation) {
 ExitCode checkScript(const Invocation& invocation) {
   const ScriptFile script = scriptOf(invocation.arguments);
   LocalServer server(invocation.arguments, script);
-  const std::string fault = script.isFilter ? server.make<AdmissionFilterFactory>()->fault(script.name)
-                                            : server.make<HandlerFactory>()->fault(script.name);
-  if (!fault.empty()) throw Failure(ExitCode::refused, fault);
+  const auto good = scriptResult(script.isFilter ? server.make<AdmissionFilterFactory>()->fault(script.name)
+                                                 : server.make<HandlerFactory>()->fault(script.name));
+  if (!good) throw Failure(ExitCode::refused, good.failure().message());
   invocation.out << script.name << ".lua is fine\n";
   return ExitCode::ok;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/config/endpoint_spec.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
@@ -33,7 +34,8 @@ using ReleasePtr = std::shared_ptr<const Release>;
 struct Endpoint {
   EndpointSpec spec;
   ReleasePtr release;  ///< null: the image is for remote workers or cannot run on this server
-  std::string fault;   ///< reason why the newest version does not run; `release` is then the last good version
+  /// Fails with the reasons if the newest version does not run; `release` is then the last good version.
+  Result<void> runnable;
   const QueuePolicy* policy = nullptr;
   std::vector<FilterPool*> filters;  ///< review each job, in this order
   std::string webhookKey;            ///< key for signatures of webhooks, as bytes; empty: key of the server

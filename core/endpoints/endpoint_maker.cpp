@@ -1,7 +1,9 @@
 #include "core/endpoints/endpoint_maker.h"
 
 #include <memory>
+#include <utility>
 
+#include "core/base/script_result.h"
 #include "core/config/filter_name.h"
 #include "core/config/units.h"
 #include "core/endpoints/filter_pool.h"
@@ -22,8 +24,8 @@ Result<ReleasePtr> makeRelease(const EndpointSpec& spec, PluginResolver& resolve
   const auto handler = resolver.handler(isScript ? "lua" : image.name);
   if (!handler) return handler.failure();
   const std::string script = isScript ? image.name : "";
-  if (const std::string fault = (*handler)->fault(script); !fault.empty()) {
-    return invalid(spec.image + " cannot run: " + fault);
+  if (const auto good = scriptResult((*handler)->fault(script)); !good) {
+    return invalid(spec.image + " cannot run: " + good.failure().message());
   }
   auto release = std::make_shared<Release>();
   release->version = spec.version;
@@ -43,22 +45,25 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
   if (!spec.webhookSecret.empty()) endpoint->webhookKey = units::secret("webhookSecret", spec.webhookSecret);
   for (const std::string& name : spec.filters.value_or(resolver.defaultFilters()))
     endpoint->filters.push_back(&resolver.filter(name));
+  FieldFaults faults;
   if (before && before->release && before->release->version == spec.version) {
     endpoint->release = before->release;
   } else if (const auto release = makeRelease(spec, resolver)) {
     endpoint->release = *release;
   } else {
-    endpoint->fault = release.failure().message();
+    faults = release.failure().faults;
     endpoint->release = before ? before->release : nullptr;
   }
   if (const auto policy = resolver.policy(spec.queuePolicy)) {
     endpoint->policy = *policy;
   } else {
-    endpoint->fault += (endpoint->fault.empty() ? "" : "; ") + policy.failure().message();
+    const FieldFaults& more = policy.failure().faults;
+    faults.insert(faults.end(), more.begin(), more.end());
     const auto policyOfServer = resolver.policy("");
     if (!policyOfServer) throw ConfigError(policyOfServer.failure().message());
     endpoint->policy = *policyOfServer;
   }
+  if (!faults.empty()) endpoint->runnable = Failure{Failure::Kind::invalid, std::move(faults)};
   return endpoint;
 }
 
@@ -70,7 +75,7 @@ EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver) {
     throw ConfigError("endpoint." + spec.id + ".filters: " + good.failure().message());
   }
   EndpointPtr endpoint = makeEndpoint(spec, resolver, nullptr);
-  if (!endpoint->fault.empty()) throw ConfigError("endpoint." + spec.id + ": " + endpoint->fault);
+  if (!endpoint->runnable) throw ConfigError("endpoint." + spec.id + ": " + endpoint->runnable.failure().message());
   return endpoint;
 }
 

@@ -153,7 +153,7 @@ void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
     const Endpoint& endpoint = *entry->endpoint;
     const EndpointSpec& spec = endpoint.spec;
     const bool isReleased = endpoint.release && endpoint.release->version == spec.version;
-    if (isReleased || endpoint.fault.empty() || parseImage(spec.image).kind != Image::Kind::lua) continue;
+    if (isReleased || endpoint.runnable || parseImage(spec.image).kind != Image::Kind::lua) continue;
     if (checkImage(spec.image, deps_.resolver)) touched.insert(id);
   }
 }

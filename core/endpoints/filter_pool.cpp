@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/script_result.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -16,9 +17,8 @@ constexpr std::size_t kMostIdle = 16;
 }  // namespace
 
 Result<void> FilterPool::check() const {
-  const std::string fault = factory_ == nullptr ? absence_ : factory_->fault(script_);
-  if (!fault.empty()) return invalid(fault);
-  return {};
+  if (factory_ == nullptr) return invalid(absence_);
+  return scriptResult(factory_->fault(script_));
 }
 
 Decision FilterPool::review(const AdmissionRequest& job) {

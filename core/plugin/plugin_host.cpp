@@ -73,7 +73,7 @@ void PluginHost::load(const std::vector<std::filesystem::path>& folders) {
     }
     std::sort(files.begin(), files.end());
     for (const std::filesystem::path& file : files) {
-      Library library{file, "", {}};
+      Library library{file, {}, {}};
       loadFile(library);
       libraries_.push_back(std::move(library));
     }
@@ -103,8 +103,8 @@ void PluginHost::loadFile(Library& library) {
     }
   } catch (const std::exception& error) {
     library.entries.clear();
-    library.rejection = error.what();
-    log_.write(LogLevel::warning, "plugin.rejected", library.file.filename().string() + ": " + library.rejection);
+    library.loaded = invalid(error.what());
+    log_.write(LogLevel::warning, "plugin.rejected", library.file.filename().string() + ": " + error.what());
   }
 }
 
@@ -144,8 +144,8 @@ std::string PluginHost::absence(PluginKind kind, std::string_view name) const {
     for (const Entry& entry : library.entries) {
       if (entry.kind == kind) there += (there.empty() ? "" : ", ") + entry.name;
     }
-    if (!library.rejection.empty() && library.file.filename().string().find(name) != std::string::npos) {
-      rejected = "; " + library.file.filename().string() + " was rejected: " + library.rejection;
+    if (!library.loaded && library.file.filename().string().find(name) != std::string::npos) {
+      rejected = "; " + library.file.filename().string() + " was rejected: " + library.loaded.failure().message();
     }
   }
   return "there is no " + std::string(nameOf(kind)) + " plugin named " + std::string(name) +

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/plugin/plugin_config.h"
 #include "jobq/log.h"
 #include "jobq/plugin.h"
@@ -36,7 +37,7 @@ class PluginHost {
   /// One library file, loaded or rejected.
   struct Library {
     std::filesystem::path file;
-    std::string rejection;  ///< empty: the library is loaded
+    Result<void> loaded;  ///< fails with the reason of the rejection
     std::vector<Entry> entries;
   };
 

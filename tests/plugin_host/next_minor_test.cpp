@@ -25,7 +25,7 @@ class NextMinorTest : public testing::Test {
   std::unique_ptr<QueuePolicy> load(const std::string& name) {
     fs::copy_file(fixture(name), dir_ / "libjobq_it.so");
     host_.load({dir_});
-    EXPECT_EQ(host_.libraries().at(0).rejection, "");
+    EXPECT_TRUE(host_.libraries().at(0).loaded);
     return host_.create<QueuePolicy>("fixture", {clock_, dir_, dir_, dir_, false}, log_);
   }
 

@@ -67,17 +67,17 @@ TEST_F(EndpointMakerTest, WhatCannotRunHasAFaultAndTheReleaseBeforeGoesOn) {
   const EndpointPtr before = make("plugin/echo");
   ++spec_.version;
   const EndpointPtr broken = make("plugin/other", before);
-  EXPECT_THAT(broken->fault, HasSubstr("there is no handler other"));
+  EXPECT_THAT(broken->runnable.failure().message(), HasSubstr("there is no handler other"));
   EXPECT_EQ(broken->release, before->release);
   const EndpointPtr first = make("");
-  EXPECT_THAT(first->fault, HasSubstr("the template t does not exist"));
+  EXPECT_THAT(first->runnable.failure().message(), HasSubstr("the template t does not exist"));
   EXPECT_EQ(first->release, nullptr);
 }
 
 TEST_F(EndpointMakerTest, WithoutItsPolicyTheServersRanksTheJobs) {
   spec_.queuePolicy = "gone";
   const EndpointPtr endpoint = make("plugin/other");
-  EXPECT_THAT(endpoint->fault, HasSubstr("there is no handler other; there is no policy gone"));
+  EXPECT_THAT(endpoint->runnable.failure().message(), HasSubstr("there is no handler other; there is no policy gone"));
   EXPECT_EQ(endpoint->policy, &storage.policy);
 }
 

@@ -142,7 +142,7 @@ TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
   }
   two.registry.refresh();
   ASSERT_NE(two.registry.find(id), nullptr);
-  EXPECT_EQ(two.registry.find(id)->fault, "") << "its template has been read";
+  EXPECT_TRUE(two.registry.find(id)->runnable) << "its template has been read";
   storage.faults.failVerb("records.changedSince");
   EXPECT_FALSE(two.registry.showChange());
   EXPECT_NE(two.registry.find(id), nullptr);
@@ -235,7 +235,7 @@ TEST_F(EndpointRegistryTest, AReleaseThatCannotRunKeepsTheLastOneThatCould) {
   (void)node.templates.update(form, R"({"imageName":"plugin/other"})");
   const EndpointPtr endpoint = node.registry.find(id);
   EXPECT_EQ(endpoint->spec.version, 2U);
-  EXPECT_THAT(endpoint->fault, HasSubstr("there is no handler other"));
+  EXPECT_THAT(endpoint->runnable.failure().message(), HasSubstr("there is no handler other"));
   ASSERT_NE(endpoint->release, nullptr);
   EXPECT_EQ(endpoint->release->version, 1U);
 }
@@ -246,12 +246,12 @@ TEST_F(EndpointRegistryTest, AScriptThatAppearsLetsItsReleaseGoOn) {
   const std::string form = createTemplate(node, "t", "lua/one");
   const EndpointId id = createEndpoint(node, form);
   (void)node.templates.update(form, R"({"imageName":"lua/two"})");
-  EXPECT_THAT(node.registry.find(id)->fault, HasSubstr("there is no such script"));
+  EXPECT_THAT(node.registry.find(id)->runnable.failure().message(), HasSubstr("there is no such script"));
   node.registry.refresh();
   EXPECT_EQ(node.registry.find(id)->release->script, "one");
   plugins.handlers.scripts.insert("two");
   node.registry.refresh();
-  EXPECT_EQ(node.registry.find(id)->fault, "");
+  EXPECT_TRUE(node.registry.find(id)->runnable);
   EXPECT_EQ(node.registry.find(id)->release->script, "two");
 }
 
@@ -259,7 +259,7 @@ TEST_F(EndpointRegistryTest, AnImageOfRemoteWorkersHasNoReleaseAndNoFault) {
   Node node(*this);
   const EndpointId id = createEndpoint(node, createTemplate(node, "t", "ghcr.io/me/worker:1"));
   EXPECT_EQ(node.registry.find(id)->release, nullptr);
-  EXPECT_EQ(node.registry.find(id)->fault, "");
+  EXPECT_TRUE(node.registry.find(id)->runnable);
 }
 
 // A removal takes two steps. After the death of a node between the steps, the next refresh takes the second step
@@ -289,7 +289,7 @@ TEST_F(EndpointRegistryTest, ATemplateThatCameIntoUseIsKept) {
   one.registry.refresh();
   ASSERT_NE(one.registry.findTemplate(form), nullptr);
   EXPECT_EQ(one.registry.findTemplate(form)->form.removal, "");
-  EXPECT_EQ(one.registry.find(id)->fault, "");
+  EXPECT_TRUE(one.registry.find(id)->runnable);
 }
 
 TEST_F(EndpointRegistryTest, ARefreshSeesWhatWasStoredBeforeItWasCalled) {

@@ -35,8 +35,8 @@ ApiResponse noEndpoint(const ApiRequest& call) {
 // State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
 // version, `halted` with the reason if the newest version does not run.
 void writeRelease(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerPoolView& workerPool) {
-  const bool isFaulty = entry.endpoint && !entry.endpoint->fault.empty();
-  const std::string& fault = isFaulty ? entry.endpoint->fault : workerPool.fault;
+  const bool isFaulty = entry.endpoint && !entry.endpoint->runnable;
+  const std::string fault = isFaulty ? entry.endpoint->runnable.failure().message() : workerPool.fault;
   const bool halted = isFaulty || workerPool.halted;
   out.member("version", entry.spec.version);
   out.member("state", halted ? "halted" : workerPool.rolling ? "rolling" : "complete");

@@ -1,4 +1,5 @@
 // Route /v1/plugins: the installed libraries, the rejected ones with reasons, and the settings of each entry.
+#include "core/base/script_result.h"
 #include "core/http/api/routes.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/json_writer.h"
@@ -15,10 +16,10 @@ void writeOption(json::ObjectWriter& out, const PluginOption& option) {
   out.member("help", option.help);
 }
 
-// Adds `state`: the good word, or the bad word with a reason.
-void writeState(json::ObjectWriter& out, const char* good, const char* bad, const std::string& reason) {
-  out.member("state", reason.empty() ? good : bad);
-  if (!reason.empty()) out.member("reason", reason);
+// Adds `state`: "loaded", or the bad word with a reason.
+void writeState(json::ObjectWriter& out, const Result<void>& loaded, const char* bad) {
+  out.member("state", loaded ? "loaded" : bad);
+  if (!loaded) out.member("reason", loaded.failure().message());
 }
 
 void writeEntry(json::ObjectWriter& out, const PluginHost::Entry& entry, const PluginUse& use) {
@@ -35,7 +36,7 @@ void writeEntry(json::ObjectWriter& out, const PluginHost::Entry& entry, const P
     for (const ScriptReport& script : use.scripts(nameOf(entry.kind), entry.name)) {
       scripts.object([&script](json::ObjectWriter& object) {
         object.member("name", script.name);
-        writeState(object, "loaded", "faulty", script.fault);
+        writeState(object, scriptResult(script.fault), "faulty");
       });
     }
   });
@@ -43,7 +44,7 @@ void writeEntry(json::ObjectWriter& out, const PluginHost::Entry& entry, const P
 
 void writeLibrary(json::ObjectWriter& out, const PluginHost::Library& library, const PluginUse& use) {
   out.member("file", library.file.filename().string());
-  writeState(out, "loaded", "rejected", library.rejection);
+  writeState(out, library.loaded, "rejected");
   out.array("entries", [&](json::ArrayWriter& entries) {
     for (const PluginHost::Entry& entry : library.entries) {
       entries.object([&](json::ObjectWriter& object) { writeEntry(object, entry, use); });
