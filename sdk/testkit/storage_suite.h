@@ -81,9 +81,8 @@ class TakeTurns final : public QueuePolicy {
   }
 };
 
-/// Fixture of the suite: a storage on an empty folder with a clock that moves by hand, and short forms of its
-/// operations.
-class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
+/// A storage on an empty folder with a clock that moves by hand: its stores, and how the storage is opened and closed.
+class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
  protected:
   void SetUp() override { storage_ = GetParam().open(clock_, dir_); }
   void TearDown() override { storage_.reset(); }
@@ -118,6 +117,14 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
     storage_ = GetParam().open(clock_, dir_);
   }
 
+  ManualClock clock_;
+  const TemporaryFolder dir_;
+  std::unique_ptr<Storage> storage_;
+};
+
+/// Fixture of the suite: short forms of the operations in the life of a job, from its submission to its deliveries.
+class StorageSuite : public OpenStorage {
+ protected:
   static JobSpec spec(const JobId& id, const EndpointId& endpoint = "ep") {
     JobSpec job;
     job.id = id;
@@ -204,9 +211,6 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   /// Runs `body(i)` on `count` threads that start together.
   static void race(int count, const std::function<void(int)>& body) { runTogether(count, body); }
 
-  ManualClock clock_;
-  const TemporaryFolder dir_;
-  std::unique_ptr<Storage> storage_;
   RankByPriority policy_;
 };
 
