@@ -23,17 +23,9 @@ constexpr const char* kVerbEndpoints =
     "endpoint.k.image = plugin/echo\nendpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
 constexpr const char* kForever = R"({"input":{"sleepMs":600000}})";
 
-/// The parameter is the storage's name and a share of the calls, such as sqlite_2: calls 2, 6, 10, ... fail. The four
-/// shares of a storage are tests of their own, so the shares run at the same time.
-class EveryCall : public FaultTest {
+/// A client that repeats a call after a 503 and remembers the expected end of each of its jobs.
+class ClientTest : public FaultTest {
  protected:
-  static constexpr std::uint64_t kShares = 4;
-
-  std::string storageName() const override {
-    return std::string(GetParam()).substr(0, std::string(GetParam()).find('_'));
-  }
-  std::uint64_t share() const { return static_cast<std::uint64_t>(std::string_view(GetParam()).back() - '0'); }
-
   /// A job answered with 200, and its expected end.
   struct KeyedCall {
     std::string endpoint;
@@ -96,6 +88,40 @@ class EveryCall : public FaultTest {
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.field("status"), "CANCELLED");
   }
+
+  /// Expects each job to end as the client expects, and no job to run more often than it had to.
+  void expectPromisesKept() {
+    for (const KeyedCall& idempotency : idempotencyKeys_) {
+      EXPECT_TRUE(reached([&] {
+        return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status;
+      })) << idempotency.id
+          << " at " << idempotency.endpoint << " should be " << idempotency.status << ": "
+          << status(idempotency.endpoint, idempotency.id).body;
+      const Answer answer = status(idempotency.endpoint, idempotency.id);
+      const auto job = stored(idempotency.endpoint, idempotency.id);
+      ASSERT_EQ(job.has_value(), answer.status == 200);
+      EXPECT_EQ(job.has_value(), idempotency.status != "absent");
+      if (!job) continue;
+      EXPECT_EQ(job->output, idempotency.output);
+      EXPECT_EQ(job->attempt, idempotency.attempts) << "its handler ran as often as it had to";
+      EXPECT_EQ(job->losses, 0U);
+    }
+  }
+
+  std::vector<KeyedCall> idempotencyKeys_;
+  std::size_t refusals_ = 0;
+};
+
+/// The parameter is the storage's name and a share of the calls, such as sqlite_2: calls 2, 6, 10, ... fail. The four
+/// shares of a storage are tests of their own, so the shares run at the same time.
+class EveryCall : public ClientTest {
+ protected:
+  static constexpr std::uint64_t kShares = 4;
+
+  std::string storageName() const override {
+    return std::string(GetParam()).substr(0, std::string(GetParam()).find('_'));
+  }
+  std::uint64_t share() const { return static_cast<std::uint64_t>(std::string_view(GetParam()).back() - '0'); }
 
   // The parts of a day ----------------------------------------------------------------------------------------------
 
@@ -230,24 +256,6 @@ class EveryCall : public FaultTest {
 
   // Conditions after each day ----------------------------------------------------------------------------------------
 
-  void expectPromisesKept() {
-    for (const KeyedCall& idempotency : idempotencyKeys_) {
-      EXPECT_TRUE(reached([&] {
-        return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status;
-      })) << idempotency.id
-          << " at " << idempotency.endpoint << " should be " << idempotency.status << ": "
-          << status(idempotency.endpoint, idempotency.id).body;
-      const Answer answer = status(idempotency.endpoint, idempotency.id);
-      const auto job = stored(idempotency.endpoint, idempotency.id);
-      ASSERT_EQ(job.has_value(), answer.status == 200);
-      EXPECT_EQ(job.has_value(), idempotency.status != "absent");
-      if (!job) continue;
-      EXPECT_EQ(job->output, idempotency.output);
-      EXPECT_EQ(job->attempt, idempotency.attempts) << "its handler ran as often as it had to";
-      EXPECT_EQ(job->losses, 0U);
-    }
-  }
-
   void expectReportsKept() {
     const auto chunks = chunksOf("t", reporter_);
     ASSERT_EQ(chunks.size(), 3U);
@@ -310,9 +318,7 @@ class EveryCall : public FaultTest {
   }
 
   static constexpr const char* kNone = "no call";
-  std::vector<KeyedCall> idempotencyKeys_;
   std::string reporter_;
-  std::size_t refusals_ = 0;
   std::map<std::string, int> met_;  ///< number of failures by operation
 };
 
