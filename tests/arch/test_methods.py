@@ -1,11 +1,10 @@
 """No class has more methods than a reader can keep in mind. Private functions count, and each overload counts;
-constructors, destructors and operators do not. Tests and sdk/testkit are left out: a method of a test class is a step or
-a check with a name of its own."""
+constructors, destructors, operators and the bodies of tests do not."""
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("core", "plugins", "sdk/include")
+FOLDERS = ("core", "plugins", "sdk/include", "sdk/testkit", "tests")
 MAX_METHODS = 20
 
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\])+\''
@@ -102,7 +101,7 @@ def test_no_class_has_many_methods():
                 if len(methods) > MAX_METHODS:
                     faults.append(f"{path.relative_to(ROOT).as_posix()}: {name} has {len(methods)} methods, more than "
                                   f"{MAX_METHODS}: split the class by its concepts")
-    assert seen > 300, f"only {seen} classes were found"
+    assert seen > 800, f"only {seen} classes were found"
     assert not faults, "\n".join(faults)
 
 
