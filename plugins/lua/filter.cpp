@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "json/json_bridge.h"
@@ -244,10 +245,44 @@ Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::str
   return change;
 }
 
+// Ends a script when it has used the processor time of its review.
+class ReviewEnd final : public EndCondition {
+ public:
+  explicit ReviewEnd(const Review& review) : review_(review) {}
+
+  std::optional<std::string> reasonToEnd() override {
+    if (timer_.used() < review_.budget) return std::nullopt;
+    return "the script took more than " + std::to_string(std::chrono::duration_cast<Millis>(review_.budget).count()) +
+           " ms of processor time (lua.filterTime)";
+  }
+
+ private:
+  const Review& review_;
+  CpuTimer timer_;
+};
+
+// Writes the first lines of a script to the log of the server.
+class ReviewLines final : public LineSink {
+ public:
+  ReviewLines(Log& log, const std::string& script) : log_(log), script_(script) {}
+
+  void writeLine(std::string_view line) override {
+    if (room_ == 0) return;
+    log_.write(LogLevel::information, "filter.print", script_ + ": " + std::string(line.substr(0, room_)));
+    room_ -= std::min(room_, line.size() + kPriceOfALine);
+  }
+
+ private:
+  Log& log_;
+  const std::string& script_;
+  std::size_t room_ = kMostPrinted;
+};
+
 }  // namespace
 
-void openFilter(lua_State* lua, Review** place) {
-  lua_pushlightuserdata(lua, place);
+void FilterLibraries::open(lua_State* lua) const {
+  openStandardLibraries(lua);
+  lua_pushlightuserdata(lua, place_);
   lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReview);
   lua_createtable(lua, 0, 2);
   lua_pushcfunction(lua, guarded<jobField>);
@@ -259,10 +294,11 @@ void openFilter(lua_State* lua, Review** place) {
   lua_pushcfunction(lua, guarded<take>);
   lua_setfield(lua, -2, "take");
   addLibrary(lua, "quota");
+  openTime(lua, clock_);
 }
 
 LuaFilter::LuaFilter(const FilterDeps& deps, std::string script)
-    : deps_(deps), name_(std::move(script)), script_(deps_.scripts, name_) {}
+    : deps_(deps), name_(std::move(script)), script_(deps_.scripts, name_), libraries_(deps_.clock, &review_) {}
 
 LuaFilter::~LuaFilter() = default;
 
@@ -270,26 +306,12 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    const auto more = [this](lua_State* lua) {
-      openFilter(lua, &review_);
-      openTime(lua, deps_.clock);
-    };
-    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfFilters, withStandardLibraries(more));
+    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfFilters, libraries_);
   }
   Review review{job, deps_.quotas, name_, deps_.options.filterTime};
   review_ = &review;  // the script's first lines may read the review already
-  CpuTimer timer;
-  const auto endCondition = [&]() -> std::string {
-    if (timer.used() < review.budget) return {};
-    return "the script took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
-           " ms of processor time (lua.filterTime)";
-  };
-  std::size_t room = kMostPrinted;
-  const auto print = [&](std::string_view line) {
-    if (room == 0) return;
-    deps_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line.substr(0, room)));
-    room -= std::min(room, line.size() + kPriceOfALine);
-  };
+  ReviewEnd end(review);
+  ReviewLines lines(deps_.log, name_);
   Decision verdict;
   const auto body = [&](lua_State* lua) {
     lua_createtable(lua, 0, 1);
@@ -298,7 +320,7 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
     lua_call(lua, 1, 3);
     verdict = readVerdict(lua, job, name_);
   };
-  sandbox_->run(script, std::ref(endCondition), print, std::ref(body));
+  sandbox_->run(script, end, &lines, std::ref(body));
   return verdict;
 }
 

@@ -1,7 +1,6 @@
 // The admission filter in Lua: a script `return function(job) ... end`.
 #pragma once
 
-#include <lua.hpp>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "jobq/time.h"
 #include "lua_options.h"
 #include "quotas.h"
+#include "sandbox/library_opener.h"
 #include "script_folder.h"
 
 namespace jobq::lua {
@@ -17,9 +17,19 @@ namespace jobq::lua {
 class Sandbox;
 struct Review;
 
-/// Adds the library `quota` and the metatable of the job to the state, once per state. `place`: where the caller keeps
-/// the review of the running script; null for trial runs, which have no job.
-void openFilter(lua_State* lua, Review** place);
+/// The libraries of every script, `quota` and `os`, and the metatable of the job.
+class FilterLibraries final : public LibraryOpener {
+ public:
+  /// `clock` outlives the object. `place`: where the caller keeps the review of the running script; null for trial
+  /// runs, which have no job.
+  FilterLibraries(const Clock& clock, Review** place) : clock_(clock), place_(place) {}
+
+  void open(lua_State* lua) const override;
+
+ private:
+  const Clock& clock_;
+  Review** const place_;
+};
 
 /// References shared by all filters of a server. The objects outlive the filters.
 struct FilterDeps {
@@ -46,6 +56,7 @@ class LuaFilter final : public AdmissionFilter {
   const std::string name_;
   FollowedScript script_;
   Review* review_ = nullptr;  // set while a script runs
+  const FilterLibraries libraries_;
   std::unique_ptr<Sandbox> sandbox_;
 };
 

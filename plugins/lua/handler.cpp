@@ -1,12 +1,14 @@
 #include "handler.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <stop_token>
 
 #include "jobq/lease_store.h"
 #include "json/json_bridge.h"
 #include "sandbox/lua_text.h"
 #include "sandbox/sandbox.h"
-#include "stdlib/http_functions.h"
 #include "stdlib/library.h"
 #include "stdlib/time_functions.h"
 
@@ -106,14 +108,57 @@ HttpRules httpRules(const HandlerDeps& deps) {
   return {options.http ? nullptr : kHttpOff, options.httpBody, options.httpTimeout, deps.allowPrivateAddresses};
 }
 
+// Ends a script at the deadline of its job, and some time after a stop.
+class JobEnd final : public EndCondition {
+ public:
+  JobEnd(const Clock& clock, const JobContext& context)
+      : clock_(clock), context_(context), stop_(context.stopToken()) {}
+
+  std::optional<std::string> reasonToEnd() override {
+    if (clock_.now() >= context_.deadline()) return std::string(kOverTime);
+    if (!stop_.stop_requested()) return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    if (!stoppedAt_) stoppedAt_ = now;
+    if (now - *stoppedAt_ < kStopGrace) return std::nullopt;
+    return "the job was stopped";
+  }
+
+ private:
+  const Clock& clock_;
+  const JobContext& context_;
+  const std::stop_token stop_;
+  std::optional<std::chrono::steady_clock::time_point> stoppedAt_;
+};
+
+// Writes the lines of a script to the log of its job.
+class JobLines final : public LineSink {
+ public:
+  explicit JobLines(JobContext& context) : context_(context) {}
+
+  void writeLine(std::string_view line) override { context_.log(LogLevel::information, line); }
+
+ private:
+  JobContext& context_;
+};
+
 }  // namespace
 
-void openForTrial(lua_State* lua) {
-  openHttp(lua, {"http is available only in jobs: call http inside the returned function"});
+HandlerLibraries HandlerLibraries::forTrial(Clock& clock) {
+  return {clock, {"http is available only in jobs: call http inside the returned function"}};
+}
+
+void HandlerLibraries::open(lua_State* lua) const {
+  openStandardLibraries(lua);
+  openJob(lua, clock_);
+  openHttp(lua, http_);
+  openTime(lua, clock_);
 }
 
 LuaHandler::LuaHandler(const HandlerDeps& deps, HandlerEnv env)
-    : deps_(deps), env_(std::move(env)), script_(deps_.scripts, env_.script) {}
+    : deps_(deps),
+      env_(std::move(env)),
+      libraries_(deps_.clock, httpRules(deps_)),
+      script_(deps_.scripts, env_.script) {}
 
 LuaHandler::~LuaHandler() = default;
 
@@ -121,22 +166,10 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    const auto more = [this](lua_State* lua) {
-      openJob(lua, deps_.clock);
-      openHttp(lua, httpRules(deps_));
-      openTime(lua, deps_.clock);
-    };
-    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfHandlers, withStandardLibraries(more));
+    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfHandlers, libraries_);
   }
-  const std::stop_token stop = context.stopToken();
-  std::optional<std::chrono::steady_clock::time_point> stoppedAt;
-  const auto endCondition = [&]() -> std::string {
-    if (deps_.clock.now() >= context.deadline()) return std::string(kOverTime);
-    if (!stop.stop_requested()) return {};
-    const auto now = std::chrono::steady_clock::now();
-    if (!stoppedAt) stoppedAt = now;
-    return now - *stoppedAt < kStopGrace ? "" : "the job was stopped";
-  };
+  JobEnd end(deps_.clock, context);
+  JobLines lines(context);
   std::string output;
   const auto body = [&](lua_State* lua) {
     pushJson(lua, input);
@@ -144,9 +177,8 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
     lua_call(lua, 2, 1);
     output = toJson(lua, -1);
   };
-  const auto print = [&context](std::string_view line) { context.log(LogLevel::information, line); };
   try {
-    sandbox_->run(script, std::ref(endCondition), print, std::ref(body));
+    sandbox_->run(script, end, &lines, std::ref(body));
   } catch (const ScriptError& error) {
     if (sandbox_->isSpent()) sandbox_.reset();
     throw JobFailed(error.what());

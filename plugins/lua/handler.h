@@ -1,7 +1,6 @@
 // The job handler in Lua: a script `return function(input, job) ... end`.
 #pragma once
 
-#include <lua.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,14 +8,28 @@
 #include "jobq/job_handler.h"
 #include "jobq/time.h"
 #include "lua_options.h"
+#include "sandbox/library_opener.h"
 #include "script_folder.h"
+#include "stdlib/http_functions.h"
 
 namespace jobq::lua {
 
 class Sandbox;
 
-/// Adds the libraries of handlers to a state for a trial run without a job. Calls of http are refused there.
-void openForTrial(lua_State* lua);
+/// The libraries of every script, `http` and `os`, and the metatable of the job. `clock` outlives the object.
+class HandlerLibraries final : public LibraryOpener {
+ public:
+  HandlerLibraries(Clock& clock, const HttpRules& http) : clock_(clock), http_(http) {}
+
+  /// Returns the libraries for a trial run without a job. Calls of http are refused there.
+  static HandlerLibraries forTrial(Clock& clock);
+
+  void open(lua_State* lua) const override;
+
+ private:
+  Clock& clock_;
+  const HttpRules http_;
+};
 
 /// References and settings shared by all workers of a server. The objects outlive the handlers.
 struct HandlerDeps {
@@ -40,6 +53,7 @@ class LuaHandler final : public JobHandler {
  private:
   const HandlerDeps deps_;
   const HandlerEnv env_;
+  const HandlerLibraries libraries_;
   FollowedScript script_;
   std::unique_ptr<Sandbox> sandbox_;
 };

@@ -1,28 +1,11 @@
 // Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox/sandbox.h (where a script
 // runs), sandbox/execution_limiter.h (what ends a script), stdlib/library.cpp (which functions a script has),
 // handler.cpp and filter.cpp (the purpose of a script).
-#include <functional>
-
 #include "filter.h"
 #include "handler.h"
 #include "jobq/abi.h"
-#include "stdlib/time_functions.h"
 
 namespace jobq::lua {
-
-namespace {
-
-// Returns the function that opens the libraries for a trial run of a script, without a job.
-std::function<void(lua_State*)> openerOf(const Clock& clock, void (*open)(lua_State*)) {
-  return [&clock, open](lua_State* lua) {
-    open(lua);
-    openTime(lua, clock);
-  };
-}
-
-void openFilterForTrial(lua_State* lua) { openFilter(lua, nullptr); }
-
-}  // namespace
 
 class LuaHandlerFactory final : public HandlerFactory {
  public:
@@ -30,7 +13,8 @@ class LuaHandlerFactory final : public HandlerFactory {
 
   explicit LuaHandlerFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, options_.memory, openerOf(env.clock, openForTrial)),
+        trialLibraries_(HandlerLibraries::forTrial(env.clock)),
+        folder_(env.scriptsDir, env.log, options_.memory, trialLibraries_),
         deps_{folder_, env.clock, options_, env.allowPrivateAddresses} {}
 
   std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(deps_, env); }
@@ -42,6 +26,7 @@ class LuaHandlerFactory final : public HandlerFactory {
 
  private:
   const LuaOptions options_;
+  const HandlerLibraries trialLibraries_;
   mutable ScriptFolder folder_;
   const HandlerDeps deps_;
 };
@@ -52,7 +37,8 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
 
   explicit LuaFilterFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, options_.memory, openerOf(env.clock, openFilterForTrial)),
+        trialLibraries_(env.clock, nullptr),
+        folder_(env.scriptsDir, env.log, options_.memory, trialLibraries_),
         quotas_(env.clock),
         deps_{folder_, quotas_, env.clock, env.log, options_} {}
 
@@ -67,6 +53,7 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
 
  private:
   const LuaOptions options_;
+  const FilterLibraries trialLibraries_;
   mutable ScriptFolder folder_;
   Quotas quotas_;
   const FilterDeps deps_;

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <lua.hpp>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "sandbox/sandbox.h"
-#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {
@@ -39,22 +38,35 @@ std::string readFile(const OpenFilePtr& file, const std::string& name) {
   return text;
 }
 
+// Ends a script at a fixed time.
+class TimeLimit final : public EndCondition {
+ public:
+  // `reason` is a literal.
+  TimeLimit(std::chrono::steady_clock::time_point end, const char* reason) : end_(end), reason_(reason) {}
+
+  std::optional<std::string> reasonToEnd() override {
+    if (std::chrono::steady_clock::now() < end_) return std::nullopt;
+    return reason_;
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point end_;
+  const char* const reason_;
+};
+
 }  // namespace
 
-ScriptPtr compile(std::string name, std::string text, std::size_t memory, const std::function<void(lua_State*)>& more) {
+ScriptPtr compile(std::string name, std::string text, std::size_t memory, const LibraryOpener& libraries) {
   if (text.starts_with(LUA_SIGNATURE[0])) throw ScriptError(name + ".lua is bytecode: only text is loaded");
   const auto end = std::chrono::steady_clock::now() + kTrialTime;
-  const auto within = [end](const char* otherwise) {
-    return [end, otherwise] { return std::chrono::steady_clock::now() < end ? "" : otherwise; };
-  };
-  Sandbox sandbox(memory, Sandbox::kPlainOfFilters, withStandardLibraries(more));
+  TimeLimit ofText(end, "the script takes longer than a second to compile");
+  TimeLimit ofFirstLines(end, "the first lines of the script take longer than a second, before any job");
+  Sandbox sandbox(memory, Sandbox::kPlainOfFilters, libraries);
   auto script = std::make_shared<Script>();
-  script->bytecode =
-      sandbox.compile(text, "@" + name + ".lua", within("the script takes longer than a second to compile"));
+  script->bytecode = sandbox.compile(text, "@" + name + ".lua", ofText);
   script->name = std::move(name);
   script->text = std::move(text);
-  sandbox.run(script, within("the first lines of the script take longer than a second, before any job"), {},
-              [](lua_State*) {});
+  sandbox.run(script, ofFirstLines, nullptr, [](lua_State*) {});
   return script;
 }
 
@@ -121,7 +133,7 @@ bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string faultBefore = std::exchange(entry.fault, "");
   try {
     std::string text = readFile(entry.file, name);
-    if (!before || text != before->text) entry.script = compile(name, std::move(text), memory_, more_);
+    if (!before || text != before->text) entry.script = compile(name, std::move(text), memory_, libraries_);
   } catch (const std::exception& error) {
     entry.fault = error.what();
   }

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <functional>
-#include <lua.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,21 +15,22 @@
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/plugin.h"
+#include "sandbox/library_opener.h"
 #include "sandbox/script.h"
 #include "script_file.h"
 
 namespace jobq::lua {
 
 /// Compiles and tries `text`. Throws ScriptError with file and line if the text does not compile or does not return a
-/// function within a second and `memory` bytes. `more` adds libraries beyond the libraries of every script.
-ScriptPtr compile(std::string name, std::string text, std::size_t memory,
-                  const std::function<void(lua_State*)>& more = {});
+/// function within a second and `memory` bytes. `libraries` are the libraries within reach of the first lines.
+ScriptPtr compile(std::string name, std::string text, std::size_t memory, const LibraryOpener& libraries);
 
-/// The scripts of one folder. Any thread. `log` outlives the object.
+/// The scripts of one folder. Any thread. `log` and `libraries` outlive the object.
 class ScriptFolder {
  public:
-  ScriptFolder(std::filesystem::path folder, Log& log, std::size_t memory, std::function<void(lua_State*)> more = {})
-      : folder_(std::move(folder)), log_(log), memory_(memory), more_(std::move(more)) {}
+  /// `libraries` are opened for the trial run of each new text.
+  ScriptFolder(std::filesystem::path folder, Log& log, std::size_t memory, const LibraryOpener& libraries)
+      : folder_(std::move(folder)), log_(log), memory_(memory), libraries_(libraries) {}
 
   /// The present state of a script.
   struct Newest {
@@ -68,7 +67,7 @@ class ScriptFolder {
   const std::filesystem::path folder_;
   Log& log_;
   const std::size_t memory_;  // bytes for one script, as in lua.memory
-  const std::function<void(lua_State*)> more_;
+  const LibraryOpener& libraries_;
   Mutex mutex_;
   std::map<std::string, EntryPtr> entries_ JOBQ_GUARDED_BY(mutex_);
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "check.h"
@@ -11,24 +12,31 @@
 #include "plugins/lua/json/json_bridge.h"
 #include "plugins/lua/sandbox/sandbox.h"
 #include "plugins/lua/script_folder.h"
-#include "plugins/lua/stdlib/library.h"
 #include "tests/lua/json_outline.h"
+#include "tests/lua/standard_libraries.h"
 
 namespace {
 
 using namespace jobq::lua;
 
-const ScriptPtr kScript = compile("fuzz", "return function() end", 1U << 20);
+// Lets each script run to its end.
+class NoEnd final : public EndCondition {
+ public:
+  std::optional<std::string> reasonToEnd() override { return std::nullopt; }
+};
+
+const jobq::lua::test::StandardLibraries kLibraries;
+const ScriptPtr kScript = compile("fuzz", "return function() end", 1U << 20, kLibraries);
 
 // Runs `body` in the sandbox. Returns false if the value was refused.
 template <class Body>
 bool tried(Body&& body) {
   static std::unique_ptr<Sandbox> sandbox;
   if (!sandbox || sandbox->isSpent())
-    sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20, Sandbox::kPlainOfHandlers, withStandardLibraries());
+    sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20, Sandbox::kPlainOfHandlers, kLibraries);
   try {
-    sandbox->run(
-        kScript, [] { return std::string(); }, {}, body);
+    NoEnd end;
+    sandbox->run(kScript, end, nullptr, body);
   } catch (const ScriptError& error) {
     BELIEVE(error.what()[0] != '\0');
     return false;

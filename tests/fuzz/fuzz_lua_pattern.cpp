@@ -9,6 +9,7 @@
 #include "check.h"
 #include "plugins/lua/sandbox/execution_limiter.h"
 #include "plugins/lua/stdlib/pattern.h"
+#include "tests/lua/end_at_check.h"
 
 namespace {
 
@@ -97,11 +98,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view rest = text.substr(question.pattern.size());
   question.extra = rest.substr(0, data[3] % 16);
   question.subject = rest.substr(question.extra.size()).substr(0, 64);
-  int looks = 0;
-  watch.arm([&looks] { return ++looks < 100 ? "" : "time is over"; });
+  jobq::lua::test::EndAtCheck end(100);
+  watch.arm(end);
   const std::string own = ask(lua, true, question);
   watch.disarm();
-  if (!watch.reason().empty()) return 0;
+  if (watch.reason()) return 0;
   BELIEVE(own == ask(lua, false, question));
   return 0;
 }

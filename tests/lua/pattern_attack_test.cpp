@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "end_at_check.h"
 #include "plugins/lua/stdlib/pattern_match.h"
 #include "testkit/pace.h"
 #include "twin_states.h"
@@ -40,14 +41,14 @@ const std::vector<const char*> kAttacks = {
 };
 
 TEST(PatternAttack, EndsWithItsScript) {
-  constexpr int kLooks = 50;
+  constexpr int kChecks = 50;
   for (const char* attack : kAttacks) {
     TestState state(TestState::Patterns::kOwn);
-    int looks = 0;
-    state.limiter().arm([&looks] { return ++looks < kLooks ? "" : "time is over"; });
+    test::EndAtCheck end(kChecks);
+    state.limiter().arm(end);
     const std::string said = state.answer(attack);
     EXPECT_NE(said.find("time is over"), std::string::npos) << attack << ": " << said;
-    EXPECT_EQ(looks, kLooks) << attack;
+    EXPECT_EQ(end.checks(), kChecks) << attack;
     EXPECT_EQ(state.limiter().reason(), "time is over");
   }
 }
@@ -55,13 +56,13 @@ TEST(PatternAttack, EndsWithItsScript) {
 // No later action of the script buys a further step.
 TEST(PatternAttack, CannotBeSwallowed) {
   TestState state(TestState::Patterns::kOwn);
-  int looks = 0;
-  state.limiter().arm([&looks] { return ++looks < 5 ? "" : "time is over"; });
+  test::EndAtCheck end(5);
+  state.limiter().arm(end);
   const std::string said = state.answer(
       "(function() while true do pcall(string.find, ('a'):rep(1e7), 'a*b') coroutine.wrap(pcall)(string.find, "
       "('a'):rep(1e7), 'a*b') end end)()");
   EXPECT_NE(said.find("time is over"), std::string::npos) << said;
-  EXPECT_EQ(looks, 5);
+  EXPECT_EQ(end.checks(), 5);
 }
 
 // A host that records the charged steps and ends the match at a limit.

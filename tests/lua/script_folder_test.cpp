@@ -9,6 +9,7 @@
 
 #include "lua_fixture.h"
 #include "script_folder.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua::test {
 namespace {
@@ -144,28 +145,43 @@ TEST_F(ScriptFolderTest, FiltersAreReloadedToo) {
   EXPECT_EQ(review(*filter, "{}").text, "accepted");
 }
 
+// Libraries that hold up the first trial after hold(), until release().
+class HeldLibraries final : public LibraryOpener {
+ public:
+  void hold() { isHeld_ = true; }
+  void release() { released_.set_value(); }
+  /// Becomes ready when the held trial begins.
+  std::future<void> held() { return trying_.get_future(); }
+
+  void open(lua_State* lua) const override {
+    openStandardLibraries(lua);
+    if (!isHeld_.exchange(false)) return;
+    trying_.set_value();
+    EXPECT_EQ(released_.get_future().wait_for(testkit::kHangDeadline), std::future_status::ready);
+  }
+
+ private:
+  mutable std::atomic<bool> isHeld_ = false;
+  mutable std::promise<void> trying_;
+  mutable std::promise<void> released_;
+};
+
 // The trial run of a new text takes up to a second. Only users of the same script wait.
 TEST_F(ScriptFolderTest, ATrialHoldsUpNobodyElse) {
   scripts.write("quick", returning("quick"));
   scripts.write("slow", returning("slow"));
-  std::promise<void> trying;
-  std::promise<void> answered;
-  std::atomic<bool> isSlow = false;
-  ScriptFolder folder(scripts.folder(), log, 1U << 20, [&](lua_State*) {
-    if (!isSlow.exchange(false)) return;
-    trying.set_value();
-    EXPECT_EQ(answered.get_future().wait_for(testkit::kHangDeadline), std::future_status::ready);
-  });
+  HeldLibraries libraries;
+  ScriptFolder folder(scripts.folder(), log, 1U << 20, libraries);
   const ScriptPtr before = folder.newest("quick").script;
-  isSlow = true;
+  libraries.hold();
   auto slow = std::async(std::launch::async, [&] { return folder.newest("slow").script->name; });
-  auto begun = trying.get_future();
+  auto begun = libraries.held();
   testkit::resultOf("the trial of the slow script to begin", begun);
   EXPECT_EQ(folder.newest("quick").script, before);
   scripts.write("quick", returning("edited"));
   EXPECT_NE(folder.newest("quick").script, before);
   EXPECT_EQ(folder.fault("absent"), "absent.lua cannot be read: put it into the folder of scripts");
-  answered.set_value();
+  libraries.release();
   EXPECT_EQ(testkit::resultOf("the slow script", slow), "slow");
 }
 

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <lua.hpp>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "sandbox/sandbox.h"
 #include "script_folder.h"
-#include "stdlib/library.h"
+#include "standard_libraries.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::lua::test {
@@ -34,15 +35,25 @@ std::string ofStock(const std::string& text) {
   return corrected(lua_tostring(lua.get(), -1));
 }
 
+// Ends a script that hangs.
+class HangLimit final : public EndCondition {
+ public:
+  std::optional<std::string> reasonToEnd() override {
+    if (std::chrono::steady_clock::now() - begun_ < testkit::kHangDeadline) return std::nullopt;
+    return "it takes too long";
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
 std::string ofSandbox(const std::string& text) {
   std::string result;
-  const auto begun = std::chrono::steady_clock::now();
-  const auto judge = [begun] {
-    return std::chrono::steady_clock::now() - begun < testkit::kHangDeadline ? "" : "it takes too long";
-  };
+  const StandardLibraries libraries;
+  HangLimit end;
   try {
-    Sandbox(std::size_t{64} << 20, Sandbox::kPlainOfHandlers, withStandardLibraries())
-        .run(compile("case", text, std::size_t{64} << 20), judge, {}, [&result](lua_State* lua) {
+    Sandbox(std::size_t{64} << 20, Sandbox::kPlainOfHandlers, libraries)
+        .run(compile("case", text, std::size_t{64} << 20, libraries), end, nullptr, [&result](lua_State* lua) {
           lua_call(lua, 0, 1);
           result = lua_tostring(lua, -1);
         });

@@ -1,7 +1,6 @@
 #include "sandbox/execution_limiter.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace jobq::lua {
 
@@ -13,9 +12,9 @@ ExecutionLimiter::ExecutionLimiter(lua_State* lua, std::size_t plain) : main_(lu
   *static_cast<ExecutionLimiter**>(lua_getextraspace(lua)) = this;
 }
 
-void ExecutionLimiter::arm(EndCondition endCondition) {
-  endCondition_ = std::move(endCondition);
-  reason_.clear();
+void ExecutionLimiter::arm(EndCondition& endCondition) {
+  endCondition_ = &endCondition;
+  reason_.reset();
   left_ = kStepsPerCheck;
   hasChecked_ = false;
   current_ = main_;
@@ -34,8 +33,8 @@ void ExecutionLimiter::adaptTo(std::size_t bytes, bool always) {
   always_ = always;
   interval_ =
       bytes <= plain_ ? kInstructionsPerCheck : std::max(1, static_cast<int>(kInstructionsPerCheck * plain_ / bytes));
-  if (always_ || !reason_.empty()) interval_ = 1;
-  if (endCondition_) tighten();
+  if (always_ || reason_) interval_ = 1;
+  if (endCondition_ != nullptr) tighten();
 }
 
 // The interval is only shortened here, because setting a hook restarts its count. The hook itself lengthens the
@@ -45,7 +44,7 @@ void ExecutionLimiter::tighten() {
 }
 
 void ExecutionLimiter::checkSoon() {
-  if (endCondition_ && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
+  if (endCondition_ != nullptr && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
 }
 
 bool ExecutionLimiter::hasStack() const {
@@ -60,9 +59,9 @@ void ExecutionLimiter::hook(lua_State* lua, lua_Debug*) {
 }
 
 bool ExecutionLimiter::isOver() {
-  if (reason_.empty() && endCondition_) reason_ = endCondition_();
-  if (!reason_.empty()) left_ = 0;
-  return !reason_.empty();
+  if (!reason_ && endCondition_ != nullptr) reason_ = endCondition_->reasonToEnd();
+  if (reason_) left_ = 0;
+  return reason_.has_value();
 }
 
 // After the end every instruction raises, in every thread that runs. A pcall that swallows the error reaches only its
@@ -75,7 +74,7 @@ void ExecutionLimiter::checkDeadline(lua_State* lua) {
   if (lua_gethookcount(lua) != 1 || lua_gethook(lua) == nullptr) lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);
   // No position is added to the message: the reason suffices, and a million variables may have to be closed while the
   // error travels.
-  lua_pushlstring(lua, reason_.data(), reason_.size());
+  lua_pushlstring(lua, reason_->data(), reason_->size());
   lua_error(lua);
 }
 

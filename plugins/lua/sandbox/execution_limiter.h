@@ -4,26 +4,35 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <lua.hpp>
+#include <optional>
 #include <string>
 
 namespace jobq::lua {
 
+/// Decides how long a script continues. The caller of arm() owns the object and keeps it until disarm(). Used only by
+/// the thread that runs the script.
+class EndCondition {
+ public:
+  /// Returns the reason why the script has to end now, or nullopt if the script may continue. Called every few
+  /// microseconds, also from within C functions, until the first reason. Raises no Lua error. Throws only
+  /// std::bad_alloc, which is an error of the script.
+  virtual std::optional<std::string> reasonToEnd() = 0;
+
+ protected:
+  ~EndCondition() = default;
+};
+
 /// Belongs to one lua_State. Used only by the thread that runs the state.
 class ExecutionLimiter {
  public:
-  /// Returns the reason why the script has to end now, or an empty string if the script may continue. Called every few
-  /// microseconds on the script's thread, and also from within C functions.
-  using EndCondition = std::function<std::string()>;
-
   /// Registers the limiter in the extra space of `lua`, so that of() finds the limiter. `plain`: size in bytes of the
   /// largest block with which scripts keep the full interval between two checks.
   ExecutionLimiter(lua_State* lua, std::size_t plain);
 
   /// Starts the limits for a new script. `endCondition` decides how long the script continues, until disarm().
-  void arm(EndCondition endCondition);
-  /// Ends the limits and drops the condition. The reason stays readable until the next arm().
+  void arm(EndCondition& endCondition);
+  /// Ends the limits; the condition is not used any more. The reason stays readable until the next arm().
   void disarm();
 
   /// Counts `steps` of work, each of about the price of comparing two characters. Checks the deadline when the present
@@ -76,8 +85,8 @@ class ExecutionLimiter {
   /// function returns. Raises no Lua error.
   bool isOver();
 
-  /// Returns the reason why the script was ended, or an empty string if the script ended by itself.
-  const std::string& reason() const { return reason_; }
+  /// Returns the reason why the script was ended, or nullopt if the script ended by itself.
+  const std::optional<std::string>& reason() const { return reason_; }
 
   /// Returns the limiter of the state to which the thread (coroutine) `lua` belongs.
   static ExecutionLimiter& of(lua_State* lua) { return **static_cast<ExecutionLimiter**>(lua_getextraspace(lua)); }
@@ -96,9 +105,9 @@ class ExecutionLimiter {
   std::size_t largest_ = 0;
   bool always_ = false;
   int interval_ = kInstructionsPerCheck;
-  const char* stack_ = nullptr;  // address of the stack when the script began
-  EndCondition endCondition_;
-  std::string reason_;
+  const char* stack_ = nullptr;           // address of the stack when the script began
+  EndCondition* endCondition_ = nullptr;  // null while no script runs
+  std::optional<std::string> reason_;
   std::uint64_t left_ = kStepsPerCheck;
   bool hasChecked_ = false;  // since the script began
 };

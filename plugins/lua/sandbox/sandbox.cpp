@@ -17,17 +17,17 @@ const char kErrorText = 0;  // the function given to setErrorText()
 
 }  // namespace
 
-Sandbox::Sandbox(std::size_t memory, std::size_t plain, const Opener& open)
+Sandbox::Sandbox(std::size_t memory, std::size_t plain, const LibraryOpener& libraries)
     : heap_(memory, plain), lua_(lua_newstate(resize, this)) {
   if (lua_ == nullptr) throw std::bad_alloc();
   limiter_ = std::make_unique<ExecutionLimiter>(lua_, plain);
   constexpr lua_CFunction kPrepare = [](lua_State* lua) {
     hideNames(lua);
-    (*static_cast<const Opener*>(lua_touserdata(lua, 1)))(lua);
+    static_cast<const LibraryOpener*>(lua_touserdata(lua, 1))->open(lua);
     return 0;
   };
   lua_pushcfunction(lua_, kPrepare);
-  lua_pushlightuserdata(lua_, const_cast<Opener*>(&open));
+  lua_pushlightuserdata(lua_, const_cast<LibraryOpener*>(&libraries));
   if (lua_pcall(lua_, 1, 0, 0) != LUA_OK) {
     lua_close(lua_);
     throw std::bad_alloc();
@@ -105,37 +105,35 @@ int Sandbox::translate(lua_State* lua) {
   return 0;
 }
 
-std::string Sandbox::compile(std::string_view text, const std::string& chunk,
-                             ExecutionLimiter::EndCondition endCondition) {
+std::string Sandbox::compile(std::string_view text, const std::string& chunk, EndCondition& endCondition) {
   Translation task{text, chunk, {}};
-  if (const auto fault = attempt(guarded<translate>, &task, std::move(endCondition))) throw ScriptError(*fault);
+  if (const auto fault = attempt(guarded<translate>, &task, endCondition)) throw ScriptError(*fault);
   return std::move(task.bytecode);
 }
 
 // Runs `work` under the limits. Returns the reason of a failure, or nullopt on success.
-std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task,
-                                            ExecutionLimiter::EndCondition endCondition) {
-  limiter_->arm(std::move(endCondition));
+std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, EndCondition& endCondition) {
+  limiter_->arm(endCondition);
   lua_pushcfunction(lua_, work);
   lua_pushlightuserdata(lua_, task);
   const int status = lua_pcall(lua_, 1, 0, 0);
   // The limiter stays armed here, because an error that is a table may have a text without end.
   std::optional<std::string> fault;
-  if (status != LUA_OK && endedBy().empty()) fault = describe(status);
+  if (status != LUA_OK && !limiter_->reason()) fault = describe(status);
   limiter_->disarm();
-  if (!endedBy().empty()) fault = endedBy();
-  spent_ = spent_ || !endedBy().empty() || status == LUA_ERRMEM;
+  if (limiter_->reason()) fault = limiter_->reason();
+  spent_ = spent_ || limiter_->reason() || status == LUA_ERRMEM;
   lua_settop(lua_, 0);
   return fault;
 }
 
-void Sandbox::run(const ScriptPtr& script, ExecutionLimiter::EndCondition endCondition, LineSink print,
+void Sandbox::run(const ScriptPtr& script, EndCondition& endCondition, LineSink* lines,
                   const std::function<void(lua_State*)>& body) {
   Task task{loaded_ == script, *script, body};
-  print_ = std::move(print);
+  lines_ = lines;
   isSeeded_ = false;
-  const auto fault = attempt(guarded<perform>, &task, std::move(endCondition));
-  print_ = nullptr;
+  const auto fault = attempt(guarded<perform>, &task, endCondition);
+  lines_ = nullptr;
   // All processors share the reference count of the script, so the pointer is not written while the script stays the
   // same.
   if (!task.isLoaded) loaded_ = nullptr;

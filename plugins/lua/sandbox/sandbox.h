@@ -16,6 +16,7 @@
 
 #include "sandbox/execution_limiter.h"
 #include "sandbox/heap.h"
+#include "sandbox/library_opener.h"
 #include "sandbox/script.h"
 
 namespace jobq::lua {
@@ -30,40 +31,43 @@ class ScriptError : public std::runtime_error {
 /// Limit in bytes of the message of a ScriptError for an error that the script raised.
 inline constexpr std::size_t kLongestMessage = 16'384;
 
+/// Receives the lines of print() and the like. The caller of Sandbox::run() owns the object and keeps it during the
+/// call.
+class LineSink {
+ public:
+  /// Takes a line without its line feed. Called on the thread of the script. A std::exception becomes an error of the
+  /// script.
+  virtual void writeLine(std::string_view line) = 0;
+
+ protected:
+  ~LineSink() = default;
+};
+
 /// Used by one thread at a time.
 class Sandbox {
  public:
-  /// Installs the libraries of scripts in the state of a new sandbox (environment.h).
-  using Opener = std::function<void(lua_State*)>;
-
   /// Sizes in bytes of the largest block with which a script runs 200 instructions between two checks of the deadline.
   /// Filters run on threads that serve callers and cannot wait for long instructions. Handlers with megabytes of data
   /// would be slowed down by frequent checks.
   static constexpr std::size_t kPlainOfFilters = 16U << 10;
   static constexpr std::size_t kPlainOfHandlers = 512U << 10;
 
-  /// `memory`: bytes for all objects that scripts hold at a time. `plain`: kPlainOfFilters or kPlainOfHandlers. `open`
-  /// is called once, in the constructor. Throws std::bad_alloc if the libraries do not fit.
-  Sandbox(std::size_t memory, std::size_t plain, const Opener& open);
+  /// `memory`: bytes for all objects that scripts hold at a time. `plain`: kPlainOfFilters or kPlainOfHandlers.
+  /// `libraries` is used in the constructor only. Throws std::bad_alloc if the libraries do not fit.
+  Sandbox(std::size_t memory, std::size_t plain, const LibraryOpener& libraries);
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  /// Receives the lines of print() and the like while a script runs; may be empty.
-  using LineSink = std::function<void(std::string_view line)>;
-
   /// Runs the script's text anew in a fresh environment, then `body` with the returned function on top of the stack,
-  /// until `endCondition` ends both. Blocks until the script has ended. Throws ScriptError if the script fails or is
-  /// ended.
-  void run(const ScriptPtr& script, ExecutionLimiter::EndCondition endCondition, LineSink print,
+  /// until `endCondition` ends both. `lines` receives what the script prints; null drops the lines. Blocks until the
+  /// script has ended. Throws ScriptError if the script fails or is ended.
+  void run(const ScriptPtr& script, EndCondition& endCondition, LineSink* lines,
            const std::function<void(lua_State*)>& body);
 
   /// Returns the bytecode of a text, compiled under the same limits. `chunk`: name of the text in messages. Throws
   /// ScriptError if the text does not compile.
-  std::string compile(std::string_view text, const std::string& chunk, ExecutionLimiter::EndCondition endCondition);
-
-  /// Returns the reason why the limiter ended the last script, or an empty string if the script ended by itself.
-  const std::string& endedBy() const { return limiter_->reason(); }
+  std::string compile(std::string_view text, const std::string& chunk, EndCondition& endCondition);
 
   /// Returns true if the state should be replaced: the state holds more than a few scripts leave behind, a block was
   /// refused, or a script was ended half way.
@@ -78,7 +82,7 @@ class Sandbox {
   static Sandbox& of(lua_State* lua);
   /// Hands a line to the sink of the running script.
   void print(std::string_view line) const {
-    if (print_) print_(line);
+    if (lines_ != nullptr) lines_->writeLine(line);
   }
 
  private:
@@ -88,7 +92,7 @@ class Sandbox {
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
   static int translate(lua_State* lua);
-  std::optional<std::string> attempt(lua_CFunction work, void* task, ExecutionLimiter::EndCondition endCondition);
+  std::optional<std::string> attempt(lua_CFunction work, void* task, EndCondition& endCondition);
   void forget();
   std::string describe(int status);
 
@@ -99,12 +103,11 @@ class Sandbox {
   std::unique_ptr<ExecutionLimiter> limiter_;  // before lua_, whose creation allocates memory
   lua_State* lua_ = nullptr;
   ScriptPtr loaded_;
-  LineSink print_;
+  LineSink* lines_ = nullptr;  // null between two scripts
 };
 
 /// Sets the function that gives errors a text if they are not strings. `spell` gets the error as its argument and
-/// returns a string of at most kLongestMessage bytes. Called by the opener of each sandbox, once per
-/// state.
+/// returns a string of at most kLongestMessage bytes. Called by each LibraryOpener, once per state.
 void setErrorText(lua_State* lua, lua_CFunction spell);
 
 /// Wraps a C++ function for Lua: a std::exception thrown by the function becomes an error of the script.

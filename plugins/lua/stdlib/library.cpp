@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
-#include <utility>
 
 #include "json/json_bridge.h"
 #include "sandbox/environment.h"
 #include "sandbox/execution_limiter.h"
+#include "sandbox/sandbox.h"
 #include "stdlib/pattern.h"
 
 namespace jobq::lua {
@@ -115,10 +115,7 @@ void countWork(lua_State* lua, const char* name) {
   lua_setfield(lua, -2, name);
 }
 
-namespace {
-
-// Called once per state.
-void openLibraries(lua_State* lua) {
+void openStandardLibraries(lua_State* lua) {
   openBase(lua);
   openEnvironments(lua);
   openStrings(lua);
@@ -139,15 +136,6 @@ void openLibraries(lua_State* lua) {
   // requiref keeps the stock libraries in that table.
   lua_pushnil(lua);
   lua_setfield(lua, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-}
-
-}  // namespace
-
-Sandbox::Opener withStandardLibraries(Sandbox::Opener more) {
-  return [more = std::move(more)](lua_State* lua) {
-    openLibraries(lua);
-    if (more) more(lua);
-  };
 }
 
 }  // namespace jobq::lua

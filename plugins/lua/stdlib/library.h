@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <lua.hpp>
 
-#include "sandbox/sandbox.h"
-
 namespace jobq::lua {
 
-/// Returns an opener that installs the libraries of every script and then calls `more`, which may be empty.
-Sandbox::Opener withStandardLibraries(Sandbox::Opener more = {});
+/// Installs the libraries of every script. Called once per state, by each LibraryOpener, before the libraries of one
+/// kind of script.
+void openStandardLibraries(lua_State* lua);
 
 // base_functions.cpp: sets its functions in the table on top of the stack.
 void addBaseFunctions(lua_State* lua);
