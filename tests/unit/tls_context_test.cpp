@@ -189,6 +189,8 @@ TEST_F(TlsContextTest, WrongFilesAreRefusedAndTheFormerOnesStayInUse) {
   std::filesystem::remove(certificate());
   std::filesystem::rename(folder_ / "kept.pem", key());
   EXPECT_THAT(configError([&] { context.reload(); }), StartsWith(words)) << "the certificate is missing";
+  std::ofstream(certificate()) << test::certify({}).pem();
+  EXPECT_EQ(configError([&] { context.reload(); }), words + "the key does not belong to the certificate");
   TlsClient client;
   const auto stream = connected(client, context);
   EXPECT_EQ(client.serverName(), name);
