@@ -1,0 +1,135 @@
+// A server whose answers are bytes of the test, for tests of HTTP clients.
+#pragma once
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "jobq/mutex.h"
+#include "testkit/wait_for.h"
+
+namespace jobq::test {
+
+/// Serves one connection after the other on a thread of its own: reads one request, sends the next answer of the test,
+/// and closes. Without an answer the connection is closed at once. Any thread may call the functions.
+class ScriptedServer {
+ public:
+  ScriptedServer() : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(listening_, any, length) != 0 || ::listen(listening_, 16) != 0 ||
+        ::getsockname(listening_, any, &length) != 0) {
+      throw std::system_error(errno, std::generic_category(), "the server of the test cannot listen");
+    }
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~ScriptedServer() {
+    ::shutdown(listening_, SHUT_RDWR);
+    testkit::join("the server of the test", thread_);
+    ::close(listening_);
+  }
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+  /// Adds the bytes of one more answer.
+  void answerRaw(std::string bytes) {
+    const Lock lock(mutex_);
+    answers_.push_back(std::move(bytes));
+  }
+  /// Adds one more answer with the status line, further fields (each ended by "\r\n") and a body.
+  void answer(std::string_view body, std::string_view status = "200 OK", std::string_view fields = "") {
+    answerRaw("HTTP/1.1 " + std::string(status) + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+              std::string(fields) + "\r\n" + std::string(body));
+  }
+
+  /// Returns the requests so far, each from its first line to the end of its body.
+  std::vector<std::string> requests() const {
+    const Lock lock(mutex_);
+    return requests_;
+  }
+  /// Returns the first lines of the requests so far, without the version, each followed by the body if there is one.
+  std::vector<std::string> calls() const {
+    std::vector<std::string> lines;
+    for (const std::string& request : requests()) {
+      const std::string body = request.substr(request.find("\r\n\r\n") + 4);
+      lines.push_back(request.substr(0, request.find(" HTTP/1.1\r\n")) + (body.empty() ? "" : " " + body));
+    }
+    return lines;
+  }
+
+ private:
+  void serve() {
+    for (;;) {
+      const int connection = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (connection < 0 && errno == EINTR) continue;
+      if (connection < 0) return;
+      std::string request = read(connection);
+      std::string reply;
+      {
+        const Lock lock(mutex_);
+        requests_.push_back(std::move(request));
+        if (!answers_.empty()) {
+          reply = std::move(answers_.front());
+          answers_.pop_front();
+        }
+      }
+      for (std::string_view rest = reply; !rest.empty();) {
+        const ssize_t sent = ::send(connection, rest.data(), rest.size(), MSG_NOSIGNAL);
+        if (sent <= 0) break;
+        rest.remove_prefix(static_cast<std::size_t>(sent));
+      }
+      ::close(connection);
+    }
+  }
+
+  /// Reads a head and the body announced by Content-Length; less if the client ends or is silent past the deadline.
+  static std::string read(int connection) {
+    constexpr std::string_view kLength = "\r\nContent-Length: ";
+    std::string text;
+    std::array<char, 16'384> bytes{};
+    for (std::size_t whole = std::string::npos; text.size() < whole;) {
+      pollfd waiting{connection, POLLIN, 0};
+      const auto atMost = std::chrono::milliseconds(testkit::kHangDeadline).count();
+      if (::poll(&waiting, 1, static_cast<int>(atMost)) != 1) return text;
+      const ssize_t got = ::recv(connection, bytes.data(), bytes.size(), 0);
+      if (got <= 0) return text;
+      text.append(bytes.data(), static_cast<std::size_t>(got));
+      const std::size_t end = text.find("\r\n\r\n");
+      if (end == std::string::npos) continue;
+      const std::size_t length = text.find(kLength);
+      whole = end + 4;
+      if (length < end) whole += std::strtoul(text.c_str() + length + kLength.size(), nullptr, 10);
+    }
+    return text;
+  }
+
+  const int listening_;
+  std::uint16_t port_ = 0;
+  mutable Mutex mutex_;
+  std::deque<std::string> answers_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<std::string> requests_ JOBQ_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace jobq::test
