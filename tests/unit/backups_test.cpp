@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "copied_storage.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 #include "unit_storage.h"
@@ -21,44 +22,6 @@ namespace jobq {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A storage with a backup of one word; the copying lasts as long as the test wants.
-class CopiedStorage final : public Storage {
- public:
-  explicit CopiedStorage(Storage& other) : other_(other) {}
-
-  JobStore& jobs() override { return other_.jobs(); }
-  LeaseStore& leases() override { return other_.leases(); }
-  ChunkStore& chunks() override { return other_.chunks(); }
-  OutboxStore& outbox() override { return other_.outbox(); }
-  WorkerStore& workers() override { return other_.workers(); }
-  RecordStore& records() override { return other_.records(); }
-  Instant now() override { return other_.now(); }
-  void check() override { other_.check(); }
-
-  std::atomic<bool> endless = false;
-  std::atomic<bool> broken = false;
-  std::atomic<bool> unreadable = false;  ///< the copy is a link to nowhere
-  std::atomic<int> begun = 0;
-
- private:
-  BackupResult backupTo(const fs::path& file, std::stop_token stop) override {
-    ++begun;
-    if (broken) throw StorageError("the disk is full");
-    EXPECT_FALSE(fs::exists(file));
-    for (testkit::WaitDeadline wait("the copying to be stopped"); endless; wait.pause()) {
-      if (stop.stop_requested()) return BackupResult::stopped;
-    }
-    if (unreadable) {
-      fs::create_symlink("nowhere", file);
-    } else {
-      std::ofstream(file) << "content";
-    }
-    return BackupResult::written;
-  }
-
-  Storage& other_;
-};
 
 class BackupsTest : public testing::Test {
  protected:
@@ -72,7 +35,7 @@ class BackupsTest : public testing::Test {
   bool isEmpty() const { return fs::is_empty(folder_.path()); }
 
   test::UnitStorage memory_;
-  CopiedStorage storage_{*memory_};
+  test::CopiedStorage storage_{*memory_};
   const testkit::TemporaryFolder folder_;
   Backups backups_{storage_, folder_};
 };

@@ -1,0 +1,107 @@
+// A table of routes called without a socket: a request goes to the function of its route and comes back as an answer.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/auth/api_keys.h"
+#include "core/auth/key_record.h"
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/http/api/api_request.h"
+#include "core/http/api/router.h"
+#include "core/http/api/routes.h"
+#include "core/http/transport/budget.h"
+#include "core/http/transport/connected_client.h"
+#include "jobq/job.h"
+#include "jobq/worker_store.h"
+
+namespace jobq::test {
+
+/// A client that stays until its test lets it leave.
+class PatientClient final : public ConnectedClient {
+ public:
+  std::stop_token disconnected() override { return source.get_token(); }
+  std::stop_source source;
+};
+
+/// The workers of every endpoint, as set by the test.
+class FixedWorkers final : public WorkerStatus {
+ public:
+  WorkerCounts counts(const EndpointId&) const override { return number; }
+  WorkerPoolView view(const EndpointId&) const override { return pool; }
+  std::string_view waitReason(const Endpoint&, bool lowPriority) const override {
+    return lowPriority ? "workers_busy" : "no_workers";
+  }
+
+  WorkerCounts number;
+  WorkerPoolView pool;
+};
+
+/// Records the stopped runs.
+class RecordingStopper final : public RunStopper {
+ public:
+  void stopRun(const LeaseRef& lease) override { stopped.push_back(lease); }
+  std::vector<LeaseRef> stopped;
+};
+
+/// A base of test fixtures with a table of routes.
+class RouteFixture {
+ protected:
+  using Query = std::multimap<std::string, std::string>;
+
+  /// Calls the function of the route. Fails the test if no route matches.
+  ApiResponse call(const std::string& method, const std::string& path, std::string body = "", Query query = {}) {
+    ApiRequest request;
+    request.method = method;
+    request.path = path;
+    request.body = std::move(body);
+    request.query = std::move(query);
+    return call(std::move(request));
+  }
+  ApiResponse call(ApiRequest request) {
+    const auto found = router_.find(request.method, request.path);
+    const auto* match = std::get_if<Router::Match>(&found);
+    if (match == nullptr) {
+      ADD_FAILURE() << "no route matches " << request.method << " " << request.path;
+      return {0, ""};
+    }
+    scope_ = match->route->scope;
+    request.params = match->params;
+    request.endpoint = endpoint_;
+    request.key = key_;
+    request.client = &client_;
+    request.answers = &answers_;
+    return match->route->run(request);
+  }
+
+  /// Returns the headers of an answer as one text, such as "Retry-After: 1\n".
+  static std::string headersOf(const ApiResponse& reply) {
+    std::string text;
+    for (const auto& [name, value] : reply.headers) text += name + ": " + value + "\n";
+    return text;
+  }
+
+  Router router_;
+  Scope scope_ = Scope::none;  ///< scope of the route called last
+  EndpointPtr endpoint_;       ///< of routes with {endpoint}
+  ApiKeyPtr key_;
+  PatientClient client_;
+  Budget answers_{64UL << 20};
+};
+
+/// Two answers are equal if status and body are; a failure prints both.
+inline void expectAnswer(const ApiResponse& reply, int status, const std::string& body) {
+  EXPECT_EQ(reply.status, status);
+  EXPECT_EQ(reply.body, body);
+}
+
+}  // namespace jobq::test
