@@ -86,6 +86,19 @@ TEST_F(JsonBridgeTest, WhatIsNoJsonIsRefusedWithItsPlace) {
   EXPECT_EQ(returned("('x'):rep(21 << 20)"), "FAILED: the JSON text is longer than 20 MB: return less");
 }
 
+// A long string is written in pieces of 64 KB; characters and escapes lie on the borders between pieces.
+TEST_F(JsonBridgeTest, LongStringsAreWrittenWhole) {
+  constexpr std::size_t kPiece = 65'536;
+  for (const std::size_t before : {kPiece - 2, kPiece - 1, kPiece, 2 * kPiece - 3}) {
+    std::string inside(before, 'x');
+    inside += "\xf0\x9f\x98\x80\\u000a\\\"";
+    EXPECT_TRUE(through("[\"" + inside + "\"]") == "[\"" + inside + "\"]") << before;
+    EXPECT_TRUE(through("{\"" + inside + "\":1}") == "{\"" + inside + "\":1}") << before;
+    EXPECT_EQ(once("return function() return ('x'):rep(" + std::to_string(before) + ") .. '\\xf0' end"),
+              "FAILED: a string with bytes that are not UTF-8 is not JSON");
+  }
+}
+
 TEST_F(JsonBridgeTest, DecodeAndEncode) {
   const auto returned = [this](const std::string& value) { return once("return function() return " + value + " end"); };
   EXPECT_EQ(returned("json.encode(json.decode('[1,{\"a\":[]}]'))"), R"("[1,{\"a\":[]}]")");

@@ -107,8 +107,32 @@ TEST(JsonWriter, WritesOptionalsListsAndMaps) {
   EXPECT_EQ(written(std::map<std::string, std::vector<int>>{{"k", {1, 2}}}), R"({"k":[1,2]})");
 }
 
+TEST(JsonWriter, LetsFunctionsAppendTheirValues) {
+  int calls = 0;
+  const auto pieces = [&calls](std::string& out) {
+    ++calls;
+    out += '"';
+    json::appendEscaped(out, "a\"");
+    json::appendEscaped(out, "\n\xc3\xa4");
+    out += '"';
+  };
+  const std::string text = json::object([&](ObjectWriter& out) {
+    out.namedMember(pieces, 1);
+    out.namedMember("n", pieces);
+    out.array("list", [&](ArrayWriter& list) {
+      list.element(pieces);
+      list.element([](std::string& to) { json::appendArray(to, [](ArrayWriter&) {}); });
+    });
+  });
+  const std::string quoted = json::quoted("a\"\n\xc3\xa4");
+  EXPECT_EQ(text, "{" + quoted + ":1,\"n\":" + quoted + ",\"list\":[" + quoted + ",[]]}");
+  EXPECT_EQ(calls, 3);
+  EXPECT_TRUE(json::valid(text));
+}
+
 TEST(JsonWriter, AnExceptionOfTheCallerPasses) {
   EXPECT_THROW((void)json::object([](ObjectWriter&) { throw 1; }), int);
+  EXPECT_THROW((void)written([](std::string&) { throw 1; }), int);
 }
 
 }  // namespace

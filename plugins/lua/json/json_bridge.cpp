@@ -1,13 +1,14 @@
 #include "json/json_bridge.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "jobq/json.h"
+#include "jobq/json_writer.h"
 #include "sandbox/execution_limiter.h"
 #include "sandbox/hidden_names.h"
 #include "sandbox/sandbox.h"
@@ -35,13 +36,15 @@ bool isMarked(lua_State* lua, int index) {
   return same;
 }
 
+// Reads a Lua value and passes its parts to the writer of the sdk.
 class Writer {
  public:
   explicit Writer(lua_State* lua) : lua_(lua), limiter_(ExecutionLimiter::of(lua)) {}
 
   std::string write(int index) {
-    value(lua_absindex(lua_, index));
-    return std::move(out_);
+    std::string out;
+    value(out, lua_absindex(lua_, index));
+    return out;
   }
 
  private:
@@ -68,36 +71,30 @@ class Writer {
     return text.size() > 200 ? text.substr(0, 200) + "..." : text;
   }
 
-  void value(int index) {
-    const std::size_t before = out_.size();
+  void value(std::string& out, int index) {
+    const std::size_t before = out.size();
     switch (lua_type(lua_, index)) {
-      case LUA_TNIL: out_ += "null"; break;
-      case LUA_TBOOLEAN: out_ += lua_toboolean(lua_, index) != 0 ? "true" : "false"; break;
-      case LUA_TNUMBER: number(index); break;
-      case LUA_TSTRING: string(index); break;
-      case LUA_TTABLE: table(index); break;
+      case LUA_TNIL: json::appendValue(out, nullptr); break;
+      case LUA_TBOOLEAN: json::appendValue(out, lua_toboolean(lua_, index) != 0); break;
+      case LUA_TNUMBER: number(out, index); break;
+      case LUA_TSTRING: string(out, stringAt(index)); break;
+      case LUA_TTABLE: table(out, index); break;
       default:
         if (!isNull(lua_, index)) refuseType("a ", index);
-        out_ += "null";
+        json::appendValue(out, nullptr);
     }
-    checkLength();
-    limiter_.spend(lua_, 8 + (out_.size() - before) / 8);
+    checkLength(out);
+    limiter_.spend(lua_, 8 + (out.size() - before) / 8);
   }
 
-  [[gnu::noinline]] void number(int index) {
-    std::array<char, 32> text{};
-    if (lua_isinteger(lua_, index) != 0) {
-      const auto end = std::to_chars(text.begin(), text.end(), lua_tointeger(lua_, index)).ptr;
-      out_.append(text.data(), end);
-      return;
-    }
+  [[gnu::noinline]] void number(std::string& out, int index) {
+    if (lua_isinteger(lua_, index) != 0) return json::appendValue(out, lua_tointeger(lua_, index));
     const double real = lua_tonumber(lua_, index);
     if (!std::isfinite(real)) refuse(std::isnan(real) ? "nan" : "a number too large for a double");
-    const auto end = std::to_chars(text.begin(), text.end(), real).ptr;
-    const std::string_view spelt(text.data(), static_cast<std::size_t>(end - text.data()));
-    out_ += spelt;
+    const std::size_t begin = out.size();
+    json::appendValue(out, real);
     // The suffix makes the number a float when the text is read again.
-    if (spelt.find_first_of(".e") == std::string_view::npos) out_ += ".0";
+    if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
   }
 
   std::string_view stringAt(int index) {
@@ -106,44 +103,41 @@ class Writer {
     return {bytes, size};
   }
 
-  void string(int index) { quote(stringAt(index)); }
-
   // Writes in pieces: the written text takes up to six times the memory of the string, and no byte of the output counts
   // against the memory of the script.
-  [[gnu::noinline]] void quote(std::string_view text) {
+  [[gnu::noinline]] void string(std::string& out, std::string_view text) {
     constexpr std::size_t kPiece = std::size_t{1} << 16;
-    for (std::size_t begin = 0; begin < text.size() || begin == 0;) {
-      std::size_t at = begin;
-      while (at < text.size() && at - begin < kPiece) {
-        const std::size_t length = json::detail::utf8Length(text.substr(at, 4));
+    out += '"';
+    for (std::size_t begin = 0; begin < text.size();) {
+      std::size_t end = begin;
+      while (end < text.size() && end - begin < kPiece) {
+        const std::size_t length = json::detail::utf8Length(text.substr(end, 4));
         if (length == 0) refuse("a string with bytes that are not UTF-8");
-        at += length;
+        end += length;
       }
-      if (begin > 0) out_.pop_back();
-      const std::size_t joint = out_.size();
-      json::appendQuoted(out_, text.substr(begin, at - begin));
-      if (begin > 0) out_.erase(joint, 1);
-      if (at >= text.size()) return;
-      checkLength();
+      json::appendEscaped(out, text.substr(begin, end - begin));
+      begin = end;
+      if (begin == text.size()) break;
+      checkLength(out);
       limiter_.spend(lua_, kPiece);
-      begin = at;
     }
+    out += '"';
   }
 
-  void checkLength() const {
-    if (out_.size() > kLongestText) throw ScriptError("the JSON text is longer than 20 MB: return less");
+  static void checkLength(const std::string& out) {
+    if (out.size() > kLongestText) throw ScriptError("the JSON text is longer than 20 MB: return less");
   }
 
-  [[gnu::noinline]] void table(int index) {
+  [[gnu::noinline]] void table(std::string& out, int index) {
     if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or contains itself");
     luaL_checkstack(lua_, 6, "the value is nested too deep");
     limiter_.spend(lua_, kTableSteps);
     const auto [keys, names] = count(index);
     const bool marked = isMarked(lua_, index);
     if (names == 0 && (marked || keys > 0)) {
-      array(index, keys);
+      array(out, index, keys);
     } else if (keys == 0 && !marked) {
-      object(index, names);
+      object(out, index, names);
     } else {
       refuse(marked ? "an array with string keys" : "a table with number and string keys");
     }
@@ -171,34 +165,35 @@ class Writer {
     return keys;
   }
 
-  [[gnu::noinline]] void array(int index, lua_Integer size) {
-    out_ += '[';
-    for (lua_Integer i = 1; i <= size; ++i) {
-      openElement(index, i);
-      value(lua_gettop(lua_));
-      closeMember();
-    }
-    out_ += ']';
+  [[gnu::noinline]] void array(std::string& out, int index, lua_Integer size) {
+    const auto pushed = [this](std::string& to) { value(to, lua_gettop(lua_)); };
+    json::appendArray(out, [&](json::ArrayWriter& elements) {
+      for (lua_Integer i = 1; i <= size; ++i) {
+        pushElement(index, i);
+        elements.element(pushed);
+        pop();
+      }
+    });
   }
 
-  [[gnu::noinline]] void openElement(int index, lua_Integer i) {
+  [[gnu::noinline]] void pushElement(int index, lua_Integer i) {
     limiter_.spendOnLookup(lua_);
-    if (i > 1) out_ += ',';
     path_.push_back({{}, i});
     if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
   }
 
   // Writes members in byte order, so that equal values give equal texts.
-  [[gnu::noinline]] void object(int index, std::size_t size) {
+  [[gnu::noinline]] void object(std::string& out, int index, std::size_t size) {
     std::vector<std::string_view> names;  // views into strings held by the table
     listNames(index, size, names);
-    out_ += '{';
-    for (const std::string_view& name : names) {
-      openMember(name, index);
-      value(lua_gettop(lua_));
-      closeMember();
-    }
-    out_ += '}';
+    const auto pushed = [this](std::string& to) { value(to, lua_gettop(lua_)); };
+    json::appendObject(out, [&](json::ObjectWriter& members) {
+      for (const std::string_view& name : names) {
+        pushMember(name, index);
+        members.namedMember([this, &name](std::string& to) { string(to, name); }, pushed);
+        pop();
+      }
+    });
   }
 
   [[gnu::noinline]] void listNames(int index, std::size_t size, std::vector<std::string_view>& names) {
@@ -211,24 +206,20 @@ class Writer {
     std::sort(names.begin(), names.end());
   }
 
-  [[gnu::noinline]] void openMember(std::string_view name, int index) {
+  [[gnu::noinline]] void pushMember(std::string_view name, int index) {
     limiter_.spendOnLookup(lua_);
-    if (out_.back() != '{') out_ += ',';
     path_.push_back({name, 0});
-    quote(name);
-    out_ += ':';
     lua_pushlstring(lua_, name.data(), name.size());
     lua_rawget(lua_, index);
   }
 
-  [[gnu::noinline]] void closeMember() {
+  [[gnu::noinline]] void pop() {
     lua_pop(lua_, 1);
     path_.pop_back();
   }
 
   lua_State* const lua_;
   ExecutionLimiter& limiter_;
-  std::string out_;
   std::vector<Step> path_;
   int depth_ = 0;
 };

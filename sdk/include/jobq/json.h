@@ -88,7 +88,11 @@ inline std::optional<std::string> toText(const Value& value, std::size_t min, st
   return text && text->size() >= min && text->size() <= max ? std::move(text) : std::nullopt;
 }
 
-/// Appends `text`, in UTF-8, to `out` as a JSON string with quotes. Each byte that is not valid UTF-8 becomes U+FFFD.
+/// Appends `text`, in UTF-8, to `out` with the escapes of a JSON string, without quotes: a long string may be written
+/// in pieces that end between two characters. Each byte that is not valid UTF-8 becomes U+FFFD.
+void appendEscaped(std::string& out, std::string_view text);
+
+/// Appends `text` to `out` as a JSON string: quotes around the text of appendEscaped().
 void appendQuoted(std::string& out, std::string_view text);
 
 /// Returns `text` as a JSON string with quotes, as appendQuoted() writes it.
@@ -161,10 +165,8 @@ inline std::optional<Value> Document::find(std::string_view key) const {
   return std::nullopt;
 }
 
-inline void appendQuoted(std::string& out, std::string_view text) {
+inline void appendEscaped(std::string& out, std::string_view text) {
   constexpr const char* kHex = "0123456789abcdef";
-  out.reserve(out.size() + text.size() + 2);
-  out.push_back('"');
   std::size_t plain = 0;  // start of the characters that are copied as they are
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
@@ -188,6 +190,12 @@ inline void appendQuoted(std::string& out, std::string_view text) {
     plain = ++i;
   }
   out.append(text.substr(plain));
+}
+
+inline void appendQuoted(std::string& out, std::string_view text) {
+  out.reserve(out.size() + text.size() + 2);
+  out.push_back('"');
+  appendEscaped(out, text);
   out.push_back('"');
 }
 

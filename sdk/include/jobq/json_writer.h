@@ -48,6 +48,8 @@ template <class T>
 concept Number =
     std::is_arithmetic_v<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !std::same_as<T, long double>;
 template <class T>
+concept Function = std::invocable<const T&, std::string&>;
+template <class T>
 concept Map = requires {
   typename T::mapped_type;
 };
@@ -63,7 +65,8 @@ void appendDigits(std::string& out, T value) {
 
 /// Appends a value to `out`: text as a JSON string (appendQuoted()), bool, whole numbers, doubles (a number that is not
 /// finite as null), nullptr and empty optionals as null, lists of values as arrays, maps with text as keys as objects.
-/// Throws only std::bad_alloc and std::length_error.
+/// A function is called once with `out` and appends exactly one JSON value, for a value that is written in parts.
+/// Throws only std::bad_alloc, std::length_error, and what a function throws.
 template <class T>
 void appendValue(std::string& out, const T& value);
 
@@ -81,9 +84,11 @@ class ObjectWriter {
     begin(name);
     appendValue(out_, value);
   }
-  /// Writes a member with a name that is known only when the program runs; the name is escaped.
-  template <class T>
-  void namedMember(std::string_view name, const T& value) {
+  /// Writes a member with a name that is known only when the program runs: text, which is escaped, or a function that
+  /// appends a JSON string, as in appendValue().
+  template <class Name, class T>
+  void namedMember(const Name& name, const T& value) {
+    static_assert(detail::Text<Name> || detail::Function<Name>);
     beginNamed(name);
     appendValue(out_, value);
   }
@@ -114,9 +119,10 @@ class ObjectWriter {
     out_ += "\":";
     empty_ = false;
   }
-  void beginNamed(std::string_view name) {
+  template <class Name>
+  void beginNamed(const Name& name) {
     if (!empty_) out_ += ',';
-    appendQuoted(out_, name);
+    appendValue(out_, name);
     out_ += ':';
     empty_ = false;
   }
@@ -239,6 +245,8 @@ void appendValue(std::string& out, const T& value) {
       if (!std::isfinite(value)) return void(out += "null");
     }
     detail::appendDigits(out, value);
+  } else if constexpr (detail::Function<T>) {
+    value(out);
   } else if constexpr (requires { value.has_value(); }) {
     if (!value) return void(out += "null");
     appendValue(out, *value);
