@@ -1,6 +1,7 @@
 // The core in a simulated world: the real job service, dispatcher and sweeper with their storage, on one thread and a
 // clock moved by hand. Workers, remote workers, webhook deliveries, crashes and power cuts are played. A schedule of
-// operations decides the next event, so every interleaving of turns can occur, and recurs with its seed.
+// operations decides the next event, so every interleaving of turns can occur, and recurs with its seed. Over SQLite
+// with power cuts a seed may take another course, because the storage has threads of its own.
 //
 // Rules at every step: every answer of the storage equals the answer of the model (`tests/property/judge.h`); a worker
 // has one job at a time, and a job one worker; a result is accepted from the last attempt alone, and a job succeeds

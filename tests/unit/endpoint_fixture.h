@@ -40,14 +40,15 @@ class NamedHandlers final : public HandlerFactory {
   std::set<std::string> scripts;
 };
 
-/// Finds the handlers `echo` and `lua`, the policy `arrival`, and no filter.
+/// Finds the handlers `echo` and `lua`, the policy `arrival`, and no filter. The handler `silent` fails without a
+/// reason.
 class NamedPlugins final : public PluginResolver {
  public:
   explicit NamedPlugins(const QueuePolicy& policy) : policy_(policy) {}
 
   Result<HandlerFactory*> handler(const std::string& name) override {
     if (name == "echo" || name == "lua") return &handlers;
-    return invalid("there is no handler " + name);
+    return invalid(name == "silent" ? "" : "there is no handler " + name);
   }
   Result<const QueuePolicy*> policy(const std::string& name) override {
     if (policyOfServerFails) return invalid("the policy of the server refuses its settings");

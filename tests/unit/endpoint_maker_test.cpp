@@ -74,6 +74,11 @@ TEST_F(EndpointMakerTest, WhatCannotRunHasAFaultAndTheReleaseBeforeGoesOn) {
   EXPECT_EQ(first->release, nullptr);
 }
 
+TEST_F(EndpointMakerTest, AFailureWithoutAReasonIsAFailure) {
+  EXPECT_FALSE(make("plugin/silent")->runnable);
+  EXPECT_THROW((void)makeStatic(spec_, plugins), ConfigError);
+}
+
 TEST_F(EndpointMakerTest, WithoutItsPolicyTheServersRanksTheJobs) {
   spec_.queuePolicy = "gone";
   const EndpointPtr endpoint = make("plugin/other");

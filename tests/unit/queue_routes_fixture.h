@@ -107,7 +107,7 @@ class QueueRoutesFixture : protected RouteFixture {
     request.method = method;
     request.path = path;
     request.body = body;
-    request.admission = std::move(std::get<RateLimitGate::Passed>(entered).admission);
+    request.admission = std::move(entered->admission);
     return call(std::move(request));
   }
   static std::string tooOften(const std::string& operation) {

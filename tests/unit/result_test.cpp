@@ -1,10 +1,12 @@
-// Tests of results: a value or a failure (core/base/result.h).
+// Tests of results: a value or a failure (core/base/result.h, core/base/script_result.h).
 #include "core/base/result.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <memory>
+
+#include "core/base/script_result.h"
 
 namespace jobq {
 namespace {
@@ -73,6 +75,11 @@ TEST(ResultTest, MayFailWithAnotherTypeOfReason) {
 TEST(ResultTest, AFailureJoinsItsSentences) {
   EXPECT_EQ((Failure{Failure::Kind::invalid, {{"a", "a is wrong"}, {"b", "b is wrong"}}}).message(),
             "a is wrong; b is wrong");
+}
+
+TEST(ResultTest, AScriptFailsUnlessItsFaultIsEmpty) {
+  EXPECT_TRUE(scriptResult(""));
+  EXPECT_EQ(scriptResult("broken.lua has no end").failure().message(), "broken.lua has no end");
 }
 
 TEST(ResultTest, AnAssignmentKeepsTheOldValueOnFailure) {

@@ -132,8 +132,9 @@ TEST_F(PluginRoutesTest, LoadedAndRejectedLibrariesAreListed) {
   fs::create_symlink(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", folder_ / "libjobq_memory.so");
   std::ofstream(folder_ / "libjobq_wrong.so") << "no library";
   plugins_.load({folder_.path()});
-  const std::string& rejection = plugins_.libraries().at(1).rejection;
-  ASSERT_FALSE(rejection.empty());
+  const Result<void>& second = plugins_.libraries().at(1).loaded;
+  ASSERT_FALSE(second);
+  const std::string& rejection = second.failure().message();
   const auto& entry = plugins_.libraries().at(0).entries.at(0);
   expectAnswer(
       call("GET", "/v1/plugins"), 200,
@@ -181,10 +182,13 @@ TEST_F(BackupRoutesTest, AShutdownBeginsNoCopy) {
   storage_.endless = true;
   backups_.stop();
   const ApiResponse stopped = call("POST", "/v1/backup");
-  expectAnswer(stopped, 503, R"({"message":"the backup was stopped, because the server is shutting down"})");
+  expectAnswer(
+      stopped, 503,
+      R"({"message":"the backup was stopped, because the server is shutting down: call POST /v1/backup again after its next start"})");
   EXPECT_EQ(headersOf(stopped), "Retry-After: 1\n");
   draining_ = true;
-  expectAnswer(call("POST", "/v1/backup"), 503, R"({"message":"the server is shutting down: no backup can start"})");
+  expectAnswer(call("POST", "/v1/backup"), 503,
+               R"({"message":"the server is shutting down: call POST /v1/backup again after its next start"})");
   EXPECT_EQ(storage_.begun, 1) << "the draining server asks for no copy";
 }
 
