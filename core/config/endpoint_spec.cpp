@@ -20,6 +20,7 @@ constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
 constexpr Range kStopGrace{0, 3'600'000};
+constexpr std::string_view kBeforeId = "endpoint.";
 constexpr std::string_view kBeforeEnv = ".env.";
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
@@ -169,7 +170,8 @@ Setting<E> envInFile() {
           "",
           "A value that handlers and filters read.",
           [](E& form, const std::string& key, const std::string& text) {
-            form.env[key.substr(key.find(kBeforeEnv) + kBeforeEnv.size())] = text;
+            const std::size_t afterId = key.find('.', kBeforeId.size());
+            form.env[key.substr(afterId + kBeforeEnv.size())] = text;
           },
           {},
           "none"};

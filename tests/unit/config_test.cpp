@@ -85,19 +85,21 @@ TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
   const Config config = load(
       "server.port = 9000\nserver.drain = 500ms\ndata.dir = d\nplugins.path = p:/q\n"
       "endpoint.a.image = plugin/echo\nendpoint.a.workersMax = 7\nendpoint.a.idleTimeout = 2m\n"
-      "endpoint.a.env.NAME = value\nstorage.sqlite.readers = 2\n"
+      "endpoint.a.env.NAME = value\nendpoint.env.image = plugin/x\nendpoint.env.env.NAME = "
+      "other\nstorage.sqlite.readers = 2\n"
       "endpoint.b.image = ${endpoint.a.image}\nendpoint.b.queuePolicy = fifo\n");
   EXPECT_EQ(config.server.port, 9000);
   EXPECT_EQ(config.server.drain, Millis(500));
   EXPECT_EQ(config.dataDir, dir_ / "d");
   EXPECT_EQ(config.pluginPath, (std::vector<std::filesystem::path>{dir_ / "p", "/q"}));
-  ASSERT_EQ(config.endpoints.size(), 2U);
+  ASSERT_EQ(config.endpoints.size(), 3U);
   EXPECT_EQ(config.endpoints[0].workersMax, 7U);
   EXPECT_EQ(config.endpoints[0].idleTimeout, Millis(120'000));
   EXPECT_EQ(config.endpoints[0].env.at("NAME"), "value");
   EXPECT_EQ(config.endpoints[0].queuePolicy, "priority");
   EXPECT_EQ(config.endpoints[1].image, "plugin/echo") << "references are followed";
   EXPECT_EQ(config.endpoints[1].queuePolicy, "fifo");
+  EXPECT_EQ(config.endpoints[2].env, (std::map<std::string, std::string>{{"NAME", "other"}}));
   EXPECT_EQ(config.pluginSettings.at("storage.sqlite.readers"), "2");
 }
 
