@@ -10,7 +10,7 @@ namespace jobq {
 namespace {
 
 constexpr Millis kLongestRest{1'000};
-constexpr Instant::duration kLongestPause = kLongestRest;
+constexpr Instant::duration kLongestPassPause = Millis(10'000);
 constexpr Millis kDeliveryRetry{500};
 constexpr Millis kThreadRetry{1'000};
 constexpr std::size_t kHostsOfAPage = 1'000;
@@ -50,10 +50,10 @@ void WebhookDispatcher::loop() {
       deps_.log.write(LogLevel::error, "webhook.dispatch", error.what());
       nextPassAt_ = deps_.clock.now() + kDeliveryRetry;
     }
-    // A pass over very many hosts takes time; notifications must not keep a processor busy with passes. The bound is
-    // for a process that was suspended during a pass.
+    // A pass over very many hosts takes time; a pause as long as the pass keeps notifications from using more than half
+    // of a processor. The bound is for a process that was suspended during a pass, or a storage that blocked for long.
     const Instant now = deps_.clock.now();
-    pausedUntil_ = now + std::min(now - began, kLongestPause);
+    pausedUntil_ = now + std::min(now - began, kLongestPassPause);
   }
 }
 

@@ -4,8 +4,8 @@
 //  - The scheduler, one thread, makes a pass after a notification, at the time of a retry arranged here, and once a
 //    second, because other nodes and former processes owe webhooks too. A pass reads the hosts with due deliveries from
 //    the storage, claims as many deliveries of each host as may start, and starts them in the pool. A pause follows
-//    each pass, as long as the pass and at most a second. The scheduler calls the storage and never a transport, so no
-//    receiver delays the scheduler.
+//    each pass, as long as the pass and at most ten seconds. The scheduler calls the storage and never a transport, so
+//    no receiver delays the scheduler.
 //  - The pool (core/webhooks/delivery_pool.h), up to kPlaces threads, runs one delivery on each thread: the call, its
 //    record, and the end or the next attempt (core/webhooks/delivery_task.h). A thread notifies the scheduler after
 //    each delivery, because a place is free.

@@ -124,7 +124,8 @@ TEST_P(DeliveryFaultTest, AStartFindsWhatWasOwed) {
   owe("a", "http://h/");
   owe("b", "http://h/");
   open();
-  EXPECT_TRUE(until([&] { return isSettled("a") && isSettled("b"); })) << "without a ring, and without a second";
+  EXPECT_TRUE(until([&] { return isSettled("a") && isSettled("b"); }))
+      << "without a notification, and without a second";
 }
 
 TEST_P(DeliveryFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {

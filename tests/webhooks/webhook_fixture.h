@@ -210,7 +210,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     return true;
   }
   /// Blocks until the scheduler waits for the next second. A test whose clock moves calls this first: a clock that
-  /// moves during a pass makes the pass a long one, and a pause of up to a second follows. No notification may be on
+  /// moves during a pass makes the pass a long one, and a pause of up to ten seconds follows. No notification may be on
   /// its way.
   void awaitRest() { clock_.awaitWaiter(Millis(1'000), Millis(1'000)); }
   bool quiet() {

@@ -1,5 +1,5 @@
-// The names of webhook receivers. A storage keeps the name beside each delivery (outbox_store.h). Storages have no
-// parser of URLs: the host has the only one, and lends the names.
+// The names of webhook receivers. A storage keeps the name beside each delivery (outbox_store.h, Delivery::host).
+// Storages have no parser of URLs: the server names the receivers for the storages.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace jobq {
 
-/// Names the receivers of webhooks. The host owns the object, and the object outlives every plugin object. Any thread.
+/// Names the receivers of webhooks. The server owns the object, and the object outlives every plugin object. Any
+/// thread.
 class ReceiverNames {
  public:
   virtual ~ReceiverNames() = default;
