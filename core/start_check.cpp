@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -72,8 +70,7 @@ void checkOrigin(const std::string& origin) {
   if (!isWeb) {
     throw ConfigError("server.cors.origins = " + origin + ": write origins such as https://app.example.com, or *");
   }
-  std::string written = parts->scheme + "://" + parts->host;
-  std::transform(written.begin(), written.end(), written.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string written = lowered(parts->scheme + "://" + parts->host);
   if (parts->port != (parts->scheme == "https" ? 443 : 80)) written += ":" + std::to_string(parts->port);
   if (parts->host.starts_with('[')) written = withPlainIpv6(written, parts->host);
   if (origin != written) throw ConfigError("server.cors.origins = " + origin + ": browsers send " + written);

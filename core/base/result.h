@@ -27,11 +27,11 @@ struct Failure {
   Kind kind = Kind::invalid;
   FieldFaults faults;  ///< at least one
 
-  /// Returns all sentences, joined by "; ".
+  /// Returns all sentences, joined by "; ". Never empty: plugins may fail without a text.
   std::string message() const {
     std::string all;
     for (const FieldFault& fault : faults) all += (all.empty() ? "" : "; ") + fault.message;
-    return all;
+    return all.empty() ? "no reason was given" : all;
   }
 };
 

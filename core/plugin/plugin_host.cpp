@@ -104,7 +104,8 @@ void PluginHost::loadFile(Library& library) {
   } catch (const std::exception& error) {
     library.entries.clear();
     library.loaded = invalid(error.what());
-    log_.write(LogLevel::warning, "plugin.rejected", library.file.filename().string() + ": " + error.what());
+    log_.write(LogLevel::warning, "plugin.rejected",
+               library.file.filename().string() + ": " + library.loaded.failure().message());
   }
 }
 
@@ -156,6 +157,9 @@ std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view 
                                               Log& log) const {
   const Entry* entry = find(kind, name);
   if (entry == nullptr) throw ConfigError(absence(kind, name));
+  if (kind == PluginKind::storage && around.receivers == nullptr) {
+    throw ConfigError("a storage needs the names of webhook receivers, which this program does not have");
+  }
   const DeclaredConfig config(entry->prefix, settings_);
   const auto& scripts = kind == PluginKind::admissionFilter ? around.filterScripts : around.handlerScripts;
   return std::unique_ptr<Plugin>(entry->code->create(

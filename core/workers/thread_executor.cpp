@@ -38,11 +38,6 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
   }
 }
 
-WorkerFailure failureOf(const std::exception& error) {
-  const std::string reason = error.what();
-  return {reason.empty() ? "the handler gave no reason" : reason};
-}
-
 }  // namespace
 
 // Shared by the executor and the worker's own thread, so an abandoned thread never uses freed memory.

@@ -107,7 +107,7 @@ void WorkerSupervisor::startWorker(const EndpointId& id, const WorkerPool::Step&
   try {
     deps_.executor.startWorker(made->endpoint, made->release, worker, *this);
   } catch (const std::exception& error) {  // no thread or no memory: the slot must become free again
-    workerGone(id, worker, WorkerFailure{error.what()});
+    workerGone(id, worker, failureOf(error));
   }
 }
 

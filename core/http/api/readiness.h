@@ -33,7 +33,7 @@ class Readiness {
   Instant goodUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   bool asking_ JOBQ_GUARDED_BY(mutex_) = false;
   std::uint64_t answers_ JOBQ_GUARDED_BY(mutex_) = 0;
-  Result<void, StorageError> result_ JOBQ_GUARDED_BY(mutex_);  // of the last check
+  Result<void, StorageError> result_ JOBQ_GUARDED_BY(mutex_);  // result of the last check
 };
 
 }  // namespace jobq

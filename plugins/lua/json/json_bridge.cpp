@@ -53,8 +53,9 @@ class Writer {
     lua_Integer index = 0;  // index of an array's element
   };
 
-  // value() may occupy the C stack 512 times, and so may every function inlined into it. Code with temporaries
-  // therefore lives in functions of its own that are not inlined.
+  // value() may occupy the C stack 512 times, with the functions of the sdk's JSON writer between two levels, and so
+  // may every function inlined into it. Code with temporaries therefore lives in functions of its own that are not
+  // inlined.
   [[noreturn, gnu::noinline]] void refuse(std::string_view what) {
     throw ScriptError(std::string(what) + (path_.empty() ? "" : " at " + where()) + " is not JSON");
   }
