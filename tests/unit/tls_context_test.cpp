@@ -190,7 +190,8 @@ TEST_F(TlsContextTest, WrongFilesAreRefusedAndTheFormerOnesStayInUse) {
   std::filesystem::rename(folder_ / "kept.pem", key());
   EXPECT_THAT(configError([&] { context.reload(); }), StartsWith(words)) << "the certificate is missing";
   std::ofstream(certificate()) << test::certify({}).pem();
-  EXPECT_EQ(configError([&] { context.reload(); }), words + "the key does not belong to the certificate");
+  EXPECT_EQ(configError([&] { context.reload(); }),
+            words + "the key does not belong to the certificate; set the pair that was made together");
   TlsClient client;
   const auto stream = connected(client, context);
   EXPECT_EQ(client.serverName(), name);

@@ -118,7 +118,9 @@ std::shared_ptr<TlsContext::Poco> TlsContext::load(const std::string& certificat
   // OpenSSL drops a key that does not belong to the certificate without an error; each handshake would fail then.
   if (SSL_CTX_check_private_key(context) != 1) {
     ERR_clear_error();
-    throw ConfigError("server.tls.certificate and server.tls.key: the key does not belong to the certificate");
+    throw ConfigError(
+        "server.tls.certificate and server.tls.key: the key does not belong to the certificate; set the pair that was "
+        "made together");
   }
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
