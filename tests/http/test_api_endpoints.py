@@ -153,11 +153,9 @@ class StreamRuleTest(HttpTest):
     def test_a_handler_without_streaming(self):
         """core/http/API.md, "Reading a stream": the stream of a handler without chunks is `[]`."""
         job = self.server.runsync("echo", {"a": 1})["id"]
-        started = time.monotonic()
-        for _ in range(2):
-            reply = self.server.request("GET", f"/v2/echo/stream/{job}?wait=60000")
+        for _ in range(2):  # a held caller would wait for five minutes, and its client gives up before
+            reply = self.server.request("GET", f"/v2/echo/stream/{job}?wait=300000")
             assert (self.assert_job(reply), reply.headers["X-Job-Status"]) == ([], "COMPLETED")
-        assert time.monotonic() - started < 30, "a job that has ended holds nobody for its minute"
 
     def test_no_chunk_is_larger_than_a_megabyte(self):
         """core/http/API.md, "Stream chunk": a streamed chunk is at most 1 MB; larger output is split over several
@@ -218,13 +216,11 @@ class RuleTest(HttpTest):
         job = server.run("parked", {})
         answers = []
         waiters = [threading.Thread(target=lambda what=what: answers.append(
-            server.request("GET", f"/v2/parked/{what}/{job}?wait=60000"))) for what in ("status-sync", "stream")]
+            server.request("GET", f"/v2/parked/{what}/{job}?wait=300000"))) for what in ("status-sync", "stream")]
         for waiter in waiters:
             waiter.start()
-        started = time.monotonic()
         self.assert_job(server.request("POST", "/v2/parked/purge-queue"))
-        join("the callers that wait for the purged job are answered", *waiters)
-        assert time.monotonic() - started < 30, "they wait a minute unless they are woken"
+        join("the callers that wait for the purged job are answered, and not after their five minutes", *waiters)
         for answer in answers:
             self.assert_refused(answer, 404)
 

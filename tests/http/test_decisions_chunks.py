@@ -164,10 +164,8 @@ class HoldTest(ChunkTest):
         """core/http/API.md, "Reading a stream": only an empty stream is held: the first chunk is answered when it
         comes."""
         job = self.server.run("trial", {"chunks": 1, "chunkMs": 300, "sleepMs": 1})
-        started = time.monotonic()
-        chunks = self.stream(job, "?wait=60000")[0]
+        chunks = self.stream(job, "?wait=300000")[0]  # longer than its client waits
         assert self.numbers(chunks) == [0]
-        assert time.monotonic() - started < 30, "it waits a minute unless the chunk wakes it"
 
     def test_the_end_ends_the_wait(self, subtests):
         """core/http/API.md, "Reading a stream": a final state is reported, with no chunks where there are none, and
@@ -175,12 +173,10 @@ class HoldTest(ChunkTest):
         for job_input, end in (({"sleepMs": 200}, "COMPLETED"), ({"sleepMs": 200, "fail": "no"}, "FAILED")):
             with subtests.test(end):
                 job = self.server.run("trial", job_input)
-                started = time.monotonic()
-                assert self.stream(job, "?wait=60000")[:2] == ([], end)
-                assert time.monotonic() - started < 30, "it waits a minute unless the end wakes it"
+                assert self.stream(job, "?wait=300000")[:2] == ([], end)  # longer than its client waits
         job = self.server.run("parked", {})
         answers = []
-        reader = threading.Thread(target=lambda: answers.append(self.stream(job, "?wait=20000", "parked")))
+        reader = threading.Thread(target=lambda: answers.append(self.stream(job, "?wait=300000", "parked")))
         reader.start()
         self.server.request("POST", f"/v2/parked/cancel/{job}")
         join("the reader of the cancelled job is answered", reader)

@@ -5,7 +5,6 @@ import concurrent.futures
 import re
 import sqlite3
 import threading
-import time
 
 import pytest
 
@@ -74,13 +73,11 @@ class GoneTest(RemovalTest):
 
 class WaiterTest(RemovalTest):
     def answers(self, endpoint, calls):
-        """Makes the calls, deletes the endpoint once its three jobs are there; (seconds since, status) of each call."""
+        """Makes the calls, deletes the endpoint once its three jobs are there; the status of each call."""
         replies = [None] * len(calls)
-        ends = [None] * len(calls)
 
         def ask(n, method, path, body):
             replies[n] = self.server.request(method, f"/v2/{endpoint['id']}{path}", body)
-            ends[n] = time.monotonic()
         callers = [threading.Thread(target=ask, args=(n, *call)) for n, call in enumerate(calls)]
         for caller in callers:
             caller.start()
@@ -89,10 +86,9 @@ class WaiterTest(RemovalTest):
             counts = self.server.health(endpoint["id"])["jobs"]
             return counts["inQueue"] + counts["inProgress"]
         until(lambda: present() == 3, "the jobs are there")
-        begin = time.monotonic()
         self.remove("/endpoints/" + endpoint["id"])
         join("every caller that waits for a job of an endpoint that is gone is answered", *callers, deadline=90)
-        return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
+        return [reply.status for reply in replies]
 
     def test_who_waits_is_answered(self, subtests):
         """core/decisions/endpoints.md: a caller waiting for a job of the endpoint, running or not, soon reads 404."""
@@ -100,29 +96,27 @@ class WaiterTest(RemovalTest):
         running = self.server.run(endpoint["id"], {"sleepMs": 600_000})
         self.in_progress(endpoint, running)
         queued = self.server.run(endpoint["id"], {})
-        calls = [("GET", f"/status-sync/{running}?wait=60000", None),
-                 ("GET", f"/status-sync/{queued}?wait=60000", None),
-                 ("GET", f"/stream/{queued}?wait=60000", None), ("POST", "/runsync?wait=60000", {"input": {"a": 1}})]
-        for (seconds, status), call in zip(self.answers(endpoint, calls), calls):
+        # Five minutes, longer than the clients of these callers wait.
+        calls = [("GET", f"/status-sync/{running}?wait=300000", None),
+                 ("GET", f"/status-sync/{queued}?wait=300000", None),
+                 ("GET", f"/stream/{queued}?wait=300000", None), ("POST", "/runsync?wait=300000", {"input": {"a": 1}})]
+        for status, call in zip(self.answers(endpoint, calls), calls):
             with subtests.test(call=call[1]):
                 assert status == 404
-                assert seconds < 30, "it waits a minute unless it is told"
 
 
 class StopTest(RemovalTest):
     def test_running_jobs_are_stopped(self, own_server):
         """core/decisions/endpoints.md: jobs are removed after the stop of the running jobs: the handler sees the stop
         token and returns."""
-        self.server = own_server(server__drain="60s")
+        self.server = own_server(server__drain="10m")
         endpoint = self.new_endpoint(workersMax=2)
         for _ in range(3):
             self.server.run(endpoint["id"], {"sleepMs": 600_000})
         until(lambda: self.server.health(endpoint["id"])["jobs"]["inProgress"] >= 1, "one runs")
         self.remove("/endpoints/" + endpoint["id"])
         self.removed()
-        begin = time.monotonic()
-        self.server.stop()
-        assert time.monotonic() - begin < 30, "no handler was left that the drain had to wait for"
+        self.server.stop()  # fails after 90 s: no handler is left that the drain of ten minutes has to wait for
 
     def test_a_handler_that_ignores_it(self, own_server):
         """core/decisions/workers.md: a handler that ignores its stop is stuck after stopGraceMs, and no caller waits

@@ -6,12 +6,12 @@ import subprocess
 import threading
 
 from jobq_server import JOBQCTL, SHORT_DRAIN, until
-from jobqctl_case import NOT_COMPLETED, REFUSED, CtlTest
+from jobqctl_case import NOT_COMPLETED, REFUSED, JobqctlTest
 from lua_case import LuaTest
 from pace import HANG
 
 
-class LogTest(LuaTest, CtlTest):
+class LogTest(LuaTest, JobqctlTest):
     handlers = {
         "talks": "return function(input, job) for i = 1, input.lines do job:log('line', i) end return 1 end",
         "long": "return function(input, job) for i = 1, input.lines do job:log(('x'):rep(input.size)) end end",
@@ -105,13 +105,13 @@ class ReadTest(LogTest):
                 self.assert_refused(self.server.request("GET", f"/v2/talks/logs/{job}?after={after}"), 400, "after")
 
 
-class CtlLogTest(LogTest):
+class JobqctlLogTest(LogTest):
     def test_the_lines(self):
         """A line each, with time and level, and nothing that steers the terminal; --json has the objects."""
         job = self.ended("odd", {})
         line = self.table("job", "logs", "odd", job)
         assert line.endswith(" information ?[31mred?\ufffd\n")
-        assert json.loads(self.ctl("job", "logs", "odd", job, "--json").stdout) == self.read("odd", job)["lines"][0]
+        assert json.loads(self.jobqctl("job", "logs", "odd", job, "--json").stdout) == self.read("odd", job)["lines"][0]
 
     def test_more_than_one_answer(self):
         job = self.ended("long", {"lines": 300, "size": 9_000})
@@ -122,7 +122,7 @@ class CtlLogTest(LogTest):
         job = self.ended("talks", {"lines": 2})
         assert len(self.table("job", "logs", "talks", job, "--follow").splitlines()) == 2
         failed = self.ended("odd", {})
-        self.ctl("job", "logs", "odd", failed, "--follow", code=NOT_COMPLETED)
+        self.jobqctl("job", "logs", "odd", failed, "--follow", code=NOT_COMPLETED)
         assert "nobody" in self.sentence("job", "logs", "odd", "nobody", code=REFUSED)
 
     def test_follow_a_job_that_runs(self):

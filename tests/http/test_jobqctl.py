@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 from jobq_server import until
-from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, CtlTest
+from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, JobqctlTest
 
 VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
          "template list": "", "template show": "ID", "template create": "", "template update": "ID",
@@ -22,7 +22,7 @@ VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list"
          "backup": "DIR", "completion": "SHELL"}
 
 
-class KeyVerbsTest(CtlTest):
+class KeyVerbsTest(JobqctlTest):
     def create(self, *arguments):
         key = self.json("key", "create", *arguments)
         self.at_end.callback(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
@@ -86,7 +86,7 @@ class KeyVerbsTest(CtlTest):
         assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 401
         self.sentence("key", "revoke", key["id"], code=REFUSED)
         other = self.create("revoked too")
-        assert self.ctl("key", "revoke", other["id"], "--json").stdout == b"", "a 204 has no body"
+        assert self.jobqctl("key", "revoke", other["id"], "--json").stdout == b"", "a 204 has no body"
 
     def test_an_id_is_one_segment_of_the_path(self):
         """An id is data and cannot turn the request into another request."""
@@ -96,14 +96,14 @@ class KeyVerbsTest(CtlTest):
         assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 200
 
 
-class PluginVerbsTest(CtlTest):
+class PluginVerbsTest(JobqctlTest):
     def test_list(self):
         """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason."""
         rows = self.table("plugin", "list").splitlines()
         assert rows[0].split() == ["FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"]
         words = [row.split() for row in rows[1:]]
         assert any(row[1:4] == ["loaded", "storage", "sqlite"] for row in words), rows
-        assert self.ctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body + b"\n"
+        assert self.jobqctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body + b"\n"
 
     def test_describe(self):
         """core/http/API.md, "Plugins": the declared table is printed by `jobqctl plugin describe`."""
@@ -133,7 +133,7 @@ class PluginVerbsTest(CtlTest):
         assert "nothing" in self.sentence("plugin", "describe", "nothing", code=REFUSED)
 
 
-class JobVerbsTest(CtlTest):
+class JobVerbsTest(JobqctlTest):
     RAW = b'{"b": 1.0,"a":[-0,1e400,12345678901234567890123],"s":"\\u2028\xe2\x80\xa8"}'
 
     def test_run_and_status(self):
@@ -149,23 +149,23 @@ class JobVerbsTest(CtlTest):
 
     def test_run_sync(self):
         """core/http/API.md, "Answers": the output is printed byte for byte."""
-        text = self.ctl("run", "echo", self.RAW, "--sync").stdout
+        text = self.jobqctl("run", "echo", self.RAW, "--sync").stdout
         assert b"output:\n" + self.RAW + b"\n" in text
-        assert b'"output":' + self.RAW in self.ctl("run", "echo", self.RAW, "--sync", "--json").stdout
+        assert b'"output":' + self.RAW in self.jobqctl("run", "echo", self.RAW, "--sync", "--json").stdout
 
     def test_input_from_standard_input_and_from_a_file(self):
         """`-` is standard input, `@FILE` a file."""
-        assert self.RAW in self.ctl("run", "echo", "-", "--sync", stdin=self.RAW + b"\n").stdout
+        assert self.RAW in self.jobqctl("run", "echo", "-", "--sync", stdin=self.RAW + b"\n").stdout
         with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
             file.write(self.RAW)
             file.flush()
-            assert self.RAW in self.ctl("run", "echo", "@" + file.name, "--sync").stdout
+            assert self.RAW in self.jobqctl("run", "echo", "@" + file.name, "--sync").stdout
         assert "nowhere" in self.sentence("run", "echo", "@/nowhere", code=USAGE)
 
     def test_large_input(self):
         """core/http/API.md, "Bounds of heads and bodies": `/runsync` takes 20 MB; a larger body is 413."""
         large = b'{"v":"' + b"x" * (19 * 1024 * 1024) + b'"}'
-        answer = self.ctl("run", "echo", "-", "--sync", "--json", stdin=large).stdout
+        answer = self.jobqctl("run", "echo", "-", "--sync", "--json", stdin=large).stdout
         assert large in answer
         self.sentence("run", "echo", "-", stdin=large, code=REFUSED)
 
@@ -220,7 +220,7 @@ class JobVerbsTest(CtlTest):
         assert set(health) == {"jobs", "webhooks", "workers"}
 
 
-class UsageTest(CtlTest):
+class UsageTest(JobqctlTest):
     def test_help(self):
         """`--help` for the program and for each command, without a server."""
         text = self.table("--help", JOBQ_URL=None)
@@ -291,4 +291,4 @@ class UsageTest(CtlTest):
         job = self.server.run("echo", {"a": 1.5})
         self.server.finished("echo", job)
         answer = self.server.request("GET", f"/v2/echo/status/{job}").body
-        assert self.ctl("status", "echo", job, "--json").stdout == answer + b"\n"
+        assert self.jobqctl("status", "echo", job, "--json").stdout == answer + b"\n"

@@ -11,7 +11,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import until
-from jobqctl_case import NOWHERE, REFUSED, UNREACHABLE, USAGE, CtlTest
+from jobqctl_case import NOWHERE, REFUSED, UNREACHABLE, USAGE, JobqctlTest
 
 PATH = "/v1/backup"
 
@@ -37,7 +37,7 @@ def impostor(answer):
         assert not thread.is_alive(), "jobqctl did not call"
 
 
-class BackupVerbTest(CtlTest):
+class BackupVerbTest(JobqctlTest):
     @pytest.fixture(autouse=True)
     def folders(self, tmp_path):
         self.folder = str(tmp_path)

@@ -9,10 +9,10 @@ import subprocess
 import threading
 
 from jobq_server import join
-from jobqctl_case import REFUSED, UNREACHABLE, USAGE, CtlTest
+from jobqctl_case import REFUSED, UNREACHABLE, USAGE, JobqctlTest
 
 
-class UnreachableTest(CtlTest):
+class UnreachableTest(JobqctlTest):
     def test_nobody_there(self):
         """Exit code 3 when the server cannot be reached, by http, https and by name."""
         with socket.socket() as unused:
@@ -54,7 +54,7 @@ class UnreachableTest(CtlTest):
                 assert str(status) in self.sentence("key", "list", code=REFUSED, JOBQ_URL=url)
 
 
-class TlsTest(CtlTest):
+class TlsTest(JobqctlTest):
     @staticmethod
     def certificate(folder, host):
         """A self-signed certificate and its key in one file."""

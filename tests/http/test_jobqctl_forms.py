@@ -46,7 +46,7 @@ class TemplateVerbsTest(FormTest):
         """`template show` has every field of the answer, `template list` a row a template."""
         template = self.make_template(env={"A": "\x1b[31m"})
         answer = self.server.request("GET", f"/v1/templates/{template}")
-        assert self.ctl("template", "show", template, "--json").stdout == answer.body + b"\n"
+        assert self.jobqctl("template", "show", template, "--json").stdout == answer.body + b"\n"
         fields = self.fields("template", "show", template)
         assert set(fields) == set(answer.json())
         assert (fields["id"], fields["imageName"], fields["containerDiskInGb"], fields["readme"]) == (
@@ -54,7 +54,7 @@ class TemplateVerbsTest(FormTest):
         assert json.loads(fields["env"]) == {"A": "\x1b[31m"}
         row = next(row for row in self.rows("template", "list") if row["ID"] == template)
         assert (row["NAME"], row["IMAGE"], row["CATEGORY"]) == (self.name, "plugin/trial", "NVIDIA")
-        assert self.ctl("template", "list", "--json").stdout == self.server.request("GET", "/v1/templates").body + b"\n"
+        assert self.jobqctl("template", "list", "--json").stdout == self.server.request("GET", "/v1/templates").body + b"\n"
 
     def test_update(self):
         """An update changes only the given fields; an empty text is a text."""
@@ -71,7 +71,7 @@ class TemplateVerbsTest(FormTest):
         assert template in self.table("template", "delete", template)
         assert template in self.sentence("template", "delete", template, code=REFUSED)
         other = self.make_template()
-        assert self.ctl("template", "delete", other, "--json").stdout == b"", "a 204 has no body"
+        assert self.jobqctl("template", "delete", other, "--json").stdout == b"", "a 204 has no body"
         used = self.make_template(name="used " + self.name)
         endpoint = self.make_endpoint(used)
         assert endpoint in self.sentence("template", "delete", used, code=REFUSED)
@@ -203,7 +203,7 @@ class EndpointVerbsTest(FormTest):
         assert endpoint in self.table("endpoint", "delete", endpoint)
         assert endpoint in self.sentence("endpoint", "delete", endpoint, code=REFUSED)
         other = self.make_endpoint(self.make_template(name="other " + self.name))
-        assert self.ctl("endpoint", "delete", other, "--json").stdout == b"", "a 204 has no body"
+        assert self.jobqctl("endpoint", "delete", other, "--json").stdout == b"", "a 204 has no body"
 
     def test_refused(self):
         """The server's own sentence."""

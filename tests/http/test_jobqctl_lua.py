@@ -29,18 +29,18 @@ class ScriptVerbTest:
         return path
 
     @staticmethod
-    def ctl(*arguments, **options):
+    def jobqctl(*arguments, **options):
         """Runs jobqctl lua with the address of no server: the command needs none."""
         return subprocess.run([JOBQCTL, "lua", *arguments], env={**os.environ, "JOBQ_URL": NOWHERE},
                               capture_output=True, text=True, timeout=60, check=False, **options)
 
     def good(self, *arguments, **options):
-        done = self.ctl(*arguments, **options)
+        done = self.jobqctl(*arguments, **options)
         assert done.returncode == 0, done.stderr
         return done
 
     def sentence(self, code, *arguments):
-        done = self.ctl(*arguments)
+        done = self.jobqctl(*arguments)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
         assert re.search(r"jobqctl: .*\n\Z", done.stderr)
         return done.stderr.splitlines()[-1]

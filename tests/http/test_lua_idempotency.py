@@ -43,7 +43,7 @@ class IdempotencyKeyTest(FilterTest):
         self.assert_job(self.submit_once("counts", {"n": 1}, "other"))
         self.assert_refused(self.submit_once("counts", {"n": 2}, "other"), 400, "Idempotency-Key")
 
-    def test_a_refused_call_promises_nothing(self):
+    def test_a_refused_call_stores_no_key(self):
         """Nothing was stored: the key is free for what is sent next."""
         self.assert_refused(self.submit_once("verdict", {"which": "no"}, "free"), 400)
         self.assert_failed(self.submit_once("verdict", {"which": "number"}, "free"), "verdict")

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from jobq_server import join, until
-from jobqctl_case import REFUSED, USAGE, CtlTest
+from jobqctl_case import REFUSED, USAGE, JobqctlTest
 from lua_case import LuaTest, make_folder
 
 
@@ -34,7 +34,7 @@ BROKEN = {
 }
 
 
-class ReloadTest(LuaTest, CtlTest):
+class ReloadTest(LuaTest, JobqctlTest):
     settings = {"endpoint.guarded.image": "plugin/echo", "endpoint.guarded.filters": "gate", "lua.filterTime": "1s"}
     handlers = {"greet": says("one"), "other": says("other")}
     filters = {"gate": refuses("one"), "spare": refuses("spare")}

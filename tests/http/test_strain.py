@@ -4,7 +4,6 @@ TLS."""
 import json
 import os
 import resource
-import select
 import socket
 import sqlite3
 import statistics
@@ -17,25 +16,23 @@ from held_jobs import HeldJobs
 from http_case import HttpTest
 from jobq_server import Server, join, until
 from pace import HANG, judge_pace
-from wire import GET, MB, connect, ends, post
+from wire import GET, MB, all_but_one_wait, connect, ends, is_held, post, unread
 
 
 class ShutdownTest(HttpTest):
     """Memory and threads are bounded under any client behaviour."""
 
     def test_idle_connections_are_closed_at_once(self, own_server):
-        server = own_server(server__drain="60s")
+        server = own_server(server__drain="10m")
         idle = [connect(server) for _ in range(20)]
         used = connect(server)
         used.sendall(GET)
         used.recv(1000)
-        start = time.monotonic()
         server.terminate()
         for plain in [*idle, used]:
             with plain:
                 assert ends(plain) == b""
-        assert server.ended() == 0
-        assert time.monotonic() - start < 30, "nobody waited for the end of the drain"
+        assert server.ended() == 0, "within 90 s, long before the end of the drain"
 
     def test_a_request_in_flight_is_answered_and_told_to_go(self, own_server):
         held = self.at_end.enter_context(HeldJobs())
@@ -124,20 +121,9 @@ class PlacesTest(HttpTest):
         plain.sendall(request)
         return plain
 
-    @staticmethod
-    def all_but_one_wait(callers):
-        """Expects the answer to one of the callers, and returns the others: those hold a place each."""
-        answered = select.select(callers, [], [], HANG)[0]
-        assert len(answered) == 1, "one caller has no place"
-        with answered[0] as plain:
-            reply = plain.recv(65536)
-        assert b" 200 OK\r\n" in reply
-        assert b'"status":"IN_QUEUE"' in reply
-        return [plain for plain in callers if plain not in answered]
-
-    def test_a_full_house_still_answers_and_who_leaves_makes_room(self):
+    def test_full_places_answer_and_a_leaver_makes_room(self):
         waiting = [self.wait_in_queue(("runsync", "status-sync")[n % 2]) for n in range(9)]
-        waiting = self.all_but_one_wait(waiting)
+        waiting = all_but_one_wait(waiting)
         job = self.server.run("parked", {})
         for reply in (self.server.request("POST", "/v2/parked/run", {"input": {}}),
                       self.server.request("GET", f"/v2/parked/status/{job}"),
@@ -153,17 +139,17 @@ class PlacesTest(HttpTest):
             until(lambda ends=ends: not is_held(ends), "the server has closed the connection of the one that left")
             freed.append(time.monotonic() - start)
             # Of two callers one finds the free place. An answer to the other as well is seen in the next round.
-            waiting = self.all_but_one_wait([*waiting, self.wait_in_queue(), self.wait_in_queue()])
+            waiting = all_but_one_wait([*waiting, self.wait_in_queue(), self.wait_in_queue()])
             assert self.server.health("parked")["jobs"]["inQueue"] >= before, "its job goes on"
-        self.all_but_one_wait([*waiting, self.wait_in_queue()])
+        all_but_one_wait([*waiting, self.wait_in_queue()])
         for plain in waiting:
             plain.close()
         judge_pace("the median time until a place is free again", statistics.median(freed), 0.1)
 
-    def test_a_full_house_serves_large_answers_whole(self):
+    def test_full_places_serve_large_answers_whole(self):
         """core/decisions/http.md: a caller reading at full speed needs no slot."""
         job = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":"%s"}}' % (b"x" * (12 * MB))).json()["id"]
-        waiting = self.all_but_one_wait([self.wait_in_queue() for _ in range(9)])
+        waiting = all_but_one_wait([self.wait_in_queue() for _ in range(9)])
         for _ in range(10):
             reply = self.server.request("GET", f"/v2/echo/status/{job}")
             assert len(reply.json()["output"]["a"]) == 12 * MB
@@ -225,25 +211,6 @@ class PlacesTest(HttpTest):
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
-
-
-def connections(ends):
-    """Both sides of a connection of this machine, named by its two ports: each side's state and its queued bytes."""
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        for row in list(table)[1:]:
-            _, local, remote, state, queues = row.split()[:5]
-            if {int(local.split(":")[1], 16), int(remote.split(":")[1], 16)} == ends:
-                yield int(state, 16), sum(int(queue, 16) for queue in queues.split(":"))
-
-
-def unread(plain):
-    """How many bytes of a connection of this machine the system holds on both sides: sent, and not read yet."""
-    return sum(queued for _, queued in connections({plain.getsockname()[1], plain.getpeername()[1]}))
-
-
-def is_held(ends):
-    """Whether a server still holds a connection that its client has closed: established, or waiting for its close."""
-    return any(state in (1, 8) for state, _ in connections(ends))
 
 
 class ScarcityTest(HttpTest):

@@ -12,12 +12,12 @@ OK, REFUSED, USAGE, UNREACHABLE, NOT_COMPLETED, HALTED, WAIT_ELAPSED = range(7)
 NOWHERE = "http://127.0.0.1:1"  # address for calls that must not be sent
 
 
-class CtlTest(HttpTest):
+class JobqctlTest(HttpTest):
     def environment(self, **changes):
         known = {"PATH": os.environ["PATH"], "JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key, **changes}
         return {name: value for name, value in known.items() if value is not None}
 
-    def ctl(self, *arguments, code=OK, stdin=None, **environment):
+    def jobqctl(self, *arguments, code=OK, stdin=None, **environment):
         """Runs jobqctl, checks its exit code and where it wrote, and returns its output."""
         done = subprocess.run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
                               env=self.environment(**environment))
@@ -30,13 +30,13 @@ class CtlTest(HttpTest):
         return done
 
     def table(self, *arguments, **more):
-        return self.ctl(*arguments, **more).stdout.decode()
+        return self.jobqctl(*arguments, **more).stdout.decode()
 
     def sentence(self, *arguments, code, **more):
-        return self.ctl(*arguments, code=code, **more).stderr.decode()
+        return self.jobqctl(*arguments, code=code, **more).stderr.decode()
 
     def json(self, *arguments, **more):
-        return json.loads(self.ctl(*arguments, "--json", **more).stdout)
+        return json.loads(self.jobqctl(*arguments, "--json", **more).stdout)
 
     def rows(self, *arguments, **more):
         """A table with a head, as one dict a row. Columns are two blanks apart."""
@@ -52,7 +52,7 @@ class CtlTest(HttpTest):
         return dict((line.split(None, 1) + [""])[:2] for line in lines)
 
 
-class FormTest(CtlTest):
+class FormTest(JobqctlTest):
     """Makes templates and endpoints, and takes them away."""
 
     def make_template(self, image="plugin/trial", **fields):

@@ -1,8 +1,9 @@
 """Plain sockets to a server: requests as bytes, and all that comes until the server closes."""
 
 import socket
+import ssl
 
-from jobq_api import REPLY_DEADLINE
+from jobq_api import REPLY_DEADLINE, until
 
 MB = 1024 * 1024
 GET = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
@@ -26,3 +27,50 @@ def ends(plain):
     except ConnectionError:
         pass
     return got
+
+
+def answer_so_far(plain):
+    """What has come on a plain or TLS connection, without waiting; None if nothing has. TLS has messages of its own, so that
+    a readable socket may have no answer yet."""
+    plain.setblocking(False)
+    try:
+        return plain.recv(65536)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return None
+    finally:
+        plain.settimeout(REPLY_DEADLINE)
+
+
+def all_but_one_wait(callers):
+    """Expects the answer to one of the callers that wait for a parked job: this one has found no place. Returns the others,
+    which hold a place each."""
+    def answers():
+        seen = ((plain, answer_so_far(plain)) for plain in callers)
+        return {plain: reply for plain, reply in seen if reply is not None}
+
+    answered = until(answers, "one caller has no place")
+    assert len(answered) == 1, answered
+    for plain, reply in answered.items():
+        plain.close()
+        assert b" 200 OK\r\n" in reply
+        assert b'"status":"IN_QUEUE"' in reply
+    return [plain for plain in callers if plain not in answered]
+
+
+def connections(ends):
+    """Both sides of a connection of this machine, named by its two ports: each side's state and its queued bytes."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        for row in list(table)[1:]:
+            _, local, remote, state, queues = row.split()[:5]
+            if {int(local.split(":")[1], 16), int(remote.split(":")[1], 16)} == ends:
+                yield int(state, 16), sum(int(queue, 16) for queue in queues.split(":"))
+
+
+def unread(plain):
+    """How many bytes of a connection of this machine the system holds on both sides: sent, and not read yet."""
+    return sum(queued for _, queued in connections({plain.getsockname()[1], plain.getpeername()[1]}))
+
+
+def is_held(ends):
+    """Whether a server still holds a connection that its client has closed: established, or waiting for its close."""
+    return any(state in (1, 8) for state, _ in connections(ends))
