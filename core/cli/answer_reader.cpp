@@ -11,7 +11,7 @@
 #include "core/cli/table_print.h"
 #include "jobq/json.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 [[noreturn]] void refuseStranger() {
@@ -76,4 +76,4 @@ std::vector<Poco::JSON::Object::Ptr> objects(const Poco::JSON::Array::Ptr& array
   return all;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Returns the text as a JSON object. Throws Failure(unreachable) for any other text: the answer did not come from a
 /// jobq server.
@@ -30,4 +30,4 @@ void printMembers(const std::string& text, const std::vector<std::string>& witho
 /// Returns the objects among the elements of an array; elements of other kinds are left out.
 std::vector<Poco::JSON::Object::Ptr> objects(const Poco::JSON::Array::Ptr& array);
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -22,7 +22,7 @@
 #include "core/cli/exit_code.h"
 #include "jobq/json.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using Poco::Net::HTTPRequest;
@@ -205,4 +205,4 @@ std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis backoff) co
   return session;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -14,7 +14,7 @@ class HTTPClientSession;
 class HTTPRequest;
 }  // namespace Poco::Net
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// The body of a 2xx answer, and the header fields about a stream; a field is empty if the header is absent.
 struct StreamAnswer {
@@ -67,4 +67,4 @@ class ApiClient {
   std::string prefix_;
 };
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

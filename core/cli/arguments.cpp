@@ -18,7 +18,7 @@
 #include "core/cli/exit_code.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 struct Unit {
@@ -122,4 +122,4 @@ std::string describeOptions(const std::vector<OptionRow>& known) {
   return out.str();
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -8,7 +8,7 @@
 
 #include "jobq/time.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 struct OptionRow {
   const char* name;
@@ -50,4 +50,4 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
 /// Returns the options for the help, one a line.
 std::string describeOptions(const std::vector<OptionRow>& known);
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -13,7 +13,7 @@
 #include "core/cli/table_print.h"
 #include "jobq/json_writer.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ ExitCode makeBackup(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

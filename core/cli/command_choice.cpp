@@ -4,7 +4,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::ptrdiff_t wordCount(const std::string& text) {
@@ -72,4 +72,4 @@ const Command& takeCommand(std::vector<std::string>& words) {
   throw Failure(ExitCode::usage, "'" + harmless(words[0]) + "' is not a command; `jobqctl --help` lists the commands");
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -4,7 +4,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -48,4 +48,4 @@ std::string commandHelp(const Command& command) {
          "\n\nOptions:\n" + describeOptions(options);
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -2,7 +2,7 @@
 
 #include "core/cli/field_options.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::vector<OptionRow> pageOptions() {
@@ -171,4 +171,4 @@ const std::vector<OptionRow>& commonOptions() {
   return kOptions;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -11,7 +11,7 @@
 #include "core/cli/arguments.h"
 #include "core/cli/exit_code.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Arguments of a command's function. `arguments.words` holds the words of the row's arguments, in their order.
 struct Invocation {
@@ -97,4 +97,4 @@ ExitCode runScript(const Invocation& invocation);
 ExitCode checkScript(const Invocation& invocation);
 ExitCode printCompletion(const Invocation& invocation);
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

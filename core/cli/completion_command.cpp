@@ -5,7 +5,7 @@
 
 #include "core/cli/commands.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::string firstWord(const std::string& name) { return name.substr(0, name.find(' ')); }
@@ -154,4 +154,4 @@ ExitCode printCompletion(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -4,7 +4,7 @@
 #include "core/cli/field_options.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr const char* kEndpointsPath = "/v1/endpoints";
@@ -121,4 +121,4 @@ ExitCode resumeEndpoint(const Invocation& invocation) {
   return pauseOrResume(invocation, "resume", "no longer paused.");
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

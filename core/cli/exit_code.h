@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Part of the program's interface: the numbers never change.
 enum class ExitCode : int {
@@ -30,4 +30,4 @@ class Failure : public std::runtime_error {
   ExitCode code_;
 };
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -14,7 +14,7 @@
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr const char* kFile = "file";
@@ -104,4 +104,4 @@ std::string formBody(const Arguments& arguments, const std::vector<FieldOption>&
   });
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -7,7 +7,7 @@
 
 #include "core/cli/arguments.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// `list` is an option with texts separated by commas and may be empty; the option of `texts` may be repeated.
 enum class FieldKind { text, whole, flag, list, texts, map };
@@ -34,4 +34,4 @@ const std::vector<FieldOption>& templateChanges();
 /// Returns the fields for the creation and the change of an endpoint.
 const std::vector<FieldOption>& endpointFields();
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -10,7 +10,7 @@
 #include "core/cli/table_print.h"
 #include "jobq/json.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::string readAll(std::istream& in) { return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}; }
@@ -37,4 +37,4 @@ void checkObject(const std::string& text, const std::string& thing, const std::s
   }
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

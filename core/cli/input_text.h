@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Returns the whole file, or all of standard input if `name` is "-". Throws Failure(usage) if the file cannot be read.
 std::string readSource(const std::string& name);
@@ -13,4 +13,4 @@ std::string readSource(const std::string& name);
 /// object could add members to the request's body.
 void checkObject(const std::string& text, const std::string& thing, const std::string& example);
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

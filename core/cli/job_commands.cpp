@@ -11,7 +11,7 @@
 #include "jobq/job.h"
 #include "jobq/json_writer.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr Millis kDefaultWait{90'000};
@@ -123,4 +123,4 @@ ExitCode cancelJob(const Invocation& invocation) { return changeJob(invocation, 
 
 ExitCode retryJob(const Invocation& invocation) { return changeJob(invocation, "retry/"); }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -4,7 +4,7 @@
 #include "core/cli/table_print.h"
 #include "jobq/json_writer.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr const char* kKeysPath = "/v1/keys";
@@ -66,4 +66,4 @@ ExitCode revokeKey(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

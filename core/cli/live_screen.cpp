@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <iostream>
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 // Switches to the alternate screen, so that the former content of the terminal is visible again afterwards, and hides
@@ -127,4 +127,4 @@ bool LiveScreen::pause(Millis duration) {
   }
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

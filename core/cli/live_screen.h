@@ -6,7 +6,7 @@
 
 #include "jobq/time.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Live view on standard output. At most one object at a time, on the main thread. While the object exists, SIGINT ends
 /// the process at once with exit code 0, and SIGTERM and SIGHUP end the process as usual; the terminal is restored
@@ -29,4 +29,4 @@ class LiveScreen {
   const bool drawn_;  ///< standard output is a terminal
 };
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -4,7 +4,7 @@
 
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 LocalJob::LocalJob(Clock& clock, Millis timeout, std::ostream& reports)
     : clock_(clock), deadline_(clock.now() + timeout), reports_(reports) {
@@ -39,4 +39,4 @@ void LocalJob::log(LogLevel, std::string_view line) {
   reports_ << "log " << harmless(text) << '\n';
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

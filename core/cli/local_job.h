@@ -14,7 +14,7 @@
 #include "jobq/log.h"
 #include "jobq/time.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Context of a local run. Made and used on one thread.
 class LocalJob final : public JobContext {
@@ -45,4 +45,4 @@ class LocalJob final : public JobContext {
   std::jthread timer_;
 };
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -10,7 +10,7 @@
 #include "jobq/job.h"
 #include "jobq/json.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenPages{500};
@@ -78,4 +78,4 @@ ExitCode showLog(const Invocation& invocation) {
   }
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

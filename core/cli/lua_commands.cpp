@@ -16,7 +16,7 @@
 #include "jobq/admission_filter.h"
 #include "jobq/json_writer.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr Millis kTimeout{60'000};
@@ -179,4 +179,4 @@ ExitCode checkScript(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

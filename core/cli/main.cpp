@@ -8,7 +8,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::string environment(const char* name, const char* fallback) {
@@ -79,6 +79,6 @@ int run(const std::vector<std::string>& given) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli
 
-int main(int argc, char** argv) { return jobq::ctl::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return jobq::cli::run({argv + 1, argv + argc}); }

@@ -8,7 +8,7 @@
 #include "core/cli/table_print.h"
 #include "jobq/json.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr const char* kPluginsPath = "/v1/plugins";
@@ -147,4 +147,4 @@ ExitCode describePlugin(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -3,7 +3,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::string pathOf(const Invocation& invocation, const std::string& operation) {
@@ -84,4 +84,4 @@ ExitCode purgeQueue(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

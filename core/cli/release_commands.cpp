@@ -9,7 +9,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using Endpoints = std::vector<Poco::JSON::Object::Ptr>;
@@ -92,4 +92,4 @@ ExitCode showRelease(const Invocation& invocation) {
   }
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -9,7 +9,7 @@
 #include "jobq/job.h"
 #include "jobq/json.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 bool isOver(const std::string& status) {
@@ -74,4 +74,4 @@ ExitCode streamJob(const Invocation& invocation) {
   }
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

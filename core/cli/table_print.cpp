@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 std::size_t characters(std::string_view text) {
@@ -48,4 +48,4 @@ std::string harmless(std::string_view text) {
   return out;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Cells are UTF-8. Control characters in cells become '?', so that a name cannot steer the terminal. Used by one
 /// thread.
@@ -30,4 +30,4 @@ class Table {
 /// Returns the text with every control character, C1 included, replaced by '?'.
 std::string harmless(std::string_view text);
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -4,7 +4,7 @@
 #include "core/cli/field_options.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr const char* kTemplatesPath = "/v1/templates";
@@ -93,4 +93,4 @@ ExitCode deleteTemplate(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -13,7 +13,7 @@
 #include "core/cli/table_print.h"
 #include "jobq/json_writer.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -197,4 +197,4 @@ ExitCode showTop(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

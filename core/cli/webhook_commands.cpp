@@ -4,7 +4,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 constexpr const char* kWebhooksPath = "/v1/webhooks";
@@ -62,4 +62,4 @@ ExitCode replayWebhook(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -74,7 +74,7 @@ class Leases final : public LeaseStore {
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
-  std::size_t dropPromises(Instant now, std::size_t max) JOBQ_REQUIRES(s_.mutex);
+  std::size_t dropIdempotencyKeys(Instant now, std::size_t max) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };
 

@@ -53,7 +53,7 @@ void Leases::lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId
 }
 
 // A record replaced after its end has a later entry of its own.
-std::size_t Leases::dropPromises(Instant now, std::size_t max) {
+std::size_t Leases::dropIdempotencyKeys(Instant now, std::size_t max) {
   std::size_t dropped = 0;
   for (; dropped < max && !s_.idempotencyEnds.empty() && s_.idempotencyEnds.front().endsAt <= now; ++dropped) {
     const State::IdempotencyEnd& end = s_.idempotencyEnds.front();
@@ -80,7 +80,7 @@ SweepResult Leases::sweep(std::size_t max) {
   for (Row* row : overdue) timeOut(*row, now, swept);
   const auto lost = due(s_.byLease, now, max);
   for (Row* row : lost) lose(*row, now, swept, requeuedAt);
-  const std::size_t idempotencyKeys = dropPromises(now, max);
+  const std::size_t idempotencyKeys = dropIdempotencyKeys(now, max);
   const std::size_t deliveries = s_.deliveries.dropOld(now, max);
   for (std::size_t done : {swept.removed, overdue.size(), lost.size(), idempotencyKeys, deliveries}) {
     if (done >= max) swept.more = true;

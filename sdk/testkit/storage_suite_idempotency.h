@@ -54,7 +54,7 @@ TEST_P(StorageSuite, AnIdempotencyRecordOutlivesPurgeCancelAndExpiry) {
   EXPECT_EQ(counts().inQueue, 0U);
 }
 
-TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesThePromise) {
+TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesTheRecord) {
   const auto insert = [this](const JobId& id, const std::string& hash) {
     return jobs().insert(spec(id), policy_, Idempotency{"k", hash});
   };
@@ -71,7 +71,7 @@ TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesThePromise) {
   EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("f", "h2"))) << "sweeping the old record leaves the new one";
 }
 
-TEST_P(StorageSuite, WhatWasPromisedCanBeAskedWithoutPromising) {
+TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
   const Idempotency same{"once", "h1"};
   const auto first = [this, &same](const EndpointId& endpoint = "ep", const std::string& apiKey = "key") {
     const auto answer = jobs().findByIdempotencyKey(endpoint, apiKey, same);
@@ -85,7 +85,7 @@ TEST_P(StorageSuite, WhatWasPromisedCanBeAskedWithoutPromising) {
     return jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
   };
   EXPECT_EQ(first(), "none") << "of an endpoint that had no job";
-  ASSERT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1"))) << "a question promises nothing";
+  ASSERT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1"))) << "a question stores nothing";
   EXPECT_EQ(first(), "a");
   EXPECT_EQ(first("other"), "none");
   EXPECT_EQ(first("ep", "other key"), "none");

@@ -187,7 +187,8 @@ TEST_P(StorageSuite, EachStepOfARemovalIsBounded) {
     job.apiKeyId = "key" + std::to_string(i);
     ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, turns, Idempotency{"k", "h"})));
   }
-  for (int step = 0; step < 4; ++step) EXPECT_EQ(jobs().remove("ep", 2), 2U) << "three jobs, promises and groups";
+  for (int step = 0; step < 4; ++step)
+    EXPECT_EQ(jobs().remove("ep", 2), 2U) << "three jobs, idempotency records and groups";
   EXPECT_EQ(jobs().remove("ep", 2), 1U);
   EXPECT_EQ(jobs().remove("ep", 2), 0U);
 }

@@ -116,7 +116,7 @@ TEST_P(StorageSuite, RacingTakersShareTheChunks) {
   EXPECT_EQ(std::set<std::string>(taken.begin(), taken.end()).size(), 200U);
 }
 
-TEST_P(StorageSuite, RacingCouriersShareTheOwedCalls) {
+TEST_P(StorageSuite, RacingDispatchersShareTheOwedCalls) {
   for (int i = 0; i < 50; ++i) {
     JobSpec job = spec("j" + std::to_string(i));
     job.webhook = "http://example.com/";
@@ -246,7 +246,7 @@ TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
   EXPECT_EQ(std::set<std::string>(got.begin(), got.end()).size(), static_cast<std::size_t>(kChunks));
 }
 
-TEST_P(StorageSuite, RacingCouriersSettleACallOnce) {
+TEST_P(StorageSuite, RacingDispatchersEndADeliveryOnce) {
   JobSpec job = spec("a");
   job.webhook = "http://example.com/";
   submit(std::move(job));

@@ -45,7 +45,7 @@ class WorkerPool {
   enum class WorkerState { gone, starting, idle, busy, busyLow };
   struct Slot {
     WorkerState duty = WorkerState::gone;
-    Millis hiredAt{0};
+    Millis startedAt{0};
     Millis idleSince{0};
   };
   struct Event {
@@ -85,7 +85,7 @@ class WorkerPool {
       slot.duty = WorkerState::gone;
       --staying;
       record_.releases.push_back(now_);
-      record_.shortestLife = std::min(record_.shortestLife, now_ - slot.hiredAt);
+      record_.shortestLife = std::min(record_.shortestLife, now_ - slot.startedAt);
       countTime(slot, now_);
     }
   }
@@ -126,7 +126,7 @@ class WorkerPool {
   }
 
   void countTime(const Slot& slot, Millis until) {
-    record_.workerTime += std::max(std::min(until, end_) - slot.hiredAt, Millis(0));
+    record_.workerTime += std::max(std::min(until, end_) - slot.startedAt, Millis(0));
   }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(slots_.size()); }

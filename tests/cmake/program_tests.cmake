@@ -29,4 +29,4 @@ set_tests_properties(nightly.headers PROPERTIES LABELS nightly TIMEOUT 3600 PROC
 add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)
 add_test(NAME pace.bench COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.py)
 set_tests_properties(pace.tests pace.bench PROPERTIES
-  LABELS pace TIMEOUT ${jobq_longest_proof} RUN_SERIAL ON)
+  LABELS "pace;bench" TIMEOUT ${jobq_longest_proof} RUN_SERIAL ON)

@@ -90,7 +90,7 @@ class ClientTest : public FaultTest {
   }
 
   /// Expects each job to end as the client expects, and no job to run more often than it had to.
-  void expectPromisesKept() {
+  void expectContractKept() {
     for (const KeyedCall& idempotency : idempotencyKeys_) {
       EXPECT_TRUE(reached([&] {
         return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status;
@@ -331,7 +331,7 @@ TEST_P(EveryCall, ADayWithOneFault) {
   forEveryCall(verbs, [this] {
     liveOneDay();
     plan_.heal();
-    expectPromisesKept();
+    expectContractKept();
     expectReportsKept();
     expectCountersAgree();
     expectSlots("t", 2);
@@ -351,7 +351,7 @@ TEST_P(EveryCall, KeysPurgesStreamsAndWebhooksWithOneFault) {
     readAStream();
     tellTheOutside();
     plan_.heal();
-    expectPromisesKept();
+    expectContractKept();
     expectReportsKept();
     expectSlots("t", 2);
   });
@@ -374,7 +374,7 @@ TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
     EXPECT_EQ(insist("GET", "/readyz").status, 200);
     awaitStatus("t", running, JobState::inProgress);
     plan_.heal();
-    expectPromisesKept();
+    expectContractKept();
     const auto job = stored("t", running);
     ASSERT_TRUE(job);
     EXPECT_EQ(job->retries, 0U) << "a drain is no loss";

@@ -150,7 +150,7 @@ TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
 }
 
 // The queue signal of a job stays set while the storage cannot return the job.
-TEST_P(Outage, ABellOutlivesTheOutage) {
+TEST_P(Outage, ANotificationOutlivesTheOutage) {
   openFaulty(kFour);
   for (const bool idle : {false, true}) {
     for (const char* verb : {"jobs.counts", "leases.claim", ""}) {

@@ -12,7 +12,7 @@ InsertResult JudgedJobs::insert(JobSpec job, const QueuePolicy& policy, const st
 std::optional<IdempotencyRecord> JudgedJobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                                   const Idempotency& idempotency) {
   return compared_.ask(
-      "promise " + idempotency.key,
+      "idempotency key " + idempotency.key,
       [&] { return compared_.real().jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); },
       [&](StorageModel& model) { return model.jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
 }

@@ -49,7 +49,7 @@ void LocalWorkers::assign(ClaimedJob job) {
 void LocalWorkers::stopWorker(const WorkerId& worker) {
   const auto found =
       std::find_if(idle_.begin(), idle_.end(), [&](const Place& place) { return place.second == worker; });
-  world_.rules.check(found != idle_.end(), "a worker was dismissed that is not free");
+  world_.rules.check(found != idle_.end(), "a worker was stopped that is not free");
   leaving_.push_back(*found);
   idle_.erase(found);
 }

@@ -1,6 +1,6 @@
 # The whole server in the test's own process, with plugins of its own.
-set(house_fixtures ${CMAKE_BINARY_DIR}/tests/house_fixtures)
-set(fixtures ${house_fixtures})
+set(server_fixtures ${CMAKE_BINARY_DIR}/tests/server_fixtures)
+set(fixtures ${server_fixtures})
 jobq_add_fixture(scripted server/scripted_handler.cpp)
 jobq_add_fixture(broken_policy server/broken_policy.cpp)
 jobq_add_fixture(size_filter server/size_filter.cpp)
@@ -16,4 +16,4 @@ jobq_add_test(server_test LABELS server tsan
     server/server_calls_test.cpp
   LIBRARIES jobq_core Poco::Net Poco::Foundation
   NEEDS ${JOBQ_PLUGINS} jobq_scripted jobq_broken_policy jobq_size_filter)
-target_compile_definitions(server_test PRIVATE JOBQ_FIXTURE_DIR="${house_fixtures}")
+target_compile_definitions(server_test PRIVATE JOBQ_FIXTURE_DIR="${server_fixtures}")

@@ -164,7 +164,7 @@ TEST_F(ServerCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   EXPECT_EQ(gone.status, 404) << "its result has expired, and it does not run twice";
 }
 
-TEST_F(ServerCallsTest, AnotherApiKeyMakesAnotherPromise) {
+TEST_F(ServerCallsTest, AnotherApiKeyMakesAnotherSubmission) {
   const std::string body = R"({"input":{"n":1}})";
   const std::string first = runWith("k", "/v2/e/run", body).field("id");
   key_ = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"]})").field("key");

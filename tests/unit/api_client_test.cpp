@@ -12,7 +12,7 @@
 #include "core/cli/exit_code.h"
 #include "scripted_server.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -191,4 +191,4 @@ TEST_F(ApiClientTest, OnlyAWholeFileIsAFile) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

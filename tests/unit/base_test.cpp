@@ -259,7 +259,7 @@ TEST(JsonObject, IsAWholeObjectAndNothingElse) {
   }
 }
 
-TEST(CompletionNotifier, EndsTheWaitOfWhoeverHasGone) {
+TEST(CompletionNotifier, EndsTheWaitOfAClientThatHasGone) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   std::stop_source client;

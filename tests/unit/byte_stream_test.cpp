@@ -170,7 +170,7 @@ TEST(BudgetTest, ThreadsNeverTakeMoreThanThereIs) {
   EXPECT_EQ(budget.left(), 100U);
 }
 
-TEST_F(ByteStreamTest, AnInboxKeepsWhatIsNotConsumedYet) {
+TEST_F(ByteStreamTest, AReadBufferKeepsWhatIsNotConsumedYet) {
   Budget memory(64UL << 10);
   ReadBuffer buffer(memory);
   EXPECT_TRUE(buffer.empty());
@@ -190,7 +190,7 @@ TEST_F(ByteStreamTest, AnInboxKeepsWhatIsNotConsumedYet) {
   EXPECT_EQ(buffer.fill(client_.stream(), ByteStream::Wait::no), std::nullopt);
 }
 
-TEST_F(ByteStreamTest, AnInboxDrawsOnTheBudgetForWhatItHoldsBeyondTheFreeBytes) {
+TEST_F(ByteStreamTest, AReadBufferDrawsOnTheBudgetForWhatItHoldsBeyondTheFreeBytes) {
   Budget memory(3 * ReadBuffer::kFree);
   ReadBuffer buffer(memory);
   const auto take = [&](std::size_t bytes) {

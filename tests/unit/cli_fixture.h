@@ -14,7 +14,7 @@
 #include "core/cli/exit_code.h"
 #include "scripted_server.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 
 /// Keeps the texts for standard error until its end.
 class CapturedErrors {
@@ -71,4 +71,4 @@ inline void expectEnd(const auto& end, int code, const std::string& text) {
   EXPECT_EQ(end.code, code);
 }
 
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

@@ -7,7 +7,7 @@
 
 #include "cli_fixture.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -177,4 +177,4 @@ TEST_F(CliJobsTest, TopOfOneEndpointAsJson) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

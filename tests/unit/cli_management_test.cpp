@@ -13,7 +13,7 @@
 #include "cli_fixture.h"
 #include "testkit/temporary_folder.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -246,4 +246,4 @@ TEST_F(CliBackupTest, ADirectoryThatCannotBeMadeIsNamed) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

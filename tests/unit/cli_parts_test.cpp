@@ -17,7 +17,7 @@
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -260,4 +260,4 @@ TEST(LocalJobTest, IsStoppedAtItsDeadlineAndNotBefore) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

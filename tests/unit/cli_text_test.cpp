@@ -12,7 +12,7 @@
 #include "cli_fixture.h"
 #include "testkit/temporary_folder.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST_F(CliLuaTest, AWrongSettingIsNamed) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

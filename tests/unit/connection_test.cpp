@@ -261,7 +261,7 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
   };
   const std::string large = "GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   EXPECT_EQ(exchange(large + "GET /next"), Next::park);
-  EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the inbox has given its memory back";
+  EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the read buffer has given its memory back";
   EXPECT_EQ(heads_.left(), all);
   const auto others = heads_.take(heads_.left() - 30'000);
   EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::discardInput);

@@ -121,7 +121,7 @@ TEST_F(DeliveryPoolUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
   EXPECT_EQ(freed_, 3);
 }
 
-TEST_F(DeliveryPoolUnit, AnUnusedCrewStopsTwice) {
+TEST_F(DeliveryPoolUnit, AnUnusedPoolStopsTwice) {
   EXPECT_THAT(pool_.stop(), IsEmpty());
   EXPECT_THAT(pool_.stop(), IsEmpty());
   EXPECT_FALSE(pool_.hasPlaces());

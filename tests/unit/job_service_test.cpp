@@ -168,7 +168,7 @@ TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
   EXPECT_EQ(jobs_.counts("ep").inProgress, 1U);
 }
 
-TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersWhoeverItConcerned) {
+TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersAllItConcerned) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   (void)storage_.real->jobs().purgeQueued("ep");  // the purge is done in the storage, and then reports a failure

@@ -21,7 +21,7 @@
 
 #include "jobq/time.h"
 
-namespace jobq::ctl {
+namespace jobq::cli {
 namespace {
 
 const std::string kEnter = "\x1b[?1049h\x1b[?25l";
@@ -256,4 +256,4 @@ TEST(LiveScreenDeathTest, ASignalRestoresTheTerminalFirst) {
 }
 
 }  // namespace
-}  // namespace jobq::ctl
+}  // namespace jobq::cli

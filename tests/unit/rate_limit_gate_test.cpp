@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 // The expected numbers are the table of core/http/API.md, "Rate limits", and the limits of `openai` (core/http/API.md,
 // "Not built").
-TEST(RateLimits, IsTheTextsTable) {
+TEST(RateLimits, IsTheTableOfTheApi) {
   const RateLimits table({});
   const auto expect = [&table](Operation operation, std::uint32_t requests, std::uint32_t concurrent) {
     const RateRow& row = table.at(operation);
@@ -134,7 +134,7 @@ class RateLimitGateTest : public testing::Test {
   test::FixedLoad load_;
 };
 
-TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
+TEST_F(RateLimitGateTest, AnAdmissionIsGivenBackOnce) {
   RateLimitGate rates = pipeline();
   {
     auto result = rates.enter("e", Operation::status, 1);

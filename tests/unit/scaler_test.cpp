@@ -94,7 +94,7 @@ TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
       {"those that run count", {s, 0, 9, 1, 0, 1, 0, 4, {}}, {2, again}},
       {"all at once", {s, 0, 9, 1, 0, 1, 0, 27, {}}, {7, again}},
       {"who is coming is there", {s, 0, 9, 3, 2, 1, 0, 9, {}}, {3, again}},
-      {"and not hired twice", {s, 0, 9, 2, 2, 0, 0, 5, {}}, {2, again}},
+      {"and not started twice", {s, 0, 9, 2, 2, 0, 0, 5, {}}, {2, again}},
       {"nobody is sent away", {s, 0, 9, 6, 5, 1, 0, 0, {}}, {6, kNoDate}},
       {"no room", {s, 0, 3, 1, 0, 1, 0, 500, {}}, {3, kNoDate}},
       {"the most", {s, 0, 9, 9, 0, 9, 0, 500, {}}, {9, kNoDate}},

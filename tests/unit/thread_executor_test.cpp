@@ -31,7 +31,7 @@ class ThreadExecutorTest : public testing::Test, protected test::ExecutorFixture
   }
 };
 
-TEST_F(ThreadExecutorTest, AHiredWorkerIsReadyAndRunsItsJob) {
+TEST_F(ThreadExecutorTest, AStartedWorkerIsReadyAndRunsItsJob) {
   std::string input;
   const Job job = runOnce([&input](std::string_view text, JobContext& context) {
     input = text;
@@ -180,7 +180,7 @@ TEST_F(ThreadExecutorTest, ASealedS3ConfigIsOpenedForTheHandler) {
   EXPECT_EQ(find("b").state, JobState::failed);
 }
 
-TEST_F(ThreadExecutorTest, ADismissedWorkerEndsWithoutAFailure) {
+TEST_F(ThreadExecutorTest, AStoppedWorkerEndsWithoutAFailure) {
   startWorker();
   ASSERT_TRUE(events.has(1));
   executor.stopWorker("nobody");

@@ -93,7 +93,7 @@ TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
 }
 
-TEST_F(WorkerPoolTest, AFullCrewGivesUpOneAtATime) {
+TEST_F(WorkerPoolTest, AFullPoolGivesUpOneAtATime) {
   for (const char* id : {"a", "b", "c"}) join(id);
   pool_.change(endpoint(second_));
   WorkerPool::Step step = pool_.nextStep(now_);
