@@ -37,6 +37,7 @@
 #include "testkit/outbox_access.h"  // IWYU pragma: export
 #include "testkit/run_together.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::testkit {
 
@@ -111,8 +112,9 @@ class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
       body();
       _exit(HasFailure() ? 1 : 0);
     }
+    const HangGuard guard("the end of the other process", kWorkDeadline);
     int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(waitpid(child, &status, 0), child);  // bounded by the guard
     ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the other process failed";
     storage_ = GetParam().open(clock_, dir_);
   }

@@ -1,5 +1,6 @@
 """Every wait of a test has a deadline: a hang fails where it is, and says what it waited for."""
 import ast
+import re
 
 from arch_test import ROOT, assert_none
 
@@ -7,6 +8,19 @@ FOLDERS = ("tests", "sdk")
 WAITS = {"join": "a thread", "wait": "a process, an event or a barrier"}  # called without an argument: for ever
 BOUNDED = {"receiver"}  # variables with a WebhookReceiver, whose wait() has a deadline of its own
 RUNS = {"run", "call", "check_call", "check_output"}  # of the module subprocess
+
+# Waits of C++ that end at no deadline; sdk/testkit/wait_for.h has those that do.
+CPP_WAIT = re.compile(r"\.wait\((?:lock|\w*mutex_?)\b|future\(\)\.wait\(\)|\bpthread_join\(|\bwaitpid\([^;]*, 0\)"
+                      r"|\bthreads?(?:\w*_)?\.join\(\)")
+CPP_ALLOWED = {  # file -> why its waits need no deadline of their own
+    "sdk/testkit/manual_clock.h": "waits of the code under test; those of tests are bounded by awaitWaiter()",
+    "sdk/testkit/wait_for.h": "bounded by HangGuard",
+    "sdk/testkit/run_together.h": "bounded by HangGuard",
+    "tests/bench/gearman_worker.cpp": "a program that runs until it is killed",
+    "tests/fault/crash/board.cpp": "a consumer, which close() ends",
+    "tests/fault/crash/server_process.cpp": "the end of a process after SIGKILL",
+    "tests/unit/thread_executor_stop_test.cpp": "plays a handler that never ends",
+}
 
 
 def sources():
@@ -68,3 +82,38 @@ subprocess.check_output(["ls"], timeout=5)
 start(["ls"])
 """
     assert [line for line, _ in deadlines_missing(text)] == [2, 5, 8, 10]
+
+
+def cpp_waits(text):
+    """Returns the lines of a C++ source with a wait for ever; a line behind a HangGuard says so."""
+    return [number for number, line in enumerate(text.splitlines(), 1)
+            if CPP_WAIT.search(line) and "bounded by the guard" not in line]
+
+
+def test_each_wait_of_cpp_has_a_deadline():
+    seen, faults = set(), []
+    for folder in ("tests", "sdk/testkit"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".h", ".cpp"):
+                continue
+            name = path.relative_to(ROOT).as_posix()
+            lines = cpp_waits(path.read_text(encoding="utf-8"))
+            seen |= {name} if lines else set()
+            if name not in CPP_ALLOWED:
+                faults += [f"{name}:{line} waits without a deadline: sdk/testkit/wait_for.h has waits with one"
+                           for line in lines]
+    assert_none(faults + [f"{name} has no wait that needs its reason" for name in sorted(set(CPP_ALLOWED) - seen)])
+
+
+def test_the_faults_of_cpp_are_found():
+    text = """changed_.wait(mutex_);
+wait.on(changed_, mutex_);
+more_.wait(lock, [this] { return closed_; });
+never.get_future().wait();
+waitpid(child, &status, 0);
+waitpid(child, &status, 0);  // bounded by the guard
+waitpid(child, &status, WNOHANG);
+thread.join();
+join("the reader", thread);
+"""
+    assert cpp_waits(text) == [1, 3, 4, 5, 8]

@@ -78,13 +78,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::replace(text.begin(), text.end(), '\0', '/');
   const auto own = jobq::readTarget(text);
   const auto other = judge(text);
-  BELIEVE(own.has_value() == other.has_value());
+  BELIEVE(static_cast<bool>(own) == other.has_value());
   if (!own) return 0;
   BELIEVE(own->path == other->path && own->query == other->query);
   BELIEVE(own->path.find('\0') == std::string::npos);
   std::string again = encode(own->path, false) + "?";
   for (const auto& [name, value] : own->query) again += encode(name, true) + "=" + encode(value, true) + "&";
   const auto same = jobq::readTarget(again);
-  BELIEVE(same && same->path == own->path && same->query == own->query);
+  BELIEVE(static_cast<bool>(same) && same->path == own->path && same->query == own->query);
   return 0;
 }

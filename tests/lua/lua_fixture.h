@@ -151,7 +151,10 @@ inline std::size_t onStack(std::size_t size, std::function<void()> work) {
     return nullptr;
   };
   if (pthread_create(&thread, &attributes, run, &work) != 0) throw std::runtime_error("no thread");
-  pthread_join(thread, nullptr);
+  {
+    const testkit::HangGuard guard("the work on a stack of its own", testkit::kWorkDeadline);
+    pthread_join(thread, nullptr);  // bounded by the guard
+  }
   pthread_attr_destroy(&attributes);
   const auto* bytes = static_cast<const unsigned char*>(memory);
   std::size_t untouched = 0;

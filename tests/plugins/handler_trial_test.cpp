@@ -75,7 +75,7 @@ TEST_F(HandlerTrial, SleepsOnTheClockOfTheServer) {
   EXPECT_THAT(context_.progressReports(), ElementsAre("1"));
   EXPECT_THAT(context_.lines(), IsEmpty());
   clock_.advance(Millis(604'800'000));
-  EXPECT_EQ(running.get(), "1");
+  EXPECT_EQ(testkit::resultOf("the end of the handler", running), "1");
   EXPECT_THAT(context_.lines(), ElementsAre("woke"));
 }
 
@@ -98,7 +98,7 @@ TEST_F(HandlerTrial, IgnoresAStopWhenToldTo) {
   context_.stop();
   awaitWait(Millis(5000));
   clock_.advance(Millis(5000));
-  EXPECT_EQ(running.get(), "2");
+  EXPECT_EQ(testkit::resultOf("the end of the handler", running), "2");
 }
 
 TEST_F(HandlerTrial, BurnsProcessorTimeAndStops) {

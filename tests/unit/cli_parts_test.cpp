@@ -16,6 +16,7 @@
 #include "core/cli/table_print.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::cli {
 namespace {
@@ -256,7 +257,7 @@ TEST(LocalJobTest, IsStoppedAtItsDeadlineAndNotBefore) {
   clock.awaitWaiter(Millis(1), Millis(1));
   EXPECT_FALSE(job.stopToken().stop_requested());
   clock.advance(Millis(1));
-  EXPECT_EQ(stopped.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready) << "it was not stopped";
+  EXPECT_EQ(stopped.get_future().wait_for(testkit::kHangDeadline), std::future_status::ready) << "it was not stopped";
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ class HeldWork {
     Lock lock(mutex_);
     begun_.push_back(delivery.id);
     changed_.notifyAll();
-    while (!open_ && !let_.contains(delivery.id)) changed_.wait(mutex_);
+    for (testkit::WaitDeadline wait("the permission to end"); !open_ && !let_.contains(delivery.id);) {
+      wait.on(changed_, mutex_);
+    }
     return CallEnd::answered;
   }
   void letEnd(const std::string& id) {

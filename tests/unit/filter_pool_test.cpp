@@ -128,7 +128,7 @@ TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
   std::shared_future<void> met = both.get_future().share();
   factory_.judge = [&](const AdmissionRequest&) {
     if (++inside == 2) both.set_value();
-    EXPECT_EQ(met.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "the calls are not side by side";
+    EXPECT_EQ(met.wait_for(testkit::kHangDeadline), std::future_status::ready) << "the calls are not side by side";
     return Accept{};
   };
   std::thread other([this] { (void)review(); });

@@ -10,6 +10,7 @@
 #include "core/http/transport/connection.h"
 #include "core/http/transport/message.h"
 #include "socket_pair.h"
+#include "testkit/wait_for.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -31,7 +32,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
   void serve(std::unique_ptr<Connection> connection) override {
     Lock lock(mutex_);
     begun_.push_back(connection->id());
-    while (ends_ == 0) changed_.wait(mutex_);
+    for (testkit::WaitDeadline wait("the permission to end"); ends_ == 0;) wait.on(changed_, mutex_);
     --ends_;
     ++ended_;
   }

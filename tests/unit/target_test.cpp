@@ -15,7 +15,7 @@ using Query = std::multimap<std::string, std::string>;
 Target targetOf(std::string_view text) {
   const auto target = readTarget(text);
   EXPECT_TRUE(target) << text;
-  return target.value_or(Target{});
+  return target ? *target : Target{};
 }
 
 TEST(RequestTarget, WithoutAQueryIsItsPath) {

@@ -18,6 +18,7 @@
 #include "jobq/mutex.h"
 #include "jobq/time.h"
 #include "jobq/webhook_transport.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 
@@ -98,7 +99,8 @@ class FakeTransport final : public WebhookTransport {
       seen_.push_back({host, call, clock_.now()});
       ++running_;
       mostAtOneHost_ = std::max(mostAtOneHost_, ++byHost_[host]);
-      while (hanging_.contains(host) && passes_[host] == 0 && !stop.stop_requested()) changed_.wait(mutex_);
+      testkit::WaitDeadline wait("the end of a hanging call", testkit::kWorkDeadline);
+      while (hanging_.contains(host) && passes_[host] == 0 && !stop.stop_requested()) wait.on(changed_, mutex_);
       if (hanging_.contains(host) && passes_[host] > 0) --passes_[host];
       --running_;
       --byHost_[host];

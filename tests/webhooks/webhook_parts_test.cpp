@@ -214,7 +214,7 @@ TEST(DeliveryPoolTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
   std::atomic<int> freed = 0;
   test::CallingRunner runner(
       [answered = answer.get_future().share()](const Delivery&) {
-        answered.wait();
+        EXPECT_EQ(answered.wait_for(testkit::kHangDeadline), std::future_status::ready) << "the answer";
         return CallEnd::answered;
       },
       [&freed] { ++freed; });

@@ -86,7 +86,7 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
   }
   auto target = readTarget(head.getURI());
   if (!target) {
-    context.refusal = errorResponse(head.getURI(), 400, "the request's target is not a valid path: encode it");
+    context.refusal = errorResponse(head.getURI(), 400, target.failure().message());
     return;
   }
   context.call.path = std::move(target->path);

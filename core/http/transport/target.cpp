@@ -9,6 +9,8 @@
 namespace jobq {
 namespace {
 
+constexpr const char* kNotEncoded = "the request's target is not a valid path: encode it";
+
 enum class Part { path, query };
 
 // Returns false if `text` is encoded incorrectly. In a path %2F stays as sent, because the decoded character would be a
@@ -37,11 +39,11 @@ bool decode(std::string_view text, Part part, std::string& into) {
 
 }  // namespace
 
-std::optional<Target> readTarget(std::string_view target) {
+Result<Target> readTarget(std::string_view target) {
   target = target.substr(0, target.find('#'));
   const std::size_t mark = target.find('?');
   Target read;
-  if (!decode(target.substr(0, mark), Part::path, read.path)) return std::nullopt;
+  if (!decode(target.substr(0, mark), Part::path, read.path)) return invalid(kNotEncoded);
   std::string_view rest = mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
   while (!rest.empty()) {
     const std::string_view pair = rest.substr(0, rest.find('&'));
@@ -52,7 +54,7 @@ std::optional<Target> readTarget(std::string_view target) {
     std::string value;
     const bool fine = decode(pair.substr(0, equals), Part::query, name) &&
                       (equals == std::string_view::npos || decode(pair.substr(equals + 1), Part::query, value));
-    if (!fine) return std::nullopt;
+    if (!fine) return invalid(kNotEncoded);
     read.query.emplace(std::move(name), std::move(value));
   }
   return read;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/base/result.h"
 
 namespace jobq {
 
@@ -13,7 +14,8 @@ struct Target {
   std::multimap<std::string, std::string> query;
 };
 
-/// Returns nullopt if `target` has a broken percent-encoding or an encoded NUL. Any thread.
-std::optional<Target> readTarget(std::string_view target);
+/// Returns the parts of a target. Fails, with one sentence, if `target` has a broken percent-encoding or an encoded NUL.
+/// Throws std::bad_alloc. Any thread.
+Result<Target> readTarget(std::string_view target);
 
 }  // namespace jobq
