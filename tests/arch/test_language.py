@@ -1,13 +1,16 @@
-"""The language of comments and names: how plain the comments are, the words of the glossary of core/README.md, and the
-presence in the repository of each page cited by a comment and of each file cited by a page."""
+"""The language of comments, names and the API description: how plain the comments and descriptions are, the words of the
+glossary of core/README.md, and the presence in the repository of each page cited by a comment and of each file cited by
+a page."""
 import ast
 import io
+import json
 import pathlib
 import re
 import subprocess
 import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+API = ROOT / "core/http/api/openapi.json"
 FOLDERS = ("core", "plugins", "sdk", "tests")
 LONGEST_LISTING = 60  # seconds: bounds a hang, and judges no pace
 MOST_PRONOUNS = 0.05  # of the words of all comments of a group
@@ -109,6 +112,19 @@ def groups():
                                             for block in script_comments(name, (ROOT / name).read_text())]
 
 
+def descriptions(part):
+    """Yields the descriptions and summaries in a part of an OpenAPI description. A property named `description` is none."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key in ("description", "summary") and isinstance(value, str):
+                yield value
+            else:
+                yield from descriptions(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from descriptions(value)
+
+
 def measure(blocks):
     """Returns the share of pronouns among the words, and of sentences that begin with a word of BARE_STARTS."""
     words = pronouns = sentences = bare = 0
@@ -123,6 +139,18 @@ def measure(blocks):
                 sentences += 1
                 bare += first[0].lower() in BARE_STARTS
     return pronouns / max(1, words), bare / max(1, sentences)
+
+
+def puzzles(group, blocks):
+    """Returns a sentence if the blocks of a group have more pronouns or bare starts than the bounds allow."""
+    assert blocks, f"{group}: no text found"
+    pronouns, bare = measure(blocks)
+    print(f"{group}: {100 * pronouns:.1f} % pronouns, {100 * bare:.1f} % bare starts")
+    if pronouns <= MOST_PRONOUNS and bare <= MOST_BARE_STARTS:
+        return []
+    return [f"{group}: {100 * pronouns:.1f} % of the words are pronouns (at most {100 * MOST_PRONOUNS:.0f} %), "
+            f"{100 * bare:.1f} % of the sentences start with one (at most {100 * MOST_BARE_STARTS:.0f} %): give the "
+            "sentences nouns as subjects"]
 
 
 def cited_files(page):
@@ -185,17 +213,16 @@ class B:
         lua = "-- One\n-- and two.\nlocal a = '--no'  -- Three.\n"
         assert script_comments("a.lua", lua) == ["One and two.", "Three."]
 
+    def test_the_descriptions_of_an_api(self):
+        api = {"info": {"summary": "One.", "description": "Two."}, "servers": [{"description": "Three."}],
+               "properties": {"description": {"type": "string", "description": "Four."}}}
+        assert list(descriptions(api)) == ["One.", "Two.", "Three.", "Four."]
+
     def test_each_folder_is_plain(self):
-        faults = []
-        for group, blocks in groups():
-            pronouns, bare = measure(blocks)
-            print(f"{group}: {100 * pronouns:.1f} % pronouns, {100 * bare:.1f} % bare starts")
-            assert blocks, f"{group}: no comments found"
-            if pronouns > MOST_PRONOUNS or bare > MOST_BARE_STARTS:
-                faults.append(f"{group}: {100 * pronouns:.1f} % of the words of comments are pronouns (at most "
-                              f"{100 * MOST_PRONOUNS:.0f} %), {100 * bare:.1f} % of the sentences start with one (at most "
-                              f"{100 * MOST_BARE_STARTS:.0f} %): give the sentences nouns as subjects")
-        assert_none(faults)
+        assert_none([fault for group, blocks in groups() for fault in puzzles(group, blocks)])
+
+    def test_the_api_description_is_plain(self):
+        assert_none(puzzles(API.name, list(descriptions(json.loads(API.read_text())))))
 
 
 class GlossaryTest:
