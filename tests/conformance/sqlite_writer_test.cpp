@@ -9,7 +9,6 @@
 
 #include "sqlite_fixture.h"
 #include "sqlite_parts.h"
-#include "testkit/wait_for.h"
 
 namespace jobq::testkit {
 namespace {
@@ -31,7 +30,7 @@ class WriterTest : public SqliteTest {
     {
       const HangGuard guard("the writes of the test to end");
       for (std::future<void>& each : writes_) {
-        if (each.valid()) EXPECT_EQ(each.wait_for(testkit::kHangDeadline), std::future_status::ready) << "a write";
+        if (each.valid()) each.wait();
       }
     }
     parts_.reset();
