@@ -14,8 +14,8 @@ struct Target {
   std::multimap<std::string, std::string> query;
 };
 
-/// Returns the parts of a target. Fails, with one sentence, if `target` has a broken percent-encoding or an encoded NUL.
-/// Throws std::bad_alloc. Any thread.
+/// Returns the parts of a target. Fails, with one sentence, if `target` has a broken percent-encoding or an encoded
+/// NUL. Throws std::bad_alloc. Any thread.
 Result<Target> readTarget(std::string_view target);
 
 }  // namespace jobq
