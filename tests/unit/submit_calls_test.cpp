@@ -42,6 +42,16 @@ class SubmitCallsTest : public testing::Test, protected test::QueueRoutesFixture
   }
 };
 
+/// A filter that accepts every job and counts the jobs.
+struct CountingFilter {
+  int asked = 0;
+  test::DecidingFilters filters{[this](const AdmissionRequest&) {
+    ++asked;
+    return Accept{};
+  }};
+  FilterPool pool{"plugin/counting", filters, ""};
+};
+
 TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfItsInput) {
   queueSignal_.clear("ep");
   const ApiResponse reply = call("POST", "/v2/ep/run", kBody);
@@ -108,20 +118,15 @@ TEST_F(SubmitCallsTest, ADrainingServerTakesNoJob) {
 }
 
 TEST_F(SubmitCallsTest, ARunBeyondItsRateReachesNoFilter) {
-  int asked = 0;
-  test::DecidingFilters filters([&asked](const AdmissionRequest&) {
-    ++asked;
-    return Accept{};
-  });
-  FilterPool pool("plugin/counting", filters, "");
-  filter(pool);
+  CountingFilter counting;
+  filter(counting.pool);
   const ApiResponse refused = callTooOften(Operation::run, "POST", "/v2/ep/run", kBody);
   expectAnswer(refused, 429, tooOften("run"));
   EXPECT_EQ(headersOf(refused), "Retry-After: 2\n");
-  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(counting.asked, 0);
   EXPECT_EQ(queued(), 0U);
   EXPECT_EQ(call("POST", "/v2/ep/run", kBody).status, 200);
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(counting.asked, 1);
 }
 
 TEST_F(SubmitCallsTest, TheVerdictOfAFilterIsTheAnswer) {
@@ -146,17 +151,12 @@ TEST_F(SubmitCallsTest, TheVerdictOfAFilterIsTheAnswer) {
 }
 
 TEST_F(SubmitCallsTest, AFilterJudgesARepeatedJobOnce) {
-  int asked = 0;
-  test::DecidingFilters filters([&asked](const AdmissionRequest&) {
-    ++asked;
-    return Accept{};
-  });
-  FilterPool pool("plugin/counting", filters, "");
-  filter(pool);
+  CountingFilter counting;
+  filter(counting.pool);
   const ApiResponse first = submit("k");
   expectAnswer(submit("k"), 200, first.body);
   EXPECT_EQ(submit("k", R"({"input":{}})").status, 400);
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(counting.asked, 1);
 }
 
 TEST_F(SubmitCallsTest, RunsyncAnswersTheEndedJob) {
