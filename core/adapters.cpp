@@ -32,7 +32,7 @@ std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPrior
 
 void NodeWorkers::stopRun(const LeaseRef& lease) {
   deps_.supervisor.stopRun(lease);
-  deps_.executor.noticeStopped();
+  deps_.executor.wakeDrain();
 }
 
 std::uint64_t NodeWorkers::waiting(const EndpointId& endpoint) const {
@@ -46,7 +46,7 @@ void EndpointLifecycle::endpointChanged(const EndpointId& id, const EndpointPtr&
     deps_.pools.setEndpoint(now);
   } else {
     deps_.pools.retire(id);
-    deps_.completions.announceSome(id);
+    deps_.completions.announceAllOf(id);
   }
 }
 
@@ -56,11 +56,11 @@ bool EndpointLifecycle::isInUse(const EndpointId& endpoint) const { return deps_
 
 void EndpointLifecycle::forget(const EndpointId& endpoint) { deps_.service.forget(endpoint); }
 
-bool EndpointLifecycle::hasLeft(const EndpointId& endpoint) const {
-  return jobq::hasLeft(deps_.pools.status(endpoint));
+bool EndpointLifecycle::hasNoActiveWorkers(const EndpointId& endpoint) const {
+  return jobq::hasNoActiveWorkers(deps_.pools.status(endpoint));
 }
 
-void EndpointLifecycle::announceRemoved(const EndpointId& endpoint) { deps_.completions.announceSome(endpoint); }
+void EndpointLifecycle::announceRemoved(const EndpointId& endpoint) { deps_.completions.announceAllOf(endpoint); }
 
 void SweepDuties::beforeSweep() { deps_.endpoints.refresh(); }
 

@@ -88,7 +88,7 @@ class EndpointLifecycle final : public EndpointListener, public LeavingEndpoints
   std::vector<EndpointId> leaving() const override;
   bool isInUse(const EndpointId& endpoint) const override;
   void forget(const EndpointId& endpoint) override;
-  bool hasLeft(const EndpointId& endpoint) const override;
+  bool hasNoActiveWorkers(const EndpointId& endpoint) const override;
   void announceRemoved(const EndpointId& endpoint) override;
 
  private:

@@ -102,8 +102,8 @@ Application::~Application() {
 
 void Application::start() {
   if (const auto exposure = exposureOf(config_)) log_.write(LogLevel::warning, "net.allowPrivate", *exposure);
-  std::vector<std::string> opened = dataDir_.closeToOthers();
-  if (auto sentence = closeToOthers(config_.secretKeyFile)) opened.push_back(std::move(*sentence));
+  std::vector<std::string> opened = dataDir_.restrictToOwner();
+  if (auto sentence = restrictToOwner(config_.secretKeyFile)) opened.push_back(std::move(*sentence));
   for (const std::string& sentence : opened) log_.write(LogLevel::warning, "data.modes", sentence);
   server_.open();  // a taken address ends the start before a job begins
   keys_.bootstrap(adminKeyFile());

@@ -103,7 +103,7 @@ class Application {
 
   const Config config_;
   Clock& clock_;
-  const SameTime sameTime_;
+  const ClockAsWallClock sameTime_;
   const WallClock& wall_;
   Log& log_;
   const std::string node_;

@@ -43,16 +43,17 @@ FilterPool& PluginInstances::filter(const std::string& name) {
     const auto found = filters_.find(name);
     if (found != filters_.end()) return *found->second;
   }
-  const auto make = [&] {
-    const auto parsed = parseFilter(name);
-    if (!parsed) return std::make_unique<FilterPool>(name, parsed.failure().message());
-    const auto factory = usable(filterFactories_, parsed->plugin);
-    if (!factory) return std::make_unique<FilterPool>(name, factory.failure().message());
-    return std::make_unique<FilterPool>(name, **factory, parsed->script);
-  };
-  auto fresh = make();
+  auto fresh = makeFilter(name);
   Lock lock(mutex_);
   return *filters_.try_emplace(name, std::move(fresh)).first->second;
+}
+
+std::unique_ptr<FilterPool> PluginInstances::makeFilter(const std::string& name) {
+  const auto parsed = parseFilter(name);
+  if (!parsed) return std::make_unique<FilterPool>(name, parsed.failure().message());
+  const auto factory = usable(filterFactories_, parsed->plugin);
+  if (!factory) return std::make_unique<FilterPool>(name, factory.failure().message());
+  return std::make_unique<FilterPool>(name, **factory, parsed->script);
 }
 
 // If two threads make an instance of the same name at the same time, the second instance is destroyed. Throws
@@ -81,33 +82,27 @@ Result<Interface*> PluginInstances::usable(std::map<std::string, std::unique_ptr
 }
 
 template <class Interface>
-bool PluginInstances::isMade(const std::map<std::string, std::unique_ptr<Interface>>& made,
-                             std::string_view name) const {
+const Interface* PluginInstances::find(const std::map<std::string, std::unique_ptr<Interface>>& made,
+                                       std::string_view name) const {
   Lock lock(mutex_);
-  return made.contains(std::string(name));
+  const auto found = made.find(std::string(name));
+  return found == made.end() ? nullptr : found->second.get();
 }
 
 bool PluginInstances::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
   if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
-  if (kind == nameOf(PluginKind::queuePolicy)) return isMade(policies_, name);
-  if (kind == nameOf(PluginKind::webhookTransport)) return isMade(transports_, name);
-  if (kind == nameOf(PluginKind::handler)) return isMade(handlers_, name);
-  if (kind == nameOf(PluginKind::admissionFilter)) return isMade(filterFactories_, name);
+  if (kind == nameOf(PluginKind::queuePolicy)) return find(policies_, name) != nullptr;
+  if (kind == nameOf(PluginKind::webhookTransport)) return find(transports_, name) != nullptr;
+  if (kind == nameOf(PluginKind::handler)) return find(handlers_, name) != nullptr;
+  if (kind == nameOf(PluginKind::admissionFilter)) return find(filterFactories_, name) != nullptr;
   return false;
 }
 
 std::vector<ScriptReport> PluginInstances::scripts(std::string_view kind, std::string_view name) const {
   const Plugin* plugin = nullptr;
-  {
-    Lock lock(mutex_);
-    const auto find = [&](const auto& made) {
-      const auto found = made.find(std::string(name));
-      if (found != made.end()) plugin = found->second.get();
-    };
-    if (kind == nameOf(PluginKind::handler)) find(handlers_);
-    if (kind == nameOf(PluginKind::admissionFilter)) find(filterFactories_);
-  }
+  if (kind == nameOf(PluginKind::handler)) plugin = find(handlers_, name);
+  if (kind == nameOf(PluginKind::admissionFilter)) plugin = find(filterFactories_, name);
   return plugin == nullptr ? std::vector<ScriptReport>{} : plugin->scripts();
 }
 

@@ -48,6 +48,7 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const override;
 
  private:
+  std::unique_ptr<FilterPool> makeFilter(const std::string& name);
   template <class Interface>
   std::unique_ptr<Interface> create(const std::string& name);
   template <class Interface>
@@ -55,7 +56,7 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   template <class Interface>
   Result<Interface*> usable(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
   template <class Interface>
-  bool isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
+  const Interface* find(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
 
   const Config& config_;
   const PluginHost& host_;

@@ -128,7 +128,7 @@ void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
     if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
   }
   makeAdminKey(file, "");
-  showChange();
+  reloadAfterChange();
 }
 
 // Writes the file first. After a failure between the steps a reset makes file and key again, while a stored admin key
@@ -158,7 +158,7 @@ void ApiKeys::store(ApiKey& key, const std::string& secret) {
   if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
     throw StorageError("the new key's id is taken: try again");
   }
-  showChange();
+  reloadAfterChange();
 }
 
 std::string ApiKeys::create(ApiKey& key) {
@@ -201,7 +201,7 @@ Revocation ApiKeys::revoke(const std::string& id) {
     }
   }
   const bool was = records_.remove(kKeyRecords, id);
-  showChange();
+  reloadAfterChange();
   return was ? Revocation::revoked : Revocation::noSuchKey;
 }
 
@@ -242,7 +242,7 @@ void ApiKeys::unmark(const std::string& id) {
 
 // The records have changed already, and the caller is told so. After a failure of the storage here the copy counts as
 // outdated, and the next calls read the records again.
-void ApiKeys::showChange() {
+void ApiKeys::reloadAfterChange() {
   try {
     reload();
   } catch (const StorageError& error) {
@@ -251,7 +251,7 @@ void ApiKeys::showChange() {
     auto outdated = present ? std::make_shared<KeySet>(*present) : std::make_shared<KeySet>();
     outdated->number = ++questions_;
     outdated->loadedAt = Instant{};
-    handOut(outdated);
+    publish(outdated);
   }
 }
 
@@ -284,11 +284,11 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
     keys->byDigest[known->key.digest] = known;
     keys->byId[record.id] = std::move(known);
   }
-  handOut(keys);
+  publish(keys);
   return keys;
 }
 
-void ApiKeys::handOut(const KeySetPtr& keys) {
+void ApiKeys::publish(const KeySetPtr& keys) {
   // The answer to an older question may arrive later and must not bring a revoked key back.
   keys_.setIf(keys, [&keys](const KeySet& present) { return present.number < keys->number; });
 }

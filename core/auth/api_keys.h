@@ -98,8 +98,8 @@ class ApiKeys {
   KeySetPtr fresh();
   KeySetPtr reload();
   std::optional<ApiKey> readable(const Record& record);
-  void handOut(const KeySetPtr& keys);
-  void showChange();
+  void publish(const KeySetPtr& keys);
+  void reloadAfterChange();
   void store(ApiKey& key, const std::string& secret);
   void warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
                       const std::optional<std::string>& secret);

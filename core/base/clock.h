@@ -26,9 +26,9 @@ class SystemWallClock final : public WallClock {
 };
 
 /// Gives the time of a Clock as the time of day, for servers with only one clock. `clock` outlives the object.
-class SameTime final : public WallClock {
+class ClockAsWallClock final : public WallClock {
  public:
-  explicit SameTime(const Clock& clock) : clock_(clock) {}
+  explicit ClockAsWallClock(const Clock& clock) : clock_(clock) {}
   Instant now() const override { return clock_.now(); }
 
  private:

@@ -61,10 +61,10 @@ DataDir::DataDir(std::filesystem::path path) : path_(std::move(path)), lock_(ope
 
 DataDir::~DataDir() { ::close(lock_); }
 
-std::vector<std::string> DataDir::closeToOthers() const {
+std::vector<std::string> DataDir::restrictToOwner() const {
   std::vector<std::string> sentences;
   const auto close = [&sentences](const std::filesystem::path& path) {
-    if (auto sentence = jobq::closeToOthers(path)) sentences.push_back(std::move(*sentence));
+    if (auto sentence = jobq::restrictToOwner(path)) sentences.push_back(std::move(*sentence));
   };
   close(path_);
   std::error_code error;
@@ -74,7 +74,7 @@ std::vector<std::string> DataDir::closeToOthers() const {
   return sentences;
 }
 
-std::optional<std::string> closeToOthers(const std::filesystem::path& path) {
+std::optional<std::string> restrictToOwner(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0077U) == 0) return std::nullopt;
   const std::string was = path.string() + " was open to other users of the machine";

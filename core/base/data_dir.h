@@ -20,8 +20,8 @@ class DataDir {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Calls closeToOthers() for the directory and its files, of any owner. Returns the sentences for the log.
-  std::vector<std::string> closeToOthers() const;
+  /// Calls restrictToOwner() for the directory and its files, of any owner. Returns the sentences for the log.
+  std::vector<std::string> restrictToOwner() const;
 
  private:
   const std::filesystem::path path_;
@@ -30,7 +30,7 @@ class DataDir {
 
 /// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the
 /// log about the change or the failure, or nullopt if no change was needed.
-std::optional<std::string> closeToOthers(const std::filesystem::path& path);
+std::optional<std::string> restrictToOwner(const std::filesystem::path& path);
 
 /// Replaces a whole file, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
 void writePrivateFile(const std::filesystem::path& path, std::string_view text);

@@ -5,11 +5,11 @@
 namespace jobq {
 namespace {
 
-// Upper bound for all members but the texts of the job, in bytes.
+// Usual size in bytes of everything except id, output and error. Escapes in the error may need more.
 constexpr std::size_t kFrame = 256;
 
-// Returns the time in the queue: from queuing (the submission, or the last retry) until a worker claimed the job, or
-// until the job ended unclaimed.
+// Returns the milliseconds from the submission or the last retry to the start of the last attempt, or to the end of a
+// job that never ran. Attempts that were lost or returned are part of the time.
 std::int64_t delay(const Job& job) {
   const Instant until = job.startedAt ? *job.startedAt : job.finishedAt.value_or(job.queuedAt);
   return (until - job.queuedAt).count();
@@ -29,11 +29,14 @@ void writeTimes(json::ObjectWriter& out, const Job& job) {
   out.member("workerId", job.workerId);
 }
 
-const std::string& outputOf(const Job& job) { return job.state == JobState::inProgress ? job.progress : job.output; }
+// While a job runs, `output` of the API is the last progress.
+const std::string& outputOrProgress(const Job& job) {
+  return job.state == JobState::inProgress ? job.progress : job.output;
+}
 
 }  // namespace
 
-std::string briefJob(const JobId& id, JobState state) {
+std::string jobSummaryJson(const JobId& id, JobState state) {
   return json::object([&id, state](json::ObjectWriter& out) { writeBrief(out, id, state); });
 }
 
@@ -42,14 +45,16 @@ void writeJob(json::ObjectWriter& out, const Job& job) {
   if (job.state != JobState::inQueue) writeTimes(out, job);
   if (job.retries > 0) out.member("retries", job.retries);
   if (!job.error.empty() && terminal(job.state)) out.member("error", job.error);
-  if (!outputOf(job).empty() && job.state != JobState::inQueue) out.raw("output", outputOf(job));
+  if (!outputOrProgress(job).empty() && job.state != JobState::inQueue) out.raw("output", outputOrProgress(job));
 }
 
-std::size_t roomFor(const Job& job) { return job.id.size() + outputOf(job).size() + job.error.size() + kFrame; }
+std::size_t jobJsonSize(const Job& job) {
+  return job.id.size() + outputOrProgress(job).size() + job.error.size() + kFrame;
+}
 
-std::string wholeJob(const Job& job) {
+std::string jobJson(const Job& job) {
   std::string out;
-  out.reserve(roomFor(job));
+  out.reserve(jobJsonSize(job));
   json::appendObject(out, [&job](json::ObjectWriter& object) { writeJob(object, job); });
   return out;
 }

@@ -11,16 +11,17 @@
 namespace jobq {
 
 /// Returns `{"id","status"}`.
-std::string briefJob(const JobId& id, JobState state);
+std::string jobSummaryJson(const JobId& id, JobState state);
 
-/// Writes the members of the `/status` object: delayTime from IN_PROGRESS on, executionTime and workerId for terminal
-/// states, retries only above 0; never input, webhook or s3Config.
+/// Writes the members of the `/status` object: delayTime and workerId from IN_PROGRESS on, executionTime and error in
+/// terminal states, retries above 0, and output if there is one, while IN_PROGRESS the last progress. Never writes
+/// input, webhook or s3Config.
 void writeJob(json::ObjectWriter& out, const Job& job);
 
-/// Returns the memory to reserve for the `/status` object, in bytes.
-std::size_t roomFor(const Job& job);
+/// Returns the usual size of the `/status` object in bytes, to reserve memory.
+std::size_t jobJsonSize(const Job& job);
 
 /// Returns the `/status` object, as writeJob() writes it.
-std::string wholeJob(const Job& job);
+std::string jobJson(const Job& job);
 
 }  // namespace jobq

@@ -1,6 +1,7 @@
 // The faults of scripts, as plugins report the faults.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,10 +10,10 @@
 namespace jobq {
 
 /// Returns the answer of HandlerFactory::fault() or AdmissionFilterFactory::fault(), or ScriptReport::fault, as a
-/// result: fails with the sentence `fault`. The SDK reports a script without a fault by an empty text.
-inline Result<void> scriptResult(std::string fault) {
-  if (fault.empty()) return {};
-  return invalid(std::move(fault));
+/// result: fails with the sentence `fault`, and succeeds without one.
+inline Result<void> scriptResult(std::optional<std::string> fault) {
+  if (!fault) return {};
+  return invalid(*std::move(fault));
 }
 
 }  // namespace jobq

@@ -4,14 +4,17 @@
 
 namespace jobq {
 
+/// A part with threads of its own. The thread that starts and stops the server calls both functions.
 class Service {
  public:
   virtual ~Service() = default;
 
-  /// Idempotent. Throws if the service cannot run, and leaves no thread running then.
+  /// Starts the threads of the service. A second call changes nothing. Throws if the service cannot run, and leaves no
+  /// thread running then.
   virtual void start() = 0;
 
-  /// Idempotent; blocks until every thread of the service has ended. Every wait inside ends on stop.
+  /// Ends the threads of the service, and blocks until the last thread has ended: every wait inside ends at once. A
+  /// second call changes nothing.
   virtual void stop() = 0;
 };
 

@@ -1,5 +1,5 @@
-// A value with many readers and rare replacements. Every request reads the value, so readers on different threads share
-// no lock.
+// A value with many readers and rare replacements. Every request reads the value, so the readers are spread over
+// several locks, by thread.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@ namespace jobq::cli {
 namespace {
 
 [[noreturn]] void refuseStranger() {
-  throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
+  throw CommandError(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
 }
 
 template <class Pointer>

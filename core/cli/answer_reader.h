@@ -11,10 +11,10 @@
 
 namespace jobq::cli {
 
-/// Returns the text as a JSON object. Throws Failure(unreachable) for any other text: the answer did not come from a
-/// jobq server.
+/// Returns the text as a JSON object. Throws CommandError(unreachable) for any other text: the answer did not come from
+/// a jobq server.
 Poco::JSON::Object::Ptr readObject(const std::string& text);
-/// Returns the text as a JSON array. Throws Failure(unreachable) for any other text.
+/// Returns the text as a JSON array. Throws CommandError(unreachable) for any other text.
 Poco::JSON::Array::Ptr readArray(const std::string& text);
 
 /// Returns the member as text, or `-` if the member is absent, null or empty.
@@ -24,7 +24,7 @@ std::string cell(const Poco::JSON::Object& object, const std::string& key);
 std::string listCell(const Poco::JSON::Object& object, const std::string& key, const std::string& whenEmpty);
 
 /// Prints the members of the object `text`, one a line, in their order, without the members named in `without`. Arrays
-/// and objects are printed as JSON. Throws Failure(unreachable) if `text` is no JSON object.
+/// and objects are printed as JSON. Throws CommandError(unreachable) if `text` is no JSON object.
 void printMembers(const std::string& text, const std::vector<std::string>& without, std::ostream& out);
 
 /// Returns the objects among the elements of an array; elements of other kinds are left out.

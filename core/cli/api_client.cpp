@@ -80,7 +80,7 @@ std::string refusal(const HTTPResponse& response, const std::string& body) {
 // An answer that ends early looks complete to Poco.
 void checkWhole(const HTTPResponse& response, std::uint64_t size) {
   if (response.hasContentLength() && static_cast<std::uint64_t>(response.getContentLength64()) != size) {
-    throw Failure(ExitCode::unreachable, "the connection ended in the middle of the server's answer");
+    throw CommandError(ExitCode::unreachable, "the connection ended in the middle of the server's answer");
   }
 }
 
@@ -95,7 +95,7 @@ std::string receiveText(std::istream& stream, const HTTPResponse& response) {
     Poco::StreamCopier::copyToString(stream, answer, 65'536);
     checkWhole(response, answer.size());
   }
-  if (!isSuccess(response)) throw Failure(ExitCode::refused, refusal(response, answer));
+  if (!isSuccess(response)) throw CommandError(ExitCode::refused, refusal(response, answer));
   return answer;
 }
 
@@ -114,10 +114,10 @@ std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& re
   std::istream& stream = session.receiveResponse(response);
   if (!isSuccess(response)) (void)receiveText(stream, response);
   if (!response.hasContentLength() || response.getContentType() != "application/octet-stream") {
-    throw Failure(ExitCode::unreachable, "the answer is not a file: check that the address is a jobq server's");
+    throw CommandError(ExitCode::unreachable, "the answer is not a file: check that the address is a jobq server's");
   }
   const auto size = static_cast<std::uint64_t>(Poco::StreamCopier::copyStream64(stream, to, 65'536));
-  if (!to) throw Failure(ExitCode::refused, "the file cannot be written: is the disk full?");
+  if (!to) throw CommandError(ExitCode::refused, "the file cannot be written: is the disk full?");
   checkWhole(response, size);
   return size;
 }
@@ -134,15 +134,15 @@ ApiClient::ApiClient(std::string url, std::string key, std::string ca)
     prefix_ = address.getPath();
     if ((!secure_ && address.getScheme() != "http") || host_.empty()) throw Poco::SyntaxException(url_);
   } catch (const Poco::Exception&) {
-    throw Failure(ExitCode::usage, "'" + url_ + "' is not an address: write it like http://127.0.0.1:8000");
+    throw CommandError(ExitCode::usage, "'" + url_ + "' is not an address: write it like http://127.0.0.1:8000");
   }
   while (prefix_.ends_with('/')) prefix_.pop_back();
   if (secure_ && !ca_.empty() && !std::filesystem::is_regular_file(ca_)) {
-    throw Failure(ExitCode::usage,
-                  "the file of certificate authorities '" + ca_ + "' cannot be read: check --ca or JOBQ_CA");
+    throw CommandError(ExitCode::usage,
+                       "the file of certificate authorities '" + ca_ + "' cannot be read: check --ca or JOBQ_CA");
   }
   if (!std::all_of(key_.begin(), key_.end(), [](char c) { return c > ' ' && c <= '~'; })) {
-    throw Failure(ExitCode::usage, "the key holds blanks or characters that no key has: copy it again");
+    throw CommandError(ExitCode::usage, "the key holds blanks or characters that no key has: copy it again");
   }
 }
 
@@ -173,7 +173,7 @@ StreamAnswer ApiClient::invocation(const std::string& method, const std::string&
     const auto session = open(kWaitLimit + wait);
     return exchange(*session, asked, body);
   } catch (const Poco::Exception& error) {
-    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+    throw CommandError(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
   }
 }
 
@@ -183,7 +183,7 @@ std::uint64_t ApiClient::download(const std::string& path, std::ostream& to, Mil
     const auto session = open(kWaitLimit + wait);
     return receiveFile(*session, asked, to);
   } catch (const Poco::Exception& error) {
-    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+    throw CommandError(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
   }
 }
 

@@ -1,4 +1,4 @@
-// HTTP client of jobqctl: sends a path, returns the bytes of the answer, and throws a Failure for a refusal.
+// HTTP client of jobqctl: sends a path, returns the bytes of the answer, and throws a CommandError for a refusal.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,13 @@ class ApiClient {
  public:
   /// `url` is an http or https address; the path of `url` is put before the path of each call. An empty `key` sends no
   /// Authorization header. `ca` is a PEM file with authorities for the server's certificate, read at the first call; an
-  /// empty `ca` means the system's authorities. Throws Failure(usage) if `url` is not an http or https address, if the
-  /// file `ca` does not exist, or if `key` cannot stand in a header.
+  /// empty `ca` means the system's authorities. Throws CommandError(usage) if `url` is not an http or https address, if
+  /// the file `ca` does not exist, or if `key` cannot stand in a header.
   ApiClient(std::string url, std::string key, std::string ca = "");
 
-  /// Calls `path` with GET and returns the unchanged body of the 2xx answer. Throws Failure(refused) with the server's
-  /// own sentence for any other status, and Failure(unreachable) if the server cannot be reached or is silent for 30 s.
+  /// Calls `path` with GET and returns the unchanged body of the 2xx answer. Throws CommandError(refused) with the
+  /// server's own sentence for any other status, and CommandError(unreachable) if the server cannot be reached or is
+  /// silent for 30 s.
   std::string get(const std::string& path) const;
   /// Posts `body` as JSON to `path` and returns the unchanged body of the 2xx answer. Throws like get(); the server may
   /// be silent for 30 s plus `wait` milliseconds.
@@ -46,7 +47,7 @@ class ApiClient {
   StreamAnswer getStream(const std::string& path) const;
 
   /// Posts to `path` and writes the answer, a file, to `to`. Returns the size of the file in bytes. The server may be
-  /// silent for 30 s plus `wait` milliseconds. Throws like get(), and Failure(refused) if writing to `to` fails.
+  /// silent for 30 s plus `wait` milliseconds. Throws like get(), and CommandError(refused) if writing to `to` fails.
   std::uint64_t download(const std::string& path, std::ostream& to, Millis wait) const;
 
   /// Returns `text` as one segment of a path: each character that could end the segment is percent-encoded.

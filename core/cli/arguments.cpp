@@ -74,8 +74,8 @@ Millis durationOf(const Arguments& arguments, const std::string& option, Millis 
   const std::string text = arguments.value(option);
   const auto duration = readDuration(text);
   if (duration && *duration >= range.min && *duration <= range.max) return *duration;
-  throw Failure(ExitCode::usage, "--" + option + " takes a time from " + durationText(range.min) + " to " +
-                                     durationText(range.max) + ", like 500ms or 2s, not '" + harmless(text) + "'");
+  throw CommandError(ExitCode::usage, "--" + option + " takes a time from " + durationText(range.min) + " to " +
+                                          durationText(range.max) + ", like 500ms or 2s, not '" + harmless(text) + "'");
 }
 
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known) {
@@ -106,7 +106,7 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
     }
     processor.checkRequired();
   } catch (const Poco::Util::OptionException& error) {
-    throw Failure(ExitCode::usage, error.displayText() + "; --help lists the options");
+    throw CommandError(ExitCode::usage, error.displayText() + "; --help lists the options");
   }
   return arguments;
 }

@@ -40,11 +40,11 @@ struct DurationRange {
 };
 
 /// Returns the value of the option as a duration, written like 500ms, 2s, 5m or 1h, or `fallback` if the option is
-/// absent. Throws Failure(usage) if the value is no duration or out of range.
+/// absent. Throws CommandError(usage) if the value is no duration or out of range.
 Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range);
 
-/// Parses the tokens of a command line. A lone `-` is a word, or the value of an option. Throws Failure(usage) naming a
-/// wrong option and its fault.
+/// Parses the tokens of a command line. A lone `-` is a word, or the value of an option. Throws CommandError(usage)
+/// naming a wrong option and its fault.
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known);
 
 /// Returns the options for the help, one a line.

@@ -29,11 +29,11 @@ void prepareFolder(const fs::path& folder) {
   std::error_code fault;
   if (fs::create_directories(folder, fault)) fs::permissions(folder, fs::perms::owner_all, fault);
   if (fault || !fs::is_directory(folder, fault)) {
-    throw Failure(ExitCode::usage, "the directory " + folder.string() + " cannot be made: " + fault.message());
+    throw CommandError(ExitCode::usage, "the directory " + folder.string() + " cannot be made: " + fault.message());
   }
   for (const char* name : {"jobq.db", "jobq.db-wal"}) {
     if (fs::exists(folder / name, fault)) {
-      throw Failure(ExitCode::usage, folder.string() + " has a " + name + " already: name another directory");
+      throw CommandError(ExitCode::usage, folder.string() + " has a " + name + " already: name another directory");
     }
   }
 }
@@ -50,7 +50,7 @@ class Draft {
  public:
   explicit Draft(const fs::path& final) : final_(final), path_(final.string() + ".XXXXXX") {
     const int descriptor = ::mkstemp(path_.data());
-    if (descriptor < 0) throw Failure(ExitCode::usage, path_ + " cannot be made: " + reason());
+    if (descriptor < 0) throw CommandError(ExitCode::usage, path_ + " cannot be made: " + reason());
     ::close(descriptor);
   }
   ~Draft() { ::unlink(path_.c_str()); }
@@ -59,10 +59,10 @@ class Draft {
 
   const std::string& path() const noexcept { return path_; }
 
-  /// Gives the complete file its final name, durably. Throws Failure(refused).
+  /// Gives the complete file its final name, durably. Throws CommandError(refused).
   void keep() const {
     if (!sync(path_) || ::rename(path_.c_str(), final_.c_str()) != 0 || !sync(final_.parent_path())) {
-      throw Failure(ExitCode::refused, final_.string() + " cannot be written: " + reason());
+      throw CommandError(ExitCode::refused, final_.string() + " cannot be written: " + reason());
     }
   }
 
@@ -82,7 +82,7 @@ ExitCode makeBackup(const Invocation& invocation) {
   std::ofstream out(draft.path(), std::ios::binary);
   const std::uint64_t size = invocation.api.download("/v1/backup", out, timeout);
   out.close();
-  if (!out) throw Failure(ExitCode::refused, file.string() + " cannot be written: is the disk full?");
+  if (!out) throw CommandError(ExitCode::refused, file.string() + " cannot be written: is the disk full?");
   draft.keep();
   if (invocation.json) {
     invocation.out << json::object([&](json::ObjectWriter& out) {

@@ -60,16 +60,17 @@ std::string commandsOfGroup(const std::string& word) {
   return group;
 }
 
-const Command& takeCommand(std::vector<std::string>& words) {
+const Command& extractCommand(std::vector<std::string>& words) {
   for (const Command& command : commands()) {
     if (!startsWith(words, command.name)) continue;
     words.erase(words.begin(), words.begin() + wordCount(command.name));
     return command;
   }
-  if (words.empty()) throw Failure(ExitCode::usage, "a command is missing; `jobqctl --help` lists the commands");
+  if (words.empty()) throw CommandError(ExitCode::usage, "a command is missing; `jobqctl --help` lists the commands");
   const std::string group = commandsOfGroup(words[0]);
-  if (!group.empty()) throw Failure(ExitCode::usage, "'" + words[0] + "' needs a second word: " + group);
-  throw Failure(ExitCode::usage, "'" + harmless(words[0]) + "' is not a command; `jobqctl --help` lists the commands");
+  if (!group.empty()) throw CommandError(ExitCode::usage, "'" + words[0] + "' needs a second word: " + group);
+  throw CommandError(ExitCode::usage,
+                     "'" + harmless(words[0]) + "' is not a command; `jobqctl --help` lists the commands");
 }
 
 }  // namespace jobq::cli

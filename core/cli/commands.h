@@ -26,7 +26,7 @@ struct Command {
   const char* arguments;  ///< shown in the help; each word is an argument, a word in brackets is optional
   const char* help;       ///< the first line is for the list of commands, further lines for the command's own help
   std::vector<OptionRow> options;
-  ExitCode (*run)(const Invocation&);  ///< throws Failure
+  ExitCode (*run)(const Invocation&);  ///< throws CommandError
 };
 
 /// Prints the server's answer byte for byte and ends the line. An empty answer prints no line.
@@ -42,15 +42,15 @@ const std::vector<OptionRow>& commonOptions();
 /// any command.
 std::vector<std::string> leadingWords(const std::vector<std::string>& given);
 
-/// Returns the command named by the first words, and removes its name from `words`. Throws Failure(usage) if the words
-/// name no command.
-const Command& takeCommand(std::vector<std::string>& words);
+/// Returns the command named by the first words, and removes its name from `words`. Throws CommandError(usage) if the
+/// words name no command.
+const Command& extractCommand(std::vector<std::string>& words);
 
 /// Returns the commands whose first word is `word`, separated by commas, or an empty text.
 std::string commandsOfGroup(const std::string& word);
 
-/// Returns a script for `shell` that completes commands and options. Throws Failure(usage) if the shell is not bash,
-/// zsh or fish.
+/// Returns a script for `shell` that completes commands and options. Throws CommandError(usage) if the shell is not
+/// bash, zsh or fish.
 std::string completionOf(const std::string& shell);
 
 /// Returns the help of jobqctl.
@@ -61,7 +61,7 @@ std::string groupHelp(const std::string& word);
 std::string commandHelp(const Command& command);
 
 /// The functions of the commands. Each prints its answer to `invocation.out`, returns the exit code, and throws
-/// Failure.
+/// CommandError.
 ExitCode createKey(const Invocation& invocation);
 ExitCode listKeys(const Invocation& invocation);
 ExitCode revokeKey(const Invocation& invocation);

@@ -146,7 +146,7 @@ std::string completionOf(const std::string& shell) {
   if (shell == "bash") return bashScript();
   if (shell == "zsh") return "autoload -U +X bashcompinit && bashcompinit\n" + bashScript();
   if (shell == "fish") return fishScript();
-  throw Failure(ExitCode::usage, "completion takes bash, zsh or fish, not '" + shell + "'");
+  throw CommandError(ExitCode::usage, "completion takes bash, zsh or fish, not '" + shell + "'");
 }
 
 ExitCode printCompletion(const Invocation& invocation) {

@@ -19,10 +19,10 @@ enum class ExitCode : int {
 };
 
 /// A failed command with a sentence for the user at the terminal. The function main() prints the sentence and ends with
-/// the code; a few commands handle the failure of a single call.
-class Failure : public std::runtime_error {
+/// the code; a few commands handle the error of a single call.
+class CommandError : public std::runtime_error {
  public:
-  Failure(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  CommandError(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
 
   ExitCode code() const noexcept { return code_; }
 

@@ -20,8 +20,8 @@ namespace {
 constexpr const char* kFile = "file";
 
 [[noreturn]] void refuse(const FieldOption& field, const std::string& wanted, const std::string& text) {
-  throw Failure(ExitCode::usage,
-                "--" + std::string(field.option) + " takes " + wanted + ", not '" + harmless(text) + "'");
+  throw CommandError(ExitCode::usage,
+                     "--" + std::string(field.option) + " takes " + wanted + ", not '" + harmless(text) + "'");
 }
 
 std::string wholeNumber(const FieldOption& field, const std::string& text) {
@@ -88,8 +88,8 @@ std::string formBody(const Arguments& arguments, const std::vector<FieldOption>&
     given.emplace_back(field.field, valueOf(field, arguments.values(field.option)));
   }
   if (given.empty() && !arguments.has(kFile)) {
-    throw Failure(ExitCode::usage, "no field is given: use options like --" + std::string(fields.front().option) + " " +
-                                       fields.front().value + ", or --file");
+    throw CommandError(ExitCode::usage, "no field is given: use options like --" + std::string(fields.front().option) +
+                                            " " + fields.front().value + ", or --file");
   }
   const std::string text = arguments.has(kFile) ? readSource(arguments.value(kFile)) : "{}";
   checkObject(text, "the text of --file", std::string("{\"") + fields.front().field + "\": ...}");

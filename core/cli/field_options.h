@@ -24,7 +24,7 @@ struct FieldOption {
 std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields);
 
 /// Returns the form as a JSON object: the fields of `--file`, replaced by the fields given as options. Throws
-/// Failure(usage) if neither is given, or if a value cannot be of its field's kind.
+/// CommandError(usage) if neither is given, or if a value cannot be of its field's kind.
 std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields);
 
 /// Returns the fields for the creation of a template.

@@ -21,7 +21,7 @@ std::string readSource(const std::string& name) {
   if (name == "-") return readAll(std::cin);
   std::ifstream file(name, std::ios::binary);
   if (!file || std::filesystem::is_directory(name)) {
-    throw Failure(ExitCode::usage, "the file '" + harmless(name) + "' cannot be read: check its name");
+    throw CommandError(ExitCode::usage, "the file '" + harmless(name) + "' cannot be read: check its name");
   }
   return readAll(file);
 }
@@ -29,11 +29,11 @@ std::string readSource(const std::string& name) {
 void checkObject(const std::string& text, const std::string& thing, const std::string& example) {
   const auto scanned = json::read(text);
   if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
-    throw Failure(ExitCode::usage,
-                  thing + " is not JSON: " + fault->reason + " at byte " + std::to_string(fault->offset));
+    throw CommandError(ExitCode::usage,
+                       thing + " is not JSON: " + fault->reason + " at byte " + std::to_string(fault->offset));
   }
   if (std::get<json::Document>(scanned).root.kind != json::Kind::object) {
-    throw Failure(ExitCode::usage, thing + " is not a JSON object: write it like " + example);
+    throw CommandError(ExitCode::usage, thing + " is not a JSON object: write it like " + example);
   }
 }
 

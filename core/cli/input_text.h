@@ -5,11 +5,12 @@
 
 namespace jobq::cli {
 
-/// Returns the whole file, or all of standard input if `name` is "-". Throws Failure(usage) if the file cannot be read.
+/// Returns the whole file, or all of standard input if `name` is "-". Throws CommandError(usage) if the file cannot be
+/// read.
 std::string readSource(const std::string& name);
 
-/// Throws Failure(usage) if `text` is not exactly one JSON object. `thing` is the subject of the sentence, like "the
-/// input"; `example` shows a correct object. The check comes before the sending, because a text with more than one
+/// Throws CommandError(usage) if `text` is not exactly one JSON object. `thing` is the subject of the sentence, like
+/// "the input"; `example` shows a correct object. The check comes before the sending, because a text with more than one
 /// object could add members to the request's body.
 void checkObject(const std::string& text, const std::string& thing, const std::string& example);
 

@@ -36,7 +36,7 @@ Millis waitOf(const Arguments& arguments) {
   std::int64_t wait = 0;
   const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), wait);
   if (error != std::errc() || at != text.data() + text.size()) {
-    throw Failure(ExitCode::usage, "--wait takes whole milliseconds, not '" + harmless(text) + "'");
+    throw CommandError(ExitCode::usage, "--wait takes whole milliseconds, not '" + harmless(text) + "'");
   }
   return Millis(wait);
 }
@@ -45,7 +45,7 @@ json::Document readJob(const std::string& answer) {
   const auto scanned = json::read(answer);
   const auto* job = std::get_if<json::Document>(&scanned);
   if (!job || !job->find("status")) {
-    throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
+    throw CommandError(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
   }
   return *job;
 }
@@ -101,7 +101,7 @@ ExitCode changeJob(const Invocation& invocation, const std::string& operation) {
 ExitCode runJob(const Invocation& invocation) {
   const bool sync = invocation.arguments.has("sync");
   if (invocation.arguments.has("wait") && !sync)
-    throw Failure(ExitCode::usage, "--wait has a meaning only with --sync");
+    throw CommandError(ExitCode::usage, "--wait has a meaning only with --sync");
   const Millis wait = waitOf(invocation.arguments);
   const std::string body = requestBody(invocation.arguments.words[1]);
   const std::string& endpoint = invocation.arguments.words[0];

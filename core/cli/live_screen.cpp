@@ -52,7 +52,7 @@ void handleSignals(void (*handler)(int)) {
 
 // Keys arrive one by one and are not shown. Ctrl-Z is disabled, because a stopped process would leave the terminal in
 // raw mode.
-void takeKeys() {
+void readKeysRaw() {
   termios raw = kept.before;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   raw.c_cc[VSUSP] = _POSIX_VDISABLE;
@@ -88,7 +88,7 @@ LiveScreen::LiveScreen() : drawn_(isatty(STDOUT_FILENO) == 1) {
   kept.drawn = drawn_;
   kept.typed = drawn_ && isatty(STDIN_FILENO) == 1 && tcgetattr(STDIN_FILENO, &kept.before) == 0;
   handleSignals(endAtSignal);
-  if (kept.typed) takeKeys();
+  if (kept.typed) readKeysRaw();
   if (drawn_) std::cout << kEnter << std::flush;
 }
 

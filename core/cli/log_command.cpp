@@ -25,7 +25,7 @@ json::Document readOrFail(std::string_view text, json::Kind kind) {
   const auto scanned = json::read(text);
   const auto* document = std::get_if<json::Document>(&scanned);
   if (document == nullptr || document->root.kind != kind) {
-    throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
+    throw CommandError(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
   }
   return *document;
 }

@@ -35,7 +35,7 @@ std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std
   for (const std::string& text : arguments.values(option)) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      throw Failure(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
+      throw CommandError(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
     }
     pairs[text.substr(0, equals)] = text.substr(equals + 1);
   }
@@ -44,13 +44,13 @@ std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std
 
 // Removes a flag of the server itself from the settings, so that only settings of plugins remain. Returns the value of
 // the flag, false if absent.
-bool takeFlag(std::map<std::string, std::string>& settings, const std::string& key) {
+bool extractFlag(std::map<std::string, std::string>& settings, const std::string& key) {
   const auto found = settings.find(key);
   if (found == settings.end()) return false;
   const std::string value = found->second;
   settings.erase(found);
   if (value != "true" && value != "false") {
-    throw Failure(ExitCode::usage, "--set " + key + " takes true or false, not '" + harmless(value) + "'");
+    throw CommandError(ExitCode::usage, "--set " + key + " takes true or false, not '" + harmless(value) + "'");
   }
   return value == "true";
 }
@@ -64,11 +64,12 @@ struct ScriptFile {
 ScriptFile scriptOf(const Arguments& arguments) {
   const std::filesystem::path file = std::filesystem::absolute(arguments.words[0]);
   if (!std::filesystem::is_regular_file(file)) {
-    throw Failure(ExitCode::usage, "the file '" + harmless(arguments.words[0]) + "' cannot be read: check its name");
+    throw CommandError(ExitCode::usage,
+                       "the file '" + harmless(arguments.words[0]) + "' cannot be read: check its name");
   }
   const std::string name = file.stem().string();
   if (file.extension() != ".lua" || !isScriptName(name)) {
-    throw Failure(ExitCode::usage, "a script's file is named like word_count.lua, with letters, digits, _ and -");
+    throw CommandError(ExitCode::usage, "a script's file is named like word_count.lua, with letters, digits, _ and -");
   }
   const std::filesystem::path folder = file.parent_path();
   return {folder, name, arguments.has("filter") || folder.filename() == "filters"};
@@ -79,7 +80,7 @@ class LocalServer {
  public:
   LocalServer(const Arguments& arguments, const ScriptFile& script)
       : settings_(pairsOf(arguments, "set")),
-        allowPrivate_(takeFlag(settings_, "net.allowPrivate")),
+        allowPrivate_(extractFlag(settings_, "net.allowPrivate")),
         host_(settings_, log_),
         around_{clock_, ".", script.folder, script.folder, allowPrivate_} {
     host_.load({arguments.value("plugins", defaultPluginFolder().string())});
@@ -119,7 +120,7 @@ ExitCode runHandler(LocalServer& server, const ScriptFile& script, const Invocat
     invocation.out << handler->run(input, job) << '\n';
     return ExitCode::ok;
   } catch (const std::exception& error) {
-    throw Failure(ExitCode::notCompleted, error.what());
+    throw CommandError(ExitCode::notCompleted, error.what());
   }
 }
 
@@ -148,13 +149,13 @@ ExitCode runFilter(LocalServer& server, const ScriptFile& script, const Invocati
       if (const auto* refusal = std::get_if<Refuse>(&made)) checkRefusal(*refusal);
       return made;
     } catch (const std::exception& error) {
-      throw Failure(ExitCode::notCompleted, error.what());
+      throw CommandError(ExitCode::notCompleted, error.what());
     }
   }();
-  if (const auto* refusal = std::get_if<Reject>(&verdict)) throw Failure(ExitCode::notCompleted, refusal->message);
+  if (const auto* refusal = std::get_if<Reject>(&verdict)) throw CommandError(ExitCode::notCompleted, refusal->message);
   if (const auto* refusal = std::get_if<Refuse>(&verdict)) {
     const std::string status = refusal->status == 400 ? "" : " (" + std::to_string(refusal->status) + ")";
-    throw Failure(ExitCode::notCompleted, refusal->message + status);
+    throw CommandError(ExitCode::notCompleted, refusal->message + status);
   }
   const auto* change = std::get_if<Replace>(&verdict);
   printChange(invocation.out, change == nullptr ? Replace{} : *change);
@@ -174,7 +175,7 @@ ExitCode checkScript(const Invocation& invocation) {
   LocalServer server(invocation.arguments, script);
   const auto good = scriptResult(script.isFilter ? server.make<AdmissionFilterFactory>()->fault(script.name)
                                                  : server.make<HandlerFactory>()->fault(script.name));
-  if (!good) throw Failure(ExitCode::refused, good.failure().message());
+  if (!good) throw CommandError(ExitCode::refused, good.failure().message());
   invocation.out << script.name << ".lua is fine\n";
   return ExitCode::ok;
 }

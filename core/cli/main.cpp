@@ -31,8 +31,8 @@ void checkCount(const Command& command, std::size_t given) {
   const auto words = text.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ' '));
   const auto optional = static_cast<std::size_t>(std::count(text.begin(), text.end(), '['));
   if (given <= words && given + optional >= words) return;
-  throw Failure(ExitCode::usage, std::string(command.name) + " takes " + (words == 0 ? "no arguments" : text) +
-                                     "; `jobqctl " + command.name + " --help` says more");
+  throw CommandError(ExitCode::usage, std::string(command.name) + " takes " + (words == 0 ? "no arguments" : text) +
+                                          "; `jobqctl " + command.name + " --help` says more");
 }
 
 ExitCode printText(const std::string& text) {
@@ -51,11 +51,11 @@ ExitCode perform(std::vector<std::string> given) {
   if (asksForHelp(given)) {
     if (words.empty()) return printText(programHelp());
     if (words.size() == 1 && !commandsOfGroup(words[0]).empty()) return printText(groupHelp(words[0]));
-    return printText(commandHelp(takeCommand(words)));
+    return printText(commandHelp(extractCommand(words)));
   }
-  const Command& command = takeCommand(words);
+  const Command& command = extractCommand(words);
   Arguments arguments = parseArguments(given, optionsOf(command));
-  takeCommand(arguments.words);
+  extractCommand(arguments.words);
   if (arguments.has("help")) return printText(commandHelp(command));
   checkCount(command, arguments.words.size());
   const ApiClient api(arguments.value("url", environment("JOBQ_URL", "http://127.0.0.1:8000")),
@@ -67,9 +67,9 @@ ExitCode perform(std::vector<std::string> given) {
 int run(const std::vector<std::string>& given) {
   try {
     const ExitCode code = perform(given);
-    if (!std::cout.flush()) throw Failure(ExitCode::refused, "the output cannot be written: is the disk full?");
+    if (!std::cout.flush()) throw CommandError(ExitCode::refused, "the output cannot be written: is the disk full?");
     return static_cast<int>(code);
-  } catch (const Failure& failure) {
+  } catch (const CommandError& failure) {
     std::cerr << "jobqctl: " << harmless(failure.what()) << '\n';
     return static_cast<int>(failure.code());
   } catch (const std::exception& error) {

@@ -53,13 +53,14 @@ std::vector<Entry> entriesNamed(std::string_view answer, const std::string& name
 Entry onlyEntry(std::string_view answer, const std::string& name) {
   const std::vector<Entry> found = entriesNamed(answer, name);
   if (found.empty()) {
-    throw Failure(ExitCode::refused, "no plugin is named '" + harmless(name) + "'; `jobqctl plugin list` shows them");
+    throw CommandError(ExitCode::refused,
+                       "no plugin is named '" + harmless(name) + "'; `jobqctl plugin list` shows them");
   }
   if (found.size() > 1) {
     const std::string choice = found[0].kind == found[1].kind
                                    ? found[0].file + " and " + found[1].file + " both have this name"
                                    : "write " + found[0].kind + "." + name + " or " + found[1].kind + "." + name;
-    throw Failure(ExitCode::usage, "'" + harmless(name) + "' names more than one plugin: " + choice);
+    throw CommandError(ExitCode::usage, "'" + harmless(name) + "' names more than one plugin: " + choice);
   }
   return found[0];
 }

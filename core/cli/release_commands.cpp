@@ -16,7 +16,7 @@ using Endpoints = std::vector<Poco::JSON::Object::Ptr>;
 
 constexpr Millis kDefaultTimeout{300'000};
 constexpr DurationRange kWaitTimeouts{Millis{0}, Millis{86'400'000}};
-constexpr Millis kBetweenLooks{200};
+constexpr Millis kPollInterval{200};
 
 struct ReleaseView {
   std::string answer;
@@ -73,7 +73,7 @@ bool anyIs(const Endpoints& endpoints, const std::string& state) {
 ExitCode showRelease(const Invocation& invocation) {
   const bool wait = invocation.arguments.has("wait");
   if (invocation.arguments.has("timeout") && !wait) {
-    throw Failure(ExitCode::usage, "--timeout has a meaning only with --wait");
+    throw CommandError(ExitCode::usage, "--timeout has a meaning only with --wait");
   }
   const auto deadline =
       std::chrono::steady_clock::now() + durationOf(invocation.arguments, "timeout", kDefaultTimeout, kWaitTimeouts);
@@ -82,7 +82,7 @@ ExitCode showRelease(const Invocation& invocation) {
     const bool rolling = anyIs(seen.endpoints, "rolling");
     const bool elapsed = std::chrono::steady_clock::now() >= deadline;
     if (wait && rolling && !elapsed) {
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kPollInterval);
       continue;
     }
     print(invocation, seen);

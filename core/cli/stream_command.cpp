@@ -30,7 +30,7 @@ std::size_t printChunks(const std::string& answer, const Invocation& invocation)
   const auto scanned = json::read(answer);
   const auto* chunks = std::get_if<json::Document>(&scanned);
   if (!chunks || chunks->root.kind != json::Kind::array) {
-    throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
+    throw CommandError(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
   }
   for (const json::Value& chunk : chunks->elements) invocation.out << shown(chunk, invocation.json) << '\n';
   invocation.out.flush();
@@ -44,7 +44,7 @@ std::string errorOf(const Invocation& invocation) {
                                                ApiClient::segment(invocation.arguments.words[1]));
     const std::string error = cell(*readObject(job), "error");
     return error == "-" ? "" : ": " + harmless(error);
-  } catch (const Failure&) {
+  } catch (const CommandError&) {
     return "";
   }
 }

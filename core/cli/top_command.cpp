@@ -67,7 +67,7 @@ Row rowOf(const Poco::JSON::Object& endpoint, const std::string& answer) {
 std::optional<Row> readRow(const ApiClient& api, const Poco::JSON::Object& endpoint) {
   try {
     return rowOf(endpoint, api.get("/v2/" + ApiClient::segment(cell(endpoint, "id")) + "/health"));
-  } catch (const Failure& failure) {
+  } catch (const CommandError& failure) {
     if (failure.code() != ExitCode::refused) throw;
     return std::nullopt;
   }
@@ -157,7 +157,7 @@ std::string toJson(const Rows& rows) {
   return json::object([&](json::ObjectWriter& out) { out.array("endpoints", writeRows); }) + "\n";
 }
 
-std::string toJson(const Failure& failure) {
+std::string toJson(const CommandError& failure) {
   return json::object([&failure](json::ObjectWriter& out) { out.member("error", failure.what()); }) + "\n";
 }
 
@@ -174,7 +174,7 @@ void watch(const Invocation& invocation, Millis interval) {
     try {
       rows = readView(invocation, rows);
       text = shown(rows, invocation.json);
-    } catch (const Failure& failure) {
+    } catch (const CommandError& failure) {
       if (failure.code() != ExitCode::unreachable) throw;
       text = invocation.json ? toJson(failure) : harmless(failure.what()) + "\n";
     }
@@ -186,7 +186,7 @@ void watch(const Invocation& invocation, Millis interval) {
 ExitCode showTop(const Invocation& invocation) {
   const bool once = invocation.arguments.has("once");
   if (once && invocation.arguments.has("interval")) {
-    throw Failure(ExitCode::usage, "--interval has a meaning only without --once");
+    throw CommandError(ExitCode::usage, "--interval has a meaning only without --once");
   }
   const Millis interval = durationOf(invocation.arguments, "interval", kDefaultInterval, kIntervals);
   if (once) {

@@ -31,7 +31,7 @@ ExitCode listWebhooks(const Invocation& invocation) {
         (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(option));
   }
   if (!invocation.arguments.has("job") && !invocation.arguments.has("endpoint")) {
-    throw Failure(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");
+    throw CommandError(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");
   }
   const std::string answer = invocation.api.get(kWebhooksPath + query);
   if (invocation.json) {

@@ -138,11 +138,12 @@ std::vector<Setting<L>> limitsOfOperations() {
       durationSetting<L>("window", &L::window, Millis(kLimitWindow.min), Millis(kLimitWindow.max),
                          "The length of the window.")
           .withDefault("`" + units::print(kLimitWindowDefault) + "`"),
-      wholeSetting<L>("concurrent", &L::concurrent, kLimitCount, "The calls at once at one endpoint; 0 means no limit.")
+      wholeSetting<L>("concurrent", &L::concurrent, kLimitCount,
+                      "The concurrent calls at one endpoint; 0 means no limit.")
           .withDefault("see below"),
       wholeSetting<L>("perWorker", &L::perWorker, kLimitCount,
                       "The requests that each running worker adds: the limit in force is the higher of `requests` and "
-                      "running workers times this number, and the calls at once grow with it.")
+                      "running workers times this number, and the concurrent calls grow with it.")
           .withDefault("a tenth of `requests`"),
   };
 }
@@ -153,7 +154,7 @@ SettingSection limitsSection() {
               textSetting<C>("limiter", &C::limiter,
                              "The plugin that counts: `window` counts exactly, `bucket` refills evenly."),
               flagSetting<C>("limits.enabled", ofLimits(&LimitsConfig::enabled),
-                             "Switches rates and calls at once on or off."),
+                             "Switches the limits of rates and of concurrent calls on or off."),
               flagSetting<C>("limits.queue", ofLimits(&LimitsConfig::queue),
                              "Switches the limit on the length of the queue on or off: 429 when more than 50 jobs and "
                              "more than `workersMax` times 500 wait."),

@@ -89,7 +89,7 @@ void EndpointRegistry::refresh() {
     refreshed_.notifyAll();
   };
   try {
-    takeIn();
+    readChanges();
   } catch (...) {
     done();
     throw;
@@ -97,7 +97,7 @@ void EndpointRegistry::refresh() {
   done();
 }
 
-bool EndpointRegistry::showChange() {
+bool EndpointRegistry::tryRefresh() {
   try {
     refresh();
     return true;
@@ -122,7 +122,7 @@ void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr&
   if (all.empty()) inUse_.erase(id);
 }
 
-void EndpointRegistry::takeIn() {
+void EndpointRegistry::readChanges() {
   std::set<EndpointId> touched;
   const auto publish = [&] {
     if (touched.empty() && state_.get()->templates == records_.templates()) return;

@@ -85,7 +85,7 @@ class EndpointRegistry {
 
   /// Calls refresh() after a change that is already stored. Returns false if the storage failed, after logging the
   /// failure.
-  bool showChange();
+  bool tryRefresh();
 
   /// Returns true while a request on this node holds the stored endpoint, in the present or an older version: a request
   /// under way may still submit a job, even after the deletion of the endpoint.
@@ -103,7 +103,7 @@ class EndpointRegistry {
     std::set<EndpointId> leaving;
   };
 
-  void takeIn();
+  void readChanges();
   void followScripts(std::set<EndpointId>& touched) const;
   void rebuild(const EndpointId& id);
   void announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint);

@@ -67,7 +67,7 @@ std::uint64_t EndpointService::templateRecord(const std::string& id) {
 // Returns the endpoint as stored, even if the registry lacks the new version because the storage fails, or has removed
 // the endpoint.
 EndpointEntryPtr EndpointService::shown(EndpointSpec spec) {
-  const bool known = registry_.showChange();
+  const bool known = registry_.tryRefresh();
   const auto entry = registry_.entry(spec.id);
   if (known && entry) return entry;
   const auto made = registry_.findTemplate(spec.templateId);
@@ -122,7 +122,7 @@ Result<EndpointEntryPtr> EndpointService::update(const EndpointId& id, std::stri
     EndpointSpec back = before;
     back.version = spec.version + 1;
     (void)records_.update(toRecord(back, box_), stored->version);
-    registry_.showChange();
+    registry_.tryRefresh();
     return Failure{Failure::Kind::invalid, {templateGone(spec.templateId)}};
   }
 }
@@ -137,7 +137,7 @@ Result<void> EndpointService::remove(const EndpointId& id) {
     if (spec.deleting) return noEndpoint(id);
     spec.deleting = true;
     if (!std::holds_alternative<Stored>(records_.update(toRecord(spec, box_), record->version))) continue;
-    registry_.showChange();
+    registry_.tryRefresh();
     return {};
   }
 }
@@ -145,7 +145,7 @@ Result<void> EndpointService::remove(const EndpointId& id) {
 void EndpointService::forget(const EndpointId& id) {
   records_.remove(kPauseKind, id);
   records_.remove(kEndpointKind, id);
-  registry_.showChange();
+  registry_.tryRefresh();
 }
 
 Result<EndpointEntryPtr> EndpointService::pause(const EndpointId& id, bool paused) {

@@ -33,7 +33,7 @@ Result<Template> TemplateService::create(std::string_view body) {
   form.id = newName(kTemplateIdLetters);
   const CreateResult result = records_.create(toRecord(form, box_));
   if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
-  registry_.showChange();
+  registry_.tryRefresh();
   return form;
 }
 
@@ -51,7 +51,7 @@ Result<Template> TemplateService::update(const std::string& id, std::string_view
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);
     if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
     if (!std::holds_alternative<Stored>(result)) continue;  // another writer was faster, and its changes are kept
-    registry_.showChange();
+    registry_.tryRefresh();
     return form;
   }
 }

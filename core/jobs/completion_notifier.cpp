@@ -27,14 +27,14 @@ bool CompletionNotifier::Waiter::wait(Instant deadline, const DisconnectSignal& 
     Lock lock(watch_.mutex_);
     wanted_ = bytes;
   }
-  if (waitAMoment(deadline)) return takeNews();
+  if (waitAMoment(deadline)) return consumeEvents();
   const std::stop_callback leave(gone(), [this] {
     Lock lock(watch_.mutex_);
     left_ = true;
     changed_.notifyAll();
   });
   waitLong(deadline);
-  return takeNews();
+  return consumeEvents();
 }
 
 // Returns true if the wait is over. The bound is 20 ms of real time, independent of the server's clock, because the
@@ -55,17 +55,17 @@ void CompletionNotifier::Waiter::waitLong(Instant deadline) {
   while (mustWait(deadline)) watch_.clock_.waitUntil(watch_.mutex_, changed_, deadline);
 }
 
-bool CompletionNotifier::Waiter::hasNews() const {
+bool CompletionNotifier::Waiter::hasEvents() const {
   return news_ || (wanted_ > 0 && ended_) || (hasChunks_ && bytes_ >= wanted_);
 }
 
 bool CompletionNotifier::Waiter::mustWait(Instant deadline) const {
-  return !hasNews() && !left_ && !watch_.closed_ && watch_.clock_.now() < deadline;
+  return !hasEvents() && !left_ && !watch_.closed_ && watch_.clock_.now() < deadline;
 }
 
-bool CompletionNotifier::Waiter::takeNews() {
+bool CompletionNotifier::Waiter::consumeEvents() {
   Lock lock(watch_.mutex_);
-  const bool had = hasNews();
+  const bool had = hasEvents();
   news_ = hasChunks_ = false;
   bytes_ = 0;
   return had && !left_;
@@ -102,7 +102,7 @@ std::size_t CompletionNotifier::streams() const {
   return streams_;
 }
 
-void CompletionNotifier::announceSome(std::string_view endpoint) {
+void CompletionNotifier::announceAllOf(std::string_view endpoint) {
   Lock lock(mutex_);
   for (const auto& [id, waiter] : waiting_) {
     if (waiter->job_.endpoint != endpoint) continue;

@@ -50,9 +50,9 @@ class CompletionNotifier {
    private:
     bool waitAMoment(Instant deadline);
     void waitLong(Instant deadline);
-    bool hasNews() const JOBQ_REQUIRES(watch_.mutex_);
+    bool hasEvents() const JOBQ_REQUIRES(watch_.mutex_);
     bool mustWait(Instant deadline) const JOBQ_REQUIRES(watch_.mutex_);
-    bool takeNews();
+    bool consumeEvents();
     friend class CompletionNotifier;
     CompletionNotifier& watch_;
     const JobKey job_;
@@ -80,7 +80,7 @@ class CompletionNotifier {
 
   /// Wakes all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs
   /// (purge).
-  void announceSome(std::string_view endpoint);
+  void announceAllOf(std::string_view endpoint);
 
   /// Ends every wait, now and from now on. Called at shutdown.
   void close();

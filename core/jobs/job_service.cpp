@@ -76,10 +76,10 @@ std::optional<Job> JobService::readUntilEnd(const JobKey& key, CompletionNotifie
 
 std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
   ChunkStore& store = storage_.chunks();
-  return ask.offset ? store.read(ask.key, *ask.offset, ask.maxBytes) : store.take(ask.key, ask.maxBytes);
+  return ask.offset ? store.read(ask.key, *ask.offset, ask.maxBytes) : store.consume(ask.key, ask.maxBytes);
 }
 
-// Chunks are taken only after the wait for further chunks: a chunk handed out cannot be put back.
+// Chunks are consumed only after the wait for further chunks: a chunk handed out cannot be put back.
 JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone) {
   Stream stream;
   const Instant deadline = storage_.now() + ask.wait;
@@ -137,10 +137,10 @@ RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
 std::size_t JobService::purge(const EndpointId& endpoint) {
   try {
     const std::size_t removed = storage_.jobs().purgeQueued(endpoint);
-    if (removed > 0) completions_.announceSome(endpoint);
+    if (removed > 0) completions_.announceAllOf(endpoint);
     return removed;
   } catch (const StorageError&) {
-    completions_.announceSome(endpoint);  // the storage may have removed some jobs before the failure
+    completions_.announceAllOf(endpoint);  // the storage may have removed some jobs before the failure
     throw;
   }
 }

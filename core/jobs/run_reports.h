@@ -1,5 +1,6 @@
-// The stage completion: the reports of workers about their runs. Each report names an attempt and has an effect only
-// while the job runs under the attempt.
+// The stage completion: stores chunks and outcomes of runs, returns jobs to the queue, and wakes the threads that wait
+// for these reports. Progress and log lines wake no thread, so RunContext stores them itself. Each report names an
+// attempt and has an effect only while the job runs under the attempt.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +16,11 @@ class CompletionNotifier;
 class DeliveryNotifier;
 class QueueSignal;
 
-/// Bytes kept of a failed job's error. A longer error is cut and marked.
+/// Bytes kept of a failed job's error. A longer error is cut, and a mark follows. A sentence replaces an empty error.
 inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
 
-/// Stores reports and wakes the callers, the dispatcher and the webhook delivery waiting for them. Any thread may call
-/// the functions; all except announce() throw StorageError if the storage fails.
+/// Stores reports, and then wakes the callers, the dispatcher or the webhook delivery that wait for the report. Any
+/// thread may call the functions; all except announce() throw StorageError if the storage fails.
 class RunReports {
  public:
   /// The references outlive the object.
@@ -30,10 +31,11 @@ class RunReports {
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks);
 
   /// Records how a run ended and wakes the job's waiters. `owesWebhook` tells whether the job has a webhook URL.
-  /// Returns staleAttempt if this attempt was ended by another step before.
+  /// Returns staleAttempt if the attempt has already ended: cancelled, timed out, lost, finished or returned to the
+  /// queue.
   ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
-  /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss.
+  /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss. Skips stale leases.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
 
   /// Reports the results of a sweep to waiters, dispatcher and webhook delivery. The calling code has to stop the

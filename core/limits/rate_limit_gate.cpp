@@ -21,7 +21,7 @@ std::string tooFast(const RateLimit& limit, Operation operation) {
   return sentence + "; try again after Retry-After, and double the pause each time";
 }
 
-// RateVerdict::retryAfter of a refusal by the calls at once alone.
+// RateVerdict::retryAfter of a refusal by the concurrent calls alone.
 constexpr Millis kUntilAPlaceIsFree{1'000};
 
 // Most remembered rates. Beyond the number open rates are forgotten, and their callers see the whole limit as
@@ -47,9 +47,9 @@ Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const
     const auto remaining = remainingOf(key, operation, limit, now);
     if (!remaining) return remaining.failure();
     const RateVerdict place = deps_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
-    if (!place.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, place.retryAfter}};
-    passed.admission = Admission(*this, std::move(key), operation, limit);
-    passed.standing = RateStanding{limit, *remaining, Millis(0)};
+    if (!place.allowed) return Refused{tooFast(limit, operation), RateLimitStatus{limit, 0, place.retryAfter}};
+    passed.permit = Permit(*this, std::move(key), operation, limit);
+    passed.standing = RateLimitStatus{limit, *remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
     if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
@@ -76,44 +76,44 @@ Result<std::uint32_t, RateLimitGate::Refused> RateLimitGate::remainingOf(const s
   const bool known =
       found != rates_.end() && found->second.requests == limit.requests && found->second.window == limit.window;
   if (!known) return limit.requests;
-  if (now >= found->second.closedUntil) return found->second.remaining;
-  return Refused{tooFast(limit, operation), RateStanding{limit, 0, found->second.closedUntil - now}};
+  if (now >= found->second.exhaustedUntil) return found->second.remaining;
+  return Refused{tooFast(limit, operation), RateLimitStatus{limit, 0, found->second.exhaustedUntil - now}};
 }
 
 // Counts a request if the rate allows it. Sets retryAfter on a refusal.
-RateStanding RateLimitGate::count(const std::string& key, const RateLimit& limit) {
+RateLimitStatus RateLimitGate::count(const std::string& key, const RateLimit& limit) {
   const Instant now = deps_.clock.now();
-  const std::string counted = key + "/understood";
+  const std::string counted = key + "/counted";
   const RateVerdict verdict = deps_.limiter.enter(counted, {limit.requests, limit.window, 0}, now);
   Rate rate{Instant::min(), limit.requests, verdict.remaining, limit.window};
-  if (!verdict.allowed) rate.closedUntil = now + verdict.retryAfter;
+  if (!verdict.allowed) rate.exhaustedUntil = now + verdict.retryAfter;
   if (verdict.allowed) {
-    if (limit.requests > 0 && verdict.remaining == 0) rate.closedUntil = now + untilNext(counted, limit, now);
+    if (limit.requests > 0 && verdict.remaining == 0) rate.exhaustedUntil = now + probeExhausted(counted, limit, now);
     deps_.limiter.leave(counted);
   }
   Lock lock(mutex_);
   if (rates_.size() >= kMostRates)
-    std::erase_if(rates_, [now](const auto& each) { return each.second.closedUntil <= now; });
+    std::erase_if(rates_, [now](const auto& each) { return each.second.exhaustedUntil <= now; });
   rates_[key] = rate;
   return {limit, verdict.remaining, verdict.allowed ? Millis(0) : verdict.retryAfter};
 }
 
 // The caller still holds its place, so a request with one place is refused and counts nothing. The refusal is certain,
 // even if a thread with a later time has made the limiter free a request meanwhile.
-Millis RateLimitGate::untilNext(const std::string& key, const RateLimit& limit, Instant now) {
+Millis RateLimitGate::probeExhausted(const std::string& key, const RateLimit& limit, Instant now) {
   const RateVerdict verdict = deps_.limiter.enter(key, {limit.requests, limit.window, 1}, now);
   if (verdict.allowed) deps_.limiter.leave(key);
   const bool isByPlaces = verdict.retryAfter == kUntilAPlaceIsFree;
   return isByPlaces ? Millis(0) : verdict.retryAfter;
 }
 
-RateVerdict RateLimitGate::enterRate(const std::string& key, const RateLimit& limit, Instant now) {
+RateVerdict RateLimitGate::tryConsume(const std::string& key, const RateLimit& limit, Instant now) {
   const RateVerdict verdict = deps_.limiter.enter(key, {limit.requests, limit.window, 0}, now);
   if (verdict.allowed) deps_.limiter.leave(key);
   return verdict;
 }
 
-Result<void, RateLimitGate::Refused> RateLimitGate::Admission::count(std::optional<RateStanding>& standing) {
+Result<void, RateLimitGate::Refused> RateLimitGate::Permit::count(std::optional<RateLimitStatus>& standing) {
   if (isCounted()) return {};
   counted_ = true;
   standing = gate_->count(key_, limit_);
@@ -121,12 +121,12 @@ Result<void, RateLimitGate::Refused> RateLimitGate::Admission::count(std::option
   return Refused{tooFast(limit_, operation_), standing};
 }
 
-Result<void, RateLimitGate::Refused> RateLimitGate::Admission::countMalformed() {
+Result<void, RateLimitGate::Refused> RateLimitGate::Permit::countMalformed() {
   if (isCounted()) return {};
   counted_ = true;
-  const RateVerdict verdict = gate_->enterRate(key_ + "/malformed", limit_, gate_->deps_.clock.now());
+  const RateVerdict verdict = gate_->tryConsume(key_ + "/malformed", limit_, gate_->deps_.clock.now());
   if (verdict.allowed) return {};
-  return Refused{tooMalformed(limit_), RateStanding{limit_, 0, verdict.retryAfter}};
+  return Refused{tooMalformed(limit_), RateLimitStatus{limit_, 0, verdict.retryAfter}};
 }
 
 // Returns a number at most a second old. The first caller with an older number asks for a new number; the other callers

@@ -1,4 +1,4 @@
-// Rate limiting: refuses calls (429) for too high a rate, too many calls at once, or too long a queue.
+// Rate limiting: refuses calls (429) for too high a rate, too many concurrent calls, or too long a queue.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace jobq {
 
 /// Values of the RateLimit-* headers (core/http/API.md, "Headers of limits").
-struct RateStanding {
+struct RateLimitStatus {
   RateLimit limit;
   std::uint32_t remaining = 0;
   Millis retryAfter{0};  ///< set in a refusal, otherwise 0
@@ -38,9 +38,9 @@ class EndpointLoad {
   virtual std::uint64_t waiting(const EndpointId& endpoint) const = 0;
 };
 
-/// Checks a call twice. enter() comes before the body is read and checks the calls at once, the length of the queue,
-/// and known exceeded rates. Admission::count() comes after the call was understood, and only counted calls use up the
-/// rate. Malformed calls have a separate rate of the same size. Any thread.
+/// Checks a call twice. enter() comes before the body is read and checks the concurrent calls, the length of the queue,
+/// and known exceeded rates. Permit::count() comes when parameters and body are known to be good, and only counted
+/// calls use up the rate. Malformed calls have a separate rate of the same size. Any thread.
 class RateLimitGate {
  public:
   /// The referenced objects outlive the gate.
@@ -55,24 +55,24 @@ class RateLimitGate {
   /// A refusal with the sentence for the caller.
   struct Refused {
     std::string sentence;
-    std::optional<RateStanding> standing;  ///< nullopt without a limit; without retryAfter if the queue is too long
+    std::optional<RateLimitStatus> standing;  ///< nullopt without a limit; retryAfter is 0 if the queue is too long
   };
 
-  /// The place of a call among the calls at once, returned by the destructor, and the way to count the call. The gate
-  /// outlives the admission. One thread. A default admission belongs to an unlimited call and neither counts nor
-  /// refuses.
-  class Admission {
+  /// The place of a call among the concurrent calls of an operation, returned by the destructor, and the way to count
+  /// the call against the rate. The gate outlives the permit. One thread. A default permit belongs to an unlimited call
+  /// and neither counts nor refuses.
+  class Permit {
    public:
-    Admission() = default;
-    Admission(RateLimitGate& gate, std::string key, Operation operation, const RateLimit& limit)
+    Permit() = default;
+    Permit(RateLimitGate& gate, std::string key, Operation operation, const RateLimit& limit)
         : gate_(&gate), key_(std::move(key)), operation_(operation), limit_(limit) {}
-    Admission(Admission&& other) noexcept
+    Permit(Permit&& other) noexcept
         : gate_(std::exchange(other.gate_, nullptr)),
           key_(std::move(other.key_)),
           operation_(other.operation_),
           limit_(other.limit_),
           counted_(other.counted_) {}
-    Admission& operator=(Admission&& other) noexcept {
+    Permit& operator=(Permit&& other) noexcept {
       std::swap(gate_, other.gate_);
       std::swap(key_, other.key_);
       std::swap(operation_, other.operation_);
@@ -80,21 +80,21 @@ class RateLimitGate {
       std::swap(counted_, other.counted_);
       return *this;
     }
-    ~Admission() {
+    ~Permit() {
       if (gate_ != nullptr) gate_->deps_.limiter.leave(key_);
     }
 
-    /// Counts the call as understood. Fails if other calls have used up the rate since enter(). Sets `standing` in both
-    /// cases.
-    Result<void, Refused> count(std::optional<RateStanding>& standing);
+    /// Counts a well-formed call against the rate. Fails if other calls have used up the rate since enter(). Sets
+    /// `standing` in both cases.
+    Result<void, Refused> count(std::optional<RateLimitStatus>& standing);
 
     /// Counts the call as malformed. Fails if the rate of malformed calls is exceeded.
     Result<void, Refused> countMalformed();
 
-    /// Leaves the call out of both counts. The place among the calls at once stays taken.
-    void waive() noexcept { counted_ = true; }
+    /// Leaves the call out of both counts. The call stays one of the concurrent calls.
+    void skipCounting() noexcept { counted_ = true; }
 
-    /// Returns true after count(), countMalformed() or waive(), or without anything to count.
+    /// Returns true after count(), countMalformed() or skipCounting(), or for an unlimited call.
     bool isCounted() const noexcept { return gate_ == nullptr || counted_; }
 
    private:
@@ -107,8 +107,8 @@ class RateLimitGate {
 
   /// A call that may go on.
   struct Passed {
-    Admission admission;
-    std::optional<RateStanding> standing;  ///< nullopt without a limit; the last known standing until count()
+    Permit permit;
+    std::optional<RateLimitStatus> standing;  ///< nullopt without a limit; the last known status until count()
   };
 
   /// Checks a call by its head. `workersMax` of the endpoint bounds the length of the queue; `own` has the endpoint's
@@ -117,7 +117,8 @@ class RateLimitGate {
                                 const LimitSettings& own = {});
 
  private:
-  /// Last known counts of an endpoint, read again after a second.
+  /// Last known counts of an endpoint. `running` is read again after 1 s, `waiting` after 1 s or, when the queue seems
+  /// too long, earlier (queueTooLong()).
   struct CachedCounts {
     Instant runningAsOf = Instant::min();
     std::uint32_t running = 0;
@@ -128,20 +129,21 @@ class RateLimitGate {
 
   /// The rate of an operation at an endpoint, as last reported by the limiter.
   struct Rate {
-    Instant closedUntil = Instant::min();  ///< no request is counted earlier
-    std::uint32_t requests = 0;            ///< requests of the limit in force at the report
-    std::uint32_t remaining = 0;           ///< remaining requests at the report
-    Millis window{0};                      ///< window of the same limit
+    Instant exhaustedUntil = Instant::min();  ///< requests are refused until then
+    std::uint32_t requests = 0;               ///< requests of the limit in force at the report
+    std::uint32_t remaining = 0;              ///< remaining requests at the report
+    Millis window{0};                         ///< window of the same limit
   };
 
   RateLimit limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now);
   Result<std::uint32_t, Refused> remainingOf(const std::string& key, Operation operation, const RateLimit& limit,
                                              Instant now);
-  RateStanding count(const std::string& key, const RateLimit& limit);
-  /// Returns the time in which no further request will be counted, without counting a request. Returns 0 if the time is
-  /// unknown, and also for exactly the pause of a refusal by the calls at once.
-  Millis untilNext(const std::string& key, const RateLimit& limit, Instant now);
-  RateVerdict enterRate(const std::string& key, const RateLimit& limit, Instant now);
+  RateLimitStatus count(const std::string& key, const RateLimit& limit);
+  /// Returns how long the rate is exhausted, found by a request to the limiter that is always refused and so counts
+  /// nothing. Returns 0 if the request was refused for the concurrent calls, and also if the rate is exhausted for
+  /// exactly 1,000 ms, which looks the same: the time is unknown then.
+  Millis probeExhausted(const std::string& key, const RateLimit& limit, Instant now);
+  RateVerdict tryConsume(const std::string& key, const RateLimit& limit, Instant now);
   std::uint32_t runningAt(const EndpointId& endpoint, Instant now);
   std::optional<std::uint64_t> queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now);
 

@@ -16,8 +16,9 @@ struct RateRow {
   RateLimit base;
   std::uint32_t perWorker = 0;  ///< requests that each running worker adds
 
-  /// Returns the limit in force for `running` busy workers: the higher of the base and `running` x perWorker. The calls
-  /// at once grow in proportion, because a fixed limit on them would undo the growing rate (core/decisions/limits.md).
+  /// Returns the limit in force for `running` busy workers: the higher of the base and `running` x perWorker. The
+  /// concurrent calls grow in proportion, because a fixed limit on them would undo the growing rate
+  /// (core/decisions/limits.md).
   RateLimit with(std::uint32_t running) const noexcept;
 };
 

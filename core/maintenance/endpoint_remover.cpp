@@ -11,7 +11,7 @@ constexpr int kBatches = 20;  // in a step, so that sweeps come between
 void EndpointRemover::step() {
   for (const EndpointId& endpoint : endpoints_.leaving()) {
     // The running jobs are stopped first (core/decisions/endpoints.md).
-    if (activity_.hasLeft(endpoint)) removeFrom(endpoint);
+    if (activity_.hasNoActiveWorkers(endpoint)) removeFrom(endpoint);
   }
 }
 

@@ -28,8 +28,8 @@ class EndpointActivity {
  public:
   virtual ~EndpointActivity() = default;
 
-  /// Returns true if no job of the endpoint runs on this node any more.
-  virtual bool hasLeft(const EndpointId& endpoint) const = 0;
+  /// Returns true if the endpoint has no worker on this node except leaving and stuck ones.
+  virtual bool hasNoActiveWorkers(const EndpointId& endpoint) const = 0;
 
   /// Wakes the callers that wait for jobs of the endpoint, because jobs were removed.
   virtual void announceRemoved(const EndpointId& endpoint) = 0;

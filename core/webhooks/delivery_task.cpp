@@ -50,7 +50,7 @@ std::optional<Instant> DeliveryTask::tryOnce() {
   return conclude(attempt->last);
 }
 
-// Returns true if the recorded calls decide the delivery: the process of the last call died before settling.
+// Returns true if the recorded calls decide the delivery: the process of the last call died before finishDelivery().
 bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
   return delivery_.tries >= kMaxTries || isDelivered(delivery_.attempts.back());
@@ -139,7 +139,7 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
 
 void DeliveryTask::finishDelivery(DeliveryState state) {
   bool settled = false;
-  retryStorage("finish", [&] { settled = deps_.outbox.settle(delivery_.claim(), state); });
+  retryStorage("finish", [&] { settled = deps_.outbox.finishDelivery(delivery_.claim(), state); });
   if (!settled || state != DeliveryState::abandoned) return;
   const std::string status = std::to_string(delivery_.attempts.back().status);
   // The log line leaves out the URL and the reason of the failure, because both may hold secrets.

@@ -31,8 +31,8 @@ inline constexpr std::size_t kReplyBytes = 1'024;
 inline constexpr std::size_t kReasonBytes = 256;
 
 /// Used by one thread. A failing storage operation is tried again until success, until the stop, or until the end of
-/// the lease; afterwards a newer claim may own the delivery. If a process dies after a call and before settling the
-/// delivery, the next claim settles the delivery by the record, without a second call.
+/// the lease; afterwards a newer claim may own the delivery. If a process dies after a call and before
+/// finishDelivery(), the next claim finishes the delivery by the record, without a second call.
 class DeliveryTask {
  public:
   /// The referenced objects outlive the task.

@@ -9,11 +9,11 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kLongestRest{1'000};
+constexpr Millis kPassInterval{1'000};
 constexpr Instant::duration kLongestPassPause = Millis(10'000);
-constexpr Millis kDeliveryRetry{500};
-constexpr Millis kThreadRetry{1'000};
-constexpr std::size_t kHostsOfAPage = 1'000;
+constexpr Millis kPauseAfterFailedPass{500};
+constexpr Millis kDelayWithoutThread{1'000};
+constexpr std::size_t kHostsPerPage = 1'000;
 
 }  // namespace
 
@@ -43,15 +43,16 @@ void WebhookDispatcher::loop() {
   nameThread("webhook-sched");
   while (awaitNextPass()) {
     const Instant began = deps_.clock.now();
-    nextPassAt_ = began + kLongestRest;
+    nextPassAt_ = began + kPassInterval;
     try {
       runPass();
     } catch (const std::exception& error) {  // also a storage without memory: the next pass may succeed
       deps_.log.write(LogLevel::error, "webhook.dispatch", error.what());
-      nextPassAt_ = deps_.clock.now() + kDeliveryRetry;
+      nextPassAt_ = deps_.clock.now() + kPauseAfterFailedPass;
     }
-    // A pass over very many hosts takes time; a pause as long as the pass keeps notifications from using more than half
-    // of a processor. The bound is for a process that was suspended during a pass, or a storage that blocked for long.
+    // A pass over very many hosts takes time. A pause as long as the pass follows, so the scheduler uses at most half
+    // of a processor, however often it is notified. The bound exists because a suspended process or a blocked storage
+    // makes a pass look very long.
     const Instant now = deps_.clock.now();
     pausedUntil_ = now + std::min(now - began, kLongestPassPause);
   }
@@ -73,28 +74,32 @@ bool WebhookDispatcher::awaitNextPass() {
   }
 }
 
-// Goes round all hosts, from the end of the last pass on, until a round has claimed no delivery.
+// Repeats rounds over all hosts, from the end of the last pass on, until a round claims no delivery or no place is
+// free.
 void WebhookDispatcher::runPass() {
   bool claimed = true;
   while (claimed) {
     const std::string began = lastHost_;
     claimed = claimFrom(lastHost_);
-    if (!lastHost_.empty()) return;  // no places are left: the end of a delivery notifies the scheduler
+    // No place is left, and the end of a delivery notifies the scheduler; or a stop was requested.
+    if (!lastHost_.empty()) return;
     if (!began.empty() && claimFrom(lastHost_)) claimed = true;
     if (!lastHost_.empty()) return;
   }
-  // Perhaps only the places of unresponsive hosts ran out: the next pass begins behind the hosts with places.
-  lastHost_ = served_;
+  // The last round claimed no delivery, perhaps because unresponsive hosts of the first pages hold all places that such
+  // hosts may have. The next pass begins behind the last page that received places, so that later hosts get their turn.
+  lastHost_ = lastServedPage_;
 }
 
-// Claims the deliveries that may start, of the hosts behind `after`. Sets `after` to the last host if the places ran
-// out, or to an empty string after the last host. Returns whether a delivery was claimed.
+// Claims the deliveries that may start, of the hosts behind `after`. Sets `after` to the end of the last page read if
+// the places ran out, or to an empty string if the list of hosts was read to its end. Returns whether a delivery was
+// claimed, and false after a stop request.
 bool WebhookDispatcher::claimFrom(std::string& after) {
   bool any = false;
   do {
     if (stop_.stop_requested()) return false;
     if (!pool_.hasPlaces()) return any;
-    DueHosts page = deps_.outbox.dueHosts(after, kHostsOfAPage);
+    DueHosts page = deps_.outbox.dueHosts(after, kHostsPerPage);
     const std::vector<HostPlaces> places = pool_.placesFor(page.hosts);
     if (!places.empty()) {
       for (Delivery& delivery : deps_.outbox.claimDue(places, kDeliveryLease)) {
@@ -102,7 +107,7 @@ bool WebhookDispatcher::claimFrom(std::string& after) {
         startDelivery(std::move(delivery));
       }
     }
-    if (!places.empty()) served_ = page.next;
+    if (!places.empty()) lastServedPage_ = page.next;
     after = std::move(page.next);
   } while (!after.empty());
   return any;
@@ -114,7 +119,7 @@ void WebhookDispatcher::startDelivery(Delivery delivery) {
     pool_.start(std::move(delivery));
   } catch (const std::exception& error) {  // no thread, or no memory
     deps_.log.write(LogLevel::error, "webhook.thread", "delivery " + claim.id + " has to wait: " + error.what());
-    reschedule(claim, kThreadRetry);
+    reschedule(claim, kDelayWithoutThread);
   }
 }
 
@@ -126,7 +131,7 @@ CallEnd WebhookDispatcher::deliver(Delivery delivery) {
     Lock lock(mutex_);
     retries_.insert(*again);
   } catch (const std::bad_alloc&) {
-    // The pass of the next second finds the delivery.
+    // Without this entry the regular pass, once a second, finds the delivery.
   }
   return task.callEnd();
 }

@@ -72,8 +72,8 @@ class WebhookDispatcher final : public Service, public DeliveryNotifier, private
   std::stop_source stop_;
   Instant nextPassAt_ = Instant::min();  // used by the scheduler only, like the next three members
   Instant pausedUntil_ = Instant::min();
-  std::string lastHost_;  // the next pass begins behind this host
-  std::string served_;    // last host of the page that received places last
+  std::string lastHost_;        // the next pass begins behind this host
+  std::string lastServedPage_;  // last host of the page that received places last
 
   Mutex mutex_;
   Condition wake_;

@@ -7,7 +7,7 @@ namespace jobq {
 
 std::string webhookBody(const Delivery& delivery) {
   std::string body;
-  body.reserve(roomFor(delivery.job) + delivery.input.size() + 2 * delivery.url.size());
+  body.reserve(jobJsonSize(delivery.job) + delivery.input.size() + 2 * delivery.url.size());
   json::appendObject(body, [&delivery](json::ObjectWriter& out) {
     writeJob(out, delivery.job);
     out.raw("input", delivery.input);

@@ -110,11 +110,11 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   try {
     jobs = deps_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
   } catch (...) {
-    deps_.pools.settleReservations(wants, {});
+    deps_.pools.concludeReservations(wants, {});
     for (const ClaimWant& want : wants) deps_.queueSignal.rearm(want.endpoint);
     throw;
   }
-  deps_.pools.settleReservations(wants, jobs);
+  deps_.pools.concludeReservations(wants, jobs);
   for (const ClaimWant& want : wants) {
     const auto got = std::count_if(jobs.begin(), jobs.end(),
                                    [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });

@@ -2,7 +2,7 @@
 
 namespace jobq {
 
-bool hasLeft(const PoolStatus& status) noexcept {
+bool hasNoActiveWorkers(const PoolStatus& status) noexcept {
   return status.counts.initializing + status.counts.idle + status.counts.running == 0;
 }
 
@@ -10,9 +10,11 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
   if (endpoint.spec.paused) return "paused";
   if (!status.exists || endpoint.spec.workersMax == 0) return "no_workers";
   const WorkerCounts& counts = status.counts;
+  // An idle worker is about to claim: the job waits only for the jobs before it.
   if (counts.running + counts.idle > 0) return "workers_busy";
   if (counts.initializing > 0) return "starting";
   if (counts.throttled > 0 || counts.unhealthy > 0) return "worker_crashing";
+  // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job.
   return lowPriority ? "no_workers" : "starting";
 }
 

@@ -16,7 +16,7 @@ struct PoolStatus {
 };
 
 /// Returns true if no worker of the pool is left except leaving and stuck ones.
-bool hasLeft(const PoolStatus& status) noexcept;
+bool hasNoActiveWorkers(const PoolStatus& status) noexcept;
 
 /// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing or paused.
 /// `lowPriority` is the class of the job.

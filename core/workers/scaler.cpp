@@ -19,12 +19,12 @@ std::uint32_t bounded(std::uint64_t wanted, const ScalerView& view) {
   return static_cast<std::uint32_t>(std::clamp(wanted, least, most));
 }
 
-ScalerWish byQueueDelay(const ScalerView& view) {
+ScalingDecision byQueueDelay(const ScalerView& view) {
   const std::uint32_t least = bounded(0, view);
   // Workers started for workersMin count as coming, too.
   if (least > view.workers || view.coming > 0) return {least, {}};
   if (view.waiting == 0 || view.workers >= view.workersMax) return {least, {}};
-  const ScalerWish oneMore{view.workers + 1, {}};
+  const ScalingDecision oneMore{view.workers + 1, {}};
   if (view.busy == 0) return oneMore;
   const Millis mayWait = std::chrono::seconds(view.scaling.value);
   // The difference is below zero when the clock of another node runs ahead.
@@ -33,7 +33,7 @@ ScalerWish byQueueDelay(const ScalerView& view) {
   return {view.workers, mayWait - waited + kLonger};
 }
 
-ScalerWish byRequestCount(const ScalerView& view) {
+ScalingDecision byRequestCount(const ScalerView& view) {
   constexpr auto kMany = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t jobs = view.waiting + std::min<std::uint64_t>(view.busy, kMany - view.waiting);
   const std::uint64_t each = std::max(view.scaling.value, 1U);
@@ -47,7 +47,7 @@ ScalerWish byRequestCount(const ScalerView& view) {
 
 }  // namespace
 
-ScalerWish scale(const ScalerView& view) noexcept {
+ScalingDecision scale(const ScalerView& view) noexcept {
   return view.scaling.type == ScalerType::queueDelay ? byQueueDelay(view) : byRequestCount(view);
 }
 

@@ -40,7 +40,8 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
 
 }  // namespace
 
-// Shared by the executor and the worker's own thread, so an abandoned thread never uses freed memory.
+// Shared by the executor and the worker's own thread, because stop() forgets an abandoned worker while its thread still
+// runs. Such a thread also uses the executor and its Deps, so the process ends without destroying them (core/main.cpp).
 class ThreadExecutor::Worker {
  public:
   Worker(const Deps& deps, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
@@ -51,7 +52,7 @@ class ThreadExecutor::Worker {
         events_(events) {}
 
   // Runs the whole life of the worker. workerGone() is the last call to the supervisor.
-  void live() {
+  void threadMain() {
     nameThread("worker");
     events_.workerGone(endpoint_->spec.id, id_, runJobs());
   }
@@ -71,8 +72,9 @@ class ThreadExecutor::Worker {
     changed_.notifyAll();
   }
 
-  // Returns the lease of the present job, if any. An outcome reported from now on is dropped.
-  std::optional<LeaseRef> giveUp() {
+  // Makes the worker drop the outcome of its present job, and start no further job. Returns the lease of the present
+  // job, if any.
+  std::optional<LeaseRef> abandonJob() {
     Lock lock(mutex_);
     givenUp_.request_stop();
     return current_;
@@ -118,7 +120,7 @@ class ThreadExecutor::Worker {
 
   std::unique_ptr<Task> nextTask() {
     Lock lock(mutex_);
-    // The next job may be here already, because the worker was ready before this call.
+    // WorkerEvents::workerReady() comes before this call, so assign() may have stored the next job already.
     if (!nextTask_) {
       current_.reset();
       jobStop_ = {};
@@ -141,9 +143,10 @@ class ThreadExecutor::Worker {
     reportOutcome(job, outcome);
   }
 
-  // Offers the outcome to the storage until it is stored or stale; the worker keeps its slot, and the job is not run
-  // again meanwhile. A job returned to the queue gets no outcome, because its handler was stopped and has not failed.
-  // An outcome after the deadline finds the job TIMED_OUT.
+  // Reports the outcome, with pauses, until the storage accepts the outcome or calls it stale. The job stays
+  // IN_PROGRESS meanwhile, so no other worker runs it. Past the deadline, overdue jobs are ended first: this job is
+  // TIMED_OUT then, and its outcome is stale. After abandonJob() no outcome is reported: the handler was stopped and
+  // has not failed.
   void reportOutcome(const ClaimedJob& job, const Outcome& outcome) {
     if (givenUp_.stop_requested()) return;
     const LeaseRef& lease = job.lease;
@@ -186,10 +189,10 @@ void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& 
   auto worker = std::make_shared<Worker>(deps_, endpoint, release, id, events);
   Lock lock(mutex_);
   worker->thread = std::thread([this, worker] {
-    worker->live();
+    worker->threadMain();
     Lock ending(mutex_);
     worker->ended = true;
-    ended_.notifyAll();
+    changed_.notifyAll();
   });
   workers_[id] = worker;
 }
@@ -236,28 +239,30 @@ bool ThreadExecutor::awaitAllEnded(Instant deadline) {
   const auto allEnded = [this]() JOBQ_REQUIRES(mutex_) {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second->ended; });
   };
-  while (!allEnded() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, ended_, deadline);
+  while (!allEnded() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, changed_, deadline);
   return allEnded();
 }
 
-void ThreadExecutor::noticeStopped() {
+void ThreadExecutor::wakeDrain() {
   Lock lock(mutex_);
-  ended_.notifyAll();
+  changed_.notifyAll();
 }
 
-// Blocks until every job has ended or was stopped, because no caller needs the result of a stopped job.
+// Waits until `deadline` for all worker threads to end. A worker with a stopped job is not awaited, because no
+// caller needs the result.
 void ThreadExecutor::drain(Instant deadline) {
   Lock lock(mutex_);
   const auto drained = [this]() JOBQ_REQUIRES(mutex_) {
     return std::all_of(workers_.begin(), workers_.end(),
                        [](const auto& entry) { return entry.second->ended || entry.second->isStopped(); });
   };
-  while (!drained() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, ended_, deadline);
+  while (!drained() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, changed_, deadline);
 }
 
-// Stops unfinished jobs and returns them to the queue. The longest stopGrace among their endpoints is the time for
-// handlers to end and for a failing storage to record the return.
-void ThreadExecutor::stopRest() {
+// Stops unfinished jobs and returns them to the queue. The return is repeated while the storage fails, and then the
+// handlers are awaited; both together take at most the longest stopGrace among the endpoints of the workers that still
+// run.
+void ThreadExecutor::stopUnfinishedWorkers() {
   std::vector<std::shared_ptr<Worker>> rest;
   {
     Lock lock(mutex_);
@@ -269,10 +274,10 @@ void ThreadExecutor::stopRest() {
   std::map<EndpointId, std::vector<LeaseRef>> jobs;
   for (const auto& worker : rest) {
     grace = std::max(grace, worker->endpoint().spec.stopGrace);
-    if (const auto lease = worker->giveUp()) jobs[worker->endpoint().spec.id].push_back(*lease);
+    if (const auto lease = worker->abandonJob()) jobs[worker->endpoint().spec.id].push_back(*lease);
   }
   const Instant end = deps_.clock.now() + grace;
-  // Handlers are stopped first, because a call to a locked storage takes as long as the grace.
+  // Handlers are stopped first, because a call to a locked database may block for the whole grace.
   for (const auto& [endpoint, leases] : jobs) {
     for (const LeaseRef& lease : leases) deps_.running.stop(lease);
   }
@@ -297,23 +302,25 @@ bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) 
   return jobs.empty();
 }
 
-std::size_t ThreadExecutor::stop(Millis drain) {
+std::size_t ThreadExecutor::stop(Millis drainTime) {
   {
     Lock lock(mutex_);
     for (const auto& [id, worker] : workers_) worker->stopWorker();
   }
-  this->drain(deps_.clock.now() + drain);
-  if (!awaitAllEnded(deps_.clock.now())) stopRest();
+  drain(deps_.clock.now() + drainTime);
+  if (!awaitAllEnded(deps_.clock.now())) stopUnfinishedWorkers();
   reap();
-  Lock lock(mutex_);
-  for (const auto& [id, worker] : workers_) {
+  std::map<WorkerId, std::shared_ptr<Worker>> abandoned;
+  {
+    Lock lock(mutex_);
+    abandoned.swap(workers_);
+  }
+  for (const auto& [id, worker] : abandoned) {
     deps_.log.write(LogLevel::error, "worker.stuck",
                     "worker " + id + " of " + worker->endpoint().spec.id + " ignores its stop token and is abandoned");
     worker->thread.detach();
   }
-  const std::size_t abandoned = workers_.size();
-  workers_.clear();
-  return abandoned;
+  return abandoned.size();
 }
 
 }  // namespace jobq

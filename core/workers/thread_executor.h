@@ -45,12 +45,12 @@ class ThreadExecutor final : public Executor {
 
   /// Wakes a stop() waiting for running jobs. Called after the stop token of a job has fired, because stop() does not
   /// wait for a stopped job. Any thread.
-  void noticeStopped();
+  void wakeDrain();
 
-  /// Gives running jobs the time `drain` to finish. Stops the rest, returns the jobs to the queue, and waits for the
-  /// handlers, for the longest stopGrace of their endpoints. Returns the number of abandoned threads, whose handlers
-  /// have not ended; above 0 the process has to end with _exit.
-  std::size_t stop(Millis drain);
+  /// Gives running jobs the time `drainTime` to finish. Stops the rest, returns the jobs to the queue, and waits for
+  /// the handlers, for the longest stopGrace of their endpoints. Returns the number of abandoned threads, whose
+  /// handlers have not ended; above 0 the process has to end with _exit.
+  std::size_t stop(Millis drainTime);
 
  private:
   class Worker;
@@ -58,12 +58,12 @@ class ThreadExecutor final : public Executor {
   void reap();
   bool awaitAllEnded(Instant deadline);
   void drain(Instant deadline);
-  void stopRest();
+  void stopUnfinishedWorkers();
   bool release(std::map<EndpointId, std::vector<LeaseRef>>& jobs);
 
   const Deps deps_;
   Mutex mutex_;
-  Condition ended_;
+  Condition changed_;
   std::map<WorkerId, std::shared_ptr<Worker>> workers_ JOBQ_GUARDED_BY(mutex_);
 };
 

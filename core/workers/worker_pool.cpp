@@ -5,8 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "core/workers/scaler.h"
-
 namespace jobq {
 namespace {
 
@@ -164,18 +162,22 @@ bool WorkerPool::beginScaling(Instant now) {
   return target() && slots() < endpoint_->spec.workersMax && now >= startAfter_;
 }
 
-std::size_t WorkerPool::workersMissing(const EndpointCounts& jobs, Instant now) {
+ScalerView WorkerPool::scalerView() const {
   ScalerView view{endpoint_->spec.scaling, endpoint_->spec.workersMin, endpoint_->spec.workersMax, narrow(slots())};
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::busy) ++(info.lowPriority ? view.busyLow : view.busy);
   }
   view.coming = narrow(workers_.count(WorkerState::idle) + workers_.count(WorkerState::reserved) +
                        workers_.count(WorkerState::starting));
+  return view;
+}
+
+std::size_t WorkerPool::workersMissing(ScalerView view, const EndpointCounts& jobs, Instant now) {
   if (!endpoint_->spec.paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
   if (jobs.headQueuedAt) view.headWait = now - *jobs.headQueuedAt;
-  const ScalerWish wish = scale(view);
-  if (wish.again) scaleAt_ = now + *wish.again;
-  return wish.workers > view.workers ? wish.workers - view.workers : 0;
+  const ScalingDecision decision = scale(view);
+  if (decision.recheckAfter) scaleAt_ = now + *decision.recheckAfter;
+  return decision.workers > view.workers ? decision.workers - view.workers : 0;
 }
 
 Instant WorkerPool::nextDuty(Instant now) const {

@@ -12,6 +12,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/pool_status.h"
+#include "core/workers/scaler.h"
 #include "core/workers/worker_end.h"
 #include "core/workers/worker_set.h"
 #include "jobq/job.h"
@@ -81,11 +82,16 @@ class WorkerPool {
   /// caller ends the returned workers. `jobsWait` is true if jobs may wait in the queue: idle workers are needed then.
   std::vector<WorkerId> markIdleLeaving(Instant now, bool jobsWait);
 
-  /// Begins a question to the scaler: an earlier wish of the scaler is dropped. Returns true if a worker may start.
+  /// Begins a question to the scaler: drops the time of the next decision that the scaler asked for. Returns true if a
+  /// worker may start.
   bool beginScaling(Instant now);
 
-  /// Asks the scaler. `jobs` are the counts of the queue. Returns the number of workers that the endpoint is short of.
-  std::size_t workersMissing(const EndpointCounts& jobs, Instant now);
+  /// Returns the workers and the rules of the endpoint as the scaler sees them, without the queue.
+  ScalerView scalerView() const;
+
+  /// Asks the scaler. `view` is scalerView() of a moment near to the count `jobs` of the queue. Returns the number of
+  /// workers that the endpoint is short of.
+  std::size_t workersMissing(ScalerView view, const EndpointCounts& jobs, Instant now);
 
   /// Returns the time of the next duty that no event announces; Instant::max() if there is none.
   Instant nextDuty(Instant now) const;

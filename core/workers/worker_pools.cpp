@@ -75,7 +75,7 @@ std::vector<ClaimWant> WorkerPools::reserveWorkers(const EndpointId* only, std::
   return wants;
 }
 
-void WorkerPools::settleReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
+void WorkerPools::concludeReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
   bool retired = false;
   std::vector<std::string> refusals;
   {
@@ -199,11 +199,29 @@ std::vector<EndpointId> WorkerPools::beginScaling() {
   return ids;
 }
 
-std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const EndpointCounts& jobs) {
-  const Instant now = deps_.clock.now();
+ScalerView WorkerPools::scalerView(const EndpointId& endpoint) const {
   Lock lock(mutex_);
   const auto pool = pools_.find(endpoint);
-  return pool == pools_.end() ? 0 : pool->second.workersMissing(jobs, now);
+  return pool == pools_.end() ? ScalerView{} : pool->second.scalerView();
+}
+
+std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const ScalerView& view,
+                                        const EndpointCounts& jobs) {
+  const Instant now = deps_.clock.now();
+  std::size_t missing = 0;
+  bool hasChanged = false;
+  {
+    Lock lock(mutex_);
+    const auto pool = pools_.find(endpoint);
+    if (pool == pools_.end()) return 0;
+    const ScalerView present = pool->second.scalerView();
+    hasChanged = present.busy != view.busy || present.coming != view.coming;
+    // Only workers for which both views ask: the earlier view counts no job twice that was claimed during the count,
+    // and the present view counts no ended job and has the present rules.
+    missing = std::min(pool->second.workersMissing(view, jobs, now), pool->second.workersMissing(present, jobs, now));
+  }
+  if (hasChanged && jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.wake();
+  return missing;
 }
 
 Instant WorkerPools::nextDuty(Instant now) const {

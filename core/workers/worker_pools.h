@@ -12,6 +12,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/pool_status.h"
+#include "core/workers/scaler.h"
 #include "core/workers/worker_end.h"
 #include "core/workers/worker_pool.h"
 #include "core/workers/worker_set.h"
@@ -62,7 +63,7 @@ class WorkerPools {
 
   /// Makes the workers of `jobs` busy and the other workers of `wants` idle again. Wakes the dispatcher if an endpoint
   /// was retired during the claim: its job has to be stopped.
-  void settleReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
+  void concludeReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
 
   /// Consequences of a worker without a job.
   struct ReadyResult {
@@ -112,8 +113,13 @@ class WorkerPools {
   /// Returns the endpoints for which the scaler has to be asked, decided without the counts of the queue.
   std::vector<EndpointId> beginScaling();
 
-  /// Asks the scaler with the counts of the queue. Returns the number of workers that the endpoint is short of.
-  std::size_t workersMissing(const EndpointId& endpoint, const EndpointCounts& jobs);
+  /// Returns the workers and the rules of the endpoint as the scaler sees them, without the queue.
+  ScalerView scalerView(const EndpointId& endpoint) const;
+
+  /// Asks the scaler with `view`, which is scalerView() from before the queue was counted as `jobs`, and with the
+  /// present view. Returns the smaller number of missing workers, so that no job counts both as queued and as running.
+  /// Wakes the dispatcher for a further pass if normal jobs wait and the workers changed in between.
+  std::size_t workersMissing(const EndpointId& endpoint, const ScalerView& view, const EndpointCounts& jobs);
 
   /// Returns the time of the next duty that no event announces; Instant::max() if there is none. `now` is the beginning
   /// of the last pass: a backoff that ended during the pass is a duty too, in the past.

@@ -91,13 +91,15 @@ void WorkerSupervisor::startWhereNeeded() {
 
 // Returns the number of workers that the endpoint is short of.
 std::size_t WorkerSupervisor::workersMissing(const EndpointId& id) {
+  // The view comes before the count: a job claimed in between must not count as queued and as running.
+  const ScalerView view = deps_.pools.scalerView(id);
   // A low-priority job does not trigger scaling (core/http/API.md, "Policy"). The flag of normal jobs is cleared before
   // the count, so a normal job that comes after the count sets the flag again.
   const bool signalled = deps_.queueSignal.isSet(id);
   if (signalled) deps_.queueSignal.rearm(id, true);
   const EndpointCounts jobs = signalled ? deps_.storage.jobs().counts(id) : EndpointCounts{};
   if (jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.rearm(id);
-  return deps_.pools.workersMissing(id, jobs);
+  return deps_.pools.workersMissing(id, view, jobs);
 }
 
 void WorkerSupervisor::startWorker(const EndpointId& id, const WorkerPool::Step& why) {

@@ -16,9 +16,9 @@
 namespace jobq::http_client {
 namespace {
 
-// Returns whether OpenSSL can find an authority in the folder: it looks for names such as 5ad8a5d6.0. A small container
-// may have the file alone.
-bool hasAuthorities(const char* folder) {
+// Returns true if the folder has certificates under the hashed names that OpenSSL looks up, such as 5ad8a5d6.0. A small
+// container may have only the bundle, a single file.
+bool hasHashedCertificates(const char* folder) {
   std::error_code absent;
   for (std::filesystem::directory_iterator each(folder, absent), end; !absent && each != end; each.increment(absent)) {
     if (each->path().extension() == ".0") return true;
@@ -43,15 +43,16 @@ std::optional<Fault> Exchange::run(std::chrono::steady_clock::time_point end, co
   int left = 0;
   const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
   const CURLcode code = message == nullptr ? CURLE_FAILED_INIT : message->data.result;
-  const bool isWhole = answer_.hasEnough() || (code == CURLE_OK && answer_.isHeadComplete());
-  if (isWhole && !outOfMemory_) return std::nullopt;
+  const bool succeeded = answer_.hasEnough() || (code == CURLE_OK && answer_.isHeadComplete());
+  if (succeeded && !outOfMemory_) return std::nullopt;
   return fault(code);
 }
 
 // Uses the multi interface, because only its wait can be ended from another thread. Returns false if the transfer was
 // stopped.
 bool Exchange::perform(const std::stop_token& stop, CancelCheck* check) {
-  // libcurl 7.88 gives up an address when its share of the time is over, and tries the next address at the next call.
+  // libcurl 7.88 leaves an address whose share of the time is over only within a call of curl_multi_perform(), so the
+  // wait between two calls is short.
   constexpr int kLongestWaitMs = 100;
   constexpr int kCheckMs = 50;
   curl_multi_add_handle(multi_.get(), easy_.get());
@@ -93,7 +94,7 @@ void Exchange::setUpTrust() {
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   const char* folder = nullptr;
   curl_easy_getinfo(easy_.get(), CURLINFO_CAPATH, &folder);
-  static const bool kFolderIsEnough = folder != nullptr && hasAuthorities(folder);
+  static const bool kFolderIsEnough = folder != nullptr && hasHashedCertificates(folder);
   if (kFolderIsEnough) set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
   if (request_.authorities.empty()) return;
   curl_blob blob{};
@@ -111,10 +112,11 @@ void Exchange::setUpRequest() {
   } else {
     addHeader("Connection: close");
     // Removes the header: libcurl would wait up to a second for the `100 Continue` of a server that sends none. Not
-    // with a signature: libcurl 7.88 would sign the removed header.
+    // with a signature: libcurl 7.88 would sign the removed header, and Connection as well.
     addHeader("Expect:");
   }
   for (const auto& [name, value] : request_.headers) {
+    // "Name;" is libcurl's form of a header field with an empty value.
     const bool isBlank = value.find_first_not_of(" \t") == std::string::npos;
     addHeader(name + (isBlank ? ";" : ": " + value));
   }
@@ -140,9 +142,9 @@ void Exchange::setUpSignature(const AwsSignature& signature) {
 
 void Exchange::setUpAnswer() {
   set(CURLOPT_ERRORBUFFER, detail_.data());
-  set(CURLOPT_HEADERFUNCTION, takeHeadLine);
+  set(CURLOPT_HEADERFUNCTION, addHeadLine);
   set(CURLOPT_HEADERDATA, this);
-  set(CURLOPT_WRITEFUNCTION, takeBody);
+  set(CURLOPT_WRITEFUNCTION, addBody);
   set(CURLOPT_WRITEDATA, this);
 }
 
@@ -165,7 +167,8 @@ Fault Exchange::fault(CURLcode code) const {
             "the answer is larger than " + std::to_string(request_.bodyBounds.kept) + " bytes"};
   }
   if (code == CURLE_OPERATION_TIMEDOUT) return {FaultKind::late, reasonOfDelay(failed, request_.timeout)};
-  // Among several addresses, the permitted ones decide.
+  // A host may have several addresses. If a socket was opened for a permitted one, the failed connection is the reason;
+  // otherwise the refusal is.
   if (code == CURLE_COULDNT_CONNECT && !connecting_) {
     if (socketError_ != 0) return {FaultKind::other, "no socket can be opened: " + reasonOfErrno(socketError_)};
     if (refused_) return {FaultKind::addressRefused, reasonOfRefusal(*refused_), refused_};
@@ -177,14 +180,14 @@ Fault Exchange::fault(CURLcode code) const {
 curl_socket_t Exchange::openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
   auto& exchange = *static_cast<Exchange*>(self);
   try {
-    return exchange.openPermitted(*address);
+    return exchange.openAllowed(*address);
   } catch (...) {
     exchange.outOfMemory_ = true;
     return CURL_SOCKET_BAD;
   }
 }
 
-curl_socket_t Exchange::openPermitted(const curl_sockaddr& address) {
+curl_socket_t Exchange::openAllowed(const curl_sockaddr& address) {
   sockaddr_storage copy{};
   std::memcpy(&copy, static_cast<const void*>(&address.addr), std::min<std::size_t>(address.addrlen, sizeof copy));
   std::optional<RefusedAddress> refused = refusalOf(copy, request_.allowPrivate);
@@ -198,22 +201,22 @@ curl_socket_t Exchange::openPermitted(const curl_sockaddr& address) {
   return opened;
 }
 
-std::size_t Exchange::takeHeadLine(char* bytes, std::size_t, std::size_t count, void* self) noexcept {
+std::size_t Exchange::addHeadLine(char* bytes, std::size_t, std::size_t count, void* self) noexcept {
   auto& exchange = *static_cast<Exchange*>(self);
   try {
     long status = 0;
     curl_easy_getinfo(exchange.easy_.get(), CURLINFO_RESPONSE_CODE, &status);
-    return exchange.answer_.takeHeadLine({bytes, count}, static_cast<int>(status)) ? count : 0;
+    return exchange.answer_.addHeadLine({bytes, count}, static_cast<int>(status)) ? count : 0;
   } catch (...) {
     exchange.outOfMemory_ = true;
     return 0;
   }
 }
 
-std::size_t Exchange::takeBody(char* bytes, std::size_t, std::size_t count, void* self) noexcept {
+std::size_t Exchange::addBody(char* bytes, std::size_t, std::size_t count, void* self) noexcept {
   auto& exchange = *static_cast<Exchange*>(self);
   try {
-    return exchange.answer_.takeBody({bytes, count}) ? count : 0;
+    return exchange.answer_.addBody({bytes, count}) ? count : 0;
   } catch (...) {
     exchange.outOfMemory_ = true;
     return 0;

@@ -58,9 +58,9 @@ class Exchange {
   Fault fault(CURLcode code) const;
 
   static curl_socket_t openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept;
-  static std::size_t takeHeadLine(char* bytes, std::size_t, std::size_t count, void* self) noexcept;
-  static std::size_t takeBody(char* bytes, std::size_t, std::size_t count, void* self) noexcept;
-  curl_socket_t openPermitted(const curl_sockaddr& address);
+  static std::size_t addHeadLine(char* bytes, std::size_t, std::size_t count, void* self) noexcept;
+  static std::size_t addBody(char* bytes, std::size_t, std::size_t count, void* self) noexcept;
+  curl_socket_t openAllowed(const curl_sockaddr& address);
 
   const Request& request_;
   const WebUrl& url_;

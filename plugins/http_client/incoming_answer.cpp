@@ -28,7 +28,7 @@ bool isRedirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-bool IncomingAnswer::takeHeadLine(std::string_view line, int status) {
+bool IncomingAnswer::addHeadLine(std::string_view line, int status) {
   headBytes_ += line.size();
   if (headTooLarge()) return false;
   if (isHeadComplete()) return true;  // a trailer
@@ -83,7 +83,7 @@ bool IncomingAnswer::announcesTooMuch() const {
   return error == std::errc::result_out_of_range || (error == std::errc() && length > bounds_.kept);
 }
 
-bool IncomingAnswer::takeBody(std::string_view piece) {
+bool IncomingAnswer::addBody(std::string_view piece) {
   const std::uint64_t room = bounds_.kept - answer_.body.size();
   bodyBytes_ += piece.size();
   bodyTooLarge_ = bounds_.enough == 0 && piece.size() > room;

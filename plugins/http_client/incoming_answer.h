@@ -37,10 +37,10 @@ class IncomingAnswer {
   IncomingAnswer(BodyBounds bounds, bool followsRedirects, std::size_t headBefore)
       : bounds_(bounds), followsRedirects_(followsRedirects), headBytes_(headBefore) {}
 
-  /// Takes a line of a head with its line end, and the status of the head. Returns false if no more bytes are wanted.
-  bool takeHeadLine(std::string_view line, int status);
-  /// Takes a piece of the body. Returns false if no more bytes are wanted.
-  bool takeBody(std::string_view piece);
+  /// Adds a line of a head with its line end, and the status of the head. Returns false if no more bytes are wanted.
+  bool addHeadLine(std::string_view line, int status);
+  /// Adds a piece of the body. Returns false if no more bytes are wanted.
+  bool addBody(std::string_view piece);
 
   /// Returns true if the head of the final answer (no 1xx) has arrived.
   bool isHeadComplete() const { return answer_.status != 0; }

@@ -38,8 +38,8 @@ std::string reasonOfTrust(CURL* easy) {
   long verdict = X509_V_OK;
   curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
   // The value of libcurl before the check of the chain, made after the check of the name.
-  constexpr long kNotLookedAt = X509_V_ERR_UNSPECIFIED;
-  if (verdict == X509_V_OK || verdict == kNotLookedAt)
+  constexpr long kNotVerified = X509_V_ERR_UNSPECIFIED;
+  if (verdict == X509_V_OK || verdict == kNotVerified)
     return "the certificate is not trusted: it is for another host name";
   return std::string("the certificate is not trusted: ") + X509_verify_cert_error_string(verdict);
 }

@@ -1,6 +1,10 @@
 // Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox/sandbox.h (where a script
 // runs), sandbox/execution_limiter.h (what ends a script), stdlib/library.cpp (which functions a script has),
 // handler.cpp and filter.cpp (the purpose of a script).
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "filter.h"
 #include "handler.h"
 #include "jobq/abi.h"
@@ -19,7 +23,7 @@ class LuaHandlerFactory final : public HandlerFactory {
 
   std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(deps_, env); }
 
-  std::string fault(std::string_view script) const override {
+  std::optional<std::string> fault(std::string_view script) const override {
     return script.empty() ? "lua is not a handler: use lua/<script>" : folder_.fault(std::string(script));
   }
   std::vector<ScriptReport> scripts() const override { return folder_.reports(); }
@@ -46,7 +50,7 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
     return std::make_unique<LuaFilter>(deps_, std::string(script));
   }
 
-  std::string fault(std::string_view script) const override {
+  std::optional<std::string> fault(std::string_view script) const override {
     return script.empty() ? "plugin/lua is not a filter: use the script's name" : folder_.fault(std::string(script));
   }
   std::vector<ScriptReport> scripts() const override { return folder_.reports(); }

@@ -98,26 +98,26 @@ ScriptFolder::Newest ScriptFolder::newest(const std::string& name) {
   Lock lock(entry->mutex);
   const bool changed = refresh(name, *entry);
   const Newest newest{entry->script, entry->file, entry->stamp};
-  const std::string fault = entry->fault;
+  const std::optional<std::string> fault = entry->fault;
   lock.unlock();
-  if (!newest.script) throw ScriptError(fault);
-  if (changed) reportFault(name, fault);
+  if (!newest.script) throw ScriptError(fault.value());  // refresh() leaves a script or a fault
+  if (changed) reportChange(name, fault);
   return newest;
 }
 
-void ScriptFolder::reportFault(const std::string& name, const std::string& fault) {
-  if (fault.empty()) {
+void ScriptFolder::reportChange(const std::string& name, const std::optional<std::string>& fault) {
+  if (!fault) {
     log_.write(LogLevel::information, "script.reloaded", name + ".lua was edited: the next job runs the new text");
   } else {
     log_.write(LogLevel::warning, "script.faulty",
-               name + ".lua was edited and does not run; the previous text stays in use: " + fault);
+               name + ".lua was edited and does not run; the previous text stays in use: " + *fault);
   }
 }
 
-std::string ScriptFolder::fault(const std::string& name) {
+std::optional<std::string> ScriptFolder::fault(const std::string& name) {
   try {
     (void)newest(name);
-    return {};
+    return std::nullopt;
   } catch (const ScriptError& error) {
     return error.what();
   }
@@ -130,7 +130,7 @@ bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   if (!entry.stamp.hasChanged(statusOf(file)) && couldBeOpened) return false;
   entry.file = OpenFile::open(file);
   const ScriptPtr before = entry.script;
-  const std::string faultBefore = std::exchange(entry.fault, "");
+  const std::optional<std::string> faultBefore = std::exchange(entry.fault, std::nullopt);
   try {
     std::string text = readFile(entry.file, name);
     if (!before || text != before->text) entry.script = compile(name, std::move(text), memory_, libraries_);
@@ -161,7 +161,7 @@ std::vector<ScriptReport> ScriptFolder::reports() {
     if (!entry->script && !files.contains(name)) continue;
     reports.push_back({name, entry->fault});
     lock.unlock();
-    if (changed) reportFault(name, reports.back().fault);
+    if (changed) reportChange(name, reports.back().fault);
   }
   return reports;
 }

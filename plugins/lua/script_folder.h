@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,8 +44,8 @@ class ScriptFolder {
   /// is compiled and tried, which takes up to a second. Throws ScriptError if no text ever compiled.
   Newest newest(const std::string& name);
 
-  /// Returns the message of the ScriptError that newest() would throw, or an empty string.
-  std::string fault(const std::string& name);
+  /// Returns the message of the ScriptError that newest() would throw, if newest() would throw.
+  std::optional<std::string> fault(const std::string& name);
 
   /// Returns a report for each script of the folder and for each used script whose file is gone.
   std::vector<ScriptReport> reports();
@@ -54,15 +55,15 @@ class ScriptFolder {
     Mutex mutex;  // held while a new text is compiled and tried: only users of this script wait
     FileStamp stamp JOBQ_GUARDED_BY(mutex);
     OpenFilePtr file JOBQ_GUARDED_BY(mutex);
-    ScriptPtr script JOBQ_GUARDED_BY(mutex);   // the newest that compiled
-    std::string fault JOBQ_GUARDED_BY(mutex);  // fault of the newest text, if any
+    ScriptPtr script JOBQ_GUARDED_BY(mutex);                  // the newest that compiled
+    std::optional<std::string> fault JOBQ_GUARDED_BY(mutex);  // of the newest text
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
   std::string fileOf(const std::string& name) const { return folder_ / (name + ".lua"); }
   EntryPtr entryOf(const std::string& name);
   bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(entry.mutex);
-  void reportFault(const std::string& name, const std::string& fault);
+  void reportChange(const std::string& name, const std::optional<std::string>& fault);
 
   const std::filesystem::path folder_;
   Log& log_;

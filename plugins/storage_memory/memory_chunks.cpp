@@ -51,7 +51,7 @@ ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   return ReportResult::accepted;
 }
 
-std::optional<ChunkPage> Chunks::take(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes) {
   Leaf taken;
   {
     Lock lock(s_.mutex);

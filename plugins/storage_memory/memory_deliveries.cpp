@@ -85,7 +85,7 @@ void Deliveries::setOwed(DeliveryRow& row, Instant now) {
   setDue(row, now);
 }
 
-void Deliveries::settle(DeliveryRow& row, DeliveryState state, Instant now) {
+void Deliveries::finishDelivery(DeliveryRow& row, DeliveryState state, Instant now) {
   leaveIndexes(row);
   row.state = state;
   row.settledAt = now;
@@ -156,7 +156,7 @@ AbandonResult Deliveries::abandonOwed(Instant now, const OwedBounds& bounds, std
       --left;
       ++(each.isTooOld ? done.tooOld : done.tooMany);
       addAttempt(*each.row, {{}, 0, Millis(0), each.isTooOld ? tooOldReason(bounds) : tooManyReason(bounds), {}}, now);
-      settle(*each.row, DeliveryState::abandoned, now);
+      finishDelivery(*each.row, DeliveryState::abandoned, now);
     }
     if (done.tooOld + done.tooMany > 0) result.endpoints.push_back(done);
   }

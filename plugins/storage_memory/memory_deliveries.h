@@ -62,8 +62,9 @@ class Deliveries {
   void setDue(DeliveryRow& row, Instant due);
   /// Makes the delivery owed from now on and due at once, in any former state.
   void setOwed(DeliveryRow& row, Instant now);
-  /// Settles the delivery, and drops the oldest settled deliveries of the endpoint beyond kMaxDeliveriesPerEndpoint.
-  void settle(DeliveryRow& row, DeliveryState state, Instant now);
+  /// Ends the delivery as `state`, and drops the oldest settled deliveries of the endpoint beyond
+  /// kMaxDeliveriesPerEndpoint.
+  void finishDelivery(DeliveryRow& row, DeliveryState state, Instant now);
 
   /// Returns the deliveries of the job, oldest first. An empty `endpoint` stands for any endpoint.
   std::vector<const DeliveryRow*> ofJob(std::string_view endpoint, std::string_view job, Instant now) const;

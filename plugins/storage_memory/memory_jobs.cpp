@@ -141,8 +141,8 @@ std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   const Instant now = s_.clock.now();
   const auto at = s_.endpoints.find(endpoint);
   if (at == s_.endpoints.end()) return 0;
-  for (Line& line : at->second.lines) {
-    while (Row* row = s_.head(line, now)) s_.removeRow(*row, dead);
+  for (Queue& queue : at->second.queues) {
+    while (Row* row = s_.head(queue, now)) s_.removeRow(*row, dead);
   }
   return dead.size();
 }
@@ -191,9 +191,9 @@ EndpointCounts Jobs::counts(std::string_view name) {
   const auto at = s_.endpoints.find(name);
   if (at == s_.endpoints.end()) return counts;
   Endpoint& endpoint = at->second;
-  if (const Row* head = s_.head(endpoint.lines[false], now)) counts.headQueuedAt = head->queuedAt;
-  counts.inQueueLow = endpoint.lines[true].size();
-  counts.inQueue = endpoint.lines[false].size() + counts.inQueueLow;
+  if (const Row* head = s_.head(endpoint.queues[false], now)) counts.headQueuedAt = head->queuedAt;
+  counts.inQueueLow = endpoint.queues[true].size();
+  counts.inQueue = endpoint.queues[false].size() + counts.inQueueLow;
   counts.inProgress = endpoint.inProgress;
   counts.completed = endpoint.completed;
   counts.failed = endpoint.failed;
@@ -204,8 +204,8 @@ EndpointCounts Jobs::counts(std::string_view name) {
     const Row& row = *old->second;
     if (row.endpoint != &endpoint) continue;
     if (row.state == JobState::inProgress) --counts.inProgress;
-    if (row.inLine) --counts.inQueue;
-    if (row.inLine && row.spec->policy.lowPriority) --counts.inQueueLow;
+    if (row.isQueued) --counts.inQueue;
+    if (row.isQueued && row.spec->policy.lowPriority) --counts.inQueueLow;
   }
   return counts;
 }

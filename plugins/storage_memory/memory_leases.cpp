@@ -6,7 +6,7 @@
 
 namespace jobq::memory {
 
-void Leases::take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
+void Leases::markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
   const JobState to = next(row.state, Trigger::claim).value();
   s_.dequeue(row);
   row.state = to;
@@ -22,7 +22,7 @@ void Leases::take(Row& row, const WorkerId& worker, const Holder& holder, Instan
 
 namespace {
 
-struct TakenJob {
+struct ClaimedRow {
   std::shared_ptr<const JobSpec> spec;
   std::uint32_t attempt;
   WorkerId worker;
@@ -31,7 +31,7 @@ struct TakenJob {
   Instant deadline;
 };
 
-ClaimedJob claimedJob(TakenJob taken) {
+ClaimedJob claimedJob(ClaimedRow taken) {
   ClaimedJob job;
   job.lease = {taken.spec->id, taken.attempt};
   job.endpoint = taken.spec->endpoint;
@@ -49,7 +49,7 @@ ClaimedJob claimedJob(TakenJob taken) {
 }  // namespace
 
 std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
-  std::vector<TakenJob> taken;
+  std::vector<ClaimedRow> taken;
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
@@ -57,10 +57,10 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
       const auto endpoint = s_.endpoints.find(want.endpoint);
       if (endpoint == s_.endpoints.end()) continue;
       for (const WorkerId& worker : want.workers) {
-        Row* row = s_.head(endpoint->second.lines[false], now);
-        if (row == nullptr) row = s_.head(endpoint->second.lines[true], now);
+        Row* row = s_.head(endpoint->second.queues[false], now);
+        if (row == nullptr) row = s_.head(endpoint->second.queues[true], now);
         if (row == nullptr) break;
-        take(*row, worker, holder, now);
+        markClaimed(*row, worker, holder, now);
         taken.push_back(
             {row->spec, row->attempt, worker, row->submittedAt, now, std::min(row->run->deadline, row->expiresAt)});
       }
@@ -68,7 +68,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   }
   std::vector<ClaimedJob> claimed;
   claimed.reserve(taken.size());
-  for (TakenJob& each : taken) claimed.push_back(claimedJob(std::move(each)));
+  for (ClaimedRow& each : taken) claimed.push_back(claimedJob(std::move(each)));
   return claimed;
 }
 
@@ -132,14 +132,14 @@ std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
   const Instant now = s_.clock.now();
   const Row* row = s_.find(key, now);
   if (row == nullptr || row->state != JobState::inQueue) return std::nullopt;
-  const auto& lines = row->endpoint->lines;
+  const auto& queues = row->endpoint->queues;
   const bool low = row->spec->policy.lowPriority;
   std::size_t before = 0;
-  const auto count = [&](const Line& line, Line::const_iterator end) {
-    for (auto at = line.begin(); at != end && before < most; ++at) before += at->second->expired(now) ? 0 : 1;
+  const auto count = [&](const Queue& queue, Queue::const_iterator end) {
+    for (auto at = queue.begin(); at != end && before < most; ++at) before += at->second->expired(now) ? 0 : 1;
   };
-  if (low) count(lines[false], lines[false].end());
-  count(lines[low], lines[low].find({row->rank, row->arrival}));
+  if (low) count(queues[false], queues[false].end());
+  count(queues[low], queues[low].find({row->rank, row->arrival}));
   return before;
 }
 

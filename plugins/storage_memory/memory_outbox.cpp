@@ -61,13 +61,13 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
   return deliveries;
 }
 
-bool Outbox::settle(const DeliveryClaim& claim, DeliveryState state) {
+bool Outbox::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
   if (state == DeliveryState::owed) return false;
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   DeliveryRow* row = s_.deliveries.findClaimed(claim);
   if (row == nullptr) return false;
-  s_.deliveries.settle(*row, state, now);
+  s_.deliveries.finishDelivery(*row, state, now);
   return true;
 }
 

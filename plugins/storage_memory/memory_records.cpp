@@ -9,7 +9,7 @@ constexpr Millis kRememberRemovals{86'400'000};
 
 }  // namespace
 
-std::optional<std::string> Records::takenBy(const Record& record) const {
+std::optional<std::string> Records::holderOf(const Record& record) const {
   if (record.name.empty()) return std::nullopt;
   for (const auto& [key, other] : records_) {
     if (other.kind == record.kind && other.name == record.name && other.id != record.id) return other.id;
@@ -21,7 +21,7 @@ CreateResult Records::create(Record record) {
   Lock lock(mutex_);
   const std::pair key(record.kind, record.id);
   if (records_.contains(key)) return NameTaken{record.id};
-  if (auto other = takenBy(record)) return NameTaken{std::move(*other)};
+  if (auto other = holderOf(record)) return NameTaken{std::move(*other)};
   record.version = ++version_;
   record.changedAt = clock_.now();
   records_.emplace(key, std::move(record));
@@ -33,7 +33,7 @@ UpdateResult Records::update(Record record, std::uint64_t expectedVersion) {
   const auto found = records_.find(std::pair(record.kind, record.id));
   if (found == records_.end()) return NoRecord{};
   if (found->second.version != expectedVersion) return Conflict{};
-  if (auto other = takenBy(record)) return NameTaken{std::move(*other)};
+  if (auto other = holderOf(record)) return NameTaken{std::move(*other)};
   record.version = ++version_;
   record.changedAt = clock_.now();
   found->second = std::move(record);

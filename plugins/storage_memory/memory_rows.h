@@ -44,7 +44,7 @@ struct Row {
   std::shared_ptr<const JobSpec> spec;
   Endpoint* endpoint = nullptr;
   JobState state = JobState::inQueue;
-  bool inLine = false;       // an expired queued job may have left the queue already
+  bool isQueued = false;     // an expired queued job may have left the queue already
   bool expiryFixed = false;  // set by `/status?ttl=`; the end of the job keeps the expiry
   std::uint32_t attempt = 0;
   std::uint32_t losses = 0;
@@ -61,7 +61,7 @@ struct Row {
 };
 
 using Rows = std::list<Row>;
-using Line = std::map<std::pair<std::int64_t, std::uint64_t>, Row*>;  // by rank, arrival
+using Queue = std::map<std::pair<std::int64_t, std::uint64_t>, Row*>;  // by rank, arrival
 using RowsByTime = std::set<std::pair<Instant, Row*>>;
 
 struct IdempotencyEntry {  // an idempotency record
@@ -73,7 +73,7 @@ using IdempotencyRef = std::pair<std::string, std::string>;  // id of the API ke
 
 struct Endpoint {
   Rows jobs;                                      // newest first
-  std::array<Line, 2> lines;                      // normal, lowPriority
+  std::array<Queue, 2> queues;                    // normal, lowPriority
   std::map<std::string, std::int64_t> lastRanks;  // by group
   std::map<IdempotencyRef, IdempotencyEntry> idempotencyKeys;
   std::uint64_t inProgress = 0;

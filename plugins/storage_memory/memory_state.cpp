@@ -21,9 +21,9 @@ Row* State::held(const LeaseRef& lease, Instant now) {
   return row == nullptr || row->state != JobState::inProgress || !isCurrentAttempt(*row, lease) ? nullptr : row;
 }
 
-Row* State::head(Line& line, Instant now) {
-  while (!line.empty()) {
-    Row& row = *line.begin()->second;
+Row* State::head(Queue& queue, Instant now) {
+  while (!queue.empty()) {
+    Row& row = *queue.begin()->second;
     if (!row.expired(now)) return &row;
     dequeue(row);
   }
@@ -31,13 +31,13 @@ Row* State::head(Line& line, Instant now) {
 }
 
 void State::enqueue(Row& row) {
-  row.endpoint->lines[row.spec->policy.lowPriority].emplace(std::pair(row.rank, row.arrival), &row);
-  row.inLine = true;
+  row.endpoint->queues[row.spec->policy.lowPriority].emplace(std::pair(row.rank, row.arrival), &row);
+  row.isQueued = true;
 }
 
 void State::dequeue(Row& row) {
-  if (row.inLine) row.endpoint->lines[row.spec->policy.lowPriority].erase({row.rank, row.arrival});
-  row.inLine = false;
+  if (row.isQueued) row.endpoint->queues[row.spec->policy.lowPriority].erase({row.rank, row.arrival});
+  row.isQueued = false;
 }
 
 std::int64_t State::rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePolicy& policy, Instant now) {
@@ -47,7 +47,7 @@ std::int64_t State::rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePo
 
   const auto last = endpoint.lastRanks.find(group);
   if (last != endpoint.lastRanks.end()) state.lastRank = last->second;
-  if (const Row* first = head(endpoint.lines[job.policy.lowPriority], now)) state.lowestWaiting = first->rank;
+  if (const Row* first = head(endpoint.queues[job.policy.lowPriority], now)) state.lowestWaiting = first->rank;
   const std::int64_t rank = policy.rank(job, now, state);
   endpoint.lastRanks[group] = rank;
   return rank;

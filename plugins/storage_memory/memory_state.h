@@ -53,7 +53,7 @@ struct State {
   Row* held(const LeaseRef& lease, Instant now) JOBQ_REQUIRES(mutex);
 
   /// Returns the next job of a queue, or null. Expired jobs before the next one are taken out of the queue.
-  Row* head(Line& line, Instant now) JOBQ_REQUIRES(mutex);
+  Row* head(Queue& queue, Instant now) JOBQ_REQUIRES(mutex);
   /// Puts the job into its queue.
   void enqueue(Row& row) JOBQ_REQUIRES(mutex);
   /// Takes the job out of its queue; no effect on a job outside its queue.

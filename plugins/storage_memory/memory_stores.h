@@ -70,7 +70,7 @@ class Leases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
-  void take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
+  void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
@@ -82,7 +82,7 @@ class Chunks final : public ChunkStore {
  public:
   explicit Chunks(State& state) : s_(state) {}
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
-  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
@@ -96,7 +96,7 @@ class Outbox final : public OutboxStore {
   explicit Outbox(State& state) : s_(state) {}
   DueHosts dueHosts(std::string_view after, std::size_t max) override;
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
-  bool settle(const DeliveryClaim& claim, DeliveryState state) override;
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override;
   bool reschedule(const DeliveryClaim& claim, Millis delay) override;
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
@@ -143,7 +143,7 @@ class Records final : public RecordStore {
     std::string id;
     Instant at{};
   };
-  std::optional<std::string> takenBy(const Record& record) const JOBQ_REQUIRES(mutex_);
+  std::optional<std::string> holderOf(const Record& record) const JOBQ_REQUIRES(mutex_);
   void forgetRemovals(Instant now) JOBQ_REQUIRES(mutex_);
 
   Clock& clock_;

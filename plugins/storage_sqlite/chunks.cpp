@@ -33,7 +33,7 @@ void addChunk(Step& step, const JobRow& row, std::int64_t seq, const Chunk& chun
 }
 
 /// Returns the next page for a caller and moves `taken`, the number at which the next caller starts.
-std::optional<ChunkPage> takeNow(Step& step, const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t maxBytes) {
   const auto row = findRow(step.db, key, step.now);
   if (!row) return std::nullopt;
   ChunkPage page = pageFrom(step.db, *row, row->taken, maxBytes);
@@ -60,13 +60,13 @@ ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
 }
 
 // Callers waiting for a chunk ask often. The writer is involved only when there is a chunk to return.
-std::optional<ChunkPage> Chunks::take(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes) {
   const auto row = readers_.read([&](Connection& connection) { return findRow(connection, key, clock_.now()); });
   if (!row) return std::nullopt;
   if (row->taken == row->chunks) {
     return ChunkPage{{}, static_cast<std::uint64_t>(row->taken), false, row->state, row->attempt};
   }
-  return writer_.write([&](Step& step) { return takeNow(step, key, maxBytes); });
+  return writer_.write([&](Step& step) { return consumeNow(step, key, maxBytes); });
 }
 
 std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {

@@ -20,7 +20,7 @@ class Chunks final : public ChunkStore {
   Chunks(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
 
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
-  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;

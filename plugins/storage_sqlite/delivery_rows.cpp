@@ -5,6 +5,8 @@
 
 namespace jobq::sqlite {
 
+// The first statement keeps the newest kMaxAttempts - 1 rows. With fewer rows the inner SELECT is NULL, and no row
+// goes.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {
   step.db
       .query(
@@ -20,7 +22,7 @@ void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {
 
 namespace {
 
-/// Returns the number of settled deliveries of the endpoint beyond their bound.
+/// Returns the number of settled deliveries of the endpoint above kMaxDeliveriesPerEndpoint.
 std::size_t countSurplus(Step& step, std::string_view endpoint) {
   Query query = step.db.query("SELECT settled FROM delivery_count WHERE endpoint = ?1");
   const std::size_t settled = query.bind(endpoint).next() ? query.size(0) : 0;

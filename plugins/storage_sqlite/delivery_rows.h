@@ -10,10 +10,11 @@
 
 namespace jobq::sqlite {
 
-/// Adds an attempt of this moment to the record of the delivery. The record keeps the last kMaxAttempts attempts.
+/// Records a call made now in the record of the delivery with the row `num`. The record keeps the last kMaxAttempts
+/// calls.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt);
 
-/// Deletes settled deliveries of the endpoint beyond kMaxDeliveriesPerEndpoint, in the order of settling, at most
+/// Deletes settled deliveries of the endpoint beyond kMaxDeliveriesPerEndpoint, the earliest settled first, at most
 /// `max`. The cost does not grow with the number of kept deliveries.
 void dropOldest(Step& step, std::string_view endpoint, std::size_t max);
 

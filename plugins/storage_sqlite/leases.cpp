@@ -18,7 +18,7 @@ std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, st
   return numbers;
 }
 
-void markTaken(Step& step, std::int64_t num, const WorkerId& worker, std::int64_t leaseEnd) {
+void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, std::int64_t leaseEnd) {
   constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
   step.db
       .query(
@@ -54,7 +54,7 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
 void claimFor(Step& step, const ClaimWant& want, std::int64_t leaseEnd, std::vector<ClaimedJob>& claimed) {
   auto worker = want.workers.begin();
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
-    markTaken(step, num, *worker++, leaseEnd);
+    markClaimed(step, num, *worker++, leaseEnd);
     ClaimedJob& job = claimed.emplace_back(claimedJob(step, num));
     step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
   }

@@ -188,7 +188,7 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
   }
 }
 
-bool Outbox::settle(const DeliveryClaim& claim, DeliveryState state) {
+bool Outbox::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
   if (state == DeliveryState::owed) return false;
   return writer_.write([&](Step& step) {
     EndpointId endpoint;

@@ -24,7 +24,7 @@ class Outbox final : public OutboxStore {
 
   DueHosts dueHosts(std::string_view after, std::size_t max) override;
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
-  bool settle(const DeliveryClaim& claim, DeliveryState state) override;
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override;
   bool reschedule(const DeliveryClaim& claim, Millis delay) override;
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;

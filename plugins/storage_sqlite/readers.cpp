@@ -11,7 +11,7 @@ Readers::Readers(const std::filesystem::path& file, std::size_t connections) {
 }
 
 // The connection that was returned last is used first: its pages are cached.
-std::unique_ptr<Connection> Readers::take() {
+std::unique_ptr<Connection> Readers::borrow() {
   Lock lock(mutex_);
   while (idle_.empty()) returned_.wait(mutex_);
   auto connection = std::move(idle_.back());

@@ -29,7 +29,7 @@ class Readers {
 
  private:
   struct Loan {
-    explicit Loan(Readers& owner) : readers(owner), connection(owner.take()) {}
+    explicit Loan(Readers& owner) : readers(owner), connection(owner.borrow()) {}
     ~Loan() { readers.release(std::move(connection)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
@@ -38,7 +38,7 @@ class Readers {
     std::unique_ptr<Connection> connection;
   };
 
-  std::unique_ptr<Connection> take();
+  std::unique_ptr<Connection> borrow();
   void release(std::unique_ptr<Connection> connection);
 
   Mutex mutex_;

@@ -70,7 +70,7 @@ void executeScript(Connection& connection, const char* sql) {
   }
 }
 
-void takeStep(Connection& connection, const SchemaStep& step, std::size_t version) {
+void applyStep(Connection& connection, const SchemaStep& step, std::size_t version) {
   connection.execute("BEGIN IMMEDIATE");
   try {
     executeScript(connection, step.sql);
@@ -236,7 +236,7 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
               file.string() + " is migrated from schema version " + std::to_string(version) + " to " +
                   std::to_string(steps.size()) + "; a copy is kept beside the file.");
   }
-  for (std::size_t at = version; at < steps.size(); ++at) takeStep(connection, steps[at], at + 1);
+  for (std::size_t at = version; at < steps.size(); ++at) applyStep(connection, steps[at], at + 1);
 }
 
 }  // namespace jobq::sqlite

@@ -143,7 +143,7 @@ CREATE INDEX delivery_owed ON delivery (endpoint, owed_at) WHERE state = 0;
 )sql";
 
 // The number of settled deliveries of each endpoint, so no delivery has to count. Triggers keep the number, whichever
-// statement settles, replays or deletes a delivery.
+// statement ends, replays or deletes a delivery.
 constexpr char kCountsOfDeliveries[] = R"sql(
 CREATE TABLE delivery_count (endpoint TEXT PRIMARY KEY, settled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO delivery_count (endpoint, settled)

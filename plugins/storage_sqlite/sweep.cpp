@@ -81,7 +81,7 @@ void loseOne(Sweep& sweep, JobRow row) {
   end(sweep.step, row, Trigger::loseLast, {error, ""});
 }
 
-void takeLost(Sweep& sweep) {
+void sweepLost(Sweep& sweep) {
   for (JobRow& row : sweep.dueRunning("SELECT " JOBQ_ROW_COLUMNS
                                       " FROM job INDEXED BY job_lease WHERE lease_end < 9223372036854775807 "
                                       "AND lease_end <= ?1 AND expires_at > ?1 ORDER BY lease_end LIMIT ?2")) {
@@ -126,7 +126,7 @@ SweepResult Leases::sweep(std::size_t max) {
     Sweep sweep{step, max, swept, reports_, {}};
     freeExpired(sweep);
     endOverdue(sweep);
-    takeLost(sweep);
+    sweepLost(sweep);
     dropOutlived(sweep);
     swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
     return swept;

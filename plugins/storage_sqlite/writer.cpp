@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace jobq::sqlite {
 namespace {
@@ -68,13 +69,13 @@ Writer::~Writer() {
 void Writer::submit(Write& write) {
   {
     Lock lock(mutex_);
-    if (!refusal_.empty()) throw StorageError(refusal_);
+    if (refusal_) throw StorageError(*refusal_);
     (write.bytes > kSmallWrite ? large_ : small_).push(write);
   }
   arrived_.notifyOne();
   write.awaitDone();
   if (write.error) std::rethrow_exception(std::exchange(write.error, nullptr));
-  if (!write.lostWith.empty()) throw StorageError(write.lostWith);
+  if (write.lostWith) throw StorageError(*write.lostWith);
 }
 
 void Writer::Write::awaitDone() {
@@ -82,11 +83,11 @@ void Writer::Write::awaitDone() {
     Lock lock(mutex_);
     while (!done_) finished_.wait(mutex_);
   }
-  while (followers != nullptr) std::exchange(followers, followers->next)->tellDone();
+  while (followers != nullptr) std::exchange(followers, followers->next)->markDone();
 }
 
 // Holds the mutex to the end: the waiter owns this object, and continues as soon as the mutex is free.
-void Writer::Write::tellDone() {
+void Writer::Write::markDone() {
   Lock lock(mutex_);
   done_ = true;
   finished_.notifyOne();
@@ -122,7 +123,7 @@ Writer::Write* Writer::awaitGroup() {
   while (small_.isEmpty() && large_.isEmpty() && !stopping_) arrived_.wait(mutex_);
   const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
   largeIsNext_ = !takesLarge;
-  return takesLarge ? large_.take(kGroupBytes) : small_.take(std::numeric_limits<std::size_t>::max());
+  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
 }
 
 void Writer::Queue::push(Write& write) {
@@ -131,7 +132,7 @@ void Writer::Queue::push(Write& write) {
   ++size_;
 }
 
-Writer::Write* Writer::Queue::take(std::size_t bytes) {
+Writer::Write* Writer::Queue::pop(std::size_t bytes) {
   if (first_ == nullptr) return nullptr;
   Write* last = first_;
   --size_;
@@ -144,35 +145,35 @@ Writer::Write* Writer::Queue::take(std::size_t bytes) {
 }
 
 bool Writer::commit(Write* group) {
-  std::string lostWith;
+  std::optional<std::string> lostWith;
   CounterChanges changes;
   try {
     applyGroup(group, changes);
   } catch (const std::exception& error) {
     lostWith = giveUp(error);
   }
-  if (lostWith.empty()) counters_.apply(changes);
+  if (!lostWith) counters_.apply(changes);
   for (Write* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
-  tellAll(group);
-  return lostWith.empty();
+  markAllDone(group);
+  return !lostWith;
 }
 
 // A notified caller may return at once and destroy its write: the write is not touched after its notification.
-void Writer::tellAll(Write* group) {
+void Writer::markAllDone(Write* group) {
   while (group != nullptr) {
     Write* const leader = group;
     Write* last = leader;
     for (int i = 1; i < kWokenTogether && last->next != nullptr; ++i) last = last->next;
     group = std::exchange(last->next, nullptr);
     leader->followers = leader->next;
-    leader->tellDone();
+    leader->markDone();
   }
 }
 
 void Writer::applyGroup(Write* group, CounterChanges& changes) {
   {
     Lock lock(mutex_);
-    if (!refusal_.empty()) throw StorageError(refusal_);
+    if (refusal_) throw StorageError(*refusal_);
   }
   connection_.query("BEGIN IMMEDIATE").run();
   if (!applyTogether(group, changes)) {
@@ -234,13 +235,13 @@ std::string Writer::giveUp(const std::exception& error) {
   }
   if (isFatal(error)) refuseFromNowOn(reason);
   Lock lock(mutex_);
-  return refusal_.empty() ? reason : refusal_;
+  return refusal_.value_or(reason);
 }
 
 void Writer::refuseFromNowOn(const std::string& reason) {
   {
     Lock lock(mutex_);
-    if (!refusal_.empty()) return;
+    if (refusal_) return;
     refusal_ = "the storage is read-only until the server is restarted: " + reason;
   }
   log_.write(LogLevel::error, "storage.failed",

@@ -88,13 +88,13 @@ class Writer {
     virtual void apply(Step& step) = 0;
 
     void awaitDone();
-    void tellDone();
+    void markDone();
 
     std::size_t bytes = 0;
     Write* next = nullptr;
-    Write* followers = nullptr;  // a list linked by `next`; notified by the thread of this write
-    std::exception_ptr error;    // error of the write alone
-    std::string lostWith;        // error of the whole group; empty after a commit
+    Write* followers = nullptr;           // a list linked by `next`; notified by the thread of this write
+    std::exception_ptr error;             // error of the write alone
+    std::optional<std::string> lostWith;  // error of the whole group; absent after a commit
 
    private:
     // A std::binary_semaphore of libstdc++ spins and yields before sleeping, at the cost of a fifth of the work on two
@@ -119,7 +119,7 @@ class Writer {
     std::size_t size() const { return size_; }
     void push(Write& write);
     /// Removes and returns the first writes with up to `bytes` bytes together, at least a single write.
-    Write* take(std::size_t bytes);
+    Write* pop(std::size_t bytes);
 
    private:
     Write* first_ = nullptr;
@@ -128,7 +128,7 @@ class Writer {
   };
 
   void submit(Write& write);
-  static void tellAll(Write* group);
+  static void markAllDone(Write* group);
   void run();
   Write* awaitGroup();
   bool hasSmall();
@@ -162,7 +162,7 @@ class Writer {
   Queue large_ JOBQ_GUARDED_BY(mutex_);
   bool largeIsNext_ JOBQ_GUARDED_BY(mutex_) = false;
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
-  std::string refusal_ JOBQ_GUARDED_BY(mutex_);  // not empty: read-only until a restart
+  std::optional<std::string> refusal_ JOBQ_GUARDED_BY(mutex_);  // set: read-only until a restart
   std::thread thread_;
 };
 

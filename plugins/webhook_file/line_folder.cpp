@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <optional>
 #include <system_error>
 
 #include "jobq/error.h"
@@ -68,10 +69,10 @@ int write(int file, std::string_view bytes) {
 }
 
 // Writes the line, usually with a single write; further writes follow only when the system took a part.
-std::string grow(int file, off_t length, std::string_view line) {
+std::optional<std::string> grow(int file, off_t length, std::string_view line) {
   // A process killed while writing left the beginning of a line behind, which must not spoil the new line.
   const int error = endsInsideLine(file, length) ? write(file, "\n" + std::string(line)) : write(file, line);
-  if (error == 0) return {};
+  if (error == 0) return std::nullopt;
   if (::ftruncate(file, length) != 0) return reasonOf(error) + ", and the part that was written could not be cut off";
   return reasonOf(error);
 }
@@ -95,7 +96,7 @@ int LineFolder::open(const std::string& name) const {
   return ::open((folder_ / name).c_str(), kFlags, kOwnerOnly);
 }
 
-std::string LineFolder::append(const std::string& name, std::string_view line) {
+std::optional<std::string> LineFolder::append(const std::string& name, std::string_view line) {
   const Descriptor file(open(name));
   if (file.number() < 0) return reasonOf(errno);
   {
@@ -105,10 +106,11 @@ std::string LineFolder::append(const std::string& name, std::string_view line) {
     if (!S_ISREG(now.st_mode)) return "the file is not a regular file";
     // A new file is durable once its folder is synced. No other writer passes this point before, because of the mutex.
     if (now.st_size == 0 && !sync(folder_)) return reasonOf(errno);
-    std::string reason = grow(file.number(), now.st_size, line);
-    if (!reason.empty()) return reason;
+    auto reason = grow(file.number(), now.st_size, line);
+    if (reason) return reason;
   }
-  return ::fsync(file.number()) == 0 ? std::string() : reasonOf(errno);
+  if (::fsync(file.number()) != 0) return reasonOf(errno);
+  return std::nullopt;
 }
 
 }  // namespace jobq::webhook_file

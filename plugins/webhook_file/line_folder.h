@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,10 +18,11 @@ class LineFolder {
   /// Creates the folder with mode 0700 if absent; the parent must exist. Throws ConfigError.
   explicit LineFolder(std::filesystem::path folder);
 
-  /// Appends `line`, with its line feed, to the file `name`, created with mode 0600. Returns an empty text when the
-  /// line is on disk, or the reason of the failure as a clause. Symbolic links, pipes and other special files are not
-  /// written to. After a failed sync the line may be in the file nevertheless.
-  [[nodiscard]] std::string append(const std::string& name, std::string_view line) JOBQ_EXCLUDES(growing_);
+  /// Appends `line`, with its line feed, to the file `name`, created with mode 0600. Returns an empty optional when
+  /// the line is on disk, or the reason of the failure as a clause. Symbolic links, pipes and other special files are
+  /// not written to. After a failed sync the line may be in the file nevertheless.
+  [[nodiscard]] std::optional<std::string> append(const std::string& name, std::string_view line)
+      JOBQ_EXCLUDES(growing_);
 
  private:
   int open(const std::string& name) const;

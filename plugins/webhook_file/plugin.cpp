@@ -29,8 +29,8 @@ class FileTransport final : public WebhookTransport {
     const auto name = webhook_file::fileNameOf(call.url);
     if (!name) return DeliveryFailed{"the URL is not file:///NAME with a name of letters, digits, _ - and .", 0, {}};
     if (stop.stop_requested()) return DeliveryFailed{"the delivery was stopped before the line was written", 0, {}};
-    std::string reason = folder_.append(std::string(*name), webhook_file::lineOf(call));
-    if (!reason.empty()) return DeliveryFailed{std::move(reason), 0, {}};
+    auto reason = folder_.append(std::string(*name), webhook_file::lineOf(call));
+    if (reason) return DeliveryFailed{*std::move(reason), 0, {}};
     return Delivered{200, {}};
   }
 

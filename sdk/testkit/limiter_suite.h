@@ -148,7 +148,7 @@ TEST_P(LimiterSuite, LeaveFreesOnePlace) {
   }
 }
 
-TEST_P(LimiterSuite, WhoIsRefusedForConcurrencyIsNotCounted) {
+TEST_P(LimiterSuite, ARequestRefusedForConcurrencyIsNotCounted) {
   const RateLimit both{3, Millis(10'000), 1};
   EXPECT_EQ(enter(both).remaining, 2U);
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(enter(both).allowed);
@@ -156,7 +156,7 @@ TEST_P(LimiterSuite, WhoIsRefusedForConcurrencyIsNotCounted) {
   EXPECT_EQ(enter(both).remaining, 1U);
 }
 
-TEST_P(LimiterSuite, WhoIsRefusedByRateTakesNoPlace) {
+TEST_P(LimiterSuite, ARequestRefusedByRateHoldsNoPlace) {
   const RateLimit both{2, Millis(10'000), 3};
   EXPECT_EQ(pass(2, both), 2U);
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(enter(both).allowed);

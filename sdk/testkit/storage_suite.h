@@ -180,7 +180,7 @@ class StorageSuite : public OpenStorage {
   std::vector<Delivery> claimDue(Millis lease) { return claimAllDue(outbox(), lease); }
 
   std::vector<Chunk> taken(const JobId& id) {
-    const auto page = chunks().take({"ep", id}, 1'000'000);
+    const auto page = chunks().consume({"ep", id}, 1'000'000);
     EXPECT_TRUE(page) << id << " is absent";
     return page ? page->chunks : std::vector<Chunk>();
   }

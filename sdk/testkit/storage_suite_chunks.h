@@ -19,7 +19,7 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   const LeaseRef lease = claimOne();
   EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1.0", "{\"m\":1}", false}, Chunk{"\"two\"", "", true}}),
             ReportResult::accepted);
-  auto page = storage_->chunks().take(key, 1'000);
+  auto page = storage_->chunks().consume(key, 1'000);
   ASSERT_TRUE(page);
   ASSERT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->chunks[0].output, "1.0");
@@ -30,10 +30,10 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   EXPECT_FALSE(page->more);
   EXPECT_EQ(page->state, JobState::inProgress);
   EXPECT_EQ(page->attempt, lease.attempt);
-  EXPECT_TRUE(storage_->chunks().take(key, 1'000)->chunks.empty());
+  EXPECT_TRUE(storage_->chunks().consume(key, 1'000)->chunks.empty());
   EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(complete(lease), ReportResult::accepted);
-  page = storage_->chunks().take(key, 1'000);
+  page = storage_->chunks().consume(key, 1'000);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "3");
   EXPECT_EQ(page->state, JobState::completed) << "the final state comes with the last chunks";
@@ -46,10 +46,10 @@ TEST_P(StorageSuite, APageOfChunksIsBoundedButNeverEmpty) {
   const LeaseRef lease = claimOne();
   std::vector<Chunk> chunks(5, Chunk{std::string(10, '1'), "", false});
   EXPECT_EQ(storage_->chunks().append(lease, chunks), ReportResult::accepted);
-  auto page = storage_->chunks().take(key, 25);
+  auto page = storage_->chunks().consume(key, 25);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_TRUE(page->more);
-  page = storage_->chunks().take(key, 1);
+  page = storage_->chunks().consume(key, 1);
   EXPECT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->next, 3U);
   page = storage_->chunks().read(key, 1, 20);
@@ -58,7 +58,7 @@ TEST_P(StorageSuite, APageOfChunksIsBoundedButNeverEmpty) {
   page = storage_->chunks().read(key, 99, 20);
   EXPECT_TRUE(page->chunks.empty());
   EXPECT_FALSE(page->more);
-  page = storage_->chunks().take(key, 1'000);
+  page = storage_->chunks().consume(key, 1'000);
   EXPECT_EQ(page->chunks.size(), 2U) << "reading does not move the cursor";
 }
 
@@ -67,12 +67,12 @@ TEST_P(StorageSuite, ANewAttemptStartsItsStreamAgain) {
   const JobKey key{"ep", "a"};
   LeaseRef lease = claimOne();
   EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"old\"", "", false}}), ReportResult::accepted);
-  EXPECT_EQ(storage_->chunks().take(key, 100)->chunks.size(), 1U);
+  EXPECT_EQ(storage_->chunks().consume(key, 100)->chunks.size(), 1U);
   (void)storage_->leases().release(std::vector{lease});
   EXPECT_TRUE(storage_->chunks().read(key, 0, 100)->chunks.empty());
   lease = claimOne();
   EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"new\"", "", false}}), ReportResult::accepted);
-  const auto page = storage_->chunks().take(key, 100);
+  const auto page = storage_->chunks().consume(key, 100);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "\"new\"");
   EXPECT_EQ(page->attempt, lease.attempt);
@@ -96,7 +96,7 @@ TEST_P(StorageSuite, AJobKeepsItsLastLogLines) {
 
 TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
   submit("a");
-  for (const auto& page : {chunks().take({"ep", "a"}, 100), chunks().read({"ep", "a"}, 0, 100)}) {
+  for (const auto& page : {chunks().consume({"ep", "a"}, 100), chunks().read({"ep", "a"}, 0, 100)}) {
     ASSERT_TRUE(page);
     EXPECT_TRUE(page->chunks.empty());
     EXPECT_EQ(page->next, 0U);
@@ -104,7 +104,7 @@ TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
     EXPECT_EQ(page->state, JobState::inQueue);
     EXPECT_EQ(page->attempt, 0U);
   }
-  EXPECT_FALSE(chunks().take({"ep", "none"}, 100));
+  EXPECT_FALSE(chunks().consume({"ep", "none"}, 100));
   EXPECT_FALSE(chunks().read({"ep", "none"}, 0, 100));
   EXPECT_EQ(chunks().append(claimOne(), {}), ReportResult::accepted) << "nothing to add is no mistake";
 }
@@ -117,7 +117,7 @@ TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 23)->chunks.size(), 1U);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 24)->chunks.size(), 2U) << "a page may be full";
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "at least one";
-  const auto page = chunks().take({"ep", "a"}, 35);
+  const auto page = chunks().consume({"ep", "a"}, 35);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->next, 2U);
   EXPECT_TRUE(page->more);
@@ -155,7 +155,7 @@ TEST_P(StorageSuite, AStreamIsGivenOutInOrderHoweverItIsAskedFor) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(chunks().append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), ReportResult::accepted);
     if (i % 3 != 0) continue;
-    const auto page = chunks().take({"ep", "a"}, static_cast<std::size_t>(i % 5));
+    const auto page = chunks().consume({"ep", "a"}, static_cast<std::size_t>(i % 5));
     for (const Chunk& chunk : page->chunks) got.push_back(chunk.output);
   }
   for (const Chunk& chunk : taken("a")) got.push_back(chunk.output);

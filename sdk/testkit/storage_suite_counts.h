@@ -38,7 +38,7 @@ TEST_P(StorageSuite, CountsAreRightAtEveryMoment) {
   EXPECT_EQ(counts("none").inQueue, 0U);
 }
 
-TEST_P(StorageSuite, CountsFollowEveryVerb) {
+TEST_P(StorageSuite, CountsFollowEachOperation) {
   const auto expect = [this](std::uint64_t queued, std::uint64_t low, std::uint64_t running, std::uint64_t completed,
                              std::uint64_t failed, std::uint64_t retried, const char* after) {
     const EndpointCounts now = counts();

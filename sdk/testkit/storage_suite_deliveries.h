@@ -70,8 +70,8 @@ TEST_P(OutboxSuite, HostsWithSomethingDueAreListedInPages) {
   EXPECT_TRUE(outbox().reschedule(last("b0.0"), Millis(1)));
   EXPECT_TRUE(outbox().reschedule(last("c0.0"), Millis(1)));
   EXPECT_TRUE(outbox().reschedule(last("c1.0"), Millis(1)));
-  EXPECT_TRUE(outbox().settle(last("e0.0"), DeliveryState::delivered));
-  EXPECT_TRUE(outbox().settle(last("e1.0"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(last("e0.0"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(last("e1.0"), DeliveryState::delivered));
   const DueHosts all = outbox().dueHosts("", 9);
   EXPECT_EQ(all.hosts, (std::vector<std::string>{"a", "b", "d"}));
   EXPECT_EQ(all.next, "");
@@ -97,7 +97,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
     const Delivery before = outbox().list("ep", "a", 9).at(0);
     EXPECT_FALSE(outbox().recordAttempt(claim, {{}, 200, Millis(1), "", ""}));
     EXPECT_FALSE(outbox().reschedule(claim, Millis(0)));
-    EXPECT_FALSE(outbox().settle(claim, DeliveryState::delivered));
+    EXPECT_FALSE(outbox().finishDelivery(claim, DeliveryState::delivered));
     const Delivery after = outbox().list("ep", "a", 9).at(0);
     EXPECT_EQ(after.state, before.state);
     EXPECT_EQ(after.dueAt, before.dueAt);
@@ -112,7 +112,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   const Delivery replayed = due().at(0);
   EXPECT_EQ(replayed.tries, 0U);
   isLate(again.claim());
-  EXPECT_TRUE(outbox().settle(replayed.claim(), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(replayed.claim(), DeliveryState::delivered));
   isLate(replayed.claim());
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(replayed.claim());

@@ -171,7 +171,7 @@ TEST_P(GroupSuite, ARetryIsRankedAmongItsGroup) {
   EXPECT_EQ(claimOne().job, "a") << "its rank, not its arrival, decides";
 }
 
-TEST_P(GroupSuite, NothingIsKeptForAnEmptyGroup) {
+TEST_P(GroupSuite, AnEmptyGroupKeepsNoMemory) {
   put("a", "", 5);
   put("b", "", 6);
   EXPECT_FALSE(told().lastRank);

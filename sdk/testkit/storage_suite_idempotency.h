@@ -90,9 +90,9 @@ TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
   EXPECT_EQ(first("other"), "none");
   EXPECT_EQ(first("ep", "other key"), "none");
   EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", {"Once", "h1"}));
-  const auto otherBody = jobs().findByIdempotencyKey("ep", "key", {"once", "h2"});
-  ASSERT_TRUE(otherBody);
-  EXPECT_TRUE(std::holds_alternative<KeyConflict>(*otherBody));
+  const auto conflict = jobs().findByIdempotencyKey("ep", "key", {"once", "h2"});
+  ASSERT_TRUE(conflict);
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(*conflict));
   clock_.advance(kIdempotencyLife - Millis(1));
   sweepAll();
   EXPECT_FALSE(find("a"));

@@ -236,14 +236,14 @@ TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
   submit("a");
   const LeaseRef lease = claimOne();
   EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
-  EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
+  EXPECT_EQ(chunks().consume({"ep", "a"}, 1)->chunks.size(), 1U);
   clock_.advance(Millis(250));
   ASSERT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
   const auto job = find("a");
   EXPECT_EQ(job->attempt, lease.attempt);
   EXPECT_EQ(*job->finishedAt - *job->startedAt, Millis(250));
   EXPECT_EQ(job->workerId, "w0");
-  const auto page = chunks().take({"ep", "a"}, 100);
+  const auto page = chunks().consume({"ep", "a"}, 100);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "2");
   EXPECT_EQ(page->state, JobState::cancelled);
@@ -344,7 +344,7 @@ TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
   EXPECT_EQ(jobs().remove("ep", 9), 2U) << "the other job, and the idempotency record";
   EXPECT_EQ(jobs().remove("ep", 9), 0U);
   EXPECT_EQ(counts().completed, 0U);
-  EXPECT_FALSE(chunks().take({"ep", "a"}, 100));
+  EXPECT_FALSE(chunks().consume({"ep", "a"}, 100));
   EXPECT_FALSE(chunks().readLog({"ep", "a"}));
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);

@@ -105,12 +105,12 @@ TEST_P(OutboxSuite, AClaimedCallIsHiddenUntilItsLeaseEnds) {
   EXPECT_TRUE(due().empty());
   clock_.advance(Millis(1));
   EXPECT_EQ(due().size(), 1U);
-  EXPECT_TRUE(storage_->outbox().settle(last("a.1"), DeliveryState::delivered));
+  EXPECT_TRUE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::delivered));
   clock_.advance(Millis(60'000));
   EXPECT_TRUE(due().empty());
-  EXPECT_FALSE(storage_->outbox().settle(last("a.1"), DeliveryState::abandoned)) << "not owed any more";
+  EXPECT_FALSE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::abandoned)) << "not owed any more";
   EXPECT_FALSE(storage_->outbox().reschedule(last("a.1"), Millis(1)));
-  EXPECT_FALSE(storage_->outbox().settle(last("none"), DeliveryState::delivered));
+  EXPECT_FALSE(storage_->outbox().finishDelivery(last("none"), DeliveryState::delivered));
 }
 
 TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
@@ -121,7 +121,7 @@ TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
   EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   EXPECT_TRUE(storage_->outbox().recordAttempt(last("a.1"), {{}, 500, Millis(12), "no", "body"}));
   EXPECT_FALSE(storage_->outbox().recordAttempt(last("none.1"), {}));
-  EXPECT_TRUE(storage_->outbox().settle(last("a.1"), DeliveryState::abandoned));
+  EXPECT_TRUE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::abandoned));
   auto listed = storage_->outbox().list("ep", "a", 9);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].state, DeliveryState::abandoned);
@@ -154,7 +154,7 @@ TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
 TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   submit(hooked("a"));
   EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
-  EXPECT_TRUE(storage_->outbox().settle(last("a.1"), DeliveryState::delivered));
+  EXPECT_TRUE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::delivered));
   clock_.advance(kDeliveryRecordLife - Millis(1));
   (void)sweep();
   EXPECT_EQ(storage_->outbox().list("ep", "a", 9).size(), 1U);
@@ -233,7 +233,7 @@ TEST_P(OutboxSuite, TriesAreCountedFromTheDebtOn) {
   EXPECT_EQ(due().at(0).tries, 2U);
   EXPECT_TRUE(outbox().reschedule(last("a.0"), Millis(0)));
   EXPECT_EQ(due().at(0).tries, 2U);
-  EXPECT_TRUE(outbox().settle(last("a.0"), DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::abandoned));
   EXPECT_EQ(outbox().list("ep", "a", 9).at(0).tries, 2U);
   EXPECT_TRUE(outbox().replay("a.0"));
   const auto again = due();
@@ -260,7 +260,7 @@ TEST_P(OutboxSuite, ReplayIsForEveryState) {
   EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   for (DeliveryState state : {DeliveryState::delivered, DeliveryState::abandoned}) {
     EXPECT_EQ(due().size(), 1U);
-    EXPECT_TRUE(outbox().settle(last("a.1"), state));
+    EXPECT_TRUE(outbox().finishDelivery(last("a.1"), state));
     EXPECT_EQ(outbox().list("ep", "a", 9).at(0).state, state);
     EXPECT_TRUE(outbox().replay("a.1"));
     EXPECT_EQ(outbox().list("ep", "a", 9).at(0).state, DeliveryState::owed);
@@ -283,7 +283,7 @@ TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
     times.push_back(clock_.now());
     clock_.advance(Millis(10'000));
   }
-  EXPECT_TRUE(outbox().settle(last("a.1"), DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().finishDelivery(last("a.1"), DeliveryState::abandoned));
   EXPECT_FALSE(outbox().recordAttempt(last("a.1"), {})) << "not owed any more";
   const auto listed = outbox().list("ep", "a", 9);
   ASSERT_EQ(listed.at(0).attempts.size(), 3U);
@@ -301,7 +301,7 @@ TEST_P(OutboxSuite, AnOwedCallIsKeptHoweverLongItTakes) {
   clock_.advance(kDeliveryRecordLife * 3);
   sweepAll();
   EXPECT_EQ(due().size(), 1U);
-  EXPECT_TRUE(outbox().settle(last("a.1"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(last("a.1"), DeliveryState::delivered));
   clock_.advance(Millis(80'000'000));
   EXPECT_TRUE(outbox().replay("a.1"));
   clock_.advance(Millis(80'000'000));
@@ -317,8 +317,8 @@ TEST_P(OutboxSuite, AnEndpointsSettledCallsAreBoundedAndTheOldestGo) {
     submit(std::move(job));
     (void)jobs().cancel({endpoint, id});
   };
-  const auto settle = [this](const JobId& id) {
-    EXPECT_TRUE(outbox().settle(last(id + ".0"), DeliveryState::delivered)) << id;
+  const auto finish = [this](const JobId& id) {
+    EXPECT_TRUE(outbox().finishDelivery(last(id + ".0"), DeliveryState::delivered)) << id;
   };
   for (int i = 0; i < kOver; ++i) owe("old" + std::to_string(i), "ep");
   owe("elsewhere", "other");
@@ -330,11 +330,11 @@ TEST_P(OutboxSuite, AnEndpointsSettledCallsAreBoundedAndTheOldestGo) {
   });
   sweepAll();
   EXPECT_EQ(outbox().list("ep", "", 5'000).size(), static_cast<std::size_t>(kNew + kOver)) << "owed ones do not count";
-  for (int i = 0; i < kOver; ++i) settle("old" + std::to_string(i));
-  settle("elsewhere");
+  for (int i = 0; i < kOver; ++i) finish("old" + std::to_string(i));
+  finish("elsewhere");
   clock_.advance(Millis(1));
   race(kThreads, [&](int i) {
-    for (int n = i; n < kNew; n += kThreads) settle("new" + std::to_string(n));
+    for (int n = i; n < kNew; n += kThreads) finish("new" + std::to_string(n));
   });
   sweepAll();
   const auto listed = outbox().list("ep", "", 5'000);

@@ -49,7 +49,7 @@ class OwedSuite : public OutboxSuite {
   }
 };
 
-TEST_P(OwedSuite, WhatIsOwedIsCountedAndHasAnAge) {
+TEST_P(OwedSuite, OwedDeliveriesAreCountedAndHaveAnAge) {
   EXPECT_EQ(owedBy(), 0U);
   EXPECT_EQ(oldestAge(), Millis(0));
   owe("a", "http://one.example.com/");
@@ -67,11 +67,11 @@ TEST_P(OwedSuite, WhatIsOwedIsCountedAndHasAnAge) {
   EXPECT_EQ(owedBy(), 2U) << "a claimed one is owed";
   EXPECT_TRUE(outbox().reschedule(last("a.0"), Millis(60'000)));
   EXPECT_EQ(oldestAge(), Millis(700)) << "so is one that was put off, since its job's end";
-  EXPECT_TRUE(outbox().settle(last("a.0"), DeliveryState::delivered));
-  EXPECT_FALSE(outbox().settle(last("a.0"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
+  EXPECT_FALSE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
   EXPECT_EQ(owedBy(), 1U);
   EXPECT_EQ(oldestAge(), Millis(200));
-  EXPECT_TRUE(outbox().settle(last("b.0"), DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().finishDelivery(last("b.0"), DeliveryState::abandoned));
   EXPECT_EQ(owedBy(), 0U);
   EXPECT_EQ(oldestAge(), Millis(0));
   EXPECT_EQ(owedBy("other"), 1U);
@@ -83,7 +83,7 @@ TEST_P(OwedSuite, AReplayIsOwedSinceItsReplay) {
   EXPECT_TRUE(outbox().replay("a.0"));
   EXPECT_EQ(owedBy(), 1U) << "it was owed already";
   EXPECT_EQ(oldestAge(), Millis(0));
-  EXPECT_TRUE(outbox().settle(last("a.0"), DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::abandoned));
   clock_.advance(Millis(1));
   EXPECT_TRUE(outbox().replay("a.0"));
   clock_.advance(Millis(30));
@@ -96,7 +96,7 @@ TEST_P(OwedSuite, AnEndpointThatIsDeletedOwesWhatItOwed) {
   while (jobs().remove("ep", 100) == 100) continue;
   EXPECT_EQ(counts().completed, 0U);
   EXPECT_EQ(owedBy(), 2U);
-  EXPECT_TRUE(outbox().settle(last("a.0"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
   EXPECT_EQ(owedBy(), 1U);
   owe("c", "http://example.com/");
   EXPECT_EQ(owedBy(), 2U) << "its name may be another endpoint's later";
@@ -111,7 +111,7 @@ TEST_P(OwedSuite, WithinItsBoundsNothingIsAbandoned) {
   EXPECT_EQ(due().size(), 2U);
 }
 
-TEST_P(OwedSuite, WhatWaitedTooLongIsAbandonedAndSaysWhy) {
+TEST_P(OwedSuite, DeliveriesThatWaitedTooLongAreAbandonedWithTheReason) {
   JobSpec old = hooked("old");
   old.policy.ttl = old.retention = kADay.maxAge * 2;
   submit(std::move(old));
@@ -157,10 +157,10 @@ TEST_P(OwedSuite, AnAbandonedOneMayBeReplayedAndHasItsTimeAgain) {
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].tries, 0U);
   EXPECT_EQ(again[0].attempts.size(), 1U) << "its record stays";
-  EXPECT_TRUE(outbox().settle(again[0].claim(), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(again[0].claim(), DeliveryState::delivered));
 }
 
-TEST_P(OwedSuite, OfTooManyTheOldestAreAbandoned) {
+TEST_P(OwedSuite, TheOldestOfTooManyDeliveriesAreAbandoned) {
   for (const char* id : {"a", "b", "c", "d", "e"}) {
     owe(id, "http://" + std::string(id) + ".example.com/");
     clock_.advance(Millis(1));
@@ -178,7 +178,7 @@ TEST_P(OwedSuite, OfTooManyTheOldestAreAbandoned) {
   EXPECT_EQ(owedBy("other"), 2U);
 }
 
-TEST_P(OwedSuite, WhatIsTooOldCountsTowardsWhatIsTooMany) {
+TEST_P(OwedSuite, TooOldDeliveriesCountAmongTooMany) {
   oweAll({"a", "b"});
   clock_.advance(kADay.maxAge);
   oweAll({"c", "d", "e"});
@@ -207,11 +207,11 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   EXPECT_EQ(owedJobs(), (std::vector<JobId>{"called", "putOff", "delivered"}));
   EXPECT_EQ(owedBy(), 3U);
   EXPECT_TRUE(outbox().recordAttempt(called[0].claim(), {{}, 200, Millis(1), "", ""})) << "its report counts";
-  EXPECT_TRUE(outbox().settle(called[0].claim(), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(called[0].claim(), DeliveryState::delivered));
   clock_.advance(Millis(10'000));
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
   EXPECT_EQ(owedJobs(), (std::vector<JobId>{"delivered"})) << "it remains to be settled, not to be called";
-  EXPECT_TRUE(outbox().settle(last("delivered.0"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(last("delivered.0"), DeliveryState::delivered));
 }
 
 TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
@@ -222,7 +222,7 @@ TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
   EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U) << "its lease has ended";
   EXPECT_FALSE(outbox().recordAttempt(claimed[0].claim(), {{}, 200, Millis(1), "", ""}));
   EXPECT_FALSE(outbox().reschedule(claimed[0].claim(), Millis(0)));
-  EXPECT_FALSE(outbox().settle(claimed[0].claim(), DeliveryState::delivered));
+  EXPECT_FALSE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::delivered));
   EXPECT_EQ(stateOfDelivery("a"), DeliveryState::abandoned);
   EXPECT_EQ(owedBy(), 0U);
 }
@@ -276,7 +276,7 @@ TEST_P(OwedSuite, TheCountIsRightWhateverHappensAtOnce) {
     for (int i = 0; i < kEach; ++i) {
       const std::string id = "t" + std::to_string(thread) + "-" + std::to_string(i);
       owe(id, "http://example.com/");
-      if (i % 4 == 1) (void)outbox().settle(last(id + ".0"), DeliveryState::delivered);
+      if (i % 4 == 1) (void)outbox().finishDelivery(last(id + ".0"), DeliveryState::delivered);
       if (i % 4 == 2) (void)outbox().replay(id + ".0");
       if (i % 8 == 3) (void)outbox().abandonOwed(atMost(60), 20);
     }
@@ -288,7 +288,7 @@ TEST_P(OwedSuite, TheCountIsRightWhateverHappensAtOnce) {
   EXPECT_EQ(owedJobs().size(), 7U);
 }
 
-TEST_P(RestartSuite, WhatIsOwedIsCountedAgain) {
+TEST_P(RestartSuite, OwedDeliveriesAreCountedAgain) {
   for (const JobId id : {"a", "b", "c"}) {
     JobSpec job = spec(id);
     job.webhook = "http://example.com/";
@@ -296,7 +296,7 @@ TEST_P(RestartSuite, WhatIsOwedIsCountedAgain) {
     (void)jobs().cancel({"ep", id});
     clock_.advance(Millis(10));
   }
-  EXPECT_TRUE(outbox().settle(last("b.0"), DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().finishDelivery(last("b.0"), DeliveryState::abandoned));
   EXPECT_TRUE(outbox().replay("a.0"));
   reopen();
   EXPECT_EQ(outbox().owed("ep").count, 2U);

@@ -36,7 +36,7 @@ TEST_P(StorageSuite, AJobsPlaceIsHowManyWillBeClaimedBeforeIt) {
   EXPECT_EQ(ahead("low"), 1U);
 }
 
-TEST_P(StorageSuite, WhoHasExpiredIsAheadOfNobody) {
+TEST_P(StorageSuite, AnExpiredJobIsAheadOfNoOther) {
   JobSpec brief = spec("brief");
   brief.policy.ttl = Millis(10'000);
   submit(std::move(brief));

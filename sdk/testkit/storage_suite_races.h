@@ -106,7 +106,7 @@ TEST_P(StorageSuite, RacingTakersShareTheChunks) {
   std::multiset<std::string> taken;
   race(kRacers, [&](int) {
     for (;;) {
-      const auto page = storage_->chunks().take({"ep", "a"}, 10);
+      const auto page = storage_->chunks().consume({"ep", "a"}, 10);
       if (!page || page->chunks.empty()) return;
       Lock lock(mutex);
       for (const Chunk& chunk : page->chunks) taken.insert(chunk.output);
@@ -232,7 +232,7 @@ TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
       return;
     }
     for (;;) {
-      const auto page = chunks().take({"ep", "a"}, 4);
+      const auto page = chunks().consume({"ep", "a"}, 4);
       ASSERT_TRUE(page);
       {
         Lock lock(mutex);
@@ -254,7 +254,7 @@ TEST_P(StorageSuite, RacingDispatchersEndADeliveryOnce) {
   const DeliveryClaim claim = last("a.0");
   std::atomic<int> settled = 0;
   race(kRacers, [&](int i) {
-    if (outbox().settle(claim, i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
+    if (outbox().finishDelivery(claim, i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
   });
   EXPECT_EQ(settled, 1);
 }

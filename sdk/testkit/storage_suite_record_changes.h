@@ -99,7 +99,7 @@ TEST_P(StorageSuite, ChangesAreOfOneKind) {
   EXPECT_EQ(idsOf(records().changedSince("template", version).changed), (std::vector<std::string>{"x"}));
 }
 
-TEST_P(StorageSuite, NothingHappenedAfterAVersionThatIsYetToCome) {
+TEST_P(StorageSuite, NoChangeFollowsAVersionThatIsYetToCome) {
   (void)records().create(record("t1", "a"));
   (void)records().create(record("t2", "b"));
   EXPECT_TRUE(records().remove("template", "t2"));

@@ -62,7 +62,7 @@ TEST_P(StorageSuite, RacingCreationsOfARecordHaveOneWinner) {
       if (stored(result)) {
         winners.push_back(own);
       } else {
-        losers.insert(takenBy(result));
+        losers.insert(holderOf(result));
       }
     });
     EXPECT_EQ(byId, 1);
@@ -144,7 +144,7 @@ TEST_P(StorageSuite, ARemovalAndUpdatesAgreeWhoWasFirst) {
       }
       const auto result = records().update(record("t", "other"), version);
       if (stored(result)) ++updates;
-      if (!takenBy(result).empty()) ++strange;
+      if (!holderOf(result).empty()) ++strange;
     });
     EXPECT_EQ(removals, 1);
     EXPECT_LE(updates, 1);

@@ -49,7 +49,7 @@ std::uint64_t versionOf(const Result& result) {
 }
 /// Returns the id of the record that has the id or name, or an empty string if the result is not NameTaken.
 template <class Result>
-std::string takenBy(const Result& result) {
+std::string holderOf(const Result& result) {
   const auto* taken = std::get_if<NameTaken>(&result);
   return taken != nullptr ? taken->byId : "";
 }
@@ -57,8 +57,8 @@ std::string takenBy(const Result& result) {
 TEST_P(StorageSuite, ARecordIsCreatedOnceByIdAndByName) {
   const auto created = records().create(record("t1", "alpha", "{\"x\":1.0}"));
   ASSERT_TRUE(stored(created));
-  EXPECT_EQ(takenBy(records().create(record("t1", "beta"))), "t1");
-  EXPECT_EQ(takenBy(records().create(record("t2", "alpha"))), "t1");
+  EXPECT_EQ(holderOf(records().create(record("t1", "beta"))), "t1");
+  EXPECT_EQ(holderOf(records().create(record("t2", "alpha"))), "t1");
   EXPECT_FALSE(records().find("template", "t2"));
   EXPECT_TRUE(stored(records().create({"endpoint", "t1", "alpha", "{}", 0, {}}))) << "kinds do not share ids or names";
   EXPECT_TRUE(stored(records().create(record("t3", ""))));
@@ -80,7 +80,7 @@ TEST_P(StorageSuite, ARecordIsCreatedOnceByIdAndByName) {
 TEST_P(StorageSuite, ARecordWhoseIdAndNameAreTakenNamesOneOfTheHolders) {
   (void)records().create(record("t1", "alpha"));
   (void)records().create(record("t2", "beta"));
-  const std::string holder = takenBy(records().create(record("t1", "beta")));
+  const std::string holder = holderOf(records().create(record("t1", "beta")));
   EXPECT_TRUE(holder == "t1" || holder == "t2") << holder;
 }
 
@@ -89,8 +89,8 @@ TEST_P(StorageSuite, ACreationThatFailsChangesNothing) {
   const std::string before = describe(records().list("template"));
   const auto version = records().changedSince("template", 0).version;
   clock_.advance(Millis(10));
-  EXPECT_EQ(takenBy(records().create(record("t1", "x", "{}"))), "t1");
-  EXPECT_EQ(takenBy(records().create(record("t2", "alpha", "{}"))), "t1");
+  EXPECT_EQ(holderOf(records().create(record("t1", "x", "{}"))), "t1");
+  EXPECT_EQ(holderOf(records().create(record("t2", "alpha", "{}"))), "t1");
   EXPECT_EQ(describe(records().list("template")), before);
   const Changes changes = records().changedSince("template", version);
   EXPECT_TRUE(changes.changed.empty());
@@ -106,7 +106,7 @@ TEST_P(StorageSuite, ARecordIsUpdatedOnlyFromTheVersionThatWasRead) {
   for (std::uint64_t other : {first, std::uint64_t{0}, now - 1, now + 1, std::numeric_limits<std::uint64_t>::max()}) {
     EXPECT_TRUE(std::holds_alternative<Conflict>(records().update(record("t1", "x"), other))) << other;
   }
-  EXPECT_EQ(takenBy(records().update(record("t1", "beta"), now)), "t2");
+  EXPECT_EQ(holderOf(records().update(record("t1", "beta"), now)), "t2");
   EXPECT_TRUE(std::holds_alternative<NoRecord>(records().update(record("none", "x"), now)));
   EXPECT_TRUE(std::holds_alternative<NoRecord>(records().update({"none", "t1", "x", "{}", 0, {}}, now)));
   EXPECT_EQ(records().find("template", "t1")->body, "{\"n\":2}");
@@ -130,7 +130,7 @@ TEST_P(StorageSuite, AnUpdateThatFailsChangesNothing) {
   const std::string before = describe(records().list("template"));
   clock_.advance(Millis(10));
   EXPECT_TRUE(std::holds_alternative<Conflict>(records().update(record("t1", "x", "{}"), second)));
-  EXPECT_EQ(takenBy(records().update(record("t1", "beta", "{}"), first)), "t2");
+  EXPECT_EQ(holderOf(records().update(record("t1", "beta", "{}"), first)), "t2");
   EXPECT_TRUE(std::holds_alternative<NoRecord>(records().update(record("t3", "x", "{}"), second)));
   EXPECT_EQ(describe(records().list("template")), before);
   EXPECT_TRUE(records().changedSince("template", second).changed.empty());
@@ -154,13 +154,13 @@ TEST_P(StorageSuite, ARecordMayKeepLoseAndFreeItsName) {
 TEST_P(StorageSuite, ARenameTakesTheNewNameAndFreesTheOld) {
   const auto a = versionOf(records().create(record("a", "alpha")));
   const auto b = versionOf(records().create(record("b", "beta")));
-  EXPECT_EQ(takenBy(records().update(record("a", "beta"), a)), "b") << "two do not swap names in one step";
+  EXPECT_EQ(holderOf(records().update(record("a", "beta"), a)), "b") << "two do not swap names in one step";
   const auto freed = versionOf(records().update(record("a", "gamma"), a));
-  EXPECT_EQ(takenBy(records().create(record("c", "gamma"))), "a");
+  EXPECT_EQ(holderOf(records().create(record("c", "gamma"))), "a");
   EXPECT_TRUE(stored(records().update(record("b", "alpha"), b)));
   EXPECT_TRUE(stored(records().update(record("a", "beta"), freed)));
-  EXPECT_EQ(takenBy(records().create(record("c", "alpha"))), "b");
-  EXPECT_EQ(takenBy(records().create(record("c", "beta"))), "a");
+  EXPECT_EQ(holderOf(records().create(record("c", "alpha"))), "b");
+  EXPECT_EQ(holderOf(records().create(record("c", "beta"))), "a");
   EXPECT_TRUE(stored(records().create(record("c", "gamma"))));
   EXPECT_TRUE(stored(records().create({"endpoint", "e", "gamma", "{}", 0, {}})));
 }
@@ -243,7 +243,7 @@ TEST_P(StorageSuite, KindsIdsAndNamesDifferByAnyByte) {
   std::vector<std::string> texts{"a", "A", "a ", " a", "it's", "%", e, combined, "\xF0\x9F\x98\x80"};
   for (const std::string& text : texts) EXPECT_TRUE(stored(records().create(record(text, text)))) << text;
   for (const std::string& text : texts) {
-    EXPECT_EQ(takenBy(records().create(record("other", text))), text);
+    EXPECT_EQ(holderOf(records().create(record("other", text))), text);
     EXPECT_EQ(records().find("template", text)->name, text);
     EXPECT_TRUE(stored(records().create({text, "id", "name", "{}", 0, {}}))) << text;
     EXPECT_EQ(records().list(text).at(0).kind, text);

@@ -23,7 +23,7 @@ class RestartSuite : public StorageSuite {
   }
 };
 
-TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesAReopen) {
+TEST_P(RestartSuite, AcknowledgedWritesSurviveAReopen) {
   bring("done", JobState::completed);
   bring("failed", JobState::failed);
   submit("first");
@@ -42,11 +42,12 @@ TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesAReopen) {
   submit("third");
   EXPECT_EQ(claimOne().job, "second");
   EXPECT_EQ(claimOne().job, "once");
-  EXPECT_EQ(claimOne().job, "third") << "arrivals go on where they were";
+  EXPECT_EQ(claimOne().job, "third") << "arrival numbers continue after the last one stored";
 }
 
 TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
-  if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
+  if (GetParam().shared)
+    GTEST_SKIP() << GetParam().name << " can be opened by several processes, so a process lease ends by time";
   JobSpec job = spec("a");
   job.maxAttempts = 2;
   submit(std::move(job));
@@ -59,7 +60,7 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   lease = claimOne();
-  EXPECT_EQ(lease.job, "a") << "with its old place";
+  EXPECT_EQ(lease.job, "a") << "at its old position in the queue";
   reopen();
   swept = sweep();
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
@@ -69,7 +70,8 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
 }
 
 TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
-  if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
+  if (GetParam().shared)
+    GTEST_SKIP() << GetParam().name << " can be opened by several processes, so a process lease ends by time";
   inAProcessThatDies([this] {
     JobSpec last = spec("last");
     last.maxAttempts = 1;
@@ -87,7 +89,7 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "last"}}));
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
   EXPECT_EQ(stateOf("last"), JobState::failed);
-  EXPECT_NE(find("last")->error.find("1"), std::string::npos);
+  EXPECT_NE(find("last")->error.find("1"), std::string::npos) << "the error names the number of losses";
   EXPECT_EQ(claimDue(Millis(1'000)).size(), 1U);
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inQueue);
@@ -98,11 +100,11 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
   EXPECT_EQ(counts().inProgress, 0U);
   EXPECT_EQ(counts().inQueue, 2U);
   EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(counts().retried, 2U);
-  EXPECT_EQ(claimOne().job, "a") << "with its old place";
+  EXPECT_EQ(counts().retried, 2U) << "each loss counts, that of the failed job too";
+  EXPECT_EQ(claimOne().job, "a") << "at its old position in the queue";
 }
 
-TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesTheDeathOfTheProcess) {
+TEST_P(RestartSuite, AcknowledgedWritesSurviveTheDeathOfTheProcess) {
   inAProcessThatDies([this] {
     bring("done", JobState::completed);
     ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("waits"), policy_, Idempotency{"k", "h"})));
@@ -116,7 +118,7 @@ TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesTheDeathOfTheProcess) {
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
-TEST_P(RestartSuite, ATimedLeaseOutlivesTheProcessThatGaveIt) {
+TEST_P(RestartSuite, ATimedLeaseSurvivesAReopen) {
   submit("a");
   submit("b");
   const LeaseRef a = claimTimed(Millis(10'000));
@@ -126,7 +128,7 @@ TEST_P(RestartSuite, ATimedLeaseOutlivesTheProcessThatGaveIt) {
   EXPECT_EQ(leases().renew(std::vector{a}, Millis(20'000))[0], LeaseState::held);
   EXPECT_EQ(complete(a), ReportResult::accepted);
   clock_.advance(Millis(10'001));
-  EXPECT_EQ(sweep().stopped, (std::vector{b})) << "its end was kept too";
+  EXPECT_EQ(sweep().stopped, (std::vector{b})) << "the end of the lease was stored too";
 }
 
 TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
@@ -160,15 +162,15 @@ TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
 
 TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
   submit("a");
-  const LeaseRef lease = claimTimed(Millis(600'000));
+  const LeaseRef lease = claimTimed(Millis(600'000));  // the reopen would end a process lease
   EXPECT_EQ(chunks().append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), ReportResult::accepted);
-  EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
+  EXPECT_EQ(chunks().consume({"ep", "a"}, 1)->chunks.size(), 1U);
   EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), ReportResult::accepted);
   EXPECT_EQ(leases().progress(lease, "{\"p\":1.0}"), ReportResult::accepted);
   reopen();
   EXPECT_EQ(find("a")->progress, "{\"p\":1.0}");
   EXPECT_EQ(chunks().append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
-  const auto page = chunks().take({"ep", "a"}, 100);
+  const auto page = chunks().consume({"ep", "a"}, 100);
   ASSERT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->chunks[0].output, "2");
   EXPECT_EQ(page->chunks[1].output, "3");
@@ -181,8 +183,8 @@ TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
   EXPECT_EQ(chunks().readLog({"ep", "a"})->at(0).level, LogLevel::warning);
 }
 
-TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
-  for (const JobId id : {"owed", "hidden", "settled"}) {
+TEST_P(RestartSuite, OwedDeliveriesAreStillOwed) {
+  for (const JobId id : {"owed", "rescheduled", "settled"}) {
     JobSpec job = spec(id);
     job.webhook = "http://example.com/";
     submit(std::move(job));
@@ -190,8 +192,8 @@ TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
     clock_.advance(Millis(1));
   }
   EXPECT_TRUE(outbox().recordAttempt(last("owed.1"), {{}, 503, Millis(7), "busy", "later"}));
-  EXPECT_TRUE(outbox().reschedule(last("hidden.1"), Millis(60'000)));
-  EXPECT_TRUE(outbox().settle(last("settled.1"), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().reschedule(last("rescheduled.1"), Millis(60'000)));
+  EXPECT_TRUE(outbox().finishDelivery(last("settled.1"), DeliveryState::delivered));
   reopen();
   auto due = claimDue(Millis(1'000));
   ASSERT_EQ(due.size(), 1U);
@@ -200,11 +202,11 @@ TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
   EXPECT_EQ(due[0].input, "{\"n\":1.0}");
   ASSERT_EQ(due[0].attempts.size(), 1U);
   EXPECT_EQ(due[0].attempts[0].reason, "busy");
-  EXPECT_TRUE(outbox().settle(last("owed.1"), DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().finishDelivery(last("owed.1"), DeliveryState::abandoned));
   clock_.advance(Millis(60'001));
   due = claimDue(Millis(1'000));
   ASSERT_EQ(due.size(), 1U);
-  EXPECT_EQ(due[0].id, "hidden.1");
+  EXPECT_EQ(due[0].id, "rescheduled.1");
   EXPECT_EQ(outbox().list("ep", "", 9).size(), 3U);
 }
 
@@ -249,10 +251,12 @@ TEST_P(RestartSuite, RecordsAreTheSameAfterAReopen) {
   const std::string before = describe(records().list("template")) + describe(records().list("key"));
   clock_.advance(Millis(1'000));
   reopen();
+  // Not EXPECT_EQ, which would print a megabyte.
   EXPECT_TRUE(describe(records().list("template")) + describe(records().list("key")) == before);
-  EXPECT_EQ(takenBy(records().create(record("t3", "beta"))), "t1") << "names are still taken";
+  EXPECT_EQ(holderOf(records().create(record("t3", "beta"))), "t1") << "names are still taken";
   EXPECT_TRUE(std::holds_alternative<Conflict>(records().update(record("t1", "x"), first)));
-  EXPECT_TRUE(stored(records().update(record("t1", "alpha"), second))) << "it is the version that was read before";
+  EXPECT_TRUE(stored(records().update(record("t1", "alpha"), second)))
+      << "the version read before the reopen is still current";
   EXPECT_TRUE(stored(records().create(record("t3", "beta"))));
 }
 
@@ -271,7 +275,8 @@ TEST_P(RestartSuite, AFollowerGoesOnWhereItWasAfterAReopen) {
   clock_.advance(Millis(86'400'000));
   reopen();
   sweepAll();
-  EXPECT_TRUE(records().changedSince("template", 0).removed.empty()) << "its day counts from the removal";
+  EXPECT_TRUE(records().changedSince("template", 0).removed.empty())
+      << "a removal is remembered for a day from the removal on, not from the reopen";
 }
 
 TEST_P(RestartSuite, ChangesOfRecordsSurviveTheDeathOfTheProcess) {
@@ -287,11 +292,11 @@ TEST_P(RestartSuite, ChangesOfRecordsSurviveTheDeathOfTheProcess) {
   const Changes changes = records().changedSince("template", version);
   EXPECT_EQ(idsOf(changes.changed), (std::vector<std::string>{"t1", "t3"}));
   EXPECT_EQ(changes.removed, (std::vector<std::string>{"t2"}));
-  EXPECT_EQ(takenBy(records().create(record("t4", "beta"))), "t3");
+  EXPECT_EQ(holderOf(records().create(record("t4", "beta"))), "t3");
   EXPECT_TRUE(stored(records().create(record("t4", "alpha"))));
 }
 
-TEST_P(RestartSuite, AnAttemptNeverGoesBack) {
+TEST_P(RestartSuite, AttemptNumbersGrowAfterAReopen) {
   submit("a");
   const LeaseRef old = claimOne();
   (void)leases().release(std::vector{old});

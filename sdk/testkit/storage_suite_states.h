@@ -143,11 +143,11 @@ TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inProgress);
   EXPECT_EQ(job->progress, "");
-  EXPECT_TRUE(storage_->chunks().take({"ep", "a"}, 100)->chunks.empty());
+  EXPECT_TRUE(storage_->chunks().consume({"ep", "a"}, 100)->chunks.empty());
   EXPECT_TRUE(storage_->chunks().readLog({"ep", "a"})->empty());
 }
 
-TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEveryVerb) {
+TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEachOperation) {
   for (JobState state : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));
     bring(id, state);
@@ -162,7 +162,7 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEveryVerb) {
     EXPECT_EQ(jobs().purgeQueued("other") + jobs().remove("other", 9), 0U);
     EXPECT_EQ(counts("other").inQueue + counts("other").inProgress, 0U);
     EXPECT_TRUE(claim(9, "other").empty());
-    EXPECT_FALSE(storage_->chunks().take(key, 100));
+    EXPECT_FALSE(storage_->chunks().consume(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
     EXPECT_FALSE(storage_->chunks().readLog(key));
     EXPECT_EQ(describe(*find(id)), before);
@@ -170,7 +170,7 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEveryVerb) {
   }
 }
 
-TEST_P(StorageSuite, AnExpiredJobIsAbsentForEveryVerbBeforeItIsSwept) {
+TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
   for (JobState state : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));
     const JobKey key{"ep", id};
@@ -191,7 +191,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEveryVerbBeforeItIsSwept) {
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
     EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
-    EXPECT_FALSE(storage_->chunks().take(key, 100));
+    EXPECT_FALSE(storage_->chunks().consume(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
     EXPECT_FALSE(storage_->chunks().readLog(key));
     EXPECT_EQ(counts().inQueue + counts().inProgress, 0U);

@@ -21,7 +21,7 @@ class WorkerPool {
       : rules_(rules), arrivals_(arrivals), end_(end), slots_(std::max(rules.workersMin, rules.workersMax)) {}
 
   WorkerPoolRecord play() {
-    look();
+    makePass();
     while (next_ < arrivals_.size() || !events_.empty()) {
       if (next_ < arrivals_.size() && (events_.empty() || arrivals_[next_].at <= events_.top().at)) {
         arrive(arrivals_[next_++]);
@@ -30,7 +30,7 @@ class WorkerPool {
         events_.pop();
         now_ = event.at;
         if (event.worker) becomeIdle(slots_[*event.worker]);
-        look();
+        makePass();
       }
     }
     for (const Slot& slot : slots_) {
@@ -62,7 +62,7 @@ class WorkerPool {
     now_ = arrival.at;
     std::deque<Arrival>& line = arrival.low ? lowLine_ : line_;
     line.push_back(arrival);
-    if (line.size() == 1) look();
+    if (line.size() == 1) makePass();
   }
 
   void becomeIdle(Slot& slot) {
@@ -71,7 +71,7 @@ class WorkerPool {
     plan(now_ + rules_.idleTimeout, std::nullopt);
   }
 
-  void look() {
+  void makePass() {
     release();
     claim();
     startWorker();
@@ -110,18 +110,18 @@ class WorkerPool {
     view.busyLow = count(WorkerState::busyLow);
     view.waiting = line_.size();
     if (!line_.empty()) view.headWait = now_ - line_.front().at;
-    const jobq::ScalerWish wish = jobq::scale(view);
-    for (std::uint32_t workers = view.workers; workers < wish.workers; ++workers) {
+    const jobq::ScalingDecision decision = jobq::scale(view);
+    for (std::uint32_t workers = view.workers; workers < decision.workers; ++workers) {
       const auto slot =
           std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == WorkerState::gone; });
       *slot = {WorkerState::starting, now_, {}};
       record_.starts.push_back(now_);
       plan(now_ + rules_.startTime, static_cast<std::size_t>(slot - slots_.begin()));
     }
-    record_.most = std::max(record_.most, wish.workers);
-    if (wish.again && (looksAt_ <= now_ || now_ + *wish.again < looksAt_)) {
-      looksAt_ = now_ + *wish.again;
-      plan(looksAt_, std::nullopt);
+    record_.most = std::max(record_.most, decision.workers);
+    if (decision.recheckAfter && (nextDecisionAt_ <= now_ || now_ + *decision.recheckAfter < nextDecisionAt_)) {
+      nextDecisionAt_ = now_ + *decision.recheckAfter;
+      plan(nextDecisionAt_, std::nullopt);
     }
   }
 
@@ -140,7 +140,7 @@ class WorkerPool {
   const Millis end_;
   std::size_t next_ = 0;  // of the arrivals
   Millis now_{0};
-  Millis looksAt_{-1};  // next time requested by the scaler
+  Millis nextDecisionAt_{-1};  // next time requested by the scaler
   std::uint64_t planned_ = 0;
   std::vector<Slot> slots_;
   std::deque<Arrival> line_;

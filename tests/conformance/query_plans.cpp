@@ -23,7 +23,7 @@ namespace {
 
 std::atomic<int> judged = 0;
 
-/// The statements of takeJudgedStatements().
+/// The statements of extractJudgedStatements().
 struct Statements {
   jobq::Mutex mutex;
   std::set<std::string> texts JOBQ_GUARDED_BY(mutex);
@@ -93,7 +93,7 @@ namespace jobq::test {
 
 int judgedSteps() { return judged; }
 
-std::set<std::string> takeJudgedStatements() {
+std::set<std::string> extractJudgedStatements() {
   Statements& all = statements();
   const Lock lock(all.mutex);
   return std::exchange(all.texts, {});

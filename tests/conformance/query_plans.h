@@ -10,6 +10,6 @@ namespace jobq::test {
 int judgedSteps();
 
 /// Returns the statements whose plans were judged since the last call. Any thread.
-std::set<std::string> takeJudgedStatements();
+std::set<std::string> extractJudgedStatements();
 
 }  // namespace jobq::test

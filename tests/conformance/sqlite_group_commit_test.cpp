@@ -167,7 +167,7 @@ TEST_F(GroupCommit, AStepThatFailsAtItsEndChangesNoCounter) {
   EXPECT_EQ(storage_->jobs().list({"ep", JobState::cancelled}, {}).total, 0U);
 }
 
-TEST_F(GroupCommit, WhatIsQueuedIsFinishedBeforeTheStorageCloses) {
+TEST_F(GroupCommit, QueuedWritesFinishBeforeTheStorageCloses) {
   open();
   constexpr int kCallers = 16;
   Gathering gathering(kCallers);

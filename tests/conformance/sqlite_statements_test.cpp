@@ -39,11 +39,11 @@ std::set<std::string> statementsOfThePlugin() {
 
 using SqliteStatements = SqliteTest;
 
-TEST_F(SqliteStatements, OfThePluginAreAllJudged) {
+TEST_F(SqliteStatements, AllStatementsOfThePluginAreJudged) {
   const std::set<std::string> statements = statementsOfThePlugin();
   open();
   storage_.reset();
-  (void)test::takeJudgedStatements();
+  (void)test::extractJudgedStatements();
   const PlainReceiverNames names;
   sqlite::Connection connection(file(), sqlite::Connection::Access::readWrite);
   connection.setReceiverNames(names);
@@ -54,13 +54,13 @@ TEST_F(SqliteStatements, OfThePluginAreAllJudged) {
       ADD_FAILURE() << error.what() << ": " << sql;
     }
   }
-  EXPECT_THAT(test::takeJudgedStatements(), testing::IsSupersetOf(statements));
+  EXPECT_THAT(test::extractJudgedStatements(), testing::IsSupersetOf(statements));
 }
 
 // A statement that the plugin prepares and the search does not find would mean that the search is incomplete.
 TEST_F(SqliteStatements, ThatThePluginPreparesAreFoundInItsLibrary) {
   const std::set<std::string> statements = statementsOfThePlugin();
-  (void)test::takeJudgedStatements();
+  (void)test::extractJudgedStatements();
   open();
   submit("a");
   const auto claimed = claim(1);
@@ -71,7 +71,7 @@ TEST_F(SqliteStatements, ThatThePluginPreparesAreFoundInItsLibrary) {
   (void)storage_->jobs().list({"ep", std::nullopt}, {});
   storage_.reset();
   std::size_t found = 0;
-  for (const std::string& sql : test::takeJudgedStatements()) {
+  for (const std::string& sql : test::extractJudgedStatements()) {
     if (!hasPlan(sql)) continue;
     ++found;
     EXPECT_TRUE(statements.contains(sql)) << sql;

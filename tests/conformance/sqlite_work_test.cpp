@@ -23,7 +23,9 @@ class SqliteWorkTest : public SqliteTest {
     submit(std::move(job));
     (void)storage_->jobs().cancel({"ep", id});
     clock_.advance(Millis(1));
-    return stepsOf([&] { EXPECT_TRUE(storage_->outbox().settle({id + ".0", 0}, DeliveryState::delivered)) << id; });
+    return stepsOf([&] {
+      EXPECT_TRUE(storage_->outbox().finishDelivery({id + ".0", 0}, DeliveryState::delivered)) << id;
+    });
   }
 
  private:

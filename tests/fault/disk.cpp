@@ -124,7 +124,7 @@ void Disk::syncFolder() {
 }
 
 // The fate of a write: 0 lost, 1 whole, otherwise some of its sectors.
-void Disk::settle(File& file, const Pending& write, int fate, std::mt19937_64& random) {
+void Disk::resolve(File& file, const Pending& write, int fate, std::mt19937_64& random) {
   if (fate == 0) return;
   if (write.truncation) {
     file.platter.resize(write.at);
@@ -142,10 +142,10 @@ void Disk::settle(File& file, const Pending& write, int fate, std::mt19937_64& r
 }
 
 // The whole cache often shares one fate, as on a disk after an idle or a busy moment.
-void Disk::settle(File& file, std::mt19937_64& random) {
+void Disk::resolve(File& file, std::mt19937_64& random) {
   const auto common = random() % 4;
   for (const Pending& write : file.cache) {
-    settle(file, write, static_cast<int>(common < 2 ? common : random() % 3), random);
+    resolve(file, write, static_cast<int>(common < 2 ? common : random() % 3), random);
   }
   if (!file.safe) file.safe = common != 0 && random() % 2 == 0;
   if (file.deleted && random() % 2 == 0) file.safe = false;
@@ -156,7 +156,7 @@ void Disk::settle(File& file, std::mt19937_64& random) {
 void Disk::restore(std::mt19937_64& random) {
   Lock lock(mutex_);
   for (auto& [name, file] : files_) {
-    settle(file, random);
+    resolve(file, random);
     fs::remove(name);
     if (file.safe) std::ofstream(name, std::ios::binary) << file.platter;
   }

@@ -27,7 +27,7 @@ void FaultPlan::failFrom(std::uint64_t number) {
   from_ = number;
 }
 
-void FaultPlan::failVerb(std::string verb, Instant until) {
+void FaultPlan::failOperation(std::string verb, Instant until) {
   Lock lock(mutex_);
   verb_ = std::move(verb);
   until_ = until;
@@ -41,8 +41,8 @@ void FaultPlan::failAtRandom(unsigned seed, unsigned every) {
 
 void FaultPlan::failCall(std::string verb, std::uint64_t number, CallFault how) {
   Lock lock(mutex_);
-  struck_ = std::move(verb);
-  strikeIn_ = number;
+  failing_ = std::move(verb);
+  failIn_ = number;
   how_ = how;
 }
 
@@ -90,7 +90,7 @@ void FaultPlan::leave(const char* verb) {
     for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); releases_ == mine;) wait.on(letGo_, mutex_);
     ++underWay_;
   }
-  if (!doubtful_ || struck_ != verb) return;
+  if (!doubtful_ || failing_ != verb) return;
   doubtful_ = false;
   failed_.emplace_back(verb);
   throw StorageError(std::string(kInjected) + " after " + verb);
@@ -103,7 +103,7 @@ void FaultPlan::heal() {
   next_.clear();
   from_ = UINT64_MAX;
   until_ = Instant::min();
-  strikeIn_ = 0;
+  failIn_ = 0;
   doubtful_ = false;
 }
 
@@ -135,7 +135,7 @@ void FaultPlan::enter(const char* verb) {
     failed_.emplace_back(verb);
     throw std::bad_alloc();
   }
-  if (strikeIn_ > 0 && struck_ == verb && --strikeIn_ == 0) {
+  if (failIn_ > 0 && failing_ == verb && --failIn_ == 0) {
     if (how_ == CallFault::before) once_ = calls_;
     if (how_ == CallFault::onward) from_ = calls_;
     doubtful_ = how_ == CallFault::done;
@@ -208,7 +208,12 @@ class Jobs final : public Before<JobStore> {
   JobPage list(const JobFilter& filter, const PageWindow& window) override {
     return at("jobs.list")->list(filter, window);
   }
-  EndpointCounts counts(std::string_view endpoint) override { return at("jobs.counts")->counts(endpoint); }
+  EndpointCounts counts(std::string_view endpoint) override {
+    const Call call = at("jobs.counts");
+    EndpointCounts counts = call->counts(endpoint);
+    plan_.leave("jobs.counts");
+    return counts;
+  }
   std::size_t remove(std::string_view endpoint, std::size_t batch) override {
     return done("jobs.remove", at("jobs.remove")->remove(endpoint, batch));
   }
@@ -247,8 +252,8 @@ class Chunks final : public Before<ChunkStore> {
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override {
     return at("chunks.append")->append(lease, std::move(chunks));
   }
-  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override {
-    return at("chunks.take")->take(key, maxBytes);
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override {
+    return at("chunks.consume")->consume(key, maxBytes);
   }
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
     return at("chunks.read")->read(key, offset, maxBytes);
@@ -269,8 +274,8 @@ class Outbox final : public Before<OutboxStore> {
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
     return at("outbox.claimDue")->claimDue(hosts, lease);
   }
-  bool settle(const DeliveryClaim& claim, DeliveryState state) override {
-    return at("outbox.settle")->settle(claim, state);
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
+    return at("outbox.finishDelivery")->finishDelivery(claim, state);
   }
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {
     return at("outbox.reschedule")->reschedule(claim, delay);

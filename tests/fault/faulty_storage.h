@@ -40,7 +40,7 @@ class FaultPlan {
   /// Fails every call from number `number` on, until heal().
   void failFrom(std::uint64_t number);
   /// Fails every call of `verb` (of all operations, if empty) until heal(), or as long as the clock is below `until`.
-  void failVerb(std::string verb, Instant until = Instant::max());
+  void failOperation(std::string verb, Instant until = Instant::max());
   /// Fails about one call in `every` until heal(). The seed and the order of the calls decide which calls fail.
   void failAtRandom(unsigned seed, unsigned every);
   /// Fails the `number`-th call of `verb` from now on; once.
@@ -83,8 +83,8 @@ class FaultPlan {
   std::string exhausted_ JOBQ_GUARDED_BY(mutex_);
   std::string verb_ JOBQ_GUARDED_BY(mutex_);
   Instant until_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
-  std::string struck_ JOBQ_GUARDED_BY(mutex_);
-  std::uint64_t strikeIn_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::string failing_ JOBQ_GUARDED_BY(mutex_);
+  std::uint64_t failIn_ JOBQ_GUARDED_BY(mutex_) = 0;
   CallFault how_ JOBQ_GUARDED_BY(mutex_) = CallFault::before;
   bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
   std::string held_ JOBQ_GUARDED_BY(mutex_);

@@ -87,7 +87,7 @@ class IoError : public ServerTest {
     acknowledged_.push_back({endpoint, answer.field("id"), input, ""});
   }
 
-  void look() {
+  void checkStates() {
     for (Acknowledged& job : acknowledged_) {
       const Answer answer = status(job.endpoint, job.id);
       if (!accepted(answer)) continue;
@@ -109,11 +109,11 @@ class IoError : public ServerTest {
     const Acknowledged& awaited = acknowledged_.back();
     whileTimePasses(
         [&] { (void)accepted(call("GET", "/v2/" + awaited.endpoint + "/status-sync/" + awaited.id + "?wait=1000")); });
-    look();
+    checkStates();
     Acknowledged& last = acknowledged_.back();
     const Answer answer = call("POST", "/v2/" + last.endpoint + "/cancel/" + last.id);
     if (accepted(answer) && answer.field("status") == "CANCELLED") last.ended = "CANCELLED";
-    look();
+    checkStates();
   }
 
   // An idempotency key, a stream and a webhook; a purge and a ttl.
@@ -192,7 +192,7 @@ class IoError : public ServerTest {
     }
   }
 
-  // Runs the server once on the failing disk and once on a sound disk. Returns false if the fault never struck.
+  // Runs the server once on the failing disk and once on a sound disk. Returns false if the fault never hadFailed.
   bool survives(const DiskFault& fault) {
     SCOPED_TRACE(nameOf(fault.call) + " " + std::to_string(fault.number) + (fault.forever ? " and after" : "") +
                  " answers " + std::to_string(fault.answer));
@@ -216,13 +216,13 @@ class IoError : public ServerTest {
       EXPECT_TRUE(disk.hasFailed()) << refusal.what();
     }
     application_.reset();
-    const bool struck = std::exchange(struck_, false) || disk.hasFailed();
+    const bool hadFailed = std::exchange(hadFailed_, false) || disk.hasFailed();
     disk.fail({});
     start();
     verify();
     verifyTheOtherVerbs();
     EXPECT_EQ(call("GET", "/readyz").status, 200);
-    return struck;
+    return hadFailed;
   }
 
   // After an error of the disk every write is refused with the reason; a full disk heals.
@@ -236,7 +236,7 @@ class IoError : public ServerTest {
     EXPECT_THAT(ready.body,
                 HasSubstr(fault.answer == SQLITE_FULL ? "full" : "read-only until the server is restarted"));
     if (fault.answer == SQLITE_FULL) {
-      struck_ = Disk::instance().hasFailed();
+      hadFailed_ = Disk::instance().hasFailed();
       if (fault.forever) Disk::instance().fail({});  // otherwise the readiness check itself met the full disk
       const std::size_t before = acknowledged_.size();
       submit("e", 10);
@@ -245,7 +245,7 @@ class IoError : public ServerTest {
     }
   }
 
-  // Strikes with fault `first`, and with each fault `step` calls further, until a fault never struck.
+  // Strikes with fault `first`, and with each fault `step` calls further, until a fault never hadFailed.
   void failEach(DiskCall call, int answer, bool forever, std::uint64_t first, std::uint64_t step) {
     std::uint64_t number = first;
     while (survives({call, number, forever, answer}) && !HasFatalFailure()) number += step;
@@ -263,7 +263,7 @@ class IoError : public ServerTest {
   bool isPurged_ = false;             // the purge was answered
   std::string keyed_;
   std::string brief_;  // job with a changed ttl
-  bool struck_ = false;
+  bool hadFailed_ = false;
 };
 
 constexpr unsigned kShares = 4;

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,6 +41,8 @@ struct Target {
   std::string endpoint;
 };
 
+constexpr time_t kLongestAnswer = 300;  // seconds for each part of an answer: bounds a hang, and judges no pace
+
 /// A connection that stays open. Confined to one thread.
 class Connection {
  public:
@@ -51,6 +54,8 @@ class Connection {
     if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("cannot connect");
     const int on = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const timeval longest{kLongestAnswer, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
   }
   ~Connection() { ::close(socket_); }
   Connection(const Connection&) = delete;
@@ -81,7 +86,7 @@ class Connection {
   void receive() {
     char part[65536];
     const ssize_t got = ::recv(socket_, part, sizeof part, 0);
-    if (got <= 0) fail("the connection ended after " + text_);
+    if (got <= 0) fail("no answer, or an end of the connection, after '" + text_ + "'");
     text_.append(part, static_cast<std::size_t>(got));
   }
 

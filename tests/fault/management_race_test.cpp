@@ -67,7 +67,7 @@ TEST_P(RemovalRace, AnEndpointThatComesAfterTheFirstLookIsSeen) {
   expectKept(made.field("id"));
 }
 
-TEST_P(RemovalRace, WhoComesWhenItIsAskedForStepsBack) {
+TEST_P(RemovalRace, ANewUseStepsBackFromARequestedRemoval) {
   plan_.hold("records.update");
   auto removal = startRemoval();
   EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 400);
@@ -76,7 +76,7 @@ TEST_P(RemovalRace, WhoComesWhenItIsAskedForStepsBack) {
   expectGone();
 }
 
-TEST_P(RemovalRace, WhoHasFoundItIsToldThatItIsGone) {
+TEST_P(RemovalRace, AnUpdateThatFoundTheRecordHearsOfTheRemoval) {
   plan_.hold("records.find", 2);
   auto maker = start("POST", "/v1/endpoints", body_);
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 204);
@@ -97,7 +97,7 @@ TEST_P(RemovalRace, AnEndpointThatHasChosenItGoesBackToItsOwn) {
   expectGone();
 }
 
-TEST_P(RemovalRace, WhatWasChangedMeanwhileIsRemovedAsItIs) {
+TEST_P(RemovalRace, ARecordChangedMeanwhileIsRemoved) {
   plan_.hold("records.update");
   auto removal = startRemoval();
   EXPECT_EQ(call("PATCH", "/v1/templates/" + template_, R"({"readme":"r"})").status, 200);

@@ -25,7 +25,7 @@ class OperationOutage : public FaultTest {
   Answer refusedThenDone(const std::string& verb, const std::string& method, const std::string& target,
                          const std::string& body = "") {
     const std::size_t before = faultsOf(verb);
-    plan_.failVerb(verb, clock_.now() + kVerbOutage);
+    plan_.failOperation(verb, clock_.now() + kVerbOutage);
     for (int i = 0; i < 2; ++i) {
       const Answer refused = call(method, target, body);
       EXPECT_EQ(refused.status, 503) << method << " " << target << ": " << refused.body;
@@ -91,7 +91,7 @@ TEST_P(OperationOutage, AStreamThatFailsConsumesNothing) {
   ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
   Answer read = refusedThenDone("chunks.read", "GET", "/v2/t/stream/" + id + "?offset=0");
   EXPECT_THAT(read.body, testing::MatchesRegex(".*chunk.:0.*chunk.:1.*"));
-  Answer taken = refusedThenDone("chunks.take", "GET", "/v2/t/stream/" + id);
+  Answer taken = refusedThenDone("chunks.consume", "GET", "/v2/t/stream/" + id);
   EXPECT_EQ(taken.body, read.body);
   EXPECT_EQ(call("GET", "/v2/t/stream/" + id).body, "[]") << "once";
 }
@@ -102,7 +102,7 @@ TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
   for (std::uint64_t k = 1; k <= 3; ++k) {
     const std::string id = run("t", R"({"input":{"chunks":3,"chunkBytes":700000,"output":1}})").field("id");
     ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
-    plan_.failCall("chunks.take", k, CallFault::before);
+    plan_.failCall("chunks.consume", k, CallFault::before);
     std::string consumed;
     for (std::string state; state != "COMPLETED";) {
       Answer page = call("GET", "/v2/t/stream/" + id);
@@ -115,7 +115,7 @@ TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
     }
     plan_.heal();
   }
-  EXPECT_GE(faultsOf("chunks.take"), 2U);
+  EXPECT_GE(faultsOf("chunks.consume"), 2U);
 }
 
 // A caller waiting for chunks is answered when the storage fails.
@@ -124,10 +124,10 @@ TEST_P(OperationOutage, AStreamThatWaitsIsToldOfTheFailure) {
   const std::string id = run("q", R"({"input":{}})").field("id");
   auto caller = std::async(std::launch::async, [&] { return call("GET", "/v2/q/stream/" + id + "?wait=20000"); });
   clock_.awaitWaiter(Millis(20'000), Millis(20'000));
-  plan_.failVerb("chunks.take", clock_.now() + Millis(600'000));
+  plan_.failOperation("chunks.consume", clock_.now() + Millis(600'000));
   EXPECT_TRUE(reached([&] { return isDone(caller); }));
   EXPECT_EQ(caller.get().status, 503);
-  EXPECT_GE(faultsOf("chunks.take"), 1U);
+  EXPECT_GE(faultsOf("chunks.consume"), 1U);
 }
 
 TEST_P(OperationOutage, AdminsReadTheReason) {
@@ -150,12 +150,12 @@ TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
   openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
   for (const char* verb : {"records.find", "outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt",
-                           "outbox.settle", "outbox.reschedule"}) {
+                           "outbox.finishDelivery", "outbox.reschedule"}) {
     const bool blocked = std::string_view(verb) == "outbox.reschedule";
     const std::string file = blocked ? "blocked" : "post";
     if (blocked) std::filesystem::create_directories(obstacle);
     const std::size_t before = faultsOf(verb);
-    plan_.failVerb(verb, clock_.now() + kVerbOutage);
+    plan_.failOperation(verb, clock_.now() + kVerbOutage);
     const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///)" + file + "\"}").field("id");
     ASSERT_TRUE(reached([&] { return faultsOf(verb) >= before + 3; })) << verb << " was not called";
     EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))

@@ -128,7 +128,7 @@ class PowerLoss : public testing::Test {
   int cuts_ = 0;
 };
 
-TEST_F(PowerLoss, NothingAcknowledgedIsLost) {
+TEST_F(PowerLoss, AcknowledgedWritesSurvive) {
   const model::Seeds seeds(125);
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     const std::string found = play(seed);

@@ -218,7 +218,7 @@ class EveryCall : public ClientTest {
   }
 
   /// Expects one delivery at once, one at its second try, and one repeated on demand.
-  void tellTheOutside() {
+  void callWebhooks() {
     const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
     std::filesystem::create_directories(obstacle);
     const std::string good =
@@ -341,15 +341,16 @@ TEST_P(EveryCall, ADayWithOneFault) {
 
 TEST_P(EveryCall, KeysPurgesStreamsAndWebhooksWithOneFault) {
   const std::vector<const char*> verbs{
-      "jobs.insert",   "jobs.list",         "jobs.purgeQueued", "jobs.setTtl",   "chunks.append",        "chunks.take",
-      "chunks.read",   "outbox.dueHosts",   "outbox.claimDue",  "outbox.settle", "outbox.recordAttempt", "outbox.list",
-      "outbox.replay", "outbox.reschedule", "records.find",     "records.create"};
+      "jobs.insert",          "jobs.list",   "jobs.purgeQueued", "jobs.setTtl",       "chunks.append",
+      "chunks.consume",       "chunks.read", "outbox.dueHosts",  "outbox.claimDue",   "outbox.finishDelivery",
+      "outbox.recordAttempt", "outbox.list", "outbox.replay",    "outbox.reschedule", "records.find",
+      "records.create"};
   forEveryCall(verbs, [this] {
     openPatiently(kVerbEndpoints);
     useAKey();
     purgeAndShorten();
     readAStream();
-    tellTheOutside();
+    callWebhooks();
     plan_.heal();
     expectContractKept();
     expectReportsKept();

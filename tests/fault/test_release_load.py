@@ -2,7 +2,7 @@
 times: no job is lost, no job runs twice, at most a single worker is missing at any time, all workers have the last
 version in the end. 1,000 templates and 500 endpoints: lists within 50 ms, /run as cheap as with a single endpoint. A
 change of a template with 500 endpoints reaches all endpoints within a second. Seconds are judged where paces are
-(tests/support/pace.py); elsewhere processor time is judged, with a margin of three."""
+(tests/support/pace.py); elsewhere the server's processor time is judged beside that of other requests."""
 
 import statistics
 import time
@@ -18,8 +18,9 @@ TEMPLATES, ENDPOINTS = 1000, 500
 MOST_FOR_A_LIST = 0.050  # seconds
 MOST_FOR_A_CHANGE = 1.0  # seconds
 MOST_COST = 1 / 0.9  # processor time of a /run / the time with a single endpoint: the difference of two runs
-MARGIN = 3.0  # factor for processor times beside other work
 MOST_COST_BESIDE_OTHERS = 2.0
+MOST_COST_OF_A_LIST = 0.25  # of the processor time for as many requests of one record each
+MOST_COST_OF_A_CHANGE = 1.0  # of the processor time for the requests that created the endpoints
 
 
 class ManagedServer:
@@ -93,18 +94,24 @@ class ReleaseLoadTest:
         server = own_server(storage="sqlite", limits__enabled="false")
         managed = ManagedServer(server)
         template = managed.template("shared")
+        before = processor_seconds(server.process.pid)
         ids = {managed.endpoint(template, workersMax=0) for _ in range(ENDPOINTS)}
+        creation = processor_seconds(server.process.pid) - before
         times, costs = [], []
         for version in (2, 3, 4):
             start, before = time.monotonic(), processor_seconds(server.process.pid)
             managed.update(template, env={"VERSION": str(version)})
-            until(lambda: self.versions(managed, ids) == {version}, f"every endpoint has version {version}", HANG)
+            # One small request a look: the cost of the looks does not grow with a slow disk as lists would.
+            for endpoint in ids:
+                until(lambda e=endpoint: managed.look(e)["version"] == version, f"{endpoint} has version {version}", HANG)
             times.append(time.monotonic() - start)
             costs.append(processor_seconds(server.process.pid) - before)
+            assert self.versions(managed, ids) == {version}
         print(f"a template of {ENDPOINTS} endpoints: all have its new version after {in_ms(times)} ms, "
-              f"{in_ms(costs)} ms of processor time with the looks at it", flush=True)
+              f"{in_ms(costs)} ms of processor time with the looks at it, {in_ms([creation])} ms for their creation",
+              flush=True)
         judge_pace(f"a change of {ENDPOINTS} endpoints", statistics.median(times), MOST_FOR_A_CHANGE)
-        assert statistics.median(costs) <= MARGIN * MOST_FOR_A_CHANGE, "seconds of processor time for a change"
+        assert statistics.median(costs) <= MOST_COST_OF_A_CHANGE * creation, "seconds of processor time for a change"
 
     @staticmethod
     def versions(managed, ids):
@@ -120,8 +127,9 @@ class ReleaseLoadTest:
         ids = [few.endpoint(few.template("one"), workersMax=0)]
         templates = [many.template(f"template {i}", env={"NUMBER": str(i)}) for i in range(TEMPLATES)]
         ids.append([many.endpoint(templates[i], workersMax=0) for i in range(ENDPOINTS)][-1])
-        for path, count in (("/v1/templates", TEMPLATES), ("/v1/endpoints?includeTemplate=true", ENDPOINTS)):
-            self.check_list(many.server, path, count)
+        self.check_list(many.server, "/v1/templates", TEMPLATES, f"/v1/templates/{templates[0]}")
+        self.check_list(many.server, "/v1/endpoints?includeTemplate=true", ENDPOINTS,
+                        f"/v1/endpoints/{ids[1]}?includeTemplate=true")
         paces, costs = [], []
         for _ in range(11 if JUDGED else 5):
             (pace, cost), (alone, alone_cost) = self.submit(many, ids[1]), self.submit(few, ids[0])
@@ -134,8 +142,13 @@ class ReleaseLoadTest:
         assert cost <= MOST_COST_BESIDE_OTHERS, "processor time of a /run, of that with one endpoint"
 
     @staticmethod
-    def check_list(server, path, count):
+    def check_list(server, path, count, of_one):
+        """Compares lists with as many requests of one record, at the path `of_one`."""
         times = []
+        before = processor_seconds(server.process.pid)
+        for _ in range(count):
+            assert server.request("GET", of_one).status == 200
+        twin = processor_seconds(server.process.pid) - before
         before = processor_seconds(server.process.pid)
         for _ in range(11):
             start = time.monotonic()
@@ -145,9 +158,9 @@ class ReleaseLoadTest:
         cost = (processor_seconds(server.process.pid) - before) / len(times)
         assert len(reply.json()) >= count
         print(f"GET {path}: {count} in {statistics.median(times) * 1000:.1f} ms, {cost * 1000:.1f} ms of processor "
-              f"time, {len(reply.body)} bytes", flush=True)
+              f"time ({twin * 1000:.0f} ms for as many single requests), {len(reply.body)} bytes", flush=True)
         judge_pace(f"GET {path} of {count}", statistics.median(times), MOST_FOR_A_LIST)
-        assert cost <= MARGIN * MOST_FOR_A_LIST, "seconds of processor time for a list"
+        assert cost <= MOST_COST_OF_A_LIST * twin, "seconds of processor time for a list"
 
     @staticmethod
     def submit(managed, endpoint):

@@ -101,7 +101,7 @@ class StormTest:
     WAITERS = 400
 
     @pytest.fixture(autouse=True)
-    def surroundings(self, own_server, at_end):
+    def crowded_server(self, own_server, at_end):
         if not allow_descriptors(2 * self.WAITERS):
             pytest.skip(f"{self.WAITERS} callers need more descriptors than this machine allows")
         self.own_server, self.at_end = own_server, at_end

@@ -48,7 +48,7 @@ class WaitsTest(HttpTest):
         until(lambda: sum(self.server.health(each)["jobs"]["inQueue"] for each in endpoints) == waiting + self.CALLERS,
               "all jobs are queued", HANG)
         until(lambda: threads(self.pid) > self.CALLERS, "all callers are being served", HANG)
-        assert callers.collect(0) == [], "nobody was answered before his job ended"
+        assert callers.collect(0) == [], "nobody was answered before its job ended"
         self.resident = memory(self.pid)
         print(f"{self.CALLERS} callers wait after {time.monotonic() - start:.1f} s: {threads(self.pid)} threads, "
               f"{self.resident >> 20} MB resident")

@@ -38,7 +38,7 @@ Read readInPieces(std::string_view bytes, std::size_t step) {
   }
 }
 
-std::optional<std::string_view> takeLine(std::string_view& rest) {
+std::optional<std::string_view> nextLine(std::string_view& rest) {
   const std::size_t end = rest.find("\r\n");
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view line = rest.substr(0, end);
@@ -51,7 +51,7 @@ std::optional<Read> decode(std::string_view bytes) {
   Read read;
   std::string_view rest = bytes;
   for (;;) {
-    const auto line = takeLine(rest);
+    const auto line = nextLine(rest);
     if (!line) return std::nullopt;
     const std::string_view size = line->substr(0, line->find(';'));
     if (size.empty() || size.size() > 15 || line->size() > size.size() + 1 + 4096) return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<Read> decode(std::string_view bytes) {
     rest.remove_prefix(count + 2);
   }
   for (;;) {
-    const auto line = takeLine(rest);
+    const auto line = nextLine(rest);
     if (!line) return std::nullopt;
     if (line->empty()) break;
     const std::size_t colon = line->find(':');

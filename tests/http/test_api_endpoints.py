@@ -128,7 +128,7 @@ class StatusTtlTest(HttpTest):
             reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
             assert self.assert_job(reply) == job
 
-    def test_what_is_no_integer(self, subtests):
+    def test_values_other_than_integers(self, subtests):
         """core/http/API.md, "Statuses": 400 malformed parameters; `ttl` is an integer of milliseconds, and nothing
         changes."""
         job = self.server.runsync("echo", {})

@@ -136,7 +136,7 @@ class SharedBucketTest(LimitTest):
             assert stream.statuses("GET", f"/v2/parked/status/{job}?ttl=x", 7) == [400] * 5 + [429] * 2
             assert stream.statuses("GET", f"/v2/parked/status/{job}", 6) == [200] * 5 + [429]
 
-    def test_who_may_not_is_not_counted(self, own_server):
+    def test_forbidden_calls_are_not_counted(self, own_server):
         """core/http/API.md, "Order of the checks": a wrong key is refused before the limits and uses up no
         allowance."""
         self.server = own_server(**LONG_WINDOWS)

@@ -87,7 +87,7 @@ class CancelTest(StateTest):
         assert server.finished("trial", behind)["output"] == "next"
         assert self.state("trial", blocker) == "CANCELLED"
 
-    def test_what_has_ended_is_not_cancelled(self, subtests):
+    def test_an_ended_job_is_not_cancelled(self, subtests):
         """core/http/API.md, "/cancel": cancel of a terminal job is 200 with its unchanged state (TIMED_OUT:
         TimedOutTest)."""
         ends = {"COMPLETED": self.server.runsync("trial", {}), "FAILED": self.server.runsync("trial", {"fail": "no"})}

@@ -48,7 +48,7 @@ class CancelTest(HttpTest):
         join("the caller that waits for the cancelled job is answered", waiter)
         assert answers[0]["status"] == "CANCELLED"
 
-    def test_what_has_ended_stays(self):
+    def test_an_ended_job_stays(self):
         """core/http/API.md, "/cancel": cancel of a terminal job is 200 with its unchanged state."""
         job = self.server.finished("echo", self.server.run("echo", {}))["id"]
         assert self.assert_job(self.cancel("echo", job)) == {"id": job, "status": "COMPLETED"}

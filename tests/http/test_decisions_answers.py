@@ -79,7 +79,7 @@ class JobTest(HttpTest):
             assert again["retries"] == count
 
     @pytest.mark.endpoints("trial")
-    def test_nothing_of_the_request_comes_back(self, subtests):
+    def test_no_part_of_the_request_comes_back(self, subtests):
         """core/http/API.md, "Job object": /status never echoes `input`, `webhook` or `s3Config`: nor does any other
         answer."""
         body = {"input": {"output": 1, "own": "in-5a01"}, "webhook": "http://127.0.0.1:9/hook-5a02",

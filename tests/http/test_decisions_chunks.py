@@ -231,7 +231,7 @@ class OffsetTest(ChunkTest):
         rest, state, _ = self.stream(job, f"?offset={len(first)}")
         assert (self.numbers(first + rest), state) == (list(range(12)), "COMPLETED")
 
-    def test_what_is_no_offset(self, subtests):
+    def test_wrong_offsets(self, subtests):
         """core/http/API.md, "Statuses": 400 malformed parameters."""
         job = self.server.runsync("echo", {})["id"]
         for offset in ("-1", "abc", "1.5", "", "0x1", "+1"):

@@ -90,7 +90,7 @@ class WaiterTest(RemovalTest):
         join("every caller that waits for a job of an endpoint that is gone is answered", *callers, deadline=90)
         return [reply.status for reply in replies]
 
-    def test_who_waits_is_answered(self, subtests):
+    def test_waiting_callers_are_answered(self, subtests):
         """core/decisions/endpoints.md: a caller waiting for a job of the endpoint, running or not, soon reads 404."""
         endpoint = self.new_endpoint(workersMax=1)
         running = self.server.run(endpoint["id"], {"sleepMs": 600_000})

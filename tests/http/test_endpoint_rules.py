@@ -230,7 +230,7 @@ class LimitTest(RuleTest):
         until(lambda: self.statuses(endpoint, "/requests", 1, "GET") == [200], "the window of 500 ms passes")
 
     def test_concurrent(self):
-        """core/http/API.md, "Rate limits": at most so many calls at once."""
+        """core/http/API.md, "Rate limits": at most so many concurrent calls."""
         endpoint = self.new_endpoint(rateLimits={"runsync": {"concurrent": 1, "perWorker": 0}})
         caller = threading.Thread(target=self.server.runsync, args=(endpoint["id"], {"sleepMs": 600_000}, 300_000))
         caller.start()

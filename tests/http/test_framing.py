@@ -282,7 +282,7 @@ class ConnectionTest(WireTest):
             head, last = self.talk(self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST, heads=(0,))
             assert (head.status, last.status) == (405, 200)
 
-    def test_who_wants_to_close(self, subtests):
+    def test_a_client_asks_to_close(self, subtests):
         """RFC 9112, 9.3: close wins; HTTP/1.0 has to ask for keep-alive."""
         get = "GET /healthz HTTP/1.1"
         for fields, line, stays in (((), get, True), (("Connection: close",), get, False),

@@ -22,7 +22,7 @@ VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list"
          "backup": "DIR", "completion": "SHELL"}
 
 
-class KeyVerbsTest(JobqctlTest):
+class KeyCommandsTest(JobqctlTest):
     def create(self, *arguments):
         key = self.json("key", "create", *arguments)
         self.at_end.callback(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
@@ -96,7 +96,7 @@ class KeyVerbsTest(JobqctlTest):
         assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 200
 
 
-class PluginVerbsTest(JobqctlTest):
+class PluginCommandsTest(JobqctlTest):
     def test_list(self):
         """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason."""
         rows = self.table("plugin", "list").splitlines()
@@ -133,7 +133,7 @@ class PluginVerbsTest(JobqctlTest):
         assert "nothing" in self.sentence("plugin", "describe", "nothing", code=REFUSED)
 
 
-class JobVerbsTest(JobqctlTest):
+class JobCommandsTest(JobqctlTest):
     RAW = b'{"b": 1.0,"a":[-0,1e400,12345678901234567890123],"s":"\\u2028\xe2\x80\xa8"}'
 
     def test_run_and_status(self):

@@ -37,7 +37,7 @@ def impostor(answer):
         assert not thread.is_alive(), "jobqctl did not call"
 
 
-class BackupVerbTest(JobqctlTest):
+class BackupCommandTest(JobqctlTest):
     @pytest.fixture(autouse=True)
     def folders(self, tmp_path):
         self.folder = str(tmp_path)
@@ -89,7 +89,7 @@ class BackupVerbTest(JobqctlTest):
         assert "memory" in self.sentence("backup", self.there, code=REFUSED)
         assert os.listdir(self.there) == []
 
-    def test_nobody_answers(self):
+    def test_no_server_answers(self):
         assert "reach" in self.sentence("backup", self.there, code=UNREACHABLE, JOBQ_URL=NOWHERE)
         assert os.listdir(self.there) == []
 
@@ -98,7 +98,7 @@ class BackupVerbTest(JobqctlTest):
         b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\nof unknown length",
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nlogin",
     ], ids=["cut", "no-length", "no-file"])
-    def test_what_is_not_whole_is_no_backup(self, answer):
+    def test_a_partial_copy_is_no_backup(self, answer):
         with impostor(answer) as url:
             self.sentence("backup", self.there, code=UNREACHABLE, JOBQ_URL=url)
         assert os.listdir(self.there) == []
@@ -129,7 +129,7 @@ class BackupRouteTest(HttpTest):
         reply = own_server(storage="memory").request("POST", PATH)
         self.assert_refused(reply, 409, "memory", "sqlite", member="message")
 
-    def test_nothing_is_left_in_the_data_directory(self, own_server):
+    def test_the_data_directory_is_left_clean(self, own_server):
         server = own_server()
         before = sorted(os.listdir(server.data))
         assert server.request("POST", PATH).status == 200

@@ -13,7 +13,7 @@ from jobqctl_case import REFUSED, UNREACHABLE, USAGE, JobqctlTest
 
 
 class UnreachableTest(JobqctlTest):
-    def test_nobody_there(self):
+    def test_no_server_there(self):
         """Exit code 3 when the server cannot be reached, by http, https and by name."""
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))

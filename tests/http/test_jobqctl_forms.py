@@ -8,7 +8,7 @@ import pytest
 from jobqctl_case import NOWHERE, REFUSED, USAGE, FormTest
 
 
-class TemplateVerbsTest(FormTest):
+class TemplateCommandsTest(FormTest):
     def created(self, *arguments, **more):
         template = self.json("template", "create", *arguments, **more)
         self.at_end.callback(self.server.request, "DELETE", f"/v1/templates/{template['id']}")
@@ -101,7 +101,7 @@ class TemplateVerbsTest(FormTest):
             self.sentence("template", "create", "--file", "-", stdin=text, code=USAGE, JOBQ_URL=NOWHERE)
 
 
-class EndpointVerbsTest(FormTest):
+class EndpointCommandsTest(FormTest):
     def created(self, *arguments, **more):
         endpoint = self.json("endpoint", "create", *arguments, **more)
         self.forget_endpoint(endpoint["id"])
@@ -141,7 +141,7 @@ class EndpointVerbsTest(FormTest):
         assert own["inForce"] == {"queuePolicy": "fifo", "filters": [], "maxStuck": 0,
                                   "retention": {"run": 5000, "runsync": 60000}}
 
-    def test_what_is_made_answers_at_once(self):
+    def test_a_new_endpoint_answers_at_once(self):
         """An endpoint is created from a template and called at once."""
         endpoint = self.created("--file", "-", stdin=json.dumps({"templateId": self.make_template()}).encode())["id"]
         assert 'output:\n{"a":1}\n' in self.table("run", endpoint, '{"a":1}', "--sync")

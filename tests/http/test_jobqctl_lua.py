@@ -16,7 +16,7 @@ COUNT = os.path.join(SCRIPTS, "handlers", "count_stream.lua")
 REQUIRE = os.path.join(SCRIPTS, "filters", "require_fields.lua")
 
 
-class ScriptVerbTest:
+class ScriptCommandTest:
     @pytest.fixture(autouse=True)
     def own_folder(self, tmp_path):
         self.folder = str(tmp_path)
@@ -46,7 +46,7 @@ class ScriptVerbTest:
         return done.stderr.splitlines()[-1]
 
 
-class RunHandlerTest(ScriptVerbTest):
+class RunHandlerTest(ScriptCommandTest):
     def test_output(self):
         """The output is all that standard output has."""
         done = self.good("run", REVERSE, "--input", '{"text":"olleh"}')
@@ -109,7 +109,7 @@ class RunHandlerTest(ScriptVerbTest):
         assert "lua.memory" in self.sentence(REFUSED, "run", script, "--set", "lua.memroy=2MB")
 
 
-class RunFilterTest(ScriptVerbTest):
+class RunFilterTest(ScriptCommandTest):
     def test_verdicts(self):
         """A script in a folder `filters` is one; refused is exit code 4 with the message."""
         assert self.good("run", REQUIRE, "--env", "REQUIRE_FIELDS=a", "--input", '{"a":1}').stdout == "accepted\n"
@@ -130,7 +130,7 @@ class RunFilterTest(ScriptVerbTest):
         ("{policy = {ttl = -5}}", "the filter returned a wrong policy: policy.ttl"),
         ("{input = json.array()}", "the filter returned an input that is not a JSON object"),
         ("false, ''", "the filter script refuses this job")])
-    def test_what_the_server_would_not_take(self, made, words):
+    def test_values_that_the_server_refuses(self, made, words):
         """The result of a filter is judged like in the server."""
         script = self.script(f"return function() return {made} end", folder="filters")
         assert words in self.sentence(NOT_COMPLETED, "run", script)
@@ -141,7 +141,7 @@ class RunFilterTest(ScriptVerbTest):
         assert "5 ms of processor time (lua.filterTime)" in self.sentence(NOT_COMPLETED, "run", script)
 
 
-class CheckTest(ScriptVerbTest):
+class CheckTest(ScriptCommandTest):
     def test_shipped(self):
         """All that is shipped is fine."""
         for kind in ("handlers", "filters"):
@@ -161,7 +161,7 @@ class CheckTest(ScriptVerbTest):
         self.good("check", self.script("local take = quota.take return function() end", folder="filters"))
 
 
-class WrongUsageTest(ScriptVerbTest):
+class WrongUsageTest(ScriptCommandTest):
     def test_sentences(self, subtests):
         """Exit code 2: nothing ran."""
         fine = self.script("return function() end")

@@ -94,7 +94,7 @@ class StreamTest(FormTest):
         whole = self.table("job", "stream", self.endpoint, job, "--json").splitlines()
         assert [json.loads(line) for line in whole] == [{"output": json.loads(line)} for line in lines]
 
-    def test_nobody_loses_a_chunk(self):
+    def test_no_reader_loses_a_chunk(self):
         """core/http/API.md, "Reading a stream": a reader by offset consumes nothing."""
         job = self.server.run(self.endpoint, {"chunks": 2})
         self.jobqctl("job", "stream", self.endpoint, job)
@@ -126,7 +126,7 @@ class StreamTest(FormTest):
         assert "nothing" in self.sentence("job", "stream", self.endpoint, "nothing", code=REFUSED)
 
 
-class WebhookVerbsTest(FormTest):
+class WebhookCommandsTest(FormTest):
     @pytest.fixture(autouse=True)
     def endpoint_and_receiver(self, question):
         if is_foreign() and self.server.address[0] not in ("127.0.0.1", "localhost"):

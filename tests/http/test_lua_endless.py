@@ -8,7 +8,7 @@ import time
 from jobq_server import SHORT_DRAIN, until
 from lua_case import LuaTest
 from pace import judge_pace
-from process_watch import memory, processor_seconds, threads
+from process_watch import is_asleep, memory, threads
 
 FIRST_LOOP = "local n = 0 while true do n = n + 1 end"
 
@@ -101,13 +101,7 @@ class TimeTest(LuaTest):
         for name in endless:
             until(lambda name=name: not self.server.health(name)["workers"]["running"], f"the worker of {name} is free")
             assert self.server.health(name)["workers"]["unhealthy"] == 0, name
-        pid = self.server.process.pid
-
-        def is_quiet():
-            before, end = processor_seconds(pid), time.monotonic() + 0.3
-            until(lambda: time.monotonic() > end, "0.3 s of processor time are measured")
-            return processor_seconds(pid) - before < 0.05
-        until(is_quiet, "no script runs on")
+        until(lambda: is_asleep(self.server.process.pid, "worker"), "no script runs on")
 
     def test_cancelled_while_it_loops(self):
         """scripts/README.md: the stop token ends a script that ignores job:stopped(): its worker is free for the next

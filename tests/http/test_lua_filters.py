@@ -103,7 +103,7 @@ class VerdictTest(FilterTest):
         assert self.assert_refused(reply, 400) == "not from here"
         self.assert_nothing_stored("says")
 
-    def test_who_was_rejected_is_not_judged_further(self):
+    def test_a_rejected_job_is_not_judged_further(self):
         """core/http/API.md, "Admission filters": the first refusal in order is the answer."""
         assert self.assert_refused(self.submit("stops", {"says": "enough of it"}), 400) == "enough of it"
 
@@ -116,7 +116,7 @@ class VerdictTest(FilterTest):
                 reply = self.submit("says", {"says": says})
                 assert (reply.status, reply.json()) == (400, {"error": error})
 
-    def test_what_a_filter_may_return(self, subtests):
+    def test_values_that_a_filter_may_return(self, subtests):
         """scripts/README.md: no value or true permits; false refuses; a table changes the job; any other value is a
         fault of the script."""
         for which in ("none", "yes", "empty"):
@@ -130,7 +130,7 @@ class VerdictTest(FilterTest):
             with subtests.test(which):
                 self.assert_failed(self.submit("verdict", {"which": which}), "verdict", words)
 
-    def test_what_a_filter_sees(self):
+    def test_fields_that_a_filter_sees(self):
         """scripts/README.md: job.size, job.endpoint, job.key; policy and env too. The size counts the received
         bytes."""
         text = '{"ä" : [1,  2 ]\n}'

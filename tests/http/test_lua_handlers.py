@@ -46,7 +46,7 @@ class RunTest(LuaTest):
         assert (end["status"], end["output"]) == ("COMPLETED", {"b": 2})
         assert re.search(r"\A.+-\d+\Z", end["workerId"])
 
-    def test_what_a_job_knows_of_itself(self):
+    def test_data_of_a_job_about_itself(self):
         """scripts/README.md: job.id, job:deadline(); job.endpoint and job.attempt too."""
         job = self.job("about", {}, policy={"executionTimeout": 7_000})
         left = job["output"].pop("left")
@@ -155,7 +155,7 @@ class ValueTest(LuaTest):
                                     '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
         assert reply.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
 
-    def test_what_a_script_makes(self, subtests):
+    def test_values_made_by_scripts(self, subtests):
         """scripts/README.md: nil and json.null are null; {} is an object, json.array() an array."""
         wanted = {"nothing": None, "null": None, "empty": {}, "array": [], "list": [1, 2], "text": "ä😀\0",
                   "most": 2 ** 63 - 1, "least": -2 ** 63, "half": 0.5, "whole": 1.0, "yes": True}
@@ -235,7 +235,7 @@ class FailureTest(LuaTest):
         """scripts/README.md: deep recursion is bounded: FAILED (stack)."""
         assert "stack overflow" in self.failure("deep", {})
 
-    def test_what_a_script_catches_is_no_failure(self):
+    def test_a_caught_error_is_no_failure(self):
         """pcall is the script's own."""
         assert self.output("catches", {}) == [False, "inside"]
 

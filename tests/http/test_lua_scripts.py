@@ -227,7 +227,7 @@ class RequireFieldsTest(ShippedFilterTest):
         assert "input.a" in self.error(endpoint, {"a": None})
         assert "input.a" in self.error(endpoint, {"A": 1})
 
-    def test_nothing_is_required(self):
+    def test_without_required_fields(self):
         """Without the variable, or with an empty variable."""
         for env in ({}, {"REQUIRE_FIELDS": ""}, {"REQUIRE_FIELDS": " , ,"}, {"OTHER": "a"}):
             self.assert_welcome(self.guarded(**env), {})

@@ -8,6 +8,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import JOBQD, is_foreign
+from pace import HANG
 
 NOBODY = "nobody"
 
@@ -60,7 +61,7 @@ class OpenapiTest(HttpTest):
     def test_its_version_is_the_servers(self):
         if is_foreign():
             pytest.skip("the server at JOBQ_URL has a version of its own")
-        told = subprocess.run([JOBQD, "--version"], capture_output=True, text=True, check=True, timeout=20).stdout
+        told = subprocess.run([JOBQD, "--version"], capture_output=True, text=True, check=True, timeout=HANG).stdout
         assert told.split() == ["jobqd", self.document["info"]["version"]]
 
     def test_it_hangs_together(self, subtests):
@@ -93,7 +94,7 @@ class OpenapiTest(HttpTest):
                 assert b"there is nothing at" not in reply.body
                 assert reply.status != 405
 
-    def test_what_needs_a_key_says_so(self, subtests):
+    def test_operations_with_a_key_say_so(self, subtests):
         for method, path, operation in self.operations():
             with subtests.test(f"{method} {path}"):
                 free = operation.get("security", self.document["security"]) == []

@@ -37,7 +37,7 @@ class BoundsTest(HttpTest):
         return {fault["field"] for fault in reply.json()["errors"]}
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_of_each_field(self, kind, subtests):
+    def test_each_field(self, kind, subtests):
         """core/http/API.md, "Endpoint": a value outside its bounds is 400, with a sentence for the field."""
         name, always = KINDS[kind]
         checked = 0
@@ -53,13 +53,13 @@ class BoundsTest(HttpTest):
                     assert field in self.faults(kind, {field: value}), f"{field} = {str(value)[:40]} is not described"
         assert checked > 5
 
-    def test_of_workers_max(self):
+    def test_workers_max(self):
         """core/http/API.md, "Endpoint": workersMax has the bounds of its description."""
         good, bad = bounds(self.schemas["EndpointInput"]["properties"]["workersMax"])
         assert all("workersMax" not in self.faults("endpoints", {"workersMax": value}) for value in good)
         assert all("workersMax" in self.faults("endpoints", {"workersMax": value}) for value in bad)
 
-    def test_of_the_retention(self, subtests):
+    def test_the_retention(self, subtests):
         """core/http/API.md, "Endpoint": retention.run and retention.runsync in milliseconds."""
         for field, schema in self.schemas["EndpointInput"]["properties"]["retention"]["properties"].items():
             good, bad = bounds(schema)

@@ -61,7 +61,7 @@ class PluginListTest(HttpTest):
         loaded = {os.path.basename(plugin["file"]) for plugin in self.plugins() if plugin["state"] == "loaded"}
         assert loaded == built
 
-    def test_what_the_tests_use_is_there(self):
+    def test_the_plugins_of_the_tests_are_there(self):
         """The storages sqlite and memory, the handlers echo and trial."""
         found = entries(self.plugins())
         for wanted in (("storage", "sqlite"), ("storage", "memory"), ("handler", "echo"), ("handler", "trial")):

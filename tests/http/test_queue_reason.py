@@ -176,7 +176,7 @@ class PauseTest(WaitingTest):
     def endpoint_now(self, endpoint):
         return self.call("GET", "/endpoints/" + endpoint["id"])
 
-    def test_what_runs_goes_on(self, own_server):
+    def test_running_jobs_go_on(self, own_server):
         """core/http/API.md, "Pause": a pause stops no running job."""
         held = self.at_end.enter_context(HeldJobs())
         self.server = own_server(**held.settings)

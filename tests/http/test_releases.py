@@ -71,7 +71,7 @@ class VersionTest(ReleaseTest):
                     self.call("POST", f"/templates/{self.template['id']}/update", {name: value})
                 assert self.version(endpoint) == version
 
-    def test_what_changes_nothing(self):
+    def test_a_change_without_effect(self):
         """core/http/API.md, "Releases": an update without a change is no release, so a repeated update replaces no
         worker twice."""
         endpoint = self.new_endpoint(self.template, workersMin=1)

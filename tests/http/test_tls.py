@@ -84,7 +84,7 @@ class TlsTest(HttpTest):
             secure.sendall(GET[10:-2] + b"Connection: close\r\n\r\n")
             assert ends(secure).count(b"200 OK") == 201
 
-    def test_who_speaks_no_tls_harms_nobody(self):
+    def test_clients_without_tls_harm_no_others(self):
         half = connect(self.server)
         half.sendall(b"\x16\x03\x01\x02\x00\x01")
         with connect(self.server) as plain:
@@ -93,7 +93,7 @@ class TlsTest(HttpTest):
         assert self.server.request("GET", "/healthz").status == 200
         half.close()
 
-    def test_who_leaves_makes_room_and_shutdown_is_bounded(self):
+    def test_leaving_clients_make_room_and_shutdown_is_bounded(self):
         body = b'{"input":{}}'
         request = post(self.server, "/v2/parked/runsync?wait=300000", len(body), body=body)
 

@@ -171,7 +171,7 @@ TEST_F(LuaHttpHostile, ANameThatDoesNotComeBackIsGivenUp) {
   expectLate("http://silent.test/", "the name did not resolve");
 }
 
-TEST_F(LuaHttpHostile, WhatIsNoAnswerIsAFault) {
+TEST_F(LuaHttpHostile, ABrokenAnswerIsAFault) {
   TinyHttp none([](const TinyRequest&, const TinyConnection&) {});
   EXPECT_EQ(get(none.url()), "the server closed the connection without an answer");
   TinyHttp head([](const TinyRequest&, const TinyConnection& client) { client.send("HTTP/1.1 200 X\r\nX: y\r\n"); });
@@ -222,7 +222,7 @@ TEST_F(LuaHttpInPublic, NeverConnectsToAPrivateAddress) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST_F(LuaHttpHostile, OfSeveralAddressesThePermittedOnesAreTried) {
+TEST_F(LuaHttpHostile, PermittedAddressesAmongSeveralAreTried) {
   const NameServer names("both.test", {"169.254.169.254", "127.0.0.1"});
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(200, "x"); });
   EXPECT_THAT(get("http://both.test:" + std::to_string(server.port()) + "/"), HasSubstr("\"status\":200"));

@@ -1,5 +1,7 @@
 // The rules of handlers: the job's methods, errors, stop and deadline, and the isolation of each job from the next.
 
+#include <optional>
+
 #include "jobq/json.h"
 #include "lua_fixture.h"
 
@@ -111,7 +113,7 @@ TEST_F(LuaTest, AScriptThatDoesNotRunMakesNoWorker) {
 
 TEST_F(LuaTest, FirstLinesHaveTheMemoryOfAScript) {
   scripts.write("large", "local s = ('x'):rep(1000):rep(20000) return function() return #s end");
-  EXPECT_EQ(handlers()->fault("large"), "");
+  EXPECT_EQ(handlers()->fault("large"), std::nullopt);
   EXPECT_EQ(handlers(with({{"memory", "17825792"}}))->fault("large"),
             "not enough memory: a script has 17 MB (lua.memory)");
 }
@@ -144,7 +146,7 @@ TEST_F(LuaTest, LogIsTheJobsOwnWhateverPrintIs) {
 
 // ---- isolation of successive jobs
 
-TEST_F(LuaTest, NothingOfOneJobIsSeenByTheNext) {
+TEST_F(LuaTest, AJobSeesNoDataOfAFormerJob) {
   scripts.write("leave", R"(
     local secret
     return function(input)
@@ -166,7 +168,7 @@ TEST_F(LuaTest, NothingOfOneJobIsSeenByTheNext) {
 
 // Little garbage stays until the next environment replaces the old environment, much garbage goes at once. No size is
 // in the way of the next job.
-TEST_F(LuaTest, WhatOneJobLeavesTakesNothingFromTheNext) {
+TEST_F(LuaTest, LeftoversOfAJobCostTheNextJobNothing) {
   scripts.write("leave", R"(return function(input)
     assert(left == nil)
     left = {}

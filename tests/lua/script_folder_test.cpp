@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "lua_fixture.h"
@@ -24,7 +25,7 @@ class ScriptFolderTest : public LuaTest {
   }
   static std::string faultOf(const HandlerFactory& factory, const std::string& name) {
     for (const ScriptReport& report : factory.scripts()) {
-      if (report.name == name) return report.fault;
+      if (report.name == name) return report.fault.value_or("");
     }
     return "unknown";
   }
@@ -65,7 +66,7 @@ TEST_F(ScriptFolderTest, BrokenTextLeavesTheOldOneInForce) {
   EXPECT_EQ(run(*handler), "\"old\"");
   const std::string fault = "broken.lua:1: <name> or '...' expected near <eof>";
   EXPECT_EQ(faultOf(*factory, "broken"), fault);
-  EXPECT_EQ(factory->fault("broken"), "") << "the text before goes on";
+  EXPECT_EQ(factory->fault("broken"), std::nullopt) << "the text before goes on";
   EXPECT_EQ(log.lines(),
             (std::vector<std::string>{
                 "script.faulty: broken.lua was edited and does not run; the previous text stays in use: " + fault}));
@@ -96,7 +97,7 @@ TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
   std::ofstream(scripts.folder() / "notes.txt") << "no script";
   const auto factory = handlers();
   std::vector<std::string> told;
-  for (const ScriptReport& report : factory->scripts()) told.push_back(report.name + ": " + report.fault);
+  for (const ScriptReport& report : factory->scripts()) told.push_back(report.name + ": " + report.fault.value_or(""));
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(told[0], "bad: bad.lua returns no function: end the script with `return function(...) ... end`");
   EXPECT_EQ(told[1].substr(0, 8), "folder: ");
@@ -107,7 +108,7 @@ TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
 }
 
 // Opening a pipe waits for its writer, and a device never ends: a listing of the scripts would never return.
-TEST_F(ScriptFolderTest, WhatIsNoFileIsNoScript) {
+TEST_F(ScriptFolderTest, SpecialFilesAreNoScripts) {
   ASSERT_EQ(mkfifo(scripts.file("pipe").c_str(), 0600), 0);
   std::filesystem::create_directory(scripts.file("folder"));
   std::filesystem::create_symlink("/dev/zero", scripts.file("device"));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "lua_fixture.h"
@@ -54,7 +55,7 @@ TEST_F(LuaTest, OsHasTheTimeAlone) {
 TEST_F(LuaTest, FiltersHaveItToo) {
   scripts.write("clocked", "return function(job) if os.time() ~= 1767225600 then return 'late' end end");
   const auto factory = filters();
-  EXPECT_EQ(factory->fault("clocked"), "");
+  EXPECT_EQ(factory->fault("clocked"), std::nullopt);
   EXPECT_EQ(review(*factory->make("clocked"), "{}").text, "accepted");
 }
 

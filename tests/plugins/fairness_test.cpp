@@ -170,7 +170,7 @@ TEST_P(Fairness, ANewKeyStartsAtTheHeadOfTheQueue) {
   EXPECT_EQ(taken(7), (std::vector<JobId>{"a-20", "new-0", "a-21", "new-1", "a-22", "new-2", "a-23"}));
 }
 
-TEST_P(Fairness, WhatAKeyDidNotUseIsNoCredit) {
+TEST_P(Fairness, UnusedTurnsOfAKeyAreNoCredit) {
   submitMany("quiet", 1);
   submitMany("a", 200);
   EXPECT_EQ(turns(150).front(), "quiet");

@@ -148,23 +148,23 @@ TEST(HttpClientGuard, NamesTheRefusedAddress) {
 
 TEST(HttpClientAnswer, KeepsABodyUpToItsBound) {
   IncomingAnswer answer({5, 0}, false, 0);
-  EXPECT_TRUE(answer.takeHeadLine("HTTP/1.1 200 OK\r\n", 200));
-  EXPECT_TRUE(answer.takeHeadLine("\r\n", 200));
-  EXPECT_TRUE(answer.takeBody("abc"));
-  EXPECT_TRUE(answer.takeBody("de"));
-  EXPECT_FALSE(answer.takeBody("f"));
+  EXPECT_TRUE(answer.addHeadLine("HTTP/1.1 200 OK\r\n", 200));
+  EXPECT_TRUE(answer.addHeadLine("\r\n", 200));
+  EXPECT_TRUE(answer.addBody("abc"));
+  EXPECT_TRUE(answer.addBody("de"));
+  EXPECT_FALSE(answer.addBody("f"));
   EXPECT_TRUE(answer.bodyTooLarge());
   EXPECT_EQ(answer.answer().body, "abcde");
 }
 
 TEST(HttpClientAnswer, DropsWhatIsBeyondAndEndsWithEnough) {
   IncomingAnswer answer({2, 6}, false, 0);
-  EXPECT_TRUE(answer.takeHeadLine("HTTP/1.1 200 OK\r\n", 200));
-  EXPECT_TRUE(answer.takeHeadLine("Content-Length: 1000000\r\n", 200));
-  EXPECT_TRUE(answer.takeHeadLine("\r\n", 200));
-  EXPECT_TRUE(answer.takeBody("abcde"));
+  EXPECT_TRUE(answer.addHeadLine("HTTP/1.1 200 OK\r\n", 200));
+  EXPECT_TRUE(answer.addHeadLine("Content-Length: 1000000\r\n", 200));
+  EXPECT_TRUE(answer.addHeadLine("\r\n", 200));
+  EXPECT_TRUE(answer.addBody("abcde"));
   EXPECT_FALSE(answer.hasEnough());
-  EXPECT_FALSE(answer.takeBody("f"));
+  EXPECT_FALSE(answer.addBody("f"));
   EXPECT_TRUE(answer.hasEnough());
   EXPECT_FALSE(answer.bodyTooLarge());
   EXPECT_EQ(answer.answer().body, "ab");
@@ -173,9 +173,9 @@ TEST(HttpClientAnswer, DropsWhatIsBeyondAndEndsWithEnough) {
 TEST(HttpClientAnswer, ARedirectLeadsOnOnlyIfItWillBeFollowed) {
   for (const bool follows : {false, true}) {
     IncomingAnswer answer({5, 0}, follows, 0);
-    answer.takeHeadLine("HTTP/1.1 302 Found\r\n", 302);
-    answer.takeHeadLine("Location: /next\r\n", 302);
-    EXPECT_EQ(answer.takeHeadLine("\r\n", 302), !follows);
+    answer.addHeadLine("HTTP/1.1 302 Found\r\n", 302);
+    answer.addHeadLine("Location: /next\r\n", 302);
+    EXPECT_EQ(answer.addHeadLine("\r\n", 302), !follows);
     EXPECT_EQ(answer.leadsOn(), follows);
     EXPECT_EQ(answer.location(), "/next");
   }
@@ -183,8 +183,8 @@ TEST(HttpClientAnswer, ARedirectLeadsOnOnlyIfItWillBeFollowed) {
 
 TEST(HttpClientAnswer, HeadsOfATransferAreBoundedTogether) {
   IncomingAnswer answer({5, 0}, true, IncomingAnswer::kMostHead - 20);
-  EXPECT_TRUE(answer.takeHeadLine("HTTP/1.1 200 OK\r\n", 200));
-  EXPECT_FALSE(answer.takeHeadLine("A: b\r\n", 200));
+  EXPECT_TRUE(answer.addHeadLine("HTTP/1.1 200 OK\r\n", 200));
+  EXPECT_FALSE(answer.addHeadLine("A: b\r\n", 200));
   EXPECT_TRUE(answer.headTooLarge());
 }
 

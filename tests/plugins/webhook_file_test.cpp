@@ -123,7 +123,7 @@ TEST_F(WebhookFile, AUrlNamesAFileAndNothingElse) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(data_ / "webhooks"), {}), 4);
 }
 
-TEST_F(WebhookFile, WhatIsReportedIsSynced) {
+TEST_F(WebhookFile, AReportedLineIsSynced) {
   const int before = syncs();
   EXPECT_EQ(failure(callTo("a")), "");
   EXPECT_EQ(syncs(), before + 2);  // a new file and its folder
@@ -193,7 +193,7 @@ TEST_F(WebhookFile, AFullDiskSpoilsNoOtherWritersLine) {
   EXPECT_LT(lines, 16 * 50);
 }
 
-TEST_F(WebhookFile, WhatWasCutOffByACrashDoesNotSpoilTheNextLine) {
+TEST_F(WebhookFile, ALineCutOffByACrashDoesNotSpoilTheNext) {
   std::ofstream(file("a")) << "{\"url\":\"file:///a\",\"hea";
   EXPECT_EQ(failure(callTo("a")), "");
   EXPECT_EQ(failure(callTo("a")), "");

@@ -93,12 +93,12 @@ class WebhookHttpHostile : public WebhookHttp {
   }
 };
 
-TEST_F(WebhookHttpHostile, WhoTakesTheCallAndSaysNothingIsLate) {
+TEST_F(WebhookHttpHostile, ASilentReceiverIsLate) {
   Receiver silent([](Peer& peer) { peer.hold(); });
   expectLate(silent.url(), "no answer within 300 ms");
 }
 
-TEST_F(WebhookHttpHostile, WhoDoesNotReadTheBodyIsLate) {
+TEST_F(WebhookHttpHostile, AReceiverThatReadsNoBodyIsLate) {
   std::promise<void> over;
   Receiver deaf([&, ended = over.get_future().share()](Peer&) { ended.wait_for(testkit::kHangDeadline); });
   WebhookCall call = callTo(deaf.url(), kShort);
@@ -111,7 +111,7 @@ TEST_F(WebhookHttpHostile, WhoDoesNotReadTheBodyIsLate) {
   EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "no answer within 300 ms");
 }
 
-TEST_F(WebhookHttpHostile, WhoDoesNotAcceptIsLate) {
+TEST_F(WebhookHttpHostile, AReceiverThatDoesNotAcceptIsLate) {
   const FullListener full;
   expectLate(full.url(), "no connection within 300 ms");
 }
@@ -133,7 +133,7 @@ TEST_F(WebhookHttpHostile, ASecondAddressIsTriedWhileThereIsTime) {
   EXPECT_EQ(deliveredTo(good.url("/", "two.test"), Millis(2000)).status, 200);
 }
 
-TEST_F(WebhookHttpHostile, WhoDripsHisHeadIsLate) {
+TEST_F(WebhookHttpHostile, ADrippingHeadIsLate) {
   Receiver dripping([](Peer& peer) {
     peer.readRequest();
     peer.send("HTTP/1.1 200 OK\r\nX: ");
@@ -142,7 +142,7 @@ TEST_F(WebhookHttpHostile, WhoDripsHisHeadIsLate) {
   expectLate(dripping.url(), "no answer within 300 ms");
 }
 
-TEST_F(WebhookHttpHostile, WhoDripsHisBodyIsLate) {
+TEST_F(WebhookHttpHostile, ADrippingBodyIsLate) {
   for (const int status : {200, 500}) {
     Receiver dripping([status](Peer& peer) {
       peer.readRequest();
@@ -204,7 +204,7 @@ TEST_F(WebhookHttpHostile, AHeadThatDoesNotEndIsLeft) {
   }
 }
 
-TEST_F(WebhookHttpHostile, WhoBreaksOffInTheHeadHasNotAnswered) {
+TEST_F(WebhookHttpHostile, AHeadThatBreaksOffIsNoAnswer) {
   for (const bool reset : {false, true}) {
     for (const std::string head : {"", "HTTP/1.1 20", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Le",
                                    "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n"}) {
@@ -223,7 +223,7 @@ TEST_F(WebhookHttpHostile, WhoBreaksOffInTheHeadHasNotAnswered) {
   }
 }
 
-TEST_F(WebhookHttpHostile, WhoBreaksOffInTheBodyHasAnswered) {
+TEST_F(WebhookHttpHostile, ABodyThatBreaksOffIsAnAnswer) {
   for (const bool reset : {false, true}) {
     for (const std::string framing :
          {"Content-Length: 1000\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -244,7 +244,7 @@ TEST_F(WebhookHttpHostile, WhoBreaksOffInTheBodyHasAnswered) {
   }
 }
 
-TEST_F(WebhookHttpHostile, WhoEndsAtOnceIsAFailure) {
+TEST_F(WebhookHttpHostile, AnEndWithoutAnAnswerIsAFailure) {
   for (const bool reset : {false, true}) {
     Receiver gone([&](Peer& peer) {
       if (reset) peer.reset();
@@ -257,7 +257,7 @@ TEST_F(WebhookHttpHostile, WhoEndsAtOnceIsAFailure) {
   }
 }
 
-TEST_F(WebhookHttpHostile, WhoEndsWhileAFilmIsSentRaisesNoSignal) {
+TEST_F(WebhookHttpHostile, AnEndWhileALargeBodyIsSentRaisesNoSignal) {
   signal(SIGPIPE, SIG_DFL);
   Receiver gone([](Peer& peer) {
     peer.receive();
@@ -272,7 +272,7 @@ TEST_F(WebhookHttpHostile, WhoEndsWhileAFilmIsSentRaisesNoSignal) {
   }
 }
 
-TEST_F(WebhookHttpHostile, WhoRefusesBeforeTheBodyIsHeard) {
+TEST_F(WebhookHttpHostile, ARefusalBeforeTheBodyIsHeard) {
   Receiver hasty([](Peer& peer) {
     peer.receive();
     peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
@@ -285,7 +285,7 @@ TEST_F(WebhookHttpHostile, WhoRefusesBeforeTheBodyIsHeard) {
   EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "the receiver answered 413");
 }
 
-TEST_F(WebhookHttpHostile, WhatIsNoHttpIsAFailure) {
+TEST_F(WebhookHttpHostile, AnAnswerOtherThanHttpIsAFailure) {
   for (const std::string bytes :
        {"SSH-2.0-OpenSSH_9.2\r\n", "\x15\x03\x01\x01\x02\x02\x28", "{\"ok\":true}", "HTTP/", "\r\n\r\n",
         "HTTP/1.1 abc\r\n\r\n", "HTTP/7.3 200 OK\r\n\r\n", "ICY 200 OK\r\n\r\n", "RTSP/1.0 200 OK\r\n\r\n"}) {

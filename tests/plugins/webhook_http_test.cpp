@@ -175,7 +175,7 @@ TEST_F(WebhookHttp, SaysWhatTheNetworkSaid) {
   EXPECT_EQ(failureOf("ftp://127.0.0.1/").reason, "the URL is not an absolute http or https URL with a host");
 }
 
-TEST_F(WebhookHttp, WhatOtherReadersReadDifferentlyIsNoUrl) {
+TEST_F(WebhookHttp, AmbiguousUrlsAreRefused) {
   TinyHttp server(always(200));
   const std::string host = "127.0.0.1:" + std::to_string(server.port()) + "/";
   for (const char* start : {"http:", "http:/", "http:///", "http:////", "http://\\", "http:\\\\", "", "//", " http://",

@@ -114,7 +114,7 @@ TEST_F(WebhookHttpTls, SpeaksTls12AtLeast) {
   EXPECT_THAT(failureOf(old.url()).reason, StartsWith("the TLS handshake failed"));
 }
 
-TEST_F(WebhookHttpTls, WhoSpeaksNoTlsIsAFailure) {
+TEST_F(WebhookHttpTls, AReceiverWithoutTlsIsAFailure) {
   Receiver plain([](Peer& peer) {
     peer.receive();
     peer.send("HTTP/1.1 400 Speak plainly\r\n\r\n");
@@ -152,7 +152,7 @@ TEST_F(WebhookHttpTls, AConnectionThatBreaksOffInTheBodyHasAnswered) {
   }
 }
 
-TEST_F(WebhookHttpTls, WhoEndsWhileAFilmIsSentRaisesNoSignal) {
+TEST_F(WebhookHttpTls, AnEndWhileALargeBodyIsSentRaisesNoSignal) {
   signal(SIGPIPE, SIG_DFL);
   Receiver gone(
       [](Peer& peer) {

@@ -26,7 +26,7 @@ std::optional<ChunkPage> ChunkModel::read(const JobKey& key, std::uint64_t offse
   return page;
 }
 
-std::optional<ChunkPage> ChunkModel::take(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> ChunkModel::consume(const JobKey& key, std::size_t maxBytes) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return std::nullopt;
   auto page = read(key, entry->taken, maxBytes);

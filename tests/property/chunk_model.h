@@ -20,7 +20,7 @@ class ChunkModel {
   explicit ChunkModel(ModelState& state) : state_(state) {}
 
   ReportResult append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
-  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes);
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes);
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;

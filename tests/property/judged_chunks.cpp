@@ -8,10 +8,10 @@ ReportResult JudgedChunks::append(const LeaseRef& lease, std::vector<Chunk> chun
       [&](StorageModel& model) { return model.chunks().append(lease, chunks); });
 }
 
-std::optional<ChunkPage> JudgedChunks::take(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> JudgedChunks::consume(const JobKey& key, std::size_t maxBytes) {
   return compared_.ask(
-      "take from " + key.id, [&] { return compared_.real().chunks().take(key, maxBytes); },
-      [&](StorageModel& model) { return model.chunks().take(key, maxBytes); });
+      "consume from " + key.id, [&] { return compared_.real().chunks().consume(key, maxBytes); },
+      [&](StorageModel& model) { return model.chunks().consume(key, maxBytes); });
 }
 
 std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {

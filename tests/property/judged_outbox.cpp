@@ -14,10 +14,10 @@ std::vector<Delivery> JudgedOutbox::claimDue(std::span<const HostPlaces> hosts, 
       [&](StorageModel& model) { return model.outbox().claimDue(hosts, lease); });
 }
 
-bool JudgedOutbox::settle(const DeliveryClaim& claim, DeliveryState state) {
+bool JudgedOutbox::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
   return compared_.ask(
-      "settle of " + claim.id, [&] { return compared_.real().outbox().settle(claim, state); },
-      [&](StorageModel& model) { return model.outbox().settle(claim, state); });
+      "the end of the delivery " + claim.id, [&] { return compared_.real().outbox().finishDelivery(claim, state); },
+      [&](StorageModel& model) { return model.outbox().finishDelivery(claim, state); });
 }
 
 bool JudgedOutbox::reschedule(const DeliveryClaim& claim, Millis delay) {

@@ -70,7 +70,7 @@ class JudgedChunks final : public ChunkStore {
   explicit JudgedChunks(Comparison& compared) : compared_(compared) {}
 
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
-  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
@@ -85,7 +85,7 @@ class JudgedOutbox final : public OutboxStore {
 
   DueHosts dueHosts(std::string_view after, std::size_t max) override;
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
-  bool settle(const DeliveryClaim& claim, DeliveryState state) override;
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override;
   bool reschedule(const DeliveryClaim& claim, Millis delay) override;
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;

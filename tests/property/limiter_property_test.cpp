@@ -68,7 +68,7 @@ class RateModel {
   virtual void count(Instant now) = 0;
   virtual std::uint32_t remaining(const RateLimit& limit, Instant now) const = 0;
   /// Called after each call with a rate limit, after any verdict.
-  virtual void settle(const RateLimit&, Instant) {}
+  virtual void countDecided(const RateLimit&, Instant) {}
 };
 
 /// All allowed instants.
@@ -123,7 +123,7 @@ class BucketModel final : public RateModel {
     const Fraction taken = refilled(taken_, last_, now - at_) + Fraction(counted_);
     return static_cast<std::uint32_t>((Fraction(limit.requests) - taken).whole());
   }
-  void settle(const RateLimit& limit, Instant now) override {
+  void countDecided(const RateLimit& limit, Instant now) override {
     taken_ = refilled(taken_, last_, now - at_) + Fraction(counted_);
     counted_ = 0;
     at_ = now;
@@ -137,7 +137,7 @@ class BucketModel final : public RateModel {
   }
 
   Fraction taken_;
-  std::int64_t counted_ = 0;  // counted by the call before settle()
+  std::int64_t counted_ = 0;  // counted by the call before countDecided()
   Instant at_;
   RateLimit last_;
 };
@@ -150,7 +150,7 @@ class LimiterModel {
     at.newest = std::max(at.newest, now);
     const RateVerdict verdict = judge(at, limit);
     if (verdict.allowed) ++at.inside;
-    if (limit.requests > 0) at.rate.settle(limit, at.newest);
+    if (limit.requests > 0) at.rate.countDecided(limit, at.newest);
     return verdict;
   }
   bool leave(std::size_t key) { return keys_[key].inside > 0 && keys_[key].inside-- > 0; }

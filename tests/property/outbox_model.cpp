@@ -83,7 +83,7 @@ std::vector<Delivery> OutboxModel::claimDue(std::span<const HostPlaces> hosts, M
   return claimed;
 }
 
-bool OutboxModel::settle(const DeliveryClaim& claim, DeliveryState state) {
+bool OutboxModel::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
   Owed* row = claimed(claim);
   if (state == DeliveryState::owed || row == nullptr) return false;
   row->delivery.state = state;

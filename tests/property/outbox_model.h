@@ -20,7 +20,7 @@ class OutboxModel {
 
   DueHosts dueHosts(std::string_view after, std::size_t max) const;
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease);
-  bool settle(const DeliveryClaim& claim, DeliveryState state);
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state);
   bool reschedule(const DeliveryClaim& claim, Millis delay);
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt);
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;

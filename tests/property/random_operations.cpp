@@ -29,10 +29,10 @@ constexpr std::array kKinds{
     Kind{Action::find, "find", 3},
     Kind{Action::counts, "counts", 2},
     Kind{Action::list, "list", 2},
-    Kind{Action::take, "take", 4},
+    Kind{Action::consume, "consume", 4},
     Kind{Action::read, "read", 2},
     Kind{Action::setTtl, "setTtl", 3},
-    Kind{Action::settle, "settle", 4},
+    Kind{Action::finishDelivery, "finishDelivery", 4},
     Kind{Action::reschedule, "reschedule", 2},
     Kind{Action::recordAttempt, "attempt", 2},
     Kind{Action::replay, "replay", 2},
@@ -148,7 +148,7 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
       (void)storage.jobs().find(key);
       (void)storage.leases().ahead(key, 1 + operation.b % 9);
       break;
-    case Action::take: (void)storage.chunks().take(key, 1 + operation.b % 12); break;
+    case Action::consume: (void)storage.chunks().consume(key, 1 + operation.b % 12); break;
     case Action::read: (void)storage.chunks().read(key, operation.b % 4, 1 + operation.b % 12); break;
     default: storage.jobs().setTtl(key, Millis(operation.b % 3'000'000)); break;
   }
@@ -177,8 +177,9 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   const std::size_t late = operation.a % (operation.b % 3 == 0 ? 9 : 2);  // mostly a delivery's last claim
   const DeliveryClaim claim = late < claims_.size() ? claims_[claims_.size() - 1 - late] : DeliveryClaim{id, 1};
   switch (operation.action) {
-    case Action::settle:
-      storage.outbox().settle(claim, operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
+    case Action::finishDelivery:
+      storage.outbox().finishDelivery(claim,
+                                      operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
       break;
     case Action::reschedule: storage.outbox().reschedule(claim, Millis(operation.b % 20'000)); break;
     case Action::recordAttempt: storage.outbox().recordAttempt(claim, {{}, 500, Millis(7), "refused", "sorry"}); break;
@@ -262,7 +263,7 @@ void Player::play(Storage& storage, const Operation& operation) {
     playOnEndpoint(storage, operation);
   } else if (isOfRecords(action)) {
     playOnRecord(storage.records(), operation);
-  } else if (action >= Action::settle && action <= Action::replay) {
+  } else if (action >= Action::finishDelivery && action <= Action::replay) {
     playOnDelivery(storage, operation);
   } else if (action == Action::deliveries) {
     const bool ofJob = operation.b % 2 == 0 && !jobs_.empty();

@@ -17,11 +17,11 @@ std::vector<Operation> shrink(std::vector<Operation> operations,
   for (std::size_t size = std::max<std::size_t>(operations.size() / 2, 1);;) {
     bool shorter = false;
     for (std::size_t at = 0; at < operations.size();) {
-      std::vector<Operation> rest(operations.begin(), operations.begin() + static_cast<std::ptrdiff_t>(at));
+      std::vector<Operation> candidate(operations.begin(), operations.begin() + static_cast<std::ptrdiff_t>(at));
       const std::size_t end = std::min(at + size, operations.size());
-      rest.insert(rest.end(), operations.begin() + static_cast<std::ptrdiff_t>(end), operations.end());
-      if (fails(rest)) {
-        operations = std::move(rest);
+      candidate.insert(candidate.end(), operations.begin() + static_cast<std::ptrdiff_t>(end), operations.end());
+      if (fails(candidate)) {
+        operations = std::move(candidate);
         shorter = true;
       } else {
         at += size;

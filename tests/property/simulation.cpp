@@ -62,7 +62,7 @@ void Simulation::play(const std::vector<Move>& moves) {
     machine_.recover();
     checkWorkers();
   }
-  settle();
+  runToRest();
 }
 
 }  // namespace jobq::model

@@ -30,7 +30,7 @@ class Simulation {
 
  private:
   void act(const Move& move);
-  void settle();
+  void runToRest();
   bool stepTowardsQuiet();
   void checkRest();
   void checkQuiet();

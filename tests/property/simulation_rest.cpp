@@ -48,7 +48,7 @@ bool Simulation::stepTowardsQuiet() {
 
 // Advances the clock in small steps, with a sweep in each, until every back-off is over; then by a long step, until the
 // end of leases granted while the clock was ahead.
-void Simulation::settle() {
+void Simulation::runToRest() {
   machine_.endCrashes();
   constexpr Millis kStep{5'000};
   constexpr int kSteps = 12;

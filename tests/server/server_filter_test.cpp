@@ -24,7 +24,7 @@ class FilterTest : public ServerTest {
   std::string output(const std::string& input) const {
     return call("POST", "/v2/e/runsync", "{\"input\":" + input + "}").field("output");
   }
-  std::string inLine(const std::string& endpoint) const { return call("GET", "/v2/" + endpoint + "/health").body; }
+  std::string health(const std::string& endpoint) const { return call("GET", "/v2/" + endpoint + "/health").body; }
   /// Returns the number of filter instances made so far.
   int made() const { return std::stoi(submit("e", R"({"do":"made"})").field("error").substr(5)); }
 };
@@ -43,7 +43,7 @@ TEST_F(FilterTest, Rejects) {
     EXPECT_EQ(refused.status, 400);
     EXPECT_EQ(refused.field("error"), "input.do must not be \"reject\": send another");
   }
-  EXPECT_THAT(inLine("parked"), HasSubstr("\"inQueue\":0"));
+  EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));
 }
 
 TEST_F(FilterTest, RefusesWithItsStatus) {
@@ -58,7 +58,7 @@ TEST_F(FilterTest, RefusesWithItsStatus) {
   const Answer failed = submit("parked", R"({"status":500})");
   EXPECT_EQ(failed.status, 500);
   EXPECT_THAT(failed.field("error"), AllOf(HasSubstr("plugin/size"), HasSubstr("refused with status 500")));
-  EXPECT_THAT(inLine("parked"), HasSubstr("\"inQueue\":0"));
+  EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));
 }
 
 // Without workers, the job of higher priority comes first in the queue.
@@ -84,7 +84,7 @@ TEST_F(FilterTest, FailsWithItsName) {
     EXPECT_EQ(failed.status, 500) << verb;
     EXPECT_THAT(failed.field("error"), AllOf(HasSubstr("plugin/size"), HasSubstr(reason), HasSubstr("request")));
   }
-  EXPECT_THAT(inLine("parked"), HasSubstr("\"inQueue\":0"));
+  EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));
   EXPECT_EQ(submit("e", "{}").status, 200) << "it goes on";
 }
 
@@ -125,7 +125,7 @@ TEST_F(FilterTest, ManyAreJudgedAtOnceEachByAnInstanceOfItsOwn) {
   EXPECT_GE(made(), kCallers);
 }
 
-TEST_F(FilterTest, OfEndpointsThatTheApiMakes) {
+TEST_F(FilterTest, EndpointsOfTheApiHaveFilters) {
   open(std::string(kFiltered) + "filters = plugin/size\n");
   const std::string made = call("POST", "/v1/templates", R"({"name":"t","imageName":"plugin/echo"})").field("id");
   const auto create = [&](const std::string& more) {

@@ -190,7 +190,7 @@ TEST_F(ServerStreamTest, APieceOverOneMegabyteIsSplit) {
   EXPECT_EQ(pieces, 3);
 }
 
-TEST_F(ServerStreamTest, WhatIsNoChunkFailsTheJob) {
+TEST_F(ServerStreamTest, AWrongChunkFailsTheJob) {
   for (const auto& [script, word] :
        {std::pair(R"({"badChunk":"{"})", "not JSON"), std::pair(R"({"badMetrics":"[1]"})", "not a JSON object"),
         std::pair(R"({"badMetrics":"{"})", "not a JSON object")}) {

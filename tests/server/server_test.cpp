@@ -131,7 +131,7 @@ TEST_F(ServerTest, ALoneLowPriorityJobStartsNoWorker) {
   EXPECT_EQ(call("GET", "/v2/e/status-sync/" + low).field("status"), "COMPLETED") << "a worker that is there takes it";
 }
 
-TEST_F(ServerTest, WhatAHandlerThrowsIsAFailedJob) {
+TEST_F(ServerTest, AnExceptionOfAHandlerFailsTheJob) {
   open(kTrial);
   const Answer thrown = call("POST", "/v2/t/runsync", R"({"input":{"throw":"boom"}})");
   EXPECT_EQ(thrown.status, 200);

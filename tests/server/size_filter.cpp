@@ -31,7 +31,7 @@ using jobq::Replace;
 // The jobs under review at this moment, in all instances.
 class Meeting {
  public:
-  void attend(std::int64_t wanted) {
+  void awaitOthers(std::int64_t wanted) {
     std::unique_lock lock(mutex_);
     ++present_;
     if (present_ >= wanted) isComplete_ = true;
@@ -66,7 +66,7 @@ class Size final : public jobq::AdmissionFilter {
       ~Leave() { busy = false; }
     } const leave{busy_};
     const auto input = std::get<jobq::json::Document>(jobq::json::read(job.input));
-    if (const auto meet = input.find("meet")) shared_.meeting.attend(jobq::json::toInteger(*meet).value());
+    if (const auto meet = input.find("meet")) shared_.meeting.awaitOthers(jobq::json::toInteger(*meet).value());
     const auto verb = input.find("do");
     const auto status = input.find("status");
     if (status) return Refuse{static_cast<int>(jobq::json::toInteger(*status).value()), "", jobq::Millis(1'500)};

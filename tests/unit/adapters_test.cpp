@@ -45,12 +45,12 @@ TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
 }
 
 TEST_F(AdaptersTest, AnEndpointComesAndLeaves) {
-  EXPECT_TRUE(lifecycle_.hasLeft("ep"));
+  EXPECT_TRUE(lifecycle_.hasNoActiveWorkers("ep"));
   EXPECT_EQ(workers_.waitReason(*fixture_.endpoint, false), "no_workers");
   lifecycle_.endpointChanged("ep", fixture_.endpoint);
   EXPECT_TRUE(pools_.status("ep").exists);
   lifecycle_.endpointChanged("ep", nullptr);
-  EXPECT_TRUE(lifecycle_.hasLeft("ep"));
+  EXPECT_TRUE(lifecycle_.hasNoActiveWorkers("ep"));
   EXPECT_FALSE(lifecycle_.isInUse("ep"));
 }
 

@@ -1,5 +1,5 @@
 // Tests of the connections counted by their peer's address, and of memory returned to the system
-// (core/http/transport/address_places.h, core/http/transport/freed_memory.h).
+// (core/http/transport/address_places.h, core/http/transport/heap_trimmer.h).
 #include "core/http/transport/address_places.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/http/transport/freed_memory.h"
+#include "core/http/transport/heap_trimmer.h"
 
 namespace jobq {
 namespace {
@@ -33,12 +33,12 @@ sockaddr_storage peerAt(const std::string& address) {
 
 TEST(AddressPlacesTest, AnAddressHasSoManyPlacesAndOthersHaveTheirOwn) {
   AddressPlaces places(2);
-  auto first = places.take(peerAt("192.0.2.1"));
-  const auto second = places.take(peerAt("192.0.2.1"));
+  auto first = places.reserve(peerAt("192.0.2.1"));
+  const auto second = places.reserve(peerAt("192.0.2.1"));
   ASSERT_TRUE(first);
   EXPECT_TRUE(second);
-  EXPECT_FALSE(places.take(peerAt("192.0.2.1")));
-  EXPECT_TRUE(places.take(peerAt("192.0.2.2"))) << "and it is given back at once";
+  EXPECT_FALSE(places.reserve(peerAt("192.0.2.1")));
+  EXPECT_TRUE(places.reserve(peerAt("192.0.2.2"))) << "and it is given back at once";
   EXPECT_EQ(places.taken(), 2U);
   {
     const AddressPlaces::Place other = std::move(*first);
@@ -46,38 +46,38 @@ TEST(AddressPlacesTest, AnAddressHasSoManyPlacesAndOthersHaveTheirOwn) {
     EXPECT_EQ(places.taken(), 2U) << "a place that was moved is still taken";
   }
   EXPECT_EQ(places.taken(), 1U);
-  EXPECT_TRUE(places.take(peerAt("192.0.2.1")));
+  EXPECT_TRUE(places.reserve(peerAt("192.0.2.1")));
 }
 
 TEST(AddressPlacesTest, AnIpv6NetworkCountsAsOneAddressAndAMappedAddressAsItself) {
   AddressPlaces places(1);
-  const auto network = places.take(peerAt("2001:db8:0:1::1"));
-  EXPECT_FALSE(places.take(peerAt("2001:db8:0:1:ffff::2")));
-  EXPECT_TRUE(places.take(peerAt("2001:db8:0:2::1")));
-  const auto v4 = places.take(peerAt("192.0.2.1"));
-  EXPECT_FALSE(places.take(peerAt("::ffff:192.0.2.1")));
-  EXPECT_TRUE(places.take(peerAt("::ffff:192.0.2.2")));
+  const auto network = places.reserve(peerAt("2001:db8:0:1::1"));
+  EXPECT_FALSE(places.reserve(peerAt("2001:db8:0:1:ffff::2")));
+  EXPECT_TRUE(places.reserve(peerAt("2001:db8:0:2::1")));
+  const auto v4 = places.reserve(peerAt("192.0.2.1"));
+  EXPECT_FALSE(places.reserve(peerAt("::ffff:192.0.2.1")));
+  EXPECT_TRUE(places.reserve(peerAt("::ffff:192.0.2.2")));
 }
 
 TEST(AddressPlacesTest, WithoutALimitTheyAreOnlyCounted) {
   AddressPlaces places(0);
   std::vector<AddressPlaces::Place> taken;
-  for (int i = 0; i < 1'000; ++i) taken.push_back(places.take(peerAt("192.0.2.1")).value());
+  for (int i = 0; i < 1'000; ++i) taken.push_back(places.reserve(peerAt("192.0.2.1")).value());
   EXPECT_EQ(places.taken(), 1'000U);
   taken.clear();
   EXPECT_EQ(places.taken(), 0U);
 }
 
-TEST(FreedMemoryTest, GoesBackWhenMuchLessIsInUseThanBefore) {
+TEST(HeapTrimmerTest, TrimsWhenMuchLessIsInUseThanBefore) {
   constexpr std::uint64_t kMegabyte = 1UL << 20;
-  FreedMemory freed;
-  EXPECT_FALSE(freed.note(10 * kMegabyte));
-  EXPECT_FALSE(freed.note(0)) << "little was freed";
-  EXPECT_FALSE(freed.note(50 * kMegabyte));
-  EXPECT_FALSE(freed.note(40 * kMegabyte));
-  EXPECT_TRUE(freed.note(34 * kMegabyte));
-  EXPECT_FALSE(freed.note(33 * kMegabyte)) << "once for what was freed";
-  EXPECT_TRUE(freed.note(10 * kMegabyte));
+  HeapTrimmer trimmer;
+  EXPECT_FALSE(trimmer.trimIfShrunk(10 * kMegabyte));
+  EXPECT_FALSE(trimmer.trimIfShrunk(0)) << "little was freed";
+  EXPECT_FALSE(trimmer.trimIfShrunk(50 * kMegabyte));
+  EXPECT_FALSE(trimmer.trimIfShrunk(40 * kMegabyte));
+  EXPECT_TRUE(trimmer.trimIfShrunk(34 * kMegabyte));
+  EXPECT_FALSE(trimmer.trimIfShrunk(33 * kMegabyte)) << "once for what was freed";
+  EXPECT_TRUE(trimmer.trimIfShrunk(10 * kMegabyte));
 }
 
 }  // namespace

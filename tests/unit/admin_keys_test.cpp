@@ -126,7 +126,7 @@ TEST_F(AdminKeysTest, AnAdminKeyThatHasExpiredIsRevoked) {
   EXPECT_EQ(keys_->revoke(expired.id), Revocation::revoked);
 }
 
-TEST_F(AdminKeysTest, OfTwoRevocationsOnTwoNodesOneAdminKeyIsLeft) {
+TEST_F(AdminKeysTest, TwoRevocationsOnTwoNodesLeaveOneAdminKey) {
   ApiKey one = keyFor({"admin"});
   keys_->create(one);
   ApiKey two = keyFor({"admin"});

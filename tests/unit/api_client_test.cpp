@@ -29,7 +29,7 @@ class ApiClientTest : public testing::Test {
     try {
       act();
       return "";
-    } catch (const Failure& failure) {
+    } catch (const CommandError& failure) {
       return std::to_string(static_cast<int>(failure.code())) + " " + failure.what();
     }
   }

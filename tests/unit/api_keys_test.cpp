@@ -150,7 +150,7 @@ TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
 TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
   const std::string secret = create(keyFor({"client"}));
   ASSERT_TRUE(opens(secret));
-  storage_.faults.failVerb("records.changedSince");
+  storage_.faults.failOperation("records.changedSince");
   storage_.clock.advance(Millis(999));
   EXPECT_TRUE(opens(secret));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.reload")));
@@ -164,7 +164,7 @@ TEST_F(ApiKeysTest, ARevocationCountsAlsoWhenTheStorageFailsRightAfterIt) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   ASSERT_TRUE(opens(secret));
-  storage_.faults.failVerb("records.changedSince");
+  storage_.faults.failOperation("records.changedSince");
   EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_THROW((void)opens(secret), StorageError);
   storage_.faults.heal();
@@ -187,7 +187,7 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
 
 TEST_F(ApiKeysTest, OnlyWhatHasChangedIsRead) {
   const std::string secret = create(keyFor({"client"}));
-  storage_.faults.failVerb("records.list");
+  storage_.faults.failOperation("records.list");
   storage_.clock.advance(Millis(1'000));
   EXPECT_TRUE(opens(secret));
 }
@@ -258,7 +258,7 @@ TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
 
 TEST_F(ApiKeysTest, ALastUseThatCannotBeStoredIsALineOfTheLog) {
   const std::string secret = create(keyFor({"client"}));
-  storage_.faults.failVerb("records.update");
+  storage_.faults.failOperation("records.update");
   EXPECT_TRUE(opens(secret));
   keys_->storeUses();
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.lastUse")));

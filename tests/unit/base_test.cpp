@@ -113,16 +113,16 @@ TEST(DataDir, IsPrivateAndHasOneOwner) {
 TEST(DataDir, IsClosedToOthersWithItsFiles) {
   const testkit::TemporaryFolder dir;
   const DataDir data(dir / "d");
-  EXPECT_THAT(data.closeToOthers(), testing::IsEmpty());
+  EXPECT_THAT(data.restrictToOwner(), testing::IsEmpty());
   const std::filesystem::path file = dir / "d" / "secret.key";
   writePrivateFile(file, "x");
   ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
   ASSERT_EQ(::chmod((dir / "d").c_str(), 0755), 0);
-  EXPECT_THAT(data.closeToOthers(), testing::ElementsAre(testing::HasSubstr((dir / "d").string() + " was open"),
-                                                         testing::HasSubstr("secret.key was open to other users")));
+  EXPECT_THAT(data.restrictToOwner(), testing::ElementsAre(testing::HasSubstr((dir / "d").string() + " was open"),
+                                                           testing::HasSubstr("secret.key was open to other users")));
   EXPECT_EQ(modeOf(dir / "d"), 0700U);
   EXPECT_EQ(modeOf(file), 0600U);
-  EXPECT_EQ(closeToOthers(dir / "none"), std::nullopt);
+  EXPECT_EQ(restrictToOwner(dir / "none"), std::nullopt);
 }
 
 class FailingTask final : public PeriodicTask {
@@ -204,7 +204,7 @@ TEST(QueueSignal, ANotificationBeforeTheWaitIsNotLost) {
   testkit::ManualClock clock;
   QueueSignal queueSignal({"a", "b"});
   for (const char* id : {"a", "b"}) {
-    EXPECT_TRUE(queueSignal.isSet(id)) << "nobody has looked yet";
+    EXPECT_TRUE(queueSignal.isSet(id)) << "no thread has looked yet";
     queueSignal.clear(id);
   }
   queueSignal.notify("a", false);
@@ -216,7 +216,7 @@ TEST(QueueSignal, ANotificationBeforeTheWaitIsNotLost) {
   std::thread notifier([&] { queueSignal.notify("b", true); });
   queueSignal.wait(clock, Instant::max());
   EXPECT_TRUE(queueSignal.isSet("b"));
-  testkit::join("the ringer", notifier);
+  testkit::join("the notifier", notifier);
 }
 
 TEST(QueueSignal, ASetSignalWakesNoThreadTwice) {
@@ -260,12 +260,13 @@ TEST(JsonObject, IsAWholeObjectAndNothingElse) {
 }
 
 TEST(CompletionNotifier, EndsTheWaitOfAClientThatHasGone) {
+  const testkit::HangGuard guard("the waits for completions to end");
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   std::stop_source client;
   std::thread waiter([&] {
-    CompletionNotifier::Waiter admission(watch, {"e", "a"});
-    EXPECT_FALSE(admission.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
+    CompletionNotifier::Waiter awaited(watch, {"e", "a"});
+    EXPECT_FALSE(awaited.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
   });
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   client.request_stop();
@@ -275,28 +276,30 @@ TEST(CompletionNotifier, EndsTheWaitOfAClientThatHasGone) {
 }
 
 TEST(CompletionNotifier, AsksForTheSignalOnlyWhenTheWaitIsLong) {
+  const testkit::HangGuard guard("the waits for completions to end");
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
-  CompletionNotifier::Waiter admission(watch, {"e", "a"});
+  CompletionNotifier::Waiter awaited(watch, {"e", "a"});
   watch.announce("a");
-  EXPECT_TRUE(admission.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
+  EXPECT_TRUE(awaited.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
   CompletionNotifier::Waiter other(watch, {"e", "b"});
   EXPECT_FALSE(other.wait(clock.now(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
 }
 
-TEST(CompletionNotifier, WakesWhoWaitsForTheJobAndNobodyElse) {
+TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {
+  const testkit::HangGuard guard("the waits for completions to end");
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   const Instant late = clock.now() + Millis(60'000);
   std::atomic<bool> other = false;
   std::thread waiter([&] {
-    CompletionNotifier::Waiter admission(watch, {"e", "other"});
-    EXPECT_FALSE(admission.wait(late, kStays)) << "the deadline ends a wait";
+    CompletionNotifier::Waiter awaited(watch, {"e", "other"});
+    EXPECT_FALSE(awaited.wait(late, kStays)) << "the deadline ends a wait";
     other = true;
   });
-  CompletionNotifier::Waiter admission(watch, {"e", "a"});
+  CompletionNotifier::Waiter awaited(watch, {"e", "a"});
   watch.announce("a");
-  EXPECT_TRUE(admission.wait(late, kStays));
+  EXPECT_TRUE(awaited.wait(late, kStays));
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   EXPECT_FALSE(other);
   clock.advance(Millis(60'000));
@@ -306,7 +309,7 @@ TEST(CompletionNotifier, WakesWhoWaitsForTheJobAndNobodyElse) {
   EXPECT_FALSE(last.wait(clock.now() + Millis(1), kStays));
 }
 
-TEST(CompletionNotifier, TellsOfChunksOnlyThoseWhoStream) {
+TEST(CompletionNotifier, ReportsChunksToStreamsAlone) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   const Instant now = clock.now();
@@ -340,7 +343,7 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   watch.announce("a");
   EXPECT_TRUE(streams.wait(now, kStays)) << "the chunk and the end";
   EXPECT_TRUE(streams.wait(now, kStays, 100)) << "nothing is gathered after the end";
-  EXPECT_FALSE(streams.wait(now, kStays)) << "and nobody looks for it again and again";
+  EXPECT_FALSE(streams.wait(now, kStays)) << "and no caller looks for the end again and again";
   EXPECT_FALSE(streams.clientHasLeft());
 }
 
@@ -349,7 +352,7 @@ TEST(CompletionNotifier, APurgeWakesTheWaitersOfItsEndpoint) {
   CompletionNotifier watch(clock);
   CompletionNotifier::Waiter here(watch, {"e", "a"});
   CompletionNotifier::Waiter elsewhere(watch, {"f", "b"});
-  watch.announceSome("e");
+  watch.announceAllOf("e");
   EXPECT_TRUE(here.wait(clock.now(), kStays));
   EXPECT_FALSE(elsewhere.wait(clock.now(), kStays));
 }

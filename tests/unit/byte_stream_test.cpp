@@ -105,7 +105,7 @@ TEST_F(ByteStreamTest, DropTellsNothingYetFromTheEndToo) {
 }
 
 TEST_F(ByteStreamTest, ADroppedConnectionClosesItsDescriptor) {
-  auto stream = client_.takeStream();
+  auto stream = client_.releaseStream();
   const int descriptor = stream->descriptor();
   EXPECT_GE(::fcntl(descriptor, F_GETFD), 0);
   stream.reset();
@@ -135,10 +135,10 @@ TEST(PaceTest, TakesNoPlaceAtOnceAndAsksAgainWithinASecond) {
 TEST(BudgetTest, AShareGoesBackWithItsOwner) {
   Budget budget(10);
   {
-    auto reservation = budget.take(6);
+    auto reservation = budget.reserve(6);
     ASSERT_TRUE(reservation);
     EXPECT_EQ(budget.left(), 4U);
-    EXPECT_FALSE(budget.take(5)) << "there is not that much left";
+    EXPECT_FALSE(budget.reserve(5)) << "there is not that much left";
     EXPECT_FALSE(reservation->grow(budget, 5));
     EXPECT_EQ(reservation->amount(), 6U);
     ASSERT_TRUE(reservation->grow(budget, 4));
@@ -160,7 +160,7 @@ TEST(BudgetTest, ThreadsNeverTakeMoreThanThereIs) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int n = 0; n < 5'000; ++n) {
-        const auto reservation = budget.take(60);
+        const auto reservation = budget.reserve(60);
         if (reservation && budget.left() > 40) over = true;
       }
     });
@@ -193,27 +193,27 @@ TEST_F(ByteStreamTest, AReadBufferKeepsWhatIsNotConsumedYet) {
 TEST_F(ByteStreamTest, AReadBufferDrawsOnTheBudgetForWhatItHoldsBeyondTheFreeBytes) {
   Budget memory(3 * ReadBuffer::kFree);
   ReadBuffer buffer(memory);
-  const auto take = [&](std::size_t bytes) {
+  const auto receive = [&](std::size_t bytes) {
     client_.send(std::string(bytes, 'x'));
     const std::size_t goal = buffer.view().size() + bytes;
     do {
       (void)buffer.fill(client_.stream(), ByteStream::Wait::no);
     } while (buffer.view().size() < goal && !buffer.full());
   };
-  take(ReadBuffer::kFree);
+  receive(ReadBuffer::kFree);
   EXPECT_EQ(memory.left(), 3 * ReadBuffer::kFree);
-  take(1);
+  receive(1);
   EXPECT_EQ(memory.left(), 2 * ReadBuffer::kFree) << "twice the free bytes are held";
-  take(2 * ReadBuffer::kFree);
+  receive(2 * ReadBuffer::kFree);
   EXPECT_EQ(memory.left(), 0U);
   EXPECT_FALSE(buffer.full());
-  take(ReadBuffer::kFree);
+  receive(ReadBuffer::kFree);
   EXPECT_TRUE(buffer.full()) << "the budget has no room for more";
   buffer.consume(buffer.view().size() - 3);
   buffer.shrink();
   EXPECT_EQ(memory.left(), 3 * ReadBuffer::kFree) << "what is kept fits into the free bytes";
   EXPECT_EQ(buffer.view(), "xxx");
-  take(ReadBuffer::kFree);
+  receive(ReadBuffer::kFree);
   EXPECT_LT(memory.left(), 3 * ReadBuffer::kFree);
   buffer.clear();
   EXPECT_EQ(memory.left(), 3 * ReadBuffer::kFree);

@@ -18,7 +18,7 @@ std::string joined(const std::vector<Chunk>& chunks) {
   return text;
 }
 
-TEST(ChunkSplit, WhatFitsStaysAsItIs) {
+TEST(ChunkSplit, AFittingChunkStays) {
   for (const char* text : {"{\"a\":1.0}", "\"x\"", "1e400", "[ 1 , 2 ]", "null"}) {
     const auto chunks = splitChunk(text, "{\"n\":1}");
     ASSERT_EQ(chunks.size(), 1U);

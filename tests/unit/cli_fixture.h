@@ -45,14 +45,14 @@ class CliFixture {
     std::ostringstream out;
     try {
       std::vector<std::string> words = leadingWords(given);
-      const Command& command = takeCommand(words);
+      const Command& command = extractCommand(words);
       std::vector<OptionRow> known = commonOptions();
       known.insert(known.end(), command.options.begin(), command.options.end());
       Arguments arguments = parseArguments(given, known);
-      (void)takeCommand(arguments.words);
+      (void)extractCommand(arguments.words);
       const ExitCode code = command.run({arguments, api_, arguments.has("json"), out});
       return {static_cast<int>(code), out.str()};
-    } catch (const Failure& failure) {
+    } catch (const CommandError& failure) {
       return {static_cast<int>(failure.code()), out.str() + failure.what()};
     }
   }

@@ -31,7 +31,7 @@ std::string failureOf(Act&& act) {
   try {
     act();
     return "";
-  } catch (const Failure& failure) {
+  } catch (const CommandError& failure) {
     return std::to_string(static_cast<int>(failure.code())) + " " + failure.what();
   }
 }
@@ -183,7 +183,7 @@ TEST(FormOptions, AListIsOneOptionAndMayBeEmpty) {
   EXPECT_EQ(form(""), R"({"filters":[]})");
 }
 
-TEST(Completion, KnowsEachVerbAndEachOfItsOptions) {
+TEST(Completion, KnowsEachCommandAndEachOfItsOptions) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const std::string script = completionOf(shell);
     for (const Command& command : commands()) {

@@ -23,12 +23,12 @@ using testing::StartsWith;
 
 class CliTextTest : public testing::Test, protected CliFixture {
  protected:
-  static std::string nameOf(std::vector<std::string> words) { return takeCommand(words).name; }
+  static std::string nameOf(std::vector<std::string> words) { return extractCommand(words).name; }
 };
 
 TEST_F(CliTextTest, ACommandIsNamedByItsFirstWords) {
   std::vector<std::string> words{"job", "show", "ep", "j"};
-  EXPECT_STREQ(takeCommand(words).name, "job show");
+  EXPECT_STREQ(extractCommand(words).name, "job show");
   EXPECT_THAT(words, ElementsAre("ep", "j")) << "the arguments are left";
   EXPECT_EQ(nameOf({"run", "ep", "{}"}), "run");
   EXPECT_EQ(nameOf({"top"}), "top");

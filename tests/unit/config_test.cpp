@@ -202,7 +202,7 @@ TEST_F(ConfigTest, AWrongValueNamesKeyValueAndRange) {
   EXPECT_THAT(refusal("endpoint.a b.image = x\n"), HasSubstr("A-Z a-z 0-9 _ -"));
 }
 
-TEST_F(ConfigTest, WhatIsNotBuiltYetCannotBeSwitchedOn) {
+TEST_F(ConfigTest, PlannedFeaturesCannotBeSwitchedOn) {
   EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.isolation = process\n"), HasSubstr("thread"));
 }
 

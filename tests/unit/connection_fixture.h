@@ -25,7 +25,7 @@ class HTTPServerParams;
 namespace jobq::test {
 
 /// Hands out one stop token and records the connections.
-class CountingWatch final : public ClientWatch {
+class CountingMonitor final : public ClientMonitor {
  public:
   std::stop_token watch(std::uint64_t connection) override {
     watched.push_back(connection);
@@ -73,7 +73,7 @@ class ConnectionFixture {
   Budget waiting_{8};
   Budget readers_{8};
   Budget heads_{1UL << 20};
-  CountingWatch watch_;
+  CountingMonitor watch_;
   std::atomic<bool> closing_ = false;
   std::atomic<bool> threadsBusy_ = true;  // no thread lingers for a next request
 };

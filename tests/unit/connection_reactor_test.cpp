@@ -63,7 +63,7 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
   const std::string request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n";
   const auto served = ask(request);
   ASSERT_TRUE(holdsSoon([&] { return handlers_.begun == 1; })) << "the only thread is not busy";
-  const auto inLine = ask(request);
+  const auto queued = ask(request);
   ASSERT_TRUE(holdsSoon([&] { return reactor.serving() == 2; })) << "the second request does not stand in line";
   reactor.stop();
   EXPECT_EQ(handlers_.begun, 1) << "what stood in line was dropped";

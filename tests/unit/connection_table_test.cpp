@@ -12,6 +12,7 @@
 
 #include "connection_fixture.h"
 #include "socket_pair.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -21,9 +22,9 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using Moment = ParkedConnection::Moment;
-using Stay = ParkedConnection::Stay;
+using State = ParkedConnection::State;
 
-constexpr milliseconds kSoon{20'000};
+constexpr milliseconds kSoon = testkit::kHangDeadline;
 
 class ConnectionTableTest : public testing::Test, protected test::ConnectionFixture {
  protected:
@@ -31,12 +32,12 @@ class ConnectionTableTest : public testing::Test, protected test::ConnectionFixt
 
   static Moment at(int second) { return Moment(seconds(second)); }
   std::unique_ptr<Connection> connect(std::uint64_t id, test::SocketPair& client) {
-    auto connection = std::make_unique<Connection>(id, client.takeStream(), server_);
+    auto connection = std::make_unique<Connection>(id, client.releaseStream(), server_);
     EXPECT_TRUE(poll_.add(*connection));
     return connection;
   }
-  void park(std::uint64_t id, test::SocketPair& client, Stay stay = Stay::idle, int second = 30) {
-    table_.park({connect(id, client), stay, at(second)});
+  void park(std::uint64_t id, test::SocketPair& client, State state = State::idle, int second = 30) {
+    table_.park({connect(id, client), state, at(second)});
   }
   /// Returns the ids of the events that come within the time.
   std::vector<std::uint64_t> events(milliseconds atMost) {
@@ -59,9 +60,9 @@ TEST_F(ConnectionTableTest, AParkedConnectionHasOneEvent) {
   client_.send("GET");
   EXPECT_THAT(events(kSoon), ElementsAre(7));
   EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "the next event needs another park()";
-  auto taken = table_.takeReady(7);
+  auto taken = table_.extractReady(7);
   ASSERT_TRUE(taken);
-  EXPECT_FALSE(table_.takeReady(7));
+  EXPECT_FALSE(table_.extractReady(7));
   table_.park(std::move(*taken));
   EXPECT_THAT(events(kSoon), ElementsAre(7));
 }
@@ -71,37 +72,37 @@ TEST_F(ConnectionTableTest, AConnectionInTheHandsOfTheReactorIsNotQuiet) {
   park(7, client_);
   EXPECT_FALSE(quiet());
   table_.drain();
-  const auto taken = table_.takeReady(7);
+  const auto taken = table_.extractReady(7);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(quiet()) << "between the event and the thread that serves";
   EXPECT_EQ(table_.serving(), 0U);
   ASSERT_TRUE(table_.beginServing(*taken->connection, at(10)));
   EXPECT_FALSE(quiet());
   EXPECT_EQ(table_.serving(), 1U);
-  EXPECT_EQ(table_.headEnd(7), at(10));
+  EXPECT_EQ(table_.headDeadline(7), at(10));
   table_.forget(7);
   EXPECT_TRUE(quiet());
   EXPECT_EQ(table_.serving(), 0U);
 }
 
 TEST_F(ConnectionTableTest, ALateConnectionIsNotQuietBeforeItsRefusalIsSent) {
-  park(7, client_, Stay::head, 10);
+  park(7, client_, State::readingHead, 10);
   table_.drain();
-  EXPECT_THAT(table_.takeLate(at(9)), IsEmpty());
-  auto late = table_.takeLate(at(10));
+  EXPECT_THAT(table_.extractLate(at(9)), IsEmpty());
+  auto late = table_.extractLate(at(10));
   ASSERT_EQ(late.size(), 1U);
   EXPECT_FALSE(quiet());
-  late[0].stay = Stay::leaving;
+  late[0].state = State::lingeringClose;
   table_.park(std::move(late[0]));
   EXPECT_FALSE(quiet()) << "the client still reads";
-  EXPECT_TRUE(table_.takeReady(7));
+  EXPECT_TRUE(table_.extractReady(7));
   table_.forget(7);
   EXPECT_TRUE(quiet());
 }
 
 TEST_F(ConnectionTableTest, TheLastConnectionWakesTheWaitForQuiet) {
   park(7, client_);
-  const auto taken = table_.takeReady(7);
+  const auto taken = table_.extractReady(7);
   std::future<bool> waited = std::async(std::launch::async, [this] { return table_.awaitQuiet(kSoon); });
   table_.forget(7);
   EXPECT_TRUE(waited.get());
@@ -110,7 +111,7 @@ TEST_F(ConnectionTableTest, TheLastConnectionWakesTheWaitForQuiet) {
 TEST_F(ConnectionTableTest, ADrainClosesWhatHasNoRequest) {
   test::SocketPair leaving, late;
   park(7, client_);
-  park(8, leaving, Stay::leaving);
+  park(8, leaving, State::lingeringClose);
   table_.drain();
   table_.closeUnserved();
   EXPECT_TRUE(client_.received().empty() && client_.sawEnd());
@@ -132,7 +133,7 @@ TEST_F(ConnectionTableTest, AStopCutsWhatIsServedAndForgetsWhatWasDropped) {
   queued.push_back(connect(8, dropped));
   ASSERT_TRUE(table_.beginServing(*queued.back(), at(10)));
   park(9, reading);
-  const auto inHand = table_.takeReady(9);
+  const auto inHand = table_.extractReady(9);
   table_.beginStop();
   EXPECT_TRUE(table_.stopping());
   table_.cutServed(queued);
@@ -152,16 +153,16 @@ TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());
   client_.hangUp();
   EXPECT_THAT(events(kSoon), ElementsAre(7));
-  EXPECT_FALSE(table_.takeReady(7));
+  EXPECT_FALSE(table_.extractReady(7));
   EXPECT_TRUE(gone.stop_requested());
   table_.unwatch(7);
-  EXPECT_FALSE(table_.takeReady(7)) << "neither watched nor parked";
+  EXPECT_FALSE(table_.extractReady(7)) << "neither watched nor parked";
 }
 
 TEST_F(ConnectionTableTest, TheSleepEndsAtTheFirstDeadline) {
   EXPECT_EQ(table_.untilNextDeadline({}, at(0)), -1);
   EXPECT_EQ(table_.untilNextDeadline(at(5), at(0)), 5'000);
-  park(7, client_, Stay::idle, 30);
+  park(7, client_, State::idle, 30);
   EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 30'000);
   EXPECT_EQ(table_.untilNextDeadline(at(40), at(0)), 30'000);
   EXPECT_EQ(table_.untilNextDeadline(at(5), at(0)), 5'000);
@@ -174,12 +175,12 @@ TEST_F(ConnectionTableTest, TheSleepEndsAtTheFirstDeadline) {
 
 TEST_F(ConnectionTableTest, AnEarlierDeadlineWakesTheReactor) {
   test::SocketPair later, sooner;
-  park(7, client_, Stay::idle, 30);
+  park(7, client_, State::idle, 30);
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());
   EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 30'000);
-  park(8, later, Stay::idle, 40);
+  park(8, later, State::idle, 40);
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());
-  park(9, sooner, Stay::leaving, 2);
+  park(9, sooner, State::lingeringClose, 2);
   EXPECT_THAT(events(kSoon), ElementsAre(EventPoll::kWakeup));
   poll_.clearWakeup();
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());

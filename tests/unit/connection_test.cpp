@@ -22,7 +22,7 @@ using testing::Not;
 using testing::StartsWith;
 
 void answerWith(ServerRequest& request, ServerResponse& response, const std::string& body) {
-  request.passOverBody();
+  request.discardBody();
   response.sendBuffer(body.data(), body.size());
 }
 
@@ -76,7 +76,7 @@ class ConnectionTest : public testing::Test, protected test::ConnectionFixture {
   test::SocketPair client_;
   ActingFactory handlers_;
   const Connection::Server server_ = serverOf(handlers_);
-  Connection connection_{7, client_.takeStream(), server_};
+  Connection connection_{7, client_.releaseStream(), server_};
 };
 
 TEST_F(ConnectionTest, ServesARequestAndIsParkedForTheNext) {
@@ -238,7 +238,7 @@ TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
 }
 
 TEST_F(ConnectionTest, AHeadThatFindsNoMemoryIsRefusedAndHoldsNone) {
-  const auto others = heads_.take(heads_.left() - 10'000);
+  const auto others = heads_.reserve(heads_.left() - 10'000);
   client_.send("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(9'000, 'x'));
   ASSERT_EQ(connection_.receive(), Ready::no) << "there is room for twice the free bytes";
   EXPECT_LT(heads_.left(), 10'000U);
@@ -263,14 +263,14 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
   EXPECT_EQ(exchange(large + "GET /next"), Next::park);
   EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the read buffer has given its memory back";
   EXPECT_EQ(heads_.left(), all);
-  const auto others = heads_.take(heads_.left() - 30'000);
+  const auto others = heads_.reserve(heads_.left() - 30'000);
   EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "its copies find no room";
 }
 
 TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   test::SocketPair client;
-  auto owned = std::make_unique<HandshakeStream>(client.takeStream());
+  auto owned = std::make_unique<HandshakeStream>(client.releaseStream());
   HandshakeStream& stream = *owned;
   threadsBusy_ = false;  // a thread may wait for a next request
   Connection connection(8, std::move(owned), server_);

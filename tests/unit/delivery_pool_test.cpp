@@ -74,7 +74,7 @@ class DeliveryPoolUnit : public testing::Test {
   DeliveryPool pool_{runner_};
 };
 
-TEST_F(DeliveryPoolUnit, WhatIsGivenTakesAPlaceOfItsHost) {
+TEST_F(DeliveryPoolUnit, ADeliveryOccupiesAPlaceOfItsHost) {
   EXPECT_THAT(pool_.placesFor({"h", "i"}), SizeIs(2));
   pool_.start(to("h", 1));
   const auto shared = pool_.placesFor({"h", "i"});

@@ -34,7 +34,7 @@ TEST_F(DeliveryUnit, AStartFindsWhatAFormerProcessOwed) {
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.start();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the delivery was not settled";
-  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "finish a.1 delivered"));
 }
 
 TEST_F(DeliveryUnit, ARingLeadsToALookAtOnce) {

@@ -67,8 +67,8 @@ class ToldOutbox final : public OutboxStore {
     }
     return claimed;
   }
-  bool settle(const DeliveryClaim& claim, DeliveryState state) override {
-    note("settle " + claim.id + (state == DeliveryState::delivered ? " delivered" : " abandoned"));
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
+    note("finish " + claim.id + (state == DeliveryState::delivered ? " delivered" : " abandoned"));
     return true;
   }
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {

@@ -39,7 +39,7 @@ class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixtu
 
 TEST_F(DeliveryTaskTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
-  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "finish a.1 delivered"));
   const auto seen = net->seen();
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].call.url, "http://h/x");
@@ -66,7 +66,7 @@ TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
   Delivery delivery = tried(2);
   delivery.url = "http://user:secret@h/?token=hidden";
   EXPECT_EQ(run(std::move(delivery)), std::nullopt);
-  EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record"), "settle a.1 abandoned"));
+  EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record"), "finish a.1 abandoned"));
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("webhook.abandoned")));
   EXPECT_THAT(storage.log.text(), Not(HasSubstr("secret")));
   EXPECT_THAT(storage.log.text(), Not(HasSubstr("hidden")));
@@ -88,10 +88,10 @@ TEST_F(DeliveryTaskTest, AFailureAlwaysHasAReason) {
 
 TEST_F(DeliveryTaskTest, WithoutATransportThereIsOneTry) {
   EXPECT_EQ(run(deliveryTo("ftp://h/x")), std::nullopt);
-  EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record a.1 0 no transport"), "settle a.1 abandoned"));
+  EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record a.1 0 no transport"), "finish a.1 abandoned"));
 }
 
-TEST_F(DeliveryTaskTest, OfAnAnswerAKilobyteIsKept) {
+TEST_F(DeliveryTaskTest, AKilobyteOfAnAnswerIsKept) {
   net->script("h", {[]() -> DeliveryResult {
                 return DeliveryFailed{std::string(1'000, 'r'), 500, std::string(2'000, 'x')};
               }});
@@ -112,14 +112,14 @@ TEST_F(DeliveryTaskTest, TheTimeOfTheCallIsRecorded) {
 }
 
 // A process may die between the record of a call and the following step.
-TEST_F(DeliveryTaskTest, WhatARecordHasDecidedIsDoneWithoutAnotherCall) {
+TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAnotherCall) {
   EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
-  EXPECT_THAT(outbox.calls(), ElementsAre("settle a.1 abandoned"));
+  EXPECT_THAT(outbox.calls(), ElementsAre("finish a.1 abandoned"));
   Delivery delivered = tried(1);
   delivered.attempts.push_back({{}, 200, Millis(1), "", "ok"});
   delivered.tries = 2;
   EXPECT_EQ(run(std::move(delivered)), std::nullopt);
-  EXPECT_THAT(outbox.calls(), ElementsAre("settle a.1 abandoned", "settle a.1 delivered"));
+  EXPECT_THAT(outbox.calls(), ElementsAre("finish a.1 abandoned", "finish a.1 delivered"));
   EXPECT_THAT(net->seen(), IsEmpty());
 }
 
@@ -151,7 +151,7 @@ TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
     storage.clock.advance(Millis(2'000));
   }
   ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the task did not end";
-  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "finish a.1 delivered"));
   EXPECT_EQ(net->seen().size(), 1U);
 }
 

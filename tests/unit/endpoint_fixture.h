@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -33,8 +34,9 @@ namespace jobq::test {
 class NamedHandlers final : public HandlerFactory {
  public:
   std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
-  std::string fault(std::string_view script) const override {
-    return script.empty() || scripts.contains(std::string(script)) ? "" : "there is no such script";
+  std::optional<std::string> fault(std::string_view script) const override {
+    if (script.empty() || scripts.contains(std::string(script))) return std::nullopt;
+    return "there is no such script";
   }
 
   std::set<std::string> scripts;
@@ -86,7 +88,7 @@ struct EndpointFixture {
       heard.push_back(id + (now ? " " + std::to_string(now->spec.version) : " gone"));
     }
 
-    const SameTime wall;
+    const ClockAsWallClock wall;
     std::vector<std::string> heard;
     EndpointRegistry registry;
     TemplateService templates;

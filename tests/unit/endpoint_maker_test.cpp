@@ -63,7 +63,7 @@ TEST_F(EndpointMakerTest, TheReleaseOfTheSameVersionIsTheSameObject) {
   EXPECT_NE(make("plugin/echo", before)->release, before->release);
 }
 
-TEST_F(EndpointMakerTest, WhatCannotRunHasAFaultAndTheReleaseBeforeGoesOn) {
+TEST_F(EndpointMakerTest, AnEndpointThatCannotRunHasAFaultAndTheReleaseBeforeGoesOn) {
   const EndpointPtr before = make("plugin/echo");
   ++spec_.version;
   const EndpointPtr broken = make("plugin/other", before);

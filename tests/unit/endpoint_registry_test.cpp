@@ -143,11 +143,11 @@ TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
   two.registry.refresh();
   ASSERT_NE(two.registry.find(id), nullptr);
   EXPECT_TRUE(two.registry.find(id)->runnable) << "its template has been read";
-  storage.faults.failVerb("records.changedSince");
-  EXPECT_FALSE(two.registry.showChange());
+  storage.faults.failOperation("records.changedSince");
+  EXPECT_FALSE(two.registry.tryRefresh());
   EXPECT_NE(two.registry.find(id), nullptr);
   storage.faults.heal();
-  EXPECT_TRUE(two.registry.showChange());
+  EXPECT_TRUE(two.registry.tryRefresh());
 }
 
 TEST_F(EndpointRegistryTest, ADeletedEndpointIsGoneAndItsJobsAreStillToBeRemoved) {

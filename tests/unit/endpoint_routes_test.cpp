@@ -186,7 +186,7 @@ TEST_F(EndpointRoutesTest, AReleaseRollsOrIsHaltedWithItsReason) {
 }
 
 TEST_F(EndpointRoutesTest, AFailingStorageIsNoAnswer) {
-  storage.faults.failVerb("records.create");
+  storage.faults.failOperation("records.create");
   EXPECT_THROW((void)call("POST", "/v1/endpoints", R"({"templateId":")" + template_ + "\"}"), StorageError);
   storage.faults.heal();
   EXPECT_EQ(node_.registry.entries().size(), 1U);

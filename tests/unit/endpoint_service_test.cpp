@@ -129,9 +129,9 @@ TEST_F(EndpointServiceTest, ARemovedEndpointIsUnknownToEveryCall) {
   EXPECT_TRUE(storage.real->records().list(kPauseKind).empty());
 }
 
-TEST_F(EndpointServiceTest, WhatIsStoredIsAnsweredThoughTheRegistryCannotReadItYet) {
+TEST_F(EndpointServiceTest, AStoredRecordIsAnsweredThoughTheRegistryCannotReadItYet) {
   const EndpointId id = createEndpoint(node_, template_);
-  storage.faults.failVerb("records.changedSince");
+  storage.faults.failOperation("records.changedSince");
   const auto changed = node_.endpoints.update(id, R"({"workersMax":9})");
   EXPECT_EQ((*changed)->spec.workersMax, 9);
   EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 3U);

@@ -32,7 +32,7 @@ class EventPollTest : public testing::Test, protected test::ConnectionFixture {
   EventPollTest() { poll_.start(); }
 
   std::unique_ptr<Connection> connect(std::uint64_t id, test::SocketPair& client) {
-    return std::make_unique<Connection>(id, client.takeStream(), server_);
+    return std::make_unique<Connection>(id, client.releaseStream(), server_);
   }
   /// Returns the data of the events that are there already.
   std::vector<std::uint64_t> events() {

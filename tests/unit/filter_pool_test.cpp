@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "core/config/filter_name.h"
@@ -34,7 +35,10 @@ class JudgingFactory final : public AdmissionFilterFactory {
     if (failing) throw Error("no memory for it");
     return std::make_unique<Filter>(*this);
   }
-  std::string fault(std::string_view script) const override { return script == "broken" ? "it does not parse" : ""; }
+  std::optional<std::string> fault(std::string_view script) const override {
+    if (script != "broken") return std::nullopt;
+    return "it does not parse";
+  }
 
   Judge judge = [](const AdmissionRequest&) { return Accept{}; };
   std::atomic<int> made = 0;
@@ -191,7 +195,7 @@ TEST_F(FilterPoolTest, AfterARejectionNoOtherFilterIsAsked) {
   EXPECT_EQ(later.made, 0);
 }
 
-TEST_F(FilterPoolTest, WhatIsEmptyInAReplacementStays) {
+TEST_F(FilterPoolTest, EmptyFieldsOfAReplacementStay) {
   job_.policy.priority = 3;
   factory_.judge = [](const AdmissionRequest&) { return Replace{}; };
   EXPECT_TRUE(admit(job_, endpoint_));

@@ -74,7 +74,7 @@ TEST_F(FormTest, ReadsEachKindOfField) {
   EXPECT_EQ(box_.secret, "s");
 }
 
-TEST_F(FormTest, WhatIsAbsentOrNullStaysAsItWas) {
+TEST_F(FormTest, AbsentAndNullFieldsStay) {
   EXPECT_EQ(read(R"({"name":null,"nothing":null})"), "");
   EXPECT_EQ(read("{}"), "");
   EXPECT_EQ(box_.name, "box");
@@ -109,13 +109,13 @@ TEST_F(FormTest, AnUnknownFieldNamesTheNearest) {
   EXPECT_THAT(read(R"({"siez":1})"), HasSubstr("siez is not a field of a box; the nearest one is size"));
 }
 
-TEST_F(FormTest, WhatTheServerTellsOrKeepsIsNotTaken) {
+TEST_F(FormTest, FieldsOfTheServerAreRefused) {
   EXPECT_THAT(read(R"({"told":"x"})"), HasSubstr("told is not a field"));
   EXPECT_THAT(read(R"({"hidden":"x"})"), HasSubstr("hidden is not a field"));
   EXPECT_EQ(box_.told, "told");
 }
 
-TEST_F(FormTest, WhatIsFixedAtCreationDoesNotChange) {
+TEST_F(FormTest, FieldsFixedAtCreationDoNotChange) {
   EXPECT_EQ(read(R"({"owner":"me"})"), "");
   EXPECT_THAT(read(R"({"owner":"you"})", false), HasSubstr("owner of a box is fixed when it is created"));
   EXPECT_EQ(box_.owner, "me");
@@ -168,7 +168,7 @@ TEST(ImageNames, SayWhatRuns) {
   EXPECT_EQ(parseImage("plugins/echo").kind, Image::Kind::remote);
 }
 
-TEST(ImageNames, OfScriptsAndHandlersLeadToNoOtherFolder) {
+TEST(ImageNames, NamesOfScriptsAndHandlersLeadToNoOtherFolder) {
   for (const char* wrong :
        {"", "lua/", "plugin/", "lua/..", "lua/a/b", "lua/../../etc/passwd", "plugin/a.b", "lua/ä", "lua/a b"}) {
     EXPECT_FALSE(checkImageName(std::string(wrong))) << wrong;

@@ -26,7 +26,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
   HttpThreadPoolTest() { threadsBusy_ = false; }
   std::unique_ptr<Connection> connection(std::uint64_t id) {
     test::SocketPair client;
-    return std::make_unique<Connection>(id, client.takeStream(), server_);
+    return std::make_unique<Connection>(id, client.releaseStream(), server_);
   }
   /// Serves the connection until letEnd(), and records the connection's begin.
   void serve(std::unique_ptr<Connection> connection) override {
@@ -90,15 +90,15 @@ TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
 
 TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
   HttpThreadPool threads(4, *this);
-  EXPECT_FALSE(threads.mostBusy());
+  EXPECT_FALSE(threads.busyFlag());
   for (std::uint64_t id = 1; id <= 2; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
-  EXPECT_FALSE(threads.mostBusy());
+  EXPECT_FALSE(threads.busyFlag());
   threads.submit(connection(3));
   ASSERT_TRUE(begins(3));
-  EXPECT_TRUE(threads.mostBusy());
+  EXPECT_TRUE(threads.busyFlag());
   letEnd(3);
-  EXPECT_TRUE(holdsSoon([&] { return !threads.mostBusy(); })) << "the threads rest again";
+  EXPECT_TRUE(holdsSoon([&] { return !threads.busyFlag(); })) << "the threads rest again";
 }
 
 TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {

@@ -91,7 +91,7 @@ TEST_F(JobCallsTest, ALargeOutputDrawsOnTheMemoryForAnswers) {
       R"({"id":"a","status":"COMPLETED","delayTime":0,"executionTime":0,"workerId":"w","output":)" + large + "}";
   EXPECT_TRUE(call("GET", "/v2/ep/status/a").body == whole);
   EXPECT_EQ(answerMemory_.left(), 64UL << 20) << "the answer has been sent";
-  const auto all = answerMemory_.take(63UL << 20);
+  const auto all = answerMemory_.reserve(63UL << 20);
   const ApiResponse refused = call("GET", "/v2/ep/status/a");
   expectAnswer(refused, 503,
                R"({"error":"job a has a large output, and too many large ones are being read now: )"
@@ -120,14 +120,14 @@ TEST_F(JobCallsTest, StatusSyncAnswersWhenItsTimeIsOver) {
 
 TEST_F(JobCallsTest, StatusSyncDoesNotWaitWithoutAPlace) {
   storage_.insert("a");
-  const auto all = waiting_.take(4);
+  const auto all = waiting_.reserve(4);
   expectAnswer(call("GET", "/v2/ep/status-sync/a"), 200,
                R"({"id":"a","status":"IN_QUEUE","queueReason":"no_workers","queuePosition":1})");
 }
 
 TEST_F(JobCallsTest, AWrongWaitIsRefusedOnTheFirstMountAndBoundedOnTheOther) {
   storage_.insert("a");
-  const auto all = waiting_.take(4);  // no call waits
+  const auto all = waiting_.reserve(4);  // no call waits
   for (const char* wrong : {"999", "300001", "-1"}) {
     expectAnswer(call("GET", "/v2/ep/status-sync/a", "", {{"wait", wrong}}), 400,
                  R"({"error":"wait must be an integer from 1000 to 300000"})");

@@ -35,7 +35,7 @@ class KeyRoutesTest : public testing::Test, protected test::RouteFixture {
   std::string create(const std::string& body) { return call("POST", "/v1/keys", body).body; }
 
   test::UnitStorage storage_;
-  const SameTime wall_{storage_.clock};
+  const ClockAsWallClock wall_{storage_.clock};
   ApiKeys keys_{storage_->records(), storage_.clock, wall_, storage_.log};
 };
 
@@ -127,7 +127,7 @@ TEST_F(KeyRoutesTest, TheLastAdminKeyStays) {
 
 TEST_F(KeyRoutesTest, AFailingStorageIsNoAnswer) {
   for (const char* verb : {"records.create", "records.list"}) {
-    storage_.faults.failVerb(verb);
+    storage_.faults.failOperation(verb);
     EXPECT_THROW((void)call(verb == std::string("records.list") ? "GET" : "POST", "/v1/keys",
                             R"({"name":"n","scopes":["client"]})"),
                  StorageError)

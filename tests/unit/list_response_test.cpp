@@ -54,7 +54,7 @@ TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
   EXPECT_THAT(reply.body, HasSubstr("too many large answers"));
 }
 
-TEST_F(ListResponseTest, WhatOneListHoldsOthersCannotHave) {
+TEST_F(ListResponseTest, MemoryOfOneListIsNotThereForAnother) {
   ListResponse first(call_);
   EXPECT_TRUE(first.add(item(4 * kFreeBody - 8)));
   ApiRequest other;

@@ -138,7 +138,7 @@ class EndpointRemoverTest : public testing::Test, private LeavingEndpoints, priv
   std::vector<EndpointId> leaving() const override { return leaving_; }
   bool isInUse(const EndpointId& id) const override { return inUse_.contains(id); }
   void forget(const EndpointId& id) override { forgotten_.push_back(id); }
-  bool hasLeft(const EndpointId& id) const override { return !running_.contains(id); }
+  bool hasNoActiveWorkers(const EndpointId& id) const override { return !running_.contains(id); }
   void announceRemoved(const EndpointId& id) override { announced_.push_back(id); }
 
   void insert(int count, const EndpointId& endpoint) {
@@ -296,7 +296,7 @@ TEST_F(OutboxCleanerTest, AStoppedStepLeavesTheRest) {
   EXPECT_EQ(owedBy(), 11U);
 }
 
-TEST_F(OutboxCleanerTest, WhatWasDoneBeforeAFailureIsTold) {
+TEST_F(OutboxCleanerTest, WorkBeforeAFailureIsReported) {
   owe(1'010);
   storage_.faults.failCall("outbox.abandonOwed", 2, fault::CallFault::before);
   EXPECT_THROW(cleaner_.step(), StorageError);
@@ -311,9 +311,9 @@ class LostJobsTest : public testing::Test {
  protected:
   void runOnAnotherNode(const JobId& id) {
     storage_.insert(id);
-    takeOver();
+    claimOnAnotherNode();
   }
-  void takeOver() {
+  void claimOnAnotherNode() {
     const ClaimWant want{"ep", {"w"}};
     (void)storage_.real->leases().claim({&want, 1}, {"other", Holder::Kind::timed, Millis(1'000)});
   }
@@ -334,10 +334,10 @@ TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
   storage_.clock.advance(Millis(1'000));
   EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("job.lost"), HasSubstr("a of ep was running"),
                                                    HasSubstr("waits again"), HasSubstr("lost 1 time so far"))));
-  takeOver();
+  claimOnAnotherNode();
   storage_.clock.advance(Millis(1'000));
   EXPECT_THAT(report(), ElementsAre(HasSubstr("lost 2 times so far")));
-  takeOver();
+  claimOnAnotherNode();
   storage_.clock.advance(Millis(1'000));
   EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("the job is FAILED"), HasSubstr("lost 3 times"))));
   EXPECT_THAT(report(), IsEmpty());

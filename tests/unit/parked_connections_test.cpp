@@ -21,14 +21,14 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
-using Stay = ParkedConnection::Stay;
+using State = ParkedConnection::State;
 
 class ParkedConnectionsTest : public testing::Test, protected test::ConnectionFixture {
  protected:
   static ParkedConnection::Moment at(int second) { return ParkedConnection::Moment(seconds(second)); }
-  void park(std::uint64_t id, Stay stay, int second) {
+  void park(std::uint64_t id, State state, int second) {
     test::SocketPair pair;
-    parked_.add({std::make_unique<Connection>(id, pair.takeStream(), server_), stay, at(second)});
+    parked_.add({std::make_unique<Connection>(id, pair.releaseStream(), server_), state, at(second)});
   }
   static std::vector<std::uint64_t> idsOf(const std::vector<ParkedConnection>& taken) {
     std::vector<std::uint64_t> ids;
@@ -44,45 +44,45 @@ class ParkedConnectionsTest : public testing::Test, protected test::ConnectionFi
 TEST_F(ParkedConnectionsTest, TellTheEarliestDeadline) {
   EXPECT_TRUE(parked_.empty());
   EXPECT_EQ(parked_.nextDeadline(), std::nullopt);
-  park(1, Stay::idle, 30);
-  park(2, Stay::head, 10);
-  park(3, Stay::leaving, 20);
+  park(1, State::idle, 30);
+  park(2, State::readingHead, 10);
+  park(3, State::lingeringClose, 20);
   EXPECT_FALSE(parked_.empty());
   EXPECT_EQ(parked_.nextDeadline(), at(10));
-  EXPECT_TRUE(parked_.take(2));
+  EXPECT_TRUE(parked_.extract(2));
   EXPECT_EQ(parked_.nextDeadline(), at(20));
 }
 
 TEST_F(ParkedConnectionsTest, ATakenConnectionKeepsItsStateAndIsGone) {
-  park(7, Stay::leaving, 30);
-  const auto taken = parked_.take(7);
+  park(7, State::lingeringClose, 30);
+  const auto taken = parked_.extract(7);
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->connection->id(), 7U);
-  EXPECT_EQ(taken->stay, Stay::leaving);
+  EXPECT_EQ(taken->state, State::lingeringClose);
   EXPECT_EQ(taken->deadline, at(30));
-  EXPECT_FALSE(parked_.take(7));
+  EXPECT_FALSE(parked_.extract(7));
   EXPECT_TRUE(parked_.empty());
   EXPECT_EQ(parked_.nextDeadline(), std::nullopt);
 }
 
 TEST_F(ParkedConnectionsTest, AConnectionIsLateFromItsDeadlineOn) {
-  park(1, Stay::idle, 30);
-  park(2, Stay::head, 10);
-  park(3, Stay::idle, 10);
-  park(4, Stay::leaving, 20);
-  EXPECT_THAT(parked_.takeLate(at(9)), IsEmpty());
-  EXPECT_THAT(idsOf(parked_.takeLate(at(20))), ElementsAre(2, 3, 4));
-  EXPECT_THAT(idsOf(parked_.takeLate(at(20))), IsEmpty());
+  park(1, State::idle, 30);
+  park(2, State::readingHead, 10);
+  park(3, State::idle, 10);
+  park(4, State::lingeringClose, 20);
+  EXPECT_THAT(parked_.extractLate(at(9)), IsEmpty());
+  EXPECT_THAT(idsOf(parked_.extractLate(at(20))), ElementsAre(2, 3, 4));
+  EXPECT_THAT(idsOf(parked_.extractLate(at(20))), IsEmpty());
   EXPECT_EQ(parked_.nextDeadline(), at(30));
 }
 
 TEST_F(ParkedConnectionsTest, StayingAreAllThatHaveNotHadTheirLastAnswer) {
-  park(1, Stay::idle, 30);
-  park(2, Stay::head, 10);
-  park(3, Stay::leaving, 20);
-  EXPECT_THAT(idsOf(parked_.takeStaying()), UnorderedElementsAre(1, 2));
+  park(1, State::idle, 30);
+  park(2, State::readingHead, 10);
+  park(3, State::lingeringClose, 20);
+  EXPECT_THAT(idsOf(parked_.extractUnlessLingering()), UnorderedElementsAre(1, 2));
   EXPECT_EQ(parked_.nextDeadline(), at(20));
-  EXPECT_THAT(idsOf(parked_.takeAll()), ElementsAre(3));
+  EXPECT_THAT(idsOf(parked_.extractAll()), ElementsAre(3));
   EXPECT_TRUE(parked_.empty());
 }
 
@@ -91,14 +91,14 @@ TEST_F(ParkedConnectionsTest, BudgetsReturnWithTheEndOfATakenConnection) {
   sockaddr_storage peer{};
   peer.ss_family = AF_INET;
   test::SocketPair client;
-  auto connection = std::make_unique<Connection>(1, client.takeStream(), server_, std::move(*places.take(peer)));
+  auto connection = std::make_unique<Connection>(1, client.releaseStream(), server_, std::move(*places.reserve(peer)));
   client.send("GET / HTTP/1.1\r\nX: " + std::string(3 * ReadBuffer::kFree, 'x'));
   ASSERT_EQ(connection->receive(), Connection::Ready::no);
   const std::uint64_t left = heads_.left();
   EXPECT_LT(left, 1UL << 20) << "a long head draws on the budget";
-  parked_.add({std::move(connection), Stay::head, at(10)});
+  parked_.add({std::move(connection), State::readingHead, at(10)});
   {
-    const auto late = parked_.takeLate(at(10));
+    const auto late = parked_.extractLate(at(10));
     ASSERT_EQ(late.size(), 1U);
     EXPECT_EQ(heads_.left(), left) << "the caller may still answer";
     EXPECT_EQ(places.taken(), 1U);

@@ -107,7 +107,7 @@ class QueueRoutesFixture : protected RouteFixture {
     request.method = method;
     request.path = path;
     request.body = body;
-    request.admission = std::move(entered->admission);
+    request.permit = std::move(entered->permit);
     return call(std::move(request));
   }
   static std::string tooOften(const std::string& operation) {

@@ -118,15 +118,15 @@ class FailingLoad final : public EndpointLoad {
 class RateLimitGateTest : public testing::Test {
  protected:
   RateLimitGate pipeline(const LimitsConfig& config = {}) { return {config, {limiter_, clock_, load_}}; }
-  /// Returns true if a call is let in and counted as understood.
+  /// Returns true if a call is let in and counted against the rate.
   static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
     auto passed = pipeline.enter("e", operation, workersMax);
-    return passed && passed->admission.count(passed->standing);
+    return passed && passed->permit.count(passed->standing);
   }
   /// Returns true if a call is let in and counted as malformed.
   static bool passesMalformed(RateLimitGate& pipeline) {
     auto passed = pipeline.enter("e", Operation::run, 1);
-    return passed && passed->admission.countMalformed();
+    return passed && passed->permit.countMalformed();
   }
 
   ToldLimiter limiter_;
@@ -134,7 +134,7 @@ class RateLimitGateTest : public testing::Test {
   test::FixedLoad load_;
 };
 
-TEST_F(RateLimitGateTest, AnAdmissionIsGivenBackOnce) {
+TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
   RateLimitGate rates = pipeline();
   {
     auto result = rates.enter("e", Operation::status, 1);
@@ -143,12 +143,12 @@ TEST_F(RateLimitGateTest, AnAdmissionIsGivenBackOnce) {
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
     EXPECT_EQ(passed.standing->limit.requests, 2000U);
     EXPECT_EQ(passed.standing->remaining, 2000U) << "nothing is known of the rate yet";
-    EXPECT_FALSE(passed.admission.isCounted());
-    EXPECT_TRUE(passed.admission.count(passed.standing));
-    EXPECT_TRUE(passed.admission.isCounted());
+    EXPECT_FALSE(passed.permit.isCounted());
+    EXPECT_TRUE(passed.permit.count(passed.standing));
+    EXPECT_TRUE(passed.permit.isCounted());
     EXPECT_EQ(passed.standing->remaining, 5U);
-    RateLimitGate::Admission other = std::move(passed.admission);
-    RateLimitGate::Admission third;
+    RateLimitGate::Permit other = std::move(passed.permit);
+    RateLimitGate::Permit third;
     third = std::move(other);
     EXPECT_EQ(limiter_.inside, 1);
   }
@@ -295,7 +295,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   EXPECT_FALSE(malformed) << "what it is cannot be known unread";
   clock_.advance(Millis(7'000));
   auto result = rates.enter("e", Operation::run, 1);
-  const auto counted = result->admission.countMalformed();
+  const auto counted = result->permit.countMalformed();
   ASSERT_FALSE(counted);
   EXPECT_THAT(counted.failure().sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
   EXPECT_EQ(counted.failure().standing->retryAfter, Millis(7'000));

@@ -16,7 +16,7 @@ class ReadinessTest : public testing::Test {
 
 TEST_F(ReadinessTest, AGoodAnswerIsGoodForASecond) {
   EXPECT_NO_THROW(readiness_.check());
-  storage_.faults.failVerb("check");
+  storage_.faults.failOperation("check");
   storage_.clock.advance(Millis(999));
   EXPECT_NO_THROW(readiness_.check()) << "the storage is not asked";
   storage_.clock.advance(Millis(1));
@@ -24,7 +24,7 @@ TEST_F(ReadinessTest, AGoodAnswerIsGoodForASecond) {
 }
 
 TEST_F(ReadinessTest, ABadAnswerIsAskedForAgain) {
-  storage_.faults.failVerb("check");
+  storage_.faults.failOperation("check");
   EXPECT_THROW(readiness_.check(), StorageError);
   EXPECT_THROW(readiness_.check(), StorageError);
   storage_.faults.heal();

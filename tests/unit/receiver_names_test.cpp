@@ -77,7 +77,7 @@ constexpr NameRow kStored[] = {
     {"Announce:///room", "announce"},
 };
 
-TEST(ReceiverNames, OfAcceptedUrlsStay) {
+TEST(ReceiverNames, NamesOfAcceptedUrlsStay) {
   const WebhookRules rules{true, {"http", "https", "file", "announce"}};
   for (const NameRow& row : kStored) {
     EXPECT_EQ(nameOf(row.url), row.name) << row.url;
@@ -91,13 +91,13 @@ TEST(ReceiverNames, DecodeAHost) {
   EXPECT_EQ(nameOf("http://%31%32%37.1/"), "127.0.0.1");
 }
 
-TEST(ReceiverNames, OfHostsThatAreAlmostAddressesAreTheHosts) {
+TEST(ReceiverNames, NamesOfHostsThatAreAlmostAddressesAreTheHosts) {
   for (const char* host : {"256.1", "1.2.3.4.5", "4294967296", "0x", "1..2", "08.1"}) {
     EXPECT_EQ(nameOf("http://" + std::string(host) + "/"), host);
   }
 }
 
-TEST(ReceiverNames, OfTextsWithoutAHostEndBeforeTheFirstColon) {
+TEST(ReceiverNames, NamesOfTextsWithoutAHostEndBeforeTheFirstColon) {
   for (const char* text : {"http://", "HTTP:///h/x", "http:/h", "http://?x", "http://#x", "http://:80/", "http://u@/",
                            "http://./", "http://[::1", "http://[zz]/", "http://h:65536/", "http://a b/", "http"}) {
     EXPECT_EQ(nameOf(text), "http") << text;

@@ -187,7 +187,7 @@ TEST_F(ReceiverTableTest, BytesInHandAreBounded) {
   EXPECT_THAT(table_.placesFor({"new"}), ElementsAre(places("new", 1)));
 }
 
-TEST_F(ReceiverTableTest, WhatIsInHandChangesSidesWithItsHost) {
+TEST_F(ReceiverTableTest, ClaimedDeliveriesChangeSidesWithTheirHost) {
   begin("a", 1);
   table_.end("a", 0, CallEnd::answered);
   begin("a", 2);

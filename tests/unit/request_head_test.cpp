@@ -75,7 +75,7 @@ TEST(RequestHead, VersionsDecideAboutTheConnection) {
   }
 }
 
-TEST(RequestHead, WhatIsAmbiguousIsRefused) {
+TEST(RequestHead, AmbiguousHeadsAreRefused) {
   const std::pair<const char*, int> cases[] = {
       {"Content-Length: 1\r\nContent-Length: 1\r\n", 400},
       {"Content-Length: 1\r\nContent-Length: 2\r\n", 400},

@@ -104,7 +104,7 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointFixtur
   /// Sends a request over a separate connection and returns the whole answer.
   std::string ask(const std::string& text) {
     test::SocketPair client;
-    Connection connection(1, client.takeStream(), server_);
+    Connection connection(1, client.releaseStream(), server_);
     client.send(text);
     EXPECT_EQ(connection.receive(), Connection::Ready::yes);
     next_ = connection.serve();
@@ -124,7 +124,7 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointFixtur
   std::vector<Route> routes_;
   Router router_;
   Node node_{*this, {fixedEndpoint("ep")}};
-  const SameTime wall_{storage.clock};
+  const ClockAsWallClock wall_{storage.clock};
   ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
   OpenLimiter limiter_;
   test::FixedLoad load_;

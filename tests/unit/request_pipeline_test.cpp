@@ -97,7 +97,7 @@ TEST_F(RequestPipelineTest, ACallThatIsMalformedCountsAmongThose) {
   EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed"));
   EXPECT_THAT(run("good"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
   EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 ")) << "it has no length";
-  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed", "ep/run/understood", "ep/run/malformed"));
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed", "ep/run/counted", "ep/run/malformed"));
   limiter_.tooMalformed = true;
   const std::string refused = run("bad");
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 429 "));
@@ -160,7 +160,7 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   const std::size_t size = 5UL << 18;
   const std::string body(size, ' ');
   test::SocketPair client;
-  Connection connection(1, client.takeStream(), server_);
+  Connection connection(1, client.releaseStream(), server_);
   client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
   auto sending = std::async(std::launch::async, [&] { client.send(body); });
@@ -189,7 +189,7 @@ TEST_F(RequestPipelineTest, AStorageThatFailsIsA503) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(answer, HasSubstr("the disk is full"));
   EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
-  storage.faults.failVerb("records.changedSince");
+  storage.faults.failOperation("records.changedSince");
   storage.clock.advance(Millis(5'000));
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 503 ")) << "the key cannot be judged";
   EXPECT_EQ(limiter_.inside, 0);
@@ -221,7 +221,7 @@ TEST_F(RequestPipelineTest, AFaultOfTheServerIsToldByANumberOnly) {
 
 TEST_F(RequestPipelineTest, AClientThatIsGoneIsNoFaultOfTheServer) {
   test::SocketPair client;
-  Connection connection(1, client.takeStream(), server_);
+  Connection connection(1, client.releaseStream(), server_);
   client.send(head("GET /ping", ""));
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
   client.hangUp();

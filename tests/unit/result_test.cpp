@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "core/base/script_result.h"
 
@@ -77,8 +78,8 @@ TEST(ResultTest, AFailureJoinsItsSentences) {
             "a is wrong; b is wrong");
 }
 
-TEST(ResultTest, AScriptFailsUnlessItsFaultIsEmpty) {
-  EXPECT_TRUE(scriptResult(""));
+TEST(ResultTest, AScriptWithAFaultFails) {
+  EXPECT_TRUE(scriptResult(std::nullopt));
   EXPECT_EQ(scriptResult("broken.lua has no end").failure().message(), "broken.lua has no end");
 }
 

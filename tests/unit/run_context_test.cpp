@@ -66,7 +66,7 @@ TEST_F(RunContextTest, ReportsAreStoredAsTheyAre) {
   EXPECT_EQ(lines[0].level, LogLevel::warning);
 }
 
-TEST_F(RunContextTest, WhatIsNoJsonFailsTheJobAndIsNotStored) {
+TEST_F(RunContextTest, WrongJsonFailsTheJobAndIsNotStored) {
   EXPECT_THROW(context_.emit("{half"), JobFailed);
   EXPECT_THROW(context_.emit("1", "[]"), JobFailed);
   EXPECT_THROW(context_.progress("half"), JobFailed);
@@ -86,7 +86,7 @@ TEST_F(RunContextTest, ALargeChunkIsStoredInPieces) {
   EXPECT_GT(chunks().size(), 3U);
 }
 
-TEST_F(RunContextTest, OfALongLineEightKilobytesAreKept) {
+TEST_F(RunContextTest, EightKilobytesOfALongLineAreKept) {
   context_.log(LogLevel::information, std::string(kLongestLine + 1, 'x'));
   const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value();
   EXPECT_LE(lines.at(0).text.size(), kLongestLine + 3);
@@ -111,7 +111,7 @@ TEST_F(RunContextTest, AfterAStopTheStorageIsNotAsked) {
 }
 
 TEST_F(RunContextTest, AReportIsOfferedUntilTheStorageTakesIt) {
-  storage_.faults.failVerb("leases.progress");
+  storage_.faults.failOperation("leases.progress");
   auto reporting = std::async(std::launch::async, [this] { context_.progress("50"); });
   storage_.clock.awaitWaiter(Millis(1), Millis(2'000));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("job.unreported")));
@@ -122,7 +122,7 @@ TEST_F(RunContextTest, AReportIsOfferedUntilTheStorageTakesIt) {
 }
 
 TEST_F(RunContextTest, AStopEndsTheOffer) {
-  storage_.faults.failVerb("leases.progress");
+  storage_.faults.failOperation("leases.progress");
   auto reporting = std::async(std::launch::async, [this] { context_.progress("50"); });
   storage_.clock.awaitWaiter(Millis(1), Millis(2'000));
   stop_.request_stop();

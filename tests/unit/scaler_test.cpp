@@ -1,4 +1,4 @@
-// Tests of the wished number of workers of an endpoint: each rule as a row of a table, invariants over all views, and
+// Tests of the number of workers to have of an endpoint: each rule as a row of a table, invariants over all views, and
 // repeated questions over time. A random view that breaks an invariant is printed with its seed; JOBQ_SEED replays the
 // seed.
 #include <gtest/gtest.h>
@@ -26,8 +26,9 @@ void PrintTo(const ScalerView& view, std::ostream* out) {
        << (view.headWait ? std::to_string(view.headWait->count()) : "none");
 }
 
-void PrintTo(const ScalerWish& wish, std::ostream* out) {
-  *out << wish.workers << " workers, again " << (wish.again ? std::to_string(wish.again->count()) : "never");
+void PrintTo(const ScalingDecision& decision, std::ostream* out) {
+  *out << decision.workers << " workers, recheck after "
+       << (decision.recheckAfter ? std::to_string(decision.recheckAfter->count()) : "never");
 }
 
 }  // namespace jobq
@@ -43,12 +44,12 @@ constexpr Scaling kFourJobs{ScalerType::requestCount, 4};
 struct ScalerRow {
   const char* why;
   ScalerView view;
-  ScalerWish wish;
+  ScalingDecision decision;
 };
 
 void expectRows(const std::vector<ScalerRow>& rows) {
   for (const ScalerRow& row : rows) {
-    EXPECT_EQ(scale(row.view), row.wish) << row.why << ": " << testing::PrintToString(row.view);
+    EXPECT_EQ(scale(row.view), row.decision) << row.why << ": " << testing::PrintToString(row.view);
   }
 }
 
@@ -80,7 +81,7 @@ TEST(Scaler, QueueDelayAddsAWorkerWhenAJobHasWaitedLonger) {
       {"nobody knows how long", {s, 0, 3, 1, 0, 1, 0, 1, {}}, {1, Millis(4'001)}},
       {"a clock that is ahead", {s, 0, 3, 1, 0, 1, 0, 1, Millis(-500)}, {1, Millis(4'001)}},
   });
-  EXPECT_EQ(scale({{ScalerType::queueDelay, 30}, 0, 3, 1, 0, 1, 0, 1, Millis(10'000)}).again, Millis(20'001));
+  EXPECT_EQ(scale({{ScalerType::queueDelay, 30}, 0, 3, 1, 0, 1, 0, 1, Millis(10'000)}).recheckAfter, Millis(20'001));
 }
 
 TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
@@ -163,18 +164,18 @@ class RandomViews {
   std::mt19937_64 random_;
 };
 
-void expectBounds(const ScalerView& view, const ScalerWish& wish) {
-  EXPECT_GE(wish.workers, view.workers) << "nobody is sent away";
-  EXPECT_GE(wish.workers, std::min(view.workersMin, view.workersMax));
-  EXPECT_LE(wish.workers, std::max(view.workers, view.workersMax));
-  EXPECT_GT(wish.again.value_or(Millis(1)), Millis(0));
+void expectBounds(const ScalerView& view, const ScalingDecision& decision) {
+  EXPECT_GE(decision.workers, view.workers) << "nobody is sent away";
+  EXPECT_GE(decision.workers, std::min(view.workersMin, view.workersMax));
+  EXPECT_LE(decision.workers, std::max(view.workers, view.workersMax));
+  EXPECT_GT(decision.recheckAfter.value_or(Millis(1)), Millis(0));
 }
 
 // With all requested workers on their way, the same view asks for no more workers.
-void expectSettled(ScalerView view, const ScalerWish& wish) {
-  view.coming += wish.workers - view.workers;
-  view.workers = wish.workers;
-  EXPECT_EQ(scale(view).workers, wish.workers) << "asked twice, it hires twice";
+void expectSettled(ScalerView view, const ScalingDecision& decision) {
+  view.coming += decision.workers - view.workers;
+  view.workers = decision.workers;
+  EXPECT_EQ(scale(view).workers, decision.workers) << "asked twice, it starts workers twice";
 }
 
 void expectNoFlapping(ScalerView view) {
@@ -186,27 +187,28 @@ void expectNoFlapping(ScalerView view) {
   EXPECT_EQ(scale(view).workers, view.workers) << "a worker that was released while nobody waits is wanted back";
 }
 
-void expectLowIsNothing(ScalerView view, const ScalerWish& wish, std::uint32_t more) {
-  const std::uint32_t started = wish.workers - view.workers;
+void expectLowIsNothing(ScalerView view, const ScalingDecision& decision, std::uint32_t more) {
+  const std::uint32_t started = decision.workers - view.workers;
   view.workers += more;
   view.busyLow += more;
   EXPECT_LE(scale(view).workers - view.workers, started) << more << " more low-priority jobs";
 }
 
-void expectMonotone(ScalerView view, const ScalerWish& wish, std::uint64_t more) {
+void expectMonotone(ScalerView view, const ScalingDecision& decision, std::uint64_t more) {
   const std::uint64_t before = view.waiting;
   view.waiting += std::min(more, std::numeric_limits<std::uint64_t>::max() - view.waiting);
   // Under queueDelay the first job may start the first worker; every later start depends on the wait of the first job.
-  EXPECT_GE(scale(view).workers, wish.workers) << before << " jobs, and " << more << " more";
+  EXPECT_GE(scale(view).workers, decision.workers) << before << " jobs, and " << more << " more";
 }
 
-// Under queueDelay, the scaler starts a worker exactly at the moment named in `again`, and no millisecond earlier.
-void expectPunctual(ScalerView view, const ScalerWish& wish) {
-  if (view.scaling.type != ScalerType::queueDelay || !wish.again) return;
+// Under queueDelay, the scaler starts a worker exactly at the moment named in `recheckAfter`, and no millisecond
+// earlier.
+void expectPunctual(ScalerView view, const ScalingDecision& decision) {
+  if (view.scaling.type != ScalerType::queueDelay || !decision.recheckAfter) return;
   const Millis head = std::max(view.headWait.value_or(Millis(0)), Millis(0));
-  view.headWait = head + *wish.again;
+  view.headWait = head + *decision.recheckAfter;
   EXPECT_EQ(scale(view).workers, view.workers + 1);
-  view.headWait = head + *wish.again - Millis(1);
+  view.headWait = head + *decision.recheckAfter - Millis(1);
   EXPECT_EQ(scale(view).workers, view.workers);
 }
 
@@ -218,13 +220,13 @@ TEST(Scaler, InvariantsHoldForEveryView) {
   for (int i = 0; i < 200'000 && !testing::Test::HasFailure(); ++i) {
     const ScalerView view = views.next();
     SCOPED_TRACE("seed " + std::to_string(seed) + ", view " + std::to_string(i) + ": " + testing::PrintToString(view));
-    const ScalerWish wish = scale(view);
-    expectBounds(view, wish);
-    expectSettled(view, wish);
+    const ScalingDecision decision = scale(view);
+    expectBounds(view, decision);
+    expectSettled(view, decision);
     expectNoFlapping(view);
-    expectLowIsNothing(view, wish, static_cast<std::uint32_t>(views.upTo(4)));
-    expectMonotone(view, wish, views.upTo(30));
-    expectPunctual(view, wish);
+    expectLowIsNothing(view, decision, static_cast<std::uint32_t>(views.upTo(4)));
+    expectMonotone(view, decision, views.upTo(30));
+    expectPunctual(view, decision);
   }
 }
 

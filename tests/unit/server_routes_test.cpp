@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,7 +55,7 @@ TEST_F(ProcessRoutesTest, TheRootNamesTheOtherRoutes) {
 TEST_F(ProcessRoutesTest, TheServerIsReadyWhileItsStorageTakesWrites) {
   expectAnswer(call("GET", "/readyz"), 200, R"({"status":"ready"})");
   EXPECT_EQ(scope_, Scope::none);
-  storage_.faults.failVerb("check");
+  storage_.faults.failOperation("check");
   expectAnswer(call("GET", "/readyz"), 200, R"({"status":"ready"})");
   storage_.clock.advance(Millis(1'001));
   EXPECT_THROW((void)call("GET", "/readyz"), StorageError) << "the good check is older than a second";
@@ -107,7 +108,7 @@ class OneUsed final : public PluginUse {
   }
   std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const override {
     if (!isSelected(kind, name)) return {};
-    return {{"good", ""}, {"bad", "line 1: no \"function\""}};
+    return {{"good", std::nullopt}, {"bad", "line 1: no \"function\""}};
   }
 };
 

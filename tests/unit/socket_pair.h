@@ -34,7 +34,7 @@ class SocketPair {
   SocketPair& operator=(const SocketPair&) = delete;
 
   /// Returns the server's end. Call at most once.
-  std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
+  std::unique_ptr<ByteStream> releaseStream() { return std::move(stream_); }
   ByteStream& stream() { return *stream_; }
 
   void send(std::string_view text) const {

@@ -73,7 +73,7 @@ TEST_F(StreamCallsTest, TheOtherMountAnswersAnObjectWithTheError) {
   EXPECT_EQ(headersOf(reply), standing("FAILED"));
   (void)reports_.finish(start("b", {}), Completed{"1"}, false);
   expectAnswer(call("GET", "/sdk/v2/ep/stream/b"), 200, R"({"status":"COMPLETED","stream":[]})");
-  storage_.faults.failVerb("jobs.find");
+  storage_.faults.failOperation("jobs.find");
   expectAnswer(call("GET", "/sdk/v2/ep/stream/a"), 200, R"({"status":"FAILED","stream":[]})");
 }
 
@@ -96,7 +96,7 @@ TEST_F(StreamCallsTest, AStreamWithoutAChunkWaitsForTheEndOfTheJob) {
 
 TEST_F(StreamCallsTest, AStreamWithoutAPlaceDoesNotWait) {
   start("a", {});
-  const auto all = waiting_.take(4);
+  const auto all = waiting_.reserve(4);
   const ApiResponse reply = stream("a");
   expectAnswer(reply, 200, "[]");
   EXPECT_EQ(headersOf(reply), standing("IN_PROGRESS"));
@@ -117,7 +117,7 @@ TEST_F(StreamCallsTest, TheEndIsToldWithTheLastChunks) {
 TEST_F(StreamCallsTest, WithoutMemoryForAnswersOnePieceIsSent) {
   const std::string large = '"' + std::string(900UL << 10, 'x') + '"';
   (void)reports_.finish(start("a", {large, large}), Completed{"7"}, false);
-  const auto all = answerMemory_.take(64UL << 20);
+  const auto all = answerMemory_.reserve(64UL << 20);
   EXPECT_EQ(headersOf(stream("a")), standing("IN_PROGRESS"));
   EXPECT_EQ(headersOf(stream("a")), standing("COMPLETED"));
 }
@@ -129,7 +129,7 @@ TEST_F(StreamCallsTest, AStreamBeyondItsRateIsAnsweredBecauseItsChunksAreTaken) 
 
 TEST_F(StreamCallsTest, AFailingStorageIsNoAnswerAndConsumesNoChunk) {
   (void)reports_.finish(start("a", {"1"}), Completed{"7"}, false);
-  storage_.faults.failVerb("chunks.take");
+  storage_.faults.failOperation("chunks.consume");
   EXPECT_THROW((void)stream("a"), StorageError);
   storage_.faults.heal();
   expectAnswer(stream("a"), 200, R"([{"output":1}])");
@@ -204,7 +204,7 @@ TEST_F(LogCallsTest, ALongLogComesInParts) {
 
 TEST_F(LogCallsTest, WithoutMemoryForAnswersTheLogIsNotRead) {
   start("a", {});
-  const auto all = answerMemory_.take((64UL << 20) - (8UL << 20) + 1);
+  const auto all = answerMemory_.reserve((64UL << 20) - (8UL << 20) + 1);
   const ApiResponse refused = logs("a");
   expectAnswer(refused, 503,
                R"({"error":"too many large answers are being read now: ask for the log again in a moment"})");

@@ -178,7 +178,7 @@ TEST_F(SubmitCallsTest, RunsyncAnswersTheQueuedJobWhenItsTimeIsOver) {
 }
 
 TEST_F(SubmitCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
-  const auto all = waiting_.take(4);  // no call waits
+  const auto all = waiting_.reserve(4);  // no call waits
   const ApiResponse first = submit("k", kBody, "/v2/ep/runsync");
   EXPECT_THAT(first.body, HasSubstr("IN_QUEUE"));
   const ClaimedJob job = storage_.claim();
@@ -201,7 +201,7 @@ TEST_F(SubmitCallsTest, AFailingStorageIsNoAnswerUntilTheJobIsStored) {
   storage_.faults.failNext("jobs.insert");
   EXPECT_THROW((void)call("POST", "/v2/ep/runsync", kBody), StorageError);
   EXPECT_EQ(queued(), 0U);
-  const auto all = waiting_.take(4);  // no call waits
+  const auto all = waiting_.reserve(4);  // no call waits
   storage_.faults.failNext("jobs.find");
   const ApiResponse reply = call("POST", "/v2/ep/runsync", kBody);
   expectAnswer(reply, 200, R"({"id":")" + idOf(reply) + R"(","status":"IN_QUEUE"})");

@@ -135,7 +135,7 @@ TEST_F(TemplateRoutesTest, AWrongFlagIsNamedAndARightOneChangesNoAnswer) {
 }
 
 TEST_F(TemplateRoutesTest, AFailingStorageIsNoAnswer) {
-  storage.faults.failVerb("records.create");
+  storage.faults.failOperation("records.create");
   EXPECT_THROW((void)call("POST", "/v1/templates", R"({"name":"t","imageName":"plugin/echo"})"), StorageError);
   storage.faults.heal();
   expectAnswer(call("GET", "/v1/templates"), 200, "[]");

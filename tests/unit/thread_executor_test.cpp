@@ -233,7 +233,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeJustBeforeTheDeadlineCounts) {
 // The storage failed at the report of the outcome, and stores the outcome after the deadline.
 TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsHoweverLateItIsStored) {
   handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
-  storage.faults.failVerb("leases.finish");
+  storage.faults.failOperation("leases.finish");
   startWorker();
   ASSERT_TRUE(events.has(1));
   give("a");
@@ -250,7 +250,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeIsOfferedUntilTheStorageTakesIt) {
     ++runs;
     return std::string("1");
   };
-  storage.faults.failVerb("leases.finish");
+  storage.faults.failOperation("leases.finish");
   startWorker();
   ASSERT_TRUE(events.has(1));
   give("a");

@@ -64,7 +64,7 @@ class TlsClient {
 
   std::size_t waiting() const { return BIO_ctrl_pending(SSL_get_wbio(ssl_.get())); }
   /// Takes the waiting bytes, for the test to change.
-  std::string takeWaiting() {
+  std::string readWaiting() {
     std::string bytes(waiting(), '\0');
     BIO_read(SSL_get_wbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
     return bytes;
@@ -81,7 +81,7 @@ class TlsClient {
   }
 
   /// Takes the bytes that the server has sent so far, at most `most`, as they are on the wire.
-  std::string takeRaw(std::size_t most = kAll) {
+  std::string readRaw(std::size_t most = kAll) {
     std::string text;
     std::array<char, 65'536> bytes{};
     while (text.size() < most) {
@@ -94,7 +94,7 @@ class TlsClient {
   }
   /// Gives the bytes of the server to OpenSSL.
   void collect() {
-    const std::string raw = takeRaw();
+    const std::string raw = readRaw();
     if (!raw.empty()) BIO_write(SSL_get_rbio(ssl_.get()), raw.data(), static_cast<int>(raw.size()));
   }
   /// Returns the text that the server has sent so far; one read returns the text of one record at most.

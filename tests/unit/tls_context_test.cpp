@@ -94,7 +94,7 @@ TEST_F(TlsContextTest, AHandshakeGoesOnWhenTheSocketWasFull) {
   client.transfer();
   EXPECT_EQ(read(*stream), std::nullopt) << "the answer of the handshake has no room";
   EXPECT_EQ(read(*stream, ByteStream::Wait::linger), std::nullopt);
-  EXPECT_EQ(client.takeRaw(junk).size(), junk);
+  EXPECT_EQ(client.readRaw(junk).size(), junk);
   EXPECT_EQ(read(*stream), std::nullopt) << "the answer has left";
   client.collect();
   ASSERT_TRUE(client.shakeHands());
@@ -127,7 +127,7 @@ TEST_F(TlsContextTest, OtherBytesThanAHandshakeEndTheConnection) {
     EXPECT_TRUE(stream->handshaking()) << wrong;
     EXPECT_FALSE(stream->write("head", "body", TransferDeadline(places_))) << wrong;
     stream->endSending();
-    EXPECT_THAT(client.takeRaw(), Not(HasSubstr("body"))) << wrong;
+    EXPECT_THAT(client.readRaw(), Not(HasSubstr("body"))) << wrong;
     EXPECT_TRUE(client.sawEnd()) << wrong;
   }
 }

@@ -138,7 +138,7 @@ TEST_F(TlsStreamTest, AChangedRecordEndsTheConnection) {
   client_.encrypt("first");
   client_.transfer();
   client_.encrypt("second");
-  std::string record = client_.takeWaiting();
+  std::string record = client_.readWaiting();
   record.back() = static_cast<char>(record.back() ^ 1);
   client_.sendRaw(record);
   ASSERT_EQ(read(*stream_), 5U);

@@ -76,7 +76,7 @@ TEST_F(WebhookRoutes, AJobsDeliveriesAreListed) {
   storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"),
                                    {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
   storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"), {{}, 200, Millis(3), "", "ok"});
-  storage_->outbox().settle(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::delivered);
+  storage_->outbox().finishDelivery(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::delivered);
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
             R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"delivered","url":"https://u:p@h/?token=1",)"
             R"("jobStatus":"CANCELLED","attempts":[)"
@@ -120,7 +120,7 @@ TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
 
 TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
   owe("a");
-  storage_->outbox().settle(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::abandoned);
+  storage_->outbox().finishDelivery(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::abandoned);
   const ApiResponse reply = call("POST", "/v1/webhooks/a.0/replay");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.body, R"({"id":"a.0","state":"owed"})");

@@ -66,7 +66,7 @@ class WorkerPoolTest : public testing::Test {
   WorkerPool pool_{endpoint(first_)};
 };
 
-TEST_F(WorkerPoolTest, NothingHappensWithoutARelease) {
+TEST_F(WorkerPoolTest, WithoutAReleaseWorkersStay) {
   join("a");
   busy("a");
   join("b");
@@ -105,7 +105,7 @@ TEST_F(WorkerPoolTest, AFullPoolGivesUpOneAtATime) {
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("b"));
 }
 
-TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
+TEST_F(WorkerPoolTest, ABusyWorkerLeavesAfterItsJob) {
   for (const char* id : {"a", "b", "c"}) {
     join(id);
     busy(id);
@@ -303,7 +303,7 @@ TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
   }
 }
 
-TEST_F(WorkerPoolTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
+TEST_F(WorkerPoolTest, AWorkerOverALoweredMaximumLeavesWhenItIsFree) {
   join("a");
   join("b");
   busy("a");
@@ -352,7 +352,7 @@ TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
   EXPECT_FALSE(ready("b"));
 }
 
-TEST_F(WorkerPoolTest, WhoWasStuckAndComesBackLeavesWhenItsSlotIsTaken) {
+TEST_F(WorkerPoolTest, AStuckWorkerThatComesBackLeavesWhenItsSlotIsTaken) {
   pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");
   busy("a");

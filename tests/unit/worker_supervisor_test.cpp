@@ -10,13 +10,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
 #include "core/workers/pool_status.h"
 #include "core/workers/worker_pools.h"
-#include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
+#include "unit_storage.h"
 
 namespace jobq {
 namespace {
@@ -100,18 +102,16 @@ class WorkerSupervisorTest : public testing::Test {
     signal_.notify("ep", false);
     const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
     const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, Holder{"node", Holder::Kind::process, {}});
-    pools_.settleReservations(wants, jobs);
+    pools_.concludeReservations(wants, jobs);
     signal_.clear("ep");
     return jobs.at(0);
   }
   bool isWoken() { return signal_.consume(); }
   WorkerCounts counts() const { return pools_.status("ep").counts; }
 
-  testkit::ManualClock clock_;
+  test::UnitStorage storage_;
+  testkit::ManualClock& clock_ = storage_.clock;
   EventLog log_;
-  testkit::MapConfig config_;
-  const std::unique_ptr<Storage> storage_ = testkit::loadPlugin<Storage>(
-      JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory", PluginEnv{config_, clock_, log_, ".", false});
   SupervisedHandlers handlers_;
   std::shared_ptr<Endpoint> rules_;
   int submitted_ = 0;
@@ -130,6 +130,77 @@ TEST_F(WorkerSupervisorTest, WorkersAreKeptAtTheMinimum) {
   EXPECT_TRUE(isWoken());
   supervisor_.startWhereNeeded();
   EXPECT_THAT(executor_.started, ElementsAre("node-3"));
+}
+
+/// The dispatcher counts the queue while the threads of callers claim and end jobs.
+class CountRaceTest : public WorkerSupervisorTest {
+ protected:
+  CountRaceTest() {
+    const auto rules = endpoint(1, 3);
+    rules->spec.scaling = {ScalerType::requestCount, 1};
+    begin(rules);
+  }
+  void submit() {
+    storage_.insert("job" + std::to_string(++submitted_));
+    signal_.notify("ep", false);
+  }
+  /// Gives the first queued job to the idle worker.
+  ClaimedJob runFirst() {
+    const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
+    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, Holder{"node"});
+    pools_.concludeReservations(wants, jobs);
+    return jobs.at(0);
+  }
+  /// Calls `meanwhile` between the count of the queue and the decision.
+  template <class Meanwhile>
+  void decide(Meanwhile&& meanwhile) {
+    (void)isWoken();
+    storage_.faults.hold("jobs.counts");
+    std::thread dispatcher([this] { supervisor_.startWhereNeeded(); });
+    testkit::waitFor("the count of the queue", [this] { return storage_.faults.isHolding(); });
+    meanwhile();
+    storage_.faults.letGo();
+    testkit::join("the dispatcher's pass", dispatcher);
+  }
+};
+
+TEST_F(CountRaceTest, AJobClaimedDuringTheCountCountsOnce) {
+  submit();
+  decide([this] { (void)runFirst(); });
+  EXPECT_THAT(executor_.started, IsEmpty());
+  EXPECT_TRUE(isWoken()) << "the counted job may have been another one: the next pass counts again";
+}
+
+TEST_F(CountRaceTest, AJobThatEndsDuringTheCountCountsNoMore) {
+  submit();
+  const ClaimedJob job = runFirst();
+  submit();
+  decide([this, &job] {
+    (void)storage_.real->leases().finish(job.lease, Completed{"1"});
+    supervisor_.workerReady("ep", job.worker);
+  });
+  EXPECT_THAT(executor_.started, IsEmpty()) << "the free worker claims the second job";
+  EXPECT_TRUE(isWoken());
+}
+
+TEST_F(CountRaceTest, ALoweredMaximumCountsAtOnce) {
+  submit();
+  (void)runFirst();
+  submit();
+  decide([this] {
+    auto changed = std::make_shared<Endpoint>(*rules_);
+    changed->spec.workersMax = 1;
+    pools_.setEndpoint(changed);
+  });
+  EXPECT_THAT(executor_.started, IsEmpty());
+}
+
+TEST_F(CountRaceTest, TwoJobsNeedASecondWorker) {
+  submit();
+  (void)runFirst();
+  submit();
+  decide([] {});
+  EXPECT_THAT(executor_.started, ElementsAre("node-2"));
 }
 
 TEST_F(WorkerSupervisorTest, NoWorkerStartsAfterTheShutdownHasBegun) {
@@ -233,10 +304,10 @@ TEST_F(WorkerSupervisorTest, ARetiredEndpointReturnsItsJobsAndItsPoolEnds) {
   supervisor_.rollReleases();
   EXPECT_TRUE(run.token().stop_requested());
   EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue);
-  EXPECT_FALSE(hasLeft(pools_.status("ep")));
+  EXPECT_FALSE(hasNoActiveWorkers(pools_.status("ep")));
   supervisor_.workerReady("ep", job.worker);
   EXPECT_THAT(executor_.stopped, ElementsAre(job.worker));
-  EXPECT_TRUE(hasLeft(pools_.status("ep")));
+  EXPECT_TRUE(hasNoActiveWorkers(pools_.status("ep")));
   supervisor_.workerGone("ep", job.worker, {});
   supervisor_.rollReleases();
   EXPECT_FALSE(pools_.status("ep").exists);
@@ -264,9 +335,9 @@ TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAQueueThatIsServed)
   ASSERT_EQ(wants.size(), 1U);
   EXPECT_THAT(wants[0].workers, ElementsAre("node-1", "node-2"));
   EXPECT_EQ(pools_.reserveWorkers(nullptr, 2).at(0).workers, std::vector<WorkerId>{"node-3"});
-  pools_.settleReservations(wants, {});
+  pools_.concludeReservations(wants, {});
   EXPECT_EQ(pools_.reserveWorkers(nullptr, 64).at(0).workers, wants[0].workers);
-  pools_.settleReservations(wants, {});
+  pools_.concludeReservations(wants, {});
   auto paused = std::make_shared<Endpoint>(*rules);
   paused->spec.paused = true;
   pools_.setEndpoint(paused);
@@ -284,7 +355,7 @@ TEST_F(WorkerSupervisorTest, ARetirementDuringAClaimWakesTheDispatcher) {
   ClaimedJob job;
   job.endpoint = "ep";
   job.worker = wants[0].workers.at(0);
-  pools_.settleReservations(wants, {job});
+  pools_.concludeReservations(wants, {job});
   EXPECT_TRUE(isWoken());
   EXPECT_EQ(counts().running, 1U);
 }
@@ -311,14 +382,14 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   EXPECT_EQ(waitReason(status, endpoint, false), "paused");
 }
 
-TEST(PoolStatusTest, LeavingAndStuckWorkersHaveLeft) {
+TEST(PoolStatusTest, LeavingAndStuckWorkersAreNotActive) {
   PoolStatus status;
   status.counts.unhealthy = 2;
-  EXPECT_TRUE(hasLeft(status));
+  EXPECT_TRUE(hasNoActiveWorkers(status));
   for (auto member : {&WorkerCounts::idle, &WorkerCounts::initializing, &WorkerCounts::running}) {
     status.counts = {};
     status.counts.*member = 1;
-    EXPECT_FALSE(hasLeft(status));
+    EXPECT_FALSE(hasNoActiveWorkers(status));
   }
 }
 

@@ -36,14 +36,14 @@ TEST_P(DeliveryFaultTest, AStorageThatFailsOnceLosesNothing) {
     ASSERT_FALSE(HasFailure()) << "when call " << k << " fails";
   }
   for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "records.find", "outbox.recordAttempt",
-                           "outbox.reschedule", "outbox.settle"}) {
+                           "outbox.reschedule", "outbox.finishDelivery"}) {
     plan_.failNext(verb);
     EXPECT_TRUE(deliverWithAFault()) << verb;
   }
 }
 
 TEST_P(DeliveryFaultTest, AnyExceptionOfAStorageIsSurvived) {
-  for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt", "outbox.settle"}) {
+  for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt", "outbox.finishDelivery"}) {
     const JobId id = verb + std::string("-job");
     owe(id, "http://h/");
     plan_.exhaustNext(verb);
@@ -54,7 +54,7 @@ TEST_P(DeliveryFaultTest, AnyExceptionOfAStorageIsSurvived) {
 }
 
 TEST_P(DeliveryFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
-  plan_.failVerb("outbox.settle", clock_.now() + Millis(200'000));
+  plan_.failOperation("outbox.finishDelivery", clock_.now() + Millis(200'000));
   open();
   owe("a", "http://h/");
   webhooks_->notify();
@@ -75,7 +75,7 @@ TEST_P(DeliveryFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother)
 }
 
 TEST_P(DeliveryFaultTest, ASecretThatCannotBeAskedForIsNoFailedAttempt) {
-  plan_.failVerb("records.find", clock_.now() + Millis(5'000));
+  plan_.failOperation("records.find", clock_.now() + Millis(5'000));
   open();
   owe("a", "http://h/");
   webhooks_->notify();
@@ -106,8 +106,8 @@ TEST_P(DeliveryFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
 
 TEST_P(DeliveryFaultTest, AStopDoesNotWaitForAStorageThatFails) {
   for (const char* verb :
-       {"outbox.recordAttempt", "outbox.settle", "records.find", "outbox.dueHosts", "outbox.claimDue"}) {
-    plan_.failVerb(verb);
+       {"outbox.recordAttempt", "outbox.finishDelivery", "records.find", "outbox.dueHosts", "outbox.claimDue"}) {
+    plan_.failOperation(verb);
     owe(verb + std::string("-job"), "http://h/");
     open();
     ASSERT_TRUE(until([&] { return !plan_.failed().empty() && plan_.failed().back() == verb; })) << verb;
@@ -128,7 +128,7 @@ TEST_P(DeliveryFaultTest, AStartFindsWhatWasOwed) {
       << "without a notification, and without a second";
 }
 
-TEST_P(DeliveryFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
+TEST_P(DeliveryFaultTest, ClaimedDeliveriesOfADeadProcessAreDueAfterTheirLease) {
   owe("a", "http://h/");
   ASSERT_EQ(testkit::claimAllDue(inner_->outbox(), kDeliveryLease).size(), 1U);  // the process died after the claim
   open();

@@ -138,7 +138,7 @@ TEST_P(DeliveryTest, AReplayIsNeverLost) {
   for (const bool fails : {false, true}) {
     for (const char* moment :
          {"before claimDue", "after claimDue", "before recordAttempt", "after recordAttempt",
-          fails ? "before reschedule" : "before settle", fails ? "after reschedule" : "after settle"}) {
+          fails ? "before reschedule" : "before finishDelivery", fails ? "after reschedule" : "after finishDelivery"}) {
       const JobId id = "j" + std::to_string(++number);
       if (fails) net_->script(id, {FakeTransport::failing(500)});
       std::atomic<std::size_t> callsBefore = 0;

@@ -79,10 +79,10 @@ class WatchedOutbox final : public OutboxStore {
     looked_ = looked_ || claimed.empty();
     return claimed;
   }
-  bool settle(const DeliveryClaim& claim, DeliveryState state) override {
-    step("before settle");
-    const bool done = inner_.settle(claim, state);
-    step("after settle");
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
+    step("before finishDelivery");
+    const bool done = inner_.finishDelivery(claim, state);
+    step("after finishDelivery");
     return conclude(done);
   }
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {
@@ -226,7 +226,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   testkit::ManualClock clock_;
   const CurlReceiverNames names_;
   std::function<void(std::string_view)> step_ = [](std::string_view) {};
-  const SameTime wall_{clock_};
+  const ClockAsWallClock wall_{clock_};
   testkit::SilentLog silent_;
   testkit::RecordingLog log_;
   OneLine policy_;

@@ -46,7 +46,7 @@ Delivery ended(JobState state) {
 TEST(WebhookBody, IsTheStatusWithInputAndWebhook) {
   const Delivery delivery = ended(JobState::completed);
   const std::string body = webhookBody(delivery);
-  std::string status = wholeJob(delivery.job);
+  std::string status = jobJson(delivery.job);
   status.pop_back();
   EXPECT_TRUE(body.starts_with(status + ",")) << body;
   const auto read = json::read(body);
@@ -140,7 +140,7 @@ TEST_F(SecretsTest, NodesThatStartTogetherEndWithOne) {
   for (const std::string& each : found) EXPECT_EQ(each, found[0]);
 }
 
-TEST_F(SecretsTest, WhatIsConfiguredCounts) {
+TEST_F(SecretsTest, TheConfiguredSecretCounts) {
   endpointSecrets_.keys["own"] = "other";
   WebhookSecrets some = secrets("server");
   EXPECT_EQ(some.keyOf("own"), "other");

@@ -30,8 +30,8 @@ struct ApiRequest {
   Budget* answers = nullptr;                  ///< budget of large answers; set when the route runs
   ApiKeyPtr key;                              ///< of routes with a scope
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
-  RateLimitGate::Admission admission;         ///< the place among concurrent calls, until the answer
-  std::optional<RateStanding> standing;       ///< values of the RateLimit-* headers
+  RateLimitGate::Permit permit;               ///< the place among concurrent calls, until the answer
+  std::optional<RateLimitStatus> standing;    ///< values of the RateLimit-* headers
   ConnectedClient* client = nullptr;          ///< set when the route runs
 };
 

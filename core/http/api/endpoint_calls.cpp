@@ -53,7 +53,7 @@ void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
 }  // namespace
 
 ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   const EndpointCounts jobs = deps.jobs.counts(call.endpoint->spec.id);
   const WorkerCounts workers = deps.workers.counts(call.endpoint->spec.id);
   const OwedDeliveries owed = deps.jobs.owed(call.endpoint->spec.id);
@@ -77,13 +77,13 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
   if (!limit) return badRequest(call, limit.failure());
   const auto cursor = readNumber(call, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
   if (!cursor) return badRequest(call, cursor.failure());
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   const PageWindow window{static_cast<std::size_t>(*offset), static_cast<std::size_t>(*limit),
                           static_cast<std::uint64_t>(*cursor)};
   const JobPage page = deps.jobs.list(*filter, window);
   ListResponse list(call);
   for (const Job& job : page.jobs) {
-    if (!list.add(wholeJob(job))) break;
+    if (!list.add(jobJson(job))) break;
   }
   ApiResponse reply = list.finish();
   if (reply.status != 200) return reply;
@@ -98,7 +98,7 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
 }
 
 ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call) {
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   const std::size_t removed = deps.jobs.purge(call.endpoint->spec.id);
   return {200, json::object([removed](json::ObjectWriter& out) {
             out.member("removed", removed);

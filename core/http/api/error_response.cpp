@@ -36,7 +36,7 @@ ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis ret
   return reply;
 }
 
-void addStanding(ApiResponse& reply, const RateStanding& standing) {
+void addStanding(ApiResponse& reply, const RateLimitStatus& standing) {
   const RateLimit& limit = standing.limit;
   if (limit.requests == 0) return;
   const Millis until = standing.retryAfter > Millis(0) ? standing.retryAfter : limit.window;

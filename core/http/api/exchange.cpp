@@ -75,7 +75,7 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limi
 }
 
 void Exchange::send(const ApiResponse& reply) {
-  request_.passOverBody();
+  request_.discardBody();
   response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
   response_.setContentType("application/json");
   for (const auto& [name, value] : reply.headers) response_.set(name, value);

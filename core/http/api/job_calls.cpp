@@ -43,7 +43,7 @@ ApiResponse status(const QueueDeps& deps, ApiRequest& call) {
   const JobKey key = jobOf(call);
   const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
   if (!ttl) return badRequest(call, ttl.failure());
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   if (call.query.contains("ttl")) {
     if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(call);
   }
@@ -53,26 +53,26 @@ ApiResponse status(const QueueDeps& deps, ApiRequest& call) {
 ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call) {
   const auto wait = readWait(deps, call, kWaitDefault);
   if (!wait) return badRequest(call, wait.failure());
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   const WaitSlot slot(deps, *wait);
   return present(deps, call, deps.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
 }
 
 // Changes the state at once, whatever the handler does (core/decisions/jobs.md). A job that has ended stays unchanged.
 ApiResponse cancel(const QueueDeps& deps, ApiRequest& call) {
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   const JobKey key = jobOf(call);
   const CancelResult result = deps.jobs.cancel(key);
   if (std::holds_alternative<NotFound>(result)) return noJob(call);
-  if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
+  if (const auto* ended = std::get_if<WrongState>(&result)) return {200, jobSummaryJson(key.id, ended->state)};
   const auto& cancelled = std::get<Cancelled>(result);
   if (cancelled.wasRunning) deps.runs.stopRun(cancelled.lease);
-  return {200, briefJob(key.id, JobState::cancelled)};
+  return {200, jobSummaryJson(key.id, JobState::cancelled)};
 }
 
 ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
   if (deps.draining) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (const auto refusal = countWellFormed(call)) return *refusal;
   const JobKey key = jobOf(call);
   const RequeueResult result = deps.jobs.retry(key, *call.endpoint);
   if (std::holds_alternative<NotFound>(result)) return noJob(call);
@@ -81,7 +81,7 @@ ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
                          "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
                              ": only a FAILED or TIMED_OUT job can be retried");
   }
-  return {200, briefJob(key.id, JobState::inQueue)};
+  return {200, jobSummaryJson(key.id, JobState::inQueue)};
 }
 
 }  // namespace jobq

@@ -45,7 +45,7 @@ ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call);
 
 /// Counts the call towards its rate limit. To be called when parameters and body are known to be good, before the call
 /// takes effect. Returns the 429 if the rate is exceeded.
-std::optional<ApiResponse> countUnderstood(ApiRequest& call);
+std::optional<ApiResponse> countWellFormed(ApiRequest& call);
 
 /// Returns the 404 for the job named in the path.
 ApiResponse noJob(const ApiRequest& call);

@@ -9,8 +9,8 @@
 
 namespace jobq {
 
-std::optional<ApiResponse> countUnderstood(ApiRequest& call) {
-  const auto counted = call.admission.count(call.standing);
+std::optional<ApiResponse> countWellFormed(ApiRequest& call) {
+  const auto counted = call.permit.count(call.standing);
   if (counted) return std::nullopt;
   return tooMany(call.path, counted.failure().sentence, counted.failure().standing->retryAfter);
 }
@@ -29,7 +29,7 @@ Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fa
 }
 
 ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job) {
-  ApiResponse reply{200, wholeJob(job)};
+  ApiResponse reply{200, jobJson(job)};
   const std::size_t size = reply.body.size();
   if (size <= kFreeBody || call.answerMemory.grow(deps.answerMemory, size)) return reply;
   return unavailable(call.path, "job " + job.id +

@@ -151,7 +151,7 @@ void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
     context.refusal = tooMany(call.path, refused.sentence, refused.standing ? refused.standing->retryAfter : Millis(0));
     return;
   }
-  call.admission = std::move(passed->admission);
+  call.permit = std::move(passed->permit);
   call.standing = passed->standing;
 }
 
@@ -203,12 +203,12 @@ ApiResponse RequestPipeline::respond(RequestContext& context, ServerRequest& req
 // Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the
 // counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
 void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& reply) {
-  if (call.admission.isCounted() || reply.status == 503) return;
+  if (call.permit.isCounted() || reply.status == 503) return;
   if (reply.status != 400 && reply.status != 408 && reply.status != 413) {
-    (void)call.admission.count(call.standing);
+    (void)call.permit.count(call.standing);
     return;
   }
-  const auto counted = call.admission.countMalformed();
+  const auto counted = call.permit.countMalformed();
   if (counted) return;
   const RateLimitGate::Refused& refused = counted.failure();
   call.standing = refused.standing;

@@ -88,11 +88,11 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(call));
   // A client following a stream asks again at once, and the server decides the frequency: a call that waited is not
   // counted. Any other call is counted without a refusal, even if other calls have used up the rate meanwhile: the
-  // chunks are already taken, so the answer has to carry the chunks.
+  // chunks are already consumed, so the answer has to carry the chunks.
   if (hasWaited) {
-    call.admission.waive();
+    call.permit.skipCounting();
   } else {
-    (void)countUnderstood(call);
+    (void)countWellFormed(call);
   }
   if (!page) return noJob(call);
   addMore(deps, call, ask, *page);

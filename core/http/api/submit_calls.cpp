@@ -26,7 +26,7 @@ Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& call) {
   return std::optional(Idempotency{key, sha256(call.body)});
 }
 
-ApiResponse otherBody(const ApiRequest& call) {
+ApiResponse keyConflict(const ApiRequest& call) {
   return errorResponse(call.path, 400, "this Idempotency-Key came with another body within 24 hours: send a new key");
 }
 
@@ -44,16 +44,16 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<M
   // filters the insert itself detects the repetition, and a query here would cost a read.
   if (accepted.idempotency && !call.endpoint->filters.empty()) {
     const auto before = deps.jobs.findByIdempotencyKey(*call.endpoint, call.key->id, *accepted.idempotency);
-    if (before && std::holds_alternative<KeyConflict>(*before)) return otherBody(call);
+    if (before && std::holds_alternative<KeyConflict>(*before)) return keyConflict(call);
     if (before) {
-      if (auto refusal = countUnderstood(call)) return std::move(*refusal);
+      if (auto refusal = countWellFormed(call)) return std::move(*refusal);
       call.bodyMemory.release();
       return std::get<Duplicate>(*before);
     }
   }
   // The rate limit comes before the filters, which may count jobs themselves: a job refused by the rate must not use up
   // a quota.
-  if (auto refusal = countUnderstood(call)) return std::move(*refusal);
+  if (auto refusal = countWellFormed(call)) return std::move(*refusal);
   if (const auto admitted = admit(accepted.job, *call.endpoint); !admitted) {
     const Refusal& refusal = admitted.failure();
     if (refusal.status == 429) return tooMany(call.path, refusal.message, refusal.retryAfter);
@@ -73,14 +73,15 @@ ApiResponse synced(const QueueDeps& deps, ApiRequest& call, const JobId& id, con
 ApiResponse run(const QueueDeps& deps, ApiRequest& call) {
   auto submission = accept(deps, call, std::nullopt);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
-  if (const auto* first = std::get_if<Duplicate>(&submission)) return {200, briefJob(first->id, JobState::inQueue)};
+  if (const auto* first = std::get_if<Duplicate>(&submission))
+    return {200, jobSummaryJson(first->id, JobState::inQueue)};
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
   const InsertResult result = deps.jobs.submit(std::move(job), *call.endpoint, idempotency);
   call.bodyMemory.release();
-  if (std::holds_alternative<KeyConflict>(result)) return otherBody(call);
+  if (std::holds_alternative<KeyConflict>(result)) return keyConflict(call);
   if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
-  return {200, briefJob(id, JobState::inQueue)};
+  return {200, jobSummaryJson(id, JobState::inQueue)};
 }
 
 ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
@@ -108,10 +109,10 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
                                       disconnectSignal(call));
   } catch (const StorageError&) {
     // The job is already stored. Answer IN_QUEUE: on 503 the client would submit the job a second time.
-    if (stored) return {200, briefJob(id, JobState::inQueue)};
+    if (stored) return {200, jobSummaryJson(id, JobState::inQueue)};
     throw;
   }
-  if (std::holds_alternative<KeyConflict>(waited.inserted)) return otherBody(call);
+  if (std::holds_alternative<KeyConflict>(waited.inserted)) return keyConflict(call);
   return synced(deps, call, id, waited.job);
 }
 

@@ -44,9 +44,9 @@ void Acceptor::watchWith(int epoll, std::uint64_t id) noexcept {
 void Acceptor::unwatch() noexcept { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr); }
 
 // Closes the descriptor and throws if memory for the place is missing.
-std::optional<AddressPlaces::Place> Acceptor::takePlace(int descriptor, const sockaddr_storage& peer) {
+std::optional<AddressPlaces::Place> Acceptor::reservePlace(int descriptor, const sockaddr_storage& peer) {
   try {
-    return places_.take(peer);
+    return places_.reserve(peer);
   } catch (...) {
     ::close(descriptor);
     throw;
@@ -59,7 +59,7 @@ std::optional<Acceptor::Accepted> Acceptor::next() {
     socklen_t size = sizeof peer;
     const int descriptor = ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
     if (descriptor >= 0) {
-      auto place = takePlace(descriptor, peer);
+      auto place = reservePlace(descriptor, peer);
       if (place) return Accepted{descriptor, std::move(*place)};
       ::close(descriptor);
       warn(lastAddressWarning_, "http.addressLimit",

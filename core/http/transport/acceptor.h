@@ -56,7 +56,7 @@ class Acceptor {
   std::size_t connections() const { return places_.taken(); }
 
  private:
-  std::optional<AddressPlaces::Place> takePlace(int descriptor, const sockaddr_storage& peer);
+  std::optional<AddressPlaces::Place> reservePlace(int descriptor, const sockaddr_storage& peer);
   void pause(int error);
   void warn(std::optional<Moment>& last, const char* event, const std::string& sentence);
 

@@ -6,7 +6,7 @@
 
 namespace jobq {
 
-std::optional<AddressPlaces::Place> AddressPlaces::take(const sockaddr_storage& peer) {
+std::optional<AddressPlaces::Place> AddressPlaces::reserve(const sockaddr_storage& peer) {
   const Address address = addressOf(peer);
   Lock lock(mutex_);
   if (most_ > 0) {

@@ -47,7 +47,7 @@ class AddressPlaces {
 
   /// Returns a place for a connection from `peer`, or nullopt if the address has `most` places already. Throws
   /// std::bad_alloc.
-  std::optional<Place> take(const sockaddr_storage& peer);
+  std::optional<Place> reserve(const sockaddr_storage& peer);
 
   /// Returns the number of places in use.
   std::size_t taken() const;

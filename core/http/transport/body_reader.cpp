@@ -30,7 +30,7 @@ std::uint64_t BodyReader::expected() const noexcept {
   return chunks_.part() == ChunkReader::Part::data ? chunks_.dataLeft() : 0;
 }
 
-std::size_t BodyReader::takeArrived(char* to, std::size_t size) {
+std::size_t BodyReader::readArrived(char* to, std::size_t size) {
   if (chunked_) {
     buffer_.consume(chunks_.skipFraming(buffer_.view()));
     if (chunks_.part() == ChunkReader::Part::broken) {
@@ -84,7 +84,7 @@ bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
 std::size_t BodyReader::readSome(char* to, std::size_t size) {
   std::size_t got = 0;
   while (got == 0 && result_ && !complete()) {
-    got = takeArrived(to, size);
+    got = readArrived(to, size);
     if (got > 0 || !result_ || complete()) break;
     if (!receive(to, size, got)) break;
   }
@@ -95,7 +95,7 @@ std::size_t BodyReader::readSome(char* to, std::size_t size) {
 bool BodyReader::dropArrived() {
   std::uint64_t dropped = 0;
   while (result_ && !complete() && expected() + dropped <= kDropped) {
-    const std::size_t step = takeArrived(nullptr, SIZE_MAX);
+    const std::size_t step = readArrived(nullptr, SIZE_MAX);
     dropped += step;
     if (step == 0 && !complete() && buffer_.fill(stream_, ByteStream::Wait::no).value_or(0) == 0) break;
   }

@@ -42,7 +42,7 @@ class BodyReader final : public std::streambuf {
 
   // Reads at least one byte of the body. Returns 0 if the body is complete or result() has failed.
   std::size_t readSome(char* to, std::size_t size);
-  std::size_t takeArrived(char* to, std::size_t size);
+  std::size_t readArrived(char* to, std::size_t size);
   std::uint64_t expected() const noexcept;
   bool receive(char* to, std::size_t size, std::size_t& direct);
   bool mayWait();

@@ -54,7 +54,7 @@ class Budget {
   };
 
   /// Draws `amount`. Returns nullopt if less is left.
-  [[nodiscard]] std::optional<Reservation> take(std::uint64_t amount) noexcept {
+  [[nodiscard]] std::optional<Reservation> reserve(std::uint64_t amount) noexcept {
     Reservation reservation;
     if (!reservation.grow(*this, amount)) return std::nullopt;
     return reservation;

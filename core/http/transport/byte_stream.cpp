@@ -15,10 +15,10 @@ constexpr std::chrono::milliseconds kWaitLimit{20'000};
 constexpr std::chrono::milliseconds kGrace{1'000};
 constexpr std::size_t kBytesASecond = 8192;
 
-class PlainLink final : public ByteStream {
+class PlainStream final : public ByteStream {
  public:
   // A read with a time limit in the socket is a single system call; poll and read would be two.
-  explicit PlainLink(int descriptor) : ByteStream(descriptor) {
+  explicit PlainStream(int descriptor) : ByteStream(descriptor) {
     constexpr timeval kTime{0, std::chrono::microseconds(kLinger).count()};
     ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &kTime, sizeof kTime);
   }
@@ -103,6 +103,6 @@ void ByteStream::await(short events, std::chrono::milliseconds atMost) const noe
   }
 }
 
-std::unique_ptr<ByteStream> plainStream(int descriptor) { return std::make_unique<PlainLink>(descriptor); }
+std::unique_ptr<ByteStream> plainStream(int descriptor) { return std::make_unique<PlainStream>(descriptor); }
 
 }  // namespace jobq

@@ -73,7 +73,7 @@ Connection::Next Connection::serveOne() {
   server_.handlers.make(request)->handle(request, response);
   response.finish();
   if (!response.sent() || !response.delivered()) return Next::close;
-  return response.closes() || !request.bodyPassed() ? afterLast() : Next::park;
+  return response.closes() || !request.isBodyConsumed() ? afterLast() : Next::park;
 }
 
 // A close with unread input would send a reset, and a client that still sends would lose the answer.

@@ -19,7 +19,7 @@ class HTTPServerParams;
 
 namespace jobq {
 
-class ClientWatch;
+class ClientMonitor;
 class RequestHandlerFactory;
 class ServerRequest;
 class ServerResponse;
@@ -35,7 +35,7 @@ class Connection {
     Budget& waiting;  ///< slots for calls that wait for a job, and for request bodies that come slowly
     Budget& readers;  ///< slots for clients that read their answers slowly
     Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
-    ClientWatch& watch;
+    ClientMonitor& watch;
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
     const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
   };

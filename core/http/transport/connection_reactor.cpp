@@ -12,19 +12,20 @@ namespace jobq {
 namespace {
 
 using std::chrono::milliseconds;
-using Stay = ParkedConnection::Stay;
+using State = ParkedConnection::State;
 
-constexpr milliseconds kHeadTime{10'000};
-constexpr milliseconds kLeavingTime{2'000};
-constexpr std::size_t kDropBytes = 256UL << 20;
-constexpr std::size_t kScrap = 256UL << 10;
-constexpr int kDropReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
-constexpr int kAccepts = 256;
+constexpr milliseconds kHeadTimeout{10'000};
+constexpr milliseconds kLingeringCloseTimeout{2'000};
+constexpr std::size_t kMaxDiscardedBytes = 256UL << 20;
+constexpr std::size_t kDiscardBufferSize = 256UL << 10;
+constexpr int kMaxDiscardReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
+constexpr int kMaxAcceptsPerEvent = 256;
 
-/// Slots for clients who read slowly, out of the threads kept for calls that never wait.
-constexpr std::uint64_t kReaders = 128;
+/// At most this many threads wait for clients that read their answers slowly, so that enough threads stay free for
+/// other requests.
+constexpr std::uint64_t kSlowReaderSlots = 128;
 
-/// Bytes that all heads together may hold beyond ReadBuffer::kFree each.
+/// Bytes for all heads together. The first ReadBuffer::kFree bytes of each head do not count.
 constexpr std::uint64_t kHeadMemory = 64UL << 20;
 
 /// Approximate memory of a connection that has sent a part of its head, without and with TLS.
@@ -40,18 +41,18 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
     : rules_(rules),
       log_(log),
       acceptor_(listener, rules.perAddress, log),
-      readers_(kReaders),
+      readers_(kSlowReaderSlots),
       heads_(kHeadMemory),
       connections_(poll_),
       threads_(rules.threads, *this),
       server_{rules_.handlers, rules_.params, rules_.waiting, readers_,
-              heads_,          connections_,  closing_,       threads_.mostBusy()},
+              heads_,          connections_,  closing_,       threads_.busyFlag()},
       lastId_(EventPoll::kWakeup),
-      scrap_(new char[kScrap]) {}
+      discardBuffer_(new char[kDiscardBufferSize]) {}
 
 ConnectionReactor::~ConnectionReactor() {
   stop();
-  connections_.closeUnserved();  // before the members that the connections refer to
+  connections_.closeUnserved();  // now, because connections refer to members that are destroyed before connections_
 }
 
 void ConnectionReactor::start() {
@@ -94,15 +95,15 @@ void ConnectionReactor::loop() {
       }
     }
     if (connections_.draining()) connections_.closeUnserved();
-    endLate();
-    returnFreedMemory();
+    handleExpiredDeadlines();
+    trimHeap();
     if (connections_.stopping()) return;
   }
 }
 
 void ConnectionReactor::acceptAll() {
   if (connections_.draining()) return acceptor_.unwatch();
-  for (int i = 0; i < kAccepts; ++i) {
+  for (int i = 0; i < kMaxAcceptsPerEvent; ++i) {
     try {
       auto accepted = acceptor_.next();
       if (!accepted) return;
@@ -120,13 +121,14 @@ void ConnectionReactor::admit(Acceptor::Accepted accepted) {
   std::unique_ptr<ByteStream> stream = rules_.tls != nullptr ? rules_.tls->stream(descriptor) : plainStream(descriptor);
   auto connection = std::make_unique<Connection>(++lastId_, std::move(stream), server_, std::move(accepted.place));
   // The connection stays registered with epoll for its whole life; events are requested later.
-  if (!poll_.add(*connection)) return;
-  connections_.park({std::move(connection), Stay::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
+  if (!poll_.add(*connection)) return;  // epoll has no room: the connection is closed here
+  connections_.park({std::move(connection), State::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
 }
 
-void ConnectionReactor::returnFreedMemory() {
+// Estimates the memory of all connections. After a large drop the heap is trimmed.
+void ConnectionReactor::trimHeap() {
   const std::uint64_t each = rules_.tls != nullptr ? kTlsConnection : kPlainConnection;
-  freed_.note(kHeadMemory - heads_.left() + each * acceptor_.connections());
+  heapTrimmer_.trimIfShrunk(kHeadMemory - heads_.left() + each * acceptor_.connections());
 }
 
 // Performs a step of one connection. An exception, such as std::bad_alloc, is logged and ends that connection only.
@@ -144,9 +146,9 @@ void ConnectionReactor::guarded(std::uint64_t id, Step&& step) {
 
 void ConnectionReactor::handleEvent(std::uint64_t id) {
   guarded(id, [this, id] {
-    auto parked = connections_.takeReady(id);
+    auto parked = connections_.extractReady(id);
     if (!parked) return;
-    if (parked->stay == Stay::leaving) {
+    if (parked->state == State::lingeringClose) {
       dropInput(std::move(*parked));
     } else {
       readHead(std::move(*parked));
@@ -155,38 +157,39 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
 }
 
 void ConnectionReactor::readHead(ParkedConnection parked) {
-  const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
+  const Moment headDeadline =
+      parked.state == State::readingHead ? parked.deadline : std::chrono::steady_clock::now() + kHeadTimeout;
   // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
-  if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
+  if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headDeadline);
   switch (parked.connection->receive()) {
     case Connection::Ready::gone: return connections_.forget(parked.connection->id());
-    case Connection::Ready::yes: return toServing(std::move(parked.connection), headEnd);
+    case Connection::Ready::yes: return toServing(std::move(parked.connection), headDeadline);
     case Connection::Ready::no: break;
   }
-  if (parked.stay == Stay::idle && parked.connection->inHead()) {
-    parked.stay = Stay::head;
-    parked.deadline = headEnd;
+  if (parked.state == State::idle && parked.connection->inHead()) {
+    parked.state = State::readingHead;
+    parked.deadline = headDeadline;
   }
   connections_.park(std::move(parked));
 }
 
 void ConnectionReactor::dropInput(ParkedConnection parked) {
-  for (int i = 0; i < kDropReads && parked.dropped < kDropBytes; ++i) {
-    const auto got = parked.connection->stream().drop(scrap_.get(), kScrap);
+  for (int i = 0; i < kMaxDiscardReads && parked.dropped < kMaxDiscardedBytes; ++i) {
+    const auto got = parked.connection->stream().drop(discardBuffer_.get(), kDiscardBufferSize);
     if (!got) return connections_.park(std::move(parked));
     if (*got == 0) break;
     parked.dropped += *got;
-    if (i + 1 == kDropReads) return connections_.park(std::move(parked));
+    if (i + 1 == kMaxDiscardReads) return connections_.park(std::move(parked));
   }
   connections_.forget(parked.connection->id());
 }
 
-void ConnectionReactor::endLate() {
+void ConnectionReactor::handleExpiredDeadlines() {
   const Moment now = std::chrono::steady_clock::now();
   acceptor_.retry(now);
-  for (ParkedConnection& parked : connections_.takeLate(now)) {
+  for (ParkedConnection& parked : connections_.extractLate(now)) {
     const std::uint64_t id = parked.connection->id();
-    if (parked.stay != Stay::head) {
+    if (parked.state != State::readingHead) {
       connections_.forget(id);
       continue;
     }
@@ -197,8 +200,8 @@ void ConnectionReactor::endLate() {
   }
 }
 
-void ConnectionReactor::toServing(std::unique_ptr<Connection> connection, Moment headEnd) {
-  if (!connections_.beginServing(*connection, headEnd)) return;
+void ConnectionReactor::toServing(std::unique_ptr<Connection> connection, Moment headDeadline) {
+  if (!connections_.beginServing(*connection, headDeadline)) return;
   if (const auto refused = threads_.submit(std::move(connection))) connections_.forget(refused->id());
 }
 
@@ -215,13 +218,14 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
   connection->releaseMemory();
   switch (next) {
     case Connection::Next::discardInput:
-      return connections_.park({std::move(connection), Stay::leaving, now + kLeavingTime});
+      return connections_.park({std::move(connection), State::lingeringClose, now + kLingeringCloseTimeout});
     case Connection::Next::park:
-      if (connection->inHead()) return connections_.park({std::move(connection), Stay::head, now + kHeadTime});
-      return connections_.park({std::move(connection), Stay::idle, now + rules_.keepAlive});
+      if (connection->inHead())
+        return connections_.park({std::move(connection), State::readingHead, now + kHeadTimeout});
+      return connections_.park({std::move(connection), State::idle, now + rules_.keepAlive});
     case Connection::Next::resume: {
-      const Moment headEnd = connections_.headEnd(id);
-      return connections_.park({std::move(connection), Stay::head, headEnd});
+      const Moment headDeadline = connections_.headDeadline(id);
+      return connections_.park({std::move(connection), State::readingHead, headDeadline});
     }
     case Connection::Next::close: break;
   }

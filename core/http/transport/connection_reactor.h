@@ -17,7 +17,7 @@
 #include "core/http/transport/connection.h"
 #include "core/http/transport/connection_table.h"
 #include "core/http/transport/event_poll.h"
-#include "core/http/transport/freed_memory.h"
+#include "core/http/transport/heap_trimmer.h"
 #include "core/http/transport/http_thread_pool.h"
 #include "core/http/transport/parked_connections.h"
 #include "jobq/log.h"
@@ -72,15 +72,15 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
   void loop();
   void acceptAll();
   void admit(Acceptor::Accepted accepted);
-  void returnFreedMemory();
+  void trimHeap();
   void handleEvent(std::uint64_t id);
   void readHead(ParkedConnection parked);
   void dropInput(ParkedConnection parked);
-  void endLate();
+  void handleExpiredDeadlines();
 
   template <class Step>
   void guarded(std::uint64_t id, Step&& step);
-  void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
+  void toServing(std::unique_ptr<Connection> connection, Moment headDeadline);
   void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
@@ -97,8 +97,8 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
 
   // Used by the reactor thread only.
   std::uint64_t lastId_;
-  FreedMemory freed_;
-  std::unique_ptr<char[]> scrap_;
+  HeapTrimmer heapTrimmer_;
+  std::unique_ptr<char[]> discardBuffer_;
 
   std::thread thread_;
 };

@@ -18,7 +18,7 @@ void ConnectionTable::park(ParkedConnection parked) {
   {
     Lock lock(mutex_);
     active_.erase(parked.connection->id());
-    const bool welcome = !stopping_ && (!draining_ || parked.stay == ParkedConnection::Stay::leaving);
+    const bool welcome = !stopping_ && (!draining_ || parked.state == ParkedConnection::State::lingeringClose);
     if (welcome) {
       sooner = parked.deadline < wakesAt_;
       const Connection& connection = *parked.connection;
@@ -32,7 +32,7 @@ void ConnectionTable::park(ParkedConnection parked) {
   if (sooner) poll_.wake();
 }
 
-std::optional<ParkedConnection> ConnectionTable::takeReady(std::uint64_t id) {
+std::optional<ParkedConnection> ConnectionTable::extractReady(std::uint64_t id) {
   std::stop_source gone{std::nostopstate};
   std::optional<ParkedConnection> parked;
   {
@@ -40,7 +40,7 @@ std::optional<ParkedConnection> ConnectionTable::takeReady(std::uint64_t id) {
     if (const auto watched = watched_.find(id); watched != watched_.end()) {
       gone = watched->second;
     } else {
-      parked = parked_.take(id);
+      parked = parked_.extract(id);
       if (parked) active_.emplace(id, Active{parked->connection.get()});
     }
   }
@@ -49,9 +49,9 @@ std::optional<ParkedConnection> ConnectionTable::takeReady(std::uint64_t id) {
   return parked;
 }
 
-std::vector<ParkedConnection> ConnectionTable::takeLate(Moment now) {
+std::vector<ParkedConnection> ConnectionTable::extractLate(Moment now) {
   Lock lock(mutex_);
-  std::vector<ParkedConnection> late = parked_.takeLate(now);
+  std::vector<ParkedConnection> late = parked_.extractLate(now);
   for (const ParkedConnection& parked : late) {
     active_.emplace(parked.connection->id(), Active{parked.connection.get()});
   }
@@ -61,14 +61,14 @@ std::vector<ParkedConnection> ConnectionTable::takeLate(Moment now) {
 void ConnectionTable::closeUnserved() {
   std::vector<ParkedConnection> going;  // destroyed after the lock
   Lock lock(mutex_);
-  going = stopping_ ? parked_.takeAll() : parked_.takeStaying();
+  going = stopping_ ? parked_.extractAll() : parked_.extractUnlessLingering();
   if (quiet()) becameQuiet_.notifyAll();
 }
 
-bool ConnectionTable::beginServing(Connection& connection, Moment headEnd) {
+bool ConnectionTable::beginServing(Connection& connection, Moment headDeadline) {
   Lock lock(mutex_);
   if (!stopping_) {
-    active_.insert_or_assign(connection.id(), Active{&connection, headEnd, true});
+    active_.insert_or_assign(connection.id(), Active{&connection, headDeadline, true});
     return true;
   }
   active_.erase(connection.id());
@@ -76,9 +76,9 @@ bool ConnectionTable::beginServing(Connection& connection, Moment headEnd) {
   return false;
 }
 
-ConnectionTable::Moment ConnectionTable::headEnd(std::uint64_t id) {
+ConnectionTable::Moment ConnectionTable::headDeadline(std::uint64_t id) {
   Lock lock(mutex_);
-  return active_.at(id).headEnd;
+  return active_.at(id).headDeadline;
 }
 
 void ConnectionTable::forget(std::uint64_t id) {

@@ -24,7 +24,7 @@ namespace jobq {
 
 /// Any thread, unless a function says otherwise. A connection leaves the active state through park(), forget(),
 /// a refused beginServing(), or cutServed() for dropped ones.
-class ConnectionTable final : public ClientWatch {
+class ConnectionTable final : public ClientMonitor {
  public:
   using Moment = ParkedConnection::Moment;
 
@@ -32,23 +32,24 @@ class ConnectionTable final : public ClientWatch {
   explicit ConnectionTable(const EventPoll& poll) : poll_(poll) {}
 
   /// Parks the connection and requests its next event. Closes the connection instead after beginStop(), and after
-  /// drain() unless the connection is leaving (ParkedConnection::Stay). The reactor thread may take the connection
-  /// before the call returns.
+  /// drain() unless the connection is in State::lingeringClose (ParkedConnection). The reactor thread may take the
+  /// connection before the call returns.
   void park(ParkedConnection parked);
 
   /// Handles an event of the connection: returns the connection if parked, which is active from then on. Requests a
   /// stop on the token of watch() instead if a handler watches the client, and returns nullopt. Reactor thread.
-  std::optional<ParkedConnection> takeReady(std::uint64_t id);
+  std::optional<ParkedConnection> extractReady(std::uint64_t id);
   /// Returns the parked connections with a deadline at or before `now`, which are active from then on. Reactor thread.
-  std::vector<ParkedConnection> takeLate(Moment now);
-  /// Closes parked connections: all after beginStop(), otherwise those that are not leaving.
+  std::vector<ParkedConnection> extractLate(Moment now);
+  /// Closes parked connections: all after beginStop(), otherwise those that are not in State::lingeringClose.
   void closeUnserved();
 
-  /// Marks an active connection as served or queued for a thread. `headEnd` is the latest moment for the handshake and
-  /// the first head behind the handshake. Returns false after beginStop(): the connection is forgotten.
-  [[nodiscard]] bool beginServing(Connection& connection, Moment headEnd);
-  /// Returns the `headEnd` of a connection that is served. Throws std::out_of_range if the connection is not active.
-  Moment headEnd(std::uint64_t id);
+  /// Marks an active connection as served or queued for a thread. `headDeadline` is the latest moment for the handshake
+  /// and the first head behind the handshake. Returns false after beginStop(): the connection is forgotten.
+  [[nodiscard]] bool beginServing(Connection& connection, Moment headDeadline);
+  /// Returns the `headDeadline` of a connection that is served. Throws std::out_of_range if the connection is not
+  /// active.
+  Moment headDeadline(std::uint64_t id);
   /// Removes an active connection, which the caller closes.
   void forget(std::uint64_t id);
 
@@ -78,7 +79,7 @@ class ConnectionTable final : public ClientWatch {
  private:
   struct Active {
     Connection* connection;
-    Moment headEnd{};
+    Moment headDeadline{};
     bool served = false;  // served or queued for a thread; false in the hands of the reactor thread
   };
 

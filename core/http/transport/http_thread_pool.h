@@ -30,7 +30,7 @@ class ConnectionHandler {
   virtual void serve(std::unique_ptr<Connection> connection) = 0;
 };
 
-/// Any thread calls submit() and mostBusy(). (Poco's ThreadPool walks over all its threads for each task and has no
+/// Any thread calls submit() and busyFlag(). (Poco's ThreadPool walks over all its threads for each task and has no
 /// queue.)
 class HttpThreadPool {
  public:
@@ -45,7 +45,7 @@ class HttpThreadPool {
 
   /// Returns a flag, set while more than half of the threads are busy: no thread should then wait for a next request.
   /// Any thread.
-  const std::atomic<bool>& mostBusy() const noexcept { return threadsBusy_; }
+  const std::atomic<bool>& busyFlag() const noexcept { return threadsBusy_; }
 
   /// Makes the threads begin no further connection. Returns the queued connections.
   std::deque<std::unique_ptr<Connection>> close();

@@ -211,7 +211,7 @@ std::stop_token ServerRequest::disconnected() {
   return deps_.watch.watch(deps_.connection);
 }
 
-void ServerRequest::passOverBody() {
+void ServerRequest::discardBody() {
   // A client that still waits for `100 Continue` may send the body or not, so its next bytes could be either.
   if (owesContinue_ || !body_.dropArrived()) response_.closeAfter();
 }

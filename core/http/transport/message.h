@@ -75,11 +75,12 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
 };
 
 /// Watches the sockets of clients with waiting calls. Any thread.
-class ClientWatch {
+class ClientMonitor {
  public:
-  virtual ~ClientWatch() = default;
+  virtual ~ClientMonitor() = default;
   /// Returns a token that is requested when the client of the connection closes its side.
   virtual std::stop_token watch(std::uint64_t connection) = 0;
+  /// Ends the watch of the connection: its token is requested no more.
   virtual void unwatch(std::uint64_t connection) noexcept = 0;
 };
 
@@ -90,7 +91,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
     ByteStream& stream;
     ReadBuffer& buffer;
     Budget& waiting;
-    ClientWatch& watch;
+    ClientMonitor& watch;
     std::uint64_t connection;
     const Poco::Net::HTTPServerParams& params;
   };
@@ -113,9 +114,9 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
 
   /// Drops an unread body that has already come; any other unread body ends the connection. Called before the answer is
   /// sent.
-  void passOverBody();
+  void discardBody();
   /// Returns true if the next bytes of the connection are the next request.
-  bool bodyPassed() const noexcept { return !owesContinue_ && body_.complete(); }
+  bool isBodyConsumed() const noexcept { return !owesContinue_ && body_.complete(); }
 
  private:
   const Deps deps_;

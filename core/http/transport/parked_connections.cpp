@@ -13,7 +13,7 @@ void ParkedConnections::add(ParkedConnection parked) {
   parked_.emplace(id, std::move(parked));
 }
 
-std::optional<ParkedConnection> ParkedConnections::take(std::uint64_t id) {
+std::optional<ParkedConnection> ParkedConnections::extract(std::uint64_t id) {
   const auto found = parked_.find(id);
   if (found == parked_.end()) return std::nullopt;
   std::optional<ParkedConnection> parked(std::move(found->second));
@@ -22,23 +22,24 @@ std::optional<ParkedConnection> ParkedConnections::take(std::uint64_t id) {
   return parked;
 }
 
-std::vector<ParkedConnection> ParkedConnections::takeLate(Moment now) {
+std::vector<ParkedConnection> ParkedConnections::extractLate(Moment now) {
   std::vector<ParkedConnection> late;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-    late.push_back(std::move(*take(deadlines_.begin()->second)));
+    late.push_back(std::move(*extract(deadlines_.begin()->second)));
   }
   return late;
 }
 
-std::vector<ParkedConnection> ParkedConnections::takeStaying() {
+std::vector<ParkedConnection> ParkedConnections::extractUnlessLingering() {
   std::vector<ParkedConnection> taken;
   for (auto at = parked_.begin(); at != parked_.end();) {
     const auto here = at++;
-    if (here->second.stay != ParkedConnection::Stay::leaving) taken.push_back(std::move(*take(here->first)));
+    if (here->second.state != ParkedConnection::State::lingeringClose)
+      taken.push_back(std::move(*extract(here->first)));
   }
   return taken;
 }
 
-std::vector<ParkedConnection> ParkedConnections::takeAll() { return takeLate(Moment::max()); }
+std::vector<ParkedConnection> ParkedConnections::extractAll() { return extractLate(Moment::max()); }
 
 }  // namespace jobq

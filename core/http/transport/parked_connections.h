@@ -20,16 +20,16 @@ namespace jobq {
 struct ParkedConnection {
   using Moment = std::chrono::steady_clock::time_point;
 
-  enum class Stay {
-    idle,    ///< no byte of a head has come
-    head,    ///< a part of a head, or of the handshake before the head, has come
-    leaving  ///< the last answer is sent, and input of the client is dropped
+  enum class State {
+    idle,           ///< no byte of a head has come
+    readingHead,    ///< a part of a head, or of the handshake before the head, has come
+    lingeringClose  ///< the last answer is sent, and input of the client is dropped
   };
 
   std::unique_ptr<Connection> connection;
-  Stay stay;
+  State state;
   Moment deadline;
-  std::size_t dropped = 0;  ///< bytes dropped so far, while leaving
+  std::size_t dropped = 0;  ///< bytes dropped so far, in the lingering close
 };
 
 /// Plain state, without a thread or a lock of its own: one thread at a time. A connection that is taken belongs to the
@@ -47,14 +47,14 @@ class ParkedConnections {
   void add(ParkedConnection parked);
 
   /// Takes the connection out. Returns nullopt if no connection with the id is parked.
-  std::optional<ParkedConnection> take(std::uint64_t id);
+  std::optional<ParkedConnection> extract(std::uint64_t id);
 
   /// Takes the connections with a deadline at or before `now`, the earliest first.
-  std::vector<ParkedConnection> takeLate(Moment now);
+  std::vector<ParkedConnection> extractLate(Moment now);
 
-  /// Takes all connections, except those that are leaving.
-  std::vector<ParkedConnection> takeStaying();
-  std::vector<ParkedConnection> takeAll();
+  /// Takes all connections, except those in State::lingeringClose.
+  std::vector<ParkedConnection> extractUnlessLingering();
+  std::vector<ParkedConnection> extractAll();
 
  private:
   std::unordered_map<std::uint64_t, ParkedConnection> parked_;

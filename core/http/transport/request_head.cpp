@@ -37,13 +37,13 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Calls `take` with each non-empty element of a comma-separated list.
-template <class Take>
-void eachOf(std::string_view list, Take&& take) {
+/// Calls `use` with each non-empty element of a comma-separated list.
+template <class Use>
+void eachOf(std::string_view list, Use&& use) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
     const std::string_view element = trimmed(list.substr(0, comma));
-    if (!element.empty()) take(element);
+    if (!element.empty()) use(element);
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
 }

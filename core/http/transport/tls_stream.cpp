@@ -16,15 +16,15 @@ namespace jobq {
 namespace {
 
 // TLS over OpenSSL directly, because Poco's secure socket waits inside its handshake.
-class TlsLink final : public ByteStream {
+class TlsStream final : public ByteStream {
  public:
-  TlsLink(int descriptor, SSL_CTX* context) : ByteStream(descriptor), ssl_(SSL_new(context)) {
+  TlsStream(int descriptor, SSL_CTX* context) : ByteStream(descriptor), ssl_(SSL_new(context)) {
     if (ssl_ == nullptr) throw Error("OpenSSL has no memory for another connection");
     ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
     SSL_set_fd(ssl_, descriptor);
     SSL_set_accept_state(ssl_);
   }
-  ~TlsLink() override { SSL_free(ssl_); }
+  ~TlsStream() override { SSL_free(ssl_); }
 
   std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
     const auto end = std::chrono::steady_clock::now() + kLinger;
@@ -144,7 +144,7 @@ std::unique_ptr<ByteStream> TlsContext::stream(int descriptor) const {
     current = poco_;
   }
   // The stream holds a reference of its own to the context.
-  return std::make_unique<TlsLink>(descriptor, current->context->sslContext());
+  return std::make_unique<TlsStream>(descriptor, current->context->sslContext());
 }
 
 }  // namespace jobq

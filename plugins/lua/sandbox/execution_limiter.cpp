@@ -47,7 +47,7 @@ void ExecutionLimiter::checkSoon() {
   if (endCondition_ != nullptr && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
 }
 
-bool ExecutionLimiter::hasStack() const {
+bool ExecutionLimiter::hasStackLeft() const {
   constexpr std::ptrdiff_t kMost = 64 * 1024;
   return stack_ - static_cast<const char*>(__builtin_frame_address(0)) < kMost;
 }

@@ -26,13 +26,14 @@ class EndCondition {
 /// Belongs to one lua_State. Used only by the thread that runs the state.
 class ExecutionLimiter {
  public:
-  /// Registers the limiter in the extra space of `lua`, so that of() finds the limiter. `plain`: size in bytes of the
-  /// largest block with which scripts keep the full interval between two checks.
+  /// Registers the limiter in the extra space of `lua`, so that of() finds the limiter. `plain`: size in bytes
+  /// of a block up to which the hook runs every kInstructionsPerCheck instructions; a larger block shortens the
+  /// interval in proportion.
   ExecutionLimiter(lua_State* lua, std::size_t plain);
 
   /// Starts the limits for a new script. `endCondition` decides how long the script continues, until disarm().
   void arm(EndCondition& endCondition);
-  /// Ends the limits; the condition is not used any more. The reason stays readable until the next arm().
+  /// Switches the checks off; the condition is not used any more. The reason stays readable until the next arm().
   void disarm();
 
   /// Counts `steps` of work, each of about the price of comparing two characters. Checks the deadline when the present
@@ -45,7 +46,8 @@ class ExecutionLimiter {
     }
   }
 
-  /// Counts the steps of finding a key in a table. In a large table the search may walk a chain made long on purpose.
+  /// Counts the steps of finding a key in a table. An attacker can choose keys that collide in one chain, so the price
+  /// grows with the largest block: one step for each 4,096 bytes.
   void spendOnLookup(lua_State* lua) { spend(lua, 4 + largest_ / 4096); }
 
   /// Checks the deadline at once, for a single step of unbounded duration such as a chain of metatables. Raises a Lua
@@ -58,14 +60,15 @@ class ExecutionLimiter {
     if (hasChecked_ || largest_ > 0) checkDeadline(lua);
   }
 
-  /// Sets the size in bytes of the largest block of memory that the script holds. A single instruction may copy,
-  /// compare, hash or search the whole block, so a larger block means fewer instructions between two checks. `always`:
-  /// every instruction checks. May be called from the allocator.
-  void setLargest(std::size_t bytes, bool always) {
+  /// Sets the size of the largest large block (Heap::largest()), in bytes; 0 while the script holds no large block. A
+  /// single instruction may copy, compare, hash or search the whole block, so a larger block means fewer instructions
+  /// between two checks. `always`: the hook runs after each instruction, set when an allocation was refused. May be
+  /// called from the allocator.
+  void setLargeBlock(std::size_t bytes, bool always) {
     if (bytes != largest_ || always != always_) adaptTo(bytes, always);
   }
 
-  /// Returns the size in bytes given to setLargest().
+  /// Returns the size in bytes given to setLargeBlock().
   std::size_t largest() const { return largest_; }
 
   /// Makes the next instruction check the deadline. May be called from the allocator.
@@ -77,12 +80,12 @@ class ExecutionLimiter {
     tighten();
   }
 
-  /// Returns true while the script has used less than 64 KB of the C stack. Lua 5.4.4 does not count the C stack of
-  /// coroutines that close within one another.
-  bool hasStack() const;
+  /// Returns true while the script has used less than 64 KB of the C stack. Lua 5.4.4 has no bound of its own when
+  /// closing one coroutine closes another, and so on.
+  bool hasStackLeft() const;
 
-  /// Returns true if the script has to end, for a C function that waits. The script ends at the next check or when the
-  /// function returns. Raises no Lua error.
+  /// Returns true if a C function that waits has to return now, because the script has to end. The next check raises
+  /// the error; this function raises none.
   bool isOver();
 
   /// Returns the reason why the script was ended, or nullopt if the script ended by itself.

@@ -71,7 +71,7 @@ bool Heap::keysSpread(std::size_t size) {
 }
 
 void* Heap::allocate(std::size_t size) {
-  if (size <= kLargestSmall) return takeSmall(size);
+  if (size <= kLargestSmall) return allocateSmall(size);
   void* block = std::malloc(size);
   if (block != nullptr) held_ += size;
   return block;
@@ -89,7 +89,7 @@ void Heap::drop(void* block, std::size_t size) {
   list = new (block) Free{list};
 }
 
-void* Heap::takeSmall(std::size_t size) {
+void* Heap::allocateSmall(std::size_t size) {
   Free*& list = free_[(size - 1) / kStep];
   if (list != nullptr) {
     void* block = list;

@@ -61,7 +61,7 @@ class Heap {
   bool keysSpread(std::size_t size);
   void* allocate(std::size_t size);
   void drop(void* block, std::size_t size);
-  void* takeSmall(std::size_t size);
+  void* allocateSmall(std::size_t size);
 
   const std::size_t most_;
   const std::size_t vast_;

@@ -48,7 +48,7 @@ void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t a
   const std::uint64_t lookedThrough = heap.lookedThrough();
   void* moved = heap.resize(block, before, after);
   if (sandbox.limiter_) {
-    sandbox.limiter_->setLargest(heap.largest(), heap.wasRefused());
+    sandbox.limiter_->setLargeBlock(heap.largest(), heap.wasRefused());
     if (heap.lookedThrough() != lookedThrough) sandbox.limiter_->checkSoon();
   }
   return moved;

@@ -87,7 +87,7 @@ int resumeWrapped(lua_State* lua) {
 int close(lua_State* lua) {
   lua_State* thread = checkThread(lua);
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
-  if (!limiter.hasStack()) return luaL_error(lua, "C stack overflow: too many coroutines close one another");
+  if (!limiter.hasStackLeft()) return luaL_error(lua, "C stack overflow: too many coroutines close one another");
   struct Entered {
     ExecutionLimiter& limiter;
     lua_State* back;

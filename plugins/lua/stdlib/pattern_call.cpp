@@ -27,7 +27,7 @@ std::size_t checkStart(lua_State* lua, int index, std::size_t size) {
   return start == 0 || start < -length ? 0 : static_cast<std::size_t>(length + start);
 }
 
-Capture takeCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end) {
+Capture readCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end) {
   Capture capture{begin, end - begin};
   if (index < matcher.captures()) {
     capture = matcher.capture(index);
@@ -40,7 +40,7 @@ Capture takeCapture(lua_State* lua, Matcher& matcher, int index, const char* beg
 }
 
 void pushCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end) {
-  const Capture capture = takeCapture(lua, matcher, index, begin, end);
+  const Capture capture = readCapture(lua, matcher, index, begin, end);
   if (capture.size == Capture::kPosition) {
     lua_pushinteger(lua, capture.begin - matcher.subject().data() + 1);
   } else {

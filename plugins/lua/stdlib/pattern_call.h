@@ -32,9 +32,9 @@ std::size_t checkStart(lua_State* lua, int index, std::size_t size);
 
 /// Returns capture `index` of the last match. Without captures in the pattern, index 0 is the match (`begin` to `end`).
 /// Charges the size of the capture. Raises a Lua error if the capture does not exist or was never closed.
-Capture takeCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end);
+Capture readCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end);
 
-/// Pushes the capture as a string, or as the integer of a position. Parameters and errors as in takeCapture().
+/// Pushes the capture as a string, or as the integer of a position. Parameters and errors as in readCapture().
 void pushCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end);
 
 /// Pushes all captures, or the match itself if the pattern has none, and returns their number.

@@ -124,7 +124,7 @@ void Substitution::fillEscape(Matcher& matcher, char escape, const char* begin, 
     matcher.meter().charge(static_cast<std::uint64_t>(end - begin));
     luaL_addlstring(&out_, begin, static_cast<std::size_t>(end - begin));
   } else if ('1' <= escape && escape <= '9') {
-    const Capture capture = takeCapture(lua_, matcher, escape - '1', begin, end);
+    const Capture capture = readCapture(lua_, matcher, escape - '1', begin, end);
     if (capture.size == Capture::kPosition) {
       lua_pushinteger(lua_, capture.begin - subject_.data() + 1);
       luaL_addvalue(&out_);

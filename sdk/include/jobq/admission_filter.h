@@ -68,10 +68,11 @@ class JOBQ_VISIBLE AdmissionFilterFactory : public Plugin {
   /// the answer to the caller is then 500.
   virtual std::unique_ptr<AdmissionFilter> make(std::string_view script) = 0;
 
-  /// Returns one sentence with the reason why the script cannot run, or an empty string if the script can. Factories
+  /// Returns one sentence with the reason why the script cannot run, or an empty optional if the script can. Factories
   /// without scripts keep the default. Any thread.
-  virtual std::string fault(std::string_view script) const {
-    return script.empty() ? "" : "this filter runs no scripts";
+  virtual std::optional<std::string> fault(std::string_view script) const {
+    if (script.empty()) return std::nullopt;
+    return "this filter runs no scripts";
   }
 };
 

@@ -25,7 +25,7 @@ struct Chunk {
   bool partial = false;  ///< a piece of a larger output that was split
 };
 
-/// Result of take() and read().
+/// Result of consume() and read().
 struct ChunkPage {
   std::vector<Chunk> chunks;
   std::uint64_t next = 0;              ///< number of the first chunk after this page
@@ -53,10 +53,10 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   /// has at least one chunk if there is one; further chunks follow while the outputs and metrics of the page stay
   /// within `maxBytes`. The cursor is in the store: each chunk goes to a single caller, also with many callers at once.
   /// Returns an empty optional if the job is absent.
-  [[nodiscard]] virtual std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) = 0;
+  [[nodiscard]] virtual std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) = 0;
 
-  /// Returns the chunks from number `offset` on, within the bounds of take(), and leaves the cursor alone. Returns an
-  /// empty optional if the job is absent.
+  /// Returns the chunks from number `offset` on, within the bounds of consume(), and leaves the cursor alone. Returns
+  /// an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset,
                                                       std::size_t maxBytes) = 0;
 

@@ -80,11 +80,12 @@ class JOBQ_VISIBLE HandlerFactory : public Plugin {
   /// again later.
   virtual std::unique_ptr<JobHandler> make(const HandlerEnv& env) = 0;
 
-  /// Returns one sentence with the reason why no worker can run the script, or an empty string if a worker can. The
+  /// Returns one sentence with the reason why no worker can run the script, or an empty optional if a worker can. The
   /// host asks before it accepts an image; `script` is empty for `plugin/<handler>`. Factories without scripts keep the
   /// default. Any thread.
-  virtual std::string fault(std::string_view script) const {
-    return script.empty() ? "" : "this handler runs no scripts";
+  virtual std::optional<std::string> fault(std::string_view script) const {
+    if (script.empty()) return std::nullopt;
+    return "this handler runs no scripts";
   }
 };
 

@@ -1,4 +1,4 @@
-// Base of rate limiters within one process. The base finds the state of a key, counts the calls at once and forgets
+// Base of rate limiters within one process. The base finds the state of a key, counts the concurrent calls and forgets
 // idle keys. The author of a limiter writes a Rate, the arithmetic of one key, and derives from KeyedRateLimiter<Rate>
 // (plugins/limiter_bucket).
 #pragma once
@@ -75,7 +75,7 @@ class KeyedRateLimiter : public RateLimiter {
   struct alignas(64) Shard {
     Mutex mutex;
     std::unordered_map<std::string, Visitors, Hash, std::equal_to<>> keys JOBQ_GUARDED_BY(mutex);
-    Instant nextLook JOBQ_GUARDED_BY(mutex) = Instant::min();
+    Instant nextCleanup JOBQ_GUARDED_BY(mutex) = Instant::min();
   };
 
   static constexpr std::size_t kShards = 64;
@@ -93,8 +93,8 @@ class KeyedRateLimiter : public RateLimiter {
   // was idle kLatest ago. A new object is then equal to the dropped object also for a late caller with an older
   // instant.
   static void dropIdle(Shard& shard, Instant now) JOBQ_REQUIRES(shard.mutex) {
-    if (now < shard.nextLook) return;
-    shard.nextLook = now + kLatest;
+    if (now < shard.nextCleanup) return;
+    shard.nextCleanup = now + kLatest;
     const Instant then = now - kLatest;
     std::erase_if(shard.keys, [then](const auto& entry) {
       const Visitors& visitors = entry.second;

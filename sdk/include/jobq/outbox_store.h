@@ -58,8 +58,8 @@ struct Delivery {
 
 inline constexpr std::size_t kMaxAttempts = 20;           ///< attempts in the record of a delivery
 inline constexpr Millis kDeliveryRecordLife{86'400'000};  ///< 24 h after the settlement
-inline constexpr std::size_t kMaxDeliveriesPerEndpoint =  ///< settled; the oldest go first
-    1'000;                                                ///< settled deliveries in the store; the oldest go first
+/// Greatest number of settled deliveries of an endpoint in the store; the oldest go first.
+inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;
 
 /// Greatest number of deliveries that a claim may take for one host.
 struct HostPlaces {
@@ -115,9 +115,9 @@ inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
 /// Operations on owed webhooks. The storage owns the store.
 ///
-/// Reports (settle, reschedule, recordAttempt) name a claim. A report changes nothing and returns false unless the
-/// delivery is owed and the claim is the last claim of the delivery. After replay() or a further claim, a late report
-/// therefore neither ends nor delays the delivery. The end of the lease alone does not make a claim late.
+/// Reports (finishDelivery, reschedule, recordAttempt) name a claim. A report changes nothing and returns false unless
+/// the delivery is owed and the claim is the last claim of the delivery. After replay() or a further claim, a late
+/// report therefore neither ends nor delays the delivery. The end of the lease alone does not make a claim late.
 class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
  public:
   virtual ~OutboxStore() = default;
@@ -135,7 +135,7 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
 
   /// Ends the delivery as `state`, delivered or abandoned. The store lists the delivery for kDeliveryRecordLife.
   /// Returns false if the claim is late.
-  virtual bool settle(const DeliveryClaim& claim, DeliveryState state) = 0;
+  virtual bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) = 0;
 
   /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
@@ -163,9 +163,9 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// without a call (status 0), not counted as a try, with tooOldReason() or tooManyReason().
   ///
   /// Only a waiting delivery is abandoned. A delivery with a call under way, or with a postponed next try, is skipped
-  /// until the delivery is due. A delivery whose last try was delivered waits for settle() only and is skipped too. The
-  /// call examines the `max` oldest deliveries of an endpoint, so the time of the call is bounded for any number of
-  /// owed deliveries. Returns the abandoned deliveries by endpoint. Throws StorageError. Any thread.
+  /// until the delivery is due. A delivery whose last try was delivered waits for finishDelivery() only and is skipped
+  /// too. The call examines the `max` oldest deliveries of an endpoint, so the time of the call is bounded for any
+  /// number of owed deliveries. Returns the abandoned deliveries by endpoint. Throws StorageError. Any thread.
   [[nodiscard]] virtual AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,7 @@ constexpr std::string_view nameOf(PluginKind kind) noexcept {
 /// State of a script that a plugin runs, as `GET /v1/plugins` and `jobqctl plugin` show the script.
 struct ScriptReport {
   std::string name;
-  std::string fault;  ///< why the newest text does not run, while the earlier text still runs; empty if it runs
+  std::optional<std::string> fault;  ///< why the newest text does not run, while an earlier text may; absent if it runs
 };
 
 /// The base of every plugin interface.

@@ -1,4 +1,4 @@
-// Contract of the rate limiting stage: a limiter counts requests and calls at once. The host has the table of limits
+// Contract of the rate limiting stage: a limiter counts requests and concurrent calls. The host has the table of limits
 // (core/http/API.md, "Rate limits"; core/decisions/limits.md).
 #pragma once
 
@@ -19,7 +19,7 @@ struct RateLimit {
   /// may always use all requests at once.
   std::uint32_t requests = 0;
   Millis window{10'000};  ///< 1 ms to 7 days
-  /// Greatest number of calls at once. With 0 the number has no limit, and the limiter still counts the calls.
+  /// Greatest number of concurrent calls. With 0 the number has no limit, and the limiter still counts the calls.
   std::uint32_t concurrent = 0;
 };
 

@@ -24,15 +24,15 @@ void Board::add(Target target) {
 std::optional<Target> Board::next() {
   std::unique_lock lock(mutex_);
   more_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
-  return closed_ ? std::nullopt : take();
+  return closed_ ? std::nullopt : extract();
 }
 
 std::optional<Target> Board::nextNow() {
   const std::lock_guard lock(mutex_);
-  return closed_ || waiting_.empty() ? std::nullopt : take();
+  return closed_ || waiting_.empty() ? std::nullopt : extract();
 }
 
-std::optional<Target> Board::take() {
+std::optional<Target> Board::extract() {
   Target target = std::move(waiting_.front());
   waiting_.pop_front();
   ++beingAsked_;
@@ -55,7 +55,7 @@ void Board::addUnanswered(Plan plan) {
   unanswered_.push_back(std::move(plan));
 }
 
-std::optional<Plan> Board::takeUnanswered() {
+std::optional<Plan> Board::extractUnanswered() {
   const std::lock_guard lock(mutex_);
   auto plan = first(unanswered_);
   if (plan) ++beingAsked_;
@@ -67,7 +67,7 @@ void Board::addStreaming(Target target) {
   streaming_.push_back(std::move(target));
 }
 
-std::optional<Target> Board::takeStreaming() {
+std::optional<Target> Board::extractStreaming() {
   const std::lock_guard lock(mutex_);
   return first(streaming_);
 }
@@ -77,7 +77,7 @@ void Board::addFailed(Target target) {
   failed_.push_back(std::move(target));
 }
 
-std::optional<Target> Board::takeFailed() {
+std::optional<Target> Board::extractFailed() {
   const std::lock_guard lock(mutex_);
   return first(failed_);
 }

@@ -40,14 +40,14 @@ class Board {
 
   /// Adds a submission of a former life without an answer. The taker calls done() afterwards.
   void addUnanswered(Plan plan);
-  std::optional<Plan> takeUnanswered();
+  std::optional<Plan> extractUnanswered();
 
   /// Adds a job with chunks. Its taker is the only consumer of the chunks in this life.
   void addStreaming(Target target);
-  std::optional<Target> takeStreaming();
+  std::optional<Target> extractStreaming();
 
   void addFailed(Target target);
-  std::optional<Target> takeFailed();
+  std::optional<Target> extractFailed();
 
   void countAcknowledged();
   /// Blocks until `count` submissions were acknowledged in this life, or until the deadline.
@@ -61,7 +61,7 @@ class Board {
   bool closed() const;
 
  private:
-  std::optional<Target> take();
+  std::optional<Target> extract();
 
   mutable std::mutex mutex_;
   std::condition_variable more_;      ///< for next()

@@ -90,7 +90,7 @@ void Client::work() {
 }
 
 bool Client::step() {
-  if (const auto plan = life_.board.takeUnanswered()) {
+  if (const auto plan = life_.board.extractUnanswered()) {
     const bool goesOn = submitAgain(*plan);
     life_.board.done();
     return goesOn;
@@ -105,12 +105,12 @@ bool Client::step() {
       if (chance(0.02)) return purge();
       return crowded ? askNext(true) : submit(fleetingPlan(), false);
     case WorkerState::stream: {
-      const auto streaming = life_.board.takeStreaming();
+      const auto streaming = life_.board.extractStreaming();
       return streaming ? stream(*streaming) : askNext(true);
     }
     case WorkerState::retry: break;
   }
-  const auto failed = life_.board.takeFailed();
+  const auto failed = life_.board.extractFailed();
   if (failed && chance(0.8)) return retry(*failed);
   return askNext(true);
 }
@@ -324,7 +324,7 @@ WorkerPool::~WorkerPool() {
   testkit::joinAll("the clients", threads_);
 }
 
-std::vector<std::string> WorkerPool::tell(History& history) {
+std::vector<std::string> WorkerPool::reportTo(History& history) {
   life_.board.close();
   testkit::joinAll("the clients", threads_);
   threads_.clear();

@@ -118,7 +118,7 @@ class WorkerPool {
 
   /// Waits for all clients after the death of the server, and gives their logs to `history`. Returns the troubles of
   /// the clients.
-  std::vector<std::string> tell(History& history);
+  std::vector<std::string> reportTo(History& history);
 
  private:
   const Life life_;

@@ -87,7 +87,7 @@ class CrashLoop {
     const auto start = Clock::now();
     try {
       while (clean() && lives_ < options_.cycles) cycle();
-      for (int more = 0; clean() && more < kMostSettling && !history_.open().empty(); ++more) settle();
+      for (int more = 0; clean() && more < kMostSettling && !history_.open().empty(); ++more) runToTheEnd();
       if (clean()) compareBooks();
       if (clean()) judgeTotals();
     } catch (const std::exception& error) {
@@ -130,7 +130,7 @@ class CrashLoop {
   }
 
   /// Runs a life until every job has ended, unknown jobs too, and the queues are empty; then comes another kill.
-  void settle() {
+  void runToTheEnd() {
     awaitReady(beginLife());
     Board board;
     fill(board);
@@ -142,7 +142,7 @@ class CrashLoop {
       std::this_thread::sleep_for(milliseconds(10));
     }
     endLife(&workerPool);
-    if (!ended) take(history_.unfinished());
+    if (!ended) addViolations(history_.unfinished());
   }
 
   /// Compares the counters of the server with the history.
@@ -154,7 +154,7 @@ class CrashLoop {
     const std::uint64_t retried = sum(http, {"retried"}, true);
     server_.stop();
     closeBooks();
-    take(history_.unfinished());
+    addViolations(history_.unfinished());
     const Totals& totals = history_.totals();
     if (totals.expired > 0) return;  // some ends are unknown then
     expectEqual("completed jobs", completed, totals.counted);
@@ -235,7 +235,7 @@ class CrashLoop {
   void endLife(WorkerPool* workerPool) {
     server_.kill();
     if (workerPool != nullptr) {
-      for (const std::string& trouble : workerPool->tell(history_)) broken_.push_back(trouble);
+      for (const std::string& trouble : workerPool->reportTo(history_)) broken_.push_back(trouble);
     }
     closeBooks();
     if (!options_.keep) journal_.truncate();
@@ -244,10 +244,10 @@ class CrashLoop {
   /// Reads the journal, which is whole after the death of the server.
   void closeBooks() {
     for (const JournalLine& line : journal_.read()) history_.noted(line);
-    take(history_.lifeEnds());
+    addViolations(history_.lifeEnds());
   }
 
-  void take(std::vector<Violation> found) {
+  void addViolations(std::vector<Violation> found) {
     for (Violation& violation : found) violations_.push_back(std::move(violation));
   }
 

@@ -142,7 +142,7 @@ TEST_F(Streams, NoChunkComesTwice) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("handed out chunk 1 again")));
 }
 
-TEST_F(Streams, NoneIsSkipped) {
+TEST_F(Streams, ASkippedChunkIsAViolation) {
   page(20, JobState::inProgress, {0});
   page(30, JobState::inProgress, {2});
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("skipped chunk 1")));

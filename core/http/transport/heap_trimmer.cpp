@@ -1,4 +1,4 @@
-#include "core/http/transport/freed_memory.h"
+#include "core/http/transport/heap_trimmer.h"
 
 #include <malloc.h>
 
@@ -11,7 +11,7 @@ constexpr std::uint64_t kMuch = 16UL << 20;
 
 }  // namespace
 
-bool FreedMemory::note(std::uint64_t held) noexcept {
+bool HeapTrimmer::trimIfShrunk(std::uint64_t held) noexcept {
   most_ = std::max(most_, held);
   if (most_ - held < kMuch) return false;
   most_ = held;
