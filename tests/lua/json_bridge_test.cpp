@@ -46,19 +46,21 @@ TEST_F(JsonBridgeTest, ValuesStayWhatTheyAre) {
 
 TEST_F(JsonBridgeTest, NumbersBeyondADoubleAreInfinityOrZero) {
   const std::string zeros(400, '0');
-  for (const std::string& tiny : std::vector<std::string>{"0." + zeros + "1", "1e-400", "0." + zeros + "1e+5",
-                                                          "123e-500", "1e-99999999999999999999"}) {
+  for (const std::string& tiny :
+       std::vector<std::string>{"0." + zeros + "1", "1e-400", "0." + zeros + "1e+5", "123e-500",
+                                "1e-9223372036854775807", "1e-99999999999999999999"}) {
     EXPECT_EQ(through("[" + tiny + "]"), "[0.0]") << tiny;
     EXPECT_EQ(through("[-" + tiny + "]"), "[-0.0]") << tiny;
   }
-  for (const std::string& huge : std::vector<std::string>{"1" + zeros, std::string("1e400"), "1" + zeros + "e-1",
-                                                          std::string("1e99999999999999999999")}) {
+  for (const std::string& huge :
+       std::vector<std::string>{"1" + zeros, std::string("1e400"), "1" + zeros + "e-1",
+                                std::string("1e9223372036854775807"), std::string("1e99999999999999999999")}) {
     EXPECT_EQ(through("[" + huge + "]"), "FAILED: a number too large for a double at [1] is not JSON") << huge;
   }
   EXPECT_EQ(through("[0e99999999999999999999,1" + zeros + "e-400]"), "[0.0,1.0]");
 }
 
-TEST_F(JsonBridgeTest, WhatIsNoJsonIsRefusedWithItsPlace) {
+TEST_F(JsonBridgeTest, WrongJsonIsRefusedWithItsPlace) {
   const auto returned = [this](const std::string& value) { return once("return function() return " + value + " end"); };
   EXPECT_EQ(returned("nil"), "null");
   EXPECT_EQ(returned("{}"), "{}");

@@ -123,6 +123,9 @@ class Reader {
     at_ += static_cast<std::size_t>(realStop - first);
   }
 
+  // A text has fewer digits than this number, so a greater exponent decides alone. The sum of both cannot overflow.
+  static constexpr std::int64_t kGreatestExponent = std::int64_t{1} << 62;
+
   // Decides whether a number is too large or too small for a double, because from_chars reports both alike. The decimal
   // place of the first digit that is not zero decides.
   static double beyond(std::string_view text) {
@@ -137,7 +140,8 @@ class Reader {
       if (isNegative || power.front() == '+') power.remove_prefix(1);
       std::int64_t exponent = 0;
       const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
-      if (read.ec != std::errc()) return sign * (isNegative ? 0.0 : HUGE_VAL);
+      const bool isBeyondAnyPlace = read.ec != std::errc() || exponent > kGreatestExponent;
+      if (isBeyondAnyPlace) return sign * (isNegative ? 0.0 : HUGE_VAL);
       place += isNegative ? -exponent : exponent;
     }
     return sign * (place > 0 ? HUGE_VAL : 0.0);
