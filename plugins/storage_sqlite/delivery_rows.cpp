@@ -5,6 +5,11 @@
 
 namespace jobq::sqlite {
 
+std::optional<std::string> reasonIn(std::string column) {
+  if (column.empty()) return std::nullopt;
+  return column;
+}
+
 // The first statement keeps the newest kMaxAttempts - 1 rows. With fewer rows the inner SELECT is NULL, and no row
 // goes.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {
@@ -14,9 +19,10 @@ void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {
           "(SELECT id FROM delivery_attempt WHERE num = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)")
       .bind(num, kMaxAttempts - 1)
       .run();
+  const std::string reason = attempt.reason.value_or("");
   step.db
       .query("INSERT INTO delivery_attempt (num, at, status, duration, reason, reply) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
-      .bind(num, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply})
+      .bind(num, step.now, attempt.status, attempt.duration, reason, Bytes{attempt.reply})
       .run();
 }
 

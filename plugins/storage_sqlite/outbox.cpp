@@ -57,8 +57,8 @@ void readAttempts(Connection& connection, NumberedDelivery& numbered, bool withR
       "ORDER BY id");
   query.bind(numbered.num, withReplies ? 1 : 0);
   while (query.next()) {
-    numbered.delivery.attempts.push_back(
-        {query.instant(0), static_cast<int>(query.integer(1)), query.millis(2), query.text(3), query.text(4)});
+    numbered.delivery.attempts.push_back({query.instant(0), static_cast<int>(query.integer(1)), query.millis(2),
+                                          reasonIn(query.text(3)), query.text(4)});
   }
 }
 

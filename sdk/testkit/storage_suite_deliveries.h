@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,7 +96,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   EXPECT_GT(again.claims, first.number);
   const auto isLate = [&](const DeliveryClaim& claim) {
     const Delivery before = outbox().list("ep", "a", 9).at(0);
-    EXPECT_FALSE(outbox().recordAttempt(claim, {{}, 200, Millis(1), "", ""}));
+    EXPECT_FALSE(outbox().recordAttempt(claim, {{}, 200, Millis(1), std::nullopt, ""}));
     EXPECT_FALSE(outbox().reschedule(claim, Millis(0)));
     EXPECT_FALSE(outbox().finishDelivery(claim, DeliveryState::delivered));
     const Delivery after = outbox().list("ep", "a", 9).at(0);
@@ -106,7 +107,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   };
   isLate(first);
   isLate({"a.0", again.claims + 1});
-  EXPECT_TRUE(outbox().recordAttempt(again.claim(), {{}, 200, Millis(1), "", ""}));
+  EXPECT_TRUE(outbox().recordAttempt(again.claim(), {{}, 200, Millis(1), std::nullopt, ""}));
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(again.claim());
   const Delivery replayed = due().at(0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -197,7 +198,7 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   clock_.advance(kADay.maxAge);
   EXPECT_TRUE(outbox().reschedule(last("putOff.0"), Millis(10'000)));
   EXPECT_TRUE(outbox().recordAttempt(last("delivered.0"), {{}, 500, Millis(1), "no", ""}));
-  EXPECT_TRUE(outbox().recordAttempt(last("delivered.0"), {{}, 200, Millis(1), "", "ok"}));
+  EXPECT_TRUE(outbox().recordAttempt(last("delivered.0"), {{}, 200, Millis(1), std::nullopt, "ok"}));
   EXPECT_TRUE(outbox().recordAttempt(last("failed.0"), {{}, 500, Millis(1), "no", ""}));
   const std::vector<HostPlaces> one{{"called.example.com", 1}};
   const auto called = outbox().claimDue(one, Millis(60'000));
@@ -206,7 +207,7 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
   EXPECT_EQ(owedJobs(), (std::vector<JobId>{"called", "putOff", "delivered"}));
   EXPECT_EQ(owedBy(), 3U);
-  EXPECT_TRUE(outbox().recordAttempt(called[0].claim(), {{}, 200, Millis(1), "", ""})) << "its report counts";
+  EXPECT_TRUE(outbox().recordAttempt(called[0].claim(), {{}, 200, Millis(1), std::nullopt, ""})) << "its report counts";
   EXPECT_TRUE(outbox().finishDelivery(called[0].claim(), DeliveryState::delivered));
   clock_.advance(Millis(10'000));
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
@@ -220,7 +221,7 @@ TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
   ASSERT_EQ(claimed.size(), 1U);
   clock_.advance(kADay.maxAge);
   EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U) << "its lease has ended";
-  EXPECT_FALSE(outbox().recordAttempt(claimed[0].claim(), {{}, 200, Millis(1), "", ""}));
+  EXPECT_FALSE(outbox().recordAttempt(claimed[0].claim(), {{}, 200, Millis(1), std::nullopt, ""}));
   EXPECT_FALSE(outbox().reschedule(claimed[0].claim(), Millis(0)));
   EXPECT_FALSE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::delivered));
   EXPECT_EQ(stateOfDelivery("a"), DeliveryState::abandoned);

@@ -76,8 +76,7 @@ class ToldOutbox final : public OutboxStore {
     return true;
   }
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
-    note("record " + claim.id + " " + std::to_string(attempt.status) +
-         (attempt.reason.empty() ? "" : " " + attempt.reason));
+    note("record " + claim.id + " " + std::to_string(attempt.status) + (attempt.reason ? " " + *attempt.reason : ""));
     Lock lock(mutex_);
     attempts_.push_back(std::move(attempt));
     return isKnown;

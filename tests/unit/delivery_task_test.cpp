@@ -27,7 +27,7 @@ class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixtu
     return std::async(std::launch::async, [this, delivery = std::move(delivery)] { return run(delivery); });
   }
   /// Returns a delivery after `tries` failed tries.
-  static Delivery tried(std::uint32_t tries, const std::string& reason = "it failed") {
+  static Delivery tried(std::uint32_t tries, const std::optional<std::string>& reason = "it failed") {
     Delivery delivery = deliveryTo("http://h/x");
     delivery.tries = tries;
     for (std::uint32_t i = 0; i < tries; ++i) delivery.attempts.push_back({{}, 500, Millis(1), reason, ""});
@@ -98,7 +98,7 @@ TEST_F(DeliveryTaskTest, AKilobyteOfAnAnswerIsKept) {
   (void)run(deliveryTo("http://h/x"));
   ASSERT_EQ(outbox.attempts().size(), 1U);
   EXPECT_EQ(outbox.attempts()[0].reply, std::string(kReplyBytes, 'x'));
-  EXPECT_LE(outbox.attempts()[0].reason.size(), kReasonBytes + 3) << "and three dots";
+  EXPECT_LE(outbox.attempts()[0].reason->size(), kReasonBytes + 3) << "and three dots";
 }
 
 TEST_F(DeliveryTaskTest, TheTimeOfTheCallIsRecorded) {
@@ -116,7 +116,7 @@ TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAnotherCall) {
   EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("finish a.1 abandoned"));
   Delivery delivered = tried(1);
-  delivered.attempts.push_back({{}, 200, Millis(1), "", "ok"});
+  delivered.attempts.push_back({{}, 200, Millis(1), std::nullopt, "ok"});
   delivered.tries = 2;
   EXPECT_EQ(run(std::move(delivered)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("finish a.1 abandoned", "finish a.1 delivered"));
@@ -124,7 +124,7 @@ TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAnotherCall) {
 }
 
 TEST_F(DeliveryTaskTest, AReplayIsCalledAgainWhateverItsRecordSays) {
-  Delivery replayed = tried(kMaxTries, "");
+  Delivery replayed = tried(kMaxTries, std::nullopt);
   replayed.tries = 0;
   EXPECT_EQ(run(std::move(replayed)), std::nullopt);
   EXPECT_EQ(net->seen().size(), 1U);

@@ -11,6 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::Optional;
 
 TEST_P(DeliveryTest, ACallThatSucceedsIsRecordedAndSettled) {
   open();
@@ -21,7 +22,7 @@ TEST_P(DeliveryTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_EQ(done.state, DeliveryState::delivered);
   ASSERT_EQ(done.attempts.size(), 1U);
   EXPECT_EQ(done.attempts[0].status, 200);
-  EXPECT_EQ(done.attempts[0].reason, "");
+  EXPECT_EQ(done.attempts[0].reason, std::nullopt);
   EXPECT_EQ(done.attempts[0].reply, "ok");
   const auto seen = net_->seen();
   ASSERT_EQ(seen.size(), 1U);
@@ -173,8 +174,8 @@ TEST_P(DeliveryTest, WhateverATransportThrowsIsAFailedAttempt) {
   const auto attempts = delivery("a").attempts;
   ASSERT_EQ(attempts.size(), 3U);
   EXPECT_EQ(attempts[0].reason, "no route");
-  EXPECT_THAT(attempts[1].reason, HasSubstr("not a std::exception"));
-  EXPECT_NE(attempts[2].reason, "") << "an empty reason would mean that it was delivered";
+  EXPECT_THAT(attempts[1].reason, Optional(HasSubstr("not a std::exception")));
+  EXPECT_EQ(attempts[2].reason, "the transport gave no reason");
 }
 
 TEST_P(DeliveryTest, WithoutATransportItIsAbandonedAtOnce) {
@@ -184,7 +185,7 @@ TEST_P(DeliveryTest, WithoutATransportItIsAbandonedAtOnce) {
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
   ASSERT_EQ(delivery("a").attempts.size(), 1U);
-  EXPECT_THAT(delivery("a").attempts[0].reason, HasSubstr("webhook.transports"));
+  EXPECT_THAT(delivery("a").attempts[0].reason, Optional(HasSubstr("webhook.transports")));
   EXPECT_TRUE(net_->seen().empty());
 }
 

@@ -23,12 +23,12 @@ struct DeliveryAttempt {
   Instant at{};    ///< set by the store
   int status = 0;  ///< HTTP status, 0 if no answer came
   Millis duration{0};
-  std::string reason;  ///< reason of the failure; empty if delivered
-  std::string reply;   ///< first 1 KiB of the answer's body
+  std::optional<std::string> reason;  ///< reason of the failure, never an empty text; nullopt if delivered
+  std::string reply;                  ///< first 1 KiB of the answer's body
 };
 
 /// Returns true if the attempt delivered the webhook.
-inline bool isDelivered(const DeliveryAttempt& attempt) { return attempt.reason.empty(); }
+inline bool isDelivered(const DeliveryAttempt& attempt) { return !attempt.reason; }
 
 enum class DeliveryState : std::uint8_t { owed = 0, delivered = 1, abandoned = 2 };
 
