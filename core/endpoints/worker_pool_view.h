@@ -1,6 +1,7 @@
 // The workers of an endpoint on this node, as shown in responses.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +23,9 @@ struct WorkerView {
 /// All workers of an endpoint on this node, as copied at one moment.
 struct WorkerPoolView {
   std::vector<WorkerView> workers;
-  bool rolling = false;  ///< some workers have an older release
-  bool halted = false;   ///< the newest release does not start
-  std::string fault;     ///< reason why a worker could not start
+  bool rolling = false;              ///< some workers have an older release
+  bool halted = false;               ///< the newest release does not start
+  std::optional<std::string> fault;  ///< reason why a worker could not start; nullopt if the last one started
 };
 
 }  // namespace jobq

@@ -45,7 +45,7 @@ void WorkerPool::change(const EndpointPtr& now) {
   endpoint_ = now;
   if (!released) return;
   halted_ = false;
-  fault_.clear();
+  fault_.reset();
   backoff_ = Millis(0);
   startAfter_ = {};
 }
@@ -84,7 +84,7 @@ bool WorkerPool::recordReady(const WorkerId& worker, Instant now) {
   if (started) {
     proven_ = info.release;
     backoff_ = Millis(0);
-    if (info.release == endpoint_->release) fault_.clear();
+    if (info.release == endpoint_->release) fault_.reset();
   }
   // The slot of a worker that was stuck may be in use again, and workersMax may have been lowered.
   const bool tooMany = slots() > endpoint_->spec.workersMax;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,14 +106,14 @@ class WorkerPool {
  private:
   EndpointPtr endpoint_;
   WorkerSet workers_{};
-  Instant startAfter_{};              // no worker starts earlier, after a failed start
-  Millis backoff_{0};                 // pause after the last failed start, 1 s to 30 s; 0 after a successful start
-  Instant scaleAt_ = Instant::max();  // when the scaler wants to be asked again
-  ReleasePtr proven_{};               // the last release of which a worker was ready
-  bool halted_ = false;               // the newest release does not start; `proven_` stays in use
-  std::string fault_{};        // reason of the last failed start; empty after a successful start of the newest release
-  bool retiring_ = false;      // the endpoint is deleted: jobs are stopped and all workers leave
-  std::size_t vacancies_ = 0;  // workers that left for the release and have no replacement yet
+  Instant startAfter_{};                // no worker starts earlier, after a failed start
+  Millis backoff_{0};                   // pause after the last failed start, 1 s to 30 s; 0 after a successful start
+  Instant scaleAt_ = Instant::max();    // when the scaler wants to be asked again
+  ReleasePtr proven_{};                 // the last release of which a worker was ready
+  bool halted_ = false;                 // the newest release does not start; `proven_` stays in use
+  std::optional<std::string> fault_{};  // reason of the last failed start, until the newest release starts well
+  bool retiring_ = false;               // the endpoint is deleted: jobs are stopped and all workers leave
+  std::size_t vacancies_ = 0;           // workers that left for the release and have no replacement yet
 };
 
 }  // namespace jobq

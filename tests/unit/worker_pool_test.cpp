@@ -195,7 +195,7 @@ TEST_F(WorkerPoolTest, TheNextReleaseEndsTheHalt) {
   gone("b", "broken");
   pool_.change(endpoint(third_));
   EXPECT_FALSE(pool_.view().halted);
-  EXPECT_EQ(pool_.view().fault, "");
+  EXPECT_EQ(pool_.view().fault, std::nullopt);
   EXPECT_EQ(pool_.target(), third_);
   EXPECT_TRUE(pool_.isRolling());
 }
@@ -221,7 +221,7 @@ TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   EXPECT_FALSE(pool_.beginScaling(now_ + Millis(1'999)));
   EXPECT_TRUE(pool_.beginScaling(now_ + Millis(2'000)));
   join("c");
-  EXPECT_EQ(pool_.view().fault, "");
+  EXPECT_EQ(pool_.view().fault, std::nullopt);
   startWorker("d");
   now_ += Millis(60'000);
   gone("d", "not yet");
