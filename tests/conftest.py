@@ -75,8 +75,8 @@ def endpoints_of_a_foreign_server(request):
         return
     for marker in request.node.iter_markers("endpoints"):
         for endpoint in marker.args:
-            reply = jobq_server.shared_server().request("GET", f"/v2/{endpoint}/health")
-            if reply.status != 200:
+            answer = jobq_server.shared_server().request("GET", f"/v2/{endpoint}/health")
+            if answer.status != 200:
                 pytest.skip(f"the server has no endpoint {endpoint}")
 
 

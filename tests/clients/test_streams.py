@@ -47,8 +47,8 @@ class StreamClientTest(HttpTest):
             assert stream["error"] is None, stream["error"]
             assert stream["numbers"] == list(range(CHUNKS))
         # Calls that waited are not counted: the limit is unchanged.
-        reply = server.request("GET", f"/sdk/v2/trial/stream/{jobs[0]}")
-        assert int(reply.headers["RateLimit-Remaining"]) > 1_900
+        answer = server.request("GET", f"/sdk/v2/trial/stream/{jobs[0]}")
+        assert int(answer.headers["RateLimit-Remaining"]) > 1_900
 
     @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
     def test_npm(self, own_server):

@@ -35,10 +35,10 @@ class LockedTest(DiskTest):
 
             def ask(name, method, path, body, key=True):
                 began = time.monotonic()
-                reply = server.request(method, path, body, key=key)
-                while name == "ready" and reply.status == 200:  # a good answer is good for a second
-                    reply = server.request(method, path, body, key=key)
-                answers[name] = (reply, time.monotonic() - began)
+                answer = server.request(method, path, body, key=key)
+                while name == "ready" and answer.status == 200:  # a good answer is good for a second
+                    answer = server.request(method, path, body, key=key)
+                answers[name] = (answer, time.monotonic() - began)
 
             calls = {"run": ("POST", "/v2/echo/run", {"input": {}}), "ready": ("GET", "/readyz", None, None),
                      "runsync": ("POST", "/v2/echo/runsync", {"input": {}}),
@@ -51,13 +51,13 @@ class LockedTest(DiskTest):
                 thread.join(HANG)
             assert set(answers) == set(calls), f"waited {HANG:g} s for each of the other answers"
             order = list(answers)
-            reply, seconds = answers.pop("status")
-            assert self.assert_job(reply)["status"] == "COMPLETED", "reading goes on"
+            answer, seconds = answers.pop("status")
+            assert self.assert_job(answer)["status"] == "COMPLETED", "reading goes on"
             assert order.index("status") < min(order.index(name) for name in ("run", "runsync", "cancel"))
             judge_pace("/status while the database is locked", seconds, BUSY_TIMEOUT / 2)
-            for name, (reply, seconds) in answers.items():
+            for name, (answer, seconds) in answers.items():
                 print(f"case: {name}", flush=True)
-                self.assert_refused(reply, 503, "locked", "another program")
+                self.assert_refused(answer, 503, "locked", "another program")
                 # The timeout of the call begins after the timeout of the write before.
                 judge_pace(f"{name} while the database is locked", seconds, 2 * BUSY_TIMEOUT + 2)
             other.execute("ROLLBACK")
@@ -179,14 +179,14 @@ class DamagedTest(DiskTest):
             assert re.search(r"\Ajobqd: .*damaged.*restore a copy of data\.dir", server.log().splitlines()[-1])
             return
         replies = [server.request("POST", "/v2/echo/run", {"input": {}}) for _ in range(20)]
-        assert {reply.status for reply in replies} <= {200, 503}
-        taken = [reply.json()["id"] for reply in replies if reply.status == 200]
+        assert {answer.status for answer in replies} <= {200, 503}
+        taken = [answer.json()["id"] for answer in replies if answer.status == 200]
 
         def settled():
             if self.ready(server).status == 503:
                 return True
             found = [server.request("GET", f"/v2/echo/status/{job}") for job in taken]
-            return all(reply.status == 200 and reply.json()["status"] == "COMPLETED" for reply in found)
+            return all(answer.status == 200 and answer.json()["status"] == "COMPLETED" for answer in found)
 
         until(settled, "each job has ended, or the server is not ready", HANG)
         assert server.running

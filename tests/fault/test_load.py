@@ -94,8 +94,8 @@ class WaitingCallersTest(HttpTest):
                 for endpoint in ("echo", CrowdedEndpoints.QUEUED[0], "busy"):
                     self.assert_job(self.server.request("GET", f"/v2/{endpoint}/health", connection=kept))
                 for endpoint in ("echo", "parked"):
-                    reply = self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}, connection=kept)
-                    job = self.assert_job(reply)["id"]
+                    answer = self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}, connection=kept)
+                    job = self.assert_job(answer)["id"]
                 self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{job}", connection=kept))
             return (wakeups(self.server.process.pid) - before) / self.COUNTED_ROUNDS
 
@@ -107,8 +107,8 @@ class WaitingCallersTest(HttpTest):
 
         def ask(name, method, path, body=None):
             with times.of(name):
-                reply = api.request(method, path, body, connection=kept)
-            return self.assert_job(reply)
+                response = api.request(method, path, body, connection=kept)
+            return self.assert_job(response)
 
         def finished(endpoint, job):
             """Asked for again and again, because there may be no place to wait left."""
@@ -149,8 +149,8 @@ class WaitingCallersTest(HttpTest):
         self.at_end.callback(kept.close)
         for endpoint, job in callers.jobs:
             with times.of("/cancel, waited for"):
-                reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=kept)
-            assert self.assert_job(reply)["status"] == "CANCELLED"
+                answer = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=kept)
+            assert self.assert_job(answer)["status"] == "CANCELLED"
             callers.collect(0)
         callers.collect(HANG)
         return times
@@ -272,5 +272,5 @@ class LargeAnswersTest(HttpTest):
         assert len(answer["output"]["x"]) == self.SIZE
 
     def whole(self, job):
-        reply = self.server.request("GET", f"/v2/echo/status/{job}")
-        return reply.json() if reply.status == 200 else None
+        answer = self.server.request("GET", f"/v2/echo/status/{job}")
+        return answer.json() if answer.status == 200 else None

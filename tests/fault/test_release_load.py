@@ -30,10 +30,10 @@ class ManagedServer:
         self.server = server
 
     def _call(self, method, path, body=None):
-        reply = self.server.request(method, path, body)
-        if reply.status not in (200, 204):
-            raise AssertionError(f"{method} {path}: {reply.status} {reply.body}")
-        return reply.json() if reply.status == 200 else None
+        answer = self.server.request(method, path, body)
+        if answer.status not in (200, 204):
+            raise AssertionError(f"{method} {path}: {answer.status} {answer.body}")
+        return answer.json() if answer.status == 200 else None
 
     def template(self, name, **fields):
         return self._call("POST", "/v1/templates", {"name": name, "imageName": "plugin/trial", **fields})["id"]
@@ -116,8 +116,8 @@ class ReleaseLoadTest:
     @staticmethod
     def versions(managed, ids):
         """The versions of the given endpoints in the list of endpoints."""
-        reply = managed.server.request("GET", "/v1/endpoints")
-        return {endpoint["version"] for endpoint in reply.json() if endpoint["id"] in ids}
+        answer = managed.server.request("GET", "/v1/endpoints")
+        return {endpoint["version"] for endpoint in answer.json() if endpoint["id"] in ids}
 
     def test_many_templates_and_endpoints(self, own_server):
         """Lists within 50 ms, and /run no dearer than with a single endpoint. The rounds alternate between two servers;
@@ -152,13 +152,13 @@ class ReleaseLoadTest:
         before = processor_seconds(server.process.pid)
         for _ in range(11):
             start = time.monotonic()
-            reply = server.request("GET", path)
+            answer = server.request("GET", path)
             times.append(time.monotonic() - start)
-            assert reply.status == 200
+            assert answer.status == 200
         cost = (processor_seconds(server.process.pid) - before) / len(times)
-        assert len(reply.json()) >= count
+        assert len(answer.json()) >= count
         print(f"GET {path}: {count} in {statistics.median(times) * 1000:.1f} ms, {cost * 1000:.1f} ms of processor "
-              f"time ({twin * 1000:.0f} ms for as many single requests), {len(reply.body)} bytes", flush=True)
+              f"time ({twin * 1000:.0f} ms for as many single requests), {len(answer.body)} bytes", flush=True)
         judge_pace(f"GET {path} of {count}", statistics.median(times), MOST_FOR_A_LIST)
         assert cost <= MOST_COST_OF_A_LIST * twin, "seconds of processor time for a list"
 

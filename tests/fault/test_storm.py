@@ -75,8 +75,8 @@ class Rider:
     def _later(self):
         return time.monotonic() + self.dice.random() ** 3 * self.LATEST
 
-    def _do(self, verb, job):
-        if verb == "cancel":
+    def _do(self, operation, job):
+        if operation == "cancel":
             self.said.setdefault(job, []).append(self._ask(f"/cancel/{job}", None)["status"])
             return
         status, answer = self.connection.ask("POST", f"{self.path}/retry/{job}")

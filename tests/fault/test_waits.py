@@ -87,8 +87,8 @@ class WaitsTest(HttpTest):
         kept = self.server.connect()
         self.at_end.callback(kept.close)
         for job in jobs:
-            reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=kept)
-            assert self.assert_job(reply)["status"] == "CANCELLED"
+            answer = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=kept)
+            assert self.assert_job(answer)["status"] == "CANCELLED"
 
     def test_all_complete(self):
         """Each caller gets the output of its own job; a second crowd needs no more threads than the first."""

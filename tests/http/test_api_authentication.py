@@ -63,11 +63,11 @@ class PermissionTest(HttpTest):
             if permitted and path.endswith("purge-queue"):
                 continue
             with subtests.test(method=method, path=path):
-                reply = self.server.request(method, path, b'{"input":1}' if method == "POST" else None, key=key)
+                answer = self.server.request(method, path, b'{"input":1}' if method == "POST" else None, key=key)
                 if permitted:
-                    assert reply.status in (200, 204, 400, 404), reply.body
+                    assert answer.status in (200, 204, 400, 404), answer.body
                 else:
-                    self.assert_refused(reply, 401, member=member)
+                    self.assert_refused(answer, 401, member=member)
 
     def test_a_key_without_permission(self, subtests):
         """core/http/API.md, "Scopes": a key without permission also gives 401."""
@@ -88,8 +88,8 @@ class PermissionTest(HttpTest):
         """core/http/API.md, "Scopes": a refused caller of /purge-queue has purged no job."""
         job = self.server.run("parked", {})
         for mount in ("/v2", "/sdk/v2"):
-            reply = self.server.request("POST", f"{mount}/parked/purge-queue", key=self.key("worker"))
-            self.assert_refused(reply, 401)
+            answer = self.server.request("POST", f"{mount}/parked/purge-queue", key=self.key("worker"))
+            self.assert_refused(answer, 401)
         assert self.server.status("parked", job)["status"] == "IN_QUEUE"
-        reply = self.server.request("POST", "/v2/parked/purge-queue", key=self.key("client"))
-        assert self.assert_job(reply)["removed"] >= 1
+        answer = self.server.request("POST", "/v2/parked/purge-queue", key=self.key("client"))
+        assert self.assert_job(answer)["removed"] >= 1

@@ -90,8 +90,8 @@ class StatusTtlTest(HttpTest):
             with subtests.test(ttl=ttl):
                 job = self.server.runsync("echo", {"a": 1})
                 asked = time.monotonic()
-                reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
-                assert self.assert_job(reply) == job
+                answer = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
+                assert self.assert_job(answer) == job
                 self.gone("echo", job["id"])
                 assert time.monotonic() - asked >= 0.99, "the floor is 1 s"
         assert self.server.status("echo", other)["status"] == "COMPLETED"
@@ -100,8 +100,8 @@ class StatusTtlTest(HttpTest):
         """core/http/API.md, "/status": `/status?ttl=ms` replaces the expiry with now + ttl, before the end too; by POST
         too."""
         job = self.server.run("parked", {})
-        reply = self.server.request("POST", f"/v2/parked/status/{job}?ttl=1000")
-        assert self.assert_job(reply)["status"] == "IN_QUEUE"
+        answer = self.server.request("POST", f"/v2/parked/status/{job}?ttl=1000")
+        assert self.assert_job(answer)["status"] == "IN_QUEUE"
         self.gone("parked", job)
 
     def test_it_survives_completion(self, own_server):
@@ -114,8 +114,8 @@ class StatusTtlTest(HttpTest):
             "templateId": template["id"], "retention": {"run": 1_000}}))["id"]
         job = server.run(endpoint, {"hold": True})
         until(lambda: server.status(endpoint, job)["status"] == "IN_PROGRESS", "the job runs")
-        reply = server.request("GET", f"/v2/{endpoint}/status/{job}?ttl=600000")
-        assert self.assert_job(reply)["status"] == "IN_PROGRESS"
+        answer = server.request("GET", f"/v2/{endpoint}/status/{job}?ttl=600000")
+        assert self.assert_job(answer)["status"] == "IN_PROGRESS"
         held.release()
         assert server.finished(endpoint, job)["status"] == "COMPLETED"
         self.gone(endpoint, server.run(endpoint, {}))
@@ -125,8 +125,8 @@ class StatusTtlTest(HttpTest):
         """core/http/API.md, "/status": at most submission + 7 days; more is no fault."""
         job = self.server.runsync("echo", {})
         for ttl in (604800000, 604800001, 10**15):
-            reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
-            assert self.assert_job(reply) == job
+            answer = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
+            assert self.assert_job(answer) == job
 
     def test_values_other_than_integers(self, subtests):
         """core/http/API.md, "Statuses": 400 malformed parameters; `ttl` is an integer of milliseconds, and nothing
@@ -134,11 +134,11 @@ class StatusTtlTest(HttpTest):
         job = self.server.runsync("echo", {})
         for ttl in ("abc", "", "1.5", "1e4", "0x10", "1000x", "+1000", "%201000", "10000000000000000000000"):
             with subtests.test(ttl=ttl):
-                reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
+                answer = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
                 if ttl.isdigit():
-                    assert reply.status in (200, 400), "too long for an integer: refused or taken for the most"
+                    assert answer.status in (200, 400), "too long for an integer: refused or taken for the most"
                 else:
-                    self.assert_refused(reply, 400, "ttl")
+                    self.assert_refused(answer, 400, "ttl")
         assert self.server.status("echo", job["id"]) == job
 
     def test_unknown_jobs(self):
@@ -154,15 +154,15 @@ class StreamRuleTest(HttpTest):
         """core/http/API.md, "Reading a stream": the stream of a handler without chunks is `[]`."""
         job = self.server.runsync("echo", {"a": 1})["id"]
         for _ in range(2):  # a held caller would wait for five minutes, and its client gives up before
-            reply = self.server.request("GET", f"/v2/echo/stream/{job}?wait=300000")
-            assert (self.assert_job(reply), reply.headers["X-Job-Status"]) == ([], "COMPLETED")
+            answer = self.server.request("GET", f"/v2/echo/stream/{job}?wait=300000")
+            assert (self.assert_job(answer), answer.headers["X-Job-Status"]) == ([], "COMPLETED")
 
     def test_no_chunk_is_larger_than_a_megabyte(self):
         """core/http/API.md, "Stream chunk": a streamed chunk is at most 1 MB; larger output is split over several
         chunks."""
         job = self.server.runsync("trial", {"chunks": 2, "chunkBytes": 5 * MB // 2})["id"]
-        reply = self.server.request("GET", f"/v2/trial/stream/{job}?offset=0")
-        chunks = self.assert_job(reply)
+        answer = self.server.request("GET", f"/v2/trial/stream/{job}?offset=0")
+        chunks = self.assert_job(answer)
         assert len(chunks) >= 6
         for chunk in chunks:
             assert isinstance(chunk["output"], str)
@@ -186,9 +186,9 @@ class RuleTest(HttpTest):
     def test_wait_is_how_long_runsync_waits(self):
         """core/http/API.md, "/runsync": `wait` controls how long /runsync waits for completion."""
         started = time.monotonic()
-        reply = self.server.request("POST", "/v2/parked/runsync?wait=1200", {"input": {}})
+        answer = self.server.request("POST", "/v2/parked/runsync?wait=1200", {"input": {}})
         waited = time.monotonic() - started
-        assert self.assert_job(reply)["status"] == "IN_QUEUE"
+        assert self.assert_job(answer)["status"] == "IN_QUEUE"
         assert waited >= 1.15
         judge_pace("/runsync?wait=1200 of a job that waits", waited, 5)
 
@@ -300,14 +300,14 @@ class RequestsTest(HttpTest):
                 assert [entry["id"] for entry in page["requests"]] == [job]
                 assert (page["total"], page["hasMore"]) == (1, False)
         assert sorted(self.ids("")) == sorted(ends.values())
-        reply = server.request("GET", "/v2/parked/requests")
-        for entry in reply.json()["requests"]:
+        answer = server.request("GET", "/v2/parked/requests")
+        for entry in answer.json()["requests"]:
             whole = server.status("parked", entry["id"])
             for beside in ("output", "queueReason", "queuePosition"):
                 whole.pop(beside, None)
             assert entry == whole, "the status object without its output, and what the line says of it"
         for word in (b"o-41f7", b"i-93d2"):
-            assert word not in reply.body
+            assert word not in answer.body
 
     @pytest.mark.parametrize("field, value", [
         ("limit", "101"), ("limit", "-1"), ("limit", "abc"), ("limit", "1.5"), ("limit", ""), ("offset", "-1"),
@@ -327,10 +327,10 @@ class MethodTest(HttpTest):
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])
     def test_wrong_methods(self, method, path, allowed):
         """core/http/API.md, "Statuses": 405 wrong method with `Allow`, on each row of the table."""
-        reply = self.server.request(method, f"/v2/echo/{path}", None if method == "GET" else b"{}")
+        answer = self.server.request(method, f"/v2/echo/{path}", None if method == "GET" else b"{}")
         if method in allowed.split(", "):
-            assert reply.status != 405
+            assert answer.status != 405
             return
-        self.assert_refused(reply, 405)
-        allow = {word.strip() for word in reply.headers["Allow"].split(",")} - {"HEAD", "OPTIONS"}
+        self.assert_refused(answer, 405)
+        allow = {word.strip() for word in answer.headers["Allow"].split(",")} - {"HEAD", "OPTIONS"}
         assert allow == set(allowed.split(", "))

@@ -89,8 +89,8 @@ class ErrorTest(HttpTest):
     @pytest.mark.parametrize("how", ["throw", "fail"])
     def test_a_workers_crash_is_not_a_500(self, how):
         """core/decisions/http.md: a crashed worker is no 500 but a FAILED job, answered with 200."""
-        reply = self.server.request("POST", "/v2/trial/runsync", {"input": {how: "the worker broke"}})
-        job = self.assert_job(reply)
+        answer = self.server.request("POST", "/v2/trial/runsync", {"input": {how: "the worker broke"}})
+        job = self.assert_job(answer)
         assert (job["status"], job["error"]) == ("FAILED", "the worker broke")
 
     def test_errors_have_one_member(self, subtests):
@@ -100,12 +100,12 @@ class ErrorTest(HttpTest):
                              ("GET", "/v2/nothing/health"), ("GET", "/v2/echo/run"),
                              ("GET", f"/v2/echo/stream/{NOBODY}"), ("GET", "/nothing")):
             with subtests.test(method=method, path=path):
-                reply = self.server.request(method, path, b"{" if method == "POST" else None)
-                assert reply.status >= 400
-                assert set(reply.json()) == {"error"}
+                answer = self.server.request(method, path, b"{" if method == "POST" else None)
+                assert answer.status >= 400
+                assert set(answer.json()) == {"error"}
         for key in (True, None):
-            reply = self.server.request("GET", "/v1/nothing", key=key)
-            assert set(reply.json()) == {"message"}
+            answer = self.server.request("GET", "/v1/nothing", key=key)
+            assert set(answer.json()) == {"message"}
 
 
 @pytest.mark.endpoints("parked", "trial")
@@ -114,13 +114,13 @@ class SituationTest(HttpTest):
         """core/http/API.md, "States and transitions": a job stays IN_QUEUE when no worker is available or the maximum
         worker count is reached."""
         job = self.server.run("parked", {})
-        reply = self.server.request("GET", f"/v2/parked/status-sync/{job}?wait=1000")
-        assert self.assert_job(reply)["status"] == "IN_QUEUE"
+        answer = self.server.request("GET", f"/v2/parked/status-sync/{job}?wait=1000")
+        assert self.assert_job(answer)["status"] == "IN_QUEUE"
         server = self.server = own_server(endpoint__trial__workersMax=2, **SHORT_DRAIN)
         running = [server.run("trial", {"sleepMs": 600000}) for _ in range(2)]
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 2, "both workers are busy")
         third = server.run("trial", {})
-        reply = server.request("GET", f"/v2/trial/status-sync/{third}?wait=1000")
-        assert self.assert_job(reply)["status"] == "IN_QUEUE"
+        answer = server.request("GET", f"/v2/trial/status-sync/{third}?wait=1000")
+        assert self.assert_job(answer)["status"] == "IN_QUEUE"
         server.request("POST", f"/v2/trial/cancel/{running[0]}")
         assert server.finished("trial", third)["status"] == "COMPLETED"

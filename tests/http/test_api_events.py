@@ -39,16 +39,16 @@ class EventTest(HttpTest):
     def secret(self):
         """Returns the secret of the Standard Webhooks from any member of the answer: the prefix identifies the
         secret."""
-        reply = self.server.request("GET", "/v1/webhooks/secret")
-        assert reply.status == 200, reply.body
-        return next(value for value in values(reply.json()) if isinstance(value, str) and value.startswith("whsec_"))
+        answer = self.server.request("GET", "/v1/webhooks/secret")
+        assert answer.status == 200, answer.body
+        return next(value for value in values(answer.json()) if isinstance(value, str) and value.startswith("whsec_"))
 
     def listed(self, job):
         """Returns the recorded calls for a job."""
-        reply = self.server.request("GET", f"/v1/webhooks?jobId={job}")
-        assert reply.status == 200, reply.body
-        self.assert_json(reply)
-        return reply.json()
+        answer = self.server.request("GET", f"/v1/webhooks?jobId={job}")
+        assert answer.status == 200, answer.body
+        self.assert_json(answer)
+        return answer.json()
 
     def recorded(self, job, value):
         """The records of a job once they hold `value`."""
@@ -250,8 +250,8 @@ class RecordTest(EventTest):
         first = receiver.wait(1)[0]
         self.recorded(job, 200)
         delivery = first.headers["webhook-id"]
-        reply = self.server.request("POST", f"/v1/webhooks/{delivery}/replay")
-        assert reply.status == 200, reply.body
+        answer = self.server.request("POST", f"/v1/webhooks/{delivery}/replay")
+        assert answer.status == 200, answer.body
         second = receiver.wait(2)[1]
         assert (second.body, second.headers["webhook-id"]) == (first.body, delivery)
         assert second.is_signed_with(self.secret())

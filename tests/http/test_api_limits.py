@@ -34,18 +34,18 @@ class LimitTest(HttpTest):
     def server(cls, class_server):
         return class_server(**LONG_WINDOWS)
 
-    def assert_too_many(self, reply, requests=None):
+    def assert_too_many(self, answer, requests=None):
         """Expects a 429 in the documented form; `requests` is the limit named by its headers."""
-        self.assert_refused(reply, 429)
-        assert re.search(r"\A[1-9]\d*\Z", reply.headers.get("Retry-After", ""))
-        assert int(reply.headers["Retry-After"]) <= self.WINDOW
+        self.assert_refused(answer, 429)
+        assert re.search(r"\A[1-9]\d*\Z", answer.headers.get("Retry-After", ""))
+        assert int(answer.headers["Retry-After"]) <= self.WINDOW
         if requests:
-            assert reply.headers["RateLimit-Limit"] == str(requests)
-            assert reply.headers["RateLimit-Remaining"] == "0"
-            assert re.search(r"\A\d{1,3}\Z", reply.headers["RateLimit-Reset"])
-            assert int(reply.headers["RateLimit-Reset"]) <= self.WINDOW
-            assert str(requests) in reply.headers["RateLimit-Policy"]
-            assert re.search(rf"\bw={self.WINDOW}\b", reply.headers["RateLimit-Policy"])
+            assert answer.headers["RateLimit-Limit"] == str(requests)
+            assert answer.headers["RateLimit-Remaining"] == "0"
+            assert re.search(r"\A\d{1,3}\Z", answer.headers["RateLimit-Reset"])
+            assert int(answer.headers["RateLimit-Reset"]) <= self.WINDOW
+            assert str(requests) in answer.headers["RateLimit-Policy"]
+            assert re.search(rf"\bw={self.WINDOW}\b", answer.headers["RateLimit-Policy"])
 
     def until_too_many(self, method, path, at_most, body=None):
         """How many of one caller's requests are answered before the first 429."""
@@ -215,10 +215,10 @@ class DefaultsTest(HttpTest):
         job = server.run("parked", {})
         for operation, (method, limit) in RATES.items():
             path = "" if operation in ("run", "runsync", "purge-queue", "requests") else "/" + job
-            reply = server.request(method, f"/v2/parked/{operation}{path}?wait=1000",
+            answer = server.request(method, f"/v2/parked/{operation}{path}?wait=1000",
                                    {"input": {}} if "run" in operation else None)
-            assert reply.headers["RateLimit-Limit"] == str(limit), operation
-            assert re.search(r"\bw=10\b", reply.headers["RateLimit-Policy"]), operation
+            assert answer.headers["RateLimit-Limit"] == str(limit), operation
+            assert re.search(r"\bw=10\b", answer.headers["RateLimit-Policy"]), operation
 
 
 class SettingsTest(HttpTest):
@@ -237,9 +237,9 @@ class SettingsTest(HttpTest):
                                              "limits.requests.requests": 7, "limits.requests.window": "60s",
                                              "limits.openai.requests": 2000})
         assert self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}) == 3
-        reply = server.request("POST", "/v2/parked/run", {"input": {}})
-        assert reply.status == 429
-        assert re.search(r"\bw=60\b", reply.headers["RateLimit-Policy"])
+        answer = server.request("POST", "/v2/parked/run", {"input": {}})
+        assert answer.status == 429
+        assert re.search(r"\bw=60\b", answer.headers["RateLimit-Policy"])
         for method, path, limit in (("POST", "purge-queue", 4), ("GET", "status-sync/none", 5),
                                     ("POST", "cancel/none", 6), ("GET", "requests", 7)):
             with subtests.test(path):
@@ -247,20 +247,20 @@ class SettingsTest(HttpTest):
 
         def ask():
             return server.request("GET", "/v2/parked/status/none")
-        reply = until(lambda: (reply := ask()).status == 429 and reply, "a second request within a window")
-        assert int(reply.headers["Retry-After"]) <= 2
-        assert re.search(r"\bw=2\b", reply.headers["RateLimit-Policy"])
+        answer = until(lambda: (answer := ask()).status == 429 and answer, "a second request within a window")
+        assert int(answer.headers["Retry-After"]) <= 2
+        assert re.search(r"\bw=2\b", answer.headers["RateLimit-Policy"])
         until(lambda: ask().status == 404, "the window is over")
 
     def test_headers(self, own_server):
         """core/decisions/limits.md: each answer of a limited operation names limit, remaining, reset and policy."""
         server = self.server = own_server(**LIMITED, **{"limits.run.requests": 3})
         for remaining in ("2", "1", "0"):
-            reply = server.request("POST", "/v2/parked/run", {"input": {}})
-            self.assert_job(reply)
-            assert (reply.headers["RateLimit-Limit"], reply.headers["RateLimit-Remaining"]) == ("3", remaining)
-            assert re.search(rf"\b3\b.*\bw={self.WINDOW}\b", reply.headers["RateLimit-Policy"])
-            assert "Retry-After" not in reply.headers
+            answer = server.request("POST", "/v2/parked/run", {"input": {}})
+            self.assert_job(answer)
+            assert (answer.headers["RateLimit-Limit"], answer.headers["RateLimit-Remaining"]) == ("3", remaining)
+            assert re.search(rf"\b3\b.*\bw={self.WINDOW}\b", answer.headers["RateLimit-Policy"])
+            assert "Retry-After" not in answer.headers
         self.assert_too_many(server.request("POST", "/v2/parked/run", {"input": {}}), 3)
 
     def test_switched_off(self, own_server):
@@ -291,8 +291,8 @@ class SettingsTest(HttpTest):
                 return admitted == 8
 
             until(eight, "2 workers x 4 are let in, once the cached count knows of them")
-            reply = server.request("POST", "/v2/trial/run", {"input": {}})
-            assert (reply.status, reply.headers.get("RateLimit-Limit")) == (429, "8")
+            answer = server.request("POST", "/v2/trial/run", {"input": {}})
+            assert (answer.status, answer.headers.get("RateLimit-Limit")) == (429, "8")
 
     def test_per_worker_is_a_tenth(self, own_server):
         """core/http/API.md, "Rate limits": `perWorker` of an operation defaults to a tenth of the base rate."""

@@ -166,9 +166,9 @@ class StreamChunkTest(HttpTest):
         """core/http/API.md, "Stream chunk": a chunk's output is the handler's own bytes, key order and spacing
         included."""
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": 2})["id"]
-        reply = self.server.request("GET", f"/v2/trial/stream/{job}")
-        assert b'"output":{"chunk":0,"data":"xx"}' in reply.body
-        assert json.loads(reply.body) == [{"output": {"chunk": 0, "data": "xx"}}]
+        answer = self.server.request("GET", f"/v2/trial/stream/{job}")
+        assert b'"output":{"chunk":0,"data":"xx"}' in answer.body
+        assert json.loads(answer.body) == [{"output": {"chunk": 0, "data": "xx"}}]
 
 
 @pytest.mark.endpoints("parked")
@@ -176,11 +176,11 @@ class PurgeResultTest(HttpTest):
     def test_its_two_fields(self):
         """core/http/API.md, "/purge-queue": `removed`, an integer, and `status`, a lower-case completion indicator."""
         self.server.run("parked", {})
-        reply = self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
-        assert set(reply) == {"removed", "status"}
-        assert type(reply["removed"]) is int
-        assert reply["removed"] >= 1
-        assert reply["status"] == "completed"
+        answer = self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
+        assert set(answer) == {"removed", "status"}
+        assert type(answer["removed"]) is int
+        assert answer["removed"] >= 1
+        assert answer["status"] == "completed"
         assert self.assert_job(self.server.request("POST", "/v2/parked/purge-queue")) == {
             "removed": 0, "status": "completed"}
 

@@ -35,8 +35,8 @@ class SubmissionTest(StateTest):
     def test_a_valid_request_is_in_queue_with_an_id(self, operation, wait):
         """core/http/API.md, "States and transitions": (none), /run or /runsync, valid request, IN_QUEUE; a job id is
         issued."""
-        reply = self.server.request("POST", f"/v2/parked/{operation}{wait}", {"input": {}})
-        job = self.assert_job(reply)
+        answer = self.server.request("POST", f"/v2/parked/{operation}{wait}", {"input": {}})
+        job = self.assert_job(answer)
         assert (job["status"], self.state("parked", job["id"])) == ("IN_QUEUE", "IN_QUEUE")
 
     def test_an_invalid_request_is_no_job(self):
@@ -209,8 +209,8 @@ class PurgeTest(StateTest):
         done = server.runsync("echo", {})["id"]
         waiting = [server.run("trial", {}) for _ in range(3)]
         elsewhere = server.run("parked", {})
-        reply = server.request("POST", "/v2/trial/purge-queue")
-        assert self.assert_job(reply) == {"removed": 3, "status": "completed"}
+        answer = server.request("POST", "/v2/trial/purge-queue")
+        assert self.assert_job(answer) == {"removed": 3, "status": "completed"}
         for job in waiting:
             self.assert_refused(server.request("GET", f"/v2/trial/status/{job}"), 404)
         assert self.state("trial", blocker) == "IN_PROGRESS"

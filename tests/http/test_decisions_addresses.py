@@ -23,19 +23,19 @@ class StreamShapeTest(HttpTest):
         """core/http/API.md, "Reading a stream": /v2 answers the bare array of chunks, with the state in header
         X-Job-Status."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
-        reply = self.stream("/v2", "trial", job, "")
-        assert [chunk["output"]["chunk"] for chunk in self.assert_job(reply)] == [0, 1]
-        assert reply.headers["X-Job-Status"] == "COMPLETED"
-        assert reply.headers["X-Job-Attempt"] == "1"
+        answer = self.stream("/v2", "trial", job, "")
+        assert [chunk["output"]["chunk"] for chunk in self.assert_job(answer)] == [0, 1]
+        assert answer.headers["X-Job-Status"] == "COMPLETED"
+        assert answer.headers["X-Job-Attempt"] == "1"
 
     def test_the_object(self):
         """core/http/API.md, "Streams for client libraries": /sdk/v2 answers the object {"status","stream":[...]} of the
         public SDKs."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         array = self.assert_job(self.stream("/v2", "trial", job))
-        reply = self.stream("/sdk/v2", "trial", job)
-        assert self.assert_job(reply) == {"status": "COMPLETED", "stream": array}
-        assert reply.headers["X-Job-Attempt"] == "1"
+        answer = self.stream("/sdk/v2", "trial", job)
+        assert self.assert_job(answer) == {"status": "COMPLETED", "stream": array}
+        assert answer.headers["X-Job-Attempt"] == "1"
 
     def test_the_object_is_always_whole(self, subtests):
         """core/http/API.md, "Streams for client libraries": `stream` is always there, empty too, in every state; a
@@ -59,15 +59,15 @@ class MountTest(HttpTest):
     """The two mounts are byte-equal but for the two named differences."""
 
     @staticmethod
-    def plain(reply):
+    def plain(answer):
         """Status, header fields and body without what is new in every answer: ids, times, worker, date."""
-        body = re.sub(UUID.encode(), b"<uuid>", reply.body)
+        body = re.sub(UUID.encode(), b"<uuid>", answer.body)
         body = body.replace(b" at /sdk/v2/", b" at /v2/")  # an unknown path is named as it was asked for
         body = re.sub(rb'("(delayTime|executionTime)":)\d+', rb"\1<ms>", body)
         body = re.sub(rb'("workerId":)"[^"]*"', rb"\1<worker>", body)
         changing = ("Date", "Content-Length", "RateLimit-Remaining", "RateLimit-Reset")
-        return reply.status, sorted((name, "" if name in changing else value)
-                                    for name, value in reply.headers.items()), body
+        return answer.status, sorted((name, "" if name in changing else value)
+                                    for name, value in answer.headers.items()), body
 
     def assert_equal(self, method, path, body=None, **more):
         v2, sdk = (self.server.request(method, mount + path, body, **more) for mount in MOUNTS)
@@ -108,7 +108,7 @@ class MountTest(HttpTest):
             job = self.assert_job(self.server.request("POST", f"{mount}/parked/run", {"input": {}}))["id"]
             seen = self.server.request("GET", f"{other}/parked/status/{job}")
             purged = self.server.request("POST", f"{other}/parked/purge-queue")
-            answers.append([self.plain(reply) for reply in (retried, seen, purged)])
+            answers.append([self.plain(answer) for answer in (retried, seen, purged)])
             self.assert_refused(self.server.request("GET", f"{mount}/parked/status/{job}"), 404)
         assert answers[0] == answers[1]
 
@@ -155,8 +155,8 @@ class MountTest(HttpTest):
         assert job["executionTime"] >= 5000, "5 s to run"
         until(lambda: self.server.request("GET", f"/v2/parked/status/{waiting}").status == 404, "the job expires")
         assert time.monotonic() - begin > 9.9, "10 s to live"
-        reply = self.server.request("POST", "/sdk/v2/parked/runsync?wait=0", {"input": {}})
-        assert self.assert_job(reply)["status"] == "IN_QUEUE", "it waited for a second, not for 90"
+        answer = self.server.request("POST", "/sdk/v2/parked/runsync?wait=0", {"input": {}})
+        assert self.assert_job(answer)["status"] == "IN_QUEUE", "it waited for a second, not for 90"
 
     def test_types_are_not_clamped(self):
         """core/http/API.md, "The two mounts": two differences only, so a value other than an integer is refused on both
@@ -200,8 +200,8 @@ class IdTest(HttpTest):
         for mount in MOUNTS:
             for operation, prefix in (("run", ""), ("runsync", "sync-")):
                 for _ in range(5):
-                    reply = self.server.request("POST", f"{mount}/echo/{operation}", {"input": {}})
-                    ids.append(self.assert_job(reply)["id"])
+                    answer = self.server.request("POST", f"{mount}/echo/{operation}", {"input": {}})
+                    ids.append(self.assert_job(answer)["id"])
                     assert re.search(rf"\A{prefix}{UUID}-u1\Z", ids[-1])
         assert len({re.search(UUID, job).group() for job in ids}) == 20
 

@@ -23,16 +23,16 @@ class SuccessTest(HttpTest):
             for method, path in calls:
                 with subtests.test(mount=mount, method=method, path=path):
                     body = {"input": {}} if "run" in path else b"" if method == "POST" else None
-                    reply = self.server.request(method, f"{mount}/{path}", body)
-                    assert reply.status == 200, reply.body
-                    self.assert_json(reply)
-                    reply.json()
+                    answer = self.server.request(method, f"{mount}/{path}", body)
+                    assert answer.status == 200, answer.body
+                    self.assert_json(answer)
+                    answer.json()
 
     def test_deletion_is_204(self):
         """core/http/API.md, "Answers": DELETE on /v1 is 204."""
         key = self.server.new_key("client")
-        reply = self.server.request("DELETE", f"/v1/keys/{key['id']}")
-        assert (reply.status, reply.body) == (204, b"")
+        answer = self.server.request("DELETE", f"/v1/keys/{key['id']}")
+        assert (answer.status, answer.body) == (204, b"")
 
 
 class JobTest(HttpTest):
@@ -89,6 +89,6 @@ class JobTest(HttpTest):
         for mount in ("/v2", "/sdk/v2"):
             for path in (f"status/{job}", f"status-sync/{job}", f"stream/{job}", "requests", "health"):
                 with subtests.test(mount=mount, path=path):
-                    reply = self.server.request("GET", f"{mount}/trial/{path}")
-                    self.assert_job(reply)
-                    assert b"-5a0" not in reply.body
+                    answer = self.server.request("GET", f"{mount}/trial/{path}")
+                    self.assert_job(answer)
+                    assert b"-5a0" not in answer.body

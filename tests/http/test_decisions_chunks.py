@@ -19,17 +19,17 @@ TERMINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
 @pytest.mark.endpoints("echo", "trial", "parked")
 class ChunkTest(HttpTest):
     def stream(self, job, query="", endpoint="trial", mount="/v2"):
-        reply = self.server.request("GET", f"{mount}/{endpoint}/stream/{job}{query}")
-        return self.assert_job(reply), reply.headers["X-Job-Status"], reply
+        answer = self.server.request("GET", f"{mount}/{endpoint}/stream/{job}{query}")
+        return self.assert_job(answer), answer.headers["X-Job-Status"], answer
 
     def take_all(self, job, query="?wait=20000"):
         """All chunks as a client of the public SDKs takes them: until an answer with a final state."""
         taken, answers = [], []
 
         def ends():
-            chunks, state, reply = self.stream(job, query)
+            chunks, state, answer = self.stream(job, query)
             taken.extend(chunks)
-            answers.append((len(reply.body), state, len(chunks)))
+            answers.append((len(answer.body), state, len(chunks)))
             return state in TERMINAL
         until(ends, f"the stream of {job} has a final state")
         return taken, answers
@@ -153,12 +153,12 @@ class HoldTest(ChunkTest):
         """core/http/API.md, "Reading a stream": an empty stream is held up to `wait`, and no longer."""
         job = self.server.run("parked", {})
         started = time.monotonic()
-        chunks, state, reply = self.stream(job, "?wait=1000", "parked")
+        chunks, state, answer = self.stream(job, "?wait=1000", "parked")
         waited = time.monotonic() - started
         assert (chunks, state) == ([], "IN_QUEUE")
         assert waited >= 0.95
         judge_pace("/stream?wait=1000 without a chunk", waited, 4)
-        assert "X-Job-Attempt" in reply.headers
+        assert "X-Job-Attempt" in answer.headers
 
     def test_a_chunk_ends_the_wait(self):
         """core/http/API.md, "Reading a stream": only an empty stream is held: the first chunk is answered when it
@@ -188,8 +188,8 @@ class HoldTest(ChunkTest):
         job = self.server.runsync("trial", {"chunks": 1})["id"]
         for wait in ("999", "300001", "0", "-1000", "abc", "1.5", "", "1e4"):
             with subtests.test(wait=wait):
-                reply = self.server.request("GET", f"/v2/trial/stream/{job}?wait={wait}")
-                self.assert_refused(reply, 400, "wait", "1000", "300000")
+                answer = self.server.request("GET", f"/v2/trial/stream/{job}?wait={wait}")
+                self.assert_refused(answer, 400, "wait", "1000", "300000")
         assert len(self.stream(job, "?wait=300000")[0]) == 1, "a refused call has taken nothing"
 
 
@@ -225,8 +225,8 @@ class OffsetTest(ChunkTest):
         """core/http/API.md, "Reading a stream": an answer carries at most 8 MB of chunks, chunks read again
         included."""
         job = self.server.runsync("trial", {"chunks": 12, "chunkBytes": 900_000, "output": 1})["id"]
-        first, state, reply = self.stream(job, "?offset=0")
-        assert len(reply.body) <= 8 * MB + 4096
+        first, state, answer = self.stream(job, "?offset=0")
+        assert len(answer.body) <= 8 * MB + 4096
         assert state not in TERMINAL
         rest, state, _ = self.stream(job, f"?offset={len(first)}")
         assert (self.numbers(first + rest), state) == (list(range(12)), "COMPLETED")
@@ -244,15 +244,15 @@ class AttemptTest(ChunkTest):
         """core/http/API.md, "Reading a stream": retry resets chunks; answers carry X-Job-Attempt, and the attempt only
         grows."""
         job = self.server.runsync("trial", {"chunks": 2, "fail": "no"})["id"]
-        chunks, state, reply = self.stream(job)
+        chunks, state, answer = self.stream(job)
         assert (self.numbers(chunks), state) == ([0, 1], "FAILED")
-        attempt = int(reply.headers["X-Job-Attempt"])
+        attempt = int(answer.headers["X-Job-Attempt"])
         assert attempt >= 1
         self.server.request("POST", f"/v2/trial/retry/{job}")
         self.server.finished("trial", job)
-        chunks, state, reply = self.stream(job)
+        chunks, state, answer = self.stream(job)
         assert (self.numbers(chunks), state) == ([0, 1], "FAILED")
-        assert int(reply.headers["X-Job-Attempt"]) > attempt
+        assert int(answer.headers["X-Job-Attempt"]) > attempt
         assert self.numbers(self.stream(job, "?offset=0")[0]) == [0, 1], "those of the first attempt are gone"
 
     def test_a_lost_worker(self, own_server):
@@ -261,9 +261,9 @@ class AttemptTest(ChunkTest):
         self.server = server
         job = server.run("trial", {"chunks": 4})
         held.allow(1)
-        chunks, _, reply = self.stream(job, "?wait=60000")
+        chunks, _, answer = self.stream(job, "?wait=60000")
         assert self.numbers(chunks) == [0]
-        attempt = int(reply.headers["X-Job-Attempt"])
+        attempt = int(answer.headers["X-Job-Attempt"])
         server.kill()
         server.start()
         held.release()

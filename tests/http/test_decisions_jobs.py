@@ -89,8 +89,8 @@ class IdempotencyTest(HttpTest):
         """core/http/API.md, "The two mounts": the second mount has the same endpoint and the same idempotency keys."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))
-        reply = self.server.request("POST", "/sdk/v2/parked/run", {"input": {"n": 1}}, {"idempotency-key": word})
-        assert self.assert_job(reply) == first
+        answer = self.server.request("POST", "/sdk/v2/parked/run", {"input": {"n": 1}}, {"idempotency-key": word})
+        assert self.assert_job(answer) == first
 
     def test_a_crowd_with_one_key(self):
         """core/http/API.md, "Idempotency key": any number of equal calls at once make one job."""

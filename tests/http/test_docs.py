@@ -31,18 +31,18 @@ setTimeout(() => console.log(JSON.stringify({
 class DocsTest(HttpTest):
     def test_the_root_says_where_things_are(self):
         """core/decisions/http.md: GET / names the addresses, without a key; those without a placeholder answer."""
-        reply = self.server.request("GET", "/", key=None)
-        addresses = self.assert_job(reply)
+        answer = self.server.request("GET", "/", key=None)
+        addresses = self.assert_job(answer)
         assert addresses.pop("service") == "jobq"
         for path in (addresses["docs"], addresses["openapi"], addresses["alive"], addresses["ready"]):
             assert self.server.request("GET", path, key=None).status == 200, path
 
     def test_the_page_loads_nothing_from_elsewhere(self):
-        reply = self.server.request("GET", "/docs", key=None)
-        assert (reply.status, reply.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-        page = reply.body.decode()
+        answer = self.server.request("GET", "/docs", key=None)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        page = answer.body.decode()
         assert not re.search(r"https?:|//[a-z]|\bsrc=|\bhref=|@import|innerHTML", page)
-        assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
     @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
     def test_the_page_shows_every_operation(self):
@@ -69,7 +69,7 @@ class OriginsTest(HttpTest):
         assert preflight.status == 204
         assert preflight.headers["Access-Control-Allow-Origin"] == "https://app.example"
         assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
-        reply = server.request("POST", "/v2/echo/run", {"input": {}}, {"Origin": "https://app.example"})
-        self.assert_job(reply)
-        assert reply.headers["Access-Control-Allow-Origin"] == "https://app.example"
+        answer = server.request("POST", "/v2/echo/run", {"input": {}}, {"Origin": "https://app.example"})
+        self.assert_job(answer)
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
         assert server.request("OPTIONS", "/v2/echo/run", key=None).status == 405

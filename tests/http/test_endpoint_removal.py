@@ -38,13 +38,13 @@ class GoneTest(RemovalTest):
                                  ("POST", "/cancel/" + job), ("POST", "/retry/" + job), ("POST", "/purge-queue")):
                 with subtests.test(mount=mount, path=path):
                     body = {"input": {}} if path in ("/run", "/runsync") else None
-                    reply = self.server.request(method, mount + endpoint["id"] + path, body)
-                    self.assert_refused(reply, 404, endpoint["id"])
+                    answer = self.server.request(method, mount + endpoint["id"] + path, body)
+                    self.assert_refused(answer, 404, endpoint["id"])
         for method, path in (("GET", ""), ("DELETE", ""), ("PATCH", ""), ("POST", "/pause"), ("POST", "/resume")):
             with subtests.test(method=method, path=path):
-                reply = self.server.request(method, f"/v1/endpoints/{endpoint['id']}{path}",
+                answer = self.server.request(method, f"/v1/endpoints/{endpoint['id']}{path}",
                                             None if method in ("GET", "DELETE") else {})
-                self.assert_refused(reply, 404, endpoint["id"], member="message")
+                self.assert_refused(answer, 404, endpoint["id"], member="message")
         assert endpoint["id"] not in [one["id"] for one in self.call("GET", "/endpoints")]
 
     def test_the_template_stays(self):
@@ -88,7 +88,7 @@ class WaiterTest(RemovalTest):
         until(lambda: present() == 3, "the jobs are there")
         self.remove("/endpoints/" + endpoint["id"])
         join("every caller that waits for a job of an endpoint that is gone is answered", *callers, deadline=90)
-        return [reply.status for reply in replies]
+        return [answer.status for answer in replies]
 
     def test_waiting_callers_are_answered(self, subtests):
         """core/decisions/endpoints.md: a caller waiting for a job of the endpoint, running or not, soon reads 404."""

@@ -31,8 +31,8 @@ class CallableTest(RuleTest):
         for image, expected in (("plugin/trial", 1), ("plugin/echo", {"output": 1})):
             endpoint = self.new_endpoint(self.new_template(imageName=image))
             assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == expected
-            reply = self.server.request("POST", f"/sdk/v2/{endpoint['id']}/runsync", {"input": {"output": 1}})
-            assert self.assert_job(reply)["output"] == expected
+            answer = self.server.request("POST", f"/sdk/v2/{endpoint['id']}/runsync", {"input": {"output": 1}})
+            assert self.assert_job(answer)["output"] == expected
 
     def test_twenty_made_and_called_at_once(self):
         """core/http/API.md, "Endpoint API": a created endpoint works at once for several callers."""
@@ -58,8 +58,8 @@ class CallableTest(RuleTest):
         key = self.server.new_key("client", endpoints=[first["id"]])
         self.at_end.callback(self.remove, "/keys/" + key["id"])
         for endpoint, status in ((first, 200), (second, 401)):
-            reply = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {}}, key=key["key"])
-            assert reply.status == status
+            answer = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {}}, key=key["key"])
+            assert answer.status == status
 
 
 class WorkerTest(RuleTest):
@@ -211,13 +211,13 @@ class LimitTest(RuleTest):
         assert self.statuses(limited, "/run", 5, body={"input": {}}) == [200] * 3 + [429] * 2
         assert self.statuses(other, "/run", 5, body={"input": {}}) == [200] * 5
         assert self.statuses(limited, "/runsync", 5, body={"input": {}}) == [200] * 5
-        reply = self.server.request("POST", f"/v2/{limited['id']}/run", {"input": {}})
-        assert reply.headers["RateLimit-Limit"] == "3"
+        answer = self.server.request("POST", f"/v2/{limited['id']}/run", {"input": {}})
+        assert answer.headers["RateLimit-Limit"] == "3"
         self.change(limited, rateLimits={"run": {"requests": 100, "windowMs": 60_000}})
         assert self.statuses(limited, "/run", 5, body={"input": {}}) == [200] * 5
         self.change(limited, rateLimits={})
-        reply = self.server.request("POST", f"/v2/{limited['id']}/run", {"input": {}})
-        assert reply.headers["RateLimit-Limit"] == "1000", "the text's"
+        answer = self.server.request("POST", f"/v2/{limited['id']}/run", {"input": {}})
+        assert answer.headers["RateLimit-Limit"] == "1000", "the text's"
 
     def test_the_window_and_the_other_operations(self):
         """core/http/API.md, "Rate limits": each operation of the table by its name; the other numbers of a row keep
@@ -238,8 +238,8 @@ class LimitTest(RuleTest):
         self.running(endpoint, 1)
         job, = self.assert_job(self.server.request("GET", f"/v2/{endpoint['id']}/requests"))["requests"]
         self.at_end.callback(self.cancel, endpoint, job["id"])
-        reply = self.server.request("POST", f"/v2/{endpoint['id']}/runsync", {"input": {}})
-        self.assert_refused(reply, 429)
+        answer = self.server.request("POST", f"/v2/{endpoint['id']}/runsync", {"input": {}})
+        self.assert_refused(answer, 429)
 
     def test_the_queue(self):
         """core/http/API.md, "Length of the queue": the queue's length goes by the endpoint's own workersMax, as it is

@@ -89,9 +89,9 @@ class CreateTest(EndpointTest):
         made = self.new_endpoint(self.template, **EVERY_FIELD, webhookSecret="never-shown-71")
         assert made == {**made, **EVERY_FIELD}
         assert self.call("GET", "/endpoints/" + made["id"]) == {**made, "release": self.any_release(made)}
-        reply = self.server.request("GET", "/v1/endpoints?includeWorkers=true&includeTemplate=true")
+        answer = self.server.request("GET", "/v1/endpoints?includeWorkers=true&includeTemplate=true")
         for never in (b"never-shown-71", b"webhookSecret"):
-            assert never not in reply.body
+            assert never not in answer.body
 
     def any_release(self, endpoint):
         """workersMin = 1 starts a worker: the release of the endpoint is rolling until the worker is ready."""
@@ -159,8 +159,8 @@ class RefusalTest(EndpointTest):
         self.refused("workersMin", workersMin=4)
         self.refused("workersMin", workersMin=1, workersMax=0)
         endpoint = self.new_endpoint(self.template, workersMax=1, workersMin=1)
-        reply = self.server.request("PATCH", "/v1/endpoints/" + endpoint["id"], {"workersMax": 0})
-        self.assert_faults(reply, "workersMin")
+        answer = self.server.request("PATCH", "/v1/endpoints/" + endpoint["id"], {"workersMax": 0})
+        self.assert_faults(answer, "workersMin")
 
     def test_unknown_keys(self, subtests):
         """core/http/API.md, "Endpoint": unknown keys are 400, naming the nearest known key."""
@@ -180,8 +180,8 @@ class RefusalTest(EndpointTest):
     def test_a_key_that_is_there_twice(self, field, value, key):
         """core/decisions/endpoints.md: 400 at any depth; the sentence names the key."""
         body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
-        reply = self.server.request("POST", "/v1/endpoints", body)
-        assert re.search(rf"\b{key} (appears )?twice: send it once", self.assert_faults(reply, field))
+        answer = self.server.request("POST", "/v1/endpoints", body)
+        assert re.search(rf"\b{key} (appears )?twice: send it once", self.assert_faults(answer, field))
 
     @pytest.mark.parametrize("field", [
         "id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"])
@@ -262,10 +262,10 @@ class UpdateTest(EndpointTest):
         endpoint = self.new_endpoint(self.template)
         for method, path in self.ways(endpoint):
             wrong = {field: values[0] for field, values in WRONG.items() if field != "queuePolicy"}
-            reply = self.server.request(method, "/v1" + path, {"name": "changed", "x": 1} | wrong | {"version": 7})
-            self.assert_faults(reply, *{"name": 1, "x": 1, **wrong, "version": 7})
-            reply = self.server.request(method, "/v1" + path, {"workersMax": 1, "computeType": "GPU"})
-            self.assert_faults(reply, "computeType")
+            answer = self.server.request(method, "/v1" + path, {"name": "changed", "x": 1} | wrong | {"version": 7})
+            self.assert_faults(answer, *{"name": 1, "x": 1, **wrong, "version": 7})
+            answer = self.server.request(method, "/v1" + path, {"workersMax": 1, "computeType": "GPU"})
+            self.assert_faults(answer, "computeType")
             self.assert_refused(self.server.request(method, "/v1" + path, "[]"), 400, member="message")
         assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
@@ -318,8 +318,8 @@ class ReadTest(EndpointTest):
                         assert isinstance(answer, list)
                         answer = next(one for one in answer if one["id"] == endpoint["id"])
                     assert answer == {**endpoint, **more}
-            reply = self.server.request("GET", f"/v1{path}?includeTemplate=yes&includeWorkers=1")
-            self.assert_faults(reply, "includeTemplate", "includeWorkers")
+            response = self.server.request("GET", f"/v1{path}?includeTemplate=yes&includeWorkers=1")
+            self.assert_faults(response, "includeTemplate", "includeWorkers")
 
     def test_workers(self):
         """core/http/API.md, "Endpoint API": workers have the keys of a Pod, their version, and their present work."""
@@ -341,8 +341,8 @@ class ReadTest(EndpointTest):
     def test_unknown_ids(self, method, more, endpoint_id):
         """core/http/API.md, "Statuses": 404 for an unknown endpoint on every call."""
         body = {"name": "x"} if method in ("PATCH", "POST") else None
-        reply = self.server.request(method, f"/v1/endpoints/{endpoint_id}{more}", body)
-        self.assert_refused(reply, 404, "endpoint", member="message")
+        answer = self.server.request(method, f"/v1/endpoints/{endpoint_id}{more}", body)
+        self.assert_refused(answer, 404, "endpoint", member="message")
 
     def test_only_admins(self, subtests):
         """core/http/API.md, "Scopes": `/v1` is the admins': no key, a wrong one and every other scope are 401."""
@@ -379,6 +379,6 @@ class StaticTest(EndpointTest):
         before = self.call("GET", "/endpoints/parked")
         for method, more in (("PATCH", ""), ("POST", "/update"), ("DELETE", "")):
             body = None if method == "DELETE" else {"workersMax": 1}
-            reply = self.server.request(method, "/v1/endpoints/parked" + more, body)
-            self.assert_refused(reply, 400, "parked", "configuration file", member="message")
+            answer = self.server.request(method, "/v1/endpoints/parked" + more, body)
+            self.assert_refused(answer, 400, "parked", "configuration file", member="message")
         assert self.call("GET", "/endpoints/parked") == before

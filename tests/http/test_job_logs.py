@@ -30,8 +30,8 @@ class LogTest(LuaTest, JobqctlTest):
         return self.job(endpoint, job_input)["id"]
 
     def read(self, endpoint, job, after=None, mount="/v2"):
-        reply = self.server.request("GET", f"{mount}/{endpoint}/logs/{job}" + (f"?after={after}" if after else ""))
-        return self.assert_job(reply)
+        answer = self.server.request("GET", f"{mount}/{endpoint}/logs/{job}" + (f"?after={after}" if after else ""))
+        return self.assert_job(answer)
 
     def read_all(self, endpoint, job):
         """All lines, and how many answers they took."""

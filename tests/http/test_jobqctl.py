@@ -11,7 +11,7 @@ import pytest
 from jobq_server import until
 from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, JobqctlTest
 
-VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
+COMMANDS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
          "template list": "", "template show": "ID", "template create": "", "template update": "ID",
          "template delete": "ID", "endpoint list": "", "endpoint show": "ID", "endpoint create": "",
          "endpoint update": "ID", "endpoint delete": "ID", "endpoint pause": "ID", "endpoint resume": "ID",
@@ -224,10 +224,10 @@ class UsageTest(JobqctlTest):
     def test_help(self):
         """`--help` for the program and for each command, without a server."""
         text = self.table("--help", JOBQ_URL=None)
-        for verb, arguments in VERBS.items():
-            assert f"{verb} {arguments}".strip() in text
-            own = self.table(*verb.split(), "--help", JOBQ_URL=None)
-            assert own.startswith(f"usage: jobqctl {verb} {arguments}".strip()), own
+        for command, arguments in COMMANDS.items():
+            assert f"{command} {arguments}".strip() in text
+            own = self.table(*command.split(), "--help", JOBQ_URL=None)
+            assert own.startswith(f"usage: jobqctl {command} {arguments}".strip()), own
             for option in ("--url", "--key", "--json"):
                 assert option in own
         assert "--scope" in self.table("key", "create", "--help")
@@ -255,8 +255,8 @@ class UsageTest(JobqctlTest):
     def test_help_of_a_group(self):
         """`GROUP --help` lists the group's commands alone; `help ...` is `... --help`."""
         text = self.table("template", "--help", JOBQ_URL=None)
-        for verb in VERBS:
-            assert (f"  {verb} " in text) == verb.startswith("template "), text
+        for command in COMMANDS:
+            assert (f"  {command} " in text) == command.startswith("template "), text
         assert self.table("help", "template") == text
         assert self.table("help") == self.table("--help")
         assert self.table("help", "key", "create") == self.table("key", "create", "--help")

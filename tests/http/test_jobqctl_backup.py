@@ -111,11 +111,11 @@ class BackupCommandTest(JobqctlTest):
 
 class BackupRouteTest(HttpTest):
     def test_the_answer(self):
-        reply = self.server.request("POST", PATH)
-        assert reply.status == 200
-        assert reply.headers["Content-Type"] == "application/octet-stream"
-        assert int(reply.headers["Content-Length"]) == len(reply.body)
-        assert reply.body.startswith(b"SQLite format 3\0")
+        answer = self.server.request("POST", PATH)
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        assert int(answer.headers["Content-Length"]) == len(answer.body)
+        assert answer.body.startswith(b"SQLite format 3\0")
 
     def test_for_admins_alone(self):
         for key in (None, self.server.new_key("client")["key"], self.server.new_key("worker")["key"]):
@@ -126,8 +126,8 @@ class BackupRouteTest(HttpTest):
         self.assert_refused(self.server.request("GET", PATH), 405, "POST", member="message")
 
     def test_memory_says_what_to_do(self, own_server):
-        reply = own_server(storage="memory").request("POST", PATH)
-        self.assert_refused(reply, 409, "memory", "sqlite", member="message")
+        answer = own_server(storage="memory").request("POST", PATH)
+        self.assert_refused(answer, 409, "memory", "sqlite", member="message")
 
     def test_the_data_directory_is_left_clean(self, own_server):
         server = own_server()

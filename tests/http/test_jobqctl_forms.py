@@ -213,9 +213,9 @@ class EndpointCommandsTest(FormTest):
         sentence = self.sentence("endpoint", "create", "--idle-timeout", "0", "--scaler-type", "MOOD", code=REFUSED)
         for word in ("idleTimeout", "scalerType"):
             assert word in sentence
-        for verb in ("update", "delete", "pause"):
-            more = ["--name", "x"] if verb == "update" else []
-            assert "nothing" in self.sentence("endpoint", verb, "nothing", *more, code=REFUSED)
+        for command in ("update", "delete", "pause"):
+            more = ["--name", "x"] if command == "update" else []
+            assert "nothing" in self.sentence("endpoint", command, "nothing", *more, code=REFUSED)
         assert "echo" in self.sentence("endpoint", "delete", "echo", code=REFUSED)
         self.sentence("endpoint", "show", "../templates", code=REFUSED)
 

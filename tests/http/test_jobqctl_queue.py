@@ -29,8 +29,8 @@ class JobListTest(FormTest):
         assert [row["ERROR"] for row in rows] == ["-", "no ?[31m luck", "-"]
         assert rows[2]["WORKER"] == self.server.status(self.endpoint, self.done)["workerId"]
         answer = self.server.request("GET", f"/v2/{self.endpoint}/requests").body
-        for verb in (["job", "list"], ["requests"]):
-            assert self.jobqctl(*verb, self.endpoint, "--json").stdout == answer + b"\n"
+        for command in (["job", "list"], ["requests"]):
+            assert self.jobqctl(*command, self.endpoint, "--json").stdout == answer + b"\n"
 
     def test_pages(self):
         """`--limit`, `--offset` and `--status` are the server's; the table says where the rest is."""
@@ -60,8 +60,8 @@ class JobListTest(FormTest):
 
     def test_why_a_job_waits(self):
         """core/http/API.md, "Job object": queueReason and queuePosition are in the table of a queued job."""
-        for verb in (["status"], ["job", "show"]):
-            fields = self.fields(*verb, self.endpoint, self.waiting)
+        for command in (["status"], ["job", "show"]):
+            fields = self.fields(*command, self.endpoint, self.waiting)
             assert (fields["reason"], fields["position"]) == ("paused", "1")
 
     def test_a_job_deep_in_the_queue(self):
@@ -70,8 +70,8 @@ class JobListTest(FormTest):
             self.server.run(self.endpoint, {})
         hundredth, next_one = self.server.run(self.endpoint, {}), self.server.run(self.endpoint, {})
         assert self.fields("status", self.endpoint, hundredth)["position"] == "100"
-        for verb in (["status"], ["job", "show"]):
-            assert self.fields(*verb, self.endpoint, next_one)["position"] == "100+"
+        for command in (["status"], ["job", "show"]):
+            assert self.fields(*command, self.endpoint, next_one)["position"] == "100+"
 
     def test_purge(self):
         """Queued jobs are gone, ended jobs stay."""

@@ -18,8 +18,8 @@ class ReleaseTest(FormTest):
         self.server.runsync(self.endpoint, {})
 
     def update(self, **fields):
-        reply = self.server.request("POST", f"/v1/templates/{self.template}/update", fields)
-        assert reply.status == 200, reply.body
+        answer = self.server.request("POST", f"/v1/templates/{self.template}/update", fields)
+        assert answer.status == 200, answer.body
 
     def roll(self):
         """A release that cannot go on, because the only worker of the old version has a long job."""

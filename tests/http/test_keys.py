@@ -43,11 +43,11 @@ class ScopeTest(KeyTest):
         for method, path in routes:
             with subtests.test(scopes=key["scopes"], method=method, path=path):
                 body = {"input": {}} if method == "POST" else None
-                reply = self.server.request(method, path, body, key=key["key"])
+                answer = self.server.request(method, path, body, key=key["key"])
                 if status == 401:
-                    self.assert_refused(reply, 401, member=member)
+                    self.assert_refused(answer, 401, member=member)
                 else:
-                    assert reply.status != 401, reply.body
+                    assert answer.status != 401, answer.body
 
     def test_client(self, subtests):
         """core/http/API.md, "Scopes": scope `client` is the queue API; a key without permission is 401."""
@@ -97,9 +97,9 @@ class LifeTest(KeyTest):
         assert (key["name"], key["scopes"], key["endpoints"], key["lastUsedAt"]) == (
             'shapes \u00e9 "x"', ["client"], [], None)
         assert len(key["key"]) >= 43, "256 random bits"
-        reply = self.server.request("GET", "/v1/keys")
-        self.assert_json(reply)
-        assert key["key"].encode() not in reply.body
+        answer = self.server.request("GET", "/v1/keys")
+        self.assert_json(answer)
+        assert key["key"].encode() not in answer.body
         listed = self.listed(key)
         assert listed == {name: value for name, value in key.items() if name != "key"}
 
@@ -121,8 +121,8 @@ class LifeTest(KeyTest):
         """core/http/API.md, "Keys over REST": DELETE is 204; the revocation takes effect within 1 s."""
         key = self.server.new_key("client")
         assert self.status_with(key) == 200
-        reply = self.server.request("DELETE", f"/v1/keys/{key['id']}")
-        assert (reply.status, reply.body) == (204, b"")
+        answer = self.server.request("DELETE", f"/v1/keys/{key['id']}")
+        assert (answer.status, answer.body) == (204, b"")
         revoked = time.monotonic()
         until(lambda: self.status_with(key) == 401, "the key is dead")
         judge_pace("a revoked key is dead", time.monotonic() - revoked, 1)
@@ -168,8 +168,8 @@ class LifeTest(KeyTest):
         before = len(self.server.request("GET", "/v1/keys").json())
         for field, value in cases:
             with subtests.test(field=field, value=value):
-                reply = self.server.request("POST", "/v1/keys", {**good, field: value})
-                self.assert_refused(reply, 400, field, member="message")
+                answer = self.server.request("POST", "/v1/keys", {**good, field: value})
+                self.assert_refused(answer, 400, field, member="message")
         for field in ("name", "scopes"):
             with subtests.test(missing=field):
                 body = {name: value for name, value in good.items() if name != field}
@@ -261,8 +261,8 @@ class KeepingTest(KeyTest):
         server = self.server = own_server()
         first = server.request("GET", "/v1/keys").json()[0]
         self.new_key("admin", expiresAt=utc(3600))
-        reply = server.request("DELETE", f"/v1/keys/{first['id']}")
-        self.assert_refused(reply, 409, "admin key", "another one", member="message")
+        answer = server.request("DELETE", f"/v1/keys/{first['id']}")
+        self.assert_refused(answer, 409, "admin key", "another one", member="message")
         other = server.new_key("admin")
         assert server.request("DELETE", f"/v1/keys/{first['id']}").status == 204
         assert self.status_with(other, path="/v1/keys") == 200

@@ -51,9 +51,9 @@ class DrainTest(HttpTest):
         until(lambda: server.request("GET", "/readyz", key=None).status == 503, "the server says that it drains")
         self.assert_refused(server.request("GET", "/readyz", key=None), 503)
         for operation in ("run", "runsync"):
-            reply = server.request("POST", f"/v2/trial/{operation}", {"input": {}})
-            self.assert_refused(reply, 503)
-            assert re.search(r"\A[1-9]\d*\Z", reply.headers.get("Retry-After", ""))
+            answer = server.request("POST", f"/v2/trial/{operation}", {"input": {}})
+            self.assert_refused(answer, 503)
+            assert re.search(r"\A[1-9]\d*\Z", answer.headers.get("Retry-After", ""))
         assert server.request("GET", "/healthz", key=None).status == 200
         assert server.status("trial", job)["status"] == "IN_PROGRESS"
         self.assert_job(server.request("POST", f"/v2/trial/cancel/{job}"))
@@ -192,8 +192,8 @@ class CrashTest(HttpTest):
             connection = server.connect()
             try:
                 while True:
-                    reply = server.request("POST", "/v2/echo/run", {"input": {"n": 1}}, connection=connection)
-                    acknowledged.append(reply.json()["id"])
+                    answer = server.request("POST", "/v2/echo/run", {"input": {"n": 1}}, connection=connection)
+                    acknowledged.append(answer.json()["id"])
             except (OSError, http.client.HTTPException):
                 connection.close()  # the server is gone
 
@@ -208,8 +208,8 @@ class CrashTest(HttpTest):
         connection = server.connect()
         self.at_end.callback(connection.close)
         for job in acknowledged:
-            reply = server.request("GET", f"/v2/echo/status/{job}", connection=connection)
-            assert (reply.status, reply.json().get("status")) == (200, "IN_QUEUE")
+            answer = server.request("GET", f"/v2/echo/status/{job}", connection=connection)
+            assert (answer.status, answer.json().get("status")) == (200, "IN_QUEUE")
 
 
 class TimeoutTest(HttpTest):
@@ -233,8 +233,8 @@ class TimeoutTest(HttpTest):
         running = server.run("trial", {"hold": True}, policy={"ttl": 10000})
         queued = server.run("parked", {}, policy={"ttl": 10000})
         held.wait(1)
-        reply = server.request("GET", f"/v2/trial/status-sync/{running}?wait=60000")
-        self.assert_refused(reply, 404)
+        answer = server.request("GET", f"/v2/trial/status-sync/{running}?wait=60000")
+        self.assert_refused(answer, 404)
         self.assert_refused(server.request("GET", f"/v2/trial/status/{running}"), 404)
         until(lambda: server.request("GET", f"/v2/parked/status/{queued}").status == 404, "the queued job is gone")
         until(lambda: server.health("trial")["workers"]["running"] == 0, "the handler was stopped")

@@ -71,9 +71,9 @@ class FilterTest(LuaTest):
         assert (jobs["inQueue"], jobs["inProgress"], jobs["completed"], jobs["failed"]) == (0, 0, 0, 0)
         assert self.server.request("GET", f"/v2/{endpoint}/requests").json()["requests"] == []
 
-    def assert_failed(self, reply, name, *words):
+    def assert_failed(self, answer, name, *words):
         """Expects a 500 with the name of the filter and a request id, which is in the log too."""
-        sentence = self.assert_refused(reply, 500, f"the filter {name} of this endpoint failed: ", *words)
+        sentence = self.assert_refused(answer, 500, f"the filter {name} of this endpoint failed: ", *words)
         request = sentence.rpartition(" ")[2]
         assert re.search(r"\A[0-9a-f]{16}\Z", request)
         line = next(line for line in self.server.log().splitlines() if request in line)
@@ -96,11 +96,11 @@ class VerdictTest(FilterTest):
     def test_reject(self):
         """core/http/API.md, "Admission filters": reject with a message is 400, on /run and /runsync and on the SDK
         mount; no job is stored."""
-        for verb in ("run", "runsync"):
-            reply = self.submit("says", {"says": "input.n is too large: send less"}, verb)
-            assert self.assert_refused(reply, 400) == "input.n is too large: send less"
-        reply = self.server.request("POST", "/sdk/v2/says/run", {"input": {"says": "not from here"}})
-        assert self.assert_refused(reply, 400) == "not from here"
+        for operation in ("run", "runsync"):
+            answer = self.submit("says", {"says": "input.n is too large: send less"}, operation)
+            assert self.assert_refused(answer, 400) == "input.n is too large: send less"
+        answer = self.server.request("POST", "/sdk/v2/says/run", {"input": {"says": "not from here"}})
+        assert self.assert_refused(answer, 400) == "not from here"
         self.assert_nothing_stored("says")
 
     def test_a_rejected_job_is_not_judged_further(self):
@@ -113,8 +113,8 @@ class VerdictTest(FilterTest):
         for says, error in ((None, plain), (7, plain), ({"a": 1}, plain), ("", plain), ("ä" * 3_000, "ä" * 2_048),
                             ("a\"b\\", "a\"b\\"), ("one\ntwo\0three", "one\ntwo\0three")):
             with subtests.test(says=str(says)[:20]):
-                reply = self.submit("says", {"says": says})
-                assert (reply.status, reply.json()) == (400, {"error": error})
+                answer = self.submit("says", {"says": says})
+                assert (answer.status, answer.json()) == (400, {"error": error})
 
     def test_values_that_a_filter_may_return(self, subtests):
         """scripts/README.md: no value or true permits; false refuses; a table changes the job; any other value is a
@@ -134,8 +134,8 @@ class VerdictTest(FilterTest):
         """scripts/README.md: job.size, job.endpoint, job.key; policy and env too. The size counts the received
         bytes."""
         text = '{"ä" : [1,  2 ]\n}'
-        reply = self.server.request("POST", "/v2/about/runsync?wait=30000", '{"policy":null, "input": ' + text + " }")
-        seen = self.assert_job(reply)["output"]
+        answer = self.server.request("POST", "/v2/about/runsync?wait=30000", '{"policy":null, "input": ' + text + " }")
+        seen = self.assert_job(answer)["output"]
         assert re.search(r"\A\S+\Z", seen.pop("key"))
         assert seen == {"endpoint": "about", "size": len(text.encode()), "env": {"LIMIT": "5"}, "unknown": True,
                         "policy": {"executionTimeout": 600_000, "ttl": 86_400_000, "lowPriority": False, "priority": 0}}
@@ -147,8 +147,8 @@ class VerdictTest(FilterTest):
         seen = []
         for _ in range(2):
             key = self.server.new_key("client")
-            reply = self.submit("about", {}, "runsync?wait=30000", key=key["key"])
-            assert self.assert_job(reply)["output"]["key"] == key["id"]
+            answer = self.submit("about", {}, "runsync?wait=30000", key=key["key"])
+            assert self.assert_job(answer)["output"]["key"] == key["id"]
             seen.append(key["id"])
         assert seen[0] != seen[1]
         assert self.output("about", {})["key"] not in seen
@@ -233,16 +233,16 @@ class PolicyTest(FilterTest):
 class FailureTest(FilterTest):
     def test_one_that_fails(self):
         """core/decisions/lua.md: a failing filter is 500 and is named; no job is stored."""
-        for verb in ("run", "runsync"):
-            self.assert_failed(self.submit("fails", {"what": "no idea"}, verb), "fails", "fails.lua:2: no idea")
+        for operation in ("run", "runsync"):
+            self.assert_failed(self.submit("fails", {"what": "no idea"}, operation), "fails", "fails.lua:2: no idea")
         self.assert_failed(self.submit("fails", {"what": None}), "fails", "the error is a json.null")
         self.assert_nothing_stored("fails")
         self.assert_failed(self.submit("second", {"what": "no"}), "fails", "fails.lua:2: no")
 
     def test_one_that_overruns(self):
         """scripts/README.md: a budget of 5 ms of processor time, even if the script catches errors."""
-        for verb in ("run", "runsync"):
-            self.assert_failed(self.submit("loops", {}, verb), "loops",
+        for operation in ("run", "runsync"):
+            self.assert_failed(self.submit("loops", {}, operation), "loops",
                                "the script took more than 5 ms of processor time (lua.filterTime)")
         self.assert_nothing_stored("loops")
 
@@ -250,7 +250,7 @@ class FailureTest(FilterTest):
         """A hostile filter costs its own callers only."""
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             replies = list(pool.map(lambda _: self.submit("loops", {}), range(60)))
-        assert {reply.status for reply in replies} == {500}
+        assert {answer.status for answer in replies} == {500}
         assert self.output("ab", {}) == {"trace": "ab"}
 
     def test_a_budget_for_what_is_decoded(self):

@@ -77,8 +77,8 @@ class RunTest(LuaTest):
         end""")
         self.at_end.callback(self.write, "handlers", "patient", self.handlers["patient"])
         job = self.server.run("patient", {})
-        reply = self.server.request("GET", f"/v2/patient/stream/{job}?wait=20000")
-        assert (reply.json(), reply.headers["X-Job-Status"]) == ([{"output": "early"}], "IN_PROGRESS")
+        answer = self.server.request("GET", f"/v2/patient/stream/{job}?wait=20000")
+        assert (answer.json(), answer.headers["X-Job-Status"]) == ([{"output": "early"}], "IN_PROGRESS")
         self.server.request("POST", f"/v2/patient/cancel/{job}")
 
     def test_progress(self):
@@ -146,14 +146,14 @@ class ValueTest(LuaTest):
 
     def test_bytes_of_the_output(self):
         """scripts/README.md: integers are written as integers, floats as floats."""
-        reply = self.submit("echo_lua", verb="runsync?wait=30000", job_input={"a": 9223372036854775807, "b": 1.0})
-        assert b'"output":{"a":9223372036854775807,"b":1.0}' in reply.body.replace(b" ", b"")
+        answer = self.submit("echo_lua", operation="runsync?wait=30000", job_input={"a": 9223372036854775807, "b": 1.0})
+        assert b'"output":{"a":9223372036854775807,"b":1.0}' in answer.body.replace(b" ", b"")
 
     def test_numbers_beyond_64_bits(self):
         """core/decisions/lua.md: numbers of any length are accepted: a script sees numbers beyond 64 bits as floats."""
-        reply = self.server.request("POST", "/v2/types/runsync?wait=30000",
+        answer = self.server.request("POST", "/v2/types/runsync?wait=30000",
                                     '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
-        assert reply.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
+        assert answer.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
 
     def test_values_made_by_scripts(self, subtests):
         """scripts/README.md: nil and json.null are null; {} is an object, json.array() an array."""
@@ -167,9 +167,9 @@ class ValueTest(LuaTest):
     def test_deep(self):
         """core/http/API.md, "JSON": nesting to 512 levels; a script's value may be as deep."""
         text = "[" * 500 + "]" * 500
-        reply = self.server.request("POST", "/v2/echo_lua/runsync?wait=30000", '{"input":{"v":' + text + "}}")
-        assert reply.json()["status"] == "COMPLETED", reply.body[:300]
-        assert text.encode() in reply.body
+        answer = self.server.request("POST", "/v2/echo_lua/runsync?wait=30000", '{"input":{"v":' + text + "}}")
+        assert answer.json()["status"] == "COMPLETED", answer.body[:300]
+        assert text.encode() in answer.body
 
 
 class FailureTest(LuaTest):

@@ -6,8 +6,8 @@ from test_lua_filters import FilterTest
 class IdempotencyKeyTest(FilterTest):
     """core/http/API.md, "Idempotency key": the key covers the body as sent by the caller."""
 
-    def submit_once(self, endpoint, job_input, key, verb="run"):
-        return self.submit(endpoint, job_input, verb, headers={"Idempotency-Key": key})
+    def submit_once(self, endpoint, job_input, key, operation="run"):
+        return self.submit(endpoint, job_input, operation, headers={"Idempotency-Key": key})
 
     def test_the_same_body(self):
         """The first job's answer, although the filter makes another input each time."""
@@ -23,8 +23,8 @@ class IdempotencyKeyTest(FilterTest):
         job_input = {"name": "repeat"}
         first = self.assert_job(self.submit_once("once", job_input, "repeat"))
         self.assert_refused(self.submit_once("once", job_input, "a-new-call"), 400, "once is enough")
-        for verb in ("run", "runsync"):
-            again = self.assert_job(self.submit_once("once", job_input, "repeat", verb))
+        for operation in ("run", "runsync"):
+            again = self.assert_job(self.submit_once("once", job_input, "repeat", operation))
             assert again["id"] == first["id"]
         assert again["output"] == job_input, "a repeated /runsync waits for the first call's job"
         self.assert_refused(self.submit_once("once", {"name": "else"}, "repeat"), 400, "Idempotency-Key")

@@ -47,8 +47,8 @@ class TemplateTest(LuaTest):
         path = self.write("handlers", "broken", "return function(\n  oops oops\nend")
         self.at_end.callback(os.remove, path)
         template = self.new_template(imageName="lua/broken")
-        reply = self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]})
-        assert re.search(r"broken\.lua:2: ", self.assert_faults(reply, "templateId"))
+        answer = self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]})
+        assert re.search(r"broken\.lua:2: ", self.assert_faults(answer, "templateId"))
 
     def test_a_release_that_cannot_run(self):
         """core/http/API.md, "Releases": a release with a faulty script halts with a reason, the old worker serves; the
@@ -101,8 +101,8 @@ class TemplateTest(LuaTest):
         "lua/ä", "lua/../handlers/env"])
     def test_names_that_are_none(self, image):
         """core/http/API.md, "Images": <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
-        reply = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
-        self.assert_faults(reply, "imageName")
+        answer = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
+        self.assert_faults(answer, "imageName")
 
 
 class StartTest(LuaTest):

@@ -51,8 +51,8 @@ class ReloadTest(LuaTest, JobqctlTest):
         return self.output("greet", {})
 
     def word(self):
-        reply = self.submit("guarded")
-        return self.assert_refused(reply, 400).removeprefix("the word is ")
+        answer = self.submit("guarded")
+        return self.assert_refused(answer, 400).removeprefix("the word is ")
 
     def logged(self, event, *words):
         """Returns a line of the log with that event and all of the words."""
@@ -135,8 +135,8 @@ class EditTest(ReloadTest):
         try:
             for _ in range(40):
                 assert re.search(r"\A(one|v+)\Z", self.greeting())
-                reply = self.submit("guarded", verb="runsync?wait=30000")
-                assert reply.status in (200, 400), reply.body
+                answer = self.submit("guarded", operation="runsync?wait=30000")
+                assert answer.status in (200, 400), answer.body
             until(lambda: len(edits) > 40, "the scripts were edited meanwhile")
         finally:
             done.set()

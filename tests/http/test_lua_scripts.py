@@ -196,9 +196,9 @@ class ShippedFilterTest(ShippedTest):
         self.assert_job(self.submit(endpoint, job_input, **more))
 
     def error(self, endpoint, job_input, status=400, **more):
-        reply = self.submit(endpoint, job_input, **more)
-        assert reply.status == status, reply.body
-        return reply.json()["error"]
+        answer = self.submit(endpoint, job_input, **more)
+        assert answer.status == status, answer.body
+        return answer.json()["error"]
 
 
 class RequireFieldsTest(ShippedFilterTest):

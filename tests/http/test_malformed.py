@@ -154,9 +154,9 @@ class FramingTest(MalformedTest):
     def test_no_length_and_no_chunks(self):
         """core/http/API.md, "Statuses": malformed is 400; for a POST without a length the test also accepts 411, the
         status of HTTP."""
-        reply = self.raw_reply(self.head())
-        assert reply.status in (400, 411)
-        self.assert_refused(reply, reply.status)
+        answer = self.raw_reply(self.head())
+        assert answer.status in (400, 411)
+        self.assert_refused(answer, answer.status)
 
     @pytest.mark.parametrize("length", ["abc", "-5", "0x5", "5, 5", "1" * 30, ""])
     def test_a_length_that_is_not_a_number(self, length):
@@ -169,8 +169,8 @@ class FramingTest(MalformedTest):
         body = b'{"input":{"a":1}}'
         for length in (len(body) + 1, 1000, 5 * MB):
             with subtests.test(length=length):
-                reply = self.raw_reply(self.head(f"Content-Length: {length}") + body, half_close=True)
-                self.assert_refused(reply, 400)
+                answer = self.raw_reply(self.head(f"Content-Length: {length}") + body, half_close=True)
+                self.assert_refused(answer, 400)
 
     def test_chunks_that_end_early(self, subtests):
         """core/http/API.md, "Statuses": malformed is 400; a chunked body without its last chunk is not a body."""
@@ -179,8 +179,8 @@ class FramingTest(MalformedTest):
         for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
                            "half a size": whole_chunk + b"0", "no chunk": b""}.items():
             with subtests.test(name):
-                reply = self.raw_reply(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
-                self.assert_refused(reply, 400)
+                answer = self.raw_reply(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
+                self.assert_refused(answer, 400)
 
     def test_chunk_sizes_that_are_none(self, subtests):
         """core/decisions/http.md: a bad chunk is 400; later bytes are never read as a request."""
@@ -198,9 +198,9 @@ class ChunkedTest(HttpTest):
         send a body."""
         parts = [b'{"in', b'put":{"a":"', b"x" * 100_000, b'"}}']
         for operation in ("run", "runsync"):
-            reply = self.server.request("POST", f"/v2/echo/{operation}", iter(parts),
+            answer = self.server.request("POST", f"/v2/echo/{operation}", iter(parts),
                                         {"Transfer-Encoding": "chunked"}, chunked=True)
-            job = self.assert_job(reply)
+            job = self.assert_job(answer)
             end = self.server.finished("echo", job["id"])
             assert end["output"] == {"a": "x" * 100_000}
 
@@ -215,8 +215,8 @@ class SizeTest(MalformedTest):
     def test_one_byte_too_many(self, operation, limit):
         """core/http/API.md, "Bounds of heads and bodies": `/run` 10 MB, `/runsync` 20 MB; a larger
         body is 413."""
-        reply = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))
-        self.assert_refused(reply, 413)
+        answer = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))
+        self.assert_refused(answer, 413)
 
     def test_one_hundred_megabytes(self, subtests):
         """core/http/API.md, "Bounds of heads and bodies": 413 before the body is read to its end, and every client sees
@@ -227,9 +227,9 @@ class SizeTest(MalformedTest):
                 self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 413)
             with subtests.test(operation=operation, framing="chunks"):
                 parts = (body[at:at + 65536] for at in range(0, len(body), 65536))
-                reply = self.server.request("POST", f"/v2/echo/{operation}", parts, {"Transfer-Encoding": "chunked"},
+                answer = self.server.request("POST", f"/v2/echo/{operation}", parts, {"Transfer-Encoding": "chunked"},
                                             chunked=True)
-                self.assert_refused(reply, 413)
+                self.assert_refused(answer, 413)
 
     def test_one_hundred_megabytes_from_curl(self, subtests):
         """core/http/API.md, "Bounds of heads and bodies": 413, seen by curl with and without `Expect: 100-continue`, by
@@ -247,8 +247,8 @@ class SizeTest(MalformedTest):
                     assert done.returncode == 0, done.stderr
                     body, _, end = done.stdout.rpartition("\n")
                     code, _, content_type = end.partition(" ")
-                    reply = Reply(int(code), {"Content-Type": content_type}, body)
-                    self.assert_refused(reply, 413)
+                    answer = Reply(int(code), {"Content-Type": content_type}, body)
+                    self.assert_refused(answer, 413)
 
 
 class LargestBodyTest(HttpTest):
@@ -269,8 +269,8 @@ class AddressTest(MalformedTest):
     def test_unknown_endpoint(self, method, operation, endpoint):
         """core/http/API.md, "Statuses": 404 unknown endpoint id, under every operation."""
         body = self.BODY if method == "POST" else None
-        reply = self.server.request(method, f"/v2/{endpoint}/{operation}", body)
-        self.assert_refused(reply, 404)
+        answer = self.server.request(method, f"/v2/{endpoint}/{operation}", body)
+        self.assert_refused(answer, 404)
 
     def test_unknown_path(self, subtests):
         """core/http/API.md, "Shape": 404 unknown path, `error` in the queue API and `message` under `/v1`."""
@@ -300,9 +300,9 @@ class AddressTest(MalformedTest):
             for method in methods:
                 with subtests.test(path=path, method=method):
                     body = self.BODY if method in ("POST", "PUT", "PATCH") else None
-                    reply = self.server.request(method, path, body)
-                    self.assert_refused(reply, 405, member=member)
-                    allow = {word.strip() for word in reply.headers.get("Allow", "").split(",")} - {"HEAD", "OPTIONS"}
+                    answer = self.server.request(method, path, body)
+                    self.assert_refused(answer, 405, member=member)
+                    allow = {word.strip() for word in answer.headers.get("Allow", "").split(",")} - {"HEAD", "OPTIONS"}
                     assert allow == set(allowed.split(", "))
 
 

@@ -52,10 +52,10 @@ class OpenapiTest(HttpTest):
 
     def test_it_is_told_without_a_key(self):
         """core/http/API.md, "Addresses": `GET /openapi.json` needs no key."""
-        reply = self.server.request("GET", "/openapi.json", key=None)
-        assert reply.status == 200
-        self.assert_json(reply)
-        assert re.search(r"\A3\.1\.\d+\Z", reply.json()["openapi"])
+        answer = self.server.request("GET", "/openapi.json", key=None)
+        assert answer.status == 200
+        self.assert_json(answer)
+        assert re.search(r"\A3\.1\.\d+\Z", answer.json()["openapi"])
         assert self.server.request("HEAD", "/openapi.json", key=None).status == 200
 
     def test_its_version_is_the_servers(self):
@@ -89,10 +89,10 @@ class OpenapiTest(HttpTest):
         assert len(list(self.operations())) > 40
         for method, path, operation in self.operations():
             with subtests.test(f"{method} {path}"):
-                reply = self.call(method, path)
-                assert str(reply.status) in operation["responses"]
-                assert b"there is nothing at" not in reply.body
-                assert reply.status != 405
+                answer = self.call(method, path)
+                assert str(answer.status) in operation["responses"]
+                assert b"there is nothing at" not in answer.body
+                assert answer.status != 405
 
     def test_operations_with_a_key_say_so(self, subtests):
         for method, path, operation in self.operations():
@@ -105,12 +105,12 @@ class OpenapiTest(HttpTest):
         """Its components: MethodNotAllowed; `Allow` names the methods that it documents, and HEAD with GET."""
         for path, methods in self.document["paths"].items():
             with subtests.test(path):
-                reply = self.call("PUT", path)
-                assert reply.status == 405
+                answer = self.call("PUT", path)
+                assert answer.status == 405
                 documented = {method.upper() for method in methods if method != "parameters"}
                 if "GET" in documented:
                     documented.add("HEAD")
-                assert set(reply.headers["Allow"].split(", ")) == documented
+                assert set(answer.headers["Allow"].split(", ")) == documented
 
     def test_its_defaults_are_the_servers(self, subtests):
         template = self.server.request("POST", "/v1/templates", {"name": "openapi", "imageName": "plugin/echo"}).json()

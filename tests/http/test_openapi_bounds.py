@@ -32,9 +32,9 @@ class BoundsTest(HttpTest):
         self.schemas = self.server.request("GET", "/openapi.json").json()["components"]["schemas"]
 
     def faults(self, kind, fields):
-        reply = self.server.request("POST", "/v1/" + kind, {**KINDS[kind][1], **fields})
-        assert reply.status == 400, reply.body[:300]
-        return {fault["field"] for fault in reply.json()["errors"]}
+        answer = self.server.request("POST", "/v1/" + kind, {**KINDS[kind][1], **fields})
+        assert answer.status == 400, answer.body[:300]
+        return {fault["field"] for fault in answer.json()["errors"]}
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_each_field(self, kind, subtests):

@@ -50,21 +50,21 @@ class PayloadTests(HttpTest):
     def server(cls, class_server):
         return class_server(storage=cls.storage)
 
-    def assert_output(self, reply, raw):
+    def assert_output(self, answer, raw):
         """The answer holds `raw` as its output, byte for byte."""
-        assert reply.status == 200, reply.body[:500]
-        start = reply.body.find(b'"output":')
-        assert start > 0, reply.body[:500]
+        assert answer.status == 200, answer.body[:500]
+        start = answer.body.find(b'"output":')
+        assert start > 0, answer.body[:500]
         start += len(b'"output":')
         end = start + len(raw)
-        if reply.body[start:end] != raw:
-            pytest.fail(f"sent {raw[:300]!r}, came back {reply.body[start:end][:300]!r}")
-        assert reply.body[end:end + 1] in (b",", b"}")
+        if answer.body[start:end] != raw:
+            pytest.fail(f"sent {raw[:300]!r}, came back {answer.body[start:end][:300]!r}")
+        assert answer.body[end:end + 1] in (b",", b"}")
 
     def through_run(self, endpoint, request):
-        reply = self.server.request("POST", f"/v2/{endpoint}/run", request)
-        assert reply.status == 200, reply.body[:500]
-        job = reply.json()["id"]
+        answer = self.server.request("POST", f"/v2/{endpoint}/run", request)
+        assert answer.status == 200, answer.body[:500]
+        job = answer.json()["id"]
         assert self.server.finished(endpoint, job)["status"] == "COMPLETED"
         return self.server.request("GET", f"/v2/{endpoint}/status/{job}")
 
@@ -84,8 +84,8 @@ class PayloadTests(HttpTest):
 
     def test_an_escaped_input_key(self):
         """core/http/API.md, "Job request body": keys are JSON strings, so "\\u0069nput" is `input`."""
-        reply = self.server.request("POST", "/v2/echo/runsync", b'{"\\u0069nput":{"a":1.0}}')
-        self.assert_output(reply, b'{"a":1.0}')
+        answer = self.server.request("POST", "/v2/echo/runsync", b'{"\\u0069nput":{"a":1.0}}')
+        self.assert_output(answer, b'{"a":1.0}')
 
     @pytest.mark.parametrize("raw", [
         b"1.0", b"-0", b'"\\u2028"', b"[1e400]", b"null", b"false", b'""', b'{"status":"FAILED"}', b"[ ]"])
@@ -116,8 +116,8 @@ class SqlitePayloadTest(PayloadTests):
     def test_payloads_survive_a_restart(self):
         """core/http/API.md, "Job object": an acknowledged input is durable byte for byte."""
         raw = SMALL["numbers beyond a double"]
-        reply = self.server.request("POST", "/v2/echo/run", b'{"input":' + raw + b"}")
-        job = reply.json()["id"]
+        answer = self.server.request("POST", "/v2/echo/run", b'{"input":' + raw + b"}")
+        job = answer.json()["id"]
         self.server.finished("echo", job)
         self.server.restart()
         self.assert_output(self.server.request("GET", f"/v2/echo/status/{job}"), raw)

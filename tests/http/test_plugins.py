@@ -20,10 +20,10 @@ def entries(plugins):
 
 class PluginListTest(HttpTest):
     def plugins(self):
-        reply = self.server.request("GET", "/v1/plugins")
-        assert reply.status == 200, reply.body
-        self.assert_json(reply)
-        return reply.json()
+        answer = self.server.request("GET", "/v1/plugins")
+        assert answer.status == 200, answer.body
+        self.assert_json(answer)
+        return answer.json()
 
     def test_shape(self, subtests):
         """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason, as a bare array."""

@@ -39,10 +39,10 @@ class PolicyTests(ManagementTest):
             made = self.server.new_key("client")
             self.at_end.callback(self.remove, "/keys/" + made["id"])
             self.keys[key] = made["key"]
-        reply = self.server.request("POST", f"/v2/{endpoint}/run", {"input": job_input or LONG, "policy": policy},
+        answer = self.server.request("POST", f"/v2/{endpoint}/run", {"input": job_input or LONG, "policy": policy},
                                     key=self.keys[key] if key else True)
-        self.names[self.assert_job(reply)["id"]] = name
-        return reply.json()["id"]
+        self.names[self.assert_job(answer)["id"]] = name
+        return answer.json()["id"]
 
     def place(self, endpoint, job):
         return self.server.status(endpoint, job)["queuePosition"]

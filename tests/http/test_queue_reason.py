@@ -227,8 +227,8 @@ class PauseTest(WaitingTest):
         endpoint = self.new_endpoint()
         self.pause(endpoint)
         job, other = (self.server.run(endpoint["id"], {}) for _ in range(2))
-        reply = self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
-        assert reply.json()["status"] == "CANCELLED"
-        reply = self.server.request("POST", f"/v2/{endpoint['id']}/purge-queue")
-        assert reply.json()["removed"] == 1
+        answer = self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
+        assert answer.json()["status"] == "CANCELLED"
+        answer = self.server.request("POST", f"/v2/{endpoint['id']}/purge-queue")
+        assert answer.json()["removed"] == 1
         assert self.server.request("GET", f"/v2/{endpoint['id']}/status/{other}").status == 404

@@ -78,8 +78,8 @@ class VersionTest(ReleaseTest):
         worker = self.worker(endpoint, 1)
         for body in ({}, {"env": {"N": "0"}}, {"name": self.template["name"], "readme": ""}):
             self.release(**body)
-        reply = self.server.request("PATCH", "/v1/templates/" + self.template["id"], {"volumeInGb": -1})
-        self.assert_faults(reply, "volumeInGb")
+        answer = self.server.request("PATCH", "/v1/templates/" + self.template["id"], {"volumeInGb": -1})
+        self.assert_faults(answer, "volumeInGb")
         assert self.endpoint(endpoint)["version"] == 1
         assert self.workers(endpoint) == [worker]
 
@@ -191,9 +191,9 @@ class RollingTest(ReleaseTest):
         def submit():
             connection = self.server.connect()
             while not stop.is_set():
-                reply = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 5}},
+                answer = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 5}},
                                             connection=connection)
-                (jobs if reply.status == 200 else failures).append(reply.json().get("id", reply))
+                (jobs if answer.status == 200 else failures).append(answer.json().get("id", answer))
             connection.close()
 
         def watch():

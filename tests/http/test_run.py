@@ -85,9 +85,9 @@ class RunTest(HttpTest):
 
     def test_form_content_type_is_read_as_json(self):
         """core/http/API.md, "Requests": bodies are JSON, also when clients send raw JSON under a form content type."""
-        reply = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":1}}',
+        answer = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":1}}',
                                     {"Content-Type": "application/x-www-form-urlencoded"})
-        assert self.assert_job(reply)["output"] == {"a": 1}
+        assert self.assert_job(answer)["output"] == {"a": 1}
 
 
 class PolicyTest(HttpTest):
@@ -97,8 +97,8 @@ class PolicyTest(HttpTest):
         cases += [("ttl", value, "10000|10 s") for value in (9999, 0, -1, 604800001, 10**30)]
         for field, value, lower in cases:
             with subtests.test(field=field, value=value):
-                reply = self.server.request("POST", "/v2/echo/run", {"input": {}, "policy": {field: value}})
-                sentence = self.assert_refused(reply, 400, field)
+                answer = self.server.request("POST", "/v2/echo/run", {"input": {}, "policy": {field: value}})
+                sentence = self.assert_refused(answer, 400, field)
                 assert re.search(lower, sentence)
                 assert re.search("604800000|7 d", sentence)
 
@@ -108,8 +108,8 @@ class PolicyTest(HttpTest):
                              ("ttl", "10000"), ("ttl", 10000.5), ("ttl", True), ("ttl", {}),
                              ("lowPriority", "true"), ("lowPriority", 1), ("lowPriority", [])):
             with subtests.test(field=field, value=value):
-                reply = self.server.request("POST", "/v2/echo/run", {"input": {}, "policy": {field: value}})
-                self.assert_refused(reply, 400, field)
+                answer = self.server.request("POST", "/v2/echo/run", {"input": {}, "policy": {field: value}})
+                self.assert_refused(answer, 400, field)
         for policy in ([], "fast", 5, True):
             with subtests.test(policy=policy):
                 self.assert_refused(self.server.request("POST", "/v2/echo/run", {"input": {}, "policy": policy}), 400,
@@ -120,8 +120,8 @@ class PolicyTest(HttpTest):
         {"lowPriority": False}, {}])
     def test_the_ends_of_the_ranges_are_accepted(self, policy):
         """core/http/API.md, "Policy": executionTimeout 5 s to 7 d, ttl 10 s to 7 d, both ends included."""
-        reply = self.server.request("POST", "/v2/echo/runsync", {"input": {}, "policy": policy})
-        assert self.assert_job(reply)["status"] == "COMPLETED"
+        answer = self.server.request("POST", "/v2/echo/runsync", {"input": {}, "policy": policy})
+        assert self.assert_job(answer)["status"] == "COMPLETED"
 
 
 class PrivateFieldsTest(HttpTest):
@@ -230,8 +230,8 @@ class StatusTest(HttpTest):
         for body in (b"", b"{}", b"[]", b"not JSON", b"\x00\xff" * 50, b'{"id":"other"}', b" " * 100_000):
             for operation in ("status", "status-sync"):
                 with subtests.test(body=body[:20], operation=operation):
-                    reply = self.server.request("POST", f"/v2/echo/{operation}/{job}", body)
-                    assert self.assert_job(reply)["status"] == "COMPLETED"
+                    answer = self.server.request("POST", f"/v2/echo/{operation}/{job}", body)
+                    assert self.assert_job(answer)["status"] == "COMPLETED"
 
     def test_an_ignored_body_is_not_the_next_request(self):
         """core/http/API.md, "Requests": POST bodies are ignored; the next bytes on the connection are a request."""
@@ -240,10 +240,10 @@ class StatusTest(HttpTest):
         connection = self.server.connect()
         self.at_end.callback(connection.close)
         for body in (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"x" * 3000):
-            reply = self.server.request("POST", f"/v2/echo/status/{job}", body, connection=connection)
-            assert self.assert_job(reply)["id"] == job
-        reply = self.server.request("GET", f"/v2/echo/status/{job}", connection=connection)
-        assert self.assert_job(reply)["id"] == job
+            answer = self.server.request("POST", f"/v2/echo/status/{job}", body, connection=connection)
+            assert self.assert_job(answer)["id"] == job
+        answer = self.server.request("GET", f"/v2/echo/status/{job}", connection=connection)
+        assert self.assert_job(answer)["id"] == job
 
     def test_unknown_jobs_are_404(self, subtests):
         """core/http/API.md, "Statuses": 404 Not Found; a job of another endpoint is absent."""
@@ -263,8 +263,8 @@ class FailureTest(HttpTest):
         before = self.server.health("trial")["jobs"]["failed"]
         for how in ("fail", "throw"):
             with subtests.test(how=how):
-                reply = self.server.request("POST", "/v2/trial/runsync", {"input": {how: 'no "luck" \u00e9\n'}})
-                job = self.assert_job(reply)
+                answer = self.server.request("POST", "/v2/trial/runsync", {"input": {how: 'no "luck" \u00e9\n'}})
+                job = self.assert_job(answer)
                 assert (job["status"], job["error"]) == ("FAILED", 'no "luck" \u00e9\n')
                 assert "output" not in job
                 for field in ("delayTime", "executionTime"):
@@ -321,5 +321,5 @@ class HealthTest(HttpTest):
     def test_process_health_needs_no_key(self):
         """core/http/API.md, "The process": `GET /healthz` (alive) and `GET /readyz` (ready), without a key."""
         for path, word in (("/healthz", "alive"), ("/readyz", "ready")):
-            reply = self.server.request("GET", path, key=None)
-            assert self.assert_job(reply) == {"status": word}
+            answer = self.server.request("GET", path, key=None)
+            assert self.assert_job(answer) == {"status": word}

@@ -23,17 +23,17 @@ class WaitTest(HttpTest):
         self.server.finished("echo", job)
         for wait in BAD_WAITS:
             with subtests.test(wait=wait):
-                reply = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
-                self.assert_refused(reply, 400, "wait", "1000", "300000")
-                reply = self.server.request("GET", f"/v2/echo/status-sync/{job}?wait={wait}")
-                self.assert_refused(reply, 400, "wait", "1000", "300000")
+                answer = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
+                self.assert_refused(answer, 400, "wait", "1000", "300000")
+                answer = self.server.request("GET", f"/v2/echo/status-sync/{job}?wait={wait}")
+                self.assert_refused(answer, 400, "wait", "1000", "300000")
         assert self.server.health("echo")["jobs"] == {**before, "completed": before["completed"] + 1}
 
     def test_both_ends_are_accepted(self):
         """core/http/API.md, "/runsync": `wait` is 1000 to 300000."""
         for wait in (1000, 300000):
-            reply = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
-            job = self.assert_job(reply)
+            answer = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
+            job = self.assert_job(answer)
             assert job["status"] == "COMPLETED"
             self.assert_job(self.server.request("GET", f"/v2/echo/status-sync/{job['id']}?wait={wait}"))
 
@@ -46,11 +46,11 @@ class WaitTest(HttpTest):
 
         def call():
             started = time.monotonic()
-            reply = server.request("POST", "/v2/held/runsync?wait=1000", body, once)
+            answer = server.request("POST", "/v2/held/runsync?wait=1000", body, once)
             waited = time.monotonic() - started
             assert waited >= 0.95
             judge_pace("/runsync?wait=1000 of a job that runs", waited, 5)
-            return self.assert_job(reply)
+            return self.assert_job(answer)
 
         job = call()
         assert job["status"] in ("IN_QUEUE", "IN_PROGRESS")

@@ -18,13 +18,13 @@ class S3Test(HttpTest):
             job = {"input": {"image": base64.b64encode(WEDGE).decode(), "operations": [{"resize": {"width": 20}}]},
                    "s3Config": {"accessId": "access", "accessSecret": secret, "bucketName": "bucket",
                                 "endpointUrl": s3.url}}
-            reply = server.request("POST", "/v2/image/runsync", job)
-            answer = self.assert_job(reply)
+            response = server.request("POST", "/v2/image/runsync", job)
+            answer = self.assert_job(response)
             assert answer["status"] == "COMPLETED", answer
             key = answer["output"]["url"].rsplit("/", 1)[1]
             assert key == answer["id"] + ".png"
             assert len(s3.objects[key][0]) == answer["output"]["bytes"]
-        told = reply.body + server.request("GET", f"/v2/image/status/{answer['id']}").body + server.log().encode()
+        told = response.body + server.request("GET", f"/v2/image/status/{answer['id']}").body + server.log().encode()
         assert secret.encode() not in told
         for file in pathlib.Path(server.data).iterdir():
             assert secret.encode() not in file.read_bytes(), file

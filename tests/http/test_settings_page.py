@@ -73,10 +73,10 @@ class SettingsPageTest(HttpTest):
 
     def test_settings_of_plugins(self):
         """Name, type, default and bounds are those that plugins declare."""
-        reply = self.server.request("GET", "/v1/plugins")
-        assert reply.status == 200, reply.body
+        answer = self.server.request("GET", "/v1/plugins")
+        assert answer.status == 200, answer.body
         declared = {}
-        for plugin in reply.json():
+        for plugin in answer.json():
             for entry in plugin["entries"]:
                 for option in entry["options"]:
                     kind = option["type"].replace("path", "text")

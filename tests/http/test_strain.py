@@ -126,10 +126,10 @@ class PlacesTest(HttpTest):
         waiting = [self.wait_in_queue(("runsync", "status-sync")[n % 2]) for n in range(9)]
         waiting = all_but_one_wait(waiting)
         job = self.server.run("parked", {})
-        for reply in (self.server.request("POST", "/v2/parked/run", {"input": {}}),
+        for answer in (self.server.request("POST", "/v2/parked/run", {"input": {}}),
                       self.server.request("GET", f"/v2/parked/status/{job}"),
                       self.server.request("GET", "/v2/parked/health"), self.server.request("GET", "/healthz")):
-            assert reply.status == 200
+            assert answer.status == 200
         freed = []
         for _ in range(20):
             before = self.server.health("parked")["jobs"]["inQueue"]
@@ -152,8 +152,8 @@ class PlacesTest(HttpTest):
         job = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":"%s"}}' % (b"x" * (12 * MB))).json()["id"]
         waiting = all_but_one_wait([self.wait_in_queue() for _ in range(9)])
         for _ in range(10):
-            reply = self.server.request("GET", f"/v2/echo/status/{job}")
-            assert len(reply.json()["output"]["a"]) == 12 * MB
+            answer = self.server.request("GET", f"/v2/echo/status/{job}")
+            assert len(answer.json()["output"]["a"]) == 12 * MB
         for plain in waiting:
             plain.close()
 
@@ -218,9 +218,9 @@ class ScarcityTest(HttpTest):
     def await_sweep(self):
         """Returns after the server has done the duties of a second: one of the last is to remove a deleted endpoint."""
         def call(method, path, body=None):
-            reply = self.server.request(method, "/v1" + path, body)
-            assert reply.status in (200, 204), reply.body[:300]
-            return reply.json()["id"] if body else None
+            answer = self.server.request(method, "/v1" + path, body)
+            assert answer.status in (200, 204), answer.body[:300]
+            return answer.json()["id"] if body else None
 
         def records():
             with sqlite3.connect(f"file:{self.server.data}/jobq.db?mode=ro", uri=True) as database:
@@ -269,9 +269,9 @@ class ScarcityTest(HttpTest):
             self.send_most_of(body, first)
             for framing in ({}, {"Transfer-Encoding": "chunked"}):
                 parts = iter([body]) if framing else body
-                reply = until(lambda p=parts, f=framing: self.refused(p, f), "there is no memory left")
-                self.assert_refused(reply, 503, "server.bodyMemory")
-                assert int(reply.headers["Retry-After"]) >= 1
+                answer = until(lambda p=parts, f=framing: self.refused(p, f), "there is no memory left")
+                self.assert_refused(answer, 503, "server.bodyMemory")
+                assert int(answer.headers["Retry-After"]) >= 1
             with connect(server) as third:
                 third.sendall(post(server, "/v2/echo/runsync", len(body), "Expect: 100-continue"))
                 assert b" 503 " in ends(third).split(b"\r\n")[0], "before anything of the body is asked for"
@@ -290,8 +290,8 @@ class ScarcityTest(HttpTest):
         until(lambda: unread(plain) == 0, "the body has come")
 
     def refused(self, body, headers):
-        reply = self.server.request("POST", "/v2/echo/runsync", body, headers, chunked=bool(headers))
-        return reply if reply.status == 503 else None
+        answer = self.server.request("POST", "/v2/echo/runsync", body, headers, chunked=bool(headers))
+        return answer if answer.status == 503 else None
 
 
 class SlowTest(HttpTest):

@@ -107,9 +107,9 @@ class CreateTest(TemplateTest):
 
     def test_form_content_type_is_read_as_json(self):
         """core/http/API.md, "Answers": the content type of a request has no effect."""
-        reply = self.post({"name": "as a form", "imageName": "x"},
+        answer = self.post({"name": "as a form", "imageName": "x"},
                           headers={"Content-Type": "application/x-www-form-urlencoded"})
-        self.remove("/templates/" + self.assert_job(reply)["id"])
+        self.remove("/templates/" + self.assert_job(answer)["id"])
 
 
 class RefusalTest(TemplateTest):
@@ -173,8 +173,8 @@ class NameTest(TemplateTest):
         """core/http/API.md, "Template": names stay unique when a template is renamed."""
         first, second = self.new_template(name="first of two"), self.new_template(name="second of two")
         path = "/templates/" + second["id"]
-        reply = self.server.request("PATCH", "/v1" + path, {"name": "first of two", "readme": "x"})
-        assert first["id"] in self.assert_faults(reply, "name")
+        answer = self.server.request("PATCH", "/v1" + path, {"name": "first of two", "readme": "x"})
+        assert first["id"] in self.assert_faults(answer, "name")
         assert self.call("GET", path) == second, "nothing of it was stored"
         assert self.call("PATCH", path, {"name": "second of two"}) == second, "its own name is its own"
 
@@ -191,11 +191,11 @@ class NameTest(TemplateTest):
         body = {"name": "wanted by all", "imageName": "plugin/echo"}
         with concurrent.futures.ThreadPoolExecutor(8) as callers:
             replies = list(callers.map(lambda _: self.post(body), range(8)))
-        made = [reply.json()["id"] for reply in replies if reply.status == 200]
+        made = [answer.json()["id"] for answer in replies if answer.status == 200]
         assert len(made) == 1
-        for reply in replies:
-            if reply.status != 200:
-                assert made[0] in self.assert_faults(reply, "name")
+        for answer in replies:
+            if answer.status != 200:
+                assert made[0] in self.assert_faults(answer, "name")
         self.remove("/templates/" + made[0])
 
 
@@ -233,8 +233,8 @@ class UpdateTest(TemplateTest):
         for method, path in self.ways(template):
             for field in FIXED:
                 with subtests.test(method=method, field=field):
-                    reply = self.server.request(method, "/v1" + path, {field: template[field], "readme": "changed"})
-                    self.assert_faults(reply, field)
+                    answer = self.server.request(method, "/v1" + path, {field: template[field], "readme": "changed"})
+                    self.assert_faults(answer, field)
         assert self.call("GET", "/templates/" + template["id"]) == template
 
     def test_wrong_values(self):
@@ -244,8 +244,8 @@ class UpdateTest(TemplateTest):
         for method, path in self.ways(template):
             body = {**wrong, "runtimeInMin": 1, "x": 1}
             self.assert_faults(self.server.request(method, "/v1" + path, body), *body)
-            reply = self.server.request(method, "/v1" + path, {"readme": "changed", "volumeInGb": -1})
-            self.assert_faults(reply, "volumeInGb")
+            answer = self.server.request(method, "/v1" + path, {"readme": "changed", "volumeInGb": -1})
+            self.assert_faults(answer, "volumeInGb")
             self.assert_refused(self.server.request(method, "/v1" + path, "[]"), 400, member="message")
             self.assert_refused(self.server.request(method, "/v1" + path, ""), 400, member="message")
         assert self.call("GET", "/templates/" + template["id"]) == template
@@ -292,25 +292,25 @@ class ReadTest(TemplateTest):
                 for value in ("1", "TRUE", "", "maybe"):
                     with subtests.test(path=path, name=name, value=value):
                         self.assert_faults(self.server.request("GET", f"/v1{path}?{name}={value}"), name)
-            reply = self.server.request("GET", f"/v1{path}?" + "&".join(name + "=x" for name in names))
-            self.assert_faults(reply, *names)
+            answer = self.server.request("GET", f"/v1{path}?" + "&".join(name + "=x" for name in names))
+            self.assert_faults(answer, *names)
 
     @pytest.mark.parametrize("template_id", ["nosuch", "x" * 5000, "..%2f"])
     @pytest.mark.parametrize("method, more", [("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", "")])
     def test_unknown_ids(self, method, more, template_id):
         """core/http/API.md, "Statuses": 404 for an unknown template on every call."""
-        reply = self.server.request(method, f"/v1/templates/{template_id}{more}",
+        answer = self.server.request(method, f"/v1/templates/{template_id}{more}",
                                     None if method in ("GET", "DELETE") else {"readme": "x"})
-        self.assert_refused(reply, 404, "template", member="message")
+        self.assert_refused(answer, 404, "template", member="message")
 
     @pytest.mark.parametrize("method, path, allowed", [
         ("PUT", "/v1/templates", {"GET", "POST"}), ("DELETE", "/v1/templates", {"GET", "POST"}),
         ("POST", "/v1/templates/x", {"GET", "PATCH", "DELETE"}), ("GET", "/v1/templates/x/update", {"POST"})])
     def test_methods(self, method, path, allowed):
         """core/http/API.md, "Statuses": a wrong method is 405 with `Allow`."""
-        reply = self.server.request(method, path)
-        self.assert_refused(reply, 405, member="message")
-        assert allowed <= set(reply.headers["Allow"].replace(" ", "").split(","))
+        answer = self.server.request(method, path)
+        self.assert_refused(answer, 405, member="message")
+        assert allowed <= set(answer.headers["Allow"].replace(" ", "").split(","))
 
 
 class DeleteTest(TemplateTest):
@@ -319,8 +319,8 @@ class DeleteTest(TemplateTest):
         template = self.new_template()
         self.remove("/templates/" + template["id"])
         for method in ("GET", "DELETE"):
-            reply = self.server.request(method, "/v1/templates/" + template["id"])
-            self.assert_refused(reply, 404, template["id"], member="message")
+            answer = self.server.request(method, "/v1/templates/" + template["id"])
+            self.assert_refused(answer, 404, template["id"], member="message")
         assert template["id"] not in [one["id"] for one in self.call("GET", "/templates")]
 
     def test_in_use(self):
@@ -329,9 +329,9 @@ class DeleteTest(TemplateTest):
         endpoints = [self.new_endpoint(template), self.new_endpoint(template)]
         other = self.new_template()
         for _ in endpoints:
-            reply = self.server.request("DELETE", "/v1/templates/" + template["id"])
-            self.assert_refused(reply, 400, "used by endpoint", member="message")
-            users = [one for one in endpoints if one["id"] in reply.json()["message"]]
+            answer = self.server.request("DELETE", "/v1/templates/" + template["id"])
+            self.assert_refused(answer, 400, "used by endpoint", member="message")
+            users = [one for one in endpoints if one["id"] in answer.json()["message"]]
             assert len(users) == 1, "it says by whom"
             assert self.call("GET", "/templates/" + template["id"]) == template
             if users[0] is endpoints[0]:

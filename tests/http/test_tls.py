@@ -58,8 +58,8 @@ class TlsTest(HttpTest):
         assert self.server.url.startswith("https://")
         connection = self.server.connect()
         for n in range(20):
-            reply = self.server.request("POST", "/v2/echo/runsync", {"input": {"n": n}}, connection=connection)
-            assert reply.json()["output"] == {"n": n}
+            answer = self.server.request("POST", "/v2/echo/runsync", {"input": {"n": n}}, connection=connection)
+            assert answer.json()["output"] == {"n": n}
         until(lambda: self.threads() < 8, "the connection is parked")
         big = {"input": {"a": "x" * (9 * MB)}}
         assert self.server.request("POST", "/v2/echo/runsync", big, connection=connection).status == 200

@@ -54,19 +54,19 @@ class DiskTest(HttpTest):
     def not_ready(self, server):
         """Waits until /readyz refuses, and returns the refusal. A positive result is cached for 1 s
         (core/decisions/operations.md)."""
-        return until(lambda: (reply := self.ready(server)).status != 200 and reply, "it is not ready", HANG)
+        return until(lambda: (answer := self.ready(server)).status != 200 and answer, "it is not ready", HANG)
 
     def fill(self, server, size, most=3000):
         """Submits jobs with `size` bytes of text until the server answers 503. Returns (number, id) of each acknowledged
         job. Fails after `most` jobs."""
         acknowledged = []
         for number in range(most):
-            reply = server.request("POST", "/v2/parked/run", {"input": {"number": number, "text": "x" * size}})
-            if reply.status != 200:
-                self.assert_refused(reply, 503)
-                assert reply.headers.get("Retry-After") == "1"
+            answer = server.request("POST", "/v2/parked/run", {"input": {"number": number, "text": "x" * size}})
+            if answer.status != 200:
+                self.assert_refused(answer, 503)
+                assert answer.headers.get("Retry-After") == "1"
                 return acknowledged
-            acknowledged.append((number, reply.json()["id"]))
+            acknowledged.append((number, answer.json()["id"]))
         return pytest.fail(f"{most} jobs of {size} bytes were acknowledged, and no 503 came")
 
     def assert_all_there(self, server, acknowledged):

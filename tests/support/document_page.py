@@ -31,7 +31,7 @@ OPTIONS = {"sh": r"(no-run: \S.*)?", "lua": f"(filter|part|{FILE})?", "propertie
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})([^`]*)$")
 INDENTED = re.compile(r"^( {4,}|\t)(?![-*+] |\d+[.)] )\S")
 COMMAND = re.compile(r"^\s*(\$ |[A-Z_]+=\$?\S|(curl|jobqctl|jobqd|cmake|ctest|pytest|make|export|sudo|pip|npm|git|"
-                     r"openssl|kill|apt-get|python3?|docker|\S+/jobq(d|ctl)|\S+\.sh)(\s|$))")
+                     r"openssl|kill|apt-get|python3?|docker|\S+/(jobqd|jobqctl)|\S+\.sh)(\s|$))")
 
 # Texts different in each run, and the replacements for the comparison, applied in order.
 VOLATILE = [

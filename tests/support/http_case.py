@@ -20,20 +20,20 @@ class HttpTest:
         self.name = request.node.nodeid.partition("::")[2]
         self.at_end = at_end
 
-    def assert_json(self, reply):
-        assert reply.headers.get("Content-Type", "").split(";")[0].strip() == "application/json", reply
+    def assert_json(self, answer):
+        assert answer.headers.get("Content-Type", "").split(";")[0].strip() == "application/json", answer
 
-    def assert_job(self, reply):
+    def assert_job(self, answer):
         """A success, and its job."""
-        assert reply.status == 200, reply.body[:500]
-        self.assert_json(reply)
-        return reply.json()
+        assert answer.status == 200, answer.body[:500]
+        self.assert_json(answer)
+        return answer.json()
 
-    def assert_refused(self, reply, status, *words, member="error"):
+    def assert_refused(self, response, status, *words, member="error"):
         """An error in the shape of core/http/API.md, "Shape"; `words` must appear in its sentence."""
-        assert reply.status == status, reply.body[:500]
-        self.assert_json(reply)
-        answer = reply.json()
+        assert response.status == status, response.body[:500]
+        self.assert_json(response)
+        answer = response.json()
         assert isinstance(answer, dict)
         assert not {"id", "status"} & set(answer), answer
         sentence = answer.get(member)

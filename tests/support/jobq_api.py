@@ -118,10 +118,10 @@ class Api:
 
     def run(self, endpoint, job_input, **fields):
         """Submits a job by /run and returns its id."""
-        reply = self.request("POST", f"/v2/{endpoint}/run", {"input": job_input, **fields})
-        if reply.status != 200:
-            raise AssertionError(f"/run answered {reply.status}: {reply.body[:500]!r}")
-        return reply.json()["id"]
+        answer = self.request("POST", f"/v2/{endpoint}/run", {"input": job_input, **fields})
+        if answer.status != 200:
+            raise AssertionError(f"/run answered {answer.status}: {answer.body[:500]!r}")
+        return answer.json()["id"]
 
     def run_ignoring_stop(self, endpoint):
         """Submits a job whose handler ignores its stop, and returns its id once the handler has begun. IN_PROGRESS
@@ -133,10 +133,10 @@ class Api:
 
     def runsync(self, endpoint, job_input, wait=30000, **fields):
         """Submits a job by /runsync and returns it, finished."""
-        reply = self.request("POST", f"/v2/{endpoint}/runsync?wait={wait}", {"input": job_input, **fields})
-        if reply.status != 200 or reply.json()["status"] in ("IN_QUEUE", "IN_PROGRESS"):
-            raise AssertionError(f"/runsync answered {reply.status}: {reply.body[:500]!r}")
-        return reply.json()
+        answer = self.request("POST", f"/v2/{endpoint}/runsync?wait={wait}", {"input": job_input, **fields})
+        if answer.status != 200 or answer.json()["status"] in ("IN_QUEUE", "IN_PROGRESS"):
+            raise AssertionError(f"/runsync answered {answer.status}: {answer.body[:500]!r}")
+        return answer.json()
 
     def status(self, endpoint, job):
         return self.request("GET", f"/v2/{endpoint}/status/{job}").json()
@@ -163,10 +163,10 @@ class Api:
         body = {"name": "test", "scopes": list(scopes), **fields}
         if endpoints is not None:
             body["endpoints"] = endpoints
-        reply = self.request("POST", "/v1/keys", body)
-        if reply.status != 200:
-            raise AssertionError(f"/v1/keys answered {reply.status}: {reply.body[:500]!r}")
-        return reply.json()
+        answer = self.request("POST", "/v1/keys", body)
+        if answer.status != 200:
+            raise AssertionError(f"/v1/keys answered {answer.status}: {answer.body[:500]!r}")
+        return answer.json()
 
 
 class PatientApi(Api):
@@ -176,11 +176,11 @@ class PatientApi(Api):
 
     def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
         for _ in range(self.MOST_TRIES):
-            reply = super().request(method, path, body, headers, key, connection, chunked)
-            if reply.status != 429 or "Retry-After" not in reply.headers:
+            answer = super().request(method, path, body, headers, key, connection, chunked)
+            if answer.status != 429 or "Retry-After" not in answer.headers:
                 break
-            time.sleep(int(reply.headers["Retry-After"]))
-        return reply
+            time.sleep(int(answer.headers["Retry-After"]))
+        return answer
 
 
 def _is_whole(answer):

@@ -56,18 +56,18 @@ class FormTest(JobqctlTest):
     """Makes templates and endpoints, and takes them away."""
 
     def make_template(self, image="plugin/trial", **fields):
-        reply = self.server.request("POST", "/v1/templates", {"name": self.name, "imageName": image, **fields})
-        assert reply.status == 200, reply.body
-        template = reply.json()["id"]
+        answer = self.server.request("POST", "/v1/templates", {"name": self.name, "imageName": image, **fields})
+        assert answer.status == 200, answer.body
+        template = answer.json()["id"]
         self.at_end.callback(self.server.request, "DELETE", f"/v1/templates/{template}")
         return template
 
     def make_endpoint(self, template=None, **fields):
         body = {"templateId": template or self.make_template(), "workersMin": 1, "workersMax": 1, **fields}
-        reply = self.server.request("POST", "/v1/endpoints", body)
-        assert reply.status == 200, reply.body
-        self.forget_endpoint(reply.json()["id"])
-        return reply.json()["id"]
+        answer = self.server.request("POST", "/v1/endpoints", body)
+        assert answer.status == 200, answer.body
+        self.forget_endpoint(answer.json()["id"])
+        return answer.json()["id"]
 
     def forget_endpoint(self, endpoint):
         self.at_end.callback(self.server.request, "DELETE", f"/v1/endpoints/{endpoint}")

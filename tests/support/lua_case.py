@@ -93,11 +93,11 @@ class LuaTest(ManagementTest):
         assert isinstance(job["error"], str)
         return job["error"]
 
-    def submit(self, endpoint, job_input=None, verb="run", **more):
+    def submit(self, endpoint, job_input=None, operation="run", **more):
         """The reply to /run or /runsync, whatever it is. `key` and `headers` are the request's, the rest the body's."""
         request = {name: more.pop(name) for name in ("key", "headers") if name in more}
         body = {"input": {} if job_input is None else job_input, **more}
-        return self.server.request("POST", f"/v2/{endpoint}/{verb}", body, **request)
+        return self.server.request("POST", f"/v2/{endpoint}/{operation}", body, **request)
 
     def refused_start(self, server):
         """Returns the last line of a server that does not start."""

@@ -34,8 +34,8 @@ class ManagementTest(HttpTest):
 
     def remove(self, path):
         """Sends a DELETE, and requires success."""
-        reply = self.server.request("DELETE", "/v1" + path)
-        assert (reply.status, reply.body) == (204, b""), reply
+        answer = self.server.request("DELETE", "/v1" + path)
+        assert (answer.status, answer.body) == (204, b""), answer
 
     def new_template(self, **fields):
         made = self.call("POST", "/templates",
@@ -68,11 +68,11 @@ class ManagementTest(HttpTest):
     def in_progress(self, endpoint, job):
         until(lambda: self.server.status(endpoint["id"], job)["status"] == "IN_PROGRESS", f"{job} runs")
 
-    def assert_faults(self, reply, *fields):
+    def assert_faults(self, response, *fields):
         """Requires 400, and for exactly these fields a sentence beginning with the field, all joined in `message`."""
-        assert reply.status == 400, reply.body[:500]
-        self.assert_json(reply)
-        answer = reply.json()
+        assert response.status == 400, response.body[:500]
+        self.assert_json(response)
+        answer = response.json()
         assert set(answer) == {"message", "errors"}, answer
         assert [error["field"] for error in answer["errors"]] == list(fields), answer
         for error in answer["errors"]:

@@ -92,9 +92,9 @@ class Caller:
         self.traffic.pace.turn()
         with self.traffic.lock:
             self.traffic.requests += 1
-        reply = self.api.request(method, path, body, connection=self.door, **more)
-        expect(reply.status == wanted, f"{method} {path[:80]} answered {reply.status}: {reply.body[:300]!r}")
-        return json.loads(reply.body)
+        answer = self.api.request(method, path, body, connection=self.door, **more)
+        expect(answer.status == wanted, f"{method} {path[:80]} answered {answer.status}: {answer.body[:300]!r}")
+        return json.loads(answer.body)
 
     def submit(self, endpoint, job_input, how="/run", completed=0, failed=0):
         body = {"input": job_input, "policy": {"ttl": self.traffic.ttl, "lowPriority": self.dice.random() < 0.1}}

@@ -46,14 +46,14 @@ def all_but_one_wait(callers):
     which hold a place each."""
     def answers():
         seen = ((plain, answer_so_far(plain)) for plain in callers)
-        return {plain: reply for plain, reply in seen if reply is not None}
+        return {plain: answer for plain, answer in seen if answer is not None}
 
     answered = until(answers, "one caller has no place")
     assert len(answered) == 1, answered
-    for plain, reply in answered.items():
+    for plain, answer in answered.items():
         plain.close()
-        assert b" 200 OK\r\n" in reply
-        assert b'"status":"IN_QUEUE"' in reply
+        assert b" 200 OK\r\n" in answer
+        assert b'"status":"IN_QUEUE"' in answer
     return [plain for plain in callers if plain not in answered]
 
 
