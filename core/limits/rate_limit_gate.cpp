@@ -49,13 +49,13 @@ Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const
     const RateVerdict place = deps_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
     if (!place.allowed) return Refused{tooFast(limit, operation), RateLimitStatus{limit, 0, place.retryAfter}};
     passed.permit = Permit(*this, std::move(key), operation, limit);
-    passed.standing = RateLimitStatus{limit, *remaining, Millis(0)};
+    passed.status = RateLimitStatus{limit, *remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
     if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
       return Refused{"the queue of " + endpoint + " is too long: " + std::to_string(*waiting) +
                          " jobs wait; try again when some are done",
-                     passed.standing};
+                     passed.status};
     }
   }
   return passed;
@@ -113,12 +113,12 @@ RateVerdict RateLimitGate::tryConsume(const std::string& key, const RateLimit& l
   return verdict;
 }
 
-Result<void, RateLimitGate::Refused> RateLimitGate::Permit::count(std::optional<RateLimitStatus>& standing) {
+Result<void, RateLimitGate::Refused> RateLimitGate::Permit::count(std::optional<RateLimitStatus>& status) {
   if (isCounted()) return {};
   counted_ = true;
-  standing = gate_->count(key_, limit_);
-  if (standing->retryAfter == Millis(0)) return {};
-  return Refused{tooFast(limit_, operation_), standing};
+  status = gate_->count(key_, limit_);
+  if (status->retryAfter == Millis(0)) return {};
+  return Refused{tooFast(limit_, operation_), status};
 }
 
 Result<void, RateLimitGate::Refused> RateLimitGate::Permit::countMalformed() {

@@ -16,7 +16,7 @@ namespace jobq::image {
 
 namespace {
 
-constexpr std::uint64_t kMaxReply = 64 * 1024;
+constexpr std::uint64_t kMaxAnswerBytes = 64 * 1024;
 constexpr long kMostSaid = 200;
 
 bool isAlphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
@@ -53,8 +53,8 @@ bool hasOddSegment(std::string_view key) {
   return false;
 }
 
-// Returns <Code> or <Message> of an S3 error, printable and short. Other parts of the reply are never shown, because
-// the reply repeats the signed text.
+// Returns <Code> or <Message> of an S3 error, printable and short. Other parts of the answer are never shown, because
+// the answer repeats the signed text.
 std::string errorField(const std::string& body, const std::string& name, const std::string& secret) {
   const std::size_t start = body.find("<" + name + ">");
   const std::size_t end = body.find("</" + name + ">");
@@ -68,15 +68,16 @@ std::string errorField(const std::string& body, const std::string& name, const s
   return text.substr(0, kMostSaid);
 }
 
-std::string explainStatus(const http_client::Answer& reply, const S3Account& account) {
-  const std::string code = errorField(reply.body, "Code", account.accessSecret);
-  const std::string message = errorField(reply.body, "Message", account.accessSecret);
-  std::string text = "the storage answered " + std::to_string(reply.status);
+std::string explainStatus(const http_client::Answer& answer, const S3Account& account) {
+  const std::string code = errorField(answer.body, "Code", account.accessSecret);
+  const std::string message = errorField(answer.body, "Message", account.accessSecret);
+  std::string text = "the storage answered " + std::to_string(answer.status);
   if (!code.empty()) text += " " + code;
   if (!message.empty()) text += " (" + message + ")";
-  if (reply.status == 401 || reply.status == 403) return text + "; check accessId, accessSecret, region and bucketName";
-  if (reply.status == 404) return text + "; check that the bucket of bucketName exists";
-  if (reply.status >= 300 && reply.status < 400) return text + ", a redirect; check endpointUrl and region";
+  if (answer.status == 401 || answer.status == 403)
+    return text + "; check accessId, accessSecret, region and bucketName";
+  if (answer.status == 404) return text + "; check that the bucket of bucketName exists";
+  if (answer.status >= 300 && answer.status < 400) return text + ", a redirect; check endpointUrl and region";
   return text + "; check s3Config or try again";
 }
 
@@ -122,7 +123,7 @@ std::string upload(const S3Account& account, std::string_view jobId, std::string
   request.body = file;
   request.headers = {{"Content-Type", std::string(mediaTypeOf(format))}};
   request.userAgent = kUserAgent;
-  request.bodyBounds.kept = kMaxReply;
+  request.bodyBounds.kept = kMaxAnswerBytes;
   request.timeout = limits.uploadTimeout;
   request.allowPrivate = limits.allowPrivate;
   request.signature = http_client::AwsSignature{account.accessId, account.accessSecret, account.region};
@@ -131,7 +132,7 @@ std::string upload(const S3Account& account, std::string_view jobId, std::string
   if (outcome.fault && outcome.fault->kind == http_client::FaultKind::stopped)
     throw JobFailed("the job was stopped while uploading the result to " + url);
   throw JobFailed("the result could not be uploaded to " + url + ": " +
-                  (outcome.fault ? reasonOf(*outcome.fault, kMaxReply, limits.uploadTimeout)
+                  (outcome.fault ? reasonOf(*outcome.fault, kMaxAnswerBytes, limits.uploadTimeout)
                                  : explainStatus(outcome.answer, account)));
 }
 

@@ -10,7 +10,7 @@ namespace jobq::webhook_http {
 namespace {
 
 constexpr const char* kPeer = "receiver";
-constexpr std::size_t kMostReply = 1024;  // the bound of `jobq/webhook_transport.h`
+constexpr std::size_t kMaxReplyBytes = 1024;  // the bound of `jobq/webhook_transport.h`
 // Bytes of the body after which the rest is not awaited: the status stands, and a receiver that sends a huge answer
 // gets no further time.
 constexpr std::size_t kEnoughBody = 64 * 1024;
@@ -27,7 +27,7 @@ http_client::Request requestOf(const WebhookCall& call, const Terms& terms) {
   request.userAgent = "jobq-webhook/1";
   request.peer = kPeer;
   request.timeout = call.timeout;
-  request.bodyBounds = {kMostReply, kEnoughBody};
+  request.bodyBounds = {kMaxReplyBytes, kEnoughBody};
   request.allowPrivate = terms.allowPrivate;
   request.authorities = terms.authorities;
   return request;

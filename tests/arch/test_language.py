@@ -25,7 +25,7 @@ BARE_STARTS = set("""what who whoever nobody nothing somebody everybody none of 
 OLD_TYPES = set("""House Porch Gate Visit Link Inbox Pace ServingThreads GoneSignal Crew Duty Courier CourierCrew Errand
     Wakeup Bell CompletionWatch Ticket Patience Existing OtherBody Promised Fenced Swept Absent Taken EndpointForm
     EndpointParts Cargo Published Desk Shelf Share Knowledge Emissions Stint Watch Reach Rooms Surroundings
-    PostBook PostFile Strike""".split())
+    PostBook PostFile Strike Reply""".split())
 OLD_FILES = re.compile(r"(^|[/_])(house|porch|gate(?!way)|crew|courier|errand|wakeup|patience|upkeep|ctl|verbs?|faces)([_./]|$)")
 NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp", "tests/unit/rate_limit_gate_test.cpp"}
 OLD_FUNCTIONS = set("""giveBack hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye strike accuse
@@ -36,9 +36,12 @@ LUA_FUNCTIONS = {"plugins/lua/filter.cpp": {"take"}}  # quota.take() of scripts
 
 # Words of the former language that no name in the tree has, however the name is written: namespaces, targets of CMake, tests,
 # variables, messages. Words with a second, common meaning (visit, link, share, ticket) are in OLD_TYPES only, and epoll_ctl() is
-# the system's.
+# the system's. Words of OLD_NAMES are
+# good in comments, which may say that a sentence begins with a verb.
 OLD_WORDS = set("""house porch crew crews courier couriers errand errands bell patience upkeep stint desk shelf cargo hire
     hired dismiss dismissed nudge turnstile craftsman workbench inbox ctl""".split())
+OLD_NAMES = {"verb", "verbs", "standing"}
+OLD_RESPONSE = re.compile(r"\b(?:Api|List|Http)Response&*\s+reply\b")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 WRITTEN = {"tests/bench/bench.py": ["DIR/bench.md"], "tests/bench/report.py": ["bench.md"],
@@ -255,8 +258,17 @@ class GlossaryTest:
             if name == "tests/arch/test_language.py":
                 continue
             text = (ROOT / name).read_text()
-            names = set(re.findall(r"(?<![\w|(])[A-Za-z_]\w*", text))
+            names = set(re.findall(r"\b[A-Za-z_]\w*", text))
             old = {each for each in names if not each.lower().startswith("epoll") and OLD_WORDS & {word.lower() for word in WORD.findall(each)}}
+            faults += [f"{name} has {each}: the glossary of core/README.md has another word" for each in sorted(old)]
+        assert_none(faults)
+
+    def test_names_of_cpp(self):
+        faults = []
+        for name in tracked(*(f"{folder}/*.{end}" for folder in FOLDERS for end in ("h", "cpp"))):
+            code = CPP.sub("", (ROOT / name).read_text())
+            old = {each for each in re.findall(r"\b[A-Za-z_]\w*", code)
+                   if OLD_NAMES & {word.lower() for word in WORD.findall(each)}} | set(OLD_RESPONSE.findall(code))
             faults += [f"{name} has {each}: the glossary of core/README.md has another word" for each in sorted(old)]
         assert_none(faults)
 

@@ -15,12 +15,13 @@
 namespace jobq::testkit {
 namespace {
 
-constexpr std::array<std::string_view, 6> kVerbs{"SELECT ", "INSERT ", "UPDATE ", "DELETE ", "REPLACE ", "WITH "};
+constexpr std::array<std::string_view, 6> kKeywords{"SELECT ", "INSERT ", "UPDATE ", "DELETE ", "REPLACE ", "WITH "};
 
 /// Returns true for a statement that reads or writes rows. The other statements (PRAGMA, BEGIN, COMMIT and similar)
 /// have no plan. The steps of the schema begin with a line feed and run once for each database.
 bool hasPlan(std::string_view text) {
-  return std::any_of(kVerbs.begin(), kVerbs.end(), [text](std::string_view verb) { return text.starts_with(verb); });
+  return std::any_of(kKeywords.begin(), kKeywords.end(),
+                     [text](std::string_view keyword) { return text.starts_with(keyword); });
 }
 
 /// Returns the statements in the plugin's library. The compiler has joined the parts of each literal, and each literal

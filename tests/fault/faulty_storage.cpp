@@ -12,14 +12,14 @@ void FaultPlan::failCall(std::uint64_t number) {
   once_ = number;
 }
 
-void FaultPlan::failNext(std::string verb) {
+void FaultPlan::failNext(std::string operation) {
   Lock lock(mutex_);
-  next_ = std::move(verb);
+  next_ = std::move(operation);
 }
 
-void FaultPlan::exhaustNext(std::string verb) {
+void FaultPlan::exhaustNext(std::string operation) {
   Lock lock(mutex_);
-  exhausted_ = std::move(verb);
+  exhausted_ = std::move(operation);
 }
 
 void FaultPlan::failFrom(std::uint64_t number) {
@@ -27,9 +27,9 @@ void FaultPlan::failFrom(std::uint64_t number) {
   from_ = number;
 }
 
-void FaultPlan::failOperation(std::string verb, Instant until) {
+void FaultPlan::failOperation(std::string operation, Instant until) {
   Lock lock(mutex_);
-  verb_ = std::move(verb);
+  operation_ = std::move(operation);
   until_ = until;
 }
 
@@ -39,16 +39,16 @@ void FaultPlan::failAtRandom(unsigned seed, unsigned every) {
   every_ = every;
 }
 
-void FaultPlan::failCall(std::string verb, std::uint64_t number, CallFault how) {
+void FaultPlan::failCall(std::string operation, std::uint64_t number, CallFault how) {
   Lock lock(mutex_);
-  failing_ = std::move(verb);
+  failing_ = std::move(operation);
   failIn_ = number;
   how_ = how;
 }
 
-void FaultPlan::hold(std::string verb, std::uint64_t number) {
+void FaultPlan::hold(std::string operation, std::uint64_t number) {
   Lock lock(mutex_);
-  held_ = std::move(verb);
+  held_ = std::move(operation);
   holdIn_ = number;
 }
 
@@ -80,9 +80,9 @@ bool FaultPlan::isQuiet() const {
   return underWay_ == 0;
 }
 
-void FaultPlan::leave(const char* verb) {
+void FaultPlan::leave(const char* operation) {
   Lock lock(mutex_);
-  if (held_ == verb && holdIn_ > 0 && --holdIn_ == 0) {
+  if (held_ == operation && holdIn_ > 0 && --holdIn_ == 0) {
     holding_ = true;
     --underWay_;
     // The thread waits for a change of this number: the test may plan the next hold before this thread runs again.
@@ -90,10 +90,10 @@ void FaultPlan::leave(const char* verb) {
     for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); releases_ == mine;) wait.on(letGo_, mutex_);
     ++underWay_;
   }
-  if (!doubtful_ || failing_ != verb) return;
+  if (!doubtful_ || failing_ != operation) return;
   doubtful_ = false;
-  failed_.emplace_back(verb);
-  throw StorageError(std::string(kInjected) + " after " + verb);
+  failed_.emplace_back(operation);
+  throw StorageError(std::string(kInjected) + " after " + operation);
 }
 
 void FaultPlan::heal() {
@@ -117,32 +117,32 @@ std::vector<std::string> FaultPlan::failed() const {
   return failed_;
 }
 
-bool FaultPlan::hits(std::string_view verb) {
+bool FaultPlan::hits(std::string_view operation) {
   if (calls_ == once_ || calls_ >= from_) return true;
-  if (next_ == verb) {
+  if (next_ == operation) {
     next_.clear();
     return true;
   }
   if (every_ > 0 && dice_() % every_ == 0) return true;
-  return until_ != Instant::min() && (verb_.empty() || verb_ == verb) && clock_.now() < until_;
+  return until_ != Instant::min() && (operation_.empty() || operation_ == operation) && clock_.now() < until_;
 }
 
-void FaultPlan::enter(const char* verb) {
+void FaultPlan::enter(const char* operation) {
   Lock lock(mutex_);
   ++calls_;
-  if (exhausted_ == verb) {
+  if (exhausted_ == operation) {
     exhausted_.clear();
-    failed_.emplace_back(verb);
+    failed_.emplace_back(operation);
     throw std::bad_alloc();
   }
-  if (failIn_ > 0 && failing_ == verb && --failIn_ == 0) {
+  if (failIn_ > 0 && failing_ == operation && --failIn_ == 0) {
     if (how_ == CallFault::before) once_ = calls_;
     if (how_ == CallFault::onward) from_ = calls_;
     doubtful_ = how_ == CallFault::done;
   }
-  if (!hits(verb)) return;
-  failed_.emplace_back(verb);
-  throw StorageError(std::string(kInjected) + " at " + verb);
+  if (!hits(operation)) return;
+  failed_.emplace_back(operation);
+  throw StorageError(std::string(kInjected) + " at " + operation);
 }
 
 namespace {
@@ -168,13 +168,13 @@ class Before : public Face {
     Face& inner_;
   };
 
-  Call at(const char* verb) {
-    plan_.enter(verb);
+  Call at(const char* operation) {
+    plan_.enter(operation);
     return Call(plan_, inner_);
   }
   template <class Result>
-  Result done(const char* verb, Result result) {
-    plan_.leave(verb);
+  Result done(const char* operation, Result result) {
+    plan_.leave(operation);
     return result;
   }
 

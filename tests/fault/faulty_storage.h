@@ -33,23 +33,24 @@ class FaultPlan {
 
   /// Fails call number `number`, counted from the creation of the plan; once.
   void failCall(std::uint64_t number);
-  /// Fails the next call of `verb`; once.
-  void failNext(std::string verb);
-  /// Throws std::bad_alloc, an exception unknown to the contracts, in the next call of `verb`; once.
-  void exhaustNext(std::string verb);
+  /// Fails the next call of `operation`; once.
+  void failNext(std::string operation);
+  /// Throws std::bad_alloc, an exception unknown to the contracts, in the next call of `operation`; once.
+  void exhaustNext(std::string operation);
   /// Fails every call from number `number` on, until heal().
   void failFrom(std::uint64_t number);
-  /// Fails every call of `verb` (of all operations, if empty) until heal(), or as long as the clock is below `until`.
-  void failOperation(std::string verb, Instant until = Instant::max());
+  /// Fails every call of `operation` (of all operations, if empty) until heal(), or as long as the clock is below
+  /// `until`.
+  void failOperation(std::string operation, Instant until = Instant::max());
   /// Fails about one call in `every` until heal(). The seed and the order of the calls decide which calls fail.
   void failAtRandom(unsigned seed, unsigned every);
-  /// Fails the `number`-th call of `verb` from now on; once.
-  void failCall(std::string verb, std::uint64_t number, CallFault how);
+  /// Fails the `number`-th call of `operation` from now on; once.
+  void failCall(std::string operation, std::uint64_t number, CallFault how);
   /// Holds the next claim with a job: the claim is done, but its caller does not get the result before letGo(). Other
   /// threads can act in this moment.
   void holdClaims() { hold("leases.claim"); }
-  /// Holds the `number`-th call of `verb` from now on in the same way; `verb` is an operation of records.
-  void hold(std::string verb, std::uint64_t number = 1);
+  /// Holds the `number`-th call of `operation` from now on in the same way; `operation` is an operation of records.
+  void hold(std::string operation, std::uint64_t number = 1);
   bool isHolding() const;
   void letGo();
   /// Ends all failures.
@@ -67,12 +68,12 @@ class FaultPlan {
   void end();
 
   /// Called by the storage before each call. Throws StorageError if the call has to fail.
-  void enter(const char* verb);
+  void enter(const char* operation);
   /// Called by the storage when a claim found a job, and after each call of records.
-  void leave(const char* verb);
+  void leave(const char* operation);
 
  private:
-  bool hits(std::string_view verb) JOBQ_REQUIRES(mutex_);
+  bool hits(std::string_view operation) JOBQ_REQUIRES(mutex_);
 
   const Clock& clock_;
   mutable Mutex mutex_;
@@ -81,7 +82,7 @@ class FaultPlan {
   std::uint64_t from_ JOBQ_GUARDED_BY(mutex_) = UINT64_MAX;
   std::string next_ JOBQ_GUARDED_BY(mutex_);
   std::string exhausted_ JOBQ_GUARDED_BY(mutex_);
-  std::string verb_ JOBQ_GUARDED_BY(mutex_);
+  std::string operation_ JOBQ_GUARDED_BY(mutex_);
   Instant until_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   std::string failing_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t failIn_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -117,7 +117,7 @@ class IoError : public ServerTest {
   }
 
   // An idempotency key, a stream and a webhook; a purge and a ttl.
-  void useTheOtherVerbs() {
+  void callTheOtherOperations() {
     (void)accepted(submitKeyed());
     for (int i = 0; i < 2; ++i) {
       const Answer answer = run("q", R"({"input":{}})");
@@ -145,7 +145,7 @@ class IoError : public ServerTest {
   }
 
   // A call without an answer may have been done, but never in part.
-  void verifyTheOtherVerbs() {
+  void verifyTheOtherOperations() {
     ASSERT_EQ(submitKeyed().status, 200);
     EXPECT_EQ(call("GET", "/v2/k/requests").field("total"), "1");
     const auto end = std::chrono::steady_clock::now() + kWaitLimit;
@@ -208,7 +208,7 @@ class IoError : public ServerTest {
     try {
       start();
       work();
-      useTheOtherVerbs();
+      callTheOtherOperations();
       judgeReadiness(fault);
       close();
     } catch (const Error& refusal) {
@@ -220,7 +220,7 @@ class IoError : public ServerTest {
     disk.fail({});
     start();
     verify();
-    verifyTheOtherVerbs();
+    verifyTheOtherOperations();
     EXPECT_EQ(call("GET", "/readyz").status, 200);
     return hadFailed;
   }

@@ -82,23 +82,23 @@ class ManagementOutage : public ManagementFaultTest {
     eventually("a template is left", [&] { return ids(kTemplateKind) == std::set{named("a")}; });
   }
 
-  /// Plays `day` with each call of `verb` failing in turn, until a day ran to its end without a fault.
-  void strikeEach(const std::string& verb, CallFault how, const std::function<void()>& day) {
+  /// Plays `day` with each call of `operation` failing in turn, until a day ran to its end without a fault.
+  void strikeEach(const std::string& operation, CallFault how, const std::function<void()>& day) {
     std::uint64_t number = 1;
     for (bool struck = true; struck; ++number) {
       begin(how);
-      plan_.failCall(verb, number, how);
+      plan_.failCall(operation, number, how);
       day();
       mend();
       plan_.heal();
       struck = plan_.failed().size() > faultsBefore_;
       if (!HasFailure()) expectSlots("t", 1);
       clear();
-      ASSERT_FALSE(HasFailure()) << verb << " number " << number << ", how " << static_cast<int>(how);
+      ASSERT_FALSE(HasFailure()) << operation << " number " << number << ", how " << static_cast<int>(how);
       ASSERT_LT(number, 500U) << "the day has no end";
     }
-    std::cout << "  " << verb << " " << number - 2 << std::endl;
-    EXPECT_GT(number, 2U) << verb << " was never called";
+    std::cout << "  " << operation << " " << number - 2 << std::endl;
+    EXPECT_GT(number, 2U) << operation << " was never called";
   }
 };
 
@@ -107,32 +107,32 @@ constexpr const char* kQuestions[] = {"records.find", "records.list", "records.c
 
 TEST_P(ManagementOutage, ADayOfReleasesWithEachChangeStruck) {
   for (const CallFault how : {CallFault::before, CallFault::done, CallFault::onward}) {
-    for (const char* verb : {kChanges[0], kChanges[1]}) {
-      strikeEach(verb, how, [this] { releaseDay(); });
+    for (const char* operation : {kChanges[0], kChanges[1]}) {
+      strikeEach(operation, how, [this] { releaseDay(); });
       if (HasFailure()) return;
     }
   }
 }
 
 TEST_P(ManagementOutage, ADayOfReleasesWithEachQuestionStruck) {
-  for (const char* verb : kQuestions) {
-    strikeEach(verb, CallFault::before, [this] { releaseDay(); });
+  for (const char* operation : kQuestions) {
+    strikeEach(operation, CallFault::before, [this] { releaseDay(); });
     if (HasFailure()) return;
   }
 }
 
 TEST_P(ManagementOutage, ADayOfRemovalsWithEachChangeStruck) {
   for (const CallFault how : {CallFault::before, CallFault::done, CallFault::onward}) {
-    for (const char* verb : {kChanges[0], kChanges[1], kChanges[2], "jobs.remove"}) {
-      strikeEach(verb, how, [this] { removalDay(); });
+    for (const char* operation : {kChanges[0], kChanges[1], kChanges[2], "jobs.remove"}) {
+      strikeEach(operation, how, [this] { removalDay(); });
       if (HasFailure()) return;
     }
   }
 }
 
 TEST_P(ManagementOutage, ADayOfRemovalsWithEachQuestionStruck) {
-  for (const char* verb : kQuestions) {
-    strikeEach(verb, CallFault::before, [this] { removalDay(); });
+  for (const char* operation : kQuestions) {
+    strikeEach(operation, CallFault::before, [this] { removalDay(); });
     if (HasFailure()) return;
   }
   strikeEach("leases.release", CallFault::before, [this] { removalDay(); });

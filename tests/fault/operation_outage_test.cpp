@@ -12,28 +12,28 @@ using testing::HasSubstr;
 constexpr const char* kOutageEndpoints =
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
     "endpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
-constexpr Millis kVerbOutage{30'000};
+constexpr Millis kOperationOutage{30'000};
 
 class OperationOutage : public FaultTest {
  protected:
-  std::size_t faultsOf(const std::string& verb) const {
+  std::size_t faultsOf(const std::string& operation) const {
     const auto failed = plan_.failed();
-    return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), verb));
+    return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), operation));
   }
 
-  /// Expects 503 while `verb` fails, and 200 at the very moment the outage ends; returns the second answer.
-  Answer refusedThenDone(const std::string& verb, const std::string& method, const std::string& target,
+  /// Expects 503 while `operation` fails, and 200 at the very moment the outage ends; returns the second answer.
+  Answer refusedThenDone(const std::string& operation, const std::string& method, const std::string& target,
                          const std::string& body = "") {
-    const std::size_t before = faultsOf(verb);
-    plan_.failOperation(verb, clock_.now() + kVerbOutage);
+    const std::size_t before = faultsOf(operation);
+    plan_.failOperation(operation, clock_.now() + kOperationOutage);
     for (int i = 0; i < 2; ++i) {
       const Answer refused = call(method, target, body);
       EXPECT_EQ(refused.status, 503) << method << " " << target << ": " << refused.body;
       EXPECT_THAT(refused.body, HasSubstr(kInjected));
       EXPECT_TRUE(refused.headers.contains("Retry-After"));
-      if (i == 0) clock_.advance(kVerbOutage - Millis(1'000));
+      if (i == 0) clock_.advance(kOperationOutage - Millis(1'000));
     }
-    EXPECT_GE(faultsOf(verb), before + 2) << verb << " was not called";
+    EXPECT_GE(faultsOf(operation), before + 2) << operation << " was not called";
     clock_.advance(Millis(1'000));
     Answer done = call(method, target, body);
     EXPECT_EQ(done.status, 200) << method << " " << target << ": " << done.body;
@@ -149,15 +149,15 @@ TEST_P(OperationOutage, AdminsReadTheReason) {
 TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
   openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
-  for (const char* verb : {"records.find", "outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt",
-                           "outbox.finishDelivery", "outbox.reschedule"}) {
-    const bool blocked = std::string_view(verb) == "outbox.reschedule";
+  for (const char* operation : {"records.find", "outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt",
+                                "outbox.finishDelivery", "outbox.reschedule"}) {
+    const bool blocked = std::string_view(operation) == "outbox.reschedule";
     const std::string file = blocked ? "blocked" : "post";
     if (blocked) std::filesystem::create_directories(obstacle);
-    const std::size_t before = faultsOf(verb);
-    plan_.failOperation(verb, clock_.now() + kVerbOutage);
+    const std::size_t before = faultsOf(operation);
+    plan_.failOperation(operation, clock_.now() + kOperationOutage);
     const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///)" + file + "\"}").field("id");
-    ASSERT_TRUE(reached([&] { return faultsOf(verb) >= before + 3; })) << verb << " was not called";
+    ASSERT_TRUE(reached([&] { return faultsOf(operation) >= before + 3; })) << operation << " was not called";
     EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
         << "its webhook is no matter of the job";
     if (blocked) std::filesystem::remove(obstacle);
@@ -165,9 +165,9 @@ TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
       const auto known = deliveries(id);
       return known.size() == 1 && known[0].state == DeliveryState::delivered;
     };
-    EXPECT_TRUE(reached(delivered)) << verb;
-    EXPECT_EQ(posted(file)[id + ".1"].size(), 1U) << verb;
-    EXPECT_EQ(deliveries(id).at(0).attempts.size(), blocked ? 2U : 1U) << verb;
+    EXPECT_TRUE(reached(delivered)) << operation;
+    EXPECT_EQ(posted(file)[id + ".1"].size(), 1U) << operation;
+    EXPECT_EQ(deliveries(id).at(0).attempts.size(), blocked ? 2U : 1U) << operation;
     plan_.heal();
   }
 }

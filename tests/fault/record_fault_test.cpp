@@ -160,8 +160,8 @@ TEST_P(RecordFault, OfEachCall) {
   }
   ASSERT_FALSE(HasFailure());
   const auto failed = plan_.failed();
-  for (const char* verb : {"create", "update", "remove", "find", "list", "changedSince"}) {
-    EXPECT_NE(std::find(failed.begin(), failed.end(), std::string("records.") + verb), failed.end()) << verb;
+  for (const char* operation : {"create", "update", "remove", "find", "list", "changedSince"}) {
+    EXPECT_NE(std::find(failed.begin(), failed.end(), std::string("records.") + operation), failed.end()) << operation;
   }
   std::cout << k - 1 << " calls" << std::endl;
 }

@@ -18,7 +18,7 @@ constexpr const char* kEndpoints =
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
     "endpoint.u.image = plugin/trial\nendpoint.u.workersMax = 1\nendpoint.u.workersMin = 1\n"
     "endpoint.p.image = plugin/echo\nendpoint.p.workersMax = 0\n";
-constexpr const char* kVerbEndpoints =
+constexpr const char* kOperationEndpoints =
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
     "endpoint.k.image = plugin/echo\nendpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
 constexpr const char* kForever = R"({"input":{"sleepMs":600000}})";
@@ -284,9 +284,9 @@ class EveryCall : public ClientTest {
   }
 
   /// Plays `scenario` with each call of this share failing, until a scenario ran to its end without a fault. Threads
-  /// change the order of the calls a little: in the first share, each operation of `verbs` not met by then has a day of
-  /// its own.
-  void forEveryCall(const std::vector<const char*>& verbs, const std::function<void()>& scenario) {
+  /// change the order of the calls a little: in the first share, each operation of `operations` not met by then has a
+  /// day of its own.
+  void forEveryCall(const std::vector<const char*>& operations, const std::function<void()>& scenario) {
     std::string failed;
     for (std::uint64_t k = share(); failed != kNone; k += kShares) {
       ASSERT_LT(k, 2'000U) << "the scenario has no end";
@@ -294,13 +294,13 @@ class EveryCall : public ClientTest {
       failed = play(scenario);
       ASSERT_FALSE(HasFailure()) << "when call " << k << " fails, " << failed;
     }
-    for (const char* verb : verbs) {
-      if (share() != 1 || met_[verb] > 0) continue;
-      plan_.failNext(verb);
-      EXPECT_EQ(play(scenario), verb);
-      ASSERT_FALSE(HasFailure()) << "when the first " << verb << " fails";
+    for (const char* operation : operations) {
+      if (share() != 1 || met_[operation] > 0) continue;
+      plan_.failNext(operation);
+      EXPECT_EQ(play(scenario), operation);
+      ASSERT_FALSE(HasFailure()) << "when the first " << operation << " fails";
     }
-    for (const auto& [verb, times] : met_) std::cout << "  " << verb << " " << times << "\n";
+    for (const auto& [operation, times] : met_) std::cout << "  " << operation << " " << times << "\n";
   }
 
   /// Returns the name of the failed operation.
@@ -323,12 +323,12 @@ class EveryCall : public ClientTest {
 };
 
 TEST_P(EveryCall, ADayWithOneFault) {
-  const std::vector<const char*> verbs{"jobs.insert",     "jobs.find",      "jobs.cancel",         "jobs.requeue",
-                                       "jobs.counts",     "leases.claim",   "leases.finish",       "leases.sweep",
-                                       "leases.progress", "chunks.append",  "workers.count",       "chunks.appendLog",
-                                       "records.list",    "records.create", "records.remove",      "records.find",
-                                       "records.update",  "check",          "records.changedSince"};
-  forEveryCall(verbs, [this] {
+  const std::vector<const char*> operations{
+      "jobs.insert",   "jobs.find",        "jobs.cancel",  "jobs.requeue",        "jobs.counts",
+      "leases.claim",  "leases.finish",    "leases.sweep", "leases.progress",     "chunks.append",
+      "workers.count", "chunks.appendLog", "records.list", "records.create",      "records.remove",
+      "records.find",  "records.update",   "check",        "records.changedSince"};
+  forEveryCall(operations, [this] {
     liveOneDay();
     plan_.heal();
     expectContractKept();
@@ -340,13 +340,13 @@ TEST_P(EveryCall, ADayWithOneFault) {
 }
 
 TEST_P(EveryCall, KeysPurgesStreamsAndWebhooksWithOneFault) {
-  const std::vector<const char*> verbs{
+  const std::vector<const char*> operations{
       "jobs.insert",          "jobs.list",   "jobs.purgeQueued", "jobs.setTtl",       "chunks.append",
       "chunks.consume",       "chunks.read", "outbox.dueHosts",  "outbox.claimDue",   "outbox.finishDelivery",
       "outbox.recordAttempt", "outbox.list", "outbox.replay",    "outbox.reschedule", "records.find",
       "records.create"};
-  forEveryCall(verbs, [this] {
-    openPatiently(kVerbEndpoints);
+  forEveryCall(operations, [this] {
+    openPatiently(kOperationEndpoints);
     useAKey();
     purgeAndShorten();
     readAStream();

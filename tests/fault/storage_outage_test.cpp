@@ -32,9 +32,9 @@ class Outage : public FaultTest {
   bool awaitRunning(int count) {
     return reachedNow([&] { return health("t", "running") == count; });
   }
-  bool hasFailed(const std::string& verb, std::size_t times = 1) const {
+  bool hasFailed(const std::string& operation, std::size_t times = 1) const {
     const auto failed = plan_.failed();
-    return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), verb)) >= times;
+    return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), operation)) >= times;
   }
 
   /// Expects each job to have ended with its own number as output, after one run of its handler.
@@ -82,12 +82,12 @@ TEST_P(Outage, KeysThatCannotBeReadAreGoodForASecond) {
 
 TEST_P(Outage, WhateverIsThrownNoJobAndNoWorkerIsLost) {
   openFaulty(kFour);
-  for (const char* verb : {"jobs.counts", "leases.finish", "leases.claim", "leases.sweep"}) {
-    plan_.exhaustNext(verb);
+  for (const char* operation : {"jobs.counts", "leases.finish", "leases.claim", "leases.sweep"}) {
+    plan_.exhaustNext(operation);
     const std::string id = run("t", R"({"input":{"output":7}})").field("id");
     ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
-        << verb << status("t", id).body;
-    ASSERT_TRUE(reached([&] { return hasFailed(verb); })) << verb;
+        << operation << status("t", id).body;
+    ASSERT_TRUE(reached([&] { return hasFailed(operation); })) << operation;
   }
   expectSlots("t", 4);
 }
@@ -153,22 +153,22 @@ TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
 TEST_P(Outage, ANotificationOutlivesTheOutage) {
   openFaulty(kFour);
   for (const bool idle : {false, true}) {
-    for (const char* verb : {"jobs.counts", "leases.claim", ""}) {
+    for (const char* operation : {"jobs.counts", "leases.claim", ""}) {
       if (idle) {
         EXPECT_EQ(callPatiently(key_, "POST", "/v2/e/runsync", R"({"input":{}})").status, 200);
       } else {
         EXPECT_TRUE(reached([&] { return health("e", "idle") == 0; })) << "a worker leaves after its idle time";
       }
       const std::size_t before = plan_.failed().size();
-      const bool all = std::string_view(verb).empty();
-      plan_.failOperation(all ? "leases.claim" : verb);
+      const bool all = std::string_view(operation).empty();
+      plan_.failOperation(all ? "leases.claim" : operation);
       const std::string id = run("e", R"({"input":{"a":1}})").field("id");
       if (all) plan_.failOperation("");
       // An idle worker takes the job, so no count is needed.
-      const std::size_t faults = idle && std::string_view(verb) == "jobs.counts" ? 0 : 3;
-      EXPECT_TRUE(reached([&] { return plan_.failed().size() >= before + faults; })) << verb << idle;
+      const std::size_t faults = idle && std::string_view(operation) == "jobs.counts" ? 0 : 3;
+      EXPECT_TRUE(reached([&] { return plan_.failed().size() >= before + faults; })) << operation << idle;
       plan_.heal();
-      EXPECT_TRUE(reached([&] { return status("e", id).field("status") == "COMPLETED"; })) << verb << idle;
+      EXPECT_TRUE(reached([&] { return status("e", id).field("status") == "COMPLETED"; })) << operation << idle;
     }
   }
 }
@@ -186,18 +186,18 @@ TEST_P(Outage, AWaitingCallerIsServedWhenTheClaimWorksAgain) {
 // The report of a handler is repeated until stored: a short failure of the storage is no failure of the job.
 TEST_P(Outage, AReportThatFailsDoesNotFailItsJob) {
   openFaulty(kFour);
-  for (const char* verb : {"leases.progress", "chunks.append", "chunks.appendLog"}) {
-    plan_.failOperation(verb, clock_.now() + kOutage);
+  for (const char* operation : {"leases.progress", "chunks.append", "chunks.appendLog"}) {
+    plan_.failOperation(operation, clock_.now() + kOutage);
     const std::string id = run("t", R"({"input":{"progress":[1],"chunks":2,"log":["a","b"],"output":7}})").field("id");
-    ASSERT_TRUE(reached([&] { return hasFailed(verb, 5); }));
+    ASSERT_TRUE(reached([&] { return hasFailed(operation, 5); }));
     EXPECT_EQ(status("t", id).field("status"), "IN_PROGRESS");
     EXPECT_TRUE(reached([&] { return status("t", id).field("status") != "IN_PROGRESS"; }));
     EXPECT_EQ(status("t", id).field("status"), "COMPLETED") << status("t", id).body;
     EXPECT_EQ(status("t", id).field("output"), "7");
     const auto chunks = chunksOf("t", id);
-    ASSERT_EQ(chunks.size(), 2U) << verb;
+    ASSERT_EQ(chunks.size(), 2U) << operation;
     EXPECT_THAT(chunks[0].output, HasSubstr("\"chunk\":0"));
-    EXPECT_EQ(inner_->chunks().readLog({"t", id})->size(), 2U) << verb;
+    EXPECT_EQ(inner_->chunks().readLog({"t", id})->size(), 2U) << operation;
     plan_.heal();
   }
 }
@@ -308,7 +308,7 @@ class OutageOverARestart : public Outage {};
 
 // A server with a failed storage ends in spite of it, and the next server finds every job.
 TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
-  for (const char* verb : {"leases.finish", "leases.release", ""}) {
+  for (const char* operation : {"leases.finish", "leases.release", ""}) {
     openFaulty(kFour);
     const auto ids = submit(2, sleeper);
     const std::string waiting = run("e", R"({"input":{"a":1}})").field("id");
@@ -316,19 +316,19 @@ TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
     const std::string endless = run("t", R"({"input":{"sleepMs":600000}})").field("id");
     ASSERT_TRUE(awaitRunning(3));
     clock_.awaitWaiter(Millis(1'000), Millis(1'000), 2);
-    if (std::string_view(verb).empty()) plan_.failFrom(plan_.calls() + 1);
-    if (!std::string_view(verb).empty()) plan_.failOperation(verb);
+    if (std::string_view(operation).empty()) plan_.failFrom(plan_.calls() + 1);
+    if (!std::string_view(operation).empty()) plan_.failOperation(operation);
     close();
     plan_.heal();
     openFaulty(kFour);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       EXPECT_TRUE(reached([&] { return status("t", ids[i]).field("status") == "COMPLETED"; }))
-          << verb << ": " << status("t", ids[i]).body;
+          << operation << ": " << status("t", ids[i]).body;
       EXPECT_EQ(status("t", ids[i]).field("output"), std::to_string(i));
       EXPECT_EQ(chunksOf("t", ids[i]).size(), 1U) << "of the run that counts";
     }
     EXPECT_EQ(status("e", waiting).field("status"), "COMPLETED");
-    EXPECT_TRUE(reached([&] { return status("t", endless).field("status") == "IN_PROGRESS"; })) << verb;
+    EXPECT_TRUE(reached([&] { return status("t", endless).field("status") == "IN_PROGRESS"; })) << operation;
     EXPECT_EQ(call("POST", "/v2/t/cancel/" + endless).status, 200);
   }
 }

@@ -84,9 +84,9 @@ void build(lua_State* lua, const std::uint8_t* at, const std::uint8_t* end) {
   lua_newtable(lua);
   while (at != end) {
     if (lua_gettop(lua) > 150) return;
-    const std::uint8_t verb = *at++;
+    const std::uint8_t opcode = *at++;
     const auto next = [&] { return at == end ? std::uint8_t{0} : *at++; };
-    switch (verb % 16) {
+    switch (opcode % 16) {
       case 0: lua_pushnil(lua); break;
       case 1: lua_pushboolean(lua, next() % 2); break;
       case 2: lua_pushinteger(lua, static_cast<std::int8_t>(next())); break;

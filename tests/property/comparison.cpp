@@ -18,7 +18,7 @@ void Comparison::drop(const std::string& action, const std::function<std::string
   std::string all;
   std::erase_if(worlds_, [&](StorageModel& world) {
     const std::string said = contradiction(world);
-    if (!said.empty()) all += (all.empty() ? "" : "\nor, had the verb happened that failed before,\n") + said;
+    if (!said.empty()) all += (all.empty() ? "" : "\nor, had the operation happened that failed before,\n") + said;
     return !said.empty();
   });
   if (!worlds_.empty()) return;

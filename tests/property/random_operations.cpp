@@ -70,11 +70,11 @@ std::string text(const Operation& operation) {
          " " + std::to_string(operation.b);
 }
 
-std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs) {
+std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int actions) {
   std::mt19937_64 random(seed);
   std::vector<Action> bag;
   for (const Kind& kind : kKinds) {
-    if (static_cast<int>(kind.action) < verbs)
+    if (static_cast<int>(kind.action) < actions)
       bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.action);
   }
   std::vector<Operation> operations;

@@ -68,8 +68,8 @@ struct Operation {
 
 std::string text(const Operation& operation);
 
-/// Returns the same operations for the same seed on every machine. `verbs` is kActions or kActionsOfOneEndpoint.
-std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs = kActions);
+/// Returns the same operations for the same seed on every machine. `actions` is kActions or kActionsOfOneEndpoint.
+std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int actions = kActions);
 
 /// Serves the groups of jobs in turn: the most demanding policy for a storage.
 class Turns final : public QueuePolicy {

@@ -38,8 +38,8 @@ TEST_F(FilterTest, AcceptsAndReplaces) {
 // core/http/API.md, "Admission filters": Reject(message) is 400 on both calls, and no job is stored.
 TEST_F(FilterTest, Rejects) {
   open(kFiltered);
-  for (const char* verb : {"run", "runsync"}) {
-    const Answer refused = call("POST", std::string("/v2/parked/") + verb, R"({"input":{"do":"reject"}})");
+  for (const char* operation : {"run", "runsync"}) {
+    const Answer refused = call("POST", std::string("/v2/parked/") + operation, R"({"input":{"do":"reject"}})");
     EXPECT_EQ(refused.status, 400);
     EXPECT_EQ(refused.field("error"), "input.do must not be \"reject\": send another");
   }
@@ -79,9 +79,9 @@ TEST_F(FilterTest, FailsWithItsName) {
                                                    {"throwInt", "not a std::exception"},
                                                    {"noObject", "not a JSON object"},
                                                    {"badPolicy", "policy.priority"}};
-  for (const auto& [verb, reason] : reasons) {
-    const Answer failed = submit("parked", "{\"do\":\"" + verb + "\"}");
-    EXPECT_EQ(failed.status, 500) << verb;
+  for (const auto& [wish, reason] : reasons) {
+    const Answer failed = submit("parked", "{\"do\":\"" + wish + "\"}");
+    EXPECT_EQ(failed.status, 500) << wish;
     EXPECT_THAT(failed.field("error"), AllOf(HasSubstr("plugin/size"), HasSubstr(reason), HasSubstr("request")));
   }
   EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));

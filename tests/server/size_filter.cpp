@@ -67,27 +67,27 @@ class Size final : public jobq::AdmissionFilter {
     } const leave{busy_};
     const auto input = std::get<jobq::json::Document>(jobq::json::read(job.input));
     if (const auto meet = input.find("meet")) shared_.meeting.awaitOthers(jobq::json::toInteger(*meet).value());
-    const auto verb = input.find("do");
+    const auto wish = input.find("do");
     const auto status = input.find("status");
     if (status) return Refuse{static_cast<int>(jobq::json::toInteger(*status).value()), "", jobq::Millis(1'500)};
-    return verb ? act(jobq::json::decode(verb->raw), job) : Decision(Accept{});
+    return wish ? act(jobq::json::decode(wish->raw), job) : Decision(Accept{});
   }
 
-  Decision act(const std::string& verb, const AdmissionRequest& job) const {
-    if (verb == "reject") return Reject{"input.do must not be \"reject\": send another"};
-    if (verb == "input") return Replace{R"({"made":"by a filter"})", {}};
-    if (verb == "noObject") return Replace{"[1]", {}};
-    if (verb == "throw") throw std::runtime_error("it is broken on purpose");
-    if (verb == "throwInt") throw 7;
-    if (verb == "made") return Reject{"made " + std::to_string(shared_.made)};
-    if (verb == "size") {
+  Decision act(const std::string& wish, const AdmissionRequest& job) const {
+    if (wish == "reject") return Reject{"input.do must not be \"reject\": send another"};
+    if (wish == "input") return Replace{R"({"made":"by a filter"})", {}};
+    if (wish == "noObject") return Replace{"[1]", {}};
+    if (wish == "throw") throw std::runtime_error("it is broken on purpose");
+    if (wish == "throwInt") throw 7;
+    if (wish == "made") return Reject{"made " + std::to_string(shared_.made)};
+    if (wish == "size") {
       const auto limit = job.env.find("LIMIT");
       return Reject{std::to_string(job.input.size()) + " " + std::string(job.endpoint) + " " +
                     std::to_string(job.apiKeyId.size()) + " " + (limit == job.env.end() ? "-" : limit->second)};
     }
     jobq::JobPolicy policy = job.policy;
-    policy.priority = verb == "badPolicy" ? 1'001 : 9;
-    if (verb == "policy" || verb == "badPolicy") return Replace{{}, policy};
+    policy.priority = wish == "badPolicy" ? 1'001 : 9;
+    if (wish == "policy" || wish == "badPolicy") return Replace{{}, policy};
     return Accept{};
   }
 

@@ -31,8 +31,8 @@ class EndpointRoutesTest : public testing::Test, protected test::EndpointFixture
     return R"({"message":"there is no endpoint )" + id + R"(: check the id"})";
   }
   /// Returns the JSON of a member of the answer, or an empty string.
-  static std::string member(const ApiResponse& reply, std::string_view name) {
-    const auto read = json::read(reply.body);
+  static std::string member(const ApiResponse& response, std::string_view name) {
+    const auto read = json::read(response.body);
     const auto* document = std::get_if<json::Document>(&read);
     const auto value = document == nullptr ? std::nullopt : document->find(name);
     return value ? std::string(value->raw) : "";

@@ -30,9 +30,9 @@ TEST(ErrorResponse, QuotesTheSentence) {
 }
 
 TEST(ErrorResponse, UnavailableSaysWhenToComeBack) {
-  const ApiResponse reply = unavailable("/v2/e/run", "not now");
-  EXPECT_EQ(reply.status, 503);
-  EXPECT_THAT(reply.headers, ElementsAre(Pair("Retry-After", "1")));
+  const ApiResponse response = unavailable("/v2/e/run", "not now");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_THAT(response.headers, ElementsAre(Pair("Retry-After", "1")));
 }
 
 TEST(ErrorResponse, RetryAfterIsInWholeSecondsAndNeverTooEarly) {
@@ -45,28 +45,28 @@ TEST(ErrorResponse, RetryAfterIsInWholeSecondsAndNeverTooEarly) {
   EXPECT_EQ(after(9'999), "10");
 }
 
-TEST(ErrorResponse, TheStandingTellsWhatIsLeftAndWhenThereIsMore) {
-  ApiResponse reply;
-  addStanding(reply, {RateLimit{1000, Millis(10'000), 200}, 7, Millis(0)});
-  EXPECT_THAT(reply.headers, ElementsAre(Pair("RateLimit-Limit", "1000"), Pair("RateLimit-Remaining", "7"),
-                                         Pair("RateLimit-Reset", "10"), Pair("RateLimit-Policy", "1000;w=10")));
+TEST(ErrorResponse, RateLimitHeadersSayWhatIsLeftAndWhenThereIsMore) {
+  ApiResponse response;
+  addRateLimitHeaders(response, {RateLimit{1000, Millis(10'000), 200}, 7, Millis(0)});
+  EXPECT_THAT(response.headers, ElementsAre(Pair("RateLimit-Limit", "1000"), Pair("RateLimit-Remaining", "7"),
+                                            Pair("RateLimit-Reset", "10"), Pair("RateLimit-Policy", "1000;w=10")));
   ApiResponse refused;
-  addStanding(refused, {RateLimit{1000, Millis(10'500), 200}, 0, Millis(2'100)});
+  addRateLimitHeaders(refused, {RateLimit{1000, Millis(10'500), 200}, 0, Millis(2'100)});
   EXPECT_THAT(refused.headers, ElementsAre(Pair("RateLimit-Limit", "1000"), Pair("RateLimit-Remaining", "0"),
                                            Pair("RateLimit-Reset", "3"), Pair("RateLimit-Policy", "1000;w=11")));
 }
 
-TEST(ErrorResponse, WithoutALimitThereIsNoStanding) {
-  ApiResponse reply;
-  addStanding(reply, {RateLimit{0, Millis(10'000), 200}, 0, Millis(0)});
-  EXPECT_THAT(reply.headers, IsEmpty());
+TEST(ErrorResponse, WithoutALimitThereAreNoRateLimitHeaders) {
+  ApiResponse response;
+  addRateLimitHeaders(response, {RateLimit{0, Millis(10'000), 200}, 0, Millis(0)});
+  EXPECT_THAT(response.headers, IsEmpty());
 }
 
 TEST(FailureResponse, TellsEveryWrongFieldInOneSentenceAndOneByOne) {
   const Failure failure{Failure::Kind::invalid, {{"name", "name is \"odd\""}, {"", "and more"}}};
-  const ApiResponse reply = failureResponse(ApiRequest(), failure);
-  EXPECT_EQ(reply.status, 400);
-  EXPECT_EQ(reply.body,
+  const ApiResponse response = failureResponse(ApiRequest(), failure);
+  EXPECT_EQ(response.status, 400);
+  EXPECT_EQ(response.body,
             R"({"message":"name is \"odd\"; and more","errors":[{"field":"name","message":"name is \"odd\""},)"
             R"({"field":"","message":"and more"}]})");
 }

@@ -104,8 +104,8 @@ TEST_F(JobCallsTest, StatusSyncAnswersAtTheEndOfTheJob) {
   auto answer = callAndWait("GET", "/v2/ep/status-sync/a", Millis(5'000));
   EXPECT_EQ(waiting_.left(), 3U) << "a waiting call has a place";
   (void)reports_.finish(claim(), Completed{"7"}, false);
-  const ApiResponse reply = testkit::resultOf("the answer of /status-sync", answer);
-  expectAnswer(reply, 200,
+  const ApiResponse response = testkit::resultOf("the answer of /status-sync", answer);
+  expectAnswer(response, 200,
                R"({"id":"a","status":"COMPLETED","delayTime":0,"executionTime":0,"workerId":"w","output":7})");
   EXPECT_EQ(waiting_.left(), 4U);
 }

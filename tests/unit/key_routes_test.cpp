@@ -40,22 +40,22 @@ class KeyRoutesTest : public testing::Test, protected test::RouteFixture {
 };
 
 TEST_F(KeyRoutesTest, ANewKeyIsShownOnceAndOpensWhatItsScopesSay) {
-  const ApiResponse reply =
+  const ApiResponse response =
       call("POST", "/v1/keys",
            R"({"name":"ci","scopes":["client","client"],"endpoints":["ep"],"expiresAt":"2026-01-01T00:01:00Z"})");
-  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(response.status, 200);
   EXPECT_EQ(scope_, Scope::admin);
-  EXPECT_EQ(member(reply.body, "name"), "ci");
-  EXPECT_EQ(member(reply.body, "scopes"), R"(["client"])");
-  EXPECT_EQ(member(reply.body, "endpoints"), R"(["ep"])");
-  EXPECT_EQ(member(reply.body, "createdAt"), "2026-01-01T00:00:00.000Z");
-  EXPECT_EQ(member(reply.body, "expiresAt"), "2026-01-01T00:01:00.000Z");
-  EXPECT_EQ(member(reply.body, "lastUsedAt"), "null");
-  const std::string secret = member(reply.body, "key");
+  EXPECT_EQ(member(response.body, "name"), "ci");
+  EXPECT_EQ(member(response.body, "scopes"), R"(["client"])");
+  EXPECT_EQ(member(response.body, "endpoints"), R"(["ep"])");
+  EXPECT_EQ(member(response.body, "createdAt"), "2026-01-01T00:00:00.000Z");
+  EXPECT_EQ(member(response.body, "expiresAt"), "2026-01-01T00:01:00.000Z");
+  EXPECT_EQ(member(response.body, "lastUsedAt"), "null");
+  const std::string secret = member(response.body, "key");
   EXPECT_GE(secret.size(), 32U);
   const ApiKeyPtr known = keys_.authenticate("Bearer " + secret, Scope::client, "ep");
   ASSERT_TRUE(known);
-  EXPECT_EQ(known->id, member(reply.body, "id"));
+  EXPECT_EQ(known->id, member(response.body, "id"));
   EXPECT_FALSE(keys_.authenticate("Bearer " + secret, Scope::client, "other"));
   EXPECT_FALSE(keys_.authenticate("Bearer " + secret, Scope::admin, ""));
   storage_.clock.advance(Millis(60'000));
@@ -79,9 +79,9 @@ TEST_F(KeyRoutesTest, EachWrongFieldIsNamed) {
                R"({"field":"name","message":"name is missing: give the key a name"},)"
                R"({"field":"scopes","message":"scopes must hold at least one of client, worker, admin"}]})");
   const auto refused = [this](const std::string& fields) {
-    const ApiResponse reply = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"],)" + fields + "}");
-    EXPECT_EQ(reply.status, 400) << fields;
-    return member(reply.body, "message");
+    const ApiResponse response = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"],)" + fields + "}");
+    EXPECT_EQ(response.status, 400) << fields;
+    return member(response.body, "message");
   };
   EXPECT_EQ(refused(R"("expiresAt":"2026-01-01T00:00:00Z")"),
             "expiresAt has passed already: name a time in the future");
@@ -126,12 +126,12 @@ TEST_F(KeyRoutesTest, TheLastAdminKeyStays) {
 }
 
 TEST_F(KeyRoutesTest, AFailingStorageIsNoAnswer) {
-  for (const char* verb : {"records.create", "records.list"}) {
-    storage_.faults.failOperation(verb);
-    EXPECT_THROW((void)call(verb == std::string("records.list") ? "GET" : "POST", "/v1/keys",
+  for (const char* operation : {"records.create", "records.list"}) {
+    storage_.faults.failOperation(operation);
+    EXPECT_THROW((void)call(operation == std::string("records.list") ? "GET" : "POST", "/v1/keys",
                             R"({"name":"n","scopes":["client"]})"),
                  StorageError)
-        << verb;
+        << operation;
     storage_.faults.heal();
   }
   expectAnswer(call("GET", "/v1/keys"), 200, "[]");

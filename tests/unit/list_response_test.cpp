@@ -28,9 +28,9 @@ TEST_F(ListResponseTest, IsAnArrayOfTheItems) {
   ListResponse list(call_);
   EXPECT_TRUE(list.add("1"));
   EXPECT_TRUE(list.add("{}"));
-  const ApiResponse reply = list.finish();
-  EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.body, "[1,{}]");
+  const ApiResponse response = list.finish();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, "[1,{}]");
   EXPECT_EQ(call_.answerMemory.amount(), 0U);
 }
 
@@ -49,9 +49,9 @@ TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(list.add(item(kFreeBody)));
   EXPECT_FALSE(list.add(item(kFreeBody)));
   EXPECT_FALSE(list.add("1"));
-  const ApiResponse reply = list.finish();
-  EXPECT_EQ(reply.status, 503);
-  EXPECT_THAT(reply.body, HasSubstr("too many large answers"));
+  const ApiResponse response = list.finish();
+  EXPECT_EQ(response.status, 503);
+  EXPECT_THAT(response.body, HasSubstr("too many large answers"));
 }
 
 TEST_F(ListResponseTest, MemoryOfOneListIsNotThereForAnother) {

@@ -132,12 +132,12 @@ TEST_F(QueueCallsTest, ACallBeyondItsRateChangesNothing) {
 }
 
 TEST_F(QueueCallsTest, AFailingStorageIsNoAnswer) {
-  for (const auto& [verb, method, path] :
+  for (const auto& [operation, method, path] :
        {std::tuple("jobs.counts", "GET", "/v2/ep/health"), std::tuple("outbox.owed", "GET", "/v2/ep/health"),
         std::tuple("jobs.list", "GET", "/v2/ep/requests"),
         std::tuple("jobs.purgeQueued", "POST", "/v2/ep/purge-queue")}) {
-    storage_.faults.failNext(verb);
-    EXPECT_THROW((void)call(method, path), StorageError) << verb;
+    storage_.faults.failNext(operation);
+    EXPECT_THROW((void)call(method, path), StorageError) << operation;
   }
 }
 

@@ -119,8 +119,8 @@ class QueueRoutesFixture : protected RouteFixture {
   }
 
   /// Returns the text of the member `id` of an answer.
-  static std::string idOf(const ApiResponse& reply) {
-    const auto read = json::read(reply.body);
+  static std::string idOf(const ApiResponse& response) {
+    const auto read = json::read(response.body);
     const auto* document = std::get_if<json::Document>(&read);
     const auto id = document == nullptr ? std::nullopt : document->find("id");
     return id ? json::toText(*id).value_or("") : "";

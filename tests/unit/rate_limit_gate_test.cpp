@@ -121,7 +121,7 @@ class RateLimitGateTest : public testing::Test {
   /// Returns true if a call is let in and counted against the rate.
   static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
     auto passed = pipeline.enter("e", operation, workersMax);
-    return passed && passed->permit.count(passed->standing);
+    return passed && passed->permit.count(passed->status);
   }
   /// Returns true if a call is let in and counted as malformed.
   static bool passesMalformed(RateLimitGate& pipeline) {
@@ -141,12 +141,12 @@ TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
     auto& passed = *result;
     EXPECT_EQ(limiter_.lastKey, "e/status");
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
-    EXPECT_EQ(passed.standing->limit.requests, 2000U);
-    EXPECT_EQ(passed.standing->remaining, 2000U) << "nothing is known of the rate yet";
+    EXPECT_EQ(passed.status->limit.requests, 2000U);
+    EXPECT_EQ(passed.status->remaining, 2000U) << "nothing is known of the rate yet";
     EXPECT_FALSE(passed.permit.isCounted());
-    EXPECT_TRUE(passed.permit.count(passed.standing));
+    EXPECT_TRUE(passed.permit.count(passed.status));
     EXPECT_TRUE(passed.permit.isCounted());
-    EXPECT_EQ(passed.standing->remaining, 5U);
+    EXPECT_EQ(passed.status->remaining, 5U);
     RateLimitGate::Permit other = std::move(passed.permit);
     RateLimitGate::Permit third;
     third = std::move(other);
@@ -161,7 +161,7 @@ TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
   const auto result = rates.enter("e", Operation::cancel, 1);
   const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
-  EXPECT_EQ(refused.standing->retryAfter, Millis(1'234));
+  EXPECT_EQ(refused.status->retryAfter, Millis(1'234));
   EXPECT_EQ(limiter_.inside, 0);
 }
 
@@ -184,7 +184,7 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
   limiter_.verdict.allowed = false;
   load_.waitingJobs = 1'000'000;
   auto result = rates.enter("e", Operation::run, 0);
-  EXPECT_FALSE(result->standing);
+  EXPECT_FALSE(result->status);
   EXPECT_EQ(load_.askedForWaiting, 0);
 }
 
@@ -234,7 +234,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
   const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
-  EXPECT_EQ(refused.standing->retryAfter, Millis(0)) << "the rate is not what is exceeded";
+  EXPECT_EQ(refused.status->retryAfter, Millis(0)) << "the rate is not what is exceeded";
 }
 
 TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
@@ -253,7 +253,7 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
   const auto limitOf = [&](Operation operation) {
     auto result = rates.enter("e", operation, 1, own);
-    return result->standing->limit;
+    return result->status->limit;
   };
   EXPECT_EQ(limitOf(Operation::run).requests, 30U);
   EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
@@ -273,7 +273,7 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   load_.waitingJobs = 51;
   clock_.advance(Millis(1'000));
   const auto result = lineOnly.enter("e", Operation::run, 0);
-  EXPECT_FALSE(result.failure().standing);
+  EXPECT_FALSE(result.failure().status);
   LimitsConfig noLine;
   noLine.queue = false;
   RateLimitGate ratesOnly = pipeline(noLine);
@@ -298,7 +298,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   const auto counted = result->permit.countMalformed();
   ASSERT_FALSE(counted);
   EXPECT_THAT(counted.failure().sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
-  EXPECT_EQ(counted.failure().standing->retryAfter, Millis(7'000));
+  EXPECT_EQ(counted.failure().status->retryAfter, Millis(7'000));
 }
 
 TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
@@ -313,7 +313,7 @@ TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
     const auto result = rates.enter("e", Operation::run, 1);
     const auto& refused = result.failure();
     EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
-    EXPECT_EQ(refused.standing->retryAfter, Millis(7'000));
+    EXPECT_EQ(refused.status->retryAfter, Millis(7'000));
   }
   EXPECT_EQ(counting.asked, asked) << "what is known is not asked again";
   LimitSettings more{};

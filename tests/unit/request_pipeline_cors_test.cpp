@@ -70,9 +70,9 @@ TEST_F(NoOriginsTest, NoPageIsAllowed) {
 
 TEST(CorsPolicyTest, AStarAllowsEveryPage) {
   const CorsPolicy any({"*"});
-  ApiResponse reply;
-  any.addTo(reply, "https://x.example");
-  EXPECT_THAT(reply.headers, Contains(testing::Pair("Access-Control-Allow-Origin", "*")));
+  ApiResponse response;
+  any.addTo(response, "https://x.example");
+  EXPECT_THAT(response.headers, Contains(testing::Pair("Access-Control-Allow-Origin", "*")));
   ApiResponse own;
   any.addTo(own, "");
   EXPECT_THAT(own.headers, testing::IsEmpty());

@@ -84,9 +84,9 @@ class RouteFixture {
   }
 
   /// Returns the headers of an answer as one text, such as "Retry-After: 1\n".
-  static std::string headersOf(const ApiResponse& reply) {
+  static std::string headersOf(const ApiResponse& response) {
     std::string text;
-    for (const auto& [name, value] : reply.headers) text += name + ": " + value + "\n";
+    for (const auto& [name, value] : response.headers) text += name + ": " + value + "\n";
     return text;
   }
 
@@ -99,9 +99,9 @@ class RouteFixture {
 };
 
 /// Two answers are equal if status and body are; a failure prints both.
-inline void expectAnswer(const ApiResponse& reply, int status, const std::string& body) {
-  EXPECT_EQ(reply.status, status);
-  EXPECT_EQ(reply.body, body);
+inline void expectAnswer(const ApiResponse& response, int status, const std::string& body) {
+  EXPECT_EQ(response.status, status);
+  EXPECT_EQ(response.body, body);
 }
 
 }  // namespace jobq::test

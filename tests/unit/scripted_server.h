@@ -85,16 +85,16 @@ class ScriptedServer {
       if (connection < 0 && errno == EINTR) continue;
       if (connection < 0) return;
       std::string request = read(connection);
-      std::string reply;
+      std::string response;
       {
         const Lock lock(mutex_);
         requests_.push_back(std::move(request));
         if (!answers_.empty()) {
-          reply = std::move(answers_.front());
+          response = std::move(answers_.front());
           answers_.pop_front();
         }
       }
-      for (std::string_view rest = reply; !rest.empty();) {
+      for (std::string_view rest = response; !rest.empty();) {
         const ssize_t sent = ::send(connection, rest.data(), rest.size(), MSG_NOSIGNAL);
         if (sent <= 0) break;
         rest.remove_prefix(static_cast<std::size_t>(sent));

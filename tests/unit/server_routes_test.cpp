@@ -66,17 +66,17 @@ TEST_F(ProcessRoutesTest, TheServerIsReadyWhileItsStorageTakesWrites) {
 
 TEST_F(ProcessRoutesTest, ADrainingServerIsAliveAndNotReady) {
   draining_ = true;
-  const ApiResponse reply = call("GET", "/readyz");
-  expectAnswer(reply, 503, R"({"error":"the server is shutting down"})");
-  EXPECT_EQ(headersOf(reply), "Retry-After: 1\n");
+  const ApiResponse response = call("GET", "/readyz");
+  expectAnswer(response, 503, R"({"error":"the server is shutting down"})");
+  EXPECT_EQ(headersOf(response), "Retry-After: 1\n");
   expectAnswer(call("GET", "/healthz"), 200, R"({"status":"alive"})");
   EXPECT_EQ(scope_, Scope::none);
 }
 
 TEST_F(ProcessRoutesTest, TheDescriptionIsAJsonObject) {
-  const ApiResponse reply = call("GET", "/openapi.json");
-  EXPECT_EQ(reply.status, 200);
-  const auto read = json::read(reply.body);
+  const ApiResponse response = call("GET", "/openapi.json");
+  EXPECT_EQ(response.status, 200);
+  const auto read = json::read(response.body);
   const auto* document = std::get_if<json::Document>(&read);
   ASSERT_NE(document, nullptr);
   EXPECT_TRUE(document->find("paths"));
@@ -85,18 +85,18 @@ TEST_F(ProcessRoutesTest, TheDescriptionIsAJsonObject) {
 }
 
 TEST_F(ProcessRoutesTest, ThePageOfTheDescriptionLoadsNoForeignResource) {
-  const ApiResponse reply = call("GET", "/docs");
-  EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.body, docsPage());
-  EXPECT_EQ(headersOf(reply),
+  const ApiResponse response = call("GET", "/docs");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, docsPage());
+  EXPECT_EQ(headersOf(response),
             "Content-Type: text/html; charset=utf-8\n"
             "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
             "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'\n");
-  EXPECT_THAT(reply.body, StartsWith("<!DOCTYPE html>\n"));
-  EXPECT_THAT(reply.body, testing::EndsWith("</html>\n"));
-  EXPECT_THAT(reply.body, HasSubstr("fetch(\"openapi.json\")"));
+  EXPECT_THAT(response.body, StartsWith("<!DOCTYPE html>\n"));
+  EXPECT_THAT(response.body, testing::EndsWith("</html>\n"));
+  EXPECT_THAT(response.body, HasSubstr("fetch(\"openapi.json\")"));
   for (const char* foreign : {"://", " src=", " href=", "innerHTML", "document.write", "eval("}) {
-    EXPECT_THAT(reply.body, Not(HasSubstr(foreign)));
+    EXPECT_THAT(response.body, Not(HasSubstr(foreign)));
   }
 }
 
@@ -158,13 +158,13 @@ class BackupRoutesTest : public testing::Test, protected test::RouteFixture {
 };
 
 TEST_F(BackupRoutesTest, ACopyIsTheBodyOfTheAnswer) {
-  const ApiResponse reply = call("POST", "/v1/backup");
+  const ApiResponse response = call("POST", "/v1/backup");
   EXPECT_EQ(scope_, Scope::admin);
-  expectAnswer(reply, 200, "");
-  EXPECT_EQ(headersOf(reply), "Content-Type: application/octet-stream\nCache-Control: no-store\n");
-  ASSERT_TRUE(reply.file);
-  std::string text(reply.file->size(), '\0');
-  EXPECT_EQ(::read(reply.file->descriptor(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  expectAnswer(response, 200, "");
+  EXPECT_EQ(headersOf(response), "Content-Type: application/octet-stream\nCache-Control: no-store\n");
+  ASSERT_TRUE(response.file);
+  std::string text(response.file->size(), '\0');
+  EXPECT_EQ(::read(response.file->descriptor(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   EXPECT_EQ(text, "content");
 }
 

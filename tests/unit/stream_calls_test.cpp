@@ -28,7 +28,7 @@ class StreamCallsTest : public testing::Test, protected test::QueueRoutesFixture
   ApiResponse stream(const std::string& id, Query query = {}) {
     return call("GET", "/v2/ep/stream/" + id, "", std::move(query));
   }
-  static std::string standing(const std::string& state, int attempt = 1) {
+  static std::string jobHeaders(const std::string& state, int attempt = 1) {
     return "X-Job-Status: " + state + "\nX-Job-Attempt: " + std::to_string(attempt) + "\n";
   }
 };
@@ -40,11 +40,11 @@ TEST_F(StreamCallsTest, EachChunkIsHandedOutOnce) {
   const ApiResponse first = stream("a");
   expectAnswer(first, 200,
                R"([{"output":1},{"output":{"b" : 1.50}},{"output":3,"metrics":{"tokens":7},"partial":true}])");
-  EXPECT_EQ(headersOf(first), standing("COMPLETED"));
+  EXPECT_EQ(headersOf(first), jobHeaders("COMPLETED"));
   EXPECT_EQ(scope_, Scope::client);
   const ApiResponse second = stream("a");
   expectAnswer(second, 200, "[]");
-  EXPECT_EQ(headersOf(second), standing("COMPLETED"));
+  EXPECT_EQ(headersOf(second), jobHeaders("COMPLETED"));
 }
 
 TEST_F(StreamCallsTest, AnOffsetAndAHeadConsumeNoChunk) {
@@ -68,9 +68,9 @@ TEST_F(StreamCallsTest, AWrongNumberConsumesNoChunk) {
 
 TEST_F(StreamCallsTest, TheOtherMountAnswersAnObjectWithTheError) {
   (void)reports_.finish(start("a", {"1"}), Failed{"no \"luck\"", ""}, false);
-  const ApiResponse reply = call("GET", "/sdk/v2/ep/stream/a");
-  expectAnswer(reply, 200, R"({"status":"FAILED","stream":[{"output":1}],"error":"no \"luck\""})");
-  EXPECT_EQ(headersOf(reply), standing("FAILED"));
+  const ApiResponse response = call("GET", "/sdk/v2/ep/stream/a");
+  expectAnswer(response, 200, R"({"status":"FAILED","stream":[{"output":1}],"error":"no \"luck\""})");
+  EXPECT_EQ(headersOf(response), jobHeaders("FAILED"));
   (void)reports_.finish(start("b", {}), Completed{"1"}, false);
   expectAnswer(call("GET", "/sdk/v2/ep/stream/b"), 200, R"({"status":"COMPLETED","stream":[]})");
   storage_.faults.failOperation("jobs.find");
@@ -88,29 +88,29 @@ TEST_F(StreamCallsTest, AStreamWithoutAChunkWaitsForTheEndOfTheJob) {
   auto answer = callAndWait("GET", "/v2/ep/stream/a", Millis(5'000));
   EXPECT_EQ(waiting_.left(), 3U);
   (void)reports_.finish(lease, Completed{"7"}, false);
-  const ApiResponse reply = testkit::resultOf("the answer of /stream", answer);
-  expectAnswer(reply, 200, "[]");
-  EXPECT_EQ(headersOf(reply), standing("COMPLETED"));
+  const ApiResponse response = testkit::resultOf("the answer of /stream", answer);
+  expectAnswer(response, 200, "[]");
+  EXPECT_EQ(headersOf(response), jobHeaders("COMPLETED"));
   EXPECT_EQ(waiting_.left(), 4U);
 }
 
 TEST_F(StreamCallsTest, AStreamWithoutAPlaceDoesNotWait) {
   start("a", {});
   const auto all = waiting_.reserve(4);
-  const ApiResponse reply = stream("a");
-  expectAnswer(reply, 200, "[]");
-  EXPECT_EQ(headersOf(reply), standing("IN_PROGRESS"));
+  const ApiResponse response = stream("a");
+  expectAnswer(response, 200, "[]");
+  EXPECT_EQ(headersOf(response), jobHeaders("IN_PROGRESS"));
 }
 
 TEST_F(StreamCallsTest, TheEndIsToldWithTheLastChunks) {
   const std::string large = '"' + std::string(900UL << 10, 'x') + '"';
   (void)reports_.finish(start("a", std::vector<std::string>(10, large)), Completed{"7"}, false);
   const ApiResponse first = stream("a");
-  EXPECT_EQ(headersOf(first), standing("IN_PROGRESS")) << "further chunks follow";
+  EXPECT_EQ(headersOf(first), jobHeaders("IN_PROGRESS")) << "further chunks follow";
   const std::size_t each = std::string(R"({"output":},)").size() + large.size();
   EXPECT_EQ(first.body.size(), 8 * each + 1);
   const ApiResponse second = stream("a");
-  EXPECT_EQ(headersOf(second), standing("COMPLETED"));
+  EXPECT_EQ(headersOf(second), jobHeaders("COMPLETED"));
   EXPECT_EQ(second.body.size(), 2 * each + 1);
 }
 
@@ -118,8 +118,8 @@ TEST_F(StreamCallsTest, WithoutMemoryForAnswersOnePieceIsSent) {
   const std::string large = '"' + std::string(900UL << 10, 'x') + '"';
   (void)reports_.finish(start("a", {large, large}), Completed{"7"}, false);
   const auto all = answerMemory_.reserve(64UL << 20);
-  EXPECT_EQ(headersOf(stream("a")), standing("IN_PROGRESS"));
-  EXPECT_EQ(headersOf(stream("a")), standing("COMPLETED"));
+  EXPECT_EQ(headersOf(stream("a")), jobHeaders("IN_PROGRESS"));
+  EXPECT_EQ(headersOf(stream("a")), jobHeaders("COMPLETED"));
 }
 
 TEST_F(StreamCallsTest, AStreamBeyondItsRateIsAnsweredBecauseItsChunksAreTaken) {

@@ -54,10 +54,10 @@ struct CountingFilter {
 
 TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfItsInput) {
   queueSignal_.clear("ep");
-  const ApiResponse reply = call("POST", "/v2/ep/run", kBody);
-  const std::string id = idOf(reply);
+  const ApiResponse response = call("POST", "/v2/ep/run", kBody);
+  const std::string id = idOf(response);
   EXPECT_THAT(id, MatchesRegex("[0-9a-f-]{36}-u1"));
-  expectAnswer(reply, 200, R"({"id":")" + id + R"(","status":"IN_QUEUE"})");
+  expectAnswer(response, 200, R"({"id":")" + id + R"(","status":"IN_QUEUE"})");
   EXPECT_EQ(scope_, Scope::client);
   const ClaimedJob job = storage_.claim();
   EXPECT_EQ(job.lease.job, id);
@@ -172,8 +172,8 @@ TEST_F(SubmitCallsTest, RunsyncAnswersTheEndedJob) {
 TEST_F(SubmitCallsTest, RunsyncAnswersTheQueuedJobWhenItsTimeIsOver) {
   auto answer = callAndWait("POST", "/v2/ep/runsync", Millis(5'000), kBody);
   storage_.clock.advance(Millis(5'000));
-  const ApiResponse reply = testkit::resultOf("the answer of /runsync", answer);
-  expectAnswer(reply, 200, R"({"id":")" + idOf(reply) + R"(","status":"IN_QUEUE"})");
+  const ApiResponse response = testkit::resultOf("the answer of /runsync", answer);
+  expectAnswer(response, 200, R"({"id":")" + idOf(response) + R"(","status":"IN_QUEUE"})");
   EXPECT_EQ(queued(), 1U);
 }
 
@@ -203,8 +203,8 @@ TEST_F(SubmitCallsTest, AFailingStorageIsNoAnswerUntilTheJobIsStored) {
   EXPECT_EQ(queued(), 0U);
   const auto all = waiting_.reserve(4);  // no call waits
   storage_.faults.failNext("jobs.find");
-  const ApiResponse reply = call("POST", "/v2/ep/runsync", kBody);
-  expectAnswer(reply, 200, R"({"id":")" + idOf(reply) + R"(","status":"IN_QUEUE"})");
+  const ApiResponse response = call("POST", "/v2/ep/runsync", kBody);
+  expectAnswer(response, 200, R"({"id":")" + idOf(response) + R"(","status":"IN_QUEUE"})");
   EXPECT_EQ(queued(), 1U) << "the client must not send the stored job again";
 }
 

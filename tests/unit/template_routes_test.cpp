@@ -25,8 +25,8 @@ class TemplateRoutesTest : public testing::Test, protected test::EndpointFixture
   static std::string notThere(const std::string& id) {
     return R"({"message":"there is no template )" + id + R"(: check the id"})";
   }
-  std::string message(const ApiResponse& reply) const {
-    const auto read = json::read(reply.body);
+  std::string message(const ApiResponse& response) const {
+    const auto read = json::read(response.body);
     const auto* document = std::get_if<json::Document>(&read);
     const auto value = document == nullptr ? std::nullopt : document->find("message");
     return value ? json::toText(*value).value_or("") : "";

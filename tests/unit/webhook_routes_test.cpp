@@ -75,7 +75,8 @@ TEST_F(WebhookRoutes, AJobsDeliveriesAreListed) {
             R"("jobStatus":"CANCELLED","dueAt":"2026-01-01T00:00:00.000Z","attempts":[]}])");
   storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"),
                                    {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
-  storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"), {{}, 200, Millis(3), "", "ok"});
+  storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"),
+                                   {{}, 200, Millis(3), std::nullopt, "ok"});
   storage_->outbox().finishDelivery(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::delivered);
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
             R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"delivered","url":"https://u:p@h/?token=1",)"
@@ -121,9 +122,9 @@ TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
 TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
   owe("a");
   storage_->outbox().finishDelivery(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::abandoned);
-  const ApiResponse reply = call("POST", "/v1/webhooks/a.0/replay");
-  EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.body, R"({"id":"a.0","state":"owed"})");
+  const ApiResponse response = call("POST", "/v1/webhooks/a.0/replay");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, R"({"id":"a.0","state":"owed"})");
   EXPECT_EQ(deliveries_.count, 1);
   EXPECT_EQ(testkit::claimAllDue(storage_->outbox(), Millis(1'000)).size(), 1U);
   const ApiResponse unknown = call("POST", "/v1/webhooks/a.7/replay");
@@ -133,9 +134,9 @@ TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
 }
 
 TEST_F(WebhookRoutes, TheSecretIsToldToAdmins) {
-  const ApiResponse reply = call("GET", "/v1/webhooks/secret");
-  EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.body, R"({"secret":"whsec_eA=="})");
+  const ApiResponse response = call("GET", "/v1/webhooks/secret");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, R"({"secret":"whsec_eA=="})");
 }
 
 TEST_F(WebhookRoutes, AListTellsNoInput) {

@@ -35,21 +35,22 @@ TEST_P(DeliveryFaultTest, AStorageThatFailsOnceLosesNothing) {
     failed = deliverWithAFault();
     ASSERT_FALSE(HasFailure()) << "when call " << k << " fails";
   }
-  for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "records.find", "outbox.recordAttempt",
-                           "outbox.reschedule", "outbox.finishDelivery"}) {
-    plan_.failNext(verb);
-    EXPECT_TRUE(deliverWithAFault()) << verb;
+  for (const char* operation : {"outbox.dueHosts", "outbox.claimDue", "records.find", "outbox.recordAttempt",
+                                "outbox.reschedule", "outbox.finishDelivery"}) {
+    plan_.failNext(operation);
+    EXPECT_TRUE(deliverWithAFault()) << operation;
   }
 }
 
 TEST_P(DeliveryFaultTest, AnyExceptionOfAStorageIsSurvived) {
-  for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt", "outbox.finishDelivery"}) {
-    const JobId id = verb + std::string("-job");
+  for (const char* operation :
+       {"outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt", "outbox.finishDelivery"}) {
+    const JobId id = operation + std::string("-job");
     owe(id, "http://h/");
-    plan_.exhaustNext(verb);
+    plan_.exhaustNext(operation);
     open();
-    ASSERT_TRUE(inTime([&] { return isSettled(id); })) << verb;
-    EXPECT_EQ(delivery(id).attempts.size(), 1U) << verb;
+    ASSERT_TRUE(inTime([&] { return isSettled(id); })) << operation;
+    EXPECT_EQ(delivery(id).attempts.size(), 1U) << operation;
   }
 }
 
@@ -105,18 +106,18 @@ TEST_P(DeliveryFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
 }
 
 TEST_P(DeliveryFaultTest, AStopDoesNotWaitForAStorageThatFails) {
-  for (const char* verb :
+  for (const char* operation :
        {"outbox.recordAttempt", "outbox.finishDelivery", "records.find", "outbox.dueHosts", "outbox.claimDue"}) {
-    plan_.failOperation(verb);
-    owe(verb + std::string("-job"), "http://h/");
+    plan_.failOperation(operation);
+    owe(operation + std::string("-job"), "http://h/");
     open();
-    ASSERT_TRUE(until([&] { return !plan_.failed().empty() && plan_.failed().back() == verb; })) << verb;
+    ASSERT_TRUE(until([&] { return !plan_.failed().empty() && plan_.failed().back() == operation; })) << operation;
     webhooks_->stop();
     plan_.heal();
-    EXPECT_FALSE(isSettled(verb + std::string("-job")));
+    EXPECT_FALSE(isSettled(operation + std::string("-job")));
     clock_.advance(kDeliveryLease);
     open();
-    ASSERT_TRUE(until([&] { return isSettled(verb + std::string("-job")); })) << verb;
+    ASSERT_TRUE(until([&] { return isSettled(operation + std::string("-job")); })) << operation;
   }
 }
 

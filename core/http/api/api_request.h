@@ -22,17 +22,17 @@ struct ApiRequest {
   std::string method;
   std::string path;  ///< decoded, without the query
   std::multimap<std::string, std::string> query;
-  std::map<std::string, std::string> params;  ///< the route's {placeholders}
-  std::optional<std::string> idempotencyKey;  ///< the header Idempotency-Key
-  std::string body;                           ///< moved from by the route that reads it
-  BodyMemory::Reservation bodyMemory;         ///< of a large body, until the body is freed
-  Budget::Reservation answerMemory;           ///< of a large answer, until the answer is sent
-  Budget* answers = nullptr;                  ///< budget of large answers; set when the route runs
-  ApiKeyPtr key;                              ///< of routes with a scope
-  EndpointPtr endpoint;                       ///< of routes with {endpoint}
-  RateLimitGate::Permit permit;               ///< the place among concurrent calls, until the answer
-  std::optional<RateLimitStatus> standing;    ///< values of the RateLimit-* headers
-  ConnectedClient* client = nullptr;          ///< set when the route runs
+  std::map<std::string, std::string> params;       ///< the route's {placeholders}
+  std::optional<std::string> idempotencyKey;       ///< the header Idempotency-Key
+  std::string body;                                ///< moved from by the route that reads it
+  BodyMemory::Reservation bodyMemory;              ///< of a large body, until the body is freed
+  Budget::Reservation answerMemory;                ///< of a large answer, until the answer is sent
+  Budget* answers = nullptr;                       ///< budget of large answers; set when the route runs
+  ApiKeyPtr key;                                   ///< of routes with a scope
+  EndpointPtr endpoint;                            ///< of routes with {endpoint}
+  RateLimitGate::Permit permit;                    ///< the place among concurrent calls, until the answer
+  std::optional<RateLimitStatus> rateLimitStatus;  ///< values of the RateLimit-* headers
+  ConnectedClient* client = nullptr;               ///< set when the route runs
 };
 
 struct ApiResponse {

@@ -11,24 +11,24 @@ bool CorsPolicy::allows(std::string_view origin) const {
   return !origin.empty() && (origins_.contains("*") || origins_.contains(std::string(origin)));
 }
 
-void CorsPolicy::addTo(ApiResponse& reply, std::string_view origin) const {
+void CorsPolicy::addTo(ApiResponse& response, std::string_view origin) const {
   if (!enabled()) return;
   const bool any = origins_.contains("*");
   // A cache must not return the answer for one origin to another origin.
-  if (!any) reply.headers.emplace_back("Vary", "Origin");
+  if (!any) response.headers.emplace_back("Vary", "Origin");
   if (!allows(origin)) return;
-  reply.headers.emplace_back("Access-Control-Allow-Origin", any ? std::string("*") : std::string(origin));
-  reply.headers.emplace_back("Access-Control-Expose-Headers", "*");
+  response.headers.emplace_back("Access-Control-Allow-Origin", any ? std::string("*") : std::string(origin));
+  response.headers.emplace_back("Access-Control-Expose-Headers", "*");
 }
 
 ApiResponse CorsPolicy::preflight(std::string_view origin, const std::string& methods,
                                   const std::string& fields) const {
-  ApiResponse reply{204, ""};
-  if (!allows(origin)) return reply;
-  reply.headers.emplace_back("Access-Control-Allow-Methods", methods);
-  if (!fields.empty()) reply.headers.emplace_back("Access-Control-Allow-Headers", fields);
-  reply.headers.emplace_back("Access-Control-Max-Age", kRemembered);
-  return reply;
+  ApiResponse response{204, ""};
+  if (!allows(origin)) return response;
+  response.headers.emplace_back("Access-Control-Allow-Methods", methods);
+  if (!fields.empty()) response.headers.emplace_back("Access-Control-Allow-Headers", fields);
+  response.headers.emplace_back("Access-Control-Max-Age", kRemembered);
+  return response;
 }
 
 }  // namespace jobq

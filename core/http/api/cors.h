@@ -22,7 +22,7 @@ class CorsPolicy {
 
   /// Adds the header fields by which a page of `origin` may read the answer. An empty `origin` marks a call without an
   /// Origin field.
-  void addTo(ApiResponse& reply, std::string_view origin) const;
+  void addTo(ApiResponse& response, std::string_view origin) const;
 
   /// Returns the answer to a preflight, which needs no key: 204 with `methods` and `fields` as allowed, or 204 without
   /// header fields if `origin` is not allowed. The key is checked when the call itself arrives.

@@ -85,10 +85,10 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
   for (const Job& job : page.jobs) {
     if (!list.add(jobJson(job))) break;
   }
-  ApiResponse reply = list.finish();
-  if (reply.status != 200) return reply;
+  ApiResponse response = list.finish();
+  if (response.status != 200) return response;
   return {200, json::object([&](json::ObjectWriter& out) {
-            out.raw("requests", reply.body);
+            out.raw("requests", response.body);
             out.member("total", page.total);
             out.member("offset", window.offset);
             out.member("limit", window.limit);

@@ -1,5 +1,6 @@
 // Routes under /v1/endpoints (core/http/API.md, "Endpoint API"): endpoints, their workers, and the progress of
 // releases.
+#include <optional>
 #include <set>
 #include <string>
 
@@ -36,11 +37,11 @@ ApiResponse noEndpoint(const ApiRequest& call) {
 // version, `halted` with the reason if the newest version does not run.
 void writeRelease(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerPoolView& workerPool) {
   const bool isFaulty = entry.endpoint && !entry.endpoint->runnable;
-  const std::string fault = isFaulty ? entry.endpoint->runnable.failure().message() : workerPool.fault;
+  const std::optional<std::string> fault = isFaulty ? entry.endpoint->runnable.failure().message() : workerPool.fault;
   const bool halted = isFaulty || workerPool.halted;
   out.member("version", entry.spec.version);
   out.member("state", halted ? "halted" : workerPool.rolling ? "rolling" : "complete");
-  if (!fault.empty()) out.member("reason", fault);
+  if (fault) out.member("reason", *fault);
 }
 
 // Writes the worker's state, and the keys of a Pod object with a meaning for jobq (core/http/API.md, "Endpoint").
@@ -105,11 +106,11 @@ ApiResponse create(const EndpointDeps& deps, ApiRequest& call) {
 ApiResponse list(const EndpointDeps& deps, ApiRequest& call) {
   const auto parts = readParts(call);
   if (!parts) return failureResponse(call, parts.failure());
-  ListResponse reply(call);
+  ListResponse response(call);
   for (const EndpointEntryPtr& entry : deps.registry.entries()) {
-    if (!reply.add(toJson(deps, *entry, *parts))) break;
+    if (!response.add(toJson(deps, *entry, *parts))) break;
   }
-  return reply.finish();
+  return response.finish();
 }
 
 ApiResponse find(const EndpointDeps& deps, ApiRequest& call) {

@@ -25,26 +25,26 @@ ApiResponse badRequest(const ApiRequest& call, const Failure& failure) {
 }
 
 ApiResponse unavailable(std::string_view path, std::string_view sentence) {
-  ApiResponse reply = errorResponse(path, 503, sentence);
-  reply.headers.emplace_back("Retry-After", "1");
-  return reply;
+  ApiResponse response = errorResponse(path, 503, sentence);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
 }
 
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter) {
-  ApiResponse reply = errorResponse(path, 429, sentence);
-  reply.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(wholeSeconds(retryAfter), 1)));
-  return reply;
+  ApiResponse response = errorResponse(path, 429, sentence);
+  response.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(wholeSeconds(retryAfter), 1)));
+  return response;
 }
 
-void addStanding(ApiResponse& reply, const RateLimitStatus& standing) {
-  const RateLimit& limit = standing.limit;
+void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status) {
+  const RateLimit& limit = status.limit;
   if (limit.requests == 0) return;
-  const Millis until = standing.retryAfter > Millis(0) ? standing.retryAfter : limit.window;
-  reply.headers.emplace_back("RateLimit-Limit", std::to_string(limit.requests));
-  reply.headers.emplace_back("RateLimit-Remaining", std::to_string(standing.remaining));
-  reply.headers.emplace_back("RateLimit-Reset", std::to_string(wholeSeconds(until)));
-  reply.headers.emplace_back("RateLimit-Policy",
-                             std::to_string(limit.requests) + ";w=" + std::to_string(wholeSeconds(limit.window)));
+  const Millis until = status.retryAfter > Millis(0) ? status.retryAfter : limit.window;
+  response.headers.emplace_back("RateLimit-Limit", std::to_string(limit.requests));
+  response.headers.emplace_back("RateLimit-Remaining", std::to_string(status.remaining));
+  response.headers.emplace_back("RateLimit-Reset", std::to_string(wholeSeconds(until)));
+  response.headers.emplace_back("RateLimit-Policy",
+                                std::to_string(limit.requests) + ";w=" + std::to_string(wholeSeconds(limit.window)));
 }
 
 }  // namespace jobq

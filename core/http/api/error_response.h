@@ -24,6 +24,6 @@ ApiResponse unavailable(std::string_view path, std::string_view sentence);
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
 
 /// Adds the RateLimit-* headers: the limit, the rest of the limit, and the seconds until there is more.
-void addStanding(ApiResponse& reply, const RateLimitStatus& standing);
+void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status);
 
 }  // namespace jobq

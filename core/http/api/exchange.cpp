@@ -74,15 +74,15 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limi
   return std::nullopt;
 }
 
-void Exchange::send(const ApiResponse& reply) {
+void Exchange::send(const ApiResponse& response) {
   request_.discardBody();
-  response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
+  response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(response.status));
   response_.setContentType("application/json");
-  for (const auto& [name, value] : reply.headers) response_.set(name, value);
-  if (reply.file) {
-    sendFile(*reply.file);
+  for (const auto& [name, value] : response.headers) response_.set(name, value);
+  if (response.file) {
+    sendFile(*response.file);
   } else {
-    response_.sendBuffer(reply.body.data(), reply.body.size());
+    response_.sendBuffer(response.body.data(), response.body.size());
   }
 }
 

@@ -27,7 +27,7 @@ class Exchange {
   std::optional<ApiResponse> readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory);
 
   /// Sends the answer.
-  void send(const ApiResponse& reply);
+  void send(const ApiResponse& response);
 
   /// Ends the connection: the answer cannot be sent whole.
   void abandon() noexcept;

@@ -31,7 +31,7 @@ std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiReque
 
 ApiResponse present(const QueueDeps& deps, ApiRequest& call, std::optional<Job> job) {
   while (job && job->state == JobState::inQueue) {
-    if (auto reply = waitingResponse(deps, call, *job)) return *reply;
+    if (auto response = waitingResponse(deps, call, *job)) return *response;
     job = deps.jobs.find(jobOf(call));  // the job has left the queue meanwhile
   }
   return job ? wholeResponse(deps, call, *job) : noJob(call);

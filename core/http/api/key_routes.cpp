@@ -103,11 +103,11 @@ ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call)
 }
 
 ApiResponse list(ApiKeys& keys, ApiRequest& call) {
-  ListResponse reply(call);
+  ListResponse response(call);
   for (const ApiKey& key : keys.list()) {
-    if (!reply.add(writeForm(key, keyFields(), false))) break;
+    if (!response.add(writeForm(key, keyFields(), false))) break;
   }
-  return reply.finish();
+  return response.finish();
 }
 
 ApiResponse revoke(ApiKeys& keys, const ApiRequest& call) {

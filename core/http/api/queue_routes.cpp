@@ -10,9 +10,9 @@
 namespace jobq {
 
 std::optional<ApiResponse> countWellFormed(ApiRequest& call) {
-  const auto counted = call.permit.count(call.standing);
+  const auto counted = call.permit.count(call.rateLimitStatus);
   if (counted) return std::nullopt;
-  return tooMany(call.path, counted.failure().sentence, counted.failure().standing->retryAfter);
+  return tooMany(call.path, counted.failure().sentence, counted.failure().status->retryAfter);
 }
 
 ApiResponse noJob(const ApiRequest& call) {
@@ -29,9 +29,9 @@ Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fa
 }
 
 ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job) {
-  ApiResponse reply{200, jobJson(job)};
-  const std::size_t size = reply.body.size();
-  if (size <= kFreeBody || call.answerMemory.grow(deps.answerMemory, size)) return reply;
+  ApiResponse response{200, jobJson(job)};
+  const std::size_t size = response.body.size();
+  if (size <= kFreeBody || call.answerMemory.grow(deps.answerMemory, size)) return response;
   return unavailable(call.path, "job " + job.id +
                                     " has a large output, and too many large ones are being read now: ask for its "
                                     "status again in a moment");

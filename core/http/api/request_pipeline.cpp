@@ -147,12 +147,12 @@ void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
                              call.endpoint->spec.limits);
   if (!passed) {
     const RateLimitGate::Refused& refused = passed.failure();
-    call.standing = refused.standing;
-    context.refusal = tooMany(call.path, refused.sentence, refused.standing ? refused.standing->retryAfter : Millis(0));
+    call.rateLimitStatus = refused.status;
+    context.refusal = tooMany(call.path, refused.sentence, refused.status ? refused.status->retryAfter : Millis(0));
     return;
   }
   call.permit = std::move(passed->permit);
-  call.standing = passed->standing;
+  call.rateLimitStatus = passed->status;
 }
 
 void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& context) {
@@ -172,7 +172,7 @@ void RequestPipeline::serve(RequestContext context, ServerRequest& request, Serv
   Exchange exchange(request, response);
   try {
     ApiResponse response = respond(context, request, exchange);
-    if (context.call.standing) addStanding(response, *context.call.standing);
+    if (context.call.rateLimitStatus) addRateLimitHeaders(response, *context.call.rateLimitStatus);
     cors_.addTo(response, request.get("Origin", ""));
     exchange.send(response);
   } catch (const std::exception& error) {
@@ -202,17 +202,17 @@ ApiResponse RequestPipeline::respond(RequestContext& context, ServerRequest& req
 
 // Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the
 // counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
-void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& reply) {
-  if (call.permit.isCounted() || reply.status == 503) return;
-  if (reply.status != 400 && reply.status != 408 && reply.status != 413) {
-    (void)call.permit.count(call.standing);
+void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& response) {
+  if (call.permit.isCounted() || response.status == 503) return;
+  if (response.status != 400 && response.status != 408 && response.status != 413) {
+    (void)call.permit.count(call.rateLimitStatus);
     return;
   }
   const auto counted = call.permit.countMalformed();
   if (counted) return;
   const RateLimitGate::Refused& refused = counted.failure();
-  call.standing = refused.standing;
-  reply = tooMany(call.path, refused.sentence, refused.standing->retryAfter);
+  call.rateLimitStatus = refused.status;
+  response = tooMany(call.path, refused.sentence, refused.status->retryAfter);
 }
 
 ApiResponse RequestPipeline::runRoute(RequestContext& context) {

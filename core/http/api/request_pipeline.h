@@ -77,7 +77,7 @@ class RequestPipeline final : public RequestHandlerFactory {
 
   ApiResponse respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   ApiResponse runRoute(RequestContext& context);
-  static void countResponse(ApiRequest& call, ApiResponse& reply);
+  static void countResponse(ApiRequest& call, ApiResponse& response);
   ApiResponse ownFault(const ApiRequest& call, const std::string& what, const std::string& told = "the server failed");
 
   const Router& router_;

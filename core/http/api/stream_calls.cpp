@@ -98,17 +98,17 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   addMore(deps, call, ask, *page);
   // The end of a job is reported only with its last chunks: some clients stop asking when the end is reported.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
-  ApiResponse reply{200, chunkArray(page->chunks)};
+  ApiResponse response{200, chunkArray(page->chunks)};
   if (asObject) {
     const std::string error = failureText(deps, ask.key, state);
-    reply.body = json::object([&](json::ObjectWriter& out) {
+    response.body = json::object([&](json::ObjectWriter& out) {
       out.member("status", nameOf(state));
-      out.raw("stream", reply.body);
+      out.raw("stream", response.body);
       if (!error.empty()) out.member("error", error);
     });
   }
-  reply.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
-  return reply;
+  response.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
+  return response;
 }
 
 }  // namespace

@@ -44,11 +44,11 @@ ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
 
 ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
   if (const auto good = checkInclusions(call); !good) return failureResponse(call, good.failure());
-  ListResponse reply(call);
+  ListResponse response(call);
   for (const TemplateEntryPtr& entry : routes.registry.templates()) {
-    if (!reply.add(toJson(routes, entry->form))) break;
+    if (!response.add(toJson(routes, entry->form))) break;
   }
-  return reply.finish();
+  return response.finish();
 }
 
 ApiResponse find(const TemplateRoutes& routes, ApiRequest& call) {

@@ -32,7 +32,7 @@ void writeAttempt(json::ObjectWriter& out, const DeliveryAttempt& attempt) {
   out.member("at", toIso8601(attempt.at));
   out.member("status", attempt.status);
   out.member("durationMs", attempt.duration.count());
-  out.member("reason", attempt.reason);
+  out.member("reason", attempt.reason.value_or(""));
   out.member("reply", attempt.reply);
 }
 
@@ -65,11 +65,11 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
   }
   const auto limit = readNumber(call, "limit", {1, kMostListed}, OutOfRange::refuse, kListed);
   if (!limit) return badRequest(call, limit.failure());
-  ListResponse reply(call);
+  ListResponse response(call);
   for (const Delivery& delivery : outbox.list(*endpoint, *job, static_cast<std::size_t>(*limit))) {
-    if (!reply.add(deliveryJson(delivery))) break;
+    if (!response.add(deliveryJson(delivery))) break;
   }
-  return reply.finish();
+  return response.finish();
 }
 
 ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {

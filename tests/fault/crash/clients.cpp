@@ -75,8 +75,8 @@ std::optional<std::vector<Piece>> piecesIn(const std::string& body) {
   return std::nullopt;
 }
 
-std::string path(const Target& target, const std::string& verb) {
-  return "/v2/" + target.endpoint + "/" + verb + "/" + target.id;
+std::string path(const Target& target, const std::string& operation) {
+  return "/v2/" + target.endpoint + "/" + operation + "/" + target.id;
 }
 
 }  // namespace
@@ -142,18 +142,18 @@ Plan Client::fleetingPlan() {
 }
 
 bool Client::submit(Plan plan, bool andCancel) {
-  const std::string verb = plan.sync ? "runsync" : "run";
-  const Reply reply = http_.call("POST", "/v2/" + plan.endpoint + "/" + verb, bodyOf(plan), keyOf(plan));
-  if (reply.fate == Reply::Fate::unsent) return false;
-  const bool usable = isUsable(reply, verb, {200});
-  const std::string id = usable ? Fields(reply.body).text("id") : "";
-  log_.push_back(Submission{plan, reply.span, id});
+  const std::string operation = plan.sync ? "runsync" : "run";
+  const HttpResponse response = http_.call("POST", "/v2/" + plan.endpoint + "/" + operation, bodyOf(plan), keyOf(plan));
+  if (response.fate == HttpResponse::Fate::unsent) return false;
+  const bool usable = isUsable(response, operation, {200});
+  const std::string id = usable ? Fields(response.body).text("id") : "";
+  log_.push_back(Submission{plan, response.span, id});
   if (!usable) return false;
   life_.board.countAcknowledged();
   const Target target{plan.number, plan.endpoint, id, false};
   if (plan.chunks > 0) life_.board.addStreaming(target);
   if (plan.sync) {
-    const auto state = note(plan.number, reply, true);
+    const auto state = note(plan.number, response, true);
     if (state == JobState::failed) life_.board.addFailed(target);
     if (state && terminal(*state)) return true;
   }
@@ -163,13 +163,13 @@ bool Client::submit(Plan plan, bool andCancel) {
 }
 
 bool Client::submitAgain(const Plan& plan) {
-  const std::string verb = plan.sync ? "runsync" : "run";
-  const Reply reply = http_.call("POST", "/v2/" + plan.endpoint + "/" + verb, bodyOf(plan), keyOf(plan));
-  if (reply.fate == Reply::Fate::unsent) return false;
-  if (!isUsable(reply, verb, {200})) return false;
-  const std::string id = Fields(reply.body).text("id");
-  log_.push_back(Submission{plan, reply.span, id});
-  if (plan.sync) (void)note(plan.number, reply, true);
+  const std::string operation = plan.sync ? "runsync" : "run";
+  const HttpResponse response = http_.call("POST", "/v2/" + plan.endpoint + "/" + operation, bodyOf(plan), keyOf(plan));
+  if (response.fate == HttpResponse::Fate::unsent) return false;
+  if (!isUsable(response, operation, {200})) return false;
+  const std::string id = Fields(response.body).text("id");
+  log_.push_back(Submission{plan, response.span, id});
+  if (plan.sync) (void)note(plan.number, response, true);
   life_.board.add({plan.number, plan.endpoint, id, false});
   return true;
 }
@@ -186,13 +186,14 @@ bool Client::ask(Target target) {
   // The second question about a job without an end waits for the end, to avoid asking over and over.
   const bool wait = target.asked;
   if (!wait && target.endpoint == kFleeting && chance(0.02)) return setTtl(target);
-  const Reply reply = http_.call("GET", path(target, wait ? "status-sync" : "status") + (wait ? "?wait=1000" : ""));
-  if (!isUsable(reply, "status", {200, 404})) return false;
-  if (reply.status == 404) {
-    log_.push_back(Missed{target.number, {reply.span, life_.number}});
+  const HttpResponse response =
+      http_.call("GET", path(target, wait ? "status-sync" : "status") + (wait ? "?wait=1000" : ""));
+  if (!isUsable(response, "status", {200, 404})) return false;
+  if (response.status == 404) {
+    log_.push_back(Missed{target.number, {response.span, life_.number}});
     return true;
   }
-  const auto state = note(target.number, reply, true);
+  const auto state = note(target.number, response, true);
   if (state == JobState::failed) life_.board.addFailed(target);
   if (state && terminal(*state)) {
     if (!chance(0.02)) return true;  // a few are asked about again at once
@@ -204,13 +205,13 @@ bool Client::ask(Target target) {
 }
 
 bool Client::cancel(const Target& target) {
-  const Reply reply = http_.call("POST", path(target, "cancel"));
-  if (reply.fate == Reply::Fate::unsent) return false;
-  const bool usable = isUsable(reply, "cancel", {200, 404});
-  Order order{Order::Command::cancel, Order::Effect::unknown, reply.span, life_.number};
-  if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
-  if (usable && reply.status == 200) {
-    const auto state = note(target.number, reply, false);
+  const HttpResponse response = http_.call("POST", path(target, "cancel"));
+  if (response.fate == HttpResponse::Fate::unsent) return false;
+  const bool usable = isUsable(response, "cancel", {200, 404});
+  Order order{Order::Command::cancel, Order::Effect::unknown, response.span, life_.number};
+  if (usable && response.status == 404) log_.push_back(Missed{target.number, {response.span, life_.number}});
+  if (usable && response.status == 200) {
+    const auto state = note(target.number, response, false);
     order.effect = state == JobState::cancelled ? Order::Effect::done : Order::Effect::refused;
   }
   log_.push_back(Ordered{target.number, order});
@@ -218,12 +219,12 @@ bool Client::cancel(const Target& target) {
 }
 
 bool Client::retry(const Target& target) {
-  const Reply reply = http_.call("POST", path(target, "retry"));
-  if (reply.fate == Reply::Fate::unsent) return false;
-  const bool usable = isUsable(reply, "retry", {200, 400, 404});
-  Order order{Order::Command::retry, Order::Effect::unknown, reply.span, life_.number};
-  if (usable) order.effect = reply.status == 200 ? Order::Effect::done : Order::Effect::refused;
-  if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
+  const HttpResponse response = http_.call("POST", path(target, "retry"));
+  if (response.fate == HttpResponse::Fate::unsent) return false;
+  const bool usable = isUsable(response, "retry", {200, 400, 404});
+  Order order{Order::Command::retry, Order::Effect::unknown, response.span, life_.number};
+  if (usable) order.effect = response.status == 200 ? Order::Effect::done : Order::Effect::refused;
+  if (usable && response.status == 404) log_.push_back(Missed{target.number, {response.span, life_.number}});
   log_.push_back(Ordered{target.number, order});
   if (order.effect == Order::Effect::done) life_.board.add({target.number, target.endpoint, target.id, false});
   return usable;
@@ -231,26 +232,26 @@ bool Client::retry(const Target& target) {
 
 bool Client::setTtl(const Target& target) {
   constexpr int kTtlMs = 1'500;
-  const Reply reply = http_.call("GET", path(target, "status") + "?ttl=" + std::to_string(kTtlMs));
-  if (reply.fate == Reply::Fate::unsent) return false;
-  const bool usable = isUsable(reply, "status?ttl", {200, 404});
-  Order order{Order::Command::ttl, Order::Effect::unknown, reply.span, life_.number, kTtlMs * 1'000'000LL};
-  if (usable) order.effect = reply.status == 200 ? Order::Effect::done : Order::Effect::refused;
+  const HttpResponse response = http_.call("GET", path(target, "status") + "?ttl=" + std::to_string(kTtlMs));
+  if (response.fate == HttpResponse::Fate::unsent) return false;
+  const bool usable = isUsable(response, "status?ttl", {200, 404});
+  Order order{Order::Command::ttl, Order::Effect::unknown, response.span, life_.number, kTtlMs * 1'000'000LL};
+  if (usable) order.effect = response.status == 200 ? Order::Effect::done : Order::Effect::refused;
   log_.push_back(Ordered{target.number, order});
-  if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
+  if (usable && response.status == 404) log_.push_back(Missed{target.number, {response.span, life_.number}});
   if (order.effect == Order::Effect::done) {
-    (void)note(target.number, reply, true);
+    (void)note(target.number, response, true);
     life_.board.add(target);
   }
   return usable;
 }
 
 bool Client::purge() {
-  const Reply reply = http_.call("POST", "/v2/" + std::string(kFleeting) + "/purge-queue");
-  if (reply.fate == Reply::Fate::unsent) return false;
-  const bool usable = isUsable(reply, "purge-queue", {200});
-  log_.push_back(
-      Purged{{Order::Command::purge, usable ? Order::Effect::done : Order::Effect::unknown, reply.span, life_.number}});
+  const HttpResponse response = http_.call("POST", "/v2/" + std::string(kFleeting) + "/purge-queue");
+  if (response.fate == HttpResponse::Fate::unsent) return false;
+  const bool usable = isUsable(response, "purge-queue", {200});
+  log_.push_back(Purged{
+      {Order::Command::purge, usable ? Order::Effect::done : Order::Effect::unknown, response.span, life_.number}});
   return usable;
 }
 
@@ -267,50 +268,52 @@ bool Client::stream(const Target& target) {
 }
 
 std::optional<Page> Client::readPage(const Target& target, bool consumes) {
-  const Reply reply = http_.call("GET", path(target, "stream") + (consumes ? "?wait=1000" : "?wait=1000&offset=0"));
-  if (reply.fate == Reply::Fate::unsent) return Page{.span = reply.span, .life = life_.number, .read = false};
-  Page page{.span = reply.span, .life = life_.number, .read = false, .consumes = consumes};
-  const bool usable = isUsable(reply, "stream", {200, 404});
-  if (usable && reply.status == 404) {
-    log_.push_back(Missed{target.number, {reply.span, life_.number}});
+  const HttpResponse response =
+      http_.call("GET", path(target, "stream") + (consumes ? "?wait=1000" : "?wait=1000&offset=0"));
+  if (response.fate == HttpResponse::Fate::unsent)
+    return Page{.span = response.span, .life = life_.number, .read = false};
+  Page page{.span = response.span, .life = life_.number, .read = false, .consumes = consumes};
+  const bool usable = isUsable(response, "stream", {200, 404});
+  if (usable && response.status == 404) {
+    log_.push_back(Missed{target.number, {response.span, life_.number}});
     return std::nullopt;
   }
-  const auto state = stateOf(reply.header("X-Job-Status"));
-  auto pieces = piecesIn(reply.body);
-  if (usable && (!state || !pieces)) trouble_ = "/stream answered " + reply.head + reply.body;
+  const auto state = stateOf(response.header("X-Job-Status"));
+  auto pieces = piecesIn(response.body);
+  if (usable && (!state || !pieces)) trouble_ = "/stream answered " + response.head + response.body;
   if (usable && state && pieces) {
     page.read = true;
     page.state = *state;
-    page.attempt = static_cast<std::uint32_t>(std::atoi(reply.header("X-Job-Attempt").c_str()));
+    page.attempt = static_cast<std::uint32_t>(std::atoi(response.header("X-Job-Attempt").c_str()));
     page.pieces = std::move(*pieces);
-    log_.push_back(Seen{target.number, {reply.span, life_.number, *state, false, 0, "", ""}});
+    log_.push_back(Seen{target.number, {response.span, life_.number, *state, false, 0, "", ""}});
   }
   log_.push_back(Streamed{target.number, page});
   return page;
 }
 
-bool Client::isUsable(const Reply& reply, const std::string& request, std::initializer_list<int> expected) {
-  if (reply.fate == Reply::Fate::answered) {
+bool Client::isUsable(const HttpResponse& response, const std::string& request, std::initializer_list<int> expected) {
+  if (response.fate == HttpResponse::Fate::answered) {
     for (const int status : expected) {
-      if (reply.status == status) return true;
+      if (response.status == status) return true;
     }
-    trouble_ = "/" + request + " answered " + std::to_string(reply.status) + ": " + reply.body;
+    trouble_ = "/" + request + " answered " + std::to_string(response.status) + ": " + response.body;
   }
-  if (reply.fate == Reply::Fate::late) trouble_ = "/" + request + " was not answered, and its server lived";
-  if (reply.fate == Reply::Fate::broken) trouble_ = "/" + request + " was answered with " + reply.body;
+  if (response.fate == HttpResponse::Fate::late) trouble_ = "/" + request + " was not answered, and its server lived";
+  if (response.fate == HttpResponse::Fate::broken) trouble_ = "/" + request + " was answered with " + response.body;
   return false;
 }
 
-std::optional<JobState> Client::note(std::uint64_t number, const Reply& reply, bool whole) {
-  const Fields fields(reply.body);
+std::optional<JobState> Client::note(std::uint64_t number, const HttpResponse& response, bool whole) {
+  const Fields fields(response.body);
   const auto state = stateOf(fields.text("status"));
   if (!state) {
-    trouble_ = "an answer has no state: " + reply.body;
+    trouble_ = "an answer has no state: " + response.body;
     return std::nullopt;
   }
-  log_.push_back(Seen{
-      number,
-      {reply.span, life_.number, *state, whole, fields.number("retries"), fields.raw("output"), fields.text("error")}});
+  log_.push_back(Seen{number,
+                      {response.span, life_.number, *state, whole, fields.number("retries"), fields.raw("output"),
+                       fields.text("error")}});
   return state;
 }
 

@@ -98,9 +98,9 @@ class Client {
   std::uint32_t upTo(std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(0, most)(random_); }
 
   /// Checks an answer; returns false if the client has to stop.
-  bool isUsable(const Reply& reply, const std::string& request, std::initializer_list<int> expected);
+  bool isUsable(const HttpResponse& response, const std::string& request, std::initializer_list<int> expected);
   /// Logs the state shown by an answer, and returns the state.
-  std::optional<JobState> note(std::uint64_t number, const Reply& reply, bool whole);
+  std::optional<JobState> note(std::uint64_t number, const HttpResponse& response, bool whole);
 
   const Life& life_;
   const WorkerState duty_;

@@ -187,13 +187,13 @@ class CrashLoop {
 
   /// Returns true if a delivery of the job is owed at a later moment.
   static bool isClaimed(HttpClient& http, const std::string& job) {
-    const Reply reply = http.call("GET", "/v1/webhooks?jobId=" + job);
+    const HttpResponse response = http.call("GET", "/v1/webhooks?jobId=" + job);
     const std::time_t now = std::time(nullptr);
     char text[32];
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", std::gmtime(&now));
     constexpr std::string_view kDue = "\"dueAt\":\"";
-    const std::size_t at = reply.body.rfind(kDue);
-    return at != std::string::npos && reply.body.compare(at + kDue.size(), 19, text) > 0;
+    const std::size_t at = response.body.rfind(kDue);
+    return at != std::string::npos && response.body.compare(at + kDue.size(), 19, text) > 0;
   }
 
   void expectEqual(const std::string& what, std::uint64_t health, std::uint64_t seen) {
@@ -256,11 +256,11 @@ class CrashLoop {
     std::uint64_t sum = 0;
     for (const auto& [endpoint, limit] : kRules.maxAttempts) {
       if (counted && endpoint == kFleeting) continue;
-      const Reply reply = http.call("GET", "/v2/" + endpoint + "/health");
-      const auto read = json::read(reply.body);
+      const HttpResponse response = http.call("GET", "/v2/" + endpoint + "/health");
+      const auto read = json::read(response.body);
       const auto* health = std::get_if<json::Document>(&read);
       const auto jobs = health == nullptr ? std::nullopt : health->find("jobs");
-      if (!jobs) throw std::runtime_error("/health answered " + reply.body);
+      if (!jobs) throw std::runtime_error("/health answered " + response.body);
       const auto fields = std::get<json::Document>(json::read(jobs->raw));
       for (const std::string& counter : counters) {
         const auto value = fields.find(counter);

@@ -53,8 +53,8 @@ const char* nameOf(Order::Effect effect) {
   return "";
 }
 
-const char* nameOf(Order::Command verb) {
-  switch (verb) {
+const char* nameOf(Order::Command command) {
+  switch (command) {
     case Order::Command::cancel: return "/cancel";
     case Order::Command::retry: return "/retry";
     case Order::Command::purge: return "/purge-queue";

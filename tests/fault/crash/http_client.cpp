@@ -41,19 +41,19 @@ std::optional<std::size_t> bodyLength(std::string_view head) {
   return fault == std::errc() ? std::optional(length) : std::nullopt;
 }
 
-/// Parses `text` into `reply`. Returns `answered` for a whole answer, `unknown` for an incomplete answer, else
+/// Parses `text` into `response`. Returns `answered` for a whole answer, `unknown` for an incomplete answer, else
 /// `broken`.
-Reply::Fate read(const std::string& text, Reply& reply) {
+HttpResponse::Fate read(const std::string& text, HttpResponse& response) {
   const std::size_t end = text.find("\r\n\r\n");
-  if (end == std::string::npos) return Reply::Fate::unknown;
+  if (end == std::string::npos) return HttpResponse::Fate::unknown;
   const std::string_view head = std::string_view(text).substr(0, end + 2);
   const auto length = bodyLength(head);
-  if (!head.starts_with("HTTP/1.1 ") || !length || text.size() > end + 4 + *length) return Reply::Fate::broken;
-  if (text.size() < end + 4 + *length) return Reply::Fate::unknown;
-  std::from_chars(head.data() + 9, head.data() + 12, reply.status);
-  reply.head = head;
-  reply.body = text.substr(end + 4);
-  return Reply::Fate::answered;
+  if (!head.starts_with("HTTP/1.1 ") || !length || text.size() > end + 4 + *length) return HttpResponse::Fate::broken;
+  if (text.size() < end + 4 + *length) return HttpResponse::Fate::unknown;
+  std::from_chars(head.data() + 9, head.data() + 12, response.status);
+  response.head = head;
+  response.body = text.substr(end + 4);
+  return HttpResponse::Fate::answered;
 }
 
 }  // namespace
@@ -64,9 +64,10 @@ Nanos monotonicNow() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-std::string Reply::header(std::string_view name) const { return std::string(valueOf(head, name).value_or("")); }
+std::string HttpResponse::header(std::string_view name) const { return std::string(valueOf(head, name).value_or("")); }
 
-Reply HttpClient::call(std::string_view method, std::string_view path, std::string_view body, std::string_view header) {
+HttpResponse HttpClient::call(std::string_view method, std::string_view path, std::string_view body,
+                              std::string_view header) {
   std::string request(method);
   request += ' ';
   request += path;
@@ -76,12 +77,12 @@ Reply HttpClient::call(std::string_view method, std::string_view path, std::stri
   if (!header.empty()) (request += header) += "\r\n";
   request += "\r\n";
   request += body;
-  Reply reply;
-  reply.span.asked = monotonicNow();
-  if (open()) reply.fate = send(request) ? receive(reply) : Reply::Fate::unknown;
-  reply.span.answered = monotonicNow();
-  if (reply.fate != Reply::Fate::answered) close();
-  return reply;
+  HttpResponse response;
+  response.span.asked = monotonicNow();
+  if (open()) response.fate = send(request) ? receive(response) : HttpResponse::Fate::unknown;
+  response.span.answered = monotonicNow();
+  if (response.fate != HttpResponse::Fate::answered) close();
+  return response;
 }
 
 bool HttpClient::open() {
@@ -121,17 +122,17 @@ bool HttpClient::send(std::string_view text) {
   return true;
 }
 
-Reply::Fate HttpClient::receive(Reply& reply) {
+HttpResponse::Fate HttpClient::receive(HttpResponse& response) {
   std::string text;
   std::array<char, 8192> buffer;
   for (;;) {
     const ssize_t got = ::recv(socket_, buffer.data(), buffer.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Reply::Fate::late;
-    if (got <= 0) return Reply::Fate::unknown;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return HttpResponse::Fate::late;
+    if (got <= 0) return HttpResponse::Fate::unknown;
     text.append(buffer.data(), static_cast<std::size_t>(got));
-    const Reply::Fate fate = read(text, reply);
-    if (fate == Reply::Fate::broken) reply.body = text;
-    if (fate != Reply::Fate::unknown) return fate;
+    const HttpResponse::Fate fate = read(text, response);
+    if (fate == HttpResponse::Fate::broken) response.body = text;
+    if (fate != HttpResponse::Fate::unknown) return fate;
   }
 }
 

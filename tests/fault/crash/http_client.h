@@ -16,7 +16,7 @@ struct Address {
   std::uint16_t port = 0;
 };
 
-struct Reply {
+struct HttpResponse {
   enum class Fate {
     answered,
     unknown,  ///< sent, at least in part, and the connection ended before the whole answer
@@ -44,13 +44,14 @@ class HttpClient {
 
   /// Throws no exception: every failure is a fate. `header` is a further header line without its end; empty for no
   /// further line.
-  Reply call(std::string_view method, std::string_view path, std::string_view body = {}, std::string_view header = {});
+  HttpResponse call(std::string_view method, std::string_view path, std::string_view body = {},
+                    std::string_view header = {});
 
  private:
   bool open();
   void close();
   bool send(std::string_view text);
-  Reply::Fate receive(Reply& reply);
+  HttpResponse::Fate receive(HttpResponse& response);
 
   const Address address_;
   const std::string key_;

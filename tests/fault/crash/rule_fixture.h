@@ -37,8 +37,8 @@ class Rule : public testing::Test {
     if (state == JobState::completed) sight.output = "{\"echo\":7,\"square\":49}";
     return job_.sights.emplace_back(sight);
   }
-  void ordered(Order::Command verb, Nanos ms, Order::Effect effect = Order::Effect::done, Nanos ttlMs = 0) {
-    job_.orders.push_back({verb, effect, at(ms), life(ms), ttlMs * kMs});
+  void ordered(Order::Command command, Nanos ms, Order::Effect effect = Order::Effect::done, Nanos ttlMs = 0) {
+    job_.orders.push_back({command, effect, at(ms), life(ms), ttlMs * kMs});
   }
   void missed(Nanos ms) { job_.absences.push_back({at(ms), life(ms)}); }
   std::vector<std::string> faults() { return faultsOf(job_, kRules); }
