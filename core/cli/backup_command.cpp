@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Millis kDefaultTimeout{3'600'000};
+constexpr Millis kBackupTimeout{3'600'000};
 constexpr DurationRange kTimeouts{Millis{1'000}, Millis{86'400'000}};
 /// Name of the storage's file in the data directory of a server.
 constexpr const char* kFileName = "jobq.db";
@@ -74,7 +74,7 @@ class Draft {
 }  // namespace
 
 ExitCode makeBackup(const Invocation& invocation) {
-  const Millis timeout = durationOf(invocation.arguments, "timeout", kDefaultTimeout, kTimeouts);
+  const Millis timeout = durationOf(invocation.arguments, "timeout", kBackupTimeout, kTimeouts);
   const fs::path folder = fs::absolute(invocation.arguments.words[0]);
   prepareFolder(folder);
   const fs::path file = folder / kFileName;

@@ -14,7 +14,7 @@ namespace {
 
 using Endpoints = std::vector<Poco::JSON::Object::Ptr>;
 
-constexpr Millis kDefaultTimeout{300'000};
+constexpr Millis kReleaseTimeout{300'000};
 constexpr DurationRange kWaitTimeouts{Millis{0}, Millis{86'400'000}};
 constexpr Millis kPollInterval{200};
 
@@ -76,7 +76,7 @@ ExitCode showRelease(const Invocation& invocation) {
     throw CommandError(ExitCode::usage, "--timeout has a meaning only with --wait");
   }
   const auto deadline =
-      std::chrono::steady_clock::now() + durationOf(invocation.arguments, "timeout", kDefaultTimeout, kWaitTimeouts);
+      std::chrono::steady_clock::now() + durationOf(invocation.arguments, "timeout", kReleaseTimeout, kWaitTimeouts);
   for (;;) {
     const ReleaseView seen = readRelease(invocation);
     const bool rolling = anyIs(seen.endpoints, "rolling");
