@@ -14,7 +14,8 @@ case ${1:-} in
   *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
 
-summarise() { python3 tests/support/summary.py; }
+presets=()
+summarise() { python3 tests/support/summary.py "${presets[@]}"; }
 
 build() {  # build <preset>: the tests need the build, so a failure ends the script
   echo "== build $1"
@@ -31,8 +32,9 @@ build() {  # build <preset>: the tests need the build, so a failure ends the scr
   echo "   $((SECONDS - began)) s"
 }
 
-run() {  # run <test preset>: the output of each test is in build/test-results/<test preset>.log
+run() {  # run <test preset>: the output of a test that failed is in build/test-results/<test preset>.log
   echo "== test $1"
+  presets+=("$1")
   local began=$SECONDS
   ctest --preset "$1" --output-log "build/test-results/$1.log" --output-junit "$PWD/build/test-results/$1.xml" >/dev/null
   echo "   $((SECONDS - began)) s"

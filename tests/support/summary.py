@@ -1,8 +1,10 @@
 """Adds up what scripts/test.sh has tested: prints each failure with its place, the slowest tests, and the last line.
 
-CTest's results are build/test-results/<preset>.xml. A test of CTest that is a pytest file has left a file of its own,
-<build folder>/test-results/<name>.xml, whose tests count one by one. The exit code is 1 when a test failed, and when
-there was none.
+    summary.py [<preset> ...]
+
+CTest's results are build/test-results/<preset>.xml; each preset in the arguments must have left such a file. A test of
+CTest that is a pytest file has left a file of its own, <build folder>/test-results/<name>.xml, whose tests count one by
+one. A test that CTest could not start counts as failed. The exit code is 1 when a test failed, and when there was none.
 """
 
 import pathlib
@@ -15,15 +17,31 @@ SLOWEST = 12
 LONGEST_OUTPUT = 6000  # characters of a failed test's output, from its end
 
 
-def pytest_counts(preset, name):
-    """(passed, failed, skipped) of a pytest file, None when it left no results."""
+def pytest_suite(preset, name):
+    """Returns the results of a pytest file, or None if the file left no results."""
     folder = BUILD / preset if (BUILD / preset / "test-results").is_dir() else BUILD
     try:
-        suite = xml.etree.ElementTree.parse(folder / "test-results" / f"{name}.xml").getroot().find("testsuite")
+        return xml.etree.ElementTree.parse(folder / "test-results" / f"{name}.xml").getroot().find("testsuite")
     except (OSError, xml.etree.ElementTree.ParseError):
         return None
+
+
+def pytest_counts(suite):
+    """Returns (passed, failed, skipped) of the results of a pytest file."""
     tests, failures, errors, skipped = (int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped"))
     return tests - failures - errors - skipped, failures + errors, skipped
+
+
+def pytest_skips(suite):
+    """Returns pairs (test, reason) of the skipped tests of a pytest file."""
+    return [(case.get("name"), case.find("skipped").get("message")) for case in suite.findall("testcase")
+            if case.find("skipped") is not None]
+
+
+def is_skipped(case):
+    """Returns true if the test skipped itself, false if the test ran or could not be started."""
+    skipped = case.find("skipped")
+    return case.get("status") == "notrun" and skipped is not None and skipped.get("message", "").startswith("SKIP_")
 
 
 def skip_reason(case):
@@ -32,26 +50,38 @@ def skip_reason(case):
     return said.group(1) if said and said.group(1).strip() else "it does not say why"
 
 
-def main():
+def count(case, preset, suite):
+    """Prints what is to be said about a test of CTest. Returns (passed, failed, skipped); `suite` has the results of a
+    pytest file, or is None."""
+    name = case.get("name")
+    if is_skipped(case):
+        print(f"{preset}: {name} was skipped: {skip_reason(case)}")
+        return 0, 0, 1
+    for test, reason in pytest_skips(suite) if suite is not None else ():
+        print(f"{preset}: {name} {test} was skipped: {reason}")
+    passed, failed, skipped = pytest_counts(suite) if suite is not None else (1, 0, 0)
+    if case.get("status") == "run":
+        return passed, failed, skipped
+    output = case.findtext("system-out") or ""
+    print(f"---- {preset}: {name} failed after {float(case.get('time')):.1f} s\n{output[-LONGEST_OUTPUT:]}")
+    return passed if suite is not None else 0, max(failed, 1), skipped
+
+
+def main(presets):
     total = [0, 0, 0]
     slowest = []
+    for preset in presets:
+        if not (BUILD / "test-results" / f"{preset}.xml").exists():
+            print(f"---- the tests of the preset {preset} left no results")
+            total[1] += 1
     for file in sorted(BUILD.glob("test-results/*.xml"), key=lambda path: path.stat().st_mtime):
         root = xml.etree.ElementTree.parse(file).getroot()
         if root.tag != "testsuite":
             continue  # the results of a pytest file
         counts = [0, 0, 0]
         for case in root.findall("testcase"):
-            name, status, seconds = case.get("name"), case.get("status"), float(case.get("time"))
-            passed, failed, skipped = pytest_counts(file.stem, name) or (
-                (1, 0, 0) if status == "run" else (0, 0, 1) if status == "notrun" else (0, 1, 0))
-            if status == "fail":
-                failed = max(failed, 1)
-                output = case.findtext("system-out") or ""
-                print(f"---- {file.stem}: {name} failed after {seconds:.1f} s\n{output[-LONGEST_OUTPUT:]}")
-            elif skipped and status == "notrun":
-                print(f"{file.stem}: {name} was skipped: {skip_reason(case)}")
-            slowest.append((seconds, file.stem, name))
-            counts = [a + b for a, b in zip(counts, (passed, failed, skipped))]
+            counts = [a + b for a, b in zip(counts, count(case, file.stem, pytest_suite(file.stem, case.get("name"))))]
+            slowest.append((float(case.get("time")), file.stem, case.get("name")))
         print(f"{file.stem:10} {counts[0]:6} passed {counts[1]:4} failed {counts[2]:4} skipped "
               f"{float(root.get('time', 0)):8.0f} s of tests")
         total = [a + b for a, b in zip(total, counts)]
@@ -63,4 +93,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

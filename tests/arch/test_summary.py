@@ -1,0 +1,71 @@
+"""The summary of scripts/test.sh: what counts as passed, failed and skipped."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import summary  # noqa: E402
+
+LONGEST = 60  # seconds of one ctest: bounds a hang, and judges no pace
+
+PYTEST_RESULTS = """<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1">
+<testcase name="a"/><testcase name="b"/><testcase name="c"><skipped message="no npm"/></testcase></testsuite></testsuites>"""
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """A build folder in which CTest runs the tests that a test of this file writes down."""
+    (tmp_path / "test-results").mkdir()
+    monkeypatch.setattr(summary, "BUILD", tmp_path)
+    return tmp_path
+
+
+def play(build, *tests):
+    """Lets CTest run the tests, lines of CMake, as the preset `release`."""
+    (build / "CTestTestfile.cmake").write_text("\n".join(tests))
+    subprocess.run(["ctest", "--output-junit", build / "test-results/release.xml"], cwd=build, timeout=LONGEST, check=False,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def last_line(capsys):
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_passed_and_failed_tests_are_counted(build, capsys):
+    play(build, "add_test(a true)", "add_test(b true)")
+    assert summary.main(["release"]) == 0
+    assert last_line(capsys) == "2 passed, 0 failed"
+    play(build, "add_test(a true)", 'add_test(b sh -c "echo the reason; exit 1")')
+    assert summary.main(["release"]) == 1
+    said = capsys.readouterr().out
+    assert "release: b failed" in said and "the reason" in said and said.endswith("1 passed, 1 failed\n")
+
+
+def test_a_test_that_could_not_start_has_failed(build, capsys):
+    play(build, "add_test(a true)", "add_test(b /nonexistent/program)", "add_test(c NOT_AVAILABLE)")
+    assert summary.main(["release"]) == 1
+    assert last_line(capsys) == "1 passed, 2 failed"
+
+
+def test_a_preset_without_results_has_failed(build, capsys):
+    play(build, "add_test(a true)")
+    assert summary.main(["release", "asan"]) == 1
+    said = capsys.readouterr().out
+    assert "the preset asan left no results" in said and said.endswith("1 passed, 1 failed\n")
+
+
+def test_no_test_at_all_is_a_failure(build, capsys):
+    assert summary.main([]) == 1
+    assert last_line(capsys) == "0 passed, 0 failed"
+
+
+def test_the_reasons_of_skipped_tests_are_printed(build, capsys):
+    play(build, "add_test(a sh -c \"echo 'x.cpp:1: Skipped'; echo no receiver\")",
+         "set_tests_properties(a PROPERTIES SKIP_REGULAR_EXPRESSION Skipped)", "add_test(python true)")
+    (build / "test-results/python.xml").write_text(PYTEST_RESULTS)
+    assert summary.main(["release"]) == 0
+    said = capsys.readouterr().out
+    assert "release: a was skipped: no receiver" in said and "release: python c was skipped: no npm" in said
+    assert said.endswith("2 passed, 0 failed, 2 skipped\n")
