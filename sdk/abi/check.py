@@ -135,6 +135,20 @@ def breaks(older, newer):
     return faults
 
 
+def unguarded(types, first):
+    """Returns the virtuals of plugins' interfaces that are newer than the blocks `first` and not private, a sentence each."""
+    faults = []
+    for name in sorted(types.interfaces()):
+        title, lines = describe_interface(types, name)
+        if title not in first or not types.is_versioned(name):
+            continue
+        exposed = types.open_slots(name)
+        faults += [f"{title}: \"{line}\" is new and not private: an older plugin does not have this virtual. Call it in a "
+                   "public function that checks abiMinor() first (sdk/include/jobq/abi.h)"
+                   for line in lines[len(first[title]):] if int(line.split()[0]) in exposed]
+    return faults
+
+
 MAJOR = ("An old plugin does not survive this: raise kMajor (include/jobq/abi_version.h) and the symbol "
          "jobq_plugin_v<major> (abi.h), set kMinor to 0, and run sdk/abi/check.py --write.")
 MINOR = ("Old plugins survive this addition: raise kMinor to {} (include/jobq/abi_version.h), let each new virtual ask for "
@@ -183,7 +197,7 @@ def run(sdk, write=False):
     blocks = describe(types, manifest)
     if write:
         write_blocks(sdk / "abi" / f"v{major}.{minor}.txt", f"{major}.{minor}", blocks)
-    return check(sdk, blocks, major, minor)
+    return check(sdk, blocks, major, minor) or unguarded(types, read_blocks(sdk / "abi" / f"v{major}.0.txt"))
 
 
 def main():

@@ -38,7 +38,7 @@ class Entry:
         return None if value is None else re.sub(r"^\((?:indirect|alt indirect)[^)]*\): ", "", value).strip()
 
     def number(self, name):
-        """Returns the value of a constant, or of a block with a constant; None for a missing attribute."""
+        """Returns the value of a constant, or of a block with a constant, and None if the attribute is missing."""
         value = self.attributes.get(name)
         if value is None:
             return None
@@ -135,8 +135,19 @@ class Types:
                       for function, text in zip(functions, demangled)]
         return sorted(zip((function.number("DW_AT_vtable_elem_location") for function in functions), signatures))
 
+    def open_slots(self, name):
+        """Returns the slots of the virtuals that are not private."""
+        record = self._named[name]
+        return {function.number("DW_AT_vtable_elem_location") for function in self._functions(name)
+                if not self._is_private(record, function)}
+
+    def is_versioned(self, name):
+        """Returns true for an interface of plugins, which derives from abi::Versioned."""
+        return name == "Versioned" or any(self.is_versioned(base) for base in self.bases(name) if base in self._named)
+
     def members(self, name):
-        """Returns the names of the fields or enumerators in order, without private fields; None for an unknown type."""
+        """Returns the names of the fields or enumerators in order, without private fields, and None for an unknown
+        type."""
         entry = self._named.get(name)
         if entry is None or entry.tag == "DW_TAG_enumeration_type":
             return None if entry is None else [child.text("DW_AT_name") for child in entry.children

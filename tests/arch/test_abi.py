@@ -15,6 +15,12 @@ pytestmark = pytest.mark.skipif(check.unfit() is not None, reason=str(check.unfi
 RANK = "virtual std::int64_t rank(const JobSpec& job, Instant now, const GroupState& state) const = 0;"
 GROUP = "virtual std::string group(const JobSpec& job) const = 0;"
 EARLY = RANK.replace("rank", "early")
+GUARDED = """
+  bool added() const { return abiMinor() >= 1 && doAdded(); }
+
+ private:
+  virtual bool doAdded() const { return true; }
+"""
 
 
 class Copy:
@@ -97,7 +103,7 @@ def test_a_change_that_old_plugins_do_not_survive_asks_for_a_major(copy, name, o
 
 
 def test_an_addition_asks_for_a_minor_and_gets_it(copy):
-    copy.change("include/jobq/queue_policy.h", RANK, RANK + "\n  virtual void added() {}\n")
+    copy.change("include/jobq/queue_policy.h", RANK, RANK + GUARDED)
     copy.change("include/jobq/plugin.h", "const ReceiverNames* receivers{};",
                 "const ReceiverNames* receivers{}; std::int64_t processors{};")
     copy.change("include/jobq/abi_layout.h", "receivers);", "receivers, processors);")
@@ -105,6 +111,20 @@ def test_an_addition_asks_for_a_minor_and_gets_it(copy):
     assert check.run(copy.sdk)[1:] == [check.MINOR.format(minor + 1)]
     copy.raise_minor()
     assert check.check(copy.sdk, {}, major, minor + 1)[0].startswith(f"sdk/abi has no v{major}.{minor + 1}.txt")
+    assert check.run(copy.sdk, write=True) == []
+
+
+def test_a_new_virtual_without_a_guard_is_refused(copy):
+    copy.change("include/jobq/queue_policy.h", RANK, RANK + "\n  virtual void added() {}\n")
+    copy.raise_minor()
+    faults = check.run(copy.sdk, write=True)
+    assert len(faults) == 1 and "added()" in faults[0] and "not private" in faults[0], faults
+
+
+def test_a_new_virtual_of_the_host_needs_no_guard(copy):
+    line = "virtual void write(LogLevel level, std::string_view event, std::string_view message) noexcept = 0;"
+    copy.change("include/jobq/log.h", line, line + "\n  virtual void flush() noexcept {}\n")
+    copy.raise_minor()
     assert check.run(copy.sdk, write=True) == []
 
 
