@@ -22,7 +22,7 @@ from queue_client import QueueClient, QueueError
 
 WORKERS = 4
 EXTENSIONS = {"jpeg": "jpg", "png": "png", "webp": "webp"}
-# Of a colour channel, 0 to 255: resampling moves a mean by little, lossy formats by more.
+# The largest difference of a colour channel's mean, 0 to 255: resampling moves a mean by little, lossy formats by more.
 TOLERANCE = {"png": 3, "jpeg": 5, "webp": 5}
 
 
@@ -151,7 +151,7 @@ def send_all(client, sources):
     return [jobs[number] for number in sorted(jobs)]
 
 
-def judge(client, task, job, source, out):
+def save_and_check(client, task, job, source, out):
     """The file, and the fault of the result ("" without a fault)."""
     file = b""
     try:
@@ -181,7 +181,7 @@ def main():
     print(f"{'job':<36} {'call':<8} {'state':<10} {'delay ms':>8} {'time ms':>8} {'size in -> out':>18} dimensions")
     wrong = 0
     for task, call, job in finished:
-        file, fault = judge(client, task, job, sources[task.source], options.out)
+        file, fault = save_and_check(client, task, job, sources[task.source], options.out)
         wrong += bool(fault)
         sizes = f"{len(sources[task.source])} -> {len(file)}"
         output = job.get("output") if isinstance(job.get("output"), dict) else {}

@@ -31,6 +31,7 @@ NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp",
 OLD_FUNCTIONS = set("""giveBack hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye strike accuse
     complain leadOn""".split())
 VAGUE_VERB = re.compile(r"(?:take|look|settle|rest|hand|goOn|tell|attend)(?=[A-Z]|$)")  # say nothing about their object
+PYTHON_VERBS = set("tell judge look settle rest hand attend take".split())  # the same, as whole names of Python
 FIELD_FUNCTIONS = {"lookUp"}  # of names and addresses
 LUA_FUNCTIONS = {"plugins/lua/filter.cpp": {"take"}}  # quota.take() of scripts
 
@@ -172,6 +173,14 @@ def is_file_from(name, path):
     return (ROOT / path).is_file() or (ROOT / name).parent.joinpath(path).is_file()
 
 
+def vague_python_names(text):
+    """Returns the names of a Python source that the glossary replaces: (names of classes, names of functions)."""
+    nodes = list(ast.walk(ast.parse(text)))
+    classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    functions = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    return OLD_TYPES & classes, PYTHON_VERBS & functions
+
+
 def assert_none(faults):
     assert not faults, "\n".join(faults)
 
@@ -251,6 +260,23 @@ class GlossaryTest:
     def test_vague_verbs_are_found(self):
         names = ("take", "takeOver", "handOut", "lookUp", "handle", "settled", "restart")
         assert [name for name in names if VAGUE_VERB.match(name)] == ["take", "takeOver", "handOut", "lookUp"]
+
+    def test_classes_and_functions_of_python(self):
+        faults = []
+        for name in tracked("*.py"):
+            classes, functions = vague_python_names((ROOT / name).read_text())
+            faults += [f"{name} declares {each}: the glossary of core/README.md has another word" for each in sorted(classes)]
+            faults += [f"{name} has {each}(): say what the function acts on" for each in sorted(functions)]
+        assert_none(faults)
+
+    def test_vague_names_of_python_are_found(self):
+        text = """class Pace:
+    def tell(self):
+        async def look(): take()
+    def take_all(self): pass
+class PaceTest: pass
+"""
+        assert vague_python_names(text) == ({"Pace"}, {"tell", "look"})
 
     def test_words(self):
         faults = []

@@ -1,10 +1,12 @@
-"""No class has more methods than a reader can keep in mind. Private functions count, and each overload counts;
-constructors, destructors, operators and the bodies of tests do not."""
+"""No class has more methods than a reader can keep in mind, in C++ as in Python. Private functions count, and each
+overload counts; constructors, destructors, operators and the bodies of tests do not."""
+import ast
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("core", "plugins", "sdk/include", "sdk/testkit", "tests")
+PYTHON_FOLDERS = ("scripts", "sdk", "tests")
 MAX_METHODS = 20
 
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\])+\''
@@ -90,19 +92,42 @@ def classes(text):
         yield found.group(2), methods
 
 
-def test_no_class_has_many_methods():
+def is_counted_in_python(name, is_test_class):
+    """Returns whether a function of a Python class counts: `__init__`, operators and the bodies of tests do not."""
+    return not (name.startswith("__") and name.endswith("__")) and not (is_test_class and name.startswith("test_"))
+
+
+def python_classes(text):
+    """Yields each class that the Python text defines: its name and the names of its methods."""
+    for found in ast.walk(ast.parse(text)):
+        if isinstance(found, ast.ClassDef):
+            is_test_class = found.name.endswith(("Test", "Tests"))  # python_classes of tests/pytest.ini
+            functions = (node.name for node in found.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+            yield found.name, [name for name in functions if is_counted_in_python(name, is_test_class)]
+
+
+def check_classes(folders, suffixes, classes_of, fewest):
+    """Expects at least `fewest` classes in the files with these suffixes, and no class with many methods."""
     faults, seen = [], 0
-    for folder in FOLDERS:
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in (".h", ".cpp"):
+            if path.suffix not in suffixes or "node_modules" in path.parts:
                 continue
-            for name, methods in classes(path.read_text()):
+            for name, methods in classes_of(path.read_text()):
                 seen += 1
                 if len(methods) > MAX_METHODS:
                     faults.append(f"{path.relative_to(ROOT).as_posix()}: {name} has {len(methods)} methods, more than "
                                   f"{MAX_METHODS}: split the class by its concepts")
-    assert seen > 800, f"only {seen} classes were found"
+    assert seen > fewest, f"only {seen} classes were found"
     assert not faults, "\n".join(faults)
+
+
+def test_no_class_has_many_methods():
+    check_classes(FOLDERS, (".h", ".cpp"), classes, 800)
+
+
+def test_no_class_of_python_has_many_methods():
+    check_classes(PYTHON_FOLDERS, (".py",), python_classes, 200)
 
 
 PLANTED = """
@@ -151,3 +176,44 @@ def test_methods_are_counted():
 def test_a_large_class_is_found():
     planted = "class Large {\n" + "".join(f"  int f{i}() const {{ return {i}; }}\n" for i in range(21)) + "};\n"
     assert [len(methods) for _, methods in classes(planted)] == [21]
+
+
+PLANTED_PYTHON = """
+class Planted:
+    lines = property(lambda self: self.text.splitlines())
+
+    def __init__(self):
+        def inner(): pass
+
+    def __eq__(self, other): return True
+
+    @property
+    def text(self): return ""
+
+    @text.setter
+    def text(self, value): pass
+
+    @staticmethod
+    async def _hidden(): pass
+
+    def test_parts(self): pass
+
+    class Inner:
+        def one(self): pass
+
+def function(): pass
+
+class PlantedTest:
+    def provide(self): pass
+    def test_it(self): pass
+"""
+
+
+def test_methods_of_python_are_counted():
+    assert dict(python_classes(PLANTED_PYTHON)) == {"Planted": ["text", "text", "_hidden", "test_parts"],
+                                                    "Inner": ["one"], "PlantedTest": ["provide"]}
+
+
+def test_a_large_class_of_python_is_found():
+    planted = "class Large:\n" + "".join(f"    def f{i}(self): pass\n" for i in range(21))
+    assert [len(methods) for _, methods in python_classes(planted)] == [21]

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 
 import pytest
 from jobq_server import BUILD, ROOT, Server
@@ -23,9 +22,9 @@ def run(*command, cwd=None, env=None):
 
 
 @pytest.fixture(scope="module")
-def outside():
-    """A folder that has nothing to do with the tree."""
-    folder = tempfile.mkdtemp(prefix="jobq-install-")
+def outside(tmp_path_factory):
+    """A folder that has nothing to do with the tree. pytest would keep the megabytes of three runs."""
+    folder = str(tmp_path_factory.mktemp("install"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

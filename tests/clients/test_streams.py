@@ -18,6 +18,7 @@ from jobq_server import BUILD
 
 HERE = pathlib.Path(__file__).resolve().parent
 STREAMS, CHUNKS, PAUSE = 8, 300, 20  # 50 chunks a second each: 400 in all, for 6 s
+LIMIT = 2_000  # requests of /stream in 10 s
 LONGEST = 240  # seconds on a machine that is busy, and go compiles first
 
 
@@ -46,9 +47,12 @@ class StreamClientTest(HttpTest):
         for stream in json.loads(done.stdout):
             assert stream["error"] is None, stream["error"]
             assert stream["numbers"] == list(range(CHUNKS))
-        # Calls that waited are not counted: the limit is unchanged.
+        # Each call for a job that has not ended waits, however slow its client is, and is not counted. The call that
+        # finds a job ended is the last of its stream.
         answer = server.request("GET", f"/sdk/v2/trial/stream/{jobs[0]}")
-        assert int(answer.headers["RateLimit-Remaining"]) > 1_900
+        remaining = int(answer.headers["RateLimit-Remaining"])
+        print(f"{remaining} of {LIMIT} requests remain")
+        assert remaining >= LIMIT - STREAMS - 1
 
     @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
     def test_npm(self, own_server):

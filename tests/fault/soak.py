@@ -61,10 +61,10 @@ class SoakTest:
             due = record.start + step * (len(record.rows) + 1)
             while server.running and not traffic.faults and time.monotonic() < due:
                 record.glance()
-                traffic.pace.stop.wait(max(0.0, min(due - time.monotonic(), step / GLANCES)))
+                traffic.rate.stop.wait(max(0.0, min(due - time.monotonic(), step / GLANCES)))
             if not server.running:
                 break
-            record.take()
+            record.add_row()
             if len(record.rows) % print_every == 0:
                 print(record.last_line(), flush=True)
         assert server.running, "jobqd ended by itself"

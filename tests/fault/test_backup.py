@@ -76,7 +76,7 @@ class RestoreTest(HttpTest):
             assert database.execute("PRAGMA foreign_key_check").fetchall() == []
             question = "SELECT count(*) FROM job LEFT JOIN job_input USING (num) WHERE job_input.num IS NULL"
             assert database.execute(question).fetchone() == (0,), "each job has its input"
-            # Of JobState: 0 waits, 1 runs, 2 is completed (sdk/include/jobq/job.h).
+            # The values of JobState: 0 waits, 1 runs, 2 is completed (sdk/include/jobq/job.h).
             question = """SELECT count(*) FROM job WHERE state NOT IN (0, 1, 2) OR (state = 0) <> (started_at IS NULL)
                 OR (state = 2) <> (finished_at IS NOT NULL) OR (state = 1) <> (lease_end IS NOT NULL)"""
             assert database.execute(question).fetchone() == (0,), "a job is in a state that no step leads to"

@@ -16,7 +16,7 @@ import pytest
 from bench_load import submit_many
 from jobq_api import Api
 from keep_alive import KeepAlive
-from pace import HANG, judge_pace
+from pace import HANG, HANG_MS, judge_pace
 
 NOISY_JOBS, QUIET_KEYS, QUIET_JOBS = 10_000, 9, 100
 # A worker takes a job longer than its submission takes, so that there is a line also without the noisy key.
@@ -59,7 +59,7 @@ class FairShareTest:
         # After the purge no worker has a job when the server stops.
         removed = server.request("POST", "/v2/beside/purge-queue").json()["removed"]
         server.quiet("beside")
-        self.tell(storage, without, beside)
+        self.print_delays(storage, without, beside)
         between = jobs["completed"] - before - QUIET_KEYS * QUIET_JOBS
         print(f"of the noisy key's jobs {before} were done when the others came, {between} between theirs, "
               f"{removed} waited in the end", flush=True)
@@ -92,7 +92,7 @@ class FairShareTest:
                 ids = [connection.ask("POST", f"/v2/{endpoint}/run", {"input": JOB})[1]["id"]
                        for _ in range(QUIET_JOBS)]
                 for job in ids:
-                    answer = connection.ask("GET", f"/v2/{endpoint}/status-sync/{job}?wait=30000")[1]
+                    answer = connection.ask("GET", f"/v2/{endpoint}/status-sync/{job}?wait={HANG_MS}")[1]
                     if answer["status"] == "COMPLETED":
                         mine.append(answer["delayTime"])
         threads = [threading.Thread(target=submit_and_wait, args=(*caller, mine), daemon=True)
@@ -107,7 +107,7 @@ class FairShareTest:
         return delays
 
     @staticmethod
-    def tell(storage, without, beside):
+    def print_delays(storage, without, beside):
         print(f"{storage}: delay of {QUIET_KEYS} keys' {QUIET_JOBS} jobs each, ms: without the noisy key, beside it")
         rows = [(f"key {n}", *pair) for n, pair in enumerate(zip(without, beside), 1)]
         rows.append(("all", sum(without, []), sum(beside, [])))
@@ -138,7 +138,7 @@ class ColdEndpointTest:
         with KeepAlive(server) as connection:
             for name in cold:
                 job = connection.ask("POST", f"/v2/{name}/run", {"input": {}})[1]["id"]
-                answer = connection.ask("GET", f"/v2/{name}/status-sync/{job}?wait=60000")[1]
+                answer = connection.ask("GET", f"/v2/{name}/status-sync/{job}?wait={HANG_MS}")[1]
                 assert answer["status"] == "COMPLETED", answer
                 delays.append(answer["delayTime"] / 1000)
         flooding = flood.is_alive() or server.health("flood")["jobs"]["inQueue"] > 0

@@ -132,7 +132,7 @@ class HammeredLimitsTest(HttpTest):
                        f"Content-Length: {len(body)}\r\n\r\n{body}")
         return path_of_file
 
-    def judge(self, ledgers, over, for_nothing):
+    def check_ledgers(self, ledgers, over, for_nothing):
         for name, ledger in ledgers.items():
             longest = max(received - sent for sent, received in ledger.allowed + ledger.refused) / MS
             print(f"/{name}: {len(ledger.allowed)} allowed, {len(ledger.refused)} refused; "
@@ -155,13 +155,13 @@ class HammeredLimitsTest(HttpTest):
         """etc/README.md: with `limiter = window` no window has more than `requests`, and n windows have at most n times
         as many."""
         ledgers = self.hammered()
-        self.judge(ledgers, Ledger.over_window, Ledger.refused_by_window_for_nothing)
+        self.check_ledgers(ledgers, Ledger.over_window, Ledger.refused_by_window_for_nothing)
         self.check_not_stuck()
 
     def test_bucket(self):
         """The same by `limiter = bucket`: in any t at most requests + requests * t / window."""
         ledgers = self.hammered()
-        self.judge(ledgers, Ledger.over_bucket, Ledger.refused_by_bucket_for_nothing)
+        self.check_ledgers(ledgers, Ledger.over_bucket, Ledger.refused_by_bucket_for_nothing)
         self.check_not_stuck()
 
 

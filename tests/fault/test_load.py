@@ -136,7 +136,7 @@ class WaitingCallersTest(HttpTest):
                 assert ask("/retry", "POST", f"/v2/trial/retry/{failed}")["status"] == "IN_QUEUE"
         return times
 
-    def judge(self, beside, before, *measured):
+    def check_wakeups_and_latencies(self, beside, before, *measured):
         print(f"{beside:.1f} wake-ups a round of calls beside the crowd, {before:.1f} before it came")
         assert beside <= self.MOST_WAKEUPS * before, "wake-ups a round of calls"
         for times in measured:
@@ -181,7 +181,7 @@ class WaitingCallersTest(HttpTest):
         print(released.table())
         assert len(callers.answers) == self.ALL
         self.check_answers(callers, callers.answers)
-        self.judge(beside, before, times, released)
+        self.check_wakeups_and_latencies(beside, before, times, released)
 
     def test_beyond_the_places_nobody_waits_and_nobody_starves(self):
         """core/http/API.md, "Places for waiting callers": server.threads - 512 callers may wait; a waiting call beyond
@@ -202,7 +202,7 @@ class WaitingCallersTest(HttpTest):
         self.release(callers)
         assert len(callers.answers) == self.ALL
         self.check_answers(callers, callers.answers[len(at_once):])
-        self.judge(beside, before, times)
+        self.check_wakeups_and_latencies(beside, before, times)
 
 
 @pytest.mark.timeout(600)

@@ -44,7 +44,7 @@ class ManagedServer:
     def endpoint(self, template, **fields):
         return self._call("POST", "/v1/endpoints", {"templateId": template, **fields})["id"]
 
-    def look(self, endpoint):
+    def show(self, endpoint):
         return self._call("GET", f"/v1/endpoints/{endpoint}?includeWorkers=true")
 
 
@@ -62,9 +62,9 @@ class ReleaseLoadTest:
         fewest, versions, updates = WORKERS, set(), 0
         deadline = time.monotonic() + 3 * HANG
         while True:
-            look = managed.look(endpoint)
-            fewest = min(fewest, sum(worker["state"] != "leaving" for worker in look["workers"]))
-            versions |= {worker["slsVersion"] for worker in look["workers"]}
+            shown = managed.show(endpoint)
+            fewest = min(fewest, sum(worker["state"] != "leaving" for worker in shown["workers"]))
+            versions |= {worker["slsVersion"] for worker in shown["workers"]}
             done = server.health(endpoint)["jobs"]["completed"]
             if updates < UPDATES and done >= JOBS * (updates + 1) // (UPDATES + 2):
                 updates += 1
@@ -72,8 +72,8 @@ class ReleaseLoadTest:
             if done >= JOBS and updates == UPDATES:
                 break
             assert time.monotonic() < deadline, f"waited {3 * HANG:g} s: {done} jobs are done, {updates} updates"
-        until(lambda: managed.look(endpoint)["release"]["state"] == "complete", "the last release is complete", HANG)
-        last = managed.look(endpoint)
+        until(lambda: managed.show(endpoint)["release"]["state"] == "complete", "the last release is complete", HANG)
+        last = managed.show(endpoint)
         jobs = server.health(endpoint)["jobs"]
         print(f"{JOBS} jobs on {WORKERS} workers through {updates} releases: versions at work {sorted(versions)}, "
               f"never fewer than {fewest} workers; {jobs}", flush=True)
@@ -86,7 +86,7 @@ class ReleaseLoadTest:
 
     @staticmethod
     def at_work(managed, endpoint):
-        return sum(worker["state"] in ("idle", "running") for worker in managed.look(endpoint)["workers"])
+        return sum(worker["state"] in ("idle", "running") for worker in managed.show(endpoint)["workers"])
 
     def test_a_change_reaches_every_endpoint_within_a_second(self, own_server):
         """core/http/API.md, "Releases": a change takes effect within 1 s; on a disk, where a version is a commit or
@@ -103,7 +103,7 @@ class ReleaseLoadTest:
             managed.update(template, env={"VERSION": str(version)})
             # One small request a look: the cost of the looks does not grow with a slow disk as lists would.
             for endpoint in ids:
-                until(lambda e=endpoint: managed.look(e)["version"] == version, f"{endpoint} has version {version}", HANG)
+                until(lambda e=endpoint: managed.show(e)["version"] == version, f"{endpoint} has version {version}", HANG)
             times.append(time.monotonic() - start)
             costs.append(processor_seconds(server.process.pid) - before)
             assert self.versions(managed, ids) == {version}

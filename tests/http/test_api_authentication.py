@@ -22,7 +22,7 @@ EVERY_ROUTE = [(*route, "error") for route in queue_routes()] + [(*route, "messa
 @pytest.mark.endpoints("echo")
 class KeyOnEveryRouteTest(HttpTest):
     def ask(self, method, path, value, name="Authorization"):
-        """Returns the answer of the route to this header; None sends no header."""
+        """Returns the answer of the route to this header. The request has no header if `value` is None."""
         body = b'{"input":1}' if method == "POST" else None  # never a job, only a 400 for callers with permission
         return self.server.request(method, path, body, headers={} if value is None else {name: value}, key=None)
 

@@ -157,7 +157,7 @@ class ConcurrencyTest(LimitTest):
             pytest.skip("needs 1000 descriptors, and may have fewer")
 
     def assert_concurrent(self, method, path, body, limit):
-        """Of `limit` + 1 callers one reads 429, and so do all later callers until the others are gone."""
+        """One of `limit` + 1 callers reads 429, and so do all later callers until the others are gone."""
         with contextlib.closing(WaitingCallers(self.server)) as callers:
             for _ in range(limit + 1):
                 callers.call(method, path, body)

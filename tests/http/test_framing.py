@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from http_case import HttpTest
-from jobq_server import Reply, join
+from jobq_server import Answer, join
 
 BODY = b'{"input":{"a":1}}'
 CHUNKED = b"11\r\n" + BODY + b"\r\n0\r\n\r\n"
@@ -28,7 +28,7 @@ def parse_answers(data, heads=()):
         headers = {name.strip().title(): value.strip() for name, _, value in fields}
         status = int(lines[0].split()[1])
         length = 0 if status == 100 or len(answers) in heads else int(headers["Content-Length"])
-        answers.append(Reply(status, headers, rest[:length]))
+        answers.append(Answer(status, headers, rest[:length]))
         data = rest[length:]
     return answers
 

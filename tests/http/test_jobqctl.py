@@ -4,7 +4,6 @@ Templates, endpoints, releases, the queue and the live view have their own files
 
 import re
 import subprocess
-import tempfile
 
 import pytest
 
@@ -153,13 +152,12 @@ class JobCommandsTest(JobqctlTest):
         assert b"output:\n" + self.RAW + b"\n" in text
         assert b'"output":' + self.RAW in self.jobqctl("run", "echo", self.RAW, "--sync", "--json").stdout
 
-    def test_input_from_standard_input_and_from_a_file(self):
+    def test_input_from_standard_input_and_from_a_file(self, tmp_path):
         """`-` is standard input, `@FILE` a file."""
         assert self.RAW in self.jobqctl("run", "echo", "-", "--sync", stdin=self.RAW + b"\n").stdout
-        with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
-            file.write(self.RAW)
-            file.flush()
-            assert self.RAW in self.jobqctl("run", "echo", "@" + file.name, "--sync").stdout
+        file = tmp_path / "input"
+        file.write_bytes(self.RAW)
+        assert self.RAW in self.jobqctl("run", "echo", f"@{file}", "--sync").stdout
         assert "nowhere" in self.sentence("run", "echo", "@/nowhere", code=USAGE)
 
     def test_large_input(self):

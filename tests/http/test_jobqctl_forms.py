@@ -1,7 +1,6 @@
 """jobqctl template and endpoint: every command, as a table and as --json, and the messages about wrong input."""
 
 import json
-import tempfile
 
 import pytest
 
@@ -28,14 +27,13 @@ class TemplateCommandsTest(FormTest):
                   "readme": "# hello", "isPublic": True, "isServerless": True}
         assert {name: made[name] for name in wanted} == wanted
 
-    def test_create_from_a_file_and_from_standard_input(self):
+    def test_create_from_a_file_and_from_standard_input(self, tmp_path):
         """`--file` brings the whole form, `-` from standard input."""
         form = {"name": self.name, "imageName": "plugin/echo", "env": {"A": "1"}}
         text = json.dumps(form).encode()
-        with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
-            file.write(text)
-            file.flush()
-            template = self.created("--file", file.name)
+        file = tmp_path / "form"
+        file.write_bytes(text)
+        template = self.created("--file", str(file))
         assert (template["name"], template["env"]) == (self.name, {"A": "1"})
         other = self.created("--file", "-", stdin=text.replace(b'"name": "', b'"name": "other '))
         assert other["name"] == "other " + self.name

@@ -107,14 +107,14 @@ class LiveTest(FormTest):
         endpoint = self.make_endpoint()
         process = self.start(endpoint, "--json", stdout=subprocess.PIPE)
         with process.stdout as out:
-            def look():
+            def next_rate():
                 return json.loads(out.readline())["endpoints"][0]["finishedPerSecond"]
-            assert look() is None
-            assert look() == 0
+            assert next_rate() is None
+            assert next_rate() == 0
             self.server.runsync(endpoint, {})
             self.server.runsync(endpoint, {"fail": "no"})
-            until(lambda: look() > 0, "a rate above 0")
-            until(lambda: look() == 0, "no more jobs")
+            until(lambda: next_rate() > 0, "a rate above 0")
+            until(lambda: next_rate() == 0, "no more jobs")
             process.send_signal(signal.SIGINT)
             out.read()
         self.end(process)

@@ -172,7 +172,7 @@ class CrashTest(HttpTest):
 
     @staticmethod
     def _survives(server, job):
-        """False when the server dies, True when the job is over."""
+        """Returns false if the server dies, and true once the job is over."""
         def ask():
             try:
                 if server.status("trial", job)["status"] == "FAILED":

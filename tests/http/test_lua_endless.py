@@ -132,7 +132,7 @@ class ShutdownTest(LuaTest):
         jobs = [server.run("loops", {}) for _ in range(3)]
         until(lambda: server.health("loops")["jobs"]["inProgress"] == 3, "all run")
         server.terminate()
-        assert server.ended(15) == 0
+        assert server.ended() == 0
         server.settings["endpoint.loops.env.LOOP"] = "0"
         server.write_file()
         server.start()

@@ -9,7 +9,7 @@ import pytest
 
 from jobq_server import jobqd, until
 from lua_case import LuaTest
-from pace import judge_pace
+from pace import HANG_MS, judge_pace
 
 NAME_RULE = "1 to 64 letters, digits"  # in each refusal of a name that no filter can have
 
@@ -134,7 +134,8 @@ class VerdictTest(FilterTest):
         """scripts/README.md: job.size, job.endpoint, job.key; policy and env too. The size counts the received
         bytes."""
         text = '{"ä" : [1,  2 ]\n}'
-        answer = self.server.request("POST", "/v2/about/runsync?wait=30000", '{"policy":null, "input": ' + text + " }")
+        answer = self.server.request("POST", f"/v2/about/runsync?wait={HANG_MS}",
+                                    '{"policy":null, "input": ' + text + " }")
         seen = self.assert_job(answer)["output"]
         assert re.search(r"\A\S+\Z", seen.pop("key"))
         assert seen == {"endpoint": "about", "size": len(text.encode()), "env": {"LIMIT": "5"}, "unknown": True,
@@ -147,7 +148,7 @@ class VerdictTest(FilterTest):
         seen = []
         for _ in range(2):
             key = self.server.new_key("client")
-            answer = self.submit("about", {}, "runsync?wait=30000", key=key["key"])
+            answer = self.submit("about", {}, f"runsync?wait={HANG_MS}", key=key["key"])
             assert self.assert_job(answer)["output"]["key"] == key["id"]
             seen.append(key["id"])
         assert seen[0] != seen[1]

@@ -7,6 +7,7 @@ import pytest
 
 from jobq_server import until
 from lua_case import LuaTest, returning
+from pace import HANG_MS
 
 ECHO = "return function(input) return input end"
 ENV = "return function(input, job) return job.env end"
@@ -77,7 +78,7 @@ class RunTest(LuaTest):
         end""")
         self.at_end.callback(self.write, "handlers", "patient", self.handlers["patient"])
         job = self.server.run("patient", {})
-        answer = self.server.request("GET", f"/v2/patient/stream/{job}?wait=20000")
+        answer = self.server.request("GET", f"/v2/patient/stream/{job}?wait={HANG_MS}")
         assert (answer.json(), answer.headers["X-Job-Status"]) == ([{"output": "early"}], "IN_PROGRESS")
         self.server.request("POST", f"/v2/patient/cancel/{job}")
 
@@ -146,12 +147,13 @@ class ValueTest(LuaTest):
 
     def test_bytes_of_the_output(self):
         """scripts/README.md: integers are written as integers, floats as floats."""
-        answer = self.submit("echo_lua", operation="runsync?wait=30000", job_input={"a": 9223372036854775807, "b": 1.0})
+        answer = self.submit("echo_lua", operation=f"runsync?wait={HANG_MS}",
+                             job_input={"a": 9223372036854775807, "b": 1.0})
         assert b'"output":{"a":9223372036854775807,"b":1.0}' in answer.body.replace(b" ", b"")
 
     def test_numbers_beyond_64_bits(self):
         """core/decisions/lua.md: numbers of any length are accepted: a script sees numbers beyond 64 bits as floats."""
-        answer = self.server.request("POST", "/v2/types/runsync?wait=30000",
+        answer = self.server.request("POST", f"/v2/types/runsync?wait={HANG_MS}",
                                     '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
         assert answer.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
 
@@ -167,7 +169,7 @@ class ValueTest(LuaTest):
     def test_deep(self):
         """core/http/API.md, "JSON": nesting to 512 levels; a script's value may be as deep."""
         text = "[" * 500 + "]" * 500
-        answer = self.server.request("POST", "/v2/echo_lua/runsync?wait=30000", '{"input":{"v":' + text + "}}")
+        answer = self.server.request("POST", f"/v2/echo_lua/runsync?wait={HANG_MS}", '{"input":{"v":' + text + "}}")
         assert answer.json()["status"] == "COMPLETED", answer.body[:300]
         assert text.encode() in answer.body
 

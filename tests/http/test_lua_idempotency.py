@@ -44,7 +44,7 @@ class IdempotencyKeyTest(FilterTest):
         self.assert_refused(self.submit_once("counts", {"n": 2}, "other"), 400, "Idempotency-Key")
 
     def test_a_refused_call_stores_no_key(self):
-        """Nothing was stored: the key is free for what is sent next."""
+        """A refused call stores no job, so the key is free for the next call."""
         self.assert_refused(self.submit_once("verdict", {"which": "no"}, "free"), 400)
         self.assert_failed(self.submit_once("verdict", {"which": "number"}, "free"), "verdict")
         self.assert_job(self.submit_once("verdict", {"which": "yes"}, "free"))

@@ -12,6 +12,7 @@ import pytest
 from jobq_server import join, until
 from jobqctl_case import REFUSED, USAGE, JobqctlTest
 from lua_case import LuaTest, make_folder
+from pace import HANG_MS
 
 
 def says(word):
@@ -135,7 +136,7 @@ class EditTest(ReloadTest):
         try:
             for _ in range(40):
                 assert re.search(r"\A(one|v+)\Z", self.greeting())
-                answer = self.submit("guarded", operation="runsync?wait=30000")
+                answer = self.submit("guarded", operation=f"runsync?wait={HANG_MS}")
                 assert answer.status in (200, 400), answer.body
             until(lambda: len(edits) > 40, "the scripts were edited meanwhile")
         finally:

@@ -1,12 +1,11 @@
 """Malformed requests: each is refused with the right status and one sentence, and leaves no trace."""
 
 import subprocess
-import tempfile
 
 import pytest
 
 from http_case import HttpTest
-from jobq_server import Reply
+from jobq_server import Answer
 from pace import HANG
 
 MB = 1024 * 1024
@@ -93,7 +92,7 @@ class MalformedTest(HttpTest):
         yield
         assert self.server.health("echo")["jobs"] == before, "a refused request left a job behind"
 
-    def raw_reply(self, data, half_close=False):
+    def raw_answer(self, data, half_close=False):
         answer = self.server.raw(data, half_close)
         head, found, body = answer.partition(b"\r\n\r\n")
         assert found, f"no answer but {answer[:200]!r}"
@@ -101,7 +100,7 @@ class MalformedTest(HttpTest):
         fields = (line.partition(":") for line in lines[1:])
         headers = {name.strip().title(): value.strip() for name, _, value in fields}
         assert len(body) == int(headers["Content-Length"]), f"more than one answer: {answer!r}"
-        return Reply(int(lines[0].split()[1]), headers, body)
+        return Answer(int(lines[0].split()[1]), headers, body)
 
     def head(self, *lines, path="/v2/echo/run"):
         return "\r\n".join([f"POST {path} HTTP/1.1", "Host: jobq", f"Authorization: {self.server.key}",
@@ -154,7 +153,7 @@ class FramingTest(MalformedTest):
     def test_no_length_and_no_chunks(self):
         """core/http/API.md, "Statuses": malformed is 400; for a POST without a length the test also accepts 411, the
         status of HTTP."""
-        answer = self.raw_reply(self.head())
+        answer = self.raw_answer(self.head())
         assert answer.status in (400, 411)
         self.assert_refused(answer, answer.status)
 
@@ -162,14 +161,14 @@ class FramingTest(MalformedTest):
     def test_a_length_that_is_not_a_number(self, length):
         """core/http/API.md, "Statuses": malformed is 400."""
         data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
-        self.assert_refused(self.raw_reply(data), 400)
+        self.assert_refused(self.raw_answer(data), 400)
 
     def test_more_length_than_body(self, subtests):
         """core/http/API.md, "Statuses": malformed is 400; a body that ends before its Content-Length is not a body."""
         body = b'{"input":{"a":1}}'
         for length in (len(body) + 1, 1000, 5 * MB):
             with subtests.test(length=length):
-                answer = self.raw_reply(self.head(f"Content-Length: {length}") + body, half_close=True)
+                answer = self.raw_answer(self.head(f"Content-Length: {length}") + body, half_close=True)
                 self.assert_refused(answer, 400)
 
     def test_chunks_that_end_early(self, subtests):
@@ -179,7 +178,7 @@ class FramingTest(MalformedTest):
         for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
                            "half a size": whole_chunk + b"0", "no chunk": b""}.items():
             with subtests.test(name):
-                answer = self.raw_reply(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
+                answer = self.raw_answer(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
                 self.assert_refused(answer, 400)
 
     def test_chunk_sizes_that_are_none(self, subtests):
@@ -189,7 +188,7 @@ class FramingTest(MalformedTest):
             for rest in (b'{"input":{}}\r\n0\r\n\r\n', hidden):
                 with subtests.test(size=size, rest=rest):
                     data = self.head("Transfer-Encoding: chunked") + size + b"\r\n" + rest
-                    self.assert_refused(self.raw_reply(data, half_close=True), 400)
+                    self.assert_refused(self.raw_answer(data, half_close=True), 400)
 
 
 class ChunkedTest(HttpTest):
@@ -231,24 +230,23 @@ class SizeTest(MalformedTest):
                                             chunked=True)
                 self.assert_refused(answer, 413)
 
-    def test_one_hundred_megabytes_from_curl(self, subtests):
+    def test_one_hundred_megabytes_from_curl(self, subtests, tmp_path):
         """core/http/API.md, "Bounds of heads and bodies": 413, seen by curl with and without `Expect: 100-continue`, by
         length and by chunks."""
-        with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
-            file.write(self.body_of(100 * MB))
-            file.flush()
-            for extra in ([], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]):
-                with subtests.test(extra=extra):
-                    done = subprocess.run(
-                        ["curl", "-sS", "-m", "30", "-w", "\n%{http_code} %{content_type}", "-H",
-                         f"Authorization: {self.server.key}", "-H", "Content-Type: application/json", *extra,
-                         "--data-binary", f"@{file.name}", f"{self.server.url}/v2/echo/run"],
-                        capture_output=True, text=True, check=False, timeout=HANG)
-                    assert done.returncode == 0, done.stderr
-                    body, _, end = done.stdout.rpartition("\n")
-                    code, _, content_type = end.partition(" ")
-                    answer = Reply(int(code), {"Content-Type": content_type}, body)
-                    self.assert_refused(answer, 413)
+        file = tmp_path / "body"
+        file.write_bytes(self.body_of(100 * MB))
+        self.at_end.callback(file.unlink)
+        for extra in ([], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]):
+            with subtests.test(extra=extra):
+                done = subprocess.run(
+                    ["curl", "-sS", "-w", "\n%{http_code} %{content_type}", "-H", f"Authorization: {self.server.key}",
+                     "-H", "Content-Type: application/json", *extra, "--data-binary", f"@{file}",
+                     f"{self.server.url}/v2/echo/run"],
+                    capture_output=True, text=True, check=False, timeout=HANG)
+                assert done.returncode == 0, done.stderr
+                body, _, end = done.stdout.rpartition("\n")
+                code, _, content_type = end.partition(" ")
+                self.assert_refused(Answer(int(code), {"Content-Type": content_type}, body), 413)
 
 
 class LargestBodyTest(HttpTest):

@@ -13,7 +13,7 @@ NAMES = ["queuePolicy"]  # of installed plugins: any other text is refused, what
 
 
 def bounds(schema):
-    """(good values, bad values) of a schema with bounds; None without."""
+    """Returns (good values, bad values) of a schema with bounds, and None for a schema without bounds."""
     if "maximum" in schema:
         return [schema["minimum"], schema["maximum"]], [schema["minimum"] - 1, schema["maximum"] + 1]
     if "maxLength" in schema and "pattern" not in schema:

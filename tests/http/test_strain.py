@@ -139,7 +139,7 @@ class PlacesTest(HttpTest):
             start = time.monotonic()
             until(lambda ends=ends: not is_held(ends), "the server has closed the connection of the one that left")
             freed.append(time.monotonic() - start)
-            # Of two callers one finds the free place. An answer to the other as well is seen in the next round.
+            # One of two callers finds the free place. An answer to the other as well is seen in the next round.
             waiting = all_but_one_wait([*waiting, self.wait_in_queue(), self.wait_in_queue()])
             assert self.server.health("parked")["jobs"]["inQueue"] >= before, "its job goes on"
         all_but_one_wait([*waiting, self.wait_in_queue()])

@@ -17,6 +17,7 @@ import urllib.request
 import pytest
 
 from jobq_server import BUILD, die_with_parent
+from pace import HANG
 from pictures import WEDGE, png
 from verify_sigv4 import VerifyingS3, signature_of
 
@@ -24,7 +25,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 ACCESS_ID = "S3RVER"  # the only account that s3rver knows
 SECRET = "S3RVER"
 BUCKET = "pictures"
-START_SECONDS = 30
 INSTALL_SECONDS = 200  # on a busy machine
 
 
@@ -45,7 +45,7 @@ class Driver:
         job_input = {"image": base64.b64encode(picture).decode(), "operations": list(operations)}
         done = subprocess.run(
             [self.program, self.library, "image", "--s3", file, "--allow-private", "--id", job],
-            input=json.dumps(job_input), capture_output=True, text=True, timeout=60)
+            input=json.dumps(job_input), capture_output=True, text=True, timeout=HANG)
         assert secret not in done.stdout
         assert secret == ACCESS_ID or secret not in done.stderr
         return json.loads(done.stdout) if done.returncode == 0 else done.stderr.strip()
@@ -135,17 +135,17 @@ def s3rver(s3rver_program, tmp_path):
         ["node", s3rver_program, "--directory", tmp_path / "objects", "--address", "127.0.0.1", "--port", "0",
          "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         preexec_fn=die_with_parent)
-    too_late = threading.Timer(START_SECONDS, server.kill)
+    too_late = threading.Timer(HANG, server.kill)
     too_late.start()
     try:
         line = next((line for line in server.stdout if "listening" in line.lower()), None)
         too_late.cancel()
-        assert line, f"s3rver does not listen within {START_SECONDS} s"
+        assert line, f"s3rver does not listen within {HANG:g} s"
         yield "http://127.0.0.1:" + line.strip().rsplit(":", 1)[1]
     finally:
         too_late.cancel()
         server.kill()
-        server.wait(START_SECONDS)
+        server.wait(HANG)
         server.stdout.close()
 
 
@@ -153,7 +153,7 @@ def test_s3rver_keeps_the_object(driver, s3rver):
     for key in ("job.png", "a folder/ä=(1)+.png"):
         output = driver.run(s3rver, objectPath=key)
         assert "url" in output
-        with urllib.request.urlopen(output["url"], timeout=10) as answer:
+        with urllib.request.urlopen(output["url"], timeout=HANG) as answer:
             body = answer.read()
             assert (len(body), body[:4], answer.headers["Content-Type"]) == (
                 output["bytes"], b"\x89PNG", "image/png")

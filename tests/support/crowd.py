@@ -3,10 +3,10 @@
     python3 crowd.py HOST PORT KEY IDLE SLOW_HEADS SLOW_BODIES
 
 Prints `ready` once all clients are connected and have begun, then sends a byte each half second on each slow
-connection. Prints `closed` once the server has closed all slow connections, or 40 s later. Ends at a line on its
-standard input, at the latest another 40 s later, and prints the results as JSON: for each kind the number of
-connections closed by the server, the seconds of the first and the last, and the number of idle connections that still
-answer.
+connection. Prints `closed` once the server has closed all slow connections, or HANG seconds later. Ends at a line on
+its standard input, at the latest another HANG seconds later, and prints the results as JSON: for each kind the number
+of connections closed by the server, the seconds of the first and the last, and the number of idle connections that
+still answer.
 """
 
 import json
@@ -16,8 +16,9 @@ import socket
 import sys
 import time
 
+from pace import HANG
+
 STEP = 0.5
-LONGEST = 40
 
 
 def main():
@@ -32,7 +33,7 @@ def main():
     for kind, count in counts.items():
         for _ in range(count):
             begun = time.monotonic()  # before the server's clock starts: a late process shortens no figure
-            plain = socket.create_connection((host, port), timeout=2 * LONGEST)
+            plain = socket.create_connection((host, port), timeout=HANG)
             plain.sendall({"idle": b"", "head": head, "body": body}[kind])
             plain.setblocking(False)
             crowd[plain.fileno()] = (kind, plain)
@@ -43,11 +44,11 @@ def main():
     start = time.monotonic()
     next_drip = start
     slow = counts["head"] + counts["body"]
-    told = False
-    while time.monotonic() < start + 2 * LONGEST:
-        if not told and (len(ended["head"]) + len(ended["body"]) == slow or time.monotonic() > start + LONGEST):
+    announced = False
+    while time.monotonic() < start + 2 * HANG:
+        if not announced and (len(ended["head"]) + len(ended["body"]) == slow or time.monotonic() > start + HANG):
             print("closed", flush=True)
-            told = True
+            announced = True
         over = False
         for number, _ in poll.poll(max(0.0, next_drip - time.monotonic())):
             if number == sys.stdin.fileno():
@@ -70,7 +71,7 @@ def main():
     alive = 0
     for kind, plain in crowd.values():
         if kind == "idle":
-            plain.settimeout(2 * LONGEST)
+            plain.settimeout(HANG)
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n")
             alive += plain.recv(1000).startswith(b"HTTP/1.1 200")
     kinds = {kind: {"closed": len(times), "first": min(times, default=0), "last": max(times, default=0)}

@@ -62,11 +62,11 @@ class SetSecrets final : public EndpointSecrets {
   std::map<EndpointId, std::string> keys;
 };
 
-/// Calls a function of the test for each batch and each duty.
+/// Calls a function of the test for each batch and each task.
 class CallingSweepListener final : public SweepListener {
  public:
-  using Duty = std::function<void()>;
-  explicit CallingSweepListener(std::function<void(const SweepResult&)> swept, Duty before = {}, Duty after = {})
+  using Task = std::function<void()>;
+  explicit CallingSweepListener(std::function<void(const SweepResult&)> swept, Task before = {}, Task after = {})
       : swept_(std::move(swept)), before_(std::move(before)), after_(std::move(after)) {}
 
   void beforeSweep() override {
@@ -79,8 +79,8 @@ class CallingSweepListener final : public SweepListener {
 
  private:
   const std::function<void(const SweepResult&)> swept_;
-  const Duty before_;
-  const Duty after_;
+  const Task before_;
+  const Task after_;
 };
 
 /// Calls a function of the test, and has no work left.

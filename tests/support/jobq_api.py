@@ -14,6 +14,8 @@ import ssl
 import time
 import urllib.parse
 
+from pace import HANG_MS
+
 REPLY_DEADLINE = 90.0  # seconds: bounds a hang, and judges no pace
 
 
@@ -38,7 +40,7 @@ def join(what, *threads, deadline=60.0):
             raise AssertionError(f"{what}: not within {deadline:g} s")
 
 
-class Reply(tuple):
+class Answer(tuple):
     """(status, headers, body) of an HTTP answer, with names for the parts that tests ask for most."""
 
     def __new__(cls, status, headers, body):
@@ -80,7 +82,8 @@ class Api:
         return self.tls.wrap_socket(plain, server_hostname=self.address[0]) if self.tls else plain
 
     def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
-        """One request. A dict as body is sent as JSON. `key`: True for the admin's, None for none, else the key."""
+        """Sends one request and returns the answer. A dict as body is sent as JSON. The value True of `key` sends the
+        admin's key, None sends no key, and a text is the key itself."""
         if isinstance(body, dict):
             body = json.dumps(body).encode()
         elif isinstance(body, str):
@@ -94,7 +97,7 @@ class Api:
         try:
             connection.request(method, path, body=body, headers=all_headers, encode_chunked=chunked)
             answer = connection.getresponse()
-            return Reply(answer.status, answer.headers, answer.read())
+            return Answer(answer.status, answer.headers, answer.read())
         finally:
             if own:
                 connection.close()
@@ -131,7 +134,7 @@ class Api:
               f"the handler of {job} has begun")
         return job
 
-    def runsync(self, endpoint, job_input, wait=30000, **fields):
+    def runsync(self, endpoint, job_input, wait=HANG_MS, **fields):
         """Submits a job by /runsync and returns it, finished."""
         answer = self.request("POST", f"/v2/{endpoint}/runsync?wait={wait}", {"input": job_input, **fields})
         if answer.status != 200 or answer.json()["status"] in ("IN_QUEUE", "IN_PROGRESS"):
@@ -141,7 +144,7 @@ class Api:
     def status(self, endpoint, job):
         return self.request("GET", f"/v2/{endpoint}/status/{job}").json()
 
-    def finished(self, endpoint, job, wait=30000):
+    def finished(self, endpoint, job, wait=HANG_MS):
         """The job once it is in a terminal state."""
         answer = self.request("GET", f"/v2/{endpoint}/status-sync/{job}?wait={wait}").json()
         if answer.get("status") in (None, "IN_QUEUE", "IN_PROGRESS"):

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import tempfile
 
-from jobq_api import REPLY_DEADLINE, Api, PatientApi, Reply, join, until  # noqa: F401  (tests take them from here)
+from jobq_api import REPLY_DEADLINE, Answer, Api, PatientApi, join, until  # noqa: F401  (tests take them from here)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build")))
@@ -89,7 +89,7 @@ class Server(Api):
         return self
 
     def start_unless_it_dies(self):
-        """Starts; True once it is ready, False when it ended before that."""
+        """Starts the server. Returns true once the server is ready, and false if it ended before that."""
         address_file = os.path.join(self.data, "address")
         if os.path.exists(address_file):
             os.remove(address_file)
@@ -195,7 +195,7 @@ def shared_server():
 
 
 def is_foreign():
-    """True when the tests question a server that they did not start."""
+    """Returns whether the tests question a server that they did not start."""
     return bool(os.environ.get("JOBQ_URL") and os.environ.get("JOBQ_KEY"))
 
 
@@ -204,14 +204,14 @@ def _remote_server():
 
 
 def shared_end():
-    """How the shared server ended by itself, with the end of its log; None while it runs or when there is none."""
+    """Returns how the shared server ended by itself, with the end of its log, or None if no shared server has ended."""
     if not isinstance(_shared, Server) or _shared.running:
         return None
     return f"the shared server ended with {_shared.process.returncode}\n{_shared.log_tail(40)}"
 
 
 def forget_shared():
-    """After shared_end(): the next test gets a new one."""
+    """Makes the next test start a new shared server; called after shared_end()."""
     global _shared
     _shared.remove()
     _shared = None

@@ -92,7 +92,7 @@ class LargeCallers:
             return ("left", 0) if self.cut(n) else self._check(plain, n, endpoint)
 
     def _send(self, plain, parts, budget):
-        """False: an answer came first. Counts what was sent."""
+        """Sends the parts and counts the bytes. Returns false if an answer came first."""
         sent = 0
         try:
             for part in parts:

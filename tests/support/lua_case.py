@@ -9,7 +9,6 @@ Each handler serves an endpoint of its name. `self.output("greet", {...})` is wh
 """
 
 import os
-import tempfile
 
 import pytest
 
@@ -58,11 +57,15 @@ class LuaTest(ManagementTest):
         endpoints = {f"endpoint.{name}.image": f"lua/{name}" for name in cls.handlers}
         return class_server(**{"storage": "memory", "scripts.path": cls.scripts, **endpoints, **cls.settings})
 
+    @pytest.fixture(autouse=True)
+    def provide_folders(self, tmp_path_factory):
+        self.folders = tmp_path_factory
+
     def fresh_server(self, handlers=None, filter_scripts=None, start=True, **settings):
         """A server for this test alone, with a folder of its own. `filters` is a setting."""
         if is_foreign():
             pytest.skip("needs a server with scripts of its own, and JOBQ_URL names another one")
-        self.scripts = self.at_end.enter_context(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
+        self.scripts = str(self.folders.mktemp("scripts"))
         make_folder(self.scripts, handlers, filter_scripts)
         self.server = self.at_end.enter_context(Server(start=start, scripts__path=self.scripts, **settings))
         return self.server
@@ -94,7 +97,7 @@ class LuaTest(ManagementTest):
         return job["error"]
 
     def submit(self, endpoint, job_input=None, operation="run", **more):
-        """The reply to /run or /runsync, whatever it is. `key` and `headers` are the request's, the rest the body's."""
+        """The answer to /run or /runsync. `key` and `headers` are the request's, the rest the body's."""
         request = {name: more.pop(name) for name in ("key", "headers") if name in more}
         body = {"input": {} if job_input is None else job_input, **more}
         return self.server.request("POST", f"/v2/{endpoint}/{operation}", body, **request)

@@ -9,6 +9,7 @@ can be counted: answers, their order, processor time beside a twin, wake-ups, me
 import os
 
 HANG = 60.0  # seconds that any wait may take on a busy machine: bounds a hang, and judges no pace
+HANG_MS = int(1000 * HANG)  # for the parameter `wait` of a call whose job has to end
 
 JUDGED = os.environ.get("JOBQ_JUDGE_PACE") == "1"
 

@@ -3,7 +3,6 @@
     settings_page.py JOBQD      renews the part of the page that JOBQD --settings prints
 """
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -19,13 +18,13 @@ def cells(line):
 
 
 def printed(jobqd):
-    """What the program prints."""
+    """Returns the tables that the program prints."""
     return subprocess.run([jobqd, "--settings"], stdin=subprocess.DEVNULL, capture_output=True, check=True, text=True,
                           timeout=DEADLINE).stdout
 
 
 def parts():
-    """The page before, between and behind the two comments; what is between is printed."""
+    """Returns the page before, between and behind the two comments; the program prints the part between them."""
     before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     between, end, behind = rest.partition(END)
     assert begin and end and BEGIN not in rest and END not in behind, f"{PAGE} has {BEGIN} and {END} once each"

@@ -35,7 +35,7 @@ class Record:
         resident = memory(self.pid)
         self.lowest = min(resident, self.lowest or resident)
 
-    def take(self):
+    def add_row(self):
         self.glance()
         resident, self.lowest = self.lowest, None
         self.rows.append((time.monotonic() - self.start,

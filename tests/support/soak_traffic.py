@@ -17,7 +17,7 @@ MOST_FAULTS = 20
 MB = 1 << 20
 
 
-class Pace:
+class Rate:
     """Lets requests through at a steady rate, for all threads together."""
 
     def __init__(self, rate):
@@ -26,7 +26,7 @@ class Pace:
         self.next = time.monotonic()
         self.stop = threading.Event()
 
-    def turn(self):
+    def wait_for_turn(self):
         with self.lock:
             now = time.monotonic()
             self.next = max(self.next, now - 1.0) + self.step
@@ -38,13 +38,13 @@ class Pace:
 class Traffic:
     def __init__(self, server, rate, callers, ttl):
         self.server, self.ttl = server, ttl
-        self.pace = Pace(rate)
+        self.rate = Rate(rate)
         self.lock = threading.Lock()
         self.faults = []
         self.requests = 0
         self.done = {}  # kind -> how often
         self.ended = {"echo": [0, 0], "trial": [0, 0], "parked": [0, 0]}  # completed, failed
-        self.threads = [threading.Thread(target=Caller(self, random.Random(n)).live) for n in range(callers)]
+        self.threads = [threading.Thread(target=Caller(self, random.Random(n)).run) for n in range(callers)]
 
     def start(self):
         for thread in self.threads:
@@ -52,7 +52,7 @@ class Traffic:
         return self
 
     def stop(self):
-        self.pace.stop.set()
+        self.rate.stop.set()
         join("the last request of each caller", *self.threads, deadline=2 * REPLY_DEADLINE)
 
     def note(self, kind, ended, fault=None):
@@ -65,34 +65,24 @@ class Traffic:
                 self.faults.append(f"{kind}: {fault}")
 
 
-class Caller:
-    """A thread with one task after the other, on a connection that stays open unless a task breaks the connection."""
+class Client:
+    """The requests of a caller, on one connection, which is opened again by the first request after close(). `ended`
+    has for each endpoint how many jobs of the present task must be completed and failed in the end."""
 
     def __init__(self, traffic, dice):
         self.traffic, self.dice = traffic, dice
         self.api = traffic.server
-        self.door = self.api.connect()
+        self.http = self.api.connect()
         self.ended = {}
 
-    def live(self):
-        calls, weights = zip(*self.CALLS)
-        while not self.traffic.pace.stop.is_set():
-            call = self.dice.choices(calls, weights)[0]
-            self.ended = {}
-            fault = None
-            try:
-                call(self)
-            except (AssertionError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
-                fault = f"{type(error).__name__}: {str(error)[:500]}"
-                self.door.close()
-            self.traffic.note(call.__name__, self.ended, fault)
-        self.door.close()
+    def close(self):
+        self.http.close()
 
     def ask(self, method, path, body=None, wanted=200, **more):
-        self.traffic.pace.turn()
+        self.traffic.rate.wait_for_turn()
         with self.traffic.lock:
             self.traffic.requests += 1
-        answer = self.api.request(method, path, body, connection=self.door, **more)
+        answer = self.api.request(method, path, body, connection=self.http, **more)
         expect(answer.status == wanted, f"{method} {path[:80]} answered {answer.status}: {answer.body[:300]!r}")
         return json.loads(answer.body)
 
@@ -109,130 +99,155 @@ class Caller:
         expect(answer["status"] not in WAITING_STATES, f"{answer} after 9 s")
         return answer
 
+    def cancel(self, endpoint, job):
+        expect(self.ask("POST", f"/v2/{endpoint}/cancel/{job}") == {"id": job, "status": "CANCELLED"}, job)
+        expect(self.ask("GET", f"/v2/{endpoint}/status/{job}")["status"] == "CANCELLED", job)
+
+    def head(self, path, length):
+        return (f"POST {path} HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.api.key}\r\n"
+                f"Content-Length: {length}\r\n\r\n").encode()
+
+
+class Caller:
+    """A thread with one task after the other, on a connection that stays open unless a task breaks the connection."""
+
+    def __init__(self, traffic, dice):
+        self.traffic, self.dice = traffic, dice
+        self.client = Client(traffic, dice)
+
+    def run(self):
+        tasks, weights = zip(*self.TASKS)
+        while not self.traffic.rate.stop.is_set():
+            task = self.dice.choices(tasks, weights)[0]
+            self.client.ended = {}
+            fault = None
+            try:
+                task(self)
+            except (AssertionError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                fault = f"{type(error).__name__}: {str(error)[:500]}"
+                self.client.close()
+            self.traffic.note(task.__name__, self.client.ended, fault)
+        self.client.close()
+
     def input(self, size=None):
         length = self.dice.randrange(600) if size is None else size
         return {"n": self.dice.getrandbits(60), "text": "x" * length}
 
-    # ---- calls
+    # ---- tasks
 
     def runsync(self):
         sent = self.input()
-        answer = self.submit("echo", sent, "/runsync?wait=9000", completed=1)
+        answer = self.client.submit("echo", sent, "/runsync?wait=9000", completed=1)
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent), answer)
 
     def run_and_wait(self):
         sent = self.input()
-        answer = self.await_end("echo", self.submit("echo", sent, completed=1)["id"])
+        answer = self.client.await_end("echo", self.client.submit("echo", sent, completed=1)["id"])
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent), answer)
 
-    def run_and_look(self):
-        """A dozen jobs, each looked at until it has ended."""
-        jobs = [(sent, self.submit("echo", sent, completed=1)["id"]) for sent in (self.input() for _ in range(12))]
+    def run_and_poll(self):
+        """A dozen jobs, each asked for until it has ended."""
+        inputs = [self.input() for _ in range(12)]
+        jobs = [(sent, self.client.submit("echo", sent, completed=1)["id"]) for sent in inputs]
         for sent, job in jobs:
-            answer = self.ask("GET", f"/v2/echo/status/{job}")
+            answer = self.client.ask("GET", f"/v2/echo/status/{job}")
             if answer["status"] in WAITING_STATES:
-                answer = self.await_end("echo", job)
+                answer = self.client.await_end("echo", job)
             expect((answer["status"], answer["output"]) == ("COMPLETED", sent), answer)
 
     def trial(self):
         """A job that takes its time, reports progress, emits chunks and writes a log."""
         sent = {"progress": [1, 2], "sleepMs": self.dice.randrange(200), "chunks": 3, "chunkBytes": 500,
                 "log": ["a line", "another"], "output": {"done": self.dice.getrandbits(60)}}
-        answer = self.submit("trial", sent, "/runsync?wait=9000", completed=1)
+        answer = self.client.submit("trial", sent, "/runsync?wait=9000", completed=1)
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent["output"]), answer)
 
     def wait_in_vain(self):
-        job = self.submit("parked", {})["id"]
-        answer = self.ask("GET", f"/v2/parked/status-sync/{job}?wait=1000")
+        job = self.client.submit("parked", {})["id"]
+        answer = self.client.ask("GET", f"/v2/parked/status-sync/{job}?wait=1000")
         expect(answer["status"] == "IN_QUEUE", answer)
-        self.cancel("parked", job)
+        self.client.cancel("parked", job)
 
     def cancel_waiting(self):
-        self.cancel("parked", self.submit("parked", self.input())["id"])
+        self.client.cancel("parked", self.client.submit("parked", self.input())["id"])
 
     def cancel_running(self):
-        job = self.submit("trial", {"sleepMs": 60000})["id"]
-        self.ask("GET", f"/v2/trial/status/{job}")
-        self.cancel("trial", job)
-
-    def cancel(self, endpoint, job):
-        expect(self.ask("POST", f"/v2/{endpoint}/cancel/{job}") == {"id": job, "status": "CANCELLED"}, job)
-        expect(self.ask("GET", f"/v2/{endpoint}/status/{job}")["status"] == "CANCELLED", job)
+        job = self.client.submit("trial", {"sleepMs": 60000})["id"]
+        self.client.ask("GET", f"/v2/trial/status/{job}")
+        self.client.cancel("trial", job)
 
     def fail_and_retry(self):
-        job = self.submit("trial", {"fail": "no", "output": 1}, failed=1)["id"]
-        expect(self.await_end("trial", job)["status"] == "FAILED", job)
-        expect(self.ask("POST", f"/v2/trial/retry/{job}")["status"] == "IN_QUEUE", job)
-        self.ended["trial"][1] += 1
-        answer = self.await_end("trial", job)
+        job = self.client.submit("trial", {"fail": "no", "output": 1}, failed=1)["id"]
+        expect(self.client.await_end("trial", job)["status"] == "FAILED", job)
+        expect(self.client.ask("POST", f"/v2/trial/retry/{job}")["status"] == "IN_QUEUE", job)
+        self.client.ended["trial"][1] += 1
+        answer = self.client.await_end("trial", job)
         expect((answer["status"], answer["error"], answer["retries"]) == ("FAILED", "no", 1), answer)
 
     def large(self):
         sent = self.input(self.dice.choice((1, 2, 3)) * MB)
-        answer = self.submit("echo", sent, "/runsync?wait=9000", completed=1)
+        answer = self.client.submit("echo", sent, "/runsync?wait=9000", completed=1)
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent), "a large body came back changed")
 
-    def look_around(self):
+    def read_overviews(self):
         for path in ("/v2/echo/health", "/v2/trial/health", "/healthz", "/readyz", "/v1/plugins", "/v1/keys"):
-            self.ask("GET", path)
+            self.client.ask("GET", path)
 
     def new_connection(self):
-        self.door.close()
-        self.look_around()
+        self.client.close()
+        self.read_overviews()
 
     def wrong(self):
         """Requests to be refused, each with its status; some refusals end the connection."""
-        self.ask("POST", "/v2/echo/run", '{"input":', wanted=400)
-        self.ask("POST", "/v2/echo/run", {"input": 1}, wanted=400)
-        self.ask("POST", "/v2/echo/runsync?wait=1", {"input": {}}, wanted=400)
-        self.ask("GET", "/v2/echo/health", key="wrong", wanted=401)
-        self.ask("GET", "/v2/nowhere/health", wanted=404)
-        self.ask("GET", "/v2/echo/status/nobody", wanted=404)
-        self.ask("GET", "/v2/echo/run", wanted=405)
-        self.ask("POST", "/v2/echo/run", headers={"Content-Length": str(11 * MB)}, wanted=413)
+        self.client.ask("POST", "/v2/echo/run", '{"input":', wanted=400)
+        self.client.ask("POST", "/v2/echo/run", {"input": 1}, wanted=400)
+        self.client.ask("POST", "/v2/echo/runsync?wait=1", {"input": {}}, wanted=400)
+        self.client.ask("GET", "/v2/echo/health", key="wrong", wanted=401)
+        self.client.ask("GET", "/v2/nowhere/health", wanted=404)
+        self.client.ask("GET", "/v2/echo/status/nobody", wanted=404)
+        self.client.ask("GET", "/v2/echo/run", wanted=405)
+        self.client.ask("POST", "/v2/echo/run", headers={"Content-Length": str(11 * MB)}, wanted=413)
 
     def no_http(self):
-        self.traffic.pace.turn()
-        answer = self.api.raw(b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")
+        self.traffic.rate.wait_for_turn()
+        two_lengths = b"Content-Length: 1\r\nContent-Length: 2\r\n"
+        answer = self.client.api.raw(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + two_lengths + b"\r\n")
         expect(answer.startswith(b"HTTP/1.1 400 "), answer)
-
-    def head(self, path, length):
-        return (f"POST {path} HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.api.key}\r\n"
-                f"Content-Length: {length}\r\n\r\n").encode()
 
     def slow(self):
         """A request that comes in ten parts over a second, in its head as in its body."""
         body = json.dumps({"input": {"slow": 1}, "policy": {"ttl": self.traffic.ttl}}).encode()
-        data = self.head("/v2/echo/runsync", len(body)) + body
-        with self.api.plug() as plain:
+        data = self.client.head("/v2/echo/runsync", len(body)) + body
+        with self.client.api.plug() as plain:
             for n in range(10):
                 plain.sendall(data[n * len(data) // 10:(n + 1) * len(data) // 10])
                 if n < 9:
                     threading.Event().wait(0.1)
             answer = plain.recv(4096)
-        self.ended["echo"] = [1, 0]
+        self.client.ended["echo"] = [1, 0]
         expect(b'"COMPLETED"' in answer, answer)
 
     def leave_while_sending(self):
-        self.traffic.pace.turn()
-        with self.api.plug() as plain:
-            plain.sendall(self.head("/v2/echo/run", 3 * MB) + b'{"input":{"a":"' + b"x" * self.dice.randrange(2 * MB))
+        self.traffic.rate.wait_for_turn()
+        with self.client.api.plug() as plain:
+            part = b'{"input":{"a":"' + b"x" * self.dice.randrange(2 * MB)
+            plain.sendall(self.client.head("/v2/echo/run", 3 * MB) + part)
 
     def leave_while_waiting(self):
         """The client goes, its job goes on."""
         sent = {"sleepMs": 100 + self.dice.randrange(200), "output": self.dice.getrandbits(60)}
-        job = self.submit("trial", sent, completed=1)["id"]
-        with self.api.plug() as plain:
+        job = self.client.submit("trial", sent, completed=1)["id"]
+        with self.client.api.plug() as plain:
             plain.sendall(f"GET /v2/trial/status-sync/{job} HTTP/1.1\r\nHost: jobq\r\n"
-                          f"Authorization: {self.api.key}\r\n\r\n".encode())
+                          f"Authorization: {self.client.api.key}\r\n\r\n".encode())
             threading.Event().wait(0.05)
-        answer = self.await_end("trial", job)
+        answer = self.client.await_end("trial", job)
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent["output"]), answer)
 
-    CALLS = [(runsync, 300), (run_and_wait, 200), (run_and_look, 30), (trial, 30), (wait_in_vain, 6),
-               (cancel_waiting, 20), (cancel_running, 20), (fail_and_retry, 20), (large, 1), (look_around, 10),
-               (new_connection, 10), (wrong, 10), (no_http, 5), (slow, 5), (leave_while_sending, 5),
-               (leave_while_waiting, 10)]
+    TASKS = [(runsync, 300), (run_and_wait, 200), (run_and_poll, 30), (trial, 30), (wait_in_vain, 6),
+             (cancel_waiting, 20), (cancel_running, 20), (fail_and_retry, 20), (large, 1), (read_overviews, 10),
+             (new_connection, 10), (wrong, 10), (no_http, 5), (slow, 5), (leave_while_sending, 5),
+             (leave_while_waiting, 10)]
 
 
 def expect(right, otherwise):

@@ -23,7 +23,7 @@ from jobq_api import join
 DEADLINE = 60.0  # seconds: bounds a hang, and judges no pace
 
 
-class Call:
+class ReceivedCall:
     """A received request."""
 
     def __init__(self, method, path, headers, body):
@@ -56,7 +56,7 @@ class WebhookReceiver:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                receiver._take(Call(self.command, self.path, self.headers, body))
+                receiver._record(ReceivedCall(self.command, self.path, self.headers, body))
                 answer = receiver.answers.get(self.path, 200)
                 status, headers, text = answer if isinstance(answer, tuple) else (answer, {}, b"{}")
                 self.send_response(status)
@@ -82,7 +82,7 @@ class WebhookReceiver:
     def url(self, path="/hook", host="127.0.0.1"):
         return f"http://{host}:{self.port}{path}"
 
-    def _take(self, call):
+    def _record(self, call):
         with self._changed:
             self.calls.append(call)
             self._changed.notify_all()

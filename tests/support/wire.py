@@ -30,8 +30,8 @@ def ends(plain):
 
 
 def answer_so_far(plain):
-    """What has come on a plain or TLS connection, without waiting; None if nothing has. TLS has messages of its own, so that
-    a readable socket may have no answer yet."""
+    """Returns the bytes that have come on a plain or TLS connection, without waiting, and None if there are none. TLS
+    has messages of its own, so that a readable socket may have no answer yet."""
     plain.setblocking(False)
     try:
         return plain.recv(65536)
