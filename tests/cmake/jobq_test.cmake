@@ -71,6 +71,15 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
 endfunction()
 
+# jobq_add_test_objects(<name> a.cpp...)
+#
+# Compiles sources of several test programs once, without the precompiled header, which is for code of programs (-fpie).
+# A program names <name> among its LIBRARIES.
+function(jobq_add_test_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PUBLIC jobq::testkit jobq_gtest Threads::Threads)
+endfunction()
+
 # jobq_add_python_test(<name> <file> LABELS label... [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
 #
 # Makes one test of CTest of a pytest file, named <name>. The file calls the server of this build folder; the output of

@@ -7,7 +7,7 @@ foreach(file IN LISTS http_files)
   string(REGEX REPLACE "^test_" "http." name ${stem})
   jobq_add_python_test(${name} ${file} LABELS http asan)
 endforeach()
-set_tests_properties(http.crowd http.too_large PROPERTIES PROCESSORS 2)
+set_tests_properties(http.crowd http.head_memory http.too_large PROPERTIES PROCESSORS 2)
 # Pages build plugins for the server as users do, without sanitizers.
 set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 2)
 set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)

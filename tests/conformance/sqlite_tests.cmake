@@ -1,7 +1,6 @@
 # Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
 jobq_add_test(jobq_sqlite_tests LABELS contract tsan
   SOURCES
-    conformance/query_plans.cpp
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
@@ -14,7 +13,7 @@ jobq_add_test(jobq_sqlite_tests LABELS contract tsan
     conformance/sqlite_work.cpp
     conformance/sqlite_work_test.cpp
     conformance/sqlite_writer_test.cpp
-  LIBRARIES jobq_storage_sqlite_objects
+  LIBRARIES jobq_query_plans jobq_storage_sqlite_objects
   NEEDS jobq_storage_sqlite)
 target_include_directories(jobq_sqlite_tests PRIVATE ${PROJECT_SOURCE_DIR})
 # sqlite3_prepare_v3 of query_plans.cpp, for the plugin's library too.

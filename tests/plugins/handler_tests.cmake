@@ -6,8 +6,7 @@ jobq_add_test(jobq_handler_tests LABELS unit
     plugins/handler_image_s3_test.cpp
     plugins/handler_image_test.cpp
     plugins/handler_trial_test.cpp
-    plugins/name_server.cpp
-  LIBRARIES jobq_handler_image_objects
+  LIBRARIES jobq_name_server jobq_handler_image_objects
   NEEDS jobq_handler_trial jobq_handler_image)
 # The program's own name server, for libcurl.
 target_link_options(jobq_handler_tests PRIVATE LINKER:--export-dynamic-symbol=getaddrinfo)

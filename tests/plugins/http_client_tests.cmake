@@ -5,8 +5,7 @@ jobq_add_test(http_client_test LABELS unit tsan
     plugins/http_client_parts_test.cpp
     plugins/http_client_test.cpp
     plugins/http_client_users_test.cpp
-    plugins/name_server.cpp
-  LIBRARIES jobq_http_client OpenSSL::SSL OpenSSL::Crypto
+  LIBRARIES jobq_name_server jobq_http_client OpenSSL::SSL OpenSSL::Crypto
   NEEDS jobq_webhook_http jobq_handler_image jobq_lua)
 # The program's own name server and record of options, for libcurl and the plugins.
 target_link_options(http_client_test PRIVATE

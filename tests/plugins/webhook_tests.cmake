@@ -1,7 +1,6 @@
 # The tests of webhook_http and webhook_file.
 jobq_add_test(jobq_webhook_tests LABELS contract tsan
   SOURCES
-    plugins/name_server.cpp
     plugins/webhook_file_test.cpp
     plugins/webhook_http_hostile_test.cpp
     plugins/webhook_http_memory_test.cpp
@@ -9,7 +8,7 @@ jobq_add_test(jobq_webhook_tests LABELS contract tsan
     plugins/webhook_http_tls_test.cpp
     plugins/webhook_syncs.cpp
     plugins/webhook_transports_test.cpp
-  LIBRARIES OpenSSL::SSL OpenSSL::Crypto
+  LIBRARIES jobq_name_server OpenSSL::SSL OpenSSL::Crypto
   NEEDS jobq_webhook_http jobq_webhook_file)
 # The program's own name server and fsync, for libcurl and the plugins.
 target_link_options(jobq_webhook_tests PRIVATE

@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Over, DeliveryTest, testing::Values("memory", "sqlite")
 
 class CrowdTest : public DeliveryTest {};
 
-TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNobody) {
+TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNoOtherHost) {
   net_->hang("slow");
   oweMany("s", 1'000, "http://slow/");
   open();
@@ -252,7 +252,7 @@ TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNobody) {
   EXPECT_EQ(net_->seen("slow").size(), 1U);
 }
 
-TEST_P(CrowdTest, EightHostsThatHangWithLongQueuesDelayNobody) {
+TEST_P(CrowdTest, EightHostsThatHangWithLongQueuesDelayNoOtherHost) {
   for (int host = 0; host < 8; ++host) {
     const std::string name = "h" + std::to_string(host);
     net_->hang(name);

@@ -13,7 +13,6 @@
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_body.h"
 #include "core/webhooks/webhook_secrets.h"
-#include "fake_transport.h"
 #include "jobq/base64.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
@@ -21,6 +20,7 @@
 #include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
 #include "tests/support/fakes.h"
+#include "tests/webhooks/fake_transport.h"
 
 namespace jobq {
 namespace {
