@@ -51,9 +51,15 @@ if [ -e "$data/lock" ] && ! flock -n "$data/lock" true; then exec "$root/build/b
 rm -f "$data/address" 2>/dev/null || true
 "$root/build/bin/jobqd" --config "$config" "${options[@]}" &
 server=$!
+pauses=0
 until [ -s "$data/address" ]; do
   kill -0 "$server" 2>/dev/null || { wait "$server"; exit $?; }
   sleep 0.05
+  pauses=$((pauses + 1))
+  if [ "$pauses" -eq 1200 ]; then  # a minute; a large storage may need longer after a crash
+    echo "run.sh: waited for $data/address for a minute; the server runs and does not listen yet" >&2
+    if $demo; then exit 1; fi
+  fi
 done
 url=$(cat "$data/address")
 
