@@ -17,9 +17,8 @@ CPP_ALLOWED = {  # file -> why its waits need no deadline of their own
     "sdk/testkit/wait_for.h": "bounded by HangGuard",
     "sdk/testkit/run_together.h": "bounded by HangGuard",
     "tests/bench/gearman_worker.cpp": "a program that runs until it is killed",
-    "tests/fault/crash/board.cpp": "a consumer, which close() ends",
-    "tests/fault/crash/server_process.cpp": "the end of a process after SIGKILL",
-    "tests/unit/thread_executor_stop_test.cpp": "plays a handler that never ends",
+    "tests/fault/crash/board.cpp": "a consumer ended by close(), which each life calls at its own deadline",
+    "tests/unit/thread_executor_stop_test.cpp": "plays a handler that never ends, on a thread that the test leaves behind",
 }
 
 

@@ -1,8 +1,8 @@
 // Tests of outcomes reported in time and committed after the deadline and after a sweep: such outcomes count.
 #include <future>
 
+#include "open_sqlite.h"
 #include "sqlite_fixture.h"
-#include "sqlite_parts.h"
 
 namespace jobq::testkit {
 namespace {
@@ -18,59 +18,59 @@ class LateCommit : public SqliteTest {
     job.policy.executionTimeout = kTimeout;
     submit(std::move(job));
     storage_.reset();
-    parts_ = std::make_unique<Parts>(file(), clock_, log_);
+    sqlite_ = std::make_unique<OpenSqlite>(file(), clock_, log_);
   }
   void TearDown() override {
-    parts_.reset();
+    sqlite_.reset();
     SqliteTest::TearDown();
   }
 
   LeaseRef claimWith(const Holder& holder) {
-    return parts_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder).at(0).lease;
+    return sqlite_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder).at(0).lease;
   }
 
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<OpenSqlite> sqlite_;
 };
 
 TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
   const LeaseRef lease = claimWith(Holder{"node"});
   clock_.advance(kTimeout);
   {
-    const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
-    const SweepResult swept = parts_->leases.sweep(1);
+    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    const SweepResult swept = sqlite_->leases.sweep(1);
     EXPECT_TRUE(swept.finished.empty());
     EXPECT_TRUE(swept.stopped.empty());
     EXPECT_FALSE(swept.more) << "a sweep at once would find the same job";
   }
-  EXPECT_EQ(parts_->leases.sweep(1).finished.size(), 1U) << "the report failed: the job has run too long";
-  EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), ReportResult::staleAttempt);
+  EXPECT_EQ(sqlite_->leases.sweep(1).finished.size(), 1U) << "the report failed: the job has run too long";
+  EXPECT_EQ(sqlite_->leases.finish(lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
 // A shutdown returns the jobs of handlers that did not end in time, while the last reports wait for their commits.
 TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
   const LeaseRef lease = claimWith(Holder{"node"});
   {
-    const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
-    EXPECT_EQ(parts_->leases.release(std::vector{lease}), 0U);
+    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    EXPECT_EQ(sqlite_->leases.release(std::vector{lease}), 0U);
   }
-  EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), ReportResult::accepted);
+  EXPECT_EQ(sqlite_->leases.finish(lease, Completed{"1"}), ReportResult::accepted);
 }
 
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
   const LeaseRef lease = claimWith(Holder{"node"});
   clock_.advance(kTimeout);
-  const sqlite::ReportsUnderWay::Entry report(parts_->reports, {lease.job, lease.attempt - 1});
-  EXPECT_EQ(parts_->leases.sweep(1).finished.size(), 1U);
+  const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, {lease.job, lease.attempt - 1});
+  EXPECT_EQ(sqlite_->leases.sweep(1).finished.size(), 1U);
 }
 
 TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
   const LeaseRef lease = claimWith(Holder{"node", Holder::Kind::timed, Millis(10'000)});
   clock_.advance(Millis(10'000));
   {
-    const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
-    EXPECT_TRUE(parts_->leases.sweep(1).requeuedAt.empty());
+    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    EXPECT_TRUE(sqlite_->leases.sweep(1).requeuedAt.empty());
   }
-  EXPECT_EQ(parts_->leases.sweep(1).requeuedAt.size(), 1U);
+  EXPECT_EQ(sqlite_->leases.sweep(1).requeuedAt.size(), 1U);
 }
 
 // A large write of another caller is under way when the outcome arrives, and the sweep therefore gets its turn before
@@ -81,10 +81,11 @@ TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   std::promise<void> begun;
   std::promise<void> released;
   auto other = std::async(std::launch::async, [&] {
-    return parts_->writer.write(
+    return sqlite_->writer.write(
         [&](sqlite::Step&) {
           begun.set_value();
-          released.get_future().wait_for(kHangDeadline);
+          auto isReleased = released.get_future();
+          resultOf("the test to release the other caller", isReleased);
           return true;
         },
         kLarge);
@@ -92,16 +93,16 @@ TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   auto hasBegun = begun.get_future();
   resultOf("the other caller's write", hasBegun);
   auto finished = std::async(std::launch::async, [&] {
-    return parts_->leases.finish(lease, Completed{'"' + std::string(kLarge, 'x') + '"'});
+    return sqlite_->leases.finish(lease, Completed{'"' + std::string(kLarge, 'x') + '"'});
   });
-  waitFor("the outcome to be under way", [&] { return parts_->reports.contains(lease); });
+  waitFor("the outcome to be under way", [&] { return sqlite_->reports.contains(lease); });
   clock_.advance(kTimeout);
-  auto swept = std::async(std::launch::async, [&] { return parts_->leases.sweep(100); });
+  auto swept = std::async(std::launch::async, [&] { return sqlite_->leases.sweep(100); });
   released.set_value();
   EXPECT_TRUE(resultOf("the sweep", swept).finished.empty());
   EXPECT_EQ(resultOf("the outcome", finished), ReportResult::accepted);
   EXPECT_TRUE(resultOf("the other caller's answer", other));
-  EXPECT_FALSE(parts_->reports.contains(lease));
+  EXPECT_FALSE(sqlite_->reports.contains(lease));
 }
 
 }  // namespace

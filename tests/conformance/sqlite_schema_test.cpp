@@ -74,7 +74,7 @@ TEST_F(SchemaTest, AnotherProgramsDatabaseIsRefusedAndLeftAlone) {
   EXPECT_EQ(contentOf(file()), before);
 }
 
-TEST_F(SchemaTest, AForeignVersionIsNobodysNewerServer) {
+TEST_F(SchemaTest, AForeignVersionIsNotANewerServers) {
   script("CREATE TABLE birds (name TEXT); PRAGMA user_version = 99;");
   const std::string before = contentOf(file());
   EXPECT_NE(refusal().find("another program's"), std::string::npos) << refusal();

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "open_sqlite.h"
 #include "sqlite_fixture.h"
-#include "sqlite_parts.h"
 
 namespace jobq::testkit {
 namespace {
@@ -23,7 +23,7 @@ class WriterTest : public SqliteTest {
     SqliteTest::SetUp();
     open();
     storage_.reset();
-    parts_ = std::make_unique<Parts>(file(), clock_, log_);
+    sqlite_ = std::make_unique<OpenSqlite>(file(), clock_, log_);
   }
   void TearDown() override {
     if (!released_) release();
@@ -33,16 +33,16 @@ class WriterTest : public SqliteTest {
         if (each.valid()) each.wait();
       }
     }
-    parts_.reset();
+    sqlite_.reset();
     SqliteTest::TearDown();
   }
 
   /// Starts a write on a thread of its own. Returns when the write waits behind the present ones.
   template <class Operation>
   void queue(Operation operation, std::size_t bytes = 0) {
-    const std::size_t before = parts_->writer.queued();
+    const std::size_t before = sqlite_->writer.queued();
     start(operation, bytes);
-    waitFor("the write to be queued", [&] { return parts_->writer.queued() == before + 1; });
+    waitFor("the write to be queued", [&] { return sqlite_->writer.queued() == before + 1; });
   }
 
   /// Starts a write that occupies the writer until release(), and then writes `written` bytes. Returns when the write
@@ -51,7 +51,8 @@ class WriterTest : public SqliteTest {
     start(
         [this, written](sqlite::Step& step) {
           occupied_ = true;
-          (void)free_.wait_for(kHangDeadline);
+          waitFor("the test to release the writer",
+                  [this] { return free_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
           writeBytes(step, written);
         },
         written);
@@ -78,13 +79,13 @@ class WriterTest : public SqliteTest {
         .run();
   }
 
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<OpenSqlite> sqlite_;
 
  private:
   template <class Operation>
   void start(Operation operation, std::size_t bytes) {
     writes_.push_back(std::async(std::launch::async, [this, operation, bytes] {
-      parts_->writer.write(
+      sqlite_->writer.write(
           [&](sqlite::Step& step) {
             operation(step);
             return true;
@@ -110,7 +111,7 @@ TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
   queue([&](sqlite::Step&) { events.push_back("large"); }, kLarge);
   release();
   awaitAll();
-  parts_.reset();
+  sqlite_.reset();
   EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "large"));
 }
 
@@ -122,7 +123,8 @@ TEST_F(WriterTest, ASmallWriteThatArrivesDuringACheckpointGoesBeforeTheNextLarge
   auto isQueued = queued.get_future().share();
   logFaults().onDatabaseSync = [&] {
     if (inCheckpoint.exchange(true)) return;
-    (void)isQueued.wait_for(kHangDeadline);
+    waitFor("the small and the large write to be queued",
+            [&] { return isQueued.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
     events.push_back("checkpoint");
   };
   occupy(kBeyondLog);
@@ -133,7 +135,7 @@ TEST_F(WriterTest, ASmallWriteThatArrivesDuringACheckpointGoesBeforeTheNextLarge
   queue([&](sqlite::Step&) { events.push_back("during"); });
   queued.set_value();
   awaitAll();
-  parts_.reset();
+  sqlite_.reset();
   EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "during", "large"));
 }
 
@@ -156,7 +158,7 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   release();
   EXPECT_THROW(awaitAll(), std::runtime_error);
   EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 1, 2, 3})) << "twice until the failure, then each by itself";
-  EXPECT_EQ(parts_->counters.of("ep").owed, 3);
+  EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
 }
 
 }  // namespace

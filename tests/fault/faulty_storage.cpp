@@ -148,29 +148,29 @@ void FaultPlan::enter(const char* operation) {
 namespace {
 
 /// A store in front of another store.
-template <class Face>
-class Before : public Face {
+template <class Store>
+class Before : public Store {
  public:
-  Before(Face& inner, FaultPlan& plan) : plan_(plan), inner_(inner) {}
+  Before(Store& inner, FaultPlan& plan) : plan_(plan), inner_(inner) {}
 
  protected:
   /// A call under way until the end of the expression.
-  class Call {
+  class CountedCall {
    public:
-    Call(FaultPlan& plan, Face& inner) : plan_(plan), inner_(inner) { plan_.begin(); }
-    ~Call() { plan_.end(); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    Face* operator->() const { return &inner_; }
+    CountedCall(FaultPlan& plan, Store& inner) : plan_(plan), inner_(inner) { plan_.begin(); }
+    ~CountedCall() { plan_.end(); }
+    CountedCall(const CountedCall&) = delete;
+    CountedCall& operator=(const CountedCall&) = delete;
+    Store* operator->() const { return &inner_; }
 
    private:
     FaultPlan& plan_;
-    Face& inner_;
+    Store& inner_;
   };
 
-  Call at(const char* operation) {
+  CountedCall at(const char* operation) {
     plan_.enter(operation);
-    return Call(plan_, inner_);
+    return CountedCall(plan_, inner_);
   }
   template <class Result>
   Result done(const char* operation, Result result) {
@@ -181,7 +181,7 @@ class Before : public Face {
   FaultPlan& plan_;
 
  private:
-  Face& inner_;
+  Store& inner_;
 };
 
 class Jobs final : public Before<JobStore> {
@@ -209,7 +209,7 @@ class Jobs final : public Before<JobStore> {
     return at("jobs.list")->list(filter, window);
   }
   EndpointCounts counts(std::string_view endpoint) override {
-    const Call call = at("jobs.counts");
+    const CountedCall call = at("jobs.counts");
     EndpointCounts counts = call->counts(endpoint);
     plan_.leave("jobs.counts");
     return counts;
@@ -224,7 +224,7 @@ class Leases final : public Before<LeaseStore> {
   using Before::Before;
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
-    const Call call = at("leases.claim");
+    const CountedCall call = at("leases.claim");
     std::vector<ClaimedJob> jobs = call->claim(wants, holder);
     if (!jobs.empty()) plan_.leave("leases.claim");
     return jobs;

@@ -126,7 +126,7 @@ TEST_P(OperationOutage, AStreamThatWaitsIsToldOfTheFailure) {
   clock_.awaitWaiter(Millis(20'000), Millis(20'000));
   plan_.failOperation("chunks.consume", clock_.now() + Millis(600'000));
   EXPECT_TRUE(reached([&] { return isDone(caller); }));
-  EXPECT_EQ(caller.get().status, 503);
+  EXPECT_EQ(testkit::resultOf("the answer to the stream", caller).status, 503);
   EXPECT_GE(faultsOf("chunks.consume"), 1U);
 }
 

@@ -21,7 +21,7 @@ std::string textIn(const json::Document& document, std::string_view key) {
 
 }  // namespace
 
-std::optional<Call> callIn(const std::string& line) {
+std::optional<ReceivedCall> callIn(const std::string& line) {
   const auto whole = objectIn(line);
   if (!whole) return std::nullopt;
   const auto headers = whole->find("headers");
@@ -31,12 +31,12 @@ std::optional<Call> callIn(const std::string& line) {
   const auto job = objectIn(body->raw);
   if (!header || !job) return std::nullopt;
   const auto output = job->find("output");
-  return Call{textIn(*header, "webhook-id"), textIn(*job, "id"), textIn(*job, "status"),
-              output ? std::string(output->raw) : "", textIn(*job, "error")};
+  return ReceivedCall{textIn(*header, "webhook-id"), textIn(*job, "id"), textIn(*job, "status"),
+                      output ? std::string(output->raw) : "", textIn(*job, "error")};
 }
 
-std::vector<Call> CallFile::read() {
-  std::vector<Call> calls;
+std::vector<ReceivedCall> CallFile::read() {
+  std::vector<ReceivedCall> calls;
   std::ifstream in(file_, std::ios::binary);
   if (!in) return calls;  // no webhook was called yet
   in.seekg(done_);

@@ -19,7 +19,7 @@ class CallFile {
   explicit CallFile(std::filesystem::path file) : file_(std::move(file)) {}
 
   /// Returns the calls since the last read. A line without a call is the beginning of a call with a killed writer.
-  std::vector<Call> read();
+  std::vector<ReceivedCall> read();
   std::uint64_t torn() const { return torn_; }
 
  private:
@@ -29,6 +29,6 @@ class CallFile {
 };
 
 /// Returns the call of a line of the file; empty if the line is not whole.
-std::optional<Call> callIn(const std::string& line);
+std::optional<ReceivedCall> callIn(const std::string& line);
 
 }  // namespace jobq::fault

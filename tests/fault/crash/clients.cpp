@@ -81,8 +81,8 @@ std::string path(const Target& target, const std::string& operation) {
 
 }  // namespace
 
-Client::Client(const Life& life, WorkerState duty, std::uint64_t seed)
-    : life_(life), duty_(duty), random_(seed), http_(life.address, life.key) {}
+Client::Client(const Life& life, ClientTask task, std::uint64_t seed)
+    : life_(life), task_(task), random_(seed), http_(life.address, life.key) {}
 
 void Client::work() {
   while (!life_.board.closed() && step()) {
@@ -96,19 +96,19 @@ bool Client::step() {
     return goesOn;
   }
   const bool crowded = life_.board.waiting() > life_.mostWaiting;
-  switch (duty_) {
-    case WorkerState::ask: return askNext(true);
-    case WorkerState::run: return crowded ? askNext(true) : submit(newPlan(false), false);
-    case WorkerState::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
-    case WorkerState::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
-    case WorkerState::purge:
+  switch (task_) {
+    case ClientTask::ask: return askNext(true);
+    case ClientTask::run: return crowded ? askNext(true) : submit(newPlan(false), false);
+    case ClientTask::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
+    case ClientTask::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
+    case ClientTask::purge:
       if (chance(0.02)) return purge();
       return crowded ? askNext(true) : submit(fleetingPlan(), false);
-    case WorkerState::stream: {
+    case ClientTask::stream: {
       const auto streaming = life_.board.extractStreaming();
       return streaming ? stream(*streaming) : askNext(true);
     }
-    case WorkerState::retry: break;
+    case ClientTask::retry: break;
   }
   const auto failed = life_.board.extractFailed();
   if (failed && chance(0.8)) return retry(*failed);
@@ -317,17 +317,17 @@ std::optional<JobState> Client::note(std::uint64_t number, const HttpResponse& r
   return state;
 }
 
-WorkerPool::WorkerPool(const Life& life, const std::vector<WorkerState>& duties, std::uint64_t seed) : life_(life) {
-  for (const WorkerState duty : duties) clients_.push_back(std::make_unique<Client>(life_, duty, ++seed));
+ClientPool::ClientPool(const Life& life, const std::vector<ClientTask>& tasks, std::uint64_t seed) : life_(life) {
+  for (const ClientTask task : tasks) clients_.push_back(std::make_unique<Client>(life_, task, ++seed));
   for (const auto& client : clients_) threads_.emplace_back([&client] { client->work(); });
 }
 
-WorkerPool::~WorkerPool() {
+ClientPool::~ClientPool() {
   life_.board.close();
   testkit::joinAll("the clients", threads_);
 }
 
-std::vector<std::string> WorkerPool::reportTo(History& history) {
+std::vector<std::string> ClientPool::reportTo(History& history) {
   life_.board.close();
   testkit::joinAll("the clients", threads_);
   threads_.clear();

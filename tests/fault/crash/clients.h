@@ -23,7 +23,7 @@
 
 namespace jobq::fault {
 
-enum class WorkerState { run, runsync, ask, cancel, retry, stream, purge };
+enum class ClientTask { run, runsync, ask, cancel, retry, stream, purge };
 
 /// The entries of a client's log, in the order of the client.
 struct Submission {
@@ -70,7 +70,7 @@ struct Life {
 /// A client on a thread of its own.
 class Client {
  public:
-  Client(const Life& life, WorkerState duty, std::uint64_t seed);
+  Client(const Life& life, ClientTask task, std::uint64_t seed);
 
   /// Runs until the server or the board is gone.
   void work();
@@ -103,7 +103,7 @@ class Client {
   std::optional<JobState> note(std::uint64_t number, const HttpResponse& response, bool whole);
 
   const Life& life_;
-  const WorkerState duty_;
+  const ClientTask task_;
   std::mt19937_64 random_;
   HttpClient http_;
   std::vector<Entry> log_;
@@ -111,10 +111,10 @@ class Client {
 };
 
 /// All clients of a life. Created when the server is ready.
-class WorkerPool {
+class ClientPool {
  public:
-  WorkerPool(const Life& life, const std::vector<WorkerState>& duties, std::uint64_t seed);
-  ~WorkerPool();
+  ClientPool(const Life& life, const std::vector<ClientTask>& tasks, std::uint64_t seed);
+  ~ClientPool();
 
   /// Waits for all clients after the death of the server, and gives their logs to `history`. Returns the troubles of
   /// the clients.

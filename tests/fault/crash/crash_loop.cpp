@@ -38,18 +38,18 @@ const Rules kRules = [] {
   return rules;
 }();
 
-const std::vector<WorkerState> kLoad = [] {
-  std::vector<WorkerState> duties(6, WorkerState::run);
-  duties.insert(duties.end(), 8, WorkerState::runsync);
-  duties.insert(duties.end(), 3, WorkerState::ask);
-  duties.insert(duties.end(), {WorkerState::cancel, WorkerState::cancel, WorkerState::retry, WorkerState::stream,
-                               WorkerState::stream, WorkerState::purge});
-  return duties;
+const std::vector<ClientTask> kLoad = [] {
+  std::vector<ClientTask> tasks(6, ClientTask::run);
+  tasks.insert(tasks.end(), 8, ClientTask::runsync);
+  tasks.insert(tasks.end(), 3, ClientTask::ask);
+  tasks.insert(tasks.end(), {ClientTask::cancel, ClientTask::cancel, ClientTask::retry, ClientTask::stream,
+                             ClientTask::stream, ClientTask::purge});
+  return tasks;
 }();
-const std::vector<WorkerState> kQuestions = [] {
-  std::vector<WorkerState> duties(6, WorkerState::ask);
-  duties.insert(duties.end(), 2, WorkerState::stream);
-  return duties;
+const std::vector<ClientTask> kQuestions = [] {
+  std::vector<ClientTask> tasks(6, ClientTask::ask);
+  tasks.insert(tasks.end(), 2, ClientTask::stream);
+  return tasks;
 }();
 
 std::string settingsFor(const Options& options, const std::filesystem::path& folder) {
@@ -117,7 +117,7 @@ class CrashLoop {
     awaitReady(start);
     Board board;
     fill(board);
-    WorkerPool workerPool(lifeOver(board), kLoad, random_());
+    ClientPool clientPool(lifeOver(board), kLoad, random_());
     if (kind < 0.2) {
       board.awaitAcknowledged(UINT64_MAX, Clock::now() + duration(random() * 0.02));
     } else if (kind < 0.3) {
@@ -126,7 +126,7 @@ class CrashLoop {
       const auto target = static_cast<std::uint64_t>(random() * 2 * static_cast<double>(options_.jobsPerCycle));
       board.awaitAcknowledged(target, Clock::now() + kLongestLife);
     }
-    endLife(&workerPool);
+    endLife(&clientPool);
   }
 
   /// Runs a life until every job has ended, unknown jobs too, and the queues are empty; then comes another kill.
@@ -134,14 +134,21 @@ class CrashLoop {
     awaitReady(beginLife());
     Board board;
     fill(board);
-    WorkerPool workerPool(lifeOver(board), kQuestions, random_());
+    ClientPool clientPool(lifeOver(board), kQuestions, random_());
     const auto deadline = Clock::now() + kEndDeadline;
     HttpClient http(server_.address(), server_.key());
     const bool ended = board.awaitEmpty(deadline);
-    while (ended && sum(http, {"inQueue", "inProgress"}) > 0 && Clock::now() < deadline) {
+    std::uint64_t left = ended ? sum(http, {"inQueue", "inProgress"}) : 0;
+    while (left > 0 && Clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(10));
+      left = sum(http, {"inQueue", "inProgress"});
     }
-    endLife(&workerPool);
+    endLife(&clientPool);
+    if (left > 0) {
+      violations_.push_back({"waited " + std::to_string(kEndDeadline.count()) +
+                                 " s for empty queues, and inQueue + inProgress is " + std::to_string(left),
+                             ""});
+    }
     if (!ended) addViolations(history_.unfinished());
   }
 
@@ -167,7 +174,7 @@ class CrashLoop {
     const auto deadline = Clock::now() + (options_.allWebhooks ? kClaimedWebhooks : kWebhookDeadline);
     std::vector<std::string> missing;
     for (;;) {
-      for (const Call& call : callFile_.read()) history_.called(call);
+      for (const ReceivedCall& call : callFile_.read()) history_.called(call);
       missing = history_.webhooks().missing();
       const bool claimed =
           std::all_of(missing.begin(), missing.end(), [&](const std::string& job) { return isClaimed(http, job); });
@@ -231,11 +238,11 @@ class CrashLoop {
     return {history_.life(), server_.address(), server_.key(), board, nextNumber_, 3 * options_.jobsPerCycle};
   }
 
-  /// `workerPool` are the clients of this life, or null.
-  void endLife(WorkerPool* workerPool) {
+  /// `clientPool` are the clients of this life, or null.
+  void endLife(ClientPool* clientPool) {
     server_.kill();
-    if (workerPool != nullptr) {
-      for (const std::string& trouble : workerPool->reportTo(history_)) broken_.push_back(trouble);
+    if (clientPool != nullptr) {
+      for (const std::string& trouble : clientPool->reportTo(history_)) broken_.push_back(trouble);
     }
     closeBooks();
     if (!options_.keep) journal_.truncate();

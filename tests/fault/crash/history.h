@@ -39,7 +39,7 @@ class History {
   void streamed(std::uint64_t number, Page page);
   /// Adds a /purge-queue of the endpoint `fleeting`.
   void purged(const Order& order);
-  void called(const Call& call) { webhooks_.called(call); }
+  void called(const ReceivedCall& call) { webhooks_.called(call); }
   /// Adds a journal line of the present life.
   void noted(const JournalLine& line);
 

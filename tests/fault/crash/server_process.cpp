@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "testkit/wait_for.h"
+
 namespace jobq::fault {
 namespace {
 
@@ -49,7 +51,8 @@ ServerProcess::ServerProcess(std::filesystem::path program, std::filesystem::pat
 ServerProcess::~ServerProcess() {
   if (process_ == 0) return;
   ::kill(process_, SIGKILL);
-  ::waitpid(process_, nullptr, 0);
+  const testkit::HangGuard guard("the killed server to end");
+  ::waitpid(process_, nullptr, 0);  // bounded by the guard
 }
 
 pid_t ServerProcess::start() {
@@ -92,7 +95,10 @@ std::string ServerProcess::key() const {
 void ServerProcess::kill() {
   ::kill(process_, SIGKILL);
   int status = 0;
-  ::waitpid(process_, &status, 0);
+  {
+    const testkit::HangGuard guard("the killed server to end");
+    ::waitpid(process_, &status, 0);  // bounded by the guard
+  }
   process_ = 0;
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
     throw std::runtime_error("jobqd had ended by itself before it was killed:\n" + logTail());

@@ -8,7 +8,7 @@ namespace jobq::fault {
 namespace {
 
 /// Returns the attempt of `<job>.<attempt>`; empty if the id names another job.
-std::optional<std::uint32_t> attemptIn(const Call& call) {
+std::optional<std::uint32_t> attemptIn(const ReceivedCall& call) {
   if (!call.id.starts_with(call.job + ".")) return std::nullopt;
   const char* begin = call.id.data() + call.job.size() + 1;
   const char* end = call.id.data() + call.id.size();
@@ -17,7 +17,7 @@ std::optional<std::uint32_t> attemptIn(const Call& call) {
   return fault == std::errc() && rest == end ? std::optional(attempt) : std::nullopt;
 }
 
-bool says(const Call& call, const Sight& end) {
+bool says(const ReceivedCall& call, const Sight& end) {
   if (call.status != nameOf(end.state)) return false;
   return !end.whole || (call.output == end.output && call.error == end.error);
 }
@@ -38,7 +38,7 @@ void WebhookCalls::closed(const JobHistory& job, const Sight* end) {
   }
 }
 
-void WebhookCalls::called(const Call& call) {
+void WebhookCalls::called(const ReceivedCall& call) {
   ++calls_;
   const auto attempt = attemptIn(call);
   if (!attempt) {
@@ -48,7 +48,7 @@ void WebhookCalls::called(const Call& call) {
   const auto [known, isNew] = arrived_[call.job].try_emplace(*attempt, call);
   if (isNew) return;
   ++repeated_;
-  const Call& first = known->second;
+  const ReceivedCall& first = known->second;
   if (first.status != call.status || first.output != call.output || first.error != call.error) {
     faults_.push_back("webhook " + call.id + " said " + first.status + " and later " + call.status +
                       ", or another output or error");
@@ -69,7 +69,7 @@ void WebhookCalls::judge(const std::string& job, const Owed& owed, std::vector<s
   }
   if (!owed.end) return;
   const auto told = [&](const auto& known) { return says(known.second, *owed.end); };
-  const Call& last = arrived->second.rbegin()->second;
+  const ReceivedCall& last = arrived->second.rbegin()->second;
   if (!says(last, *owed.end) && std::any_of(arrived->second.begin(), arrived->second.end(), told)) {
     faults.push_back("webhook " + last.id + " said " + last.status + ", after the job's last end");
   }

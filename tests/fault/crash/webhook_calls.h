@@ -17,7 +17,7 @@
 namespace jobq::fault {
 
 /// An arrived webhook call.
-struct Call {
+struct ReceivedCall {
   std::string id;  ///< webhook-id
   std::string job;
   std::string status;
@@ -29,7 +29,7 @@ class WebhookCalls {
  public:
   /// Closes a job without further changes. `end` is the job's end; null if the job went without a seen end.
   void closed(const JobHistory& job, const Sight* end);
-  void called(const Call& call);
+  void called(const ReceivedCall& call);
 
   /// Returns a sentence for every wrong call.
   std::vector<std::string> faults() const;
@@ -48,9 +48,9 @@ class WebhookCalls {
 
   void judge(const std::string& job, const Owed& owed, std::vector<std::string>& faults) const;
 
-  std::unordered_map<std::string, Owed> owed_;                              ///< by job
-  std::unordered_map<std::string, std::map<std::uint32_t, Call>> arrived_;  ///< by job and attempt
-  std::vector<std::string> faults_;                                         ///< faults of single calls
+  std::unordered_map<std::string, Owed> owed_;                                      ///< by job
+  std::unordered_map<std::string, std::map<std::uint32_t, ReceivedCall>> arrived_;  ///< by job and attempt
+  std::vector<std::string> faults_;                                                 ///< faults of single calls
   std::uint64_t calls_ = 0;
   std::uint64_t repeated_ = 0;
 };

@@ -16,8 +16,8 @@
 namespace jobq::testkit {
 
 /// The parts of the storage, built like the storage's own: a test can look inside. The schema has to exist.
-struct Parts {
-  Parts(const std::filesystem::path& file, Clock& clock, Log& log)
+struct OpenSqlite {
+  OpenSqlite(const std::filesystem::path& file, Clock& clock, Log& log)
       : connection(file, sqlite::Connection::Access::readWrite),
         loaded(load(counters, connection)),
         writer(connection, counters, clock, log, 64UL << 20),
