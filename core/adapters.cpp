@@ -62,14 +62,14 @@ bool EndpointLifecycle::hasNoActiveWorkers(const EndpointId& endpoint) const {
 
 void EndpointLifecycle::announceRemoved(const EndpointId& endpoint) { deps_.completions.announceAllOf(endpoint); }
 
-void SweepDuties::beforeSweep() { deps_.endpoints.refresh(); }
+void SweepTasks::beforeSweep() { deps_.endpoints.refresh(); }
 
-void SweepDuties::swept(const SweepResult& result) {
+void SweepTasks::swept(const SweepResult& result) {
   deps_.reports.announce(result);
   for (const LeaseRef& lease : result.stopped) deps_.workers.stopRun(lease);
 }
 
-void SweepDuties::afterSweep() {
+void SweepTasks::afterSweep() {
   performAll([this] { deps_.outboxCleaner.step(); }, [this] { deps_.remover.step(); },
              [this] { deps_.keys.storeUses(); }, [this] { deps_.runtimes.tick(deps_.workers.workersOfTemplates()); });
 }

@@ -95,8 +95,8 @@ class EndpointLifecycle final : public EndpointListener, public LeavingEndpoints
   const Deps deps_;
 };
 
-/// The sweeper reports its results and performs the other duties of every second.
-class SweepDuties final : public SweepListener {
+/// The sweeper reports its results and performs the other tasks of every second.
+class SweepTasks final : public SweepListener {
  public:
   struct Deps {
     EndpointRegistry& endpoints;
@@ -107,7 +107,7 @@ class SweepDuties final : public SweepListener {
     ApiKeys& keys;
     RuntimeMeter& runtimes;
   };
-  explicit SweepDuties(const Deps& deps) : deps_(deps) {}
+  explicit SweepTasks(const Deps& deps) : deps_(deps) {}
 
   void beforeSweep() override;
   void swept(const SweepResult& result) override;

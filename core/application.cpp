@@ -78,7 +78,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       lifecycle_({endpoints_, endpointService_, workerPools_, completions_}),
       remover_(storage_->jobs(), lifecycle_, lifecycle_),
       outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, clock_, log_),
-      sweepDuties_({endpoints_, reports_, workers_, outboxCleaner_, remover_, keys_, runtimes_}),
+      sweepTasks_({endpoints_, reports_, workers_, outboxCleaner_, remover_, keys_, runtimes_}),
       backups_(*storage_, dataDir_.path()),
       limiter_(instances_.makeLimiter()),
       rates_(config_.limits, {*limiter_, clock_, workers_}),
@@ -89,7 +89,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       pipeline_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
       server_(config_.server, pipeline_, waiting_, log_) {
   endpoints_.setListener(lifecycle_);
-  sweeper_.setListener(sweepDuties_);
+  sweeper_.setListener(sweepTasks_);
   addRoutes();
 }
 

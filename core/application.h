@@ -141,7 +141,7 @@ class Application {
   EndpointLifecycle lifecycle_;
   EndpointRemover remover_;
   OutboxCleaner outboxCleaner_;
-  SweepDuties sweepDuties_;
+  SweepTasks sweepTasks_;
   Backups backups_;
   std::unique_ptr<RateLimiter> limiter_;
   RateLimitGate rates_;  // stage: rate limiting

@@ -50,17 +50,17 @@ class Periodic final : public Service {
 };
 
 /// Calls the functions in order, each whatever the result of the others, and then throws the first exception.
-template <class... Duties>
-void performAll(const Duties&... duties) {
+template <class... Tasks>
+void performAll(const Tasks&... tasks) {
   std::exception_ptr fault;
-  const auto perform = [&fault](const auto& duty) {
+  const auto perform = [&fault](const auto& task) {
     try {
-      duty();
+      task();
     } catch (...) {
       if (!fault) fault = std::current_exception();
     }
   };
-  (perform(duties), ...);
+  (perform(tasks), ...);
   if (fault) std::rethrow_exception(fault);
 }
 

@@ -182,7 +182,8 @@ FormFields<E> requestFields() {
   return {
       textField<E>("image", &E::image, 1, 512, FieldUse::file)
           .inFile("image",
-                  "The code that runs: `plugin/<handler>`, `lua/<script>`, or any other name for remote workers.",
+                  "The code that runs: `plugin/<handler>` or `lua/<script>`; any other name is accepted. Planned: "
+                  "remote workers take the jobs of other names; until then the jobs wait.",
                   "required"),
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
       textField<E>("name", &E::name, 0, kEndpointNameLimit),

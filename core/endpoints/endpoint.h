@@ -33,7 +33,7 @@ using ReleasePtr = std::shared_ptr<const Release>;
 /// in the place of the old one (EndpointRegistry).
 struct Endpoint {
   EndpointSpec spec;
-  ReleasePtr release;  ///< null: the image is for remote workers or cannot run on this server
+  ReleasePtr release;  ///< null: the image names neither a plugin nor a script, or cannot run on this server
   /// Fails with the reasons if the newest version does not run; `release` is then the last good version.
   Result<void> runnable;
   const QueuePolicy* policy = nullptr;

@@ -20,7 +20,8 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
 /// Makes an endpoint of the configuration file. Throws ConfigError if the endpoint cannot run.
 EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver);
 
-/// Fails, with one sentence, if the image cannot run on this server. An image of remote workers can.
+/// Fails, with one sentence, if the image cannot run on this server. Succeeds for a name that is neither a
+/// plugin nor a script. Planned: remote workers run such an image.
 Result<void> checkImage(const std::string& image, PluginResolver& resolver);
 
 /// Fails, with one sentence, if one of the filters cannot run on this server.

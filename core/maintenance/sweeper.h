@@ -12,20 +12,20 @@
 
 namespace jobq {
 
-/// Receives the results of sweeps and performs the further duties of every second. Each duty and each sweep is
+/// Receives the results of sweeps and performs the further tasks of every second. Each task and each sweep is
 /// performed whatever the result of the others; the first failure is logged.
 class SweepListener {
  public:
   virtual ~SweepListener() = default;
 
-  /// Duties before the sweep. Called on the sweeper's thread. May throw any std::exception.
+  /// Tasks before the sweep. Called on the sweeper's thread. May throw any std::exception.
   virtual void beforeSweep() = 0;
 
   /// Receives the result of a batch, on the sweeper's thread or on the thread calling sweepAll() or endOverdue(), also
   /// on several threads at once. An exception ends the sweep.
   virtual void swept(const SweepResult& result) = 0;
 
-  /// Duties after the sweep. Called on the sweeper's thread. May throw any std::exception.
+  /// Tasks after the sweep. Called on the sweeper's thread. May throw any std::exception.
   virtual void afterSweep() = 0;
 };
 

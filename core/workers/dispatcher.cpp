@@ -60,18 +60,18 @@ bool Dispatcher::runPassIfDue() {
 void Dispatcher::runPassAndPlan() {
   // The pass may miss a worker becoming idle meanwhile; such a worker wakes the thread.
   deps_.supervisor.planPass(Instant::max());
-  // A duty that becomes due during the pass is due at once: the pass may have asked for it too early.
+  // A task that becomes due during the pass is due at once: the pass may have asked for it too early.
   const Instant begun = deps_.clock.now();
   try {
-    deps_.supervisor.planPass(runPass() ? deps_.clock.now() : deps_.pools.nextDuty(begun));
+    deps_.supervisor.planPass(runPass() ? deps_.clock.now() : deps_.pools.nextTaskAt(begun));
   } catch (const std::exception& error) {  // also std::bad_alloc of the storage: the next pass may succeed
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     deps_.supervisor.planPass(deps_.clock.now() + kClaimRetry);
   }
 }
 
-// Performs each duty once, with a single claim for all endpoints together. Under a flood there is always a further job
-// to claim, so a loop here would keep the other duties waiting. Returns true if there may be more to claim at once.
+// Performs each task once, with a single claim for all endpoints together. Under a flood there is always a further job
+// to claim, so a loop here would keep the other tasks waiting. Returns true if there may be more to claim at once.
 bool Dispatcher::runPass() {
   deps_.supervisor.noticeStuck();
   deps_.supervisor.rollReleases();

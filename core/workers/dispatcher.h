@@ -1,8 +1,8 @@
 // Brings queued jobs and idle workers together: the claiming half of dispatch. The dispatcher thread claims jobs in
 // batches for all idle workers of all endpoints. A caller waiting for its job may claim on its own thread when a worker
 // is idle (QueueSignal::notifyAndClaim). Every claim reserves the workers first (`core/workers/worker_pools.h`).
-// Each pass performs every duty once, with at most 64 claims for an endpoint, so that a flood at an endpoint delays
-// neither the first job of another endpoint nor a release. The duties that start and stop workers belong to
+// Each pass performs every task once, with at most 64 claims for an endpoint, so that a flood at an endpoint delays
+// neither the first job of another endpoint nor a release. The tasks that start and stop workers belong to
 // WorkerSupervisor (`core/workers/worker_supervisor.h`).
 #pragma once
 

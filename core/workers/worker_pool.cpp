@@ -180,7 +180,7 @@ std::size_t WorkerPool::workersMissing(ScalerView view, const EndpointCounts& jo
   return decision.workers > view.workers ? decision.workers - view.workers : 0;
 }
 
-Instant WorkerPool::nextDuty(Instant now) const {
+Instant WorkerPool::nextTaskAt(Instant now) const {
   Instant next = scaleAt_;
   if (startAfter_ > now) next = std::min(next, startAfter_);
   for (const auto& [worker, info] : workers_.all()) {

@@ -94,8 +94,8 @@ class WorkerPool {
   /// workers that the endpoint is short of.
   std::size_t workersMissing(ScalerView view, const EndpointCounts& jobs, Instant now);
 
-  /// Returns the time of the next duty that no event announces; Instant::max() if there is none.
-  Instant nextDuty(Instant now) const;
+  /// Returns the time of the next task that no event announces; Instant::max() if there is none.
+  Instant nextTaskAt(Instant now) const;
 
   /// Returns the present numbers of workers by state.
   PoolStatus status(Instant now) const;

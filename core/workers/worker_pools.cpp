@@ -21,7 +21,7 @@ void WorkerPools::setEndpoint(const EndpointPtr& now) {
     } else if (now->release) {
       pools_.emplace(now->spec.id, WorkerPool(now));
     } else {
-      return;  // remote workers pull its jobs
+      return;  // no pool: its jobs wait. Planned: remote workers take them
     }
   }
   deps_.queueSignal.addEndpoint(now->spec.id);
@@ -224,10 +224,10 @@ std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const Scaler
   return missing;
 }
 
-Instant WorkerPools::nextDuty(Instant now) const {
+Instant WorkerPools::nextTaskAt(Instant now) const {
   Instant next = Instant::max();
   Lock lock(mutex_);
-  for (const auto& [id, pool] : pools_) next = std::min(next, pool.nextDuty(now));
+  for (const auto& [id, pool] : pools_) next = std::min(next, pool.nextTaskAt(now));
   return next;
 }
 

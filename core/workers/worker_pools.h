@@ -41,8 +41,8 @@ class WorkerPools {
   WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints);
 
   /// Adds the endpoint or changes its definition. The pool follows the new definition; present workers keep
-  /// theirs until a release replaces them. An endpoint of remote workers is ignored unless a pool of the endpoint
-  /// exists here.
+  /// theirs until a release replaces them. An endpoint whose image names neither a plugin nor a script is ignored
+  /// unless a pool of the endpoint exists here.
   void setEndpoint(const EndpointPtr& now);
 
   /// Removes the endpoint: the jobs are stopped and the workers leave.
@@ -121,9 +121,9 @@ class WorkerPools {
   /// Wakes the dispatcher for a further pass if normal jobs wait and the workers changed in between.
   std::size_t workersMissing(const EndpointId& endpoint, const ScalerView& view, const EndpointCounts& jobs);
 
-  /// Returns the time of the next duty that no event announces; Instant::max() if there is none. `now` is the beginning
-  /// of the last pass: a backoff that ended during the pass is a duty too, in the past.
-  Instant nextDuty(Instant now) const;
+  /// Returns the time of the next task that no event announces; Instant::max() if there is none. `now` is the beginning
+  /// of the last pass: a backoff that ended during the pass is a task too, in the past.
+  Instant nextTaskAt(Instant now) const;
 
  private:
   void logRefusals(const std::vector<std::string>& refusals) const;

@@ -24,7 +24,7 @@ namespace jobq {
 
 class QueueSignal;
 
-/// Starts and stops the workers of this node. The duties (noticeStuck() to startWhereNeeded()) are for the dispatcher
+/// Starts and stops the workers of this node. The tasks (noticeStuck() to startWhereNeeded()) are for the dispatcher
 /// thread, which performs each of them once in a pass. Has no lock.
 class WorkerSupervisor final : public WorkerEvents {
  public:
@@ -62,14 +62,14 @@ class WorkerSupervisor final : public WorkerEvents {
   /// Starts the workers that endpoints are short of. Throws StorageError.
   void startWhereNeeded();
 
-  /// From now on a running or later duty starts no further worker. Any thread.
+  /// From now on a running or later task starts no further worker. Any thread.
   void stopStarting() noexcept { stopping_ = true; }
 
   /// Stops the jobs of retired endpoints at the shutdown, after the last pass of the dispatcher thread.
   void stopRetired();
 
   /// Sets the time of the dispatcher thread's next pass if nothing wakes the thread before. An event with an earlier
-  /// duty wakes the thread. Any thread.
+  /// task wakes the thread. Any thread.
   void planPass(Instant at) noexcept { nextPassAt_ = at; }
 
   /// Returns the time of planPass(). Any thread.

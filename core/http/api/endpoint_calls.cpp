@@ -17,11 +17,11 @@ constexpr std::int64_t kLargestPage = 100;
 constexpr std::array kStates{JobState::inQueue, JobState::inProgress, JobState::completed,
                              JobState::failed,  JobState::cancelled,  JobState::timedOut};
 
-Result<JobFilter> readFilter(const ApiRequest& call) {
-  JobFilter filter{call.endpoint->spec.id, {}};
-  const auto status = call.query.find("status");
-  if (status == call.query.end()) return filter;
-  if (const auto good = checkOnce(call, "status"); !good) return good.failure();
+Result<JobFilter> readFilter(const ApiRequest& request) {
+  JobFilter filter{request.endpoint->spec.id, {}};
+  const auto status = request.query.find("status");
+  if (status == request.query.end()) return filter;
+  if (const auto good = checkOnce(request, "status"); !good) return good.failure();
   const auto named = std::find_if(kStates.begin(), kStates.end(),
                                   [&status](JobState state) { return nameOf(state) == status->second; });
   if (named == kStates.end()) {
@@ -52,11 +52,11 @@ void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
 
 }  // namespace
 
-ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
-  if (const auto refusal = countWellFormed(call)) return *refusal;
-  const EndpointCounts jobs = deps.jobs.counts(call.endpoint->spec.id);
-  const WorkerCounts workers = deps.workers.counts(call.endpoint->spec.id);
-  const OwedDeliveries owed = deps.jobs.owed(call.endpoint->spec.id);
+ApiResponse health(const QueueDeps& deps, ApiRequest& request) {
+  if (const auto refusal = countWellFormed(request)) return *refusal;
+  const EndpointCounts jobs = deps.jobs.counts(request.endpoint->spec.id);
+  const WorkerCounts workers = deps.workers.counts(request.endpoint->spec.id);
+  const OwedDeliveries owed = deps.jobs.owed(request.endpoint->spec.id);
   return {200, json::object([&](json::ObjectWriter& out) {
             out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
             out.object("webhooks", [&owed](json::ObjectWriter& group) {
@@ -68,20 +68,20 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
 }
 
 // Lists jobs newest first, as job objects without output (core/http/API.md, "/requests").
-ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
-  const auto filter = readFilter(call);
-  if (!filter) return badRequest(call, filter.failure());
-  const auto offset = readNumber(call, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
-  if (!offset) return badRequest(call, offset.failure());
-  const auto limit = readNumber(call, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
-  if (!limit) return badRequest(call, limit.failure());
-  const auto cursor = readNumber(call, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
-  if (!cursor) return badRequest(call, cursor.failure());
-  if (const auto refusal = countWellFormed(call)) return *refusal;
+ApiResponse requests(const QueueDeps& deps, ApiRequest& request) {
+  const auto filter = readFilter(request);
+  if (!filter) return badRequest(request, filter.failure());
+  const auto offset = readNumber(request, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
+  if (!offset) return badRequest(request, offset.failure());
+  const auto limit = readNumber(request, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
+  if (!limit) return badRequest(request, limit.failure());
+  const auto cursor = readNumber(request, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
+  if (!cursor) return badRequest(request, cursor.failure());
+  if (const auto refusal = countWellFormed(request)) return *refusal;
   const PageWindow window{static_cast<std::size_t>(*offset), static_cast<std::size_t>(*limit),
                           static_cast<std::uint64_t>(*cursor)};
   const JobPage page = deps.jobs.list(*filter, window);
-  ListResponse list(call);
+  ListResponse list(request);
   for (const Job& job : page.jobs) {
     if (!list.add(jobJson(job))) break;
   }
@@ -97,9 +97,9 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
           })};
 }
 
-ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call) {
-  if (const auto refusal = countWellFormed(call)) return *refusal;
-  const std::size_t removed = deps.jobs.purge(call.endpoint->spec.id);
+ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& request) {
+  if (const auto refusal = countWellFormed(request)) return *refusal;
+  const std::size_t removed = deps.jobs.purge(request.endpoint->spec.id);
   return {200, json::object([removed](json::ObjectWriter& out) {
             out.member("removed", removed);
             out.member("status", "completed");

@@ -25,12 +25,13 @@ constexpr std::size_t kEndpointBodyLimit = 1UL << 20;
 // Names of the parts that a response shows only on demand.
 constexpr const char* kTemplatePart = "includeTemplate";
 constexpr const char* kWorkersPart = "includeWorkers";
-using Parts = std::set<std::string>;
+using Includes = std::set<std::string>;
 
-Result<Parts> readParts(const ApiRequest& call) { return readFlags(call, {kTemplatePart, kWorkersPart}); }
+Result<Includes> readIncludes(const ApiRequest& request) { return readFlags(request, {kTemplatePart, kWorkersPart}); }
 
-ApiResponse noEndpoint(const ApiRequest& call) {
-  return errorResponse(call.path, 404, "there is no endpoint " + clipped(call.params.at("id")) + ": check the id");
+ApiResponse noEndpoint(const ApiRequest& request) {
+  return errorResponse(request.path, 404,
+                       "there is no endpoint " + clipped(request.params.at("id")) + ": check the id");
 }
 
 // State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
@@ -71,7 +72,8 @@ void writeInForce(json::ObjectWriter& out, const EndpointDeps& deps, const Endpo
   });
 }
 
-void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointEntry& entry, const Parts& parts) {
+void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointEntry& entry,
+                   const Includes& includes) {
   const WorkerPoolView workerPool = deps.workers.view(entry.spec.id);
   writeMembers(out, entry.spec, endpointFields(), false);
   if (entry.endpoint) {
@@ -80,11 +82,11 @@ void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const Endp
                [&](json::ObjectWriter& inForce) { writeInForce(inForce, deps, entry.spec, *entry.endpoint); });
   }
   out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, entry, workerPool); });
-  if (parts.contains(kTemplatePart)) {
+  if (includes.contains(kTemplatePart)) {
     const auto made = deps.registry.findTemplate(entry.spec.templateId);
     out.raw("template", made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : "null");
   }
-  if (parts.contains(kWorkersPart)) {
+  if (includes.contains(kWorkersPart)) {
     out.array("workers", [&](json::ArrayWriter& workers) {
       for (const WorkerView& worker : workerPool.workers) {
         workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, entry, worker); });
@@ -93,61 +95,61 @@ void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const Endp
   }
 }
 
-std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Parts& parts) {
-  return json::object([&](json::ObjectWriter& out) { writeEndpoint(out, deps, entry, parts); });
+std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Includes& includes) {
+  return json::object([&](json::ObjectWriter& out) { writeEndpoint(out, deps, entry, includes); });
 }
 
-ApiResponse create(const EndpointDeps& deps, ApiRequest& call) {
-  const auto result = deps.service.create(call.body);
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse create(const EndpointDeps& deps, ApiRequest& request) {
+  const auto result = deps.service.create(request.body);
+  if (!result) return failureResponse(request, result.failure());
   return {200, toJson(deps, **result, {})};
 }
 
-ApiResponse list(const EndpointDeps& deps, ApiRequest& call) {
-  const auto parts = readParts(call);
-  if (!parts) return failureResponse(call, parts.failure());
-  ListResponse response(call);
+ApiResponse list(const EndpointDeps& deps, ApiRequest& request) {
+  const auto includes = readIncludes(request);
+  if (!includes) return failureResponse(request, includes.failure());
+  ListResponse response(request);
   for (const EndpointEntryPtr& entry : deps.registry.entries()) {
-    if (!response.add(toJson(deps, *entry, *parts))) break;
+    if (!response.add(toJson(deps, *entry, *includes))) break;
   }
   return response.finish();
 }
 
-ApiResponse find(const EndpointDeps& deps, ApiRequest& call) {
-  const auto parts = readParts(call);
-  if (!parts) return failureResponse(call, parts.failure());
-  const auto entry = deps.registry.entry(call.params.at("id"));
-  return entry ? ApiResponse{200, toJson(deps, *entry, *parts)} : noEndpoint(call);
+ApiResponse find(const EndpointDeps& deps, ApiRequest& request) {
+  const auto includes = readIncludes(request);
+  if (!includes) return failureResponse(request, includes.failure());
+  const auto entry = deps.registry.entry(request.params.at("id"));
+  return entry ? ApiResponse{200, toJson(deps, *entry, *includes)} : noEndpoint(request);
 }
 
-ApiResponse update(const EndpointDeps& deps, ApiRequest& call) {
-  const auto result = deps.service.update(call.params.at("id"), call.body);
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse update(const EndpointDeps& deps, ApiRequest& request) {
+  const auto result = deps.service.update(request.params.at("id"), request.body);
+  if (!result) return failureResponse(request, result.failure());
   return {200, toJson(deps, **result, {})};
 }
 
-ApiResponse remove(const EndpointDeps& deps, ApiRequest& call) {
-  const auto result = deps.service.remove(call.params.at("id"));
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse remove(const EndpointDeps& deps, ApiRequest& request) {
+  const auto result = deps.service.remove(request.params.at("id"));
+  if (!result) return failureResponse(request, result.failure());
   return {204, ""};
 }
 
-ApiResponse pauseOrResume(const EndpointDeps& deps, const ApiRequest& call, bool paused) {
-  const auto result = deps.service.pause(call.params.at("id"), paused);
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse pauseOrResume(const EndpointDeps& deps, const ApiRequest& request, bool paused) {
+  const auto result = deps.service.pause(request.params.at("id"), paused);
+  if (!result) return failureResponse(request, result.failure());
   return {200, toJson(deps, **result, {})};
 }
 
-ApiResponse pause(const EndpointDeps& deps, ApiRequest& call) { return pauseOrResume(deps, call, true); }
-ApiResponse resume(const EndpointDeps& deps, ApiRequest& call) { return pauseOrResume(deps, call, false); }
+ApiResponse pause(const EndpointDeps& deps, ApiRequest& request) { return pauseOrResume(deps, request, true); }
+ApiResponse resume(const EndpointDeps& deps, ApiRequest& request) { return pauseOrResume(deps, request, false); }
 
 }  // namespace
 
 void addEndpointRoutes(Router& router, const EndpointDeps& deps) {
   const auto add = [&router, deps](const char* method, const char* path, bool needsBody,
                                    ApiResponse (*answer)(const EndpointDeps&, ApiRequest&)) {
-    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& call) {
-                  return answer(deps, call);
+    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& request) {
+                  return answer(deps, request);
                 }});
   };
   add("POST", "/v1/endpoints", true, create);

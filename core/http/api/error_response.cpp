@@ -20,8 +20,8 @@ ApiResponse errorResponse(std::string_view path, int status, std::string_view se
           })};
 }
 
-ApiResponse badRequest(const ApiRequest& call, const Failure& failure) {
-  return errorResponse(call.path, 400, failure.message());
+ApiResponse badRequest(const ApiRequest& request, const Failure& failure) {
+  return errorResponse(request.path, 400, failure.message());
 }
 
 ApiResponse unavailable(std::string_view path, std::string_view sentence) {

@@ -15,7 +15,7 @@ namespace jobq {
 ApiResponse errorResponse(std::string_view path, int status, std::string_view sentence);
 
 /// Returns the 400 with the sentences of the failure. Pure; any thread. Throws std::bad_alloc only.
-ApiResponse badRequest(const ApiRequest& call, const Failure& failure);
+ApiResponse badRequest(const ApiRequest& request, const Failure& failure);
 
 /// Returns 503 with Retry-After.
 ApiResponse unavailable(std::string_view path, std::string_view sentence);

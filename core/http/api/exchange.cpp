@@ -20,17 +20,17 @@ constexpr std::size_t kMegabyte = 1UL << 20;
 /// Bytes of a file in memory at a time. The client has 20 s and more for each piece (byte_stream.h).
 constexpr std::size_t kFilePiece = 256UL << 10;
 
-ApiResponse faultResponse(const ApiRequest& call, const Fault& fault) {
-  if (fault.status == 503) return unavailable(call.path, fault.sentence);
-  return errorResponse(call.path, fault.status, fault.sentence);
+ApiResponse faultResponse(const ApiRequest& request, const Fault& fault) {
+  if (fault.status == 503) return unavailable(request.path, fault.sentence);
+  return errorResponse(request.path, fault.status, fault.sentence);
 }
 
 /// Draws on the budget as bytes come, because an announced length alone must take nothing from other bodies. Returns
 /// false if the budget has no room for a body of `size` bytes.
-bool draw(ApiRequest& call, std::size_t size, BodyMemory& bodyMemory) {
-  if (size <= kFreeBody || size <= call.bodyMemory.amount()) return true;
-  const std::string_view endpoint = call.endpoint ? std::string_view(call.endpoint->spec.id) : std::string_view();
-  return call.bodyMemory.grow(bodyMemory, endpoint, size - call.bodyMemory.amount());
+bool draw(ApiRequest& request, std::size_t size, BodyMemory& bodyMemory) {
+  if (size <= kFreeBody || size <= request.bodyMemory.amount()) return true;
+  const std::string_view endpoint = request.endpoint ? std::string_view(request.endpoint->spec.id) : std::string_view();
+  return request.bodyMemory.grow(bodyMemory, endpoint, size - request.bodyMemory.amount());
 }
 
 }  // namespace
@@ -45,32 +45,32 @@ ApiResponse noBodyMemory(std::string_view path) {
   return unavailable(path, "too many large bodies are being received (server.bodyMemory): try again in a moment");
 }
 
-std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory) {
+std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t limit, BodyMemory& bodyMemory) {
   const bool chunked = request_.getChunkedTransferEncoding();
   const auto announced =
       request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};
   if (!chunked && announced == 0) return std::nullopt;
   request_.limitBody(limit);
   std::istream& in = request_.stream();
-  std::string& body = call.body;
+  std::string& body = request.body;
   // The whole room at once avoids moves; pages of memory are touched only as bytes come.
   body.reserve(announced);
   while (in.good()) {
     const std::size_t had = body.size();
-    if (had > limit) return tooLarge(call.path, limit);
+    if (had > limit) return tooLarge(request.path, limit);
     if (!chunked && had == announced) break;
     const std::size_t most = std::clamp(had, kFirstStep, kLargestStep);
     const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
-    if (!draw(call, std::min(had + step, limit), bodyMemory)) return noBodyMemory(call.path);
+    if (!draw(request, std::min(had + step, limit), bodyMemory)) return noBodyMemory(request.path);
     body.resize(had + step);
     in.read(body.data() + had, static_cast<std::streamsize>(step));
     body.resize(had + static_cast<std::size_t>(in.gcount()));
   }
   if (const auto& read = request_.bodyResult(); !read) {
     const Fault& fault = read.failure();
-    return fault.status == 413 ? tooLarge(call.path, limit) : faultResponse(call, fault);
+    return fault.status == 413 ? tooLarge(request.path, limit) : faultResponse(request, fault);
   }
-  if (body.size() > limit) return tooLarge(call.path, limit);
+  if (body.size() > limit) return tooLarge(request.path, limit);
   return std::nullopt;
 }
 

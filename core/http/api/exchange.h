@@ -24,7 +24,7 @@ class Exchange {
 
   /// Reads the whole body into `call.body`, at most `limit` bytes, drawing on `bodyMemory`. Returns the refusal if the
   /// body is too long, malformed, cut off or too slow, or if the budget has no room.
-  std::optional<ApiResponse> readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory);
+  std::optional<ApiResponse> readBody(ApiRequest& request, std::size_t limit, BodyMemory& bodyMemory);
 
   /// Sends the answer.
   void send(const ApiResponse& response);

@@ -5,8 +5,8 @@
 
 namespace jobq {
 
-ApiResponse failureResponse(const ApiRequest& call, const Failure& failure) {
-  if (failure.kind == Failure::Kind::notFound) return errorResponse(call.path, 404, failure.message());
+ApiResponse failureResponse(const ApiRequest& request, const Failure& failure) {
+  if (failure.kind == Failure::Kind::notFound) return errorResponse(request.path, 404, failure.message());
   const auto writeFaults = [&failure](json::ArrayWriter& errors) {
     for (const FieldFault& fault : failure.faults) {
       errors.object([&fault](json::ObjectWriter& error) {

@@ -8,6 +8,6 @@ namespace jobq {
 
 /// Returns the answer to a call that failed: 404, or 400 with `message`, which joins one sentence for each wrong field,
 /// and `errors`, which lists the sentences by field.
-ApiResponse failureResponse(const ApiRequest& call, const Failure& failure);
+ApiResponse failureResponse(const ApiRequest& request, const Failure& failure);
 
 }  // namespace jobq

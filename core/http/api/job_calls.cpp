@@ -7,7 +7,7 @@
 namespace jobq {
 namespace {
 
-JobKey jobOf(const ApiRequest& call) { return {call.endpoint->spec.id, call.params.at("id")}; }
+JobKey jobOf(const ApiRequest& request) { return {request.endpoint->spec.id, request.params.at("id")}; }
 
 // Bounds of `ttl` in milliseconds from now (core/decisions/jobs.md). JobStore::setTtl applies the floor and the
 // ceiling.
@@ -18,10 +18,10 @@ constexpr std::size_t kMostAhead = 100;
 
 // Returns the answer for a queued job: the reason for waiting and the position (1 for the next job, 101 for any
 // position beyond 100). Returns no value if the job is no longer queued.
-std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiRequest& call, const Job& job) {
+std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiRequest& request, const Job& job) {
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
-  const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*call.endpoint, job.lowPriority);
+  const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*request.endpoint, job.lowPriority);
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
                        writeJob(out, job);
                        out.member("queueReason", reason);
@@ -29,55 +29,55 @@ std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiReque
                      })};
 }
 
-ApiResponse present(const QueueDeps& deps, ApiRequest& call, std::optional<Job> job) {
+ApiResponse present(const QueueDeps& deps, ApiRequest& request, std::optional<Job> job) {
   while (job && job->state == JobState::inQueue) {
-    if (auto response = waitingResponse(deps, call, *job)) return *response;
-    job = deps.jobs.find(jobOf(call));  // the job has left the queue meanwhile
+    if (auto response = waitingResponse(deps, request, *job)) return *response;
+    job = deps.jobs.find(jobOf(request));  // the job has left the queue meanwhile
   }
-  return job ? wholeResponse(deps, call, *job) : noJob(call);
+  return job ? wholeResponse(deps, request, *job) : noJob(request);
 }
 
 }  // namespace
 
-ApiResponse status(const QueueDeps& deps, ApiRequest& call) {
-  const JobKey key = jobOf(call);
-  const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
-  if (!ttl) return badRequest(call, ttl.failure());
-  if (const auto refusal = countWellFormed(call)) return *refusal;
-  if (call.query.contains("ttl")) {
-    if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(call);
+ApiResponse status(const QueueDeps& deps, ApiRequest& request) {
+  const JobKey key = jobOf(request);
+  const auto ttl = readNumber(request, "ttl", kAnyTtl, OutOfRange::refuse, 0);
+  if (!ttl) return badRequest(request, ttl.failure());
+  if (const auto refusal = countWellFormed(request)) return *refusal;
+  if (request.query.contains("ttl")) {
+    if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(request);
   }
-  return present(deps, call, deps.jobs.find(key));
+  return present(deps, request, deps.jobs.find(key));
 }
 
-ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call) {
-  const auto wait = readWait(deps, call, kWaitDefault);
-  if (!wait) return badRequest(call, wait.failure());
-  if (const auto refusal = countWellFormed(call)) return *refusal;
+ApiResponse statusSync(const QueueDeps& deps, ApiRequest& request) {
+  const auto wait = readWait(deps, request, kWaitDefault);
+  if (!wait) return badRequest(request, wait.failure());
+  if (const auto refusal = countWellFormed(request)) return *refusal;
   const WaitSlot slot(deps, *wait);
-  return present(deps, call, deps.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
+  return present(deps, request, deps.jobs.await(jobOf(request), slot.wait, disconnectSignal(request)));
 }
 
 // Changes the state at once, whatever the handler does (core/decisions/jobs.md). A job that has ended stays unchanged.
-ApiResponse cancel(const QueueDeps& deps, ApiRequest& call) {
-  if (const auto refusal = countWellFormed(call)) return *refusal;
-  const JobKey key = jobOf(call);
+ApiResponse cancel(const QueueDeps& deps, ApiRequest& request) {
+  if (const auto refusal = countWellFormed(request)) return *refusal;
+  const JobKey key = jobOf(request);
   const CancelResult result = deps.jobs.cancel(key);
-  if (std::holds_alternative<NotFound>(result)) return noJob(call);
+  if (std::holds_alternative<NotFound>(result)) return noJob(request);
   if (const auto* ended = std::get_if<WrongState>(&result)) return {200, jobSummaryJson(key.id, ended->state)};
   const auto& cancelled = std::get<Cancelled>(result);
   if (cancelled.wasRunning) deps.runs.stopRun(cancelled.lease);
   return {200, jobSummaryJson(key.id, JobState::cancelled)};
 }
 
-ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
-  if (deps.draining) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  if (const auto refusal = countWellFormed(call)) return *refusal;
-  const JobKey key = jobOf(call);
-  const RequeueResult result = deps.jobs.retry(key, *call.endpoint);
-  if (std::holds_alternative<NotFound>(result)) return noJob(call);
+ApiResponse retry(const QueueDeps& deps, ApiRequest& request) {
+  if (deps.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
+  if (const auto refusal = countWellFormed(request)) return *refusal;
+  const JobKey key = jobOf(request);
+  const RequeueResult result = deps.jobs.retry(key, *request.endpoint);
+  if (std::holds_alternative<NotFound>(result)) return noJob(request);
   if (const auto* wrong = std::get_if<WrongState>(&result)) {
-    return errorResponse(call.path, 400,
+    return errorResponse(request.path, 400,
                          "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
                              ": only a FAILED or TIMED_OUT job can be retried");
   }

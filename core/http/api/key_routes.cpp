@@ -92,9 +92,9 @@ Result<ApiKey> readKey(std::string_view text, Instant now) {
   return key;
 }
 
-ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call) {
-  auto key = readKey(call.body, wall.now());
-  if (!key) return failureResponse(call, key.failure());
+ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& request) {
+  auto key = readKey(request.body, wall.now());
+  if (!key) return failureResponse(request, key.failure());
   const std::string secret = keys.create(*key);
   return {200, json::object([&](json::ObjectWriter& out) {
             writeMembers(out, *key, keyFields(), false);
@@ -102,40 +102,41 @@ ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call)
           })};
 }
 
-ApiResponse list(ApiKeys& keys, ApiRequest& call) {
-  ListResponse response(call);
+ApiResponse list(ApiKeys& keys, ApiRequest& request) {
+  ListResponse response(request);
   for (const ApiKey& key : keys.list()) {
     if (!response.add(writeForm(key, keyFields(), false))) break;
   }
   return response.finish();
 }
 
-ApiResponse revoke(ApiKeys& keys, const ApiRequest& call) {
-  const std::string& id = call.params.at("id");
+ApiResponse revoke(ApiKeys& keys, const ApiRequest& request) {
+  const std::string& id = request.params.at("id");
   switch (keys.revoke(id)) {
     case Revocation::revoked: return {204, ""};
     case Revocation::noSuchKey: break;
     case Revocation::underWay:
-      return errorResponse(call.path, 409, "the key is being revoked by another call: list the keys again in a moment");
+      return errorResponse(request.path, 409,
+                           "the key is being revoked by another call: list the keys again in a moment");
     case Revocation::lastAdminKey:
       return errorResponse(
-          call.path, 409,
+          request.path, 409,
           "the key is the last admin key: make another one that never expires, and then revoke this one");
   }
-  return errorResponse(call.path, 404, "there is no key with the id " + clipped(id) + ": list the keys");
+  return errorResponse(request.path, 404, "there is no key with the id " + clipped(id) + ": list the keys");
 }
 
 }  // namespace
 
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall) {
   constexpr std::size_t kLimit = 64UL << 10;
-  router.add({{"POST"}, "/v1/keys", Scope::admin, kLimit, true, [&keys, &wall](const ApiRequest& call) {
-                return create(keys, wall, call);
+  router.add({{"POST"}, "/v1/keys", Scope::admin, kLimit, true, [&keys, &wall](const ApiRequest& request) {
+                return create(keys, wall, request);
               }});
   router.add(
-      {{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](ApiRequest& call) { return list(keys, call); }});
-  router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const ApiRequest& call) {
-                return revoke(keys, call);
+      {{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](ApiRequest& request) { return list(keys, request); }});
+  router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const ApiRequest& request) {
+                return revoke(keys, request);
               }});
 }
 

@@ -12,8 +12,8 @@ namespace jobq {
 /// requested at once stay within the budget for answers. Used by one thread.
 class ListResponse {
  public:
-  /// The `call` outlives the object and keeps the drawn memory until the answer has been sent.
-  explicit ListResponse(ApiRequest& call) : call_(call) {}
+  /// The `request` outlives the object and keeps the drawn memory until the answer has been sent.
+  explicit ListResponse(ApiRequest& request) : call_(request) {}
 
   /// Adds `item`, a JSON text. Returns false if the budget has no memory for the item; finish() then returns the
   /// refusal, and further items are ignored.

@@ -42,10 +42,10 @@ std::optional<std::int64_t> readDigits(std::string_view digits, std::size_t most
   return number;
 }
 
-Result<Cursor> readCursor(const ApiRequest& call) {
-  const auto text = readText(call, "after");
+Result<Cursor> readCursor(const ApiRequest& request) {
+  const auto text = readText(request, "after");
   if (!text) return text.failure();
-  if (!call.query.contains("after")) return Cursor{};
+  if (!request.query.contains("after")) return Cursor{};
   const std::string_view after = *text;
   const std::size_t dash = after.find('-');
   const auto at = readDigits(after.substr(0, dash), 15);
@@ -91,15 +91,15 @@ bool writeLinesAfter(json::ArrayWriter& out, const std::vector<LogLine>& lines, 
 
 }  // namespace
 
-ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
-  const auto read = readCursor(call);
-  if (!read) return badRequest(call, read.failure());
+ApiResponse logs(const QueueDeps& deps, ApiRequest& request) {
+  const auto read = readCursor(request);
+  if (!read) return badRequest(request, read.failure());
   Cursor cursor = *read;
-  if (!call.answerMemory.grow(deps.answerMemory, kWholeLog)) {
-    return unavailable(call.path, "too many large answers are being read now: ask for the log again in a moment");
+  if (!request.answerMemory.grow(deps.answerMemory, kWholeLog)) {
+    return unavailable(request.path, "too many large answers are being read now: ask for the log again in a moment");
   }
-  const auto log = deps.jobs.log({call.endpoint->spec.id, call.params.at("id")});
-  if (!log) return noJob(call);
+  const auto log = deps.jobs.log({request.endpoint->spec.id, request.params.at("id")});
+  if (!log) return noJob(request);
   bool more = false;
   return {200, json::object([&](json::ObjectWriter& out) {
             out.array("lines", [&](json::ArrayWriter& lines) { more = writeLinesAfter(lines, log->lines, cursor); });

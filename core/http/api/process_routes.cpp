@@ -37,8 +37,8 @@ void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const std:
   router.add({{"GET"}, "/healthz", Scope::none, 1024, false, [](const ApiRequest&) {
                 return ApiResponse{200, R"({"status":"alive"})"};
               }});
-  router.add({{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, &draining](const ApiRequest& call) {
-                if (draining) return unavailable(call.path, "the server is shutting down");
+  router.add({{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, &draining](const ApiRequest& request) {
+                if (draining) return unavailable(request.path, "the server is shutting down");
                 readiness->check();
                 return ApiResponse{200, R"({"status":"ready"})"};
               }});

@@ -8,22 +8,22 @@
 
 namespace jobq {
 
-Result<void> checkOnce(const ApiRequest& call, const char* name) {
-  if (call.query.count(name) < 2) return {};
+Result<void> checkOnce(const ApiRequest& request, const char* name) {
+  if (request.query.count(name) < 2) return {};
   return invalid(std::string(name) + " appears more than once in the query: send it once", name);
 }
 
-Result<std::string> readText(const ApiRequest& call, const char* name) {
-  if (const auto good = checkOnce(call, name); !good) return good.failure();
-  const auto found = call.query.find(name);
-  return found == call.query.end() ? std::string() : found->second;
+Result<std::string> readText(const ApiRequest& request, const char* name) {
+  if (const auto good = checkOnce(request, name); !good) return good.failure();
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? std::string() : found->second;
 }
 
-Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
+Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
                                 std::int64_t fallback) {
-  const auto found = call.query.find(name);
-  if (found == call.query.end()) return fallback;
-  if (const auto good = checkOnce(call, name); !good) return good.failure();
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return fallback;
+  if (const auto good = checkOnce(request, name); !good) return good.failure();
   const auto text = json::read(found->second);
   const auto* document = std::get_if<json::Document>(&text);
   const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around the number
@@ -34,13 +34,13 @@ Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const 
       name);
 }
 
-Result<std::set<std::string>> readFlags(const ApiRequest& call, std::initializer_list<const char*> names) {
+Result<std::set<std::string>> readFlags(const ApiRequest& request, std::initializer_list<const char*> names) {
   std::set<std::string> set;
   FieldFaults faults;
   for (const char* name : names) {
-    const auto found = call.query.find(name);
-    if (found == call.query.end()) continue;
-    if (const auto good = checkOnce(call, name); !good) {
+    const auto found = request.query.find(name);
+    if (found == request.query.end()) continue;
+    if (const auto good = checkOnce(request, name); !good) {
       faults.push_back(good.failure().faults.front());
     } else if (found->second == "true") {
       set.insert(name);

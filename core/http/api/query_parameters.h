@@ -14,18 +14,18 @@
 namespace jobq {
 
 /// Fails for a query parameter that occurs more than once.
-Result<void> checkOnce(const ApiRequest& call, const char* name);
+Result<void> checkOnce(const ApiRequest& request, const char* name);
 
 /// Returns the query parameter `name`, or an empty string if the parameter is absent.
-Result<std::string> readText(const ApiRequest& call, const char* name);
+Result<std::string> readText(const ApiRequest& request, const char* name);
 
 /// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent. A failure names
 /// parameter and range.
-Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
+Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
                                 std::int64_t fallback);
 
 /// Returns the names of the flags that are true. An absent flag is false. Fails, with a fault for each wrong flag, for
 /// values other than true and false.
-Result<std::set<std::string>> readFlags(const ApiRequest& call, std::initializer_list<const char*> names);
+Result<std::set<std::string>> readFlags(const ApiRequest& request, std::initializer_list<const char*> names);
 
 }  // namespace jobq

@@ -21,37 +21,37 @@
 namespace jobq {
 
 // Defined in submit_calls.cpp.
-ApiResponse run(const QueueDeps& deps, ApiRequest& call);
-ApiResponse runsync(const QueueDeps& deps, ApiRequest& call);
+ApiResponse run(const QueueDeps& deps, ApiRequest& request);
+ApiResponse runsync(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in job_calls.cpp.
-ApiResponse status(const QueueDeps& deps, ApiRequest& call);
-ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call);
-ApiResponse cancel(const QueueDeps& deps, ApiRequest& call);
-ApiResponse retry(const QueueDeps& deps, ApiRequest& call);
+ApiResponse status(const QueueDeps& deps, ApiRequest& request);
+ApiResponse statusSync(const QueueDeps& deps, ApiRequest& request);
+ApiResponse cancel(const QueueDeps& deps, ApiRequest& request);
+ApiResponse retry(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in stream_calls.cpp: the array of chunks of the mount /v2, and the object that SDKs need on the mount
 // /sdk/v2.
-ApiResponse streamArray(const QueueDeps& deps, ApiRequest& call);
-ApiResponse streamObject(const QueueDeps& deps, ApiRequest& call);
+ApiResponse streamArray(const QueueDeps& deps, ApiRequest& request);
+ApiResponse streamObject(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in log_calls.cpp.
-ApiResponse logs(const QueueDeps& deps, ApiRequest& call);
+ApiResponse logs(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in endpoint_calls.cpp.
-ApiResponse health(const QueueDeps& deps, ApiRequest& call);
-ApiResponse requests(const QueueDeps& deps, ApiRequest& call);
-ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call);
+ApiResponse health(const QueueDeps& deps, ApiRequest& request);
+ApiResponse requests(const QueueDeps& deps, ApiRequest& request);
+ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& request);
 
 /// Counts the call towards its rate limit. To be called when parameters and body are known to be good, before the call
 /// takes effect. Returns the 429 if the rate is exceeded.
-std::optional<ApiResponse> countWellFormed(ApiRequest& call);
+std::optional<ApiResponse> countWellFormed(ApiRequest& request);
 
 /// Returns the 404 for the job named in the path.
-ApiResponse noJob(const ApiRequest& call);
+ApiResponse noJob(const ApiRequest& request);
 
 /// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount.
-Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);
+Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis fallback);
 
 /// A place among the waiting calls, held for as long as the call lasts. If all places are taken the wait is 0: the call
 /// answers with the present state at once.
@@ -63,8 +63,8 @@ struct WaitSlot {
 
 /// Returns the job, or 503 if too many large answers are being read already: a large answer occupies memory for as long
 /// as its client takes to read.
-ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job);
+ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job& job);
 
-DisconnectSignal disconnectSignal(const ApiRequest& call);
+DisconnectSignal disconnectSignal(const ApiRequest& request);
 
 }  // namespace jobq

@@ -9,36 +9,36 @@
 
 namespace jobq {
 
-std::optional<ApiResponse> countWellFormed(ApiRequest& call) {
-  const auto counted = call.permit.count(call.rateLimitStatus);
+std::optional<ApiResponse> countWellFormed(ApiRequest& request) {
+  const auto counted = request.permit.count(request.rateLimitStatus);
   if (counted) return std::nullopt;
-  return tooMany(call.path, counted.failure().sentence, counted.failure().status->retryAfter);
+  return tooMany(request.path, counted.failure().sentence, counted.failure().status->retryAfter);
 }
 
-ApiResponse noJob(const ApiRequest& call) {
+ApiResponse noJob(const ApiRequest& request) {
   return errorResponse(
-      call.path, 404,
-      "there is no job " + clipped(call.params.at("id")) + " here: the id is wrong, or its result has expired");
+      request.path, 404,
+      "there is no job " + clipped(request.params.at("id")) + " here: the id is wrong, or its result has expired");
 }
 
-Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback) {
+Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis fallback) {
   const auto number =
-      readNumber(call, "wait", {kWaitMin.count(), kWaitMax.count()}, deps.rules.numbers, fallback.count());
+      readNumber(request, "wait", {kWaitMin.count(), kWaitMax.count()}, deps.rules.numbers, fallback.count());
   if (!number) return number.failure();
   return Millis(*number);
 }
 
-ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job) {
+ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job& job) {
   ApiResponse response{200, jobJson(job)};
   const std::size_t size = response.body.size();
-  if (size <= kFreeBody || call.answerMemory.grow(deps.answerMemory, size)) return response;
-  return unavailable(call.path, "job " + job.id +
-                                    " has a large output, and too many large ones are being read now: ask for its "
-                                    "status again in a moment");
+  if (size <= kFreeBody || request.answerMemory.grow(deps.answerMemory, size)) return response;
+  return unavailable(request.path, "job " + job.id +
+                                       " has a large output, and too many large ones are being read now: ask for its "
+                                       "status again in a moment");
 }
 
-DisconnectSignal disconnectSignal(const ApiRequest& call) {
-  return [client = call.client] { return client->disconnected(); };
+DisconnectSignal disconnectSignal(const ApiRequest& request) {
+  return [client = request.client] { return client->disconnected(); };
 }
 
 namespace {
@@ -77,7 +77,7 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
     if (row.get) methods.emplace_back("GET");
     if (row.post) methods.emplace_back("POST");
     router.add({std::move(methods), prefix + row.path, Scope::client, row.bodyLimit, row.needsBody,
-                [deps, answer = row.answer](ApiRequest& call) { return answer(deps, call); }, row.operation});
+                [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); }, row.operation});
   }
 }
 

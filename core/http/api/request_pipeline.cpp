@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kNoException = "a plugin threw an exception that is not a std::exception";
 
-ApiResponse storageFault(const ApiRequest& call, const StorageError& error) {
-  return unavailable(call.path, std::string("the storage cannot serve this request now: ") + error.what());
+ApiResponse storageFault(const ApiRequest& apiRequest, const StorageError& error) {
+  return unavailable(apiRequest.path, std::string("the storage cannot serve this request now: ") + error.what());
 }
 
 }  // namespace
@@ -68,17 +68,17 @@ RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& 
       if (context.refusal) break;
     }
   } catch (const StorageError& error) {
-    context.refusal = storageFault(context.call, error);
+    context.refusal = storageFault(context.apiRequest, error);
   } catch (const std::exception& error) {
-    context.refusal = ownFault(context.call, error.what());
+    context.refusal = ownFault(context.apiRequest, error.what());
   } catch (...) {
-    context.refusal = ownFault(context.call, kNoException);
+    context.refusal = ownFault(context.apiRequest, kNoException);
   }
   return context;
 }
 
 void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& context) {
-  context.call.method = head.getMethod();
+  context.apiRequest.method = head.getMethod();
   // The target `*` means the server as a whole (RFC 9110, 9.3.7); the answer serves as a ping.
   if (head.getURI() == "*") {
     context.refusal = ApiResponse{200, "{}", {{"Allow", "GET, HEAD, POST, PATCH, DELETE, OPTIONS"}}};
@@ -89,23 +89,25 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
     context.refusal = errorResponse(head.getURI(), 400, target.failure().message());
     return;
   }
-  context.call.path = std::move(target->path);
-  context.call.query = std::move(target->query);
+  context.apiRequest.path = std::move(target->path);
+  context.apiRequest.query = std::move(target->query);
 }
 
 void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& context) {
-  ApiRequest& call = context.call;
-  if (head.has("Idempotency-Key")) call.idempotencyKey = head.get("Idempotency-Key");
-  auto found = router_.find(call.method, call.path);
+  ApiRequest& apiRequest = context.apiRequest;
+  if (head.has("Idempotency-Key")) apiRequest.idempotencyKey = head.get("Idempotency-Key");
+  auto found = router_.find(apiRequest.method, apiRequest.path);
   if (auto* match = std::get_if<Router::Match>(&found)) {
     context.route = match->route;
-    call.params = std::move(match->params);
+    apiRequest.params = std::move(match->params);
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
     if ((context.refusal = answerPreflight(head, wrong->allow))) return;
-    context.refusal = errorResponse(call.path, 405, clipped(call.method) + " is not allowed here: use " + wrong->allow);
+    context.refusal =
+        errorResponse(apiRequest.path, 405, clipped(apiRequest.method) + " is not allowed here: use " + wrong->allow);
     context.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
-    context.refusal = errorResponse(call.path, 404, "there is nothing at " + clipped(call.path) + ": check the path");
+    context.refusal =
+        errorResponse(apiRequest.path, 404, "there is nothing at " + clipped(apiRequest.path) + ": check the path");
   }
 }
 
@@ -119,60 +121,61 @@ std::optional<ApiResponse> RequestPipeline::answerPreflight(const ServerRequest&
 
 void RequestPipeline::authenticate(const ServerRequest& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
-  const auto endpoint = context.call.params.find("endpoint");
-  context.call.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
-                                        endpoint == context.call.params.end() ? "" : endpoint->second);
-  if (!context.call.key) {
+  const auto endpoint = context.apiRequest.params.find("endpoint");
+  context.apiRequest.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
+                                              endpoint == context.apiRequest.params.end() ? "" : endpoint->second);
+  if (!context.apiRequest.key) {
     context.refusal =
-        errorResponse(context.call.path, 401,
+        errorResponse(context.apiRequest.path, 401,
                       "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
     context.refusal->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
   }
 }
 
 void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context) {
-  const auto name = context.call.params.find("endpoint");
-  if (name == context.call.params.end()) return;
-  context.call.endpoint = endpoints_.find(name->second);
-  if (!context.call.endpoint) {
-    context.refusal = errorResponse(context.call.path, 404,
+  const auto name = context.apiRequest.params.find("endpoint");
+  if (name == context.apiRequest.params.end()) return;
+  context.apiRequest.endpoint = endpoints_.find(name->second);
+  if (!context.apiRequest.endpoint) {
+    context.refusal = errorResponse(context.apiRequest.path, 404,
                                     "there is no endpoint " + clipped(name->second) + ": check the id in the path");
   }
 }
 
 void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
-  ApiRequest& call = context.call;
-  if (!context.route->operation || !call.endpoint) return;
-  auto passed = rates_.enter(call.endpoint->spec.id, *context.route->operation, call.endpoint->spec.workersMax,
-                             call.endpoint->spec.limits);
+  ApiRequest& apiRequest = context.apiRequest;
+  if (!context.route->operation || !apiRequest.endpoint) return;
+  auto passed = rates_.enter(apiRequest.endpoint->spec.id, *context.route->operation,
+                             apiRequest.endpoint->spec.workersMax, apiRequest.endpoint->spec.limits);
   if (!passed) {
     const RateLimitGate::Refused& refused = passed.failure();
-    call.rateLimitStatus = refused.status;
-    context.refusal = tooMany(call.path, refused.sentence, refused.status ? refused.status->retryAfter : Millis(0));
+    apiRequest.rateLimitStatus = refused.status;
+    context.refusal =
+        tooMany(apiRequest.path, refused.sentence, refused.status ? refused.status->retryAfter : Millis(0));
     return;
   }
-  call.permit = std::move(passed->permit);
-  call.rateLimitStatus = passed->status;
+  apiRequest.permit = std::move(passed->permit);
+  apiRequest.rateLimitStatus = passed->status;
 }
 
 void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& context) {
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > context.route->bodyLimit) {
-    context.refusal = tooLarge(context.call.path, context.route->bodyLimit);
+    context.refusal = tooLarge(context.apiRequest.path, context.route->bodyLimit);
   } else if (length > kFreeBody &&
-             !bodyMemory_.hasRoom(context.call.endpoint ? context.call.endpoint->spec.id : "", length)) {
-    context.refusal = noBodyMemory(context.call.path);
+             !bodyMemory_.hasRoom(context.apiRequest.endpoint ? context.apiRequest.endpoint->spec.id : "", length)) {
+    context.refusal = noBodyMemory(context.apiRequest.path);
   } else if (context.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
-    context.refusal = errorResponse(context.call.path, 400,
+    context.refusal = errorResponse(context.apiRequest.path, 400,
                                     "the body has no length: send Content-Length or Transfer-Encoding: chunked");
   }
 }
 
-void RequestPipeline::serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept {
-  Exchange exchange(request, response);
+void RequestPipeline::serve(RequestContext context, ServerRequest& request, ServerResponse& serverResponse) noexcept {
+  Exchange exchange(request, serverResponse);
   try {
     ApiResponse response = respond(context, request, exchange);
-    if (context.call.rateLimitStatus) addRateLimitHeaders(response, *context.call.rateLimitStatus);
+    if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(response, *context.apiRequest.rateLimitStatus);
     cors_.addTo(response, request.get("Origin", ""));
     exchange.send(response);
   } catch (const std::exception& error) {
@@ -187,52 +190,54 @@ void RequestPipeline::serve(RequestContext context, ServerRequest& request, Serv
 // "Statuses").
 ApiResponse RequestPipeline::respond(RequestContext& context, ServerRequest& request, Exchange& exchange) {
   try {
-    if (!context.refusal) context.refusal = exchange.readBody(context.call, context.route->bodyLimit, bodyMemory_);
-    context.call.client = &request;
-    context.call.answers = &answerMemory_;
+    if (!context.refusal)
+      context.refusal = exchange.readBody(context.apiRequest, context.route->bodyLimit, bodyMemory_);
+    context.apiRequest.client = &request;
+    context.apiRequest.answers = &answerMemory_;
     ApiResponse response = context.refusal ? std::move(*context.refusal) : runRoute(context);
-    countResponse(context.call, response);
+    countResponse(context.apiRequest, response);
     return response;
   } catch (const std::exception& error) {
-    return ownFault(context.call, error.what());
+    return ownFault(context.apiRequest, error.what());
   } catch (...) {
-    return ownFault(context.call, kNoException);
+    return ownFault(context.apiRequest, kNoException);
   }
 }
 
 // Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the
 // counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
-void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& response) {
-  if (call.permit.isCounted() || response.status == 503) return;
+void RequestPipeline::countResponse(ApiRequest& apiRequest, ApiResponse& response) {
+  if (apiRequest.permit.isCounted() || response.status == 503) return;
   if (response.status != 400 && response.status != 408 && response.status != 413) {
-    (void)call.permit.count(call.rateLimitStatus);
+    (void)apiRequest.permit.count(apiRequest.rateLimitStatus);
     return;
   }
-  const auto counted = call.permit.countMalformed();
+  const auto counted = apiRequest.permit.countMalformed();
   if (counted) return;
   const RateLimitGate::Refused& refused = counted.failure();
-  call.rateLimitStatus = refused.status;
-  response = tooMany(call.path, refused.sentence, refused.status->retryAfter);
+  apiRequest.rateLimitStatus = refused.status;
+  response = tooMany(apiRequest.path, refused.sentence, refused.status->retryAfter);
 }
 
 ApiResponse RequestPipeline::runRoute(RequestContext& context) {
   try {
-    return context.route->run(context.call);
+    return context.route->run(context.apiRequest);
   } catch (const StorageError& error) {
-    return storageFault(context.call, error);
+    return storageFault(context.apiRequest, error);
   } catch (const FilterError& error) {
-    return ownFault(context.call, error.what(), error.what());
+    return ownFault(context.apiRequest, error.what(), error.what());
   } catch (const std::exception& error) {
-    return ownFault(context.call, error.what());
+    return ownFault(context.apiRequest, error.what());
   } catch (...) {
-    return ownFault(context.call, kNoException);
+    return ownFault(context.apiRequest, kNoException);
   }
 }
 
-ApiResponse RequestPipeline::ownFault(const ApiRequest& call, const std::string& what, const std::string& told) {
+ApiResponse RequestPipeline::ownFault(const ApiRequest& apiRequest, const std::string& what, const std::string& told) {
   const std::string id = randomHex(8);
-  log_.write(LogLevel::error, "http.fault", call.method + " " + call.path + " (request " + id + "): " + what);
-  return errorResponse(call.path, 500, told + "; the log has the reason under request " + id);
+  log_.write(LogLevel::error, "http.fault",
+             apiRequest.method + " " + apiRequest.path + " (request " + id + "): " + what);
+  return errorResponse(apiRequest.path, 500, told + "; the log has the reason under request " + id);
 }
 
 }  // namespace jobq

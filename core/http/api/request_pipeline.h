@@ -29,7 +29,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   /// A request on its way through the stages. `refusal` is set as soon as a stage refuses the request or has the
   /// answer.
   struct RequestContext {
-    ApiRequest call;
+    ApiRequest apiRequest;
     const Route* route = nullptr;
     std::optional<ApiResponse> refusal;
   };
@@ -77,8 +77,9 @@ class RequestPipeline final : public RequestHandlerFactory {
 
   ApiResponse respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   ApiResponse runRoute(RequestContext& context);
-  static void countResponse(ApiRequest& call, ApiResponse& response);
-  ApiResponse ownFault(const ApiRequest& call, const std::string& what, const std::string& told = "the server failed");
+  static void countResponse(ApiRequest& apiRequest, ApiResponse& response);
+  ApiResponse ownFault(const ApiRequest& apiRequest, const std::string& what,
+                       const std::string& told = "the server failed");
 
   const Router& router_;
   ApiKeys& keys_;

@@ -19,24 +19,24 @@ constexpr std::size_t kPieces = 8;
 
 using Ask = JobService::ChunkAsk;
 
-Result<Ask> readAsk(const QueueDeps& deps, const ApiRequest& call) {
-  Ask ask{{call.endpoint->spec.id, call.params.at("id")}, {}, kPiece};
-  const auto wait = readWait(deps, call, kHold);
+Result<Ask> readAsk(const QueueDeps& deps, const ApiRequest& request) {
+  Ask ask{{request.endpoint->spec.id, request.params.at("id")}, {}, kPiece};
+  const auto wait = readWait(deps, request, kHold);
   if (!wait) return wait.failure();
   ask.wait = *wait;
-  const auto offset = readNumber(call, "offset", kOffsets, OutOfRange::refuse, 0);
+  const auto offset = readNumber(request, "offset", kOffsets, OutOfRange::refuse, 0);
   if (!offset) return offset.failure();
   // A HEAD request must not consume chunks, because its answer carries none.
-  if (call.query.contains("offset") || call.method == "HEAD") {
+  if (request.query.contains("offset") || request.method == "HEAD") {
     ask.offset = static_cast<std::uint64_t>(*offset);
   }
   return ask;
 }
 
 // Appends chunks present already. Never waits.
-void addMore(const QueueDeps& deps, ApiRequest& call, const Ask& ask, ChunkPage& page) {
+void addMore(const QueueDeps& deps, ApiRequest& request, const Ask& ask, ChunkPage& page) {
   for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
-    if (!call.answerMemory.grow(deps.answerMemory, kPiece)) return;
+    if (!request.answerMemory.grow(deps.answerMemory, kPiece)) return;
     std::optional<ChunkPage> next;
     try {
       next = deps.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
@@ -79,23 +79,23 @@ std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state
   }
 }
 
-ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
-  const auto read = readAsk(deps, call);
-  if (!read) return badRequest(call, read.failure());
+ApiResponse stream(const QueueDeps& deps, ApiRequest& request, bool asObject) {
+  const auto read = readAsk(deps, request);
+  if (!read) return badRequest(request, read.failure());
   Ask ask = *read;
   const WaitSlot slot(deps, ask.wait);
   ask.wait = slot.wait;
-  auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(call));
+  auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(request));
   // A client following a stream asks again at once, and the server decides the frequency: a call that waited is not
   // counted. Any other call is counted without a refusal, even if other calls have used up the rate meanwhile: the
   // chunks are already consumed, so the answer has to carry the chunks.
   if (hasWaited) {
-    call.permit.skipCounting();
+    request.permit.skipCounting();
   } else {
-    (void)countWellFormed(call);
+    (void)countWellFormed(request);
   }
-  if (!page) return noJob(call);
-  addMore(deps, call, ask, *page);
+  if (!page) return noJob(request);
+  addMore(deps, request, ask, *page);
   // The end of a job is reported only with its last chunks: some clients stop asking when the end is reported.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
   ApiResponse response{200, chunkArray(page->chunks)};
@@ -113,8 +113,8 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
 
 }  // namespace
 
-ApiResponse streamArray(const QueueDeps& deps, ApiRequest& call) { return stream(deps, call, false); }
+ApiResponse streamArray(const QueueDeps& deps, ApiRequest& request) { return stream(deps, request, false); }
 
-ApiResponse streamObject(const QueueDeps& deps, ApiRequest& call) { return stream(deps, call, true); }
+ApiResponse streamObject(const QueueDeps& deps, ApiRequest& request) { return stream(deps, request, true); }
 
 }  // namespace jobq

@@ -16,83 +16,84 @@ struct Accepted {
 };
 
 // Reads the header Idempotency-Key (core/decisions/jobs.md).
-Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& call) {
-  if (!call.idempotencyKey) return std::optional<Idempotency>();
-  const std::string& key = *call.idempotencyKey;
+Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& request) {
+  if (!request.idempotencyKey) return std::optional<Idempotency>();
+  const std::string& key = *request.idempotencyKey;
   const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
   if (key.empty() || key.size() > kMaxIdempotencyKey || !printable) {
     return invalid("Idempotency-Key must be 1 to 255 printable ASCII characters without blanks");
   }
-  return std::optional(Idempotency{key, sha256(call.body)});
+  return std::optional(Idempotency{key, sha256(request.body)});
 }
 
-ApiResponse keyConflict(const ApiRequest& call) {
-  return errorResponse(call.path, 400, "this Idempotency-Key came with another body within 24 hours: send a new key");
+ApiResponse keyConflict(const ApiRequest& request) {
+  return errorResponse(request.path, 400,
+                       "this Idempotency-Key came with another body within 24 hours: send a new key");
 }
 
 /// A new job, the first job of a repeated idempotency key, or a refusal.
 using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
 
-SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
-  if (deps.draining) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  auto idempotency = readIdempotencyKey(call);
-  if (!idempotency) return badRequest(call, idempotency.failure());
-  auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);
-  if (!result) return badRequest(call, result.failure());
+SubmissionResult accept(const QueueDeps& deps, ApiRequest& request, std::optional<Millis> syncWait) {
+  if (deps.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
+  auto idempotency = readIdempotencyKey(request);
+  if (!idempotency) return badRequest(request, idempotency.failure());
+  auto result = readSubmission(std::move(request.body), *request.endpoint, request.key->id, syncWait, deps.rules);
+  if (!result) return badRequest(request, result.failure());
   Accepted accepted{*std::move(result), *std::move(idempotency)};
   // Filters judge a job once: a filter that counts would refuse the repetition of a job accepted before. Without
   // filters the insert itself detects the repetition, and a query here would cost a read.
-  if (accepted.idempotency && !call.endpoint->filters.empty()) {
-    const auto before = deps.jobs.findByIdempotencyKey(*call.endpoint, call.key->id, *accepted.idempotency);
-    if (before && std::holds_alternative<KeyConflict>(*before)) return keyConflict(call);
+  if (accepted.idempotency && !request.endpoint->filters.empty()) {
+    const auto before = deps.jobs.findByIdempotencyKey(*request.endpoint, request.key->id, *accepted.idempotency);
+    if (before && std::holds_alternative<KeyConflict>(*before)) return keyConflict(request);
     if (before) {
-      if (auto refusal = countWellFormed(call)) return std::move(*refusal);
-      call.bodyMemory.release();
+      if (auto refusal = countWellFormed(request)) return std::move(*refusal);
+      request.bodyMemory.release();
       return std::get<Duplicate>(*before);
     }
   }
   // The rate limit comes before the filters, which may count jobs themselves: a job refused by the rate must not use up
   // a quota.
-  if (auto refusal = countWellFormed(call)) return std::move(*refusal);
-  if (const auto admitted = admit(accepted.job, *call.endpoint); !admitted) {
+  if (auto refusal = countWellFormed(request)) return std::move(*refusal);
+  if (const auto admitted = admit(accepted.job, *request.endpoint); !admitted) {
     const Refusal& refusal = admitted.failure();
-    if (refusal.status == 429) return tooMany(call.path, refusal.message, refusal.retryAfter);
-    return errorResponse(call.path, refusal.status, refusal.message);
+    if (refusal.status == 429) return tooMany(request.path, refusal.message, refusal.retryAfter);
+    return errorResponse(request.path, refusal.status, refusal.message);
   }
   return accepted;
 }
 
-ApiResponse synced(const QueueDeps& deps, ApiRequest& call, const JobId& id, const std::optional<Job>& job) {
-  if (job) return wholeResponse(deps, call, *job);
-  return errorResponse(call.path, 404,
+ApiResponse synced(const QueueDeps& deps, ApiRequest& request, const JobId& id, const std::optional<Job>& job) {
+  if (job) return wholeResponse(deps, request, *job);
+  return errorResponse(request.path, 404,
                        "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
 
 }  // namespace
 
-ApiResponse run(const QueueDeps& deps, ApiRequest& call) {
-  auto submission = accept(deps, call, std::nullopt);
+ApiResponse run(const QueueDeps& deps, ApiRequest& request) {
+  auto submission = accept(deps, request, std::nullopt);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   if (const auto* first = std::get_if<Duplicate>(&submission))
     return {200, jobSummaryJson(first->id, JobState::inQueue)};
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
-  const InsertResult result = deps.jobs.submit(std::move(job), *call.endpoint, idempotency);
-  call.bodyMemory.release();
-  if (std::holds_alternative<KeyConflict>(result)) return keyConflict(call);
+  const InsertResult result = deps.jobs.submit(std::move(job), *request.endpoint, idempotency);
+  request.bodyMemory.release();
+  if (std::holds_alternative<KeyConflict>(result)) return keyConflict(request);
   if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
   return {200, jobSummaryJson(id, JobState::inQueue)};
 }
 
-ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
-  const auto wait = readWait(deps, call, kWaitDefault);
-  if (!wait) return badRequest(call, wait.failure());
-  auto submission = accept(deps, call, *wait);
+ApiResponse runsync(const QueueDeps& deps, ApiRequest& request) {
+  const auto wait = readWait(deps, request, kWaitDefault);
+  if (!wait) return badRequest(request, wait.failure());
+  auto submission = accept(deps, request, *wait);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   const WaitSlot slot(deps, *wait);
   if (const auto* first = std::get_if<Duplicate>(&submission)) {
-    const auto job = deps.jobs.await({call.endpoint->spec.id, first->id}, slot.wait, disconnectSignal(call));
-    return synced(deps, call, first->id, job);
+    const auto job = deps.jobs.await({request.endpoint->spec.id, first->id}, slot.wait, disconnectSignal(request));
+    return synced(deps, request, first->id, job);
   }
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
@@ -100,20 +101,20 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   // A body counts as memory in use until the storage has the job: 400 bodies waiting for one writer would be 8 GB.
   const auto durable = [&](const InsertResult& result) {
     stored = true;
-    call.bodyMemory.release();
+    request.bodyMemory.release();
     if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
   };
   JobService::Waited waited;
   try {
-    waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, idempotency, slot.wait, durable,
-                                      disconnectSignal(call));
+    waited = deps.jobs.submitAndAwait(std::move(job), *request.endpoint, idempotency, slot.wait, durable,
+                                      disconnectSignal(request));
   } catch (const StorageError&) {
     // The job is already stored. Answer IN_QUEUE: on 503 the client would submit the job a second time.
     if (stored) return {200, jobSummaryJson(id, JobState::inQueue)};
     throw;
   }
-  if (std::holds_alternative<KeyConflict>(waited.inserted)) return keyConflict(call);
-  return synced(deps, call, id, waited.job);
+  if (std::holds_alternative<KeyConflict>(waited.inserted)) return keyConflict(request);
+  return synced(deps, request, id, waited.job);
 }
 
 }  // namespace jobq

@@ -23,49 +23,50 @@ std::string toJson(const TemplateRoutes& routes, const Template& form) {
   return toJson(form, routes.runtimes.minutes(form.id));
 }
 
-ApiResponse noTemplate(const ApiRequest& call) {
-  return errorResponse(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
+ApiResponse noTemplate(const ApiRequest& request) {
+  return errorResponse(request.path, 404,
+                       "there is no template " + clipped(request.params.at("id")) + ": check the id");
 }
 
 // jobq has one tenant, to whom every template belongs. The inclusion flags are therefore checked and change no answer
 // (core/decisions/endpoints.md).
-Result<void> checkInclusions(const ApiRequest& call) {
+Result<void> checkInclusions(const ApiRequest& request) {
   const auto flags =
-      readFlags(call, {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"});
+      readFlags(request, {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"});
   if (!flags) return flags.failure();
   return {};
 }
 
-ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
-  const auto result = routes.service.create(call.body);
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse create(const TemplateRoutes& routes, ApiRequest& request) {
+  const auto result = routes.service.create(request.body);
+  if (!result) return failureResponse(request, result.failure());
   return {200, toJson(routes, *result)};
 }
 
-ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
-  if (const auto good = checkInclusions(call); !good) return failureResponse(call, good.failure());
-  ListResponse response(call);
+ApiResponse list(const TemplateRoutes& routes, ApiRequest& request) {
+  if (const auto good = checkInclusions(request); !good) return failureResponse(request, good.failure());
+  ListResponse response(request);
   for (const TemplateEntryPtr& entry : routes.registry.templates()) {
     if (!response.add(toJson(routes, entry->form))) break;
   }
   return response.finish();
 }
 
-ApiResponse find(const TemplateRoutes& routes, ApiRequest& call) {
-  if (const auto good = checkInclusions(call); !good) return failureResponse(call, good.failure());
-  const auto entry = routes.registry.findTemplate(call.params.at("id"));
-  return entry ? ApiResponse{200, toJson(routes, entry->form)} : noTemplate(call);
+ApiResponse find(const TemplateRoutes& routes, ApiRequest& request) {
+  if (const auto good = checkInclusions(request); !good) return failureResponse(request, good.failure());
+  const auto entry = routes.registry.findTemplate(request.params.at("id"));
+  return entry ? ApiResponse{200, toJson(routes, entry->form)} : noTemplate(request);
 }
 
-ApiResponse update(const TemplateRoutes& routes, ApiRequest& call) {
-  const auto result = routes.service.update(call.params.at("id"), call.body);
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse update(const TemplateRoutes& routes, ApiRequest& request) {
+  const auto result = routes.service.update(request.params.at("id"), request.body);
+  if (!result) return failureResponse(request, result.failure());
   return {200, toJson(routes, *result)};
 }
 
-ApiResponse remove(const TemplateRoutes& routes, ApiRequest& call) {
-  const auto result = routes.service.remove(call.params.at("id"));
-  if (!result) return failureResponse(call, result.failure());
+ApiResponse remove(const TemplateRoutes& routes, ApiRequest& request) {
+  const auto result = routes.service.remove(request.params.at("id"));
+  if (!result) return failureResponse(request, result.failure());
   return {204, ""};
 }
 
@@ -76,8 +77,8 @@ void addTemplateRoutes(Router& router, TemplateService& service, const EndpointR
   const TemplateRoutes routes{service, registry, runtimes};
   const auto add = [&router, routes](const char* method, const char* path, bool needsBody,
                                      ApiResponse (*answer)(const TemplateRoutes&, ApiRequest&)) {
-    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& call) {
-                  return answer(routes, call);
+    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& request) {
+                  return answer(routes, request);
                 }});
   };
   add("POST", "/v1/templates", true, create);

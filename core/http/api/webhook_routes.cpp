@@ -55,28 +55,29 @@ std::string deliveryJson(const Delivery& delivery) {
   });
 }
 
-ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
-  const auto job = readText(call, "jobId");
-  if (!job) return badRequest(call, job.failure());
-  const auto endpoint = readText(call, "endpointId");
-  if (!endpoint) return badRequest(call, endpoint.failure());
+ApiResponse list(OutboxStore& outbox, ApiRequest& request) {
+  const auto job = readText(request, "jobId");
+  if (!job) return badRequest(request, job.failure());
+  const auto endpoint = readText(request, "endpointId");
+  if (!endpoint) return badRequest(request, endpoint.failure());
   if (job->empty() && endpoint->empty()) {
-    return errorResponse(call.path, 400, "jobId or endpointId is missing: name a job or an endpoint");
+    return errorResponse(request.path, 400, "jobId or endpointId is missing: name a job or an endpoint");
   }
-  const auto limit = readNumber(call, "limit", {1, kMostListed}, OutOfRange::refuse, kListed);
-  if (!limit) return badRequest(call, limit.failure());
-  ListResponse response(call);
+  const auto limit = readNumber(request, "limit", {1, kMostListed}, OutOfRange::refuse, kListed);
+  if (!limit) return badRequest(request, limit.failure());
+  ListResponse response(request);
   for (const Delivery& delivery : outbox.list(*endpoint, *job, static_cast<std::size_t>(*limit))) {
     if (!response.add(deliveryJson(delivery))) break;
   }
   return response.finish();
 }
 
-ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
-  const std::string& id = call.params.at("id");
+ApiResponse replay(const WebhookDeps& deps, const ApiRequest& request) {
+  const std::string& id = request.params.at("id");
   if (!deps.outbox.replay(id)) {
     return errorResponse(
-        call.path, 404, "there is no webhook delivery " + clipped(id) + ": the id is wrong, or its record has expired");
+        request.path, 404,
+        "there is no webhook delivery " + clipped(id) + ": the id is wrong, or its record has expired");
   }
   deps.deliveries.notify();
   return {200, json::object([&id](json::ObjectWriter& out) {
@@ -88,12 +89,12 @@ ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
 }  // namespace
 
 void addWebhookRoutes(Router& router, const WebhookDeps& deps) {
-  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [deps](ApiRequest& call) {
-                return list(deps.outbox, call);
+  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [deps](ApiRequest& request) {
+                return list(deps.outbox, request);
               }});
   router.add(
-      {{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest& call) {
-         return replay(deps, call);
+      {{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest& request) {
+         return replay(deps, request);
        }});
   router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest&) {
                 return ApiResponse{200, json::object([&deps](json::ObjectWriter& out) {

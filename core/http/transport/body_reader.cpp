@@ -34,7 +34,7 @@ std::size_t BodyReader::readArrived(char* to, std::size_t size) {
   if (chunked_) {
     buffer_.consume(chunks_.skipFraming(buffer_.view()));
     if (chunks_.part() == ChunkReader::Part::broken) {
-      result_ = Fault{400, std::string("the body is not correctly chunked: ") + chunks_.fault()};
+      result_ = Fault{400, "the body is not correctly chunked: " + std::string(*chunks_.fault())};
     }
     if (taken_ + expected() > limit_) {
       result_ = Fault{413, "the body is over the limit of " + std::to_string(limit_) + " bytes: send less"};

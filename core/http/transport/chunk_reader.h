@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace jobq {
@@ -31,8 +32,8 @@ class ChunkReader {
   /// Reports that the caller has taken `bytes` of the body, at most dataLeft().
   void tookData(std::uint64_t bytes) noexcept;
 
-  /// Returns a clause such as "a chunk's size is not a hexadecimal number", empty before a fault.
-  const char* fault() const noexcept { return fault_; }
+  /// Returns a clause such as "a chunk's size is not a hexadecimal number", and nullopt before a fault.
+  std::optional<std::string_view> fault() const noexcept { return fault_; }
 
  private:
   enum class At { size, extension, sizeLineFeed, dataReturn, dataLineFeed, trailer, trailerLineFeed };
@@ -52,7 +53,7 @@ class ChunkReader {
   std::uint32_t trailer_ = 0;      // bytes in all trailers
   std::uint32_t trailerLine_ = 0;  // bytes in the present line of the trailers
   bool trailerNamed_ = false;      // the colon of the present line was seen
-  const char* fault_ = "";
+  std::optional<std::string_view> fault_{};
 };
 
 }  // namespace jobq
