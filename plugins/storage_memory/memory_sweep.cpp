@@ -1,4 +1,4 @@
-// The end of overdue jobs and of jobs with a lost worker. Each duty reads the front of an ordered index, so a sweep is
+// The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an ordered index, so a sweep is
 // short however many jobs the storage holds.
 #include "memory_stores.h"
 

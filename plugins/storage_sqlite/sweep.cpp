@@ -1,4 +1,4 @@
-// The end of overdue jobs and of jobs with a lost worker. Each duty reads the front of an index and changes at most
+// The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index and changes at most
 // `max` rows, so a sweep is short however many rows the storage holds. A sweep without a backlog returns free space to
 // the file system (`shrink.h`).
 #include <set>

@@ -195,7 +195,7 @@ TEST_P(StorageSuite, RacingRetriesPutAJobInTheQueueOnce) {
   EXPECT_EQ(claim(9).size(), 1U);
 }
 
-TEST_P(StorageSuite, RacingSweepsDoEachDutyOnce) {
+TEST_P(StorageSuite, RacingSweepsDoEachTaskOnce) {
   constexpr int kJobs = 90;
   for (int i = 0; i < kJobs; ++i) submit("j" + std::to_string(i));
   ASSERT_EQ(claim(kJobs, "ep", {"node", Holder::Kind::timed, Millis(1'000)}).size(), static_cast<std::size_t>(kJobs));

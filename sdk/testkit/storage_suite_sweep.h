@@ -158,7 +158,7 @@ TEST_P(StorageSuite, ExpiryGoesBeforeTimeoutAndTimeoutBeforeLoss) {
   EXPECT_EQ(counts().failed, 1U);
 }
 
-TEST_P(StorageSuite, EachDutyOfASweepIsBounded) {
+TEST_P(StorageSuite, EachTaskOfASweepIsBounded) {
   for (int i = 0; i < 3; ++i) {
     JobSpec brief = spec("x" + std::to_string(i), "expires");
     brief.policy.ttl = Millis(10'000);

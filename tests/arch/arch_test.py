@@ -223,3 +223,24 @@ def test_map():
             faults += [f"{path.name}::{test} proves no rule of tests/README.md" for test in sorted(missing)]
     assert named, "tests/README.md names no test"
     assert_none(faults)
+
+
+ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.M)  # of a table: a rule and its tests
+PROOF = re.compile(r'`[\w.]+::[\w.]+`|\bPlanned:|\boutside\b|^the tables? below$|^"[^"]+"(?:, "[^"]+")*$')  # the last: other tables
+
+
+def unproved(page):
+    """Returns the rules of the tables of a page that have no test, and no reason for that."""
+    return [rule for rule, tests in ROW.findall(page) if (rule, tests) != ("rule", "tests") and not PROOF.search(tests)]
+
+
+def test_each_rule_of_the_map_has_a_test():
+    page = (ROOT / "tests/README.md").read_text()
+    page = page[page.index("## Which test proves which rule"):]
+    assert len(ROW.findall(page)) > 200, "the tables are found"
+    assert_none([f"tests/README.md: the rule \"{rule}\" has no test, and does not say why" for rule in unproved(page)])
+
+
+def test_a_rule_without_a_test_is_found():
+    table = "| rule | tests |\n|---|---|\n| a | `x.py::T.t` |\n| b | soon |\n| c | Planned: the route |\n| d | outside |\n"
+    assert unproved(table) == ["b"]

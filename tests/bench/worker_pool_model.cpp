@@ -34,7 +34,7 @@ class WorkerPool {
       }
     }
     for (const Slot& slot : slots_) {
-      if (slot.duty != WorkerState::gone) countTime(slot, end_);
+      if (slot.state != WorkerState::gone) countTime(slot, end_);
     }
     std::sort(record_.delays.begin(), record_.delays.end());
     std::sort(record_.lowDelays.begin(), record_.lowDelays.end());
@@ -44,7 +44,7 @@ class WorkerPool {
  private:
   enum class WorkerState { gone, starting, idle, busy, busyLow };
   struct Slot {
-    WorkerState duty = WorkerState::gone;
+    WorkerState state = WorkerState::gone;
     Millis startedAt{0};
     Millis idleSince{0};
   };
@@ -66,7 +66,7 @@ class WorkerPool {
   }
 
   void becomeIdle(Slot& slot) {
-    slot.duty = WorkerState::idle;
+    slot.state = WorkerState::idle;
     slot.idleSince = now_;
     plan(now_ + rules_.idleTimeout, std::nullopt);
   }
@@ -81,8 +81,8 @@ class WorkerPool {
     std::uint32_t staying = count() - count(WorkerState::gone);
     for (Slot& slot : slots_) {
       if (staying <= rules_.workersMin || !line_.empty() || !lowLine_.empty()) return;
-      if (slot.duty != WorkerState::idle || slot.idleSince + rules_.idleTimeout > now_) continue;
-      slot.duty = WorkerState::gone;
+      if (slot.state != WorkerState::idle || slot.idleSince + rules_.idleTimeout > now_) continue;
+      slot.state = WorkerState::gone;
       --staying;
       record_.releases.push_back(now_);
       record_.shortestLife = std::min(record_.shortestLife, now_ - slot.startedAt);
@@ -92,10 +92,10 @@ class WorkerPool {
 
   void claim() {
     for (std::size_t i = 0; i < slots_.size() && !(line_.empty() && lowLine_.empty()); ++i) {
-      if (slots_[i].duty != WorkerState::idle) continue;
+      if (slots_[i].state != WorkerState::idle) continue;
       const bool low = line_.empty();
       std::deque<Arrival>& line = low ? lowLine_ : line_;
-      slots_[i].duty = low ? WorkerState::busyLow : WorkerState::busy;
+      slots_[i].state = low ? WorkerState::busyLow : WorkerState::busy;
       (low ? record_.lowDelays : record_.delays).push_back(now_ - line.front().at);
       plan(now_ + line.front().duration, i);
       line.pop_front();
@@ -113,7 +113,7 @@ class WorkerPool {
     const jobq::ScalingDecision decision = jobq::scale(view);
     for (std::uint32_t workers = view.workers; workers < decision.workers; ++workers) {
       const auto slot =
-          std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == WorkerState::gone; });
+          std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.state == WorkerState::gone; });
       *slot = {WorkerState::starting, now_, {}};
       record_.starts.push_back(now_);
       plan(now_ + rules_.startTime, static_cast<std::size_t>(slot - slots_.begin()));
@@ -130,9 +130,9 @@ class WorkerPool {
   }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(slots_.size()); }
-  std::uint32_t count(WorkerState duty) const {
+  std::uint32_t count(WorkerState state) const {
     return static_cast<std::uint32_t>(
-        std::count_if(slots_.begin(), slots_.end(), [duty](const Slot& slot) { return slot.duty == duty; }));
+        std::count_if(slots_.begin(), slots_.end(), [state](const Slot& slot) { return slot.state == state; }));
   }
 
   const WorkerPoolRules rules_;

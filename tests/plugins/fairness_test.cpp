@@ -178,7 +178,7 @@ TEST_P(Fairness, UnusedTurnsOfAKeyAreNoCredit) {
   EXPECT_EQ(turns(4), (std::vector<std::string>{"a", "quiet", "a", "quiet"}));
 }
 
-TEST_P(Fairness, ABurstThatWasWorkedOffIsHeldAgainstNobody) {
+TEST_P(Fairness, ABurstThatWasWorkedOffIsHeldAgainstNoCaller) {
   submitMany("noisy", 1'000);
   EXPECT_EQ(taken(1'000).size(), 1'000U);
   clock_.advance(Millis(1));  // fewer than a thousand jobs arrive in a millisecond

@@ -46,7 +46,7 @@ void printReport(const FakeJobContext::Report& report) {
   std::cerr << report.text << "\n";
 }
 
-struct Call {
+struct HandlerCall {
   std::string library;
   std::string entry;
   std::string s3Config;
@@ -57,7 +57,7 @@ struct Call {
 
 std::string readAll(std::istream& stream) { return {std::istreambuf_iterator<char>(stream), {}}; }
 
-bool readCall(const std::vector<std::string>& words, Call& call) {
+bool readCall(const std::vector<std::string>& words, HandlerCall& call) {
   if (words.size() < 2) return false;
   call.library = words[0];
   call.entry = words[1];
@@ -84,7 +84,7 @@ bool readCall(const std::vector<std::string>& words, Call& call) {
   return true;
 }
 
-int run(const Call& call) {
+int run(const HandlerCall& call) {
   WallClock clock;
   jobq::testkit::SilentLog log;
   const jobq::testkit::MapConfig config(call.settings);
@@ -100,7 +100,7 @@ int run(const Call& call) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Call call;
+  HandlerCall call;
   if (!readCall({argv + 1, argv + argc}, call)) {
     std::cerr << "usage: run_handler LIBRARY ENTRY [--s3 FILE] [--set key=value]... [--allow-private] [--id ID]\n";
     return 2;

@@ -299,7 +299,7 @@ TEST_F(WebhookHttpHostile, AnAnswerOtherThanHttpIsAFailure) {
   }
 }
 
-TEST_F(WebhookHttpHostile, OddHeadersHarmNobody) {
+TEST_F(WebhookHttpHostile, OddHeadersDoNoHarm) {
   for (const std::string field :
        {"Content-Length: -5", "Content-Length: 99999999999999999999", "Content-Length: 3\r\nContent-Length: 4",
         "Transfer-Encoding: gzip", "Content-Encoding: gzip", "Set-Cookie: a=b", "Alt-Svc: h2=\":1\"", ": x",

@@ -78,7 +78,7 @@ TEST_F(WebhookHttpTls, ANameIsCheckedToo) {
   EXPECT_EQ(failureOf(nameless.url()).reason, "the certificate is not trusted: it is for another host name");
 }
 
-TEST_F(WebhookHttpTls, RefusesWhomNobodyVouchesFor) {
+TEST_F(WebhookHttpTls, RefusesServersWithoutAKnownAuthority) {
   Receiver own(thank, certify({}));
   EXPECT_EQ(failureOf(own.url()).reason, "the certificate is not trusted: self-signed certificate");
   const Identity stranger = certify({"", true});

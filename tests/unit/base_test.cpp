@@ -134,7 +134,7 @@ class FailingTask final : public PeriodicTask {
   std::atomic<int> runs = 0;
 };
 
-TEST(Periodic, AFailedDutyKeepsNoOtherFromItsTurn) {
+TEST(Periodic, AFailedTaskKeepsNoOtherFromItsTurn) {
   std::string done;
   try {
     performAll([&] { done += "1"; }, [] { throw Error("the second"); }, [&] { done += "3"; },

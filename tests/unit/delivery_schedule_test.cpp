@@ -21,8 +21,8 @@ using testing::IsEmpty;
 
 class DeliveryUnit : public testing::Test, protected test::DeliveryTaskFixture {
  protected:
-  bool looked(std::size_t looks) {
-    return holdsSoon([&] { return outbox.looks() >= looks; });
+  bool passed(std::size_t passes) {
+    return holdsSoon([&] { return outbox.passes() >= passes; });
   }
   /// Waits until the scheduler waits for the moment in `length` and no other work is under way.
   void awaitRest(Millis length) { storage.clock.awaitWaiter(length, length); }
@@ -37,25 +37,25 @@ TEST_F(DeliveryUnit, AStartFindsWhatAFormerProcessOwed) {
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "finish a.1 delivered"));
 }
 
-TEST_F(DeliveryUnit, ARingLeadsToALookAtOnce) {
+TEST_F(DeliveryUnit, ANotificationLeadsToAPassAtOnce) {
   webhooks_.start();
-  ASSERT_TRUE(looked(1));
+  ASSERT_TRUE(passed(1));
   awaitRest(Millis(1'000));
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.notify();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "no time passes here";
 }
 
-TEST_F(DeliveryUnit, WithoutARingItLooksOnceASecond) {
+TEST_F(DeliveryUnit, WithoutANotificationAPassComesOnceASecond) {
   webhooks_.start();
-  ASSERT_TRUE(looked(1));
+  ASSERT_TRUE(passed(1));
   awaitRest(Millis(1'000));
-  const std::size_t before = outbox.looks();
+  const std::size_t before = outbox.passes();
   storage.clock.advance(Millis(999));
   awaitRest(Millis(1));
-  EXPECT_EQ(outbox.looks(), before);
+  EXPECT_EQ(outbox.passes(), before);
   storage.clock.advance(Millis(1));
-  EXPECT_TRUE(looked(before + 1));
+  EXPECT_TRUE(passed(before + 1));
 }
 
 TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
@@ -63,7 +63,7 @@ TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.start();
   // The third pass follows the end of the call: the dispatcher then knows of the retry.
-  ASSERT_TRUE(looked(3));
+  ASSERT_TRUE(passed(3));
   EXPECT_THAT(outbox.calls(), Contains("reschedule a.1 10000"));
   for (int second = 0; second < 9; ++second) {
     awaitRest(Millis(1'000));
@@ -72,9 +72,9 @@ TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   awaitRest(Millis(1'000));
   storage.clock.advance(Millis(999));
   awaitRest(Millis(1));
-  const std::size_t before = outbox.looks();
+  const std::size_t before = outbox.passes();
   storage.clock.advance(Millis(1));
-  EXPECT_TRUE(looked(before + 1));
+  EXPECT_TRUE(passed(before + 1));
 }
 
 TEST_F(DeliveryUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
@@ -130,12 +130,12 @@ TEST_F(DeliveryUnit, AHostThatAnswersHasMoreAndMorePlaces) {
 TEST_F(DeliveryUnit, BeforeAStartAndAfterAStopNothingIsClaimed) {
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.notify();
-  EXPECT_EQ(outbox.looks(), 0U);
+  EXPECT_EQ(outbox.passes(), 0U);
   webhooks_.stop();
   webhooks_.start();
   webhooks_.notify();
   webhooks_.stop();
-  EXPECT_EQ(outbox.looks(), 0U);
+  EXPECT_EQ(outbox.passes(), 0U);
   EXPECT_THAT(outbox.calls(), IsEmpty());
 }
 

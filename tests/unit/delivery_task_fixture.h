@@ -95,9 +95,9 @@ class ToldOutbox final : public OutboxStore {
     Lock lock(mutex_);
     return calls_;
   }
-  std::size_t looks() const {
+  std::size_t passes() const {
     Lock lock(mutex_);
-    return looks_;
+    return passes_;
   }
   std::vector<DeliveryAttempt> attempts() const {
     Lock lock(mutex_);
@@ -113,7 +113,7 @@ class ToldOutbox final : public OutboxStore {
   void note(const std::string& call) {
     before(call);
     Lock lock(mutex_);
-    if (call == "look") ++looks_;
+    if (call == "look") ++passes_;
     if (call != "look" && call != "claim") calls_.push_back(call);
   }
 
@@ -121,7 +121,7 @@ class ToldOutbox final : public OutboxStore {
   std::vector<Delivery> due_ JOBQ_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ JOBQ_GUARDED_BY(mutex_);
   std::vector<DeliveryAttempt> attempts_ JOBQ_GUARDED_BY(mutex_);
-  std::size_t looks_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::size_t passes_ JOBQ_GUARDED_BY(mutex_) = 0;
 };
 
 struct DeliveryTaskFixture {

@@ -194,7 +194,7 @@ TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "it went back, to be removed";
 }
 
-// A flood at an endpoint with 128 workers, always free again: the dispatcher's other duties take turns with its claims.
+// A flood at an endpoint with 128 workers, always free again: the dispatcher's other tasks take turns with its claims.
 // The test counts jobs of the flood; tests/fault/test_fair_share.py measures the time.
 TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost) {
   constexpr std::size_t kTwoLooks = 2 * 64;

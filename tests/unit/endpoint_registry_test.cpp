@@ -75,7 +75,7 @@ TEST_F(EndpointRegistryTest, AStoredEndpointIsKnownToANodeAfterItsRefresh) {
   EXPECT_THAT(two.heard, ElementsAre(id + " 1"));
 }
 
-TEST_F(EndpointRegistryTest, ARefreshThatFindsNothingNewTellsNobody) {
+TEST_F(EndpointRegistryTest, ARefreshThatFindsNothingNewNotifiesNoListener) {
   Node node(*this);
   const EndpointId id = createEndpoint(node, createTemplate(node, "t"));
   node.heard.clear();

@@ -141,7 +141,7 @@ TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
   EXPECT_EQ(factory_.made, 2);
 }
 
-TEST_F(FilterPoolTest, AFilterThatIsNotThereSaysSoAndLetsNobodyIn) {
+TEST_F(FilterPoolTest, AFilterThatIsNotThereSaysSoAndRefusesEveryJob) {
   FilterPool absent("gone", "there is no filter gone");
   EXPECT_EQ(absent.check().failure().message(), "there is no filter gone");
   EXPECT_THROW((void)absent.review({"ep", "key", "{}", job_.policy, endpoint_.spec.env}), ConfigError);
@@ -203,7 +203,7 @@ TEST_F(FilterPoolTest, EmptyFieldsOfAReplacementStay) {
   EXPECT_EQ(job_.policy.priority, 3);
 }
 
-TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndLetsNobodyIn) {
+TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndRefusesEveryJob) {
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw std::out_of_range("index 9"); };
   EXPECT_EQ(failure(), "the filter first of this endpoint failed: index 9");
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw 7; };

@@ -129,7 +129,7 @@ TEST_F(FormTest, ABodyIsOneObjectWithEachKeyOnce) {
   EXPECT_EQ(box_.size, 2);
 }
 
-TEST_F(FormTest, AReplyHasWhatIsToldAndARecordHasAll) {
+TEST_F(FormTest, AResponseHasPublicFieldsAndARecordHasAll) {
   box_.labels = {"a\"b"};
   box_.secret = "s";
   box_.hidden = "h";

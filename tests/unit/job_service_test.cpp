@@ -86,7 +86,7 @@ TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
   EXPECT_FALSE(jobs_.find(key("b")));
 }
 
-TEST_F(JobServiceTest, AFailedSubmissionRingsNobody) {
+TEST_F(JobServiceTest, AFailedSubmissionNotifiesNoThread) {
   storage_.faults.failNext("jobs.insert");
   EXPECT_THROW(submit("a"), StorageError);
   EXPECT_FALSE(wasNotified());
@@ -132,7 +132,7 @@ TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
   EXPECT_EQ(deliveries_.count, 1);
 }
 
-TEST_F(JobServiceTest, AStaleResultWakesNobodyAndOwesNothing) {
+TEST_F(JobServiceTest, AStaleResultWakesNoCallerAndOwesNothing) {
   submit("a");
   const LeaseRef lease = claim();
   (void)jobs_.cancel(key("a"));
@@ -146,7 +146,7 @@ TEST_F(JobServiceTest, AResultWithAWebhookIsOwed) {
   EXPECT_EQ(deliveries_.count, 1);
 }
 
-TEST_F(JobServiceTest, ARetryWaitsAgainAndRings) {
+TEST_F(JobServiceTest, ARetryWaitsAgainAndNotifies) {
   submit("a");
   (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
   (void)wasNotified();
@@ -177,7 +177,7 @@ TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersAllItConcerned) {
   EXPECT_FALSE(testkit::resultOf("the answer to the waiter", waiting));
 }
 
-TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndRings) {
+TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndNotifies) {
   submit("a");
   const LeaseRef lease = claim();
   (void)wasNotified();

@@ -87,16 +87,16 @@ TEST_F(SweeperTest, AJobThatRanTooLongIsTold) {
   EXPECT_EQ(storage_.stateOf("a"), JobState::timedOut);
 }
 
-TEST_F(SweeperTest, RunsOnceASecondBetweenTheOtherDuties) {
+TEST_F(SweeperTest, RunsOnceASecondBetweenTheOtherTasks) {
   std::vector<std::string> done;
   Mutex mutex;
-  const auto duty = [&](const std::string& name) {
+  const auto task = [&](const std::string& name) {
     return [&, name] {
       Lock lock(mutex);
       done.push_back(name + " after " + std::to_string(sweeps_));
     };
   };
-  const auto each = sweeper(duty("first"), duty("last"));
+  const auto each = sweeper(task("first"), task("last"));
   const auto count = [&] {
     Lock lock(mutex);
     return done.size();
@@ -105,15 +105,15 @@ TEST_F(SweeperTest, RunsOnceASecondBetweenTheOtherDuties) {
   storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
   EXPECT_EQ(count(), 0U);
   storage_.clock.advance(Millis(1'000));
-  ASSERT_TRUE(holdsSoon([&] { return count() == 2; })) << "the duties were not done";
+  ASSERT_TRUE(holdsSoon([&] { return count() == 2; })) << "the tasks were not done";
   storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
   storage_.clock.advance(Millis(1'000));
-  ASSERT_TRUE(holdsSoon([&] { return count() == 4; })) << "the duties were not done again";
+  ASSERT_TRUE(holdsSoon([&] { return count() == 4; })) << "the tasks were not done again";
   each->stop();
   EXPECT_THAT(done, ElementsAre("first after 0", "last after 1", "first after 1", "last after 2"));
 }
 
-TEST_F(SweeperTest, ADutyThatFailsKeepsNoOtherFromItsTurn) {
+TEST_F(SweeperTest, ATaskThatFailsKeepsNoOtherFromItsTurn) {
   std::atomic<int> last = 0;
   const auto each = sweeper([] { throw Error("the first one failed"); },
                             [&last] {
@@ -124,12 +124,12 @@ TEST_F(SweeperTest, ADutyThatFailsKeepsNoOtherFromItsTurn) {
   each->start();
   storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
   storage_.clock.advance(Millis(1'000));
-  ASSERT_TRUE(holdsSoon([&] { return last == 1; })) << "the last duty was not done";
+  ASSERT_TRUE(holdsSoon([&] { return last == 1; })) << "the last task was not done";
   storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
   EXPECT_EQ(sweeps_, 0);
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("the first one failed")));
   storage_.clock.advance(Millis(1'000));
-  ASSERT_TRUE(holdsSoon([&] { return last == 2; })) << "the duties were not done again";
+  ASSERT_TRUE(holdsSoon([&] { return last == 2; })) << "the tasks were not done again";
   EXPECT_EQ(sweeps_, 1);
 }
 

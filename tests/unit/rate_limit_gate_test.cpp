@@ -176,7 +176,7 @@ TEST_F(RateLimitGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
   EXPECT_EQ(limiter_.lastLimit.requests, 5000U);
 }
 
-TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
+TEST_F(RateLimitGateTest, SwitchedOffItAsksNoLimiter) {
   LimitsConfig off;
   off.enabled = false;
   off.queue = false;

@@ -34,7 +34,7 @@ TEST_F(RuntimeMeterTest, EachWorkerCountsAndMinutesAreWhole) {
   EXPECT_EQ(meter_.minutes("t"), 2);
 }
 
-TEST_F(RuntimeMeterTest, TimeBeforeTheFirstTickCountsForNobody) {
+TEST_F(RuntimeMeterTest, TimeBeforeTheFirstTickDoesNotCount) {
   run(meter_, 100, Millis(3'600'000));
   EXPECT_EQ(meter_.minutes("t"), 0);
 }

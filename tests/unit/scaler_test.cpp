@@ -131,7 +131,7 @@ TEST(Scaler, MinAndMaxBindUnderBothRules) {
 }
 
 // A stuck worker without a replacement occupies a slot and serves no job.
-TEST(Scaler, ASlotThatServesNobodyIsNoCapacity) {
+TEST(Scaler, ASlotThatServesNoJobIsNoCapacity) {
   expectRows({
       {"nobody serves", {kFourSeconds, 0, 3, 1, 0, 0, 0, 1, Millis(0)}, {2, kNoDate}},
       {"one for four jobs", {kFourJobs, 0, 3, 1, 0, 0, 0, 4, {}}, {2, Millis(1'000)}},
@@ -243,7 +243,7 @@ std::vector<Scaling> everyScaling() {
 }
 
 // The loads lie at two levels and between the levels: no worker starts or leaves after the number has been found.
-TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNobody) {
+TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNoWorker) {
   for (const Scaling scaling : everyScaling()) {
     for (const int gap : {2'000, 1'000, 700, 500, 400, 340, 300, 250}) {
       const bench::WorkerPoolRules rules{scaling, 0, 20};

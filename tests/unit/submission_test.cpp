@@ -4,12 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 #include <set>
 
 #include "core/base/secret_box.h"
+#include "testkit/temporary_folder.h"
 
 namespace {
 
@@ -18,13 +16,11 @@ using testing::HasSubstr;
 
 class SubmissionTest : public testing::Test {
  protected:
-  SubmissionTest() : secrets_(file()) {
+  SubmissionTest() : secrets_(folder_.path() / "secret.key") {
     endpoint_.spec.id = "ep";
     endpoint_.spec.executionTimeout = Millis(42'000);
     endpoint_.spec.maxAttempts = 7;
   }
-  static std::filesystem::path file() { return "/tmp/jobq-submission-" + std::to_string(getpid()) + ".key"; }
-  ~SubmissionTest() override { std::filesystem::remove(file()); }
 
   Result<JobSpec> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     return readSubmission(std::string(body), endpoint_, "key", wait,
@@ -39,6 +35,7 @@ class SubmissionTest : public testing::Test {
     auto result = read(body);
     return result ? "" : result.failure().message();
   }
+  testkit::TemporaryFolder folder_;
   Endpoint endpoint_;
   bool allowPrivate_ = false;
   std::set<std::string> schemes_{"http", "https"};

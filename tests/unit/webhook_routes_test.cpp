@@ -100,7 +100,7 @@ TEST_F(WebhookRoutes, AnEndpointsDeliveriesAreListedNewestFirst) {
   EXPECT_THAT(call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {"limit", "1"}}).body, HasSubstr("\"j119\""));
 }
 
-TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
+TEST_F(WebhookRoutes, AnUnknownJobHasAnEmptyListAndNoQuestionIs400) {
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "nobody"}}).body, "[]");
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"endpointId", "nowhere"}}).body, "[]");
   const ApiResponse nothing = call("GET", "/v1/webhooks");
@@ -119,7 +119,7 @@ TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
   }
 }
 
-TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
+TEST_F(WebhookRoutes, AReplayIsOwedAgainAndNotifies) {
   owe("a");
   storage_->outbox().finishDelivery(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::abandoned);
   const ApiResponse response = call("POST", "/v1/webhooks/a.0/replay");

@@ -164,7 +164,7 @@ TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
 TEST_F(WorkerPoolTest, AFailureWithoutAReasonIsAFailure) {
   startWorker("a");
   EXPECT_FALSE(gone("a", ""));
-  EXPECT_EQ(pool_.nextDuty(now_), now_ + Millis(1'000)) << "the next worker starts after the backoff";
+  EXPECT_EQ(pool_.nextTaskAt(now_), now_ + Millis(1'000)) << "the next worker starts after the backoff";
   join("b");
   pool_.change(endpoint(second_));
   (void)pool_.nextStep(now_);
@@ -214,10 +214,10 @@ TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   startWorker("a");
   gone("a", "not yet");
   EXPECT_FALSE(pool_.view().halted);
-  EXPECT_EQ(pool_.nextDuty(now_), now_ + Millis(1'000));
+  EXPECT_EQ(pool_.nextTaskAt(now_), now_ + Millis(1'000));
   startWorker("b");
   gone("b", "not yet");
-  EXPECT_EQ(pool_.nextDuty(now_), now_ + Millis(2'000));
+  EXPECT_EQ(pool_.nextTaskAt(now_), now_ + Millis(2'000));
   EXPECT_FALSE(pool_.beginScaling(now_ + Millis(1'999)));
   EXPECT_TRUE(pool_.beginScaling(now_ + Millis(2'000)));
   join("c");
@@ -244,7 +244,7 @@ TEST_F(WorkerPoolTest, AFailedReplacementIsTriedAgainAfterTheBackoff) {
     EXPECT_FALSE(gone("c", "no thread"));
     EXPECT_FALSE(pool_.nextStep(now_).startWorker) << "a loop without a pause would take the dispatcher's thread";
     EXPECT_TRUE(pool_.isRolling());
-    EXPECT_EQ(pool_.nextDuty(now_), now_ + pause);
+    EXPECT_EQ(pool_.nextTaskAt(now_), now_ + pause);
     now_ += pause;
   }
 }

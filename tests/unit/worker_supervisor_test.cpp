@@ -218,7 +218,7 @@ TEST_F(WorkerSupervisorTest, AnIdleWorkerLeavesAfterTheIdleTimeoutUnlessJobsWait
   const auto rules = std::make_shared<Endpoint>(*rules_);
   rules->spec.workersMin = 1;
   begin(rules);
-  EXPECT_EQ(pools_.nextDuty(clock_.now()), clock_.now() + rules->spec.idleTimeout);
+  EXPECT_EQ(pools_.nextTaskAt(clock_.now()), clock_.now() + rules->spec.idleTimeout);
   supervisor_.stopIdleWorkers();
   EXPECT_THAT(executor_.stopped, IsEmpty());
   clock_.advance(rules->spec.idleTimeout);
@@ -230,7 +230,7 @@ TEST_F(WorkerSupervisorTest, AnIdleWorkerLeavesAfterTheIdleTimeoutUnlessJobsWait
   EXPECT_THAT(executor_.stopped, ElementsAre("node-1")) << "the other worker is the minimum";
 }
 
-TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForADutyBeforeTheNextPass) {
+TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForATaskBeforeTheNextPass) {
   const auto rules = endpoint(0, 2);
   rules->spec.idleTimeout = Millis(100);
   rules->spec.stopGrace = Millis(50);
@@ -262,7 +262,7 @@ TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndItsSlotReplaced) {
   supervisor_.stopRun(job.lease);
   supervisor_.noticeStuck();
   EXPECT_EQ(counts().unhealthy, 0U);
-  EXPECT_EQ(pools_.nextDuty(clock_.now()), clock_.now() + rules->spec.stopGrace);
+  EXPECT_EQ(pools_.nextTaskAt(clock_.now()), clock_.now() + rules->spec.stopGrace);
   clock_.advance(rules->spec.stopGrace);
   supervisor_.noticeStuck();
   EXPECT_EQ(counts().unhealthy, 1U);

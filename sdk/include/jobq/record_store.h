@@ -29,11 +29,11 @@ struct Record {
 struct Stored {
   std::uint64_t version;
 };
-/// Another record of the kind, `byId`, has the id or the name. Nothing changed.
+/// Another record of the kind, `byId`, has the id or the name. The store is unchanged.
 struct NameTaken {
   std::string byId;
 };
-/// The record has another version by now. Nothing changed; the caller reads the record again.
+/// The record has another version by now. The store is unchanged; the caller reads the record again.
 struct Conflict {};
 /// The kind has no record with the id.
 struct NoRecord {};
