@@ -15,7 +15,7 @@ case ${1:-} in
 esac
 
 presets=()
-summarise() { python3 tests/support/summary.py "${presets[@]}"; }
+summarise() { echo "== $SECONDS s with set-up and builds" && python3 tests/support/summary.py "${presets[@]}"; }
 
 build() {  # build <preset>: the tests need the build, so a failure ends the script
   echo "== build $1"
