@@ -8,6 +8,9 @@ foreach(file IN LISTS http_files)
   jobq_add_python_test(${name} ${file} LABELS http asan)
 endforeach()
 set_tests_properties(http.crowd http.head_memory http.too_large PROPERTIES PROCESSORS 2)
+# Each of its tests may need several rounds (http/test_too_large.py).
+math(EXPR jobq_longest_rounds "1500 * ${jobq_test_time}")
+set_tests_properties(http.too_large PROPERTIES TIMEOUT ${jobq_longest_rounds})
 # Pages build plugins for the server as users do, without sanitizers.
 set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 2)
 set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)

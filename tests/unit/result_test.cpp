@@ -45,18 +45,18 @@ TEST(ResultTest, WithoutAValueIsASuccessUnlessItHasAFailure) {
   EXPECT_EQ(failed.failure().kind, Failure::Kind::notFound);
 }
 
-struct Refusal {
+struct CustomFailure {
   int status = 400;
   std::unique_ptr<int> pause;
 };
 
-Result<int, Refusal> third(int number) {
-  if (number % 3 != 0) return Refusal{429, std::make_unique<int>(5)};
+Result<int, CustomFailure> third(int number) {
+  if (number % 3 != 0) return CustomFailure{429, std::make_unique<int>(5)};
   return number / 3;
 }
 
-Result<void, Refusal> checkThird(int number) {
-  if (number % 3 != 0) return Refusal{503, nullptr};
+Result<void, CustomFailure> checkThird(int number) {
+  if (number % 3 != 0) return CustomFailure{503, nullptr};
   return {};
 }
 
