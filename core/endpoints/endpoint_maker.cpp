@@ -13,7 +13,8 @@
 namespace jobq {
 namespace {
 
-// Returns null for remote workers. Fails, with one sentence, if the image cannot run on this server.
+// Returns null for an image that names neither a plugin nor a script. Fails, with one sentence, if the image cannot run
+// on this server.
 Result<ReleasePtr> makeRelease(const EndpointSpec& spec, PluginResolver& resolver) {
   if (spec.image.empty()) {
     return invalid("the template " + spec.templateId + " does not exist: give the endpoint another template");

@@ -23,9 +23,10 @@ struct WorkerView {
 /// All workers of an endpoint on this node, as copied at one moment.
 struct WorkerPoolView {
   std::vector<WorkerView> workers;
-  bool rolling = false;              ///< some workers have an older release
-  bool halted = false;               ///< the newest release does not start
-  std::optional<std::string> fault;  ///< reason why a worker could not start; nullopt if the last one started
+  bool rolling = false;  ///< some workers have an older release
+  bool halted = false;   ///< the newest release does not start
+  std::optional<std::string>
+      fault;  ///< reason of the last failed start; nullopt after a new release or a start of the newest release
 };
 
 }  // namespace jobq

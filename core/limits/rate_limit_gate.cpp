@@ -49,13 +49,13 @@ Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const
     const RateVerdict place = deps_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
     if (!place.allowed) return Refused{tooFast(limit, operation), RateLimitStatus{limit, 0, place.retryAfter}};
     passed.permit = Permit(*this, std::move(key), operation, limit);
-    passed.status = RateLimitStatus{limit, *remaining, Millis(0)};
+    passed.rateLimitStatus = RateLimitStatus{limit, *remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
     if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
       return Refused{"the queue of " + endpoint + " is too long: " + std::to_string(*waiting) +
                          " jobs wait; try again when some are done",
-                     passed.status};
+                     passed.rateLimitStatus};
     }
   }
   return passed;
@@ -113,12 +113,12 @@ RateVerdict RateLimitGate::tryConsume(const std::string& key, const RateLimit& l
   return verdict;
 }
 
-Result<void, RateLimitGate::Refused> RateLimitGate::Permit::count(std::optional<RateLimitStatus>& status) {
+Result<void, RateLimitGate::Refused> RateLimitGate::Permit::count(std::optional<RateLimitStatus>& rateLimitStatus) {
   if (isCounted()) return {};
   counted_ = true;
-  status = gate_->count(key_, limit_);
-  if (status->retryAfter == Millis(0)) return {};
-  return Refused{tooFast(limit_, operation_), status};
+  rateLimitStatus = gate_->count(key_, limit_);
+  if (rateLimitStatus->retryAfter == Millis(0)) return {};
+  return Refused{tooFast(limit_, operation_), rateLimitStatus};
 }
 
 Result<void, RateLimitGate::Refused> RateLimitGate::Permit::countMalformed() {

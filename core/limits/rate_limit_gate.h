@@ -55,7 +55,8 @@ class RateLimitGate {
   /// A refusal with the sentence for the caller.
   struct Refused {
     std::string sentence;
-    std::optional<RateLimitStatus> status;  ///< nullopt without a limit; retryAfter is 0 if the queue is too long
+    std::optional<RateLimitStatus>
+        rateLimitStatus;  ///< nullopt without a limit; retryAfter is 0 if the queue is too long
   };
 
   /// The place of a call among the concurrent calls of an operation, returned by the destructor, and the way to count
@@ -85,8 +86,8 @@ class RateLimitGate {
     }
 
     /// Counts a well-formed call against the rate. Fails if other calls have used up the rate since enter(). Sets
-    /// `status` in both cases.
-    Result<void, Refused> count(std::optional<RateLimitStatus>& status);
+    /// `rateLimitStatus` in both cases.
+    Result<void, Refused> count(std::optional<RateLimitStatus>& rateLimitStatus);
 
     /// Counts the call as malformed. Fails if the rate of malformed calls is exceeded.
     Result<void, Refused> countMalformed();
@@ -108,7 +109,7 @@ class RateLimitGate {
   /// A call that may go on.
   struct Passed {
     Permit permit;
-    std::optional<RateLimitStatus> status;  ///< nullopt without a limit; the last known status until count()
+    std::optional<RateLimitStatus> rateLimitStatus;  ///< nullopt without a limit; the last known status until count()
   };
 
   /// Checks a call by its head. `workersMax` of the endpoint bounds the length of the queue; `own` has the endpoint's

@@ -21,7 +21,7 @@ void WorkerPools::setEndpoint(const EndpointPtr& now) {
     } else if (now->release) {
       pools_.emplace(now->spec.id, WorkerPool(now));
     } else {
-      return;  // no pool: its jobs wait. Planned: remote workers take them
+      return;  // no pool: its jobs wait for a release. Planned: remote workers take them
     }
   }
   deps_.queueSignal.addEndpoint(now->spec.id);

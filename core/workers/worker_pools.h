@@ -41,8 +41,8 @@ class WorkerPools {
   WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints);
 
   /// Adds the endpoint or changes its definition. The pool follows the new definition; present workers keep
-  /// theirs until a release replaces them. An endpoint whose image names neither a plugin nor a script is ignored
-  /// unless a pool of the endpoint exists here.
+  /// theirs until a release replaces them. An endpoint without a
+  /// release is ignored unless a pool of the endpoint exists here.
   void setEndpoint(const EndpointPtr& now);
 
   /// Removes the endpoint: the jobs are stopped and the workers leave.

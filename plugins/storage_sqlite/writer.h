@@ -70,9 +70,9 @@ class Writer {
   /// Returns the number of writes that wait for their group. Any thread.
   std::size_t queued();
 
-  /// Calls `change(Step&)` in the writer thread, once or twice, and returns its result when the change is on disk. Data
-  /// lent to `change` stays valid, because the caller waits. `bytes` is the size of the written bodies. Throws the
-  /// exception of `change`, or StorageError.
+  /// Calls `operation(Step&)` in the writer thread, once or twice, and returns its result when the change is on disk.
+  /// Data lent to `operation` stays valid, because the caller waits. `bytes` is the size of the written bodies. Throws
+  /// the exception of `operation`, or StorageError.
   template <class Operation>
   auto write(Operation&& operation, std::size_t bytes = 0) {
     using Result = std::invoke_result_t<Operation&, Step&>;

@@ -107,7 +107,9 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   };
   isLate(first);
   isLate({"a.0", again.claims + 1});
+  EXPECT_FALSE(isDelivered(outbox().list("ep", "a", 9).at(0).attempts.back()));
   EXPECT_TRUE(outbox().recordAttempt(again.claim(), {{}, 200, Millis(1), std::nullopt, ""}));
+  EXPECT_TRUE(isDelivered(outbox().list("ep", "a", 9).at(0).attempts.back()));
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(again.claim());
   const Delivery replayed = due().at(0);

@@ -37,8 +37,7 @@ LUA_FUNCTIONS = {"plugins/lua/filter.cpp": {"take"}}  # quota.take() of scripts
 
 # Words of the former language that no name in the tree has, however the name is written: namespaces, targets of CMake, tests,
 # variables, messages. Words with a second, common meaning (visit, link, share, ticket) are in OLD_TYPES only, and epoll_ctl() is
-# the system's. Words of OLD_NAMES are
-# good in comments, which may say that a sentence begins with a verb.
+# the system's. Words of OLD_NAMES are good in comments, which may say that a sentence begins with a verb.
 OLD_WORDS = set("""house porch crew crews courier couriers errand errands bell patience upkeep stint desk shelf cargo hire
     hired dismiss dismissed nudge turnstile craftsman workbench inbox ctl""".split())
 OLD_NAMES = {"verb", "verbs", "standing"}

@@ -178,9 +178,9 @@ class DamagedTest(DiskTest):
             assert server.process.returncode == 1
             assert re.search(r"\Ajobqd: .*damaged.*restore a copy of data\.dir", server.log().splitlines()[-1])
             return
-        replies = [server.request("POST", "/v2/echo/run", {"input": {}}) for _ in range(20)]
-        assert {answer.status for answer in replies} <= {200, 503}
-        taken = [answer.json()["id"] for answer in replies if answer.status == 200]
+        answers = [server.request("POST", "/v2/echo/run", {"input": {}}) for _ in range(20)]
+        assert {answer.status for answer in answers} <= {200, 503}
+        taken = [answer.json()["id"] for answer in answers if answer.status == 200]
 
         def settled():
             if self.ready(server).status == 503:

@@ -101,7 +101,7 @@ class ReleaseLoadTest:
         for version in (2, 3, 4):
             start, before = time.monotonic(), processor_seconds(server.process.pid)
             managed.update(template, env={"VERSION": str(version)})
-            # One small request a look: the cost of the looks does not grow with a slow disk as lists would.
+            # One small request for each poll: the cost of the polls does not grow with a slow disk as lists would.
             for endpoint in ids:
                 until(lambda e=endpoint: managed.show(e)["version"] == version, f"{endpoint} has version {version}", HANG)
             times.append(time.monotonic() - start)

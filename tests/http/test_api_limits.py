@@ -216,7 +216,7 @@ class DefaultsTest(HttpTest):
         for operation, (method, limit) in RATES.items():
             path = "" if operation in ("run", "runsync", "purge-queue", "requests") else "/" + job
             answer = server.request(method, f"/v2/parked/{operation}{path}?wait=1000",
-                                   {"input": {}} if "run" in operation else None)
+                                    {"input": {}} if "run" in operation else None)
             assert answer.headers["RateLimit-Limit"] == str(limit), operation
             assert re.search(r"\bw=10\b", answer.headers["RateLimit-Policy"]), operation
 

@@ -67,7 +67,7 @@ class MountTest(HttpTest):
         body = re.sub(rb'("workerId":)"[^"]*"', rb"\1<worker>", body)
         changing = ("Date", "Content-Length", "RateLimit-Remaining", "RateLimit-Reset")
         return answer.status, sorted((name, "" if name in changing else value)
-                                    for name, value in answer.headers.items()), body
+                                     for name, value in answer.headers.items()), body
 
     def assert_equal(self, method, path, body=None, **more):
         v2, sdk = (self.server.request(method, mount + path, body, **more) for mount in MOUNTS)

@@ -43,7 +43,7 @@ class GoneTest(RemovalTest):
         for method, path in (("GET", ""), ("DELETE", ""), ("PATCH", ""), ("POST", "/pause"), ("POST", "/resume")):
             with subtests.test(method=method, path=path):
                 answer = self.server.request(method, f"/v1/endpoints/{endpoint['id']}{path}",
-                                            None if method in ("GET", "DELETE") else {})
+                                             None if method in ("GET", "DELETE") else {})
                 self.assert_refused(answer, 404, endpoint["id"], member="message")
         assert endpoint["id"] not in [one["id"] for one in self.call("GET", "/endpoints")]
 
@@ -74,10 +74,10 @@ class GoneTest(RemovalTest):
 class WaiterTest(RemovalTest):
     def answers(self, endpoint, calls):
         """Makes the calls, deletes the endpoint once its three jobs are there; the status of each call."""
-        replies = [None] * len(calls)
+        answers = [None] * len(calls)
 
         def ask(n, method, path, body):
-            replies[n] = self.server.request(method, f"/v2/{endpoint['id']}{path}", body)
+            answers[n] = self.server.request(method, f"/v2/{endpoint['id']}{path}", body)
         callers = [threading.Thread(target=ask, args=(n, *call)) for n, call in enumerate(calls)]
         for caller in callers:
             caller.start()
@@ -88,7 +88,7 @@ class WaiterTest(RemovalTest):
         until(lambda: present() == 3, "the jobs are there")
         self.remove("/endpoints/" + endpoint["id"])
         join("every caller that waits for a job of an endpoint that is gone is answered", *callers, deadline=90)
-        return [answer.status for answer in replies]
+        return [answer.status for answer in answers]
 
     def test_waiting_callers_are_answered(self, subtests):
         """core/decisions/endpoints.md: a caller waiting for a job of the endpoint, running or not, soon reads 404."""

@@ -11,14 +11,14 @@ from jobq_server import until
 from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, JobqctlTest
 
 COMMANDS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
-         "template list": "", "template show": "ID", "template create": "", "template update": "ID",
-         "template delete": "ID", "endpoint list": "", "endpoint show": "ID", "endpoint create": "",
-         "endpoint update": "ID", "endpoint delete": "ID", "endpoint pause": "ID", "endpoint resume": "ID",
-         "release status": "[ENDPOINT]", "run": "ENDPOINT JSON", "job list": "ENDPOINT", "job show": "ENDPOINT JOB",
-         "job stream": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB", "job retry": "ENDPOINT JOB",
-         "requests": "ENDPOINT", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
-         "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID",
-         "backup": "DIR", "completion": "SHELL"}
+            "template list": "", "template show": "ID", "template create": "", "template update": "ID",
+            "template delete": "ID", "endpoint list": "", "endpoint show": "ID", "endpoint create": "",
+            "endpoint update": "ID", "endpoint delete": "ID", "endpoint pause": "ID", "endpoint resume": "ID",
+            "release status": "[ENDPOINT]", "run": "ENDPOINT JSON", "job list": "ENDPOINT", "job show": "ENDPOINT JOB",
+            "job stream": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB", "job retry": "ENDPOINT JOB",
+            "requests": "ENDPOINT", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
+            "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID",
+            "backup": "DIR", "completion": "SHELL"}
 
 
 class KeyCommandsTest(JobqctlTest):

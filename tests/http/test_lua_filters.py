@@ -135,7 +135,7 @@ class VerdictTest(FilterTest):
         bytes."""
         text = '{"ä" : [1,  2 ]\n}'
         answer = self.server.request("POST", f"/v2/about/runsync?wait={HANG_MS}",
-                                    '{"policy":null, "input": ' + text + " }")
+                                     '{"policy":null, "input": ' + text + " }")
         seen = self.assert_job(answer)["output"]
         assert re.search(r"\A\S+\Z", seen.pop("key"))
         assert seen == {"endpoint": "about", "size": len(text.encode()), "env": {"LIMIT": "5"}, "unknown": True,
@@ -250,8 +250,8 @@ class FailureTest(FilterTest):
     def test_many_that_overrun(self):
         """A hostile filter costs its own callers only."""
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
-            replies = list(pool.map(lambda _: self.submit("loops", {}), range(60)))
-        assert {answer.status for answer in replies} == {500}
+            answers = list(pool.map(lambda _: self.submit("loops", {}), range(60)))
+        assert {answer.status for answer in answers} == {500}
         assert self.output("ab", {}) == {"trace": "ab"}
 
     def test_a_budget_for_what_is_decoded(self):

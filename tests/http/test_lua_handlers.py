@@ -154,7 +154,7 @@ class ValueTest(LuaTest):
     def test_numbers_beyond_64_bits(self):
         """core/decisions/lua.md: numbers of any length are accepted: a script sees numbers beyond 64 bits as floats."""
         answer = self.server.request("POST", f"/v2/types/runsync?wait={HANG_MS}",
-                                    '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
+                                     '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
         assert answer.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
 
     def test_values_made_by_scripts(self, subtests):

@@ -247,7 +247,7 @@ class SizeLimitTest(ShippedFilterTest):
     script = "size_limit"
 
     def sized(self, endpoint, size):
-        """The reply to an input of exactly so many bytes."""
+        """The answer to an input of exactly so many bytes."""
         text = '{"t":"' + "x" * (size - 8) + '"}'
         assert len(text) == size
         return self.server.request("POST", f"/v2/{endpoint}/run", '{"input":' + text + "}")

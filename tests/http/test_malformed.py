@@ -198,7 +198,7 @@ class ChunkedTest(HttpTest):
         parts = [b'{"in', b'put":{"a":"', b"x" * 100_000, b'"}}']
         for operation in ("run", "runsync"):
             answer = self.server.request("POST", f"/v2/echo/{operation}", iter(parts),
-                                        {"Transfer-Encoding": "chunked"}, chunked=True)
+                                         {"Transfer-Encoding": "chunked"}, chunked=True)
             job = self.assert_job(answer)
             end = self.server.finished("echo", job["id"])
             assert end["output"] == {"a": "x" * 100_000}
@@ -227,7 +227,7 @@ class SizeTest(MalformedTest):
             with subtests.test(operation=operation, framing="chunks"):
                 parts = (body[at:at + 65536] for at in range(0, len(body), 65536))
                 answer = self.server.request("POST", f"/v2/echo/{operation}", parts, {"Transfer-Encoding": "chunked"},
-                                            chunked=True)
+                                             chunked=True)
                 self.assert_refused(answer, 413)
 
     def test_one_hundred_megabytes_from_curl(self, subtests, tmp_path):

@@ -40,7 +40,7 @@ class PolicyTests(ManagementTest):
             self.at_end.callback(self.remove, "/keys/" + made["id"])
             self.keys[key] = made["key"]
         answer = self.server.request("POST", f"/v2/{endpoint}/run", {"input": job_input or LONG, "policy": policy},
-                                    key=self.keys[key] if key else True)
+                                     key=self.keys[key] if key else True)
         self.names[self.assert_job(answer)["id"]] = name
         return answer.json()["id"]
 

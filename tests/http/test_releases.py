@@ -192,7 +192,7 @@ class RollingTest(ReleaseTest):
             connection = self.server.connect()
             while not stop.is_set():
                 answer = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 5}},
-                                            connection=connection)
+                                             connection=connection)
                 (jobs if answer.status == 200 else failures).append(answer.json().get("id", answer))
             connection.close()
 

@@ -86,7 +86,7 @@ class RunTest(HttpTest):
     def test_form_content_type_is_read_as_json(self):
         """core/http/API.md, "Requests": bodies are JSON, also when clients send raw JSON under a form content type."""
         answer = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":1}}',
-                                    {"Content-Type": "application/x-www-form-urlencoded"})
+                                     {"Content-Type": "application/x-www-form-urlencoded"})
         assert self.assert_job(answer)["output"] == {"a": 1}
 
 

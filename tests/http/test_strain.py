@@ -127,8 +127,8 @@ class PlacesTest(HttpTest):
         waiting = all_but_one_wait(waiting)
         job = self.server.run("parked", {})
         for answer in (self.server.request("POST", "/v2/parked/run", {"input": {}}),
-                      self.server.request("GET", f"/v2/parked/status/{job}"),
-                      self.server.request("GET", "/v2/parked/health"), self.server.request("GET", "/healthz")):
+                       self.server.request("GET", f"/v2/parked/status/{job}"),
+                       self.server.request("GET", "/v2/parked/health"), self.server.request("GET", "/healthz")):
             assert answer.status == 200
         freed = []
         for _ in range(20):
@@ -216,7 +216,7 @@ class PlacesTest(HttpTest):
 
 class ScarcityTest(HttpTest):
     def await_sweep(self):
-        """Returns after the server has done the duties of a second: one of the last is to remove a deleted endpoint."""
+        """Returns after the server has done the tasks of a second: one of the last is to remove a deleted endpoint."""
         def call(method, path, body=None):
             answer = self.server.request(method, "/v1" + path, body)
             assert answer.status in (200, 204), answer.body[:300]
@@ -246,7 +246,7 @@ class ScarcityTest(HttpTest):
                 plain.sendall(GET)
                 assert b"200 OK" in plain.recv(1000)
         # UndefinedBehaviorSanitizer looks at an object through a pipe before its first virtual call. Without a
-        # descriptor for the pipe it reports a bad object. Two seconds of duties make all first calls.
+        # descriptor for the pipe it reports a bad object. Two seconds of tasks make all first calls.
         self.await_sweep()
         self.await_sweep()
         until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 64, "the 500 are gone")

@@ -108,7 +108,7 @@ class CreateTest(TemplateTest):
     def test_form_content_type_is_read_as_json(self):
         """core/http/API.md, "Answers": the content type of a request has no effect."""
         answer = self.post({"name": "as a form", "imageName": "x"},
-                          headers={"Content-Type": "application/x-www-form-urlencoded"})
+                           headers={"Content-Type": "application/x-www-form-urlencoded"})
         self.remove("/templates/" + self.assert_job(answer)["id"])
 
 
@@ -190,10 +190,10 @@ class NameTest(TemplateTest):
         """core/http/API.md, "Template": of several callers with the same name at once, exactly one gets the name."""
         body = {"name": "wanted by all", "imageName": "plugin/echo"}
         with concurrent.futures.ThreadPoolExecutor(8) as callers:
-            replies = list(callers.map(lambda _: self.post(body), range(8)))
-        made = [answer.json()["id"] for answer in replies if answer.status == 200]
+            answers = list(callers.map(lambda _: self.post(body), range(8)))
+        made = [answer.json()["id"] for answer in answers if answer.status == 200]
         assert len(made) == 1
-        for answer in replies:
+        for answer in answers:
             if answer.status != 200:
                 assert made[0] in self.assert_faults(answer, "name")
         self.remove("/templates/" + made[0])
@@ -300,7 +300,7 @@ class ReadTest(TemplateTest):
     def test_unknown_ids(self, method, more, template_id):
         """core/http/API.md, "Statuses": 404 for an unknown template on every call."""
         answer = self.server.request(method, f"/v1/templates/{template_id}{more}",
-                                    None if method in ("GET", "DELETE") else {"readme": "x"})
+                                     None if method in ("GET", "DELETE") else {"readme": "x"})
         self.assert_refused(answer, 404, "template", member="message")
 
     @pytest.mark.parametrize("method, path, allowed", [

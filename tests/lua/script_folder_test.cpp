@@ -168,7 +168,7 @@ class HeldLibraries final : public LibraryOpener {
 };
 
 // The trial run of a new text takes up to a second. Only users of the same script wait.
-TEST_F(ScriptFolderTest, ATrialHoldsUpNoOtherTrial) {
+TEST_F(ScriptFolderTest, ATrialHoldsUpNoOtherScript) {
   scripts.write("quick", returning("quick"));
   scripts.write("slow", returning("slow"));
   HeldLibraries libraries;

@@ -24,8 +24,8 @@ std::string nameOf(DeliveryState state) {
 std::string nameOf(const LeaseRef& lease) { return lease.job + "#" + std::to_string(lease.attempt); }
 
 std::string nameOf(const DeliveryAttempt& attempt) {
-  return model::text(attempt.at) + " " + std::to_string(attempt.status) + " " + attempt.reason.value_or("") + " " +
-         attempt.reply;
+  return model::text(attempt.at) + " " + std::to_string(attempt.status) + " " +
+         (attempt.reason ? "failed: " + *attempt.reason : "delivered") + " " + attempt.reply;
 }
 
 }  // namespace

@@ -79,9 +79,9 @@ TEST_F(FilterTest, FailsWithItsName) {
                                                    {"throwInt", "not a std::exception"},
                                                    {"noObject", "not a JSON object"},
                                                    {"badPolicy", "policy.priority"}};
-  for (const auto& [wish, reason] : reasons) {
-    const Answer failed = submit("parked", "{\"do\":\"" + wish + "\"}");
-    EXPECT_EQ(failed.status, 500) << wish;
+  for (const auto& [action, reason] : reasons) {
+    const Answer failed = submit("parked", "{\"do\":\"" + action + "\"}");
+    EXPECT_EQ(failed.status, 500) << action;
     EXPECT_THAT(failed.field("error"), AllOf(HasSubstr("plugin/size"), HasSubstr(reason), HasSubstr("request")));
   }
   EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));

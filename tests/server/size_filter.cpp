@@ -67,27 +67,27 @@ class Size final : public jobq::AdmissionFilter {
     } const leave{busy_};
     const auto input = std::get<jobq::json::Document>(jobq::json::read(job.input));
     if (const auto meet = input.find("meet")) shared_.meeting.awaitOthers(jobq::json::toInteger(*meet).value());
-    const auto wish = input.find("do");
+    const auto action = input.find("do");
     const auto status = input.find("status");
     if (status) return Refuse{static_cast<int>(jobq::json::toInteger(*status).value()), "", jobq::Millis(1'500)};
-    return wish ? act(jobq::json::decode(wish->raw), job) : Decision(Accept{});
+    return action ? act(jobq::json::decode(action->raw), job) : Decision(Accept{});
   }
 
-  Decision act(const std::string& wish, const AdmissionRequest& job) const {
-    if (wish == "reject") return Reject{"input.do must not be \"reject\": send another"};
-    if (wish == "input") return Replace{R"({"made":"by a filter"})", {}};
-    if (wish == "noObject") return Replace{"[1]", {}};
-    if (wish == "throw") throw std::runtime_error("it is broken on purpose");
-    if (wish == "throwInt") throw 7;
-    if (wish == "made") return Reject{"made " + std::to_string(shared_.made)};
-    if (wish == "size") {
+  Decision act(const std::string& action, const AdmissionRequest& job) const {
+    if (action == "reject") return Reject{"input.do must not be \"reject\": send another"};
+    if (action == "input") return Replace{R"({"made":"by a filter"})", {}};
+    if (action == "noObject") return Replace{"[1]", {}};
+    if (action == "throw") throw std::runtime_error("it is broken on purpose");
+    if (action == "throwInt") throw 7;
+    if (action == "made") return Reject{"made " + std::to_string(shared_.made)};
+    if (action == "size") {
       const auto limit = job.env.find("LIMIT");
       return Reject{std::to_string(job.input.size()) + " " + std::string(job.endpoint) + " " +
                     std::to_string(job.apiKeyId.size()) + " " + (limit == job.env.end() ? "-" : limit->second)};
     }
     jobq::JobPolicy policy = job.policy;
-    policy.priority = wish == "badPolicy" ? 1'001 : 9;
-    if (wish == "policy" || wish == "badPolicy") return Replace{{}, policy};
+    policy.priority = action == "badPolicy" ? 1'001 : 9;
+    if (action == "policy" || action == "badPolicy") return Replace{{}, policy};
     return Accept{};
   }
 

@@ -21,7 +21,7 @@ using testing::IsEmpty;
 
 class DeliveryUnit : public testing::Test, protected test::DeliveryTaskFixture {
  protected:
-  bool passed(std::size_t passes) {
+  bool hasMadePasses(std::size_t passes) {
     return holdsSoon([&] { return outbox.passes() >= passes; });
   }
   /// Waits until the scheduler waits for the moment in `length` and no other work is under way.
@@ -39,7 +39,7 @@ TEST_F(DeliveryUnit, AStartFindsWhatAFormerProcessOwed) {
 
 TEST_F(DeliveryUnit, ANotificationLeadsToAPassAtOnce) {
   webhooks_.start();
-  ASSERT_TRUE(passed(1));
+  ASSERT_TRUE(hasMadePasses(1));
   awaitRest(Millis(1'000));
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.notify();
@@ -48,14 +48,14 @@ TEST_F(DeliveryUnit, ANotificationLeadsToAPassAtOnce) {
 
 TEST_F(DeliveryUnit, WithoutANotificationAPassComesOnceASecond) {
   webhooks_.start();
-  ASSERT_TRUE(passed(1));
+  ASSERT_TRUE(hasMadePasses(1));
   awaitRest(Millis(1'000));
   const std::size_t before = outbox.passes();
   storage.clock.advance(Millis(999));
   awaitRest(Millis(1));
   EXPECT_EQ(outbox.passes(), before);
   storage.clock.advance(Millis(1));
-  EXPECT_TRUE(passed(before + 1));
+  EXPECT_TRUE(hasMadePasses(before + 1));
 }
 
 TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
@@ -63,7 +63,7 @@ TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.start();
   // The third pass follows the end of the call: the dispatcher then knows of the retry.
-  ASSERT_TRUE(passed(3));
+  ASSERT_TRUE(hasMadePasses(3));
   EXPECT_THAT(outbox.calls(), Contains("reschedule a.1 10000"));
   for (int second = 0; second < 9; ++second) {
     awaitRest(Millis(1'000));
@@ -74,13 +74,13 @@ TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   awaitRest(Millis(1));
   const std::size_t before = outbox.passes();
   storage.clock.advance(Millis(1));
-  EXPECT_TRUE(passed(before + 1));
+  EXPECT_TRUE(hasMadePasses(before + 1));
 }
 
 TEST_F(DeliveryUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
   std::atomic<int> failures = 0;
   outbox.before = [&failures](const std::string& call) {
-    if (call != "look" || failures >= 2) return;
+    if (call != "pass" || failures >= 2) return;
     if (++failures == 1) throw StorageError("locked");
     throw std::bad_alloc();
   };

@@ -44,7 +44,7 @@ struct SetWall final : WallClock {
 class ToldOutbox final : public OutboxStore {
  public:
   DueHosts dueHosts(std::string_view, std::size_t) override {
-    note("look");
+    note("pass");
     Lock lock(mutex_);
     std::set<std::string> hosts;
     for (const Delivery& delivery : due_) hosts.insert(delivery.host);
@@ -113,8 +113,8 @@ class ToldOutbox final : public OutboxStore {
   void note(const std::string& call) {
     before(call);
     Lock lock(mutex_);
-    if (call == "look") ++passes_;
-    if (call != "look" && call != "claim") calls_.push_back(call);
+    if (call == "pass") ++passes_;
+    if (call != "pass" && call != "claim") calls_.push_back(call);
   }
 
   mutable Mutex mutex_;

@@ -90,7 +90,7 @@ TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsOneSentence) {
   plugins.handlers.scripts = {"good"};
   EXPECT_TRUE(checkImage("plugin/echo", plugins));
   EXPECT_TRUE(checkImage("lua/good", plugins));
-  EXPECT_TRUE(checkImage("ghcr.io/me/worker:1", plugins)) << "remote workers run it";
+  EXPECT_TRUE(checkImage("ghcr.io/me/worker:1", plugins)) << "it is accepted, and its jobs wait";
   EXPECT_EQ(checkImage("lua/bad", plugins).failure().message(), "lua/bad cannot run: there is no such script");
   EXPECT_EQ(checkImage("plugin/other", plugins).failure().message(), "there is no handler other");
   EXPECT_TRUE(checkFilters({}, plugins));

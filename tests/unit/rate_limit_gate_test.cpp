@@ -117,15 +117,15 @@ class FailingLoad final : public EndpointLoad {
 
 class RateLimitGateTest : public testing::Test {
  protected:
-  RateLimitGate pipeline(const LimitsConfig& config = {}) { return {config, {limiter_, clock_, load_}}; }
+  RateLimitGate gateOf(const LimitsConfig& config = {}) { return {config, {limiter_, clock_, load_}}; }
   /// Returns true if a call is let in and counted against the rate.
-  static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
-    auto passed = pipeline.enter("e", operation, workersMax);
-    return passed && passed->permit.count(passed->status);
+  static bool passes(RateLimitGate& gate, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
+    auto passed = gate.enter("e", operation, workersMax);
+    return passed && passed->permit.count(passed->rateLimitStatus);
   }
   /// Returns true if a call is let in and counted as malformed.
-  static bool passesMalformed(RateLimitGate& pipeline) {
-    auto passed = pipeline.enter("e", Operation::run, 1);
+  static bool passesMalformed(RateLimitGate& gate) {
+    auto passed = gate.enter("e", Operation::run, 1);
     return passed && passed->permit.countMalformed();
   }
 
@@ -135,18 +135,18 @@ class RateLimitGateTest : public testing::Test {
 };
 
 TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   {
     auto result = rates.enter("e", Operation::status, 1);
     auto& passed = *result;
     EXPECT_EQ(limiter_.lastKey, "e/status");
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
-    EXPECT_EQ(passed.status->limit.requests, 2000U);
-    EXPECT_EQ(passed.status->remaining, 2000U) << "nothing is known of the rate yet";
+    EXPECT_EQ(passed.rateLimitStatus->limit.requests, 2000U);
+    EXPECT_EQ(passed.rateLimitStatus->remaining, 2000U) << "nothing is known of the rate yet";
     EXPECT_FALSE(passed.permit.isCounted());
-    EXPECT_TRUE(passed.permit.count(passed.status));
+    EXPECT_TRUE(passed.permit.count(passed.rateLimitStatus));
     EXPECT_TRUE(passed.permit.isCounted());
-    EXPECT_EQ(passed.status->remaining, 5U);
+    EXPECT_EQ(passed.rateLimitStatus->remaining, 5U);
     RateLimitGate::Permit other = std::move(passed.permit);
     RateLimitGate::Permit third;
     third = std::move(other);
@@ -156,17 +156,17 @@ TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
 }
 
 TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   limiter_.verdict = {false, Millis(1'234), 0};
   const auto result = rates.enter("e", Operation::cancel, 1);
   const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
-  EXPECT_EQ(refused.status->retryAfter, Millis(1'234));
+  EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(1'234));
   EXPECT_EQ(limiter_.inside, 0);
 }
 
 TEST_F(RateLimitGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   EXPECT_TRUE(passes(rates));
   load_.busyWorkers = 50;
   EXPECT_TRUE(passes(rates));
@@ -180,11 +180,11 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNoLimiter) {
   LimitsConfig off;
   off.enabled = false;
   off.queue = false;
-  RateLimitGate rates = pipeline(off);
+  RateLimitGate rates = gateOf(off);
   limiter_.verdict.allowed = false;
   load_.waitingJobs = 1'000'000;
   auto result = rates.enter("e", Operation::run, 0);
-  EXPECT_FALSE(result->status);
+  EXPECT_FALSE(result->rateLimitStatus);
   EXPECT_EQ(load_.askedForWaiting, 0);
 }
 
@@ -192,7 +192,7 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNoLimiter) {
 TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
-    RateLimitGate rates = pipeline();
+    RateLimitGate rates = gateOf();
     load_.waitingJobs = waiting;
     EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
     EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
@@ -202,7 +202,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
 }
 
 TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   for (int i = 0; i < 51; ++i) {
     EXPECT_TRUE(passes(rates)) << i;
     ++load_.waitingJobs;
@@ -218,7 +218,7 @@ TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
 }
 
 TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   load_.waitingJobs = 51;
   EXPECT_FALSE(passes(rates));
   load_.waitingJobs = 0;
@@ -229,16 +229,16 @@ TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
 }
 
 TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   load_.waitingJobs = 51;
   const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
-  EXPECT_EQ(refused.status->retryAfter, Millis(0)) << "the rate is not what is exceeded";
+  EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(0)) << "the rate is not what is exceeded";
 }
 
 TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   load_.waitingJobs = 51;
   EXPECT_FALSE(passes(rates));
   load_.waitingJobs = 0;
@@ -247,13 +247,13 @@ TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
 }
 
 TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
-  RateLimitGate rates = pipeline();
+  RateLimitGate rates = gateOf();
   LimitSettings own{};
   own[static_cast<std::size_t>(Operation::run)].requests = 30;
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
   const auto limitOf = [&](Operation operation) {
     auto result = rates.enter("e", operation, 1, own);
-    return result->status->limit;
+    return result->rateLimitStatus->limit;
   };
   EXPECT_EQ(limitOf(Operation::run).requests, 30U);
   EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
@@ -267,16 +267,16 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
 TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   LimitsConfig noRates;
   noRates.enabled = false;
-  RateLimitGate lineOnly = pipeline(noRates);
+  RateLimitGate lineOnly = gateOf(noRates);
   limiter_.verdict.allowed = false;
   EXPECT_TRUE(passes(lineOnly));
   load_.waitingJobs = 51;
   clock_.advance(Millis(1'000));
   const auto result = lineOnly.enter("e", Operation::run, 0);
-  EXPECT_FALSE(result.failure().status);
+  EXPECT_FALSE(result.failure().rateLimitStatus);
   LimitsConfig noLine;
   noLine.queue = false;
-  RateLimitGate ratesOnly = pipeline(noLine);
+  RateLimitGate ratesOnly = gateOf(noLine);
   EXPECT_FALSE(passes(ratesOnly));
   limiter_.verdict.allowed = true;
   EXPECT_TRUE(passes(ratesOnly)) << "however long the line is";
@@ -298,7 +298,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   const auto counted = result->permit.countMalformed();
   ASSERT_FALSE(counted);
   EXPECT_THAT(counted.failure().sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
-  EXPECT_EQ(counted.failure().status->retryAfter, Millis(7'000));
+  EXPECT_EQ(counted.failure().rateLimitStatus->retryAfter, Millis(7'000));
 }
 
 TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
@@ -313,7 +313,7 @@ TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
     const auto result = rates.enter("e", Operation::run, 1);
     const auto& refused = result.failure();
     EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
-    EXPECT_EQ(refused.status->retryAfter, Millis(7'000));
+    EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(7'000));
   }
   EXPECT_EQ(counting.asked, asked) << "what is known is not asked again";
   LimitSettings more{};

@@ -100,7 +100,7 @@ TEST_F(WebhookRoutes, AnEndpointsDeliveriesAreListedNewestFirst) {
   EXPECT_THAT(call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {"limit", "1"}}).body, HasSubstr("\"j119\""));
 }
 
-TEST_F(WebhookRoutes, AnUnknownJobHasAnEmptyListAndNoQuestionIs400) {
+TEST_F(WebhookRoutes, AnUnknownJobHasAnEmptyListAndAMissingIdIs400) {
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "nobody"}}).body, "[]");
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"endpointId", "nowhere"}}).body, "[]");
   const ApiResponse nothing = call("GET", "/v1/webhooks");

@@ -24,6 +24,7 @@ ApiResponse unavailable(std::string_view path, std::string_view sentence);
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
 
 /// Adds the RateLimit-* headers: the limit, the rest of the limit, and the seconds until there is more.
+/// Adds no header if `status.limit.requests` is 0, which means no limit.
 void addRateLimitHeaders(ApiResponse& response, const RateLimitStatus& status);
 
 }  // namespace jobq

@@ -22,8 +22,8 @@ class Exchange {
  public:
   Exchange(ServerRequest& request, ServerResponse& response) : request_(request), response_(response) {}
 
-  /// Reads the whole body into `call.body`, at most `limit` bytes, drawing on `bodyMemory`. Returns the refusal if the
-  /// body is too long, malformed, cut off or too slow, or if the budget has no room.
+  /// Reads the whole body into `request.body`, at most `limit` bytes, drawing on `bodyMemory`. Returns the refusal if
+  /// the body is too long, malformed, cut off or too slow, or if the budget has no room.
   std::optional<ApiResponse> readBody(ApiRequest& request, std::size_t limit, BodyMemory& bodyMemory);
 
   /// Sends the answer.

@@ -11,10 +11,10 @@ namespace jobq {
 bool ListResponse::add(std::string_view item) {
   if (isRefused_) return false;
   const std::size_t size = body_.size() + item.size() + 2;
-  const std::size_t held = kFreeBody + call_.answerMemory.amount();
-  if (size > held && call_.answers != nullptr) {
+  const std::size_t held = kFreeBody + request_.answerMemory.amount();
+  if (size > held && request_.answers != nullptr) {
     const std::size_t steps = (size - held + kFreeBody - 1) / kFreeBody;
-    if (!call_.answerMemory.grow(*call_.answers, steps * kFreeBody)) {
+    if (!request_.answerMemory.grow(*request_.answers, steps * kFreeBody)) {
       isRefused_ = true;
       body_ = std::string();
       return false;
@@ -27,7 +27,7 @@ bool ListResponse::add(std::string_view item) {
 
 ApiResponse ListResponse::finish() {
   if (isRefused_) {
-    return unavailable(call_.path, "too many large answers are being read now: ask for the list again in a moment");
+    return unavailable(request_.path, "too many large answers are being read now: ask for the list again in a moment");
   }
   return {200, std::move(body_) + "]"};
 }

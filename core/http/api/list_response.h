@@ -13,7 +13,7 @@ namespace jobq {
 class ListResponse {
  public:
   /// The `request` outlives the object and keeps the drawn memory until the answer has been sent.
-  explicit ListResponse(ApiRequest& request) : call_(request) {}
+  explicit ListResponse(ApiRequest& request) : request_(request) {}
 
   /// Adds `item`, a JSON text. Returns false if the budget has no memory for the item; finish() then returns the
   /// refusal, and further items are ignored.
@@ -23,7 +23,7 @@ class ListResponse {
   ApiResponse finish();
 
  private:
-  ApiRequest& call_;
+  ApiRequest& request_;
   std::string body_ = "[";
   bool isRefused_ = false;
 };

@@ -12,7 +12,7 @@ namespace jobq {
 std::optional<ApiResponse> countWellFormed(ApiRequest& request) {
   const auto counted = request.permit.count(request.rateLimitStatus);
   if (counted) return std::nullopt;
-  return tooMany(request.path, counted.failure().sentence, counted.failure().status->retryAfter);
+  return tooMany(request.path, counted.failure().sentence, counted.failure().rateLimitStatus->retryAfter);
 }
 
 ApiResponse noJob(const ApiRequest& request) {

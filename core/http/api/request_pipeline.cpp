@@ -149,13 +149,13 @@ void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
                              apiRequest.endpoint->spec.workersMax, apiRequest.endpoint->spec.limits);
   if (!passed) {
     const RateLimitGate::Refused& refused = passed.failure();
-    apiRequest.rateLimitStatus = refused.status;
-    context.refusal =
-        tooMany(apiRequest.path, refused.sentence, refused.status ? refused.status->retryAfter : Millis(0));
+    apiRequest.rateLimitStatus = refused.rateLimitStatus;
+    context.refusal = tooMany(apiRequest.path, refused.sentence,
+                              refused.rateLimitStatus ? refused.rateLimitStatus->retryAfter : Millis(0));
     return;
   }
   apiRequest.permit = std::move(passed->permit);
-  apiRequest.rateLimitStatus = passed->status;
+  apiRequest.rateLimitStatus = passed->rateLimitStatus;
 }
 
 void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& context) {
@@ -215,8 +215,8 @@ void RequestPipeline::countResponse(ApiRequest& apiRequest, ApiResponse& respons
   const auto counted = apiRequest.permit.countMalformed();
   if (counted) return;
   const RateLimitGate::Refused& refused = counted.failure();
-  apiRequest.rateLimitStatus = refused.status;
-  response = tooMany(apiRequest.path, refused.sentence, refused.status->retryAfter);
+  apiRequest.rateLimitStatus = refused.rateLimitStatus;
+  response = tooMany(apiRequest.path, refused.sentence, refused.rateLimitStatus->retryAfter);
 }
 
 ApiResponse RequestPipeline::runRoute(RequestContext& context) {

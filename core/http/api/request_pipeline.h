@@ -57,7 +57,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   RequestContext checkHead(const ServerRequest& request);
 
   /// Reads the body, runs the route, and sends the answer. Answers the refusal of `context` instead if there is one.
-  void serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept;
+  void serve(RequestContext context, ServerRequest& request, ServerResponse& serverResponse) noexcept;
 
  private:
   using Stage = void (RequestPipeline::*)(const ServerRequest&, RequestContext&);

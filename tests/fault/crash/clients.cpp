@@ -81,8 +81,8 @@ std::string path(const Target& target, const std::string& operation) {
 
 }  // namespace
 
-Client::Client(const Life& life, ClientTask task, std::uint64_t seed)
-    : life_(life), task_(task), random_(seed), http_(life.address, life.key) {}
+Client::Client(const Life& life, ClientRole role, std::uint64_t seed)
+    : life_(life), role_(role), random_(seed), http_(life.address, life.key) {}
 
 void Client::work() {
   while (!life_.board.closed() && step()) {
@@ -96,19 +96,19 @@ bool Client::step() {
     return goesOn;
   }
   const bool crowded = life_.board.waiting() > life_.mostWaiting;
-  switch (task_) {
-    case ClientTask::ask: return askNext(true);
-    case ClientTask::run: return crowded ? askNext(true) : submit(newPlan(false), false);
-    case ClientTask::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
-    case ClientTask::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
-    case ClientTask::purge:
+  switch (role_) {
+    case ClientRole::ask: return askNext(true);
+    case ClientRole::run: return crowded ? askNext(true) : submit(newPlan(false), false);
+    case ClientRole::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
+    case ClientRole::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
+    case ClientRole::purge:
       if (chance(0.02)) return purge();
       return crowded ? askNext(true) : submit(fleetingPlan(), false);
-    case ClientTask::stream: {
+    case ClientRole::stream: {
       const auto streaming = life_.board.extractStreaming();
       return streaming ? stream(*streaming) : askNext(true);
     }
-    case ClientTask::retry: break;
+    case ClientRole::retry: break;
   }
   const auto failed = life_.board.extractFailed();
   if (failed && chance(0.8)) return retry(*failed);
@@ -317,8 +317,8 @@ std::optional<JobState> Client::note(std::uint64_t number, const HttpResponse& r
   return state;
 }
 
-ClientPool::ClientPool(const Life& life, const std::vector<ClientTask>& tasks, std::uint64_t seed) : life_(life) {
-  for (const ClientTask task : tasks) clients_.push_back(std::make_unique<Client>(life_, task, ++seed));
+ClientPool::ClientPool(const Life& life, const std::vector<ClientRole>& roles, std::uint64_t seed) : life_(life) {
+  for (const ClientRole role : roles) clients_.push_back(std::make_unique<Client>(life_, role, ++seed));
   for (const auto& client : clients_) threads_.emplace_back([&client] { client->work(); });
 }
 

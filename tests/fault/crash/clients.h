@@ -23,7 +23,7 @@
 
 namespace jobq::fault {
 
-enum class ClientTask { run, runsync, ask, cancel, retry, stream, purge };
+enum class ClientRole { run, runsync, ask, cancel, retry, stream, purge };
 
 /// The entries of a client's log, in the order of the client.
 struct Submission {
@@ -70,7 +70,7 @@ struct Life {
 /// A client on a thread of its own.
 class Client {
  public:
-  Client(const Life& life, ClientTask task, std::uint64_t seed);
+  Client(const Life& life, ClientRole role, std::uint64_t seed);
 
   /// Runs until the server or the board is gone.
   void work();
@@ -103,7 +103,7 @@ class Client {
   std::optional<JobState> note(std::uint64_t number, const HttpResponse& response, bool whole);
 
   const Life& life_;
-  const ClientTask task_;
+  const ClientRole role_;
   std::mt19937_64 random_;
   HttpClient http_;
   std::vector<Entry> log_;
@@ -113,7 +113,7 @@ class Client {
 /// All clients of a life. Created when the server is ready.
 class ClientPool {
  public:
-  ClientPool(const Life& life, const std::vector<ClientTask>& tasks, std::uint64_t seed);
+  ClientPool(const Life& life, const std::vector<ClientRole>& roles, std::uint64_t seed);
   ~ClientPool();
 
   /// Waits for all clients after the death of the server, and gives their logs to `history`. Returns the troubles of

@@ -38,18 +38,18 @@ const Rules kRules = [] {
   return rules;
 }();
 
-const std::vector<ClientTask> kLoad = [] {
-  std::vector<ClientTask> tasks(6, ClientTask::run);
-  tasks.insert(tasks.end(), 8, ClientTask::runsync);
-  tasks.insert(tasks.end(), 3, ClientTask::ask);
-  tasks.insert(tasks.end(), {ClientTask::cancel, ClientTask::cancel, ClientTask::retry, ClientTask::stream,
-                             ClientTask::stream, ClientTask::purge});
-  return tasks;
+const std::vector<ClientRole> kLoad = [] {
+  std::vector<ClientRole> roles(6, ClientRole::run);
+  roles.insert(roles.end(), 8, ClientRole::runsync);
+  roles.insert(roles.end(), 3, ClientRole::ask);
+  roles.insert(roles.end(), {ClientRole::cancel, ClientRole::cancel, ClientRole::retry, ClientRole::stream,
+                             ClientRole::stream, ClientRole::purge});
+  return roles;
 }();
-const std::vector<ClientTask> kQuestions = [] {
-  std::vector<ClientTask> tasks(6, ClientTask::ask);
-  tasks.insert(tasks.end(), 2, ClientTask::stream);
-  return tasks;
+const std::vector<ClientRole> kQuestions = [] {
+  std::vector<ClientRole> roles(6, ClientRole::ask);
+  roles.insert(roles.end(), 2, ClientRole::stream);
+  return roles;
 }();
 
 std::string settingsFor(const Options& options, const std::filesystem::path& folder) {
