@@ -69,3 +69,16 @@ def test_the_reasons_of_skipped_tests_are_printed(build, capsys):
     said = capsys.readouterr().out
     assert "release: a was skipped: no receiver" in said and "release: python c was skipped: no npm" in said
     assert said.endswith("2 passed, 0 failed, 2 skipped\n")
+
+
+def test_the_tests_of_a_whole_program_count_one_by_one(build, capsys):
+    """A file of GoogleTest has a suite for each class."""
+    play(build, "add_test(unit_test true)")
+    (build / "test-results/unit_test.xml").write_text(
+        '<testsuites><testsuite tests="2" failures="0" errors="0" skipped="1"><testcase name="A"/><testcase name="B">'
+        '<skipped message="a.cpp:1&#x0A;no file"/></testcase></testsuite>'
+        '<testsuite tests="3" failures="1" errors="0" skipped="0"/></testsuites>')
+    assert summary.main(["release"]) == 1
+    said = capsys.readouterr().out
+    assert "release: unit_test B was skipped: no file" in said
+    assert said.endswith("3 passed, 1 failed, 1 skipped\n")

@@ -21,14 +21,15 @@ else()
 endif()
 math(EXPR jobq_longest_proof "900 * ${jobq_test_time}")
 
-# jobq_add_test(<name> [OPTIMISED] LABELS label... SOURCES a.cpp... [LIBRARIES lib...] [NEEDS target...] [PROCESSORS n]
+# jobq_add_test(<name> [OPTIMISED] [SMALL] LABELS label... SOURCES a.cpp... [LIBRARIES lib...] [NEEDS target...] [PROCESSORS n]
 #               [TIMEOUT seconds] [PROPERTIES property value...])
 #
 # Builds the GoogleTest program build/tests/<name> and makes a test of CTest of each of its tests, named <name>.<test>.
 # OPTIMISED is for programs with hard work of their own: the optimiser needs five times as long as the compiler for the
-# templates of GoogleTest. NEEDS are targets opened by the running program. TIMEOUT bounds one test, to end a hang.
+# templates of GoogleTest. SMALL is for programs with hundreds of small tests: under a sanitizer the start of a process costs
+# more than such a test, so the program is one test of CTest there. NEEDS are targets opened by the running program. TIMEOUT bounds one test, to end a hang.
 function(jobq_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;SMALL" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -57,6 +58,12 @@ function(jobq_add_test name)
       set_property(GLOBAL APPEND PROPERTY jobq_programs_of_${sanitizer} ${name})
     endif()
   endforeach()
+  if(JOBQ_SANITIZE AND arg_SMALL)
+    add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};asan" TIMEOUT ${arg_TIMEOUT}
+      PROCESSORS ${arg_PROCESSORS} ${arg_PROPERTIES})
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX ${name}.
     TEST_LIST ${name}_tests
     PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"

@@ -3,8 +3,8 @@
     summary.py [<preset> ...]
 
 CTest's results are build/test-results/<preset>.xml; each preset in the arguments must have left such a file. A test of
-CTest that is a pytest file has left a file of its own, <build folder>/test-results/<name>.xml, whose tests count one by
-one. A test that CTest could not start counts as failed. The exit code is 1 when a test failed, and when there was none.
+CTest that is a pytest file or a whole program of GoogleTest has left a file of its own,
+<build folder>/test-results/<name>.xml, whose tests count one by one. A test that CTest could not start counts as failed. The exit code is 1 when a test failed, and when there was none.
 """
 
 import pathlib
@@ -17,25 +17,27 @@ SLOWEST = 12
 LONGEST_OUTPUT = 6000  # characters of a failed test's output, from its end
 
 
-def pytest_suite(preset, name):
-    """Returns the results of a pytest file, or None if the file left no results."""
+def own_results(preset, name):
+    """Returns the results that a test of CTest has left in a file of its own, or None without such a file."""
     folder = BUILD / preset if (BUILD / preset / "test-results").is_dir() else BUILD
     try:
-        return xml.etree.ElementTree.parse(folder / "test-results" / f"{name}.xml").getroot().find("testsuite")
+        return xml.etree.ElementTree.parse(folder / "test-results" / f"{name}.xml").getroot()
     except (OSError, xml.etree.ElementTree.ParseError):
         return None
 
 
-def pytest_counts(suite):
-    """Returns (passed, failed, skipped) of the results of a pytest file."""
-    tests, failures, errors, skipped = (int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped"))
+def own_counts(results):
+    """Returns (passed, failed, skipped) of the suites in a file of its own."""
+    tests, failures, errors, skipped = (sum(int(suite.get(key)) for suite in results.findall("testsuite"))
+                                        for key in ("tests", "failures", "errors", "skipped"))
     return tests - failures - errors - skipped, failures + errors, skipped
 
 
-def pytest_skips(suite):
-    """Returns pairs (test, reason) of the skipped tests of a pytest file."""
-    return [(case.get("name"), case.find("skipped").get("message")) for case in suite.findall("testcase")
-            if case.find("skipped") is not None]
+def own_skips(results):
+    """Returns pairs (test, reason) of the skipped tests in a file of its own. GoogleTest writes the place in the source
+    before the reason."""
+    return [(case.get("name"), (case.find("skipped").get("message") or "it does not say why").splitlines()[-1])
+            for case in results.iter("testcase") if case.find("skipped") is not None]
 
 
 def is_skipped(case):
@@ -50,21 +52,21 @@ def skip_reason(case):
     return said.group(1) if said and said.group(1).strip() else "it does not say why"
 
 
-def count(case, preset, suite):
-    """Prints what is to be said about a test of CTest. Returns (passed, failed, skipped); `suite` has the results of a
-    pytest file, or is None."""
+def count(case, preset, results):
+    """Prints what is to be said about a test of CTest. Returns (passed, failed, skipped). `results` are those of
+    own_results()."""
     name = case.get("name")
     if is_skipped(case):
         print(f"{preset}: {name} was skipped: {skip_reason(case)}")
         return 0, 0, 1
-    for test, reason in pytest_skips(suite) if suite is not None else ():
+    for test, reason in own_skips(results) if results is not None else ():
         print(f"{preset}: {name} {test} was skipped: {reason}")
-    passed, failed, skipped = pytest_counts(suite) if suite is not None else (1, 0, 0)
+    passed, failed, skipped = own_counts(results) if results is not None else (1, 0, 0)
     if case.get("status") == "run":
         return passed, failed, skipped
     output = case.findtext("system-out") or ""
     print(f"---- {preset}: {name} failed after {float(case.get('time')):.1f} s\n{output[-LONGEST_OUTPUT:]}")
-    return passed if suite is not None else 0, max(failed, 1), skipped
+    return passed if results is not None else 0, max(failed, 1), skipped
 
 
 def main(presets):
@@ -80,7 +82,7 @@ def main(presets):
             continue  # the results of a pytest file
         counts = [0, 0, 0]
         for case in root.findall("testcase"):
-            counts = [a + b for a, b in zip(counts, count(case, file.stem, pytest_suite(file.stem, case.get("name"))))]
+            counts = [a + b for a, b in zip(counts, count(case, file.stem, own_results(file.stem, case.get("name"))))]
             slowest.append((float(case.get("time")), file.stem, case.get("name")))
         print(f"{file.stem:10} {counts[0]:6} passed {counts[1]:4} failed {counts[2]:4} skipped "
               f"{float(root.get('time', 0)):8.0f} s of tests")
