@@ -20,9 +20,9 @@ summarise() { echo "== $SECONDS s with set-up and builds" && python3 tests/suppo
 build() {  # build <preset>: the tests need the build, so a failure ends the script
   echo "== build $1"
   local began=$SECONDS log=build-$1.log
-  local time=1
-  [ "$tier" = nightly ] && time=100
-  if ! { cmake --preset "$1" -DJOBQ_WERROR=ON -DJOBQ_TEST_TIME=$time && cmake --build --preset "$1"; } >"$log" 2>&1; then
+  local settings=(-DJOBQ_WERROR=ON -DJOBQ_ALL_CHECKS=OFF -DJOBQ_TEST_TIME=1)
+  [ "$tier" = nightly ] && settings=(-DJOBQ_WERROR=ON -DJOBQ_ALL_CHECKS=ON -DJOBQ_TEST_TIME=100)
+  if ! { cmake --preset "$1" "${settings[@]}" && cmake --build --preset "$1"; } >"$log" 2>&1; then
     grep -E -A12 'error|FAILED' "$log" | head -80
     summarise
     echo "0 passed, 1 failed"
@@ -50,8 +50,9 @@ build release
 [ "$tier" = nightly ] && build plain
 run "$([ "$tier" = nightly ] && echo nightly || echo release)"
 if [ "$tier" != release ]; then
-  build asan && run asan
-  build tsan && run tsan
+  whole=$([ "$tier" = nightly ] && echo -nightly)
+  build asan && run "asan$whole"
+  build tsan && run "tsan$whole"
   run analysis
 fi
 [ "$tier" = nightly ] && run pace

@@ -19,7 +19,8 @@ LONGEST_OUTPUT = 6000  # characters of a failed test's output, from its end
 
 def own_results(preset, name):
     """Returns the results that a test of CTest has left in a file of its own, or None without such a file."""
-    folder = BUILD / preset if (BUILD / preset / "test-results").is_dir() else BUILD
+    own = BUILD / preset.removesuffix("-nightly")
+    folder = own if (own / "test-results").is_dir() else BUILD
     try:
         return xml.etree.ElementTree.parse(folder / "test-results" / f"{name}.xml").getroot()
     except (OSError, xml.etree.ElementTree.ParseError):
