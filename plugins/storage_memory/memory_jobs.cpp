@@ -4,6 +4,15 @@
 #include "memory_stores.h"
 
 namespace jobq::memory {
+namespace {
+
+/// Returns whether the two submissions are calls of one insert().
+bool isSameSubmission(const JobSpec& one, const JobSpec& other) {
+  return one.id == other.id && one.endpoint == other.endpoint && one.apiKeyId == other.apiKeyId &&
+         one.input == other.input;
+}
+
+}  // namespace
 
 std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const IdempotencyRef& key,
                                                const Idempotency& idempotency, Instant now) {
@@ -42,11 +51,17 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   if (idempotency) {
     key = {spec->apiKeyId, idempotency->key};
     if (auto first = earlier(endpoint, key, *idempotency, now)) {
+      const auto* duplicate = std::get_if<Duplicate>(&*first);
+      if (duplicate != nullptr && duplicate->id == spec->id) return Inserted{};  // a repeated call
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
   }
   // An expired job keeps its id until its space is freed: a late report about the old job must not reach a new one.
-  if (s_.byId.contains(spec->id)) throw StorageError("job " + spec->id + " exists already; make another id");
+  if (const auto taken = s_.byId.find(spec->id); taken != s_.byId.end()) {
+    const Row& row = *taken->second;
+    if (!row.expired(now) && isSameSubmission(*row.spec, *spec)) return Inserted{};  // a repeated call
+    throw StorageError("job " + spec->id + " exists already; make another id");
+  }
   const std::int64_t rank = s_.rankOf(*spec, endpoint, policy, now);
   if (idempotency) remember(endpoint, std::move(key), *idempotency, *spec, now);
   place(spec, endpoint, rank, now);

@@ -2,6 +2,7 @@
 // is in `memory_sweep.cpp`.
 #include <algorithm>
 
+#include "memory_fencing.h"
 #include "memory_stores.h"
 
 namespace jobq::memory {
@@ -91,6 +92,19 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
   return states;
 }
 
+namespace {
+
+/// Returns whether the attempt of the lease has ended as `state` with this output and error. `row` is null if the job
+/// is absent.
+bool hasEnded(const Row* row, const LeaseRef& lease, JobState state, const Text& output, const std::string& error) {
+  if (row == nullptr || row->state != state || !isCurrentAttempt(*row, lease)) return false;
+  const Text& recorded = row->run->output;
+  const bool sameOutput = output && recorded ? *output == *recorded : output == recorded;
+  return sameOutput && row->run->error == error;
+}
+
+}  // namespace
+
 ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   auto* completed = std::get_if<Completed>(&outcome);
   auto* failed = std::get_if<Failed>(&outcome);
@@ -99,7 +113,12 @@ ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.held(lease, now);
-  if (row == nullptr) return ReportResult::staleAttempt;
+  if (row == nullptr) {
+    const JobState state = next(JobState::inProgress, failed != nullptr ? Trigger::fail : Trigger::complete).value();
+    const std::string error = failed != nullptr ? std::move(failed->error) : std::string();
+    const bool repeated = hasEnded(s_.find(lease.job, now), lease, state, output, error);
+    return repeated ? ReportResult::accepted : ReportResult::staleAttempt;
+  }
   row->run->output = std::move(output);
   if (failed != nullptr) row->run->error = std::move(failed->error);
   s_.end(*row, failed != nullptr ? Trigger::fail : Trigger::complete, now);

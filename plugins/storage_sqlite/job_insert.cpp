@@ -8,6 +8,20 @@ namespace {
 
 constexpr std::size_t kLargeInput = 1UL << 20;
 
+/// The store has a job with the id. The exception rolls the step of insert() back.
+class IdTaken final : public StorageError {
+ public:
+  explicit IdTaken(const JobId& id) : StorageError("job " + id + " exists already; make another id") {}
+};
+
+/// Returns whether the store has the job with the same endpoint, API key and input: a call of insert() was repeated.
+bool isInserted(Connection& db, const JobSpec& job, Instant now) {
+  Query query = db.query(
+      "SELECT 1 FROM job JOIN job_input USING (num) "
+      "WHERE id = ?1 AND expires_at > ?2 AND endpoint = ?3 AND api_key = ?4 AND input = ?5");
+  return query.bind(job.id, now, job.endpoint, job.apiKeyId, Bytes{job.input}).next();
+}
+
 /// Returns the result of an earlier request under the same key, if any.
 std::optional<IdempotencyRecord> earlier(Connection& db, std::string_view endpoint, std::string_view apiKeyId,
                                          const Idempotency& idempotency, Instant now) {
@@ -58,7 +72,14 @@ void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
 
 InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
   const std::size_t bytes = job.input.size();
-  return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, bytes);
+  try {
+    return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, bytes);
+  } catch (const IdTaken&) {
+    if (readers_.read([&](Connection& connection) { return isInserted(connection, job, clock_.now()); })) {
+      return Inserted{};
+    }
+    throw;
+  }
 }
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -71,13 +92,15 @@ InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& 
                              const std::optional<Idempotency>& idempotency) {
   if (idempotency) {
     if (auto first = earlier(step.db, job.endpoint, job.apiKeyId, *idempotency, step.now)) {
+      const auto* duplicate = std::get_if<Duplicate>(&*first);
+      if (duplicate != nullptr && duplicate->id == job.id) return Inserted{};  // a repeated call
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
     remember(step, job, *idempotency);
   }
   const std::int64_t rank = rankOf(step, job, policy);
   const std::int64_t num = ++lastArrival_;
-  if (!insertRow(step, job, num, rank)) throw StorageError("job " + job.id + " exists already; make another id");
+  if (!insertRow(step, job, num, rank)) throw IdTaken(job.id);
   insertInput(step, job, num);
   step.counters.added(job.endpoint, job.policy.lowPriority);
   return Inserted{};

@@ -60,6 +60,15 @@ void claimFor(Step& step, const ClaimWant& want, std::int64_t leaseEnd, std::vec
   }
 }
 
+/// Returns whether the attempt of the lease has ended as `state` with this error and output.
+bool hasEnded(Step& step, const LeaseRef& lease, JobState state, const Ending& ending) {
+  const auto row = findRow(step.db, lease.job, step.now);
+  if (!row || row->state != state || row->attempt != lease.attempt) return false;
+  Query query = step.db.query("SELECT error, output FROM job_output WHERE num = ?1");
+  if (!query.bind(row->num).next()) return ending.error.empty() && ending.output.empty();
+  return query.text(0) == ending.error && query.text(1) == ending.output;
+}
+
 LeaseState renewOne(Step& step, const LeaseRef& lease, Millis life) {
   const auto row = findRow(step.db, lease.job, step.now);
   if (!row || row->attempt != lease.attempt) return LeaseState::lost;
@@ -128,16 +137,17 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
 
 ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);
+  const auto* failed = std::get_if<Failed>(&outcome);
+  const Ending ending =
+      failed != nullptr ? Ending{failed->error, failed->output} : Ending{"", std::get<Completed>(outcome).output};
+  const Trigger trigger = failed != nullptr ? Trigger::fail : Trigger::complete;
   const auto finishNow = [&](Step& step) {
-    const auto row = findHeld(step.db, lease, step.now);
-    if (!row) return ReportResult::staleAttempt;
-    if (const auto* completed = std::get_if<Completed>(&outcome)) {
-      end(step, *row, Trigger::complete, {"", completed->output});
-    } else {
-      const auto& failed = std::get<Failed>(outcome);
-      end(step, *row, Trigger::fail, {failed.error, failed.output});
+    if (const auto row = findHeld(step.db, lease, step.now)) {
+      end(step, *row, trigger, ending);
+      return ReportResult::accepted;
     }
-    return ReportResult::accepted;
+    const JobState state = next(JobState::inProgress, trigger).value();
+    return hasEnded(step, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
   };
   return writer_.write(finishNow, std::visit([](const auto& each) { return each.output.size(); }, outcome));
 }

@@ -20,6 +20,7 @@
 #include "testkit/storage_suite_record_changes.h"
 #include "testkit/storage_suite_record_races.h"
 #include "testkit/storage_suite_records.h"
+#include "testkit/storage_suite_repeated_calls.h"
 #include "testkit/storage_suite_restart.h"
 #include "testkit/storage_suite_states.h"
 #include "testkit/storage_suite_sweep.h"
@@ -35,5 +36,6 @@
   INSTANTIATE_TEST_SUITE_P(prefix, OutboxSuite, storages, nameOfStorage);                                            \
   INSTANTIATE_TEST_SUITE_P(prefix, OwedSuite, storages, nameOfStorage);                                              \
   INSTANTIATE_TEST_SUITE_P(prefix, RestartSuite, storages, nameOfStorage);                                           \
+  INSTANTIATE_TEST_SUITE_P(prefix, RepeatedCalls, storages, nameOfStorage);                                          \
   }                                                                                                                  \
   static_assert(true)

@@ -34,7 +34,9 @@ TEST_P(StorageSuite, ANewJobIsInTheQueueWithItsTimes) {
 
 TEST_P(StorageSuite, AJobIdIsTakenOnce) {
   submit("a");
-  EXPECT_THROW((void)storage_->jobs().insert(spec("a"), policy_, std::nullopt), StorageError);
+  JobSpec other = spec("a");
+  other.input = "{\"n\":2}";
+  EXPECT_THROW((void)storage_->jobs().insert(std::move(other), policy_, std::nullopt), StorageError);
   EXPECT_EQ(counts().inQueue, 1U);
 }
 

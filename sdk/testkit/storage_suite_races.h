@@ -58,7 +58,7 @@ TEST_P(StorageSuite, CancelFinishAndReleaseRaceToOneLegalEnd) {
     std::atomic<int> ends = 0;
     race(kRacers, [&](int i) {
       if (i % 3 == 0 && std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", id}))) ++ends;
-      if (i % 3 == 1 && complete(lease) == ReportResult::accepted) ++ends;
+      if (i % 3 == 1 && complete(lease, std::to_string(i)) == ReportResult::accepted) ++ends;
       if (i % 3 == 2) (void)storage_->leases().release(std::vector{lease});
     });
     const JobState state = stateOf(id);

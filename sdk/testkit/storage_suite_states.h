@@ -120,7 +120,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
     EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0] == LeaseState::held,
               from == JobState::inProgress);
-    EXPECT_EQ(complete(lease), expected) << nameOf(from);
+    EXPECT_EQ(complete(lease, "\"late\""), expected) << nameOf(from);
     EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
     EXPECT_EQ(stateOf(id), from == JobState::inProgress ? JobState::completed : from);
     (void)storage_->jobs().purgeQueued("ep");

@@ -1,6 +1,8 @@
-// Both storages in the tree under the storage suites. The libraries are the plugins loaded by the server.
+// Both storages in the tree under the storage suites, also behind a connection that loses answers. The libraries are
+// the plugins loaded by the server.
 #include "query_plans.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/lost_answers.h"
 #include "testkit/storage_suite_all.h"
 
 namespace {
@@ -34,4 +36,6 @@ TEST(QueryPlans, AreAskedFor) {
 
 }  // namespace jobq::test
 
-JOBQ_STORAGE_CONFORMANCE(Every, testing::Values(storage("memory", false), storage("sqlite", true)));
+JOBQ_STORAGE_CONFORMANCE(Every, testing::Values(storage("memory", false), storage("sqlite", true),
+                                                withLostAnswers(storage("memory", false)),
+                                                withLostAnswers(storage("sqlite", true))));

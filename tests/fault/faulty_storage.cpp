@@ -93,7 +93,7 @@ void FaultPlan::leave(const char* operation) {
   if (!doubtful_ || failing_ != operation) return;
   doubtful_ = false;
   failed_.emplace_back(operation);
-  throw StorageError(std::string(kInjected) + " after " + operation);
+  throw OutcomeUnknown(std::string(kInjected) + " after " + operation);
 }
 
 void FaultPlan::heal() {
@@ -189,7 +189,7 @@ class Jobs final : public Before<JobStore> {
   using Before::Before;
 
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
-    return at("jobs.insert")->insert(std::move(job), policy, idempotency);
+    return done("jobs.insert", at("jobs.insert")->insert(std::move(job), policy, idempotency));
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {
@@ -233,7 +233,7 @@ class Leases final : public Before<LeaseStore> {
     return at("leases.renew")->renew(leases, lease);
   }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    return at("leases.finish")->finish(lease, std::move(outcome));
+    return done("leases.finish", at("leases.finish")->finish(lease, std::move(outcome)));
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
     return at("leases.progress")->progress(lease, std::move(json));

@@ -1,7 +1,7 @@
 // A storage decorator with failures on demand: a failing call throws StorageError and does not reach the real storage.
 // Failures do not come after the call, because an operation changes nothing when StorageError is thrown
-// (`sdk/include/jobq/storage.h`). Only for records a test may ask for a failure after the call (CallFault::done): a
-// storage over a network, or a dying storage, leaves its caller in doubt.
+// (`sdk/include/jobq/storage.h`). For some operations a test may ask for a failure after the call (CallFault::done):
+// the storage throws OutcomeUnknown, like a storage behind a connection that breaks before the answer comes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace jobq::fault {
 /// Fate of the call named by failCall().
 enum class CallFault {
   before,  ///< the call fails
-  done,    ///< the call is done, and its caller reads a failure (records and jobs.remove only)
+  done,    ///< the call is done, and throws OutcomeUnknown (jobs.insert, jobs.remove, leases.finish, records)
   onward,  ///< the call fails, and every later call too, until heal()
 };
 
@@ -69,7 +69,7 @@ class FaultPlan {
 
   /// Called by the storage before each call. Throws StorageError if the call has to fail.
   void enter(const char* operation);
-  /// Called by the storage when a claim found a job, and after each call of records.
+  /// Called by the storage when a claim found a job, and after each call that CallFault::done can name.
   void leave(const char* operation);
 
  private:

@@ -71,6 +71,35 @@ TEST_P(OperationOutage, OneKeyIsOneJob) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 
+// The answer of the storage is lost: the caller reads 503 and sends the job again.
+TEST_P(OperationOutage, AnInsertWithoutAnAnswerIsOneJobUnderItsKey) {
+  openFaulty(kOutageEndpoints);
+  extra_ = {{"Idempotency-Key", "once"}};
+  plan_.failCall("jobs.insert", 1, CallFault::done);
+  const Answer lost = run("q", R"({"input":{}})");
+  EXPECT_EQ(lost.status, 503) << lost.body;
+  const std::string id = run("q", R"({"input":{}})").field("id");
+  EXPECT_EQ(status("q", id).field("status"), "IN_QUEUE");
+  EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
+}
+
+// The worker repeats the report whose answer was lost. The repeated report is accepted, so the waiting caller is
+// answered at once, and the webhook is owed once.
+TEST_P(OperationOutage, AFinishWithoutAnAnswerIsRepeated) {
+  openFaulty(kOutageEndpoints);
+  plan_.failCall("leases.finish", 1, CallFault::done);
+  const Instant begin = clock_.now();
+  const Answer answer =
+      callPatiently(key_, "POST", "/v2/t/runsync?wait=240000", R"({"input":{"output":1},"webhook":"file:///post"})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.field("status"), "COMPLETED") << answer.body;
+  EXPECT_LT(clock_.now() - begin, Millis(120'000)) << "the caller waited to the end";
+  EXPECT_EQ(faultsOf("leases.finish"), 1U);
+  const std::string call = answer.field("id") + ".1";
+  EXPECT_TRUE(reached([&] { return posted("post")[call].size() == 1; }));
+  EXPECT_EQ(deliveries(answer.field("id")).size(), 1U);
+}
+
 // The idempotency key is looked up before the filters run: no filter runs while the result of the lookup is unknown.
 TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
   openFaulty(std::string(kOutageEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR

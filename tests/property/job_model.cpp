@@ -24,9 +24,14 @@ std::int64_t JobModel::rankOf(const JobSpec& spec, const QueuePolicy& policy) {
 InsertResult JobModel::insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
   if (idempotency) {
     if (const auto first = findByIdempotencyKey(spec.endpoint, spec.apiKeyId, *idempotency)) {
-      if (const auto* job = std::get_if<Duplicate>(&*first)) return *job;
-      return KeyConflict{};
+      const auto* job = std::get_if<Duplicate>(&*first);
+      if (job == nullptr) return KeyConflict{};
+      if (job->id == spec.id) return Inserted{};
+      return *job;
     }
+  }
+  if (state_.find(spec.id) != nullptr) return Inserted{};  // the player repeats a call with its arguments
+  if (idempotency) {
     const std::tuple key(spec.endpoint, spec.apiKeyId, idempotency->key);
     state_.idempotencyKeys[key] = {*idempotency, spec.id, state_.now + kIdempotencyLife};
   }

@@ -78,14 +78,18 @@ std::vector<LeaseState> LeaseModel::renew(std::span<const LeaseRef> leases, Mill
 }
 
 ReportResult LeaseModel::finish(const LeaseRef& lease, const Outcome& outcome) {
-  Entry* entry = state_.held(lease);
-  if (entry == nullptr) return ReportResult::staleAttempt;
-  if (const auto* completed = std::get_if<Completed>(&outcome)) {
-    state_.end(*entry, Trigger::complete, "", completed->output);
-  } else {
-    state_.end(*entry, Trigger::fail, std::get<Failed>(outcome).error, std::get<Failed>(outcome).output);
+  const auto* failed = std::get_if<Failed>(&outcome);
+  const std::string error = failed != nullptr ? failed->error : "";
+  const std::string output = failed != nullptr ? failed->output : std::get<Completed>(outcome).output;
+  if (Entry* entry = state_.held(lease)) {
+    state_.end(*entry, failed != nullptr ? Trigger::fail : Trigger::complete, error, output);
+    return ReportResult::accepted;
   }
-  return ReportResult::accepted;
+  const Entry* entry = state_.find(lease.job);
+  if (entry == nullptr || entry->job.attempt != lease.attempt) return ReportResult::staleAttempt;
+  const JobState state = failed != nullptr ? JobState::failed : JobState::completed;
+  const bool isSame = entry->job.state == state && entry->job.error == error && entry->job.output == output;
+  return isSame ? ReportResult::accepted : ReportResult::staleAttempt;
 }
 
 ReportResult LeaseModel::progress(const LeaseRef& lease, const std::string& json) {

@@ -118,15 +118,39 @@ void Player::claim(Storage& storage, const Operation& operation, const Holder& h
   for (const ClaimedJob& job : storage.leases().claim(wants, holder)) leases_.push_back(job.lease);
 }
 
+void Player::insert(Storage& storage, const Operation& operation) {
+  if (operation.a % 3 == 0) repeatInsert(storage);
+  JobSpec job = spec(operation.a, operation.b);
+  std::optional<Idempotency> once;
+  if (operation.b % 11 == 0) {
+    once = Idempotency{"once" + std::to_string(operation.a % 3), operation.b % 5 == 0 ? "other body" : "body"};
+    (void)storage.jobs().findByIdempotencyKey(job.endpoint, job.apiKeyId, *once);
+  }
+  jobs_.push_back({job.endpoint, job.id});
+  lastSubmission_ = Submission{job, once};
+  (void)storage.jobs().insert(std::move(job), policy_, once);
+  if (operation.a % 5 == 0) repeatInsert(storage);
+}
+
+void Player::repeatInsert(Storage& storage) {
+  if (!lastSubmission_ || !storage.jobs().find({lastSubmission_->job.endpoint, lastSubmission_->job.id})) return;
+  (void)storage.jobs().insert(lastSubmission_->job, policy_, lastSubmission_->idempotency);
+}
+
+void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats) {
+  (void)storage.leases().finish(lease, outcome);
+  if (repeats) (void)storage.leases().finish(lease, outcome);
+}
+
 void Player::playOnLease(Storage& storage, const Operation& operation) {
   // Mostly a recent lease, and thus mostly a held lease.
   const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
   const LeaseRef lease = back < leases_.size() ? leases_[leases_.size() - 1 - back] : kNobodys;
   const std::string number = std::to_string(operation.b);
   switch (operation.action) {
-    case Action::finish: (void)storage.leases().finish(lease, Completed{"{\"out\":" + number + "}"}); break;
+    case Action::finish: finish(storage, lease, Completed{"{\"out\":" + number + "}"}, operation.a % 3 == 0); break;
     case Action::fail:
-      (void)storage.leases().finish(lease, Failed{"no " + number, operation.b % 2 == 0 ? number : ""});
+      finish(storage, lease, Failed{"no " + number, operation.b % 2 == 0 ? number : ""}, operation.a % 3 == 0);
       break;
     case Action::progress: (void)storage.leases().progress(lease, number); break;
     case Action::append:
@@ -244,14 +268,7 @@ void Player::play(Storage& storage, const Operation& operation) {
   if (action == Action::advance) {
     clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
   } else if (action == Action::insert) {
-    JobSpec job = spec(operation.a, operation.b);
-    std::optional<Idempotency> once;
-    if (operation.b % 11 == 0) {
-      once = Idempotency{"once" + std::to_string(operation.a % 3), operation.b % 5 == 0 ? "other body" : "body"};
-      (void)storage.jobs().findByIdempotencyKey(job.endpoint, job.apiKeyId, *once);
-    }
-    jobs_.push_back({job.endpoint, job.id});
-    (void)storage.jobs().insert(std::move(job), policy_, once);
+    insert(storage, operation);
   } else if (action == Action::claim) {
     claim(storage, operation, Holder{"node"});
   } else if (action == Action::claimTimed) {

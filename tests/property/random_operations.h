@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,12 +100,22 @@ class Player {
   void playOnRecord(RecordStore& records, const Operation& operation);
   void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
   void claim(Storage& storage, const Operation& operation, const Holder& holder);
+  void insert(Storage& storage, const Operation& operation);
+  /// Repeats the last insert(), as after a lost answer. The id of an absent job may be taken: no repetition then.
+  void repeatInsert(Storage& storage);
+  /// Reports an outcome, and repeats the report now and then, as after a lost answer.
+  static void finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
 
   const std::string name_;
   testkit::ManualClock& clock_;
   const Turns turns_;
   const QueuePolicy& policy_;
+  struct Submission {
+    JobSpec job;
+    std::optional<Idempotency> idempotency;
+  };
+  std::optional<Submission> lastSubmission_;
   std::vector<JobKey> jobs_;
   std::vector<LeaseRef> leases_;         // stale leases stay, as the most interesting cases
   std::vector<DeliveryClaim> claims_;    // stale claims stay as well

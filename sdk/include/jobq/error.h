@@ -19,11 +19,18 @@ class JOBQ_VISIBLE Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The storage cannot do the step now: unreachable, read-only, full, or failed. The step changed nothing. The request
-/// pipeline answers 503; a worker keeps the outcome and repeats the report.
+/// The storage cannot do the step now: unreachable, read-only, full, or failed. The step changed nothing, unless the
+/// exception is an OutcomeUnknown. The request pipeline answers 503; a worker keeps the outcome and repeats the report.
 class JOBQ_VISIBLE StorageError : public Error {
  public:
   using Error::Error;
+};
+
+/// The connection to the storage broke before the answer came. The step happened whole, or not at all. The caller
+/// repeats the call with the same arguments if the contract of the operation says "Repeatable" (storage.h).
+class JOBQ_VISIBLE OutcomeUnknown : public StorageError {
+ public:
+  using StorageError::StorageError;
 };
 
 /// A setting is missing, misspelt or out of range. The server does not start; the message names the key.

@@ -105,9 +105,10 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a new job into the queue, IN_QUEUE with attempt 0. The store asks `policy` for the rank inside the step, and
   /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted, or Duplicate or
-  /// KeyConflict if `idempotency` is known. Throws StorageError also if a job with the id exists. The id of an expired
-  /// job stays taken until a sweep has freed the job's space: a late report of the expired job must not match a new
-  /// job.
+  /// KeyConflict if `idempotency` is known. Repeatable: returns Inserted again if `idempotency` is known for this id,
+  /// or if the store has the job with the same id, endpoint, API key and input, in any state. Throws StorageError also
+  /// if the store has a job with the id that differs. The id of an expired job stays taken until a sweep has freed the
+  /// job's space: a late report of the expired job must not match a new job.
   [[nodiscard]] virtual InsertResult insert(JobSpec job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
 

@@ -98,7 +98,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
   /// counter, the owed webhook, and, unless setTtl() has set it, the expiry min(submission + ttl, completion +
   /// retention). Discards the progress of the attempt, as any end of a run does. Returns staleAttempt if the job is not
-  /// IN_PROGRESS under the attempt.
+  /// IN_PROGRESS under the attempt. Repeatable: returns accepted again as long as the job's last attempt is this one
+  /// and has ended with the same state, error and output.
   [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the

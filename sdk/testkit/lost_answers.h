@@ -1,0 +1,113 @@
+// A storage behind a connection that breaks after each repeatable call: the answer of the first call is lost, and the
+// caller repeats the call. The conformance suite runs against this storage too, and shows that a repeated call has the
+// effect and the answer of a single call (sdk/include/jobq/storage.h, "Repeatable").
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jobq/job.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+/// Calls insert() twice; the other operations once.
+class JobsWithLostAnswers final : public JobStore {
+ public:
+  /// `inner` outlives the object.
+  explicit JobsWithLostAnswers(JobStore& inner) : inner_(inner) {}
+
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
+    const InsertResult lost = inner_.insert(job, policy, idempotency);
+    InsertResult answer = inner_.insert(std::move(job), policy, idempotency);
+    EXPECT_EQ(lost.index(), answer.index()) << "the repeated insert has another answer";
+    return answer;
+  }
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                                        const Idempotency& idempotency) override {
+    return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency);
+  }
+  std::optional<Job> find(const JobKey& key) override { return inner_.find(key); }
+  std::vector<Job> findFinished(std::span<const JobKey> keys) override { return inner_.findFinished(keys); }
+  CancelResult cancel(const JobKey& key) override { return inner_.cancel(key); }
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override { return inner_.requeue(key, policy); }
+  std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return inner_.setTtl(key, ttl); }
+  JobPage list(const JobFilter& filter, const PageWindow& window) override { return inner_.list(filter, window); }
+  EndpointCounts counts(std::string_view endpoint) override { return inner_.counts(endpoint); }
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override { return inner_.remove(endpoint, batch); }
+
+ private:
+  JobStore& inner_;
+};
+
+/// Calls finish() twice; the other operations once.
+class LeasesWithLostAnswers final : public LeaseStore {
+ public:
+  /// `inner` outlives the object.
+  explicit LeasesWithLostAnswers(LeaseStore& inner) : inner_(inner) {}
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
+    return inner_.claim(wants, holder);
+  }
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
+    return inner_.renew(leases, lease);
+  }
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
+    (void)inner_.finish(lease, outcome);
+    return inner_.finish(lease, std::move(outcome));
+  }
+  ReportResult progress(const LeaseRef& lease, std::string json) override {
+    return inner_.progress(lease, std::move(json));
+  }
+  std::size_t release(std::span<const LeaseRef> leases) override { return inner_.release(leases); }
+  SweepResult sweep(std::size_t max) override { return inner_.sweep(max); }
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
+
+ private:
+  LeaseStore& inner_;
+};
+
+/// The storage `inner` with lost answers. The thread rules of `inner` apply.
+class StorageWithLostAnswers final : public Storage {
+ public:
+  explicit StorageWithLostAnswers(std::unique_ptr<Storage> inner)
+      : inner_(std::move(inner)), jobs_(inner_->jobs()), leases_(inner_->leases()) {}
+
+  JobStore& jobs() override { return jobs_; }
+  LeaseStore& leases() override { return leases_; }
+  ChunkStore& chunks() override { return inner_->chunks(); }
+  OutboxStore& outbox() override { return inner_->outbox(); }
+  WorkerStore& workers() override { return inner_->workers(); }
+  RecordStore& records() override { return inner_->records(); }
+  Instant now() override { return inner_->now(); }
+  void check() override { inner_->check(); }
+  BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
+    return inner_->backupTo(file, std::move(stop));
+  }
+
+ private:
+  const std::unique_ptr<Storage> inner_;
+  JobsWithLostAnswers jobs_;
+  LeasesWithLostAnswers leases_;
+};
+
+/// Returns the storage under test behind a connection that loses answers.
+inline StorageUnderTest withLostAnswers(const StorageUnderTest& under) {
+  StorageUnderTest behind = under;
+  behind.name += "_lost_answers";
+  behind.open = [open = under.open](Clock& clock, const std::filesystem::path& folder) {
+    return std::make_unique<StorageWithLostAnswers>(open(clock, folder));
+  };
+  return behind;
+}
+
+}  // namespace jobq::testkit

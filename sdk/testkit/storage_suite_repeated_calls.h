@@ -1,0 +1,190 @@
+// Conformance: a repeated call has the effect and the answer of a single call (sdk/include/jobq/storage.h,
+// "Repeatable"). A caller repeats a call whose answer was lost.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+class RepeatedCalls : public StorageSuite {
+ protected:
+  static JobSpec hooked(const JobId& id) {
+    JobSpec job = spec(id);
+    job.webhook = "http://example.com/";
+    return job;
+  }
+  bool insertAgain(const JobSpec& job, const std::optional<Idempotency>& idempotency = std::nullopt) {
+    return std::holds_alternative<Inserted>(jobs().insert(job, policy_, idempotency));
+  }
+  /// Returns the job and the counters of its endpoint as text.
+  std::string picture(const JobId& id) {
+    const auto job = find(id);
+    const EndpointCounts now = counts();
+    std::ostringstream text;
+    text << (job ? describe(*job) : "absent") << " counts " << now.inQueue << ' ' << now.inProgress << ' '
+         << now.completed << ' ' << now.failed << ' ' << now.retried;
+    return text.str();
+  }
+};
+
+TEST_P(RepeatedCalls, ARepeatedInsertIsOneJobInEveryState) {
+  for (JobState state : kAllStates) {
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    bring(id, state);
+    const std::string before = picture(id);
+    clock_.advance(Millis(10));
+    JobSpec again = spec(id);
+    again.policy.executionTimeout = Millis(5'000);
+    EXPECT_TRUE(insertAgain(again)) << nameOf(state);
+    EXPECT_EQ(picture(id), before) << nameOf(state);
+    (void)jobs().purgeQueued("ep");
+  }
+}
+
+TEST_P(RepeatedCalls, AnInsertThatDiffersFindsTheIdTaken) {
+  submit("a");
+  const std::string before = picture("a");
+  JobSpec otherKey = spec("a");
+  otherKey.apiKeyId = "other";
+  JobSpec otherInput = spec("a");
+  otherInput.input = "{\"n\":1.00}";
+  JobSpec noInput = spec("a");
+  noInput.input.clear();
+  for (const JobSpec& other : {otherKey, otherInput, noInput, spec("a", "other")}) {
+    EXPECT_THROW((void)jobs().insert(other, policy_, std::nullopt), StorageError);
+  }
+  EXPECT_EQ(picture("a"), before);
+  EXPECT_TRUE(claim(1, "other").empty());
+}
+
+TEST_P(RepeatedCalls, ARepeatedInsertOfALargeInputIsOneJob) {
+  JobSpec job = spec("a");
+  job.input = "\"" + std::string(2'000'000, 'x') + "\"";
+  submit(job);
+  EXPECT_TRUE(insertAgain(job));
+  job.input.back() = '\'';
+  EXPECT_THROW((void)jobs().insert(job, policy_, std::nullopt), StorageError) << "the last byte differs";
+  EXPECT_EQ(counts().inQueue, 1U);
+}
+
+TEST_P(RepeatedCalls, ARepeatedInsertLeavesTheTurnsOfItsGroupAlone) {
+  const TakeTurns turns;
+  const auto insert = [&](const JobId& id, const std::string& group) {
+    JobSpec job = spec(id);
+    job.apiKeyId = group;
+    EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, std::nullopt))) << id;
+  };
+  insert("a1", "a");
+  insert("b1", "b");
+  for (int i = 0; i < 3; ++i) insert("a1", "a");
+  insert("a2", "a");
+  insert("b2", "b");
+  insert("b3", "b");
+  const auto claimed = claim(9);
+  std::vector<JobId> order;
+  order.reserve(claimed.size());
+  for (const ClaimedJob& job : claimed) order.push_back(job.lease.job);
+  EXPECT_EQ(order, (std::vector<JobId>{"a1", "b1", "a2", "b2", "b3"}));
+}
+
+TEST_P(RepeatedCalls, ARepeatedInsertWithAnIdempotencyKeyIsNoDuplicate) {
+  JobSpec job = spec("a");
+  job.policy.ttl = Millis(10'000);
+  const Idempotency once{"k", "h"};
+  EXPECT_TRUE(insertAgain(job, once));
+  EXPECT_TRUE(insertAgain(job, once));
+  EXPECT_EQ(counts().inQueue, 1U);
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs().insert(job, policy_, Idempotency{"k", "other"})));
+  EXPECT_THROW((void)jobs().insert(spec("a", "other"), policy_, once), StorageError) << "the key of another endpoint";
+  clock_.advance(Millis(10'000));
+  sweepAll();
+  EXPECT_TRUE(insertAgain(job, once)) << "the record outlives the job";
+  EXPECT_FALSE(find("a")) << "and the expired job does not come back";
+  EXPECT_EQ(counts().inQueue, 0U);
+}
+
+TEST_P(RepeatedCalls, ARepeatedInsertKeepsTheRecordOfItsIdempotencyKey) {
+  JobSpec job = spec("a");
+  EXPECT_TRUE(insertAgain(job));
+  EXPECT_TRUE(insertAgain(job, Idempotency{"k", "h"})) << "a repeated call has the arguments of the first";
+  EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", {"k", "h"})) << "a repeated call writes no record";
+}
+
+TEST_P(RepeatedCalls, ARepeatedFinishIsOneEnd) {
+  const std::vector<Outcome> outcomes{Completed{"[1.0]"}, Completed{""}, Failed{"no", "{\"half\":1}"},
+                                      Failed{"no", ""}};
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const JobId id = "j" + std::to_string(i);
+    submit(hooked(id));
+    const LeaseRef lease = claimOne();
+    EXPECT_EQ(leases().finish(lease, outcomes[i]), ReportResult::accepted);
+    const std::string before = picture(id);
+    clock_.advance(Millis(100));
+    EXPECT_EQ(leases().finish(lease, outcomes[i]), ReportResult::accepted);
+    EXPECT_EQ(picture(id), before);
+    EXPECT_EQ(outbox().list("ep", id, 9).size(), 1U) << "one webhook for one end";
+  }
+}
+
+TEST_P(RepeatedCalls, AReportThatDiffersFromTheEndIsStale) {
+  submit("a");
+  const LeaseRef a = claimOne();
+  EXPECT_EQ(leases().finish(a, Failed{"no", "1"}), ReportResult::accepted);
+  const std::string before = picture("a");
+  const std::vector<Outcome> others{Completed{"1"}, Failed{"no", ""}, Failed{"no", "2"}, Failed{"", "1"},
+                                    Failed{"no!", "1"}};
+  for (const Outcome& other : others) EXPECT_EQ(leases().finish(a, other), ReportResult::staleAttempt);
+  EXPECT_EQ(leases().finish({"a", a.attempt - 1}, Failed{"no", "1"}), ReportResult::staleAttempt);
+  EXPECT_EQ(leases().finish({"a", a.attempt + 1}, Failed{"no", "1"}), ReportResult::staleAttempt);
+  EXPECT_EQ(picture("a"), before);
+  submit("b");
+  const LeaseRef b = claimOne();
+  EXPECT_EQ(leases().finish(b, Completed{""}), ReportResult::accepted);
+  EXPECT_EQ(leases().finish(b, Completed{"1"}), ReportResult::staleAttempt);
+  EXPECT_EQ(leases().finish(b, Failed{"", ""}), ReportResult::staleAttempt);
+}
+
+// The outcome equals what the store wrote, but another step has ended the attempt.
+TEST_P(RepeatedCalls, AnEndThatWasNotReportedIsNotRepeated) {
+  const LeaseRef late = bring("late", JobState::timedOut);
+  EXPECT_EQ(leases().finish(late, Failed{find("late")->error, ""}), ReportResult::staleAttempt);
+  submit("cancelled");
+  const LeaseRef cancelled = claimOne();
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "cancelled"})));
+  EXPECT_EQ(leases().finish(cancelled, Completed{""}), ReportResult::staleAttempt);
+}
+
+TEST_P(RepeatedCalls, AFinishIsRepeatedUntilTheJobIsRetried) {
+  const LeaseRef first = bring("a", JobState::failed);
+  EXPECT_EQ(fail(first), ReportResult::accepted);
+  EXPECT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  EXPECT_EQ(fail(first), ReportResult::staleAttempt);
+  const LeaseRef second = claimOne();
+  EXPECT_EQ(fail(first), ReportResult::staleAttempt);
+  EXPECT_EQ(stateOf("a"), JobState::inProgress);
+  EXPECT_EQ(fail(second), ReportResult::accepted);
+  EXPECT_EQ(fail(first), ReportResult::staleAttempt) << "the same outcome, of the former attempt";
+  EXPECT_EQ(fail(second), ReportResult::accepted);
+  EXPECT_EQ(counts().failed, 2U);
+}
+
+TEST_P(RepeatedCalls, RacingRepetitionsHaveOneEffect) {
+  for (int round = 0; round < 20; ++round) {
+    const JobSpec job = hooked("j" + std::to_string(round));
+    race(16, [&](int) { EXPECT_TRUE(insertAgain(job)); });
+    EXPECT_EQ(counts().inQueue, 1U);
+    const LeaseRef lease = claimOne();
+    race(16, [&](int) { EXPECT_EQ(complete(lease), ReportResult::accepted); });
+    EXPECT_EQ(outbox().list("ep", job.id, 9).size(), 1U);
+  }
+  EXPECT_EQ(counts().completed, 20U);
+}
+
+}  // namespace jobq::testkit
