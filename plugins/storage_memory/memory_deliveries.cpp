@@ -71,6 +71,11 @@ DeliveryRow* Deliveries::findClaimed(const DeliveryClaim& claim) {
   return isLastClaim(at->second, claim) ? &at->second : nullptr;
 }
 
+bool Deliveries::hasEnded(const DeliveryClaim& claim, DeliveryState state, Instant now) {
+  const DeliveryRow* row = find(claim.id, now);
+  return row != nullptr && row->state == state && isLastClaim(*row, claim);
+}
+
 void Deliveries::setDue(DeliveryRow& row, Instant due) {
   leaveIndexes(row);
   row.state = DeliveryState::owed;

@@ -58,6 +58,9 @@ class Deliveries {
   /// Returns the owed delivery whose last claim is `claim`, or null.
   DeliveryRow* findClaimed(const DeliveryClaim& claim);
 
+  /// Returns whether the delivery is listed as ended in `state`, and `claim` is its last claim.
+  bool hasEnded(const DeliveryClaim& claim, DeliveryState state, Instant now);
+
   /// Makes the owed delivery due at `due`.
   void setDue(DeliveryRow& row, Instant due);
   /// Makes the delivery owed from now on and due at once, in any former state.

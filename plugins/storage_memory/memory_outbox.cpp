@@ -66,7 +66,7 @@ bool Outbox::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   DeliveryRow* row = s_.deliveries.findClaimed(claim);
-  if (row == nullptr) return false;
+  if (row == nullptr) return s_.deliveries.hasEnded(claim, state, now);
   s_.deliveries.finishDelivery(*row, state, now);
   return true;
 }

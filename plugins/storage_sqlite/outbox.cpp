@@ -133,6 +133,13 @@ std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
   return std::move(numbered.delivery);
 }
 
+/// Returns whether the delivery is listed as ended in `state`, and `claim` is its last claim.
+bool hasEnded(Step& step, const DeliveryClaim& claim, DeliveryState state) {
+  return step.db.query("SELECT 1 FROM delivery WHERE id = ?1 AND state = ?2 AND claims = ?3 AND settled_at > ?4")
+      .bind(claim.id, static_cast<int>(state), claim.number, step.now - kDeliveryRecordLife)
+      .next();
+}
+
 }  // namespace
 
 DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
@@ -194,7 +201,7 @@ bool Outbox::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
     EndpointId endpoint;
     {
       Query query = step.db.query("SELECT endpoint FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
-      if (!query.bind(claim.id, claim.number).next()) return false;
+      if (!query.bind(claim.id, claim.number).next()) return hasEnded(step, claim, state);
       endpoint = query.text(0);
     }
     step.db.query("UPDATE delivery SET state = ?2, settled_at = ?3 WHERE id = ?1")

@@ -76,16 +76,47 @@ class LeasesWithLostAnswers final : public LeaseStore {
   LeaseStore& inner_;
 };
 
+/// Calls finishDelivery() twice; the other operations once.
+class OutboxWithLostAnswers final : public OutboxStore {
+ public:
+  /// `inner` outlives the object.
+  explicit OutboxWithLostAnswers(OutboxStore& inner) : inner_(inner) {}
+
+  DueHosts dueHosts(std::string_view after, std::size_t max) override { return inner_.dueHosts(after, max); }
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
+    return inner_.claimDue(hosts, lease);
+  }
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
+    (void)inner_.finishDelivery(claim, state);
+    return inner_.finishDelivery(claim, state);
+  }
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override { return inner_.reschedule(claim, delay); }
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
+    return inner_.recordAttempt(claim, std::move(attempt));
+  }
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
+    return inner_.list(endpoint, job, limit);
+  }
+  bool replay(std::string_view id) override { return inner_.replay(id); }
+  OwedDeliveries owed(std::string_view endpoint) override { return inner_.owed(endpoint); }
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override {
+    return inner_.abandonOwed(bounds, max);
+  }
+
+ private:
+  OutboxStore& inner_;
+};
+
 /// The storage `inner` with lost answers. The thread rules of `inner` apply.
 class StorageWithLostAnswers final : public Storage {
  public:
   explicit StorageWithLostAnswers(std::unique_ptr<Storage> inner)
-      : inner_(std::move(inner)), jobs_(inner_->jobs()), leases_(inner_->leases()) {}
+      : inner_(std::move(inner)), jobs_(inner_->jobs()), leases_(inner_->leases()), outbox_(inner_->outbox()) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
   ChunkStore& chunks() override { return inner_->chunks(); }
-  OutboxStore& outbox() override { return inner_->outbox(); }
+  OutboxStore& outbox() override { return outbox_; }
   WorkerStore& workers() override { return inner_->workers(); }
   RecordStore& records() override { return inner_->records(); }
   Instant now() override { return inner_->now(); }
@@ -98,6 +129,7 @@ class StorageWithLostAnswers final : public Storage {
   const std::unique_ptr<Storage> inner_;
   JobsWithLostAnswers jobs_;
   LeasesWithLostAnswers leases_;
+  OutboxWithLostAnswers outbox_;
 };
 
 /// Returns the storage under test behind a connection that loses answers.

@@ -94,11 +94,11 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   EXPECT_TRUE(outbox().recordAttempt(first, {{}, 500, Millis(1), "no", ""})) << "nobody has claimed it since";
   const Delivery again = due().at(0);
   EXPECT_GT(again.claims, first.number);
-  const auto isLate = [&](const DeliveryClaim& claim) {
+  const auto isLate = [&](const DeliveryClaim& claim, DeliveryState reported = DeliveryState::delivered) {
     const Delivery before = outbox().list("ep", "a", 9).at(0);
     EXPECT_FALSE(outbox().recordAttempt(claim, {{}, 200, Millis(1), std::nullopt, ""}));
     EXPECT_FALSE(outbox().reschedule(claim, Millis(0)));
-    EXPECT_FALSE(outbox().finishDelivery(claim, DeliveryState::delivered));
+    EXPECT_FALSE(outbox().finishDelivery(claim, reported));
     const Delivery after = outbox().list("ep", "a", 9).at(0);
     EXPECT_EQ(after.state, before.state);
     EXPECT_EQ(after.dueAt, before.dueAt);
@@ -116,7 +116,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   EXPECT_EQ(replayed.tries, 0U);
   isLate(again.claim());
   EXPECT_TRUE(outbox().finishDelivery(replayed.claim(), DeliveryState::delivered));
-  isLate(replayed.claim());
+  isLate(replayed.claim(), DeliveryState::abandoned);
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(replayed.claim());
   EXPECT_EQ(due().size(), 1U) << "and the replay is not lost";

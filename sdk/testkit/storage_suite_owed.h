@@ -69,7 +69,7 @@ TEST_P(OwedSuite, OwedDeliveriesAreCountedAndHaveAnAge) {
   EXPECT_TRUE(outbox().reschedule(last("a.0"), Millis(60'000)));
   EXPECT_EQ(oldestAge(), Millis(700)) << "so is one that was put off, since its job's end";
   EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
-  EXPECT_FALSE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
+  EXPECT_FALSE(outbox().finishDelivery(last("a.0"), DeliveryState::abandoned));
   EXPECT_EQ(owedBy(), 1U);
   EXPECT_EQ(oldestAge(), Millis(200));
   EXPECT_TRUE(outbox().finishDelivery(last("b.0"), DeliveryState::abandoned));

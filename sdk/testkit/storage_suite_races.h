@@ -252,11 +252,15 @@ TEST_P(StorageSuite, RacingDispatchersEndADeliveryOnce) {
   submit(std::move(job));
   (void)jobs().cancel({"ep", "a"});
   const DeliveryClaim claim = last("a.0");
-  std::atomic<int> settled = 0;
+  std::atomic<int> delivered = 0;
+  std::atomic<int> abandoned = 0;
   race(kRacers, [&](int i) {
-    if (outbox().finishDelivery(claim, i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
+    const DeliveryState state = i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned;
+    if (outbox().finishDelivery(claim, state)) ++(i % 2 == 0 ? delivered : abandoned);
   });
-  EXPECT_EQ(settled, 1);
+  const bool isDelivered = outbox().list("ep", "a", 9).at(0).state == DeliveryState::delivered;
+  EXPECT_EQ(delivered, isDelivered ? kRacers / 2 : 0) << "one end, and its repetitions";
+  EXPECT_EQ(abandoned, isDelivered ? 0 : kRacers / 2);
 }
 
 }  // namespace jobq::testkit

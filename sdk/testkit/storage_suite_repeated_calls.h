@@ -175,6 +175,29 @@ TEST_P(RepeatedCalls, AFinishIsRepeatedUntilTheJobIsRetried) {
   EXPECT_EQ(counts().failed, 2U);
 }
 
+TEST_P(RepeatedCalls, ARepeatedEndOfADeliveryIsOneEnd) {
+  for (const DeliveryState state : {DeliveryState::delivered, DeliveryState::abandoned}) {
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    submit(hooked(id));
+    EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", id})));
+    ASSERT_EQ(claimDue(Millis(30'000)).size(), 1U);
+    const DeliveryClaim claim = last(id + ".0");
+    EXPECT_TRUE(outbox().finishDelivery(claim, state));
+    EXPECT_TRUE(outbox().finishDelivery(claim, state));
+    const bool delivered = state == DeliveryState::delivered;
+    EXPECT_FALSE(outbox().finishDelivery(claim, delivered ? DeliveryState::abandoned : DeliveryState::delivered));
+    EXPECT_FALSE(outbox().finishDelivery({claim.id, claim.number - 1}, state)) << "a former claim";
+    EXPECT_EQ(outbox().list("ep", id, 9).at(0).state, state);
+    EXPECT_EQ(outbox().owed("ep").count, 0U);
+    EXPECT_TRUE(outbox().replay(claim.id));
+    EXPECT_FALSE(outbox().finishDelivery(claim, state)) << "the replay owns the delivery";
+    EXPECT_EQ(outbox().owed("ep").count, 1U);
+    EXPECT_TRUE(outbox().finishDelivery(last(claim.id), state));
+    clock_.advance(kDeliveryRecordLife);
+    EXPECT_FALSE(outbox().finishDelivery({claim.id, claim.number + 1}, state)) << "it is not listed any more";
+  }
+}
+
 TEST_P(RepeatedCalls, RacingRepetitionsHaveOneEffect) {
   for (int round = 0; round < 20; ++round) {
     const JobSpec job = hooked("j" + std::to_string(round));

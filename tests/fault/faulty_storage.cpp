@@ -275,7 +275,7 @@ class Outbox final : public Before<OutboxStore> {
     return at("outbox.claimDue")->claimDue(hosts, lease);
   }
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
-    return at("outbox.finishDelivery")->finishDelivery(claim, state);
+    return done("outbox.finishDelivery", at("outbox.finishDelivery")->finishDelivery(claim, state));
   }
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {
     return at("outbox.reschedule")->reschedule(claim, delay);

@@ -84,8 +84,12 @@ std::vector<Delivery> OutboxModel::claimDue(std::span<const HostPlaces> hosts, M
 }
 
 bool OutboxModel::finishDelivery(const DeliveryClaim& claim, DeliveryState state) {
+  if (state == DeliveryState::owed) return false;
   Owed* row = claimed(claim);
-  if (state == DeliveryState::owed || row == nullptr) return false;
+  if (row == nullptr) {
+    const Owed* ended = delivery(claim.id);
+    return ended != nullptr && ended->delivery.state == state && ended->delivery.claims == claim.number;
+  }
   row->delivery.state = state;
   row->settledAt = state_.now;
   return true;

@@ -201,10 +201,12 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   const std::size_t late = operation.a % (operation.b % 3 == 0 ? 9 : 2);  // mostly a delivery's last claim
   const DeliveryClaim claim = late < claims_.size() ? claims_[claims_.size() - 1 - late] : DeliveryClaim{id, 1};
   switch (operation.action) {
-    case Action::finishDelivery:
-      storage.outbox().finishDelivery(claim,
-                                      operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
+    case Action::finishDelivery: {
+      const DeliveryState state = operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned;
+      storage.outbox().finishDelivery(claim, state);
+      if (operation.a % 3 == 0) storage.outbox().finishDelivery(claim, state);  // as after a lost answer
       break;
+    }
     case Action::reschedule: storage.outbox().reschedule(claim, Millis(operation.b % 20'000)); break;
     case Action::recordAttempt: storage.outbox().recordAttempt(claim, {{}, 500, Millis(7), "refused", "sorry"}); break;
     default: storage.outbox().replay(operation.b % 2 == 0 ? claim.id : id); break;

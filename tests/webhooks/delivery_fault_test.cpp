@@ -65,6 +65,20 @@ TEST_P(DeliveryFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
   EXPECT_EQ(net_->seen().size(), 1U);
 }
 
+// The repeated report is no late claim: the administrator reads that the webhook was given up.
+TEST_P(DeliveryFaultTest, AnEndWithoutAnAnswerIsReportedAgain) {
+  owe("a", "http://h/");
+  for (int i = 0; i < 3; ++i)
+    inner_->outbox().recordAttempt(testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
+  plan_.failCall("outbox.finishDelivery", 1, fault::CallFault::done);
+  open();
+  const auto isLogged = [&] { return log_.text().find("webhook.abandoned: the webhook of a ") != std::string::npos; };
+  ASSERT_TRUE(inTime(isLogged)) << log_.text();
+  EXPECT_EQ(plan_.failed(), std::vector<std::string>{"outbox.finishDelivery"});
+  EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
+  EXPECT_TRUE(net_->seen().empty());
+}
+
 TEST_P(DeliveryFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
   owe("a", "http://h/");
   for (int i = 0; i < 3; ++i)

@@ -134,7 +134,8 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   [[nodiscard]] virtual std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) = 0;
 
   /// Ends the delivery as `state`, delivered or abandoned. The store lists the delivery for kDeliveryRecordLife.
-  /// Returns false if the claim is late.
+  /// Returns false if the claim is late. Repeatable: returns true again as long as the delivery is listed with `state`,
+  /// and the claim is its last claim.
   virtual bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) = 0;
 
   /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late.
