@@ -19,7 +19,7 @@
 
 namespace jobq::testkit {
 
-/// Calls insert() twice; the other operations once.
+/// Calls each repeatable operation twice.
 class JobsWithLostAnswers final : public JobStore {
  public:
   /// `inner` outlives the object.
@@ -40,7 +40,10 @@ class JobsWithLostAnswers final : public JobStore {
   CancelResult cancel(const JobKey& key) override { return inner_.cancel(key); }
   RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override { return inner_.requeue(key, policy); }
   std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
-  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return inner_.setTtl(key, ttl); }
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
+    (void)inner_.setTtl(key, ttl);
+    return inner_.setTtl(key, ttl);
+  }
   JobPage list(const JobFilter& filter, const PageWindow& window) override { return inner_.list(filter, window); }
   EndpointCounts counts(std::string_view endpoint) override { return inner_.counts(endpoint); }
   std::size_t remove(std::string_view endpoint, std::size_t batch) override { return inner_.remove(endpoint, batch); }
@@ -49,7 +52,7 @@ class JobsWithLostAnswers final : public JobStore {
   JobStore& inner_;
 };
 
-/// Calls finish() twice; the other operations once.
+/// Calls each repeatable operation twice.
 class LeasesWithLostAnswers final : public LeaseStore {
  public:
   /// `inner` outlives the object.
@@ -59,6 +62,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
     return inner_.claim(wants, holder);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
+    (void)inner_.renew(leases, lease);
     return inner_.renew(leases, lease);
   }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
@@ -66,6 +70,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
     return inner_.finish(lease, std::move(outcome));
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
+    (void)inner_.progress(lease, json);
     return inner_.progress(lease, std::move(json));
   }
   std::size_t release(std::span<const LeaseRef> leases) override { return inner_.release(leases); }
@@ -76,7 +81,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
   LeaseStore& inner_;
 };
 
-/// Calls finishDelivery() twice; the other operations once.
+/// Calls each repeatable operation twice.
 class OutboxWithLostAnswers final : public OutboxStore {
  public:
   /// `inner` outlives the object.
@@ -90,7 +95,10 @@ class OutboxWithLostAnswers final : public OutboxStore {
     (void)inner_.finishDelivery(claim, state);
     return inner_.finishDelivery(claim, state);
   }
-  bool reschedule(const DeliveryClaim& claim, Millis delay) override { return inner_.reschedule(claim, delay); }
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override {
+    (void)inner_.reschedule(claim, delay);
+    return inner_.reschedule(claim, delay);
+  }
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
     return inner_.recordAttempt(claim, std::move(attempt));
   }

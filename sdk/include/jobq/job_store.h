@@ -141,6 +141,7 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Moves the expiry of the job to now + max(ttl, kTtlFloor), at most kTtlCeiling after the submission. Completion and
   /// retry do not change that expiry again. Returns the new expiry, or an empty optional if the job is absent.
+  /// Repeatable: the time of the last call counts.
   virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
 
   /// Returns one page of the jobs that match `filter`.

@@ -138,7 +138,8 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// and the claim is its last claim.
   virtual bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) = 0;
 
-  /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late.
+  /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late. Repeatable: the
+  /// time of the last call counts.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
 
   /// Adds an attempt to the delivery's record of at most kMaxAttempts, and counts one try more. Returns false if the
