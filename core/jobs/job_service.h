@@ -93,8 +93,7 @@ class JobService {
   /// Returns one page of an endpoint's jobs, newest first.
   JobPage list(const JobFilter& filter, const PageWindow& window);
 
-  /// Cancels the job and wakes its waiters at once. The calling code has to stop the handler of a running job
-  /// (Cancelled::lease).
+  /// Cancels the job and wakes its waiters at once. The calling code has to stop the handler of Cancelled::lease.
   CancelResult cancel(const JobKey& key);
 
   /// Puts a FAILED or TIMED_OUT job at the end of the queue (/retry).

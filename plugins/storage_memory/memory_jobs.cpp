@@ -109,11 +109,11 @@ CancelResult Jobs::cancel(const JobKey& key) {
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
   if (row == nullptr) return NotFound{};
-  if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
-  const bool wasRunning = row->state == JobState::inProgress;
-  s_.end(*row, Trigger::cancel, now);
-  if (!wasRunning) return Cancelled{};
-  return Cancelled{true, {row->spec->id, row->attempt}};
+  if (row->state != JobState::cancelled) {
+    if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
+    s_.end(*row, Trigger::cancel, now);
+  }
+  return Cancelled{{row->spec->id, row->attempt}};
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {

@@ -82,10 +82,11 @@ CancelResult Jobs::cancel(const JobKey& key) {
   return writer_.write([&](Step& step) -> CancelResult {
     const auto row = findRow(step.db, key, step.now);
     if (!row) return NotFound{};
-    if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
-    end(step, *row, Trigger::cancel, {});
-    if (row->state != JobState::inProgress) return Cancelled{};
-    return Cancelled{true, {row->id, row->attempt}};
+    if (row->state != JobState::cancelled) {
+      if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
+      end(step, *row, Trigger::cancel, {});
+    }
+    return Cancelled{{row->id, row->attempt}};
   });
 }
 

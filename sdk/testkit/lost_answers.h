@@ -37,7 +37,10 @@ class JobsWithLostAnswers final : public JobStore {
   }
   std::optional<Job> find(const JobKey& key) override { return inner_.find(key); }
   std::vector<Job> findFinished(std::span<const JobKey> keys) override { return inner_.findFinished(keys); }
-  CancelResult cancel(const JobKey& key) override { return inner_.cancel(key); }
+  CancelResult cancel(const JobKey& key) override {
+    (void)inner_.cancel(key);
+    return inner_.cancel(key);
+  }
   RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override { return inner_.requeue(key, policy); }
   std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {

@@ -117,6 +117,27 @@ TEST_P(RepeatedCalls, ARepeatedInsertKeepsTheRecordOfItsIdempotencyKey) {
   EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", {"k", "h"})) << "a repeated call writes no record";
 }
 
+TEST_P(RepeatedCalls, ARepeatedCancelIsOneEnd) {
+  const auto cancelTwice = [this](const LeaseRef& last) {
+    const JobKey key{"ep", last.job};
+    const auto first = jobs().cancel(key);
+    ASSERT_TRUE(std::holds_alternative<Cancelled>(first)) << last.job;
+    EXPECT_EQ(std::get<Cancelled>(first).lease, last);
+    const std::string before = picture(last.job);
+    clock_.advance(Millis(10));
+    const auto again = jobs().cancel(key);
+    ASSERT_TRUE(std::holds_alternative<Cancelled>(again)) << last.job;
+    EXPECT_EQ(std::get<Cancelled>(again).lease, last);
+    EXPECT_EQ(picture(last.job), before);
+    EXPECT_EQ(outbox().list("ep", last.job, 9).size(), 1U) << "one webhook for one end";
+  };
+  submit(hooked("waits"));
+  EXPECT_EQ(leases().release(std::vector{claimOne()}), 1U);
+  cancelTwice({"waits", 2});
+  submit(hooked("runs"));
+  cancelTwice(claimOne());
+}
+
 TEST_P(RepeatedCalls, ARepeatedFinishIsOneEnd) {
   const std::vector<Outcome> outcomes{Completed{"[1.0]"}, Completed{""}, Failed{"no", "{\"half\":1}"},
                                       Failed{"no", ""}};

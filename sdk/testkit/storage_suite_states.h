@@ -86,9 +86,10 @@ TEST_P(StorageSuite, CancelFollowsTheTableInEveryState) {
     bring(id, from);
     const auto result = storage_->jobs().cancel({"ep", id});
     const auto to = next(from, Trigger::cancel);
-    EXPECT_EQ(std::holds_alternative<Cancelled>(result), to.has_value()) << nameOf(from);
+    const bool cancelled = to.has_value() || from == JobState::cancelled;
+    EXPECT_EQ(std::holds_alternative<Cancelled>(result), cancelled) << nameOf(from);
     EXPECT_EQ(stateOf(id), to.value_or(from)) << nameOf(from);
-    if (!to) {
+    if (!cancelled) {
       EXPECT_EQ(std::get<WrongState>(result).state, from);
     }
     (void)storage_->jobs().purgeQueued("ep");

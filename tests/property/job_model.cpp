@@ -74,10 +74,11 @@ std::vector<Job> JobModel::findFinished(std::span<const JobKey> keys) const {
 CancelResult JobModel::cancel(const JobKey& key) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return NotFound{};
-  if (!next(entry->job.state, Trigger::cancel)) return WrongState{entry->job.state};
-  const bool ran = entry->job.state == JobState::inProgress;
-  state_.end(*entry, Trigger::cancel, "", "");
-  return Cancelled{ran, ran ? LeaseRef{key.id, entry->job.attempt} : LeaseRef{}};
+  if (entry->job.state != JobState::cancelled) {
+    if (!next(entry->job.state, Trigger::cancel)) return WrongState{entry->job.state};
+    state_.end(*entry, Trigger::cancel, "", "");
+  }
+  return Cancelled{{key.id, entry->job.attempt}};
 }
 
 RequeueResult JobModel::requeue(const JobKey& key, const QueuePolicy& policy) {

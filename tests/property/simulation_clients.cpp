@@ -42,7 +42,7 @@ void Clients::change(const Move& move) {
   if (move.act == Act::cancel) {
     const CancelResult result = machine_.process().jobs.cancel(key);
     const auto* cancelled = std::get_if<Cancelled>(&result);
-    if (cancelled != nullptr && cancelled->wasRunning) machine_.process().supervisor.stopRun(cancelled->lease);
+    if (cancelled != nullptr) machine_.process().supervisor.stopRun(cancelled->lease);
     return;
   }
   if (move.act == Act::ttl) {

@@ -67,8 +67,7 @@ std::string text(const IdempotencyRecord& answer) {
 std::string text(const CancelResult& result) {
   if (const auto* wrong = std::get_if<WrongState>(&result)) return "is " + std::string(jobq::nameOf(wrong->state));
   if (std::holds_alternative<NotFound>(result)) return "absent";
-  const auto& cancelled = std::get<Cancelled>(result);
-  return cancelled.wasRunning ? "cancelled " + nameOf(cancelled.lease) : "cancelled";
+  return "cancelled " + nameOf(std::get<Cancelled>(result).lease);
 }
 
 std::string text(const RequeueResult& result) {

@@ -127,9 +127,10 @@ TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
   EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));
   EXPECT_EQ(testkit::resultOf("the answer to the waiter", waiting)->state, JobState::cancelled);
   EXPECT_EQ(deliveries_.count, 1);
-  EXPECT_EQ(std::get<WrongState>(jobs_.cancel(key("a"))).state, JobState::cancelled);
   EXPECT_TRUE(std::holds_alternative<NotFound>(jobs_.cancel(key("b"))));
   EXPECT_EQ(deliveries_.count, 1);
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a")))) << "a repeated call";
+  EXPECT_EQ(deliveries_.count, 2) << "the first call may have failed before it";
 }
 
 TEST_F(JobServiceTest, AStaleResultWakesNoCallerAndOwesNothing) {

@@ -65,8 +65,7 @@ ApiResponse cancel(const QueueDeps& deps, ApiRequest& request) {
   const CancelResult result = deps.jobs.cancel(key);
   if (std::holds_alternative<NotFound>(result)) return noJob(request);
   if (const auto* ended = std::get_if<WrongState>(&result)) return {200, jobSummaryJson(key.id, ended->state)};
-  const auto& cancelled = std::get<Cancelled>(result);
-  if (cancelled.wasRunning) deps.runs.stopRun(cancelled.lease);
+  deps.runs.stopRun(std::get<Cancelled>(result).lease);
   return {200, jobSummaryJson(key.id, JobState::cancelled)};
 }
 

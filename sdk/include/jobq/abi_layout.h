@@ -220,7 +220,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(KeyConflict);
   JOBQ_VARIANT(InsertResult, Inserted, Duplicate, KeyConflict);
   JOBQ_VARIANT(IdempotencyRecord, Duplicate, KeyConflict);
-  JOBQ_CLOSED(Cancelled, wasRunning, lease);
+  JOBQ_CLOSED(Cancelled, lease);
   JOBQ_CLOSED(Requeued);
   JOBQ_CLOSED(WrongState, state);
   JOBQ_CLOSED(NotFound);

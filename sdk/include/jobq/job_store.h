@@ -38,10 +38,9 @@ struct KeyConflict {};
 using InsertResult = std::variant<Inserted, Duplicate, KeyConflict>;
 using IdempotencyRecord = std::variant<Duplicate, KeyConflict>;
 
-/// The job is CANCELLED now.
+/// The job is CANCELLED, by this call or by an earlier call.
 struct Cancelled {
-  bool wasRunning = false;
-  LeaseRef lease;  ///< the attempt that ran, if wasRunning; the caller stops its handler
+  LeaseRef lease;  ///< the last attempt of the job; the caller stops its handler, if the handler runs
 };
 /// The job is in the queue again.
 struct Requeued {};
@@ -126,7 +125,7 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   [[nodiscard]] virtual std::vector<Job> findFinished(std::span<const JobKey> keys) = 0;
 
   /// Changes a job from IN_QUEUE or IN_PROGRESS to CANCELLED, and writes the owed webhook, if any. Returns Cancelled,
-  /// WrongState for a terminal job, or NotFound.
+  /// WrongState for a job with another terminal state, or NotFound. Repeatable: a CANCELLED job stays unchanged.
   [[nodiscard]] virtual CancelResult cancel(const JobKey& key) = 0;
 
   /// Puts a FAILED or TIMED_OUT job at the end of the queue, for `/retry`, with a new queuedAt and a new rank. Resets
