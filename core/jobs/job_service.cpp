@@ -129,7 +129,10 @@ CancelResult JobService::cancel(const JobKey& key) {
 }
 
 RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
-  RequeueResult result = storage_.jobs().requeue(key, *endpoint.policy);
+  const std::optional<Job> job = find(key);
+  if (!job) return NotFound{};
+  if (!next(job->state, Trigger::retry)) return WrongState{job->state};
+  RequeueResult result = storage_.jobs().requeue(key, job->attempt, *endpoint.policy);
   if (std::holds_alternative<Requeued>(result)) queueSignal_.notify(endpoint.spec.id, false);
   return result;
 }

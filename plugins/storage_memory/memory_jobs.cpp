@@ -116,13 +116,24 @@ CancelResult Jobs::cancel(const JobKey& key) {
   return Cancelled{{row->spec->id, row->attempt}};
 }
 
-RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
+namespace {
+
+/// Returns the answer of requeue() if the job does not change; no value if the job returns to the queue.
+std::optional<RequeueResult> unchanged(const Row& row, std::uint32_t failedAttempt) {
+  if (row.attempt > failedAttempt) return Requeued{};  // a repeated call
+  if (row.attempt < failedAttempt || !next(row.state, Trigger::retry)) return WrongState{row.state};
+  return std::nullopt;
+}
+
+}  // namespace
+
+RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   std::shared_ptr<const JobSpec> spec;
   {
     Lock lock(s_.mutex);
     const Row* row = s_.find(key, s_.clock.now());
     if (row == nullptr) return NotFound{};
-    if (!next(row->state, Trigger::retry)) return WrongState{row->state};
+    if (const auto answer = unchanged(*row, failedAttempt)) return *answer;
     spec = row->spec;
   }
   JobSpec again = *spec;        // only for the policy; copied outside the lock, because an input may be large
@@ -131,14 +142,13 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
   if (row == nullptr || row->spec != spec) return NotFound{};  // removed meanwhile; a new job may have the id
-  const auto to = next(row->state, Trigger::retry);
-  if (!to) return WrongState{row->state};
+  if (const auto answer = unchanged(*row, failedAttempt)) return *answer;
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + spec->policy.ttl;
   again.policy.ttl = expiry - now;
   row->rank = s_.rankOf(again, *row->endpoint, policy, now);
   row->arrival = ++s_.arrivals;
   row->queuedAt = now;
-  row->state = *to;
+  row->state = next(row->state, Trigger::retry).value();
   ++row->attempt;
   ++row->retries;
   ++row->endpoint->retried;

@@ -40,7 +40,7 @@ class Jobs final : public JobStore {
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
-  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override;
+  RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
   std::size_t purgeQueued(std::string_view endpoint) override;
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
   JobPage list(const JobFilter& filter, const PageWindow& window) override;

@@ -90,15 +90,16 @@ CancelResult Jobs::cancel(const JobKey& key) {
   });
 }
 
-RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
-  return writer_.write([&](Step& step) { return requeueNow(step, key, policy); });
+RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
+  return writer_.write([&](Step& step) { return requeueNow(step, key, failedAttempt, policy); });
 }
 
-RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy& policy) {
+RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   const auto row = findRow(step.db, key, step.now);
   if (!row) return NotFound{};
+  if (row->attempt > failedAttempt) return Requeued{};  // a repeated call
   const auto to = next(row->state, Trigger::retry);
-  if (!to) return WrongState{row->state};
+  if (!to || row->attempt < failedAttempt) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
   const std::int64_t rank = rankOf(step, specOf(step, *row, expiry), policy);
   step.db

@@ -33,7 +33,7 @@ class Jobs final : public JobStore {
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
-  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override;
+  RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
   std::size_t purgeQueued(std::string_view endpoint) override;
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
   JobPage list(const JobFilter& filter, const PageWindow& window) override;
@@ -43,7 +43,7 @@ class Jobs final : public JobStore {
  private:
   InsertResult insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                          const std::optional<Idempotency>& idempotency);
-  RequeueResult requeueNow(Step& step, const JobKey& key, const QueuePolicy& policy);
+  RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
 
   Writer& writer_;
   Readers& readers_;

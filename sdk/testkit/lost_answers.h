@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,7 +42,10 @@ class JobsWithLostAnswers final : public JobStore {
     (void)inner_.cancel(key);
     return inner_.cancel(key);
   }
-  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override { return inner_.requeue(key, policy); }
+  RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
+    (void)inner_.requeue(key, failedAttempt, policy);
+    return inner_.requeue(key, failedAttempt, policy);
+  }
   std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
     (void)inner_.setTtl(key, ttl);

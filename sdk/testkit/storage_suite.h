@@ -162,6 +162,11 @@ class StorageSuite : public OpenStorage {
   ReportResult fail(const LeaseRef& lease, const std::string& error = "no") {
     return storage_->leases().finish(lease, Failed{error, ""});
   }
+  /// Retries the last attempt of the job.
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) {
+    const auto job = jobs().find(key);
+    return jobs().requeue(key, job ? job->attempt : 0, policy);
+  }
   std::optional<Job> find(const JobId& id, const EndpointId& endpoint = "ep") {
     return storage_->jobs().find({endpoint, id});
   }

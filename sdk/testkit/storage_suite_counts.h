@@ -60,7 +60,7 @@ TEST_P(StorageSuite, CountsFollowEachOperation) {
   clock_.advance(Millis(5'001));
   (void)sweep();
   expect(0, 0, 0, 0, 1, 0, "timeout");
-  (void)jobs().requeue({"ep", "low"}, policy_);
+  (void)requeue({"ep", "low"}, policy_);
   expect(1, 1, 0, 0, 1, 1, "retry");
   (void)claimTimed(Millis(1'000));
   clock_.advance(Millis(1'001));

@@ -39,7 +39,7 @@ TEST_P(StorageSuite, SetTtlHoldsThroughCompletionWithinItsBounds) {
   const Instant pinned = clock_.now() + Millis(20'000);
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("a")->expiresAt, pinned);
-  EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a"}, policy_)));
+  EXPECT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(find("a")->expiresAt, pinned);
   EXPECT_FALSE(storage_->jobs().setTtl({"ep", "none"}, Millis(1)));
 }
@@ -73,7 +73,7 @@ TEST_P(StorageSuite, ARetryCountsTheTtlFromTheSubmissionAgain) {
   clock_.advance(Millis(10'000));
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
-  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000));
   clock_.advance(Millis(180'000));
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);

@@ -81,7 +81,7 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   EXPECT_EQ(recording_.last().job.id, "a");
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   clock_.advance(Millis(1'234));
-  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, recording_)));
   const auto asked = recording_.last();
   EXPECT_EQ(asked.now, clock_.now()) << "a retry is asked about anew";
   EXPECT_EQ(asked.job.endpoint, "ep");
@@ -103,7 +103,7 @@ TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
   const auto retried = [this](Millis after) {
     EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
     clock_.advance(after);
-    EXPECT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
+    EXPECT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, recording_)));
     EXPECT_EQ(find("a")->expiresAt, clock_.now() + recording_.last().job.policy.ttl);
     return recording_.last().job.policy.ttl;
   };
@@ -163,7 +163,7 @@ TEST_P(GroupSuite, ARetryIsRankedAmongItsGroup) {
   put("a", "red", 2);
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   put("b", "red", 6);
-  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, recording_)));
   EXPECT_EQ(told().lastRank, 6);
   EXPECT_EQ(told().lowestWaiting, 6);
   put("c", "red", 8);

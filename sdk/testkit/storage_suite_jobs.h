@@ -86,7 +86,7 @@ TEST_P(StorageSuite, RetryResetsAJobAndPutsItAtTheEndOfTheQueue) {
   const Instant submitted = find("a")->submittedAt;
   submit("b");
   clock_.advance(Millis(7'000));
-  ASSERT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a"}, policy_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inQueue);
   EXPECT_GT(job->attempt, first.attempt);
@@ -260,7 +260,7 @@ TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
   EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::error, "first run"}}), ReportResult::accepted);
   EXPECT_EQ(leases().progress(lease, "7"), ReportResult::accepted);
   EXPECT_EQ(leases().finish(lease, Failed{"no", "\"half\""}), ReportResult::accepted);
-  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(find("a")->output, "");
   EXPECT_EQ(find("a")->progress, "");
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
@@ -273,7 +273,7 @@ TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
 TEST_P(StorageSuite, ATimedOutJobCanBeRetriedAgainAndAgain) {
   bring("a", JobState::timedOut);
   for (std::uint32_t round = 1; round <= 3; ++round) {
-    ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+    ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
     EXPECT_EQ(find("a")->retries, round);
     EXPECT_EQ(find("a")->error, "");
     (void)claimOne();
@@ -292,7 +292,7 @@ TEST_P(StorageSuite, AListIsOfSubmissionsWhateverBecameOfThem) {
   clock_.advance(Millis(10));
   const LeaseRef third = bring("third", JobState::inProgress);
   EXPECT_EQ(leases().progress(third, "1"), ReportResult::accepted);
-  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "first"}, policy_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "first"}, policy_)));
   const JobPage page = jobs().list({"ep", std::nullopt}, {0, 10});
   ASSERT_EQ(page.jobs.size(), 3U);
   EXPECT_EQ(page.jobs[0].id, "third");

@@ -83,7 +83,7 @@ TEST_P(OutboxSuite, PurgeAndExpiryOweNothing) {
 TEST_P(OutboxSuite, TheSnapshotSurvivesRetryExpiryAndRemoval) {
   submit(hooked("a"));
   EXPECT_EQ(fail(claimOne(), "first"), ReportResult::accepted);
-  (void)storage_->jobs().requeue({"ep", "a"}, policy_);
+  (void)requeue({"ep", "a"}, policy_);
   EXPECT_EQ(complete(claimOne(), "2"), ReportResult::accepted);
   (void)storage_->jobs().remove("ep", 10);
   const auto owed = due();
@@ -213,7 +213,7 @@ TEST_P(OutboxSuite, EachEndHasItsOwnId) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(fail(claimOne(), std::to_string(i)), ReportResult::accepted);
     ids.push_back("a." + std::to_string(find("a")->attempt));
-    ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+    ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
     clock_.advance(Millis(1));
   }
   (void)jobs().cancel({"ep", "a"});

@@ -190,12 +190,10 @@ TEST_P(StorageSuite, RacingClaimsCancelsAndFinishesEndEachJobOnce) {
 }
 
 TEST_P(StorageSuite, RacingRetriesPutAJobInTheQueueOnce) {
-  bring("a", JobState::failed);
-  std::atomic<int> requeued = 0;
+  const LeaseRef failed = bring("a", JobState::failed);
   race(kRacers, [&](int) {
-    if (std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_))) ++requeued;
+    EXPECT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, failed.attempt, policy_)));
   });
-  EXPECT_EQ(requeued, 1);
   EXPECT_EQ(find("a")->retries, 1U);
   EXPECT_EQ(claim(9).size(), 1U);
 }

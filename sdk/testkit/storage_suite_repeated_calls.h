@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -138,6 +139,26 @@ TEST_P(RepeatedCalls, ARepeatedCancelIsOneEnd) {
   cancelTwice(claimOne());
 }
 
+TEST_P(RepeatedCalls, ARepeatedRetryPutsTheJobInTheQueueOnce) {
+  const LeaseRef failed = bring("a", JobState::failed);
+  const auto retry = [this](std::uint32_t attempt) { return jobs().requeue({"ep", "a"}, attempt, policy_); };
+  EXPECT_EQ(std::get<WrongState>(retry(failed.attempt + 1)).state, JobState::failed) << "an attempt that never was";
+  EXPECT_TRUE(std::holds_alternative<Requeued>(retry(failed.attempt)));
+  const std::string queued = picture("a");
+  clock_.advance(Millis(10));
+  EXPECT_TRUE(std::holds_alternative<Requeued>(retry(failed.attempt)));
+  EXPECT_EQ(picture("a"), queued);
+  const LeaseRef second = claimOne();
+  EXPECT_TRUE(std::holds_alternative<Requeued>(retry(failed.attempt)));
+  EXPECT_EQ(stateOf("a"), JobState::inProgress);
+  EXPECT_EQ(fail(second), ReportResult::accepted);
+  EXPECT_TRUE(std::holds_alternative<Requeued>(retry(failed.attempt)));
+  EXPECT_EQ(stateOf("a"), JobState::failed) << "the second end has no retry yet";
+  EXPECT_TRUE(std::holds_alternative<Requeued>(retry(second.attempt)));
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+  EXPECT_EQ(find("a")->retries, 2U);
+}
+
 TEST_P(RepeatedCalls, ARepeatedFinishIsOneEnd) {
   const std::vector<Outcome> outcomes{Completed{"[1.0]"}, Completed{""}, Failed{"no", "{\"half\":1}"},
                                       Failed{"no", ""}};
@@ -185,7 +206,7 @@ TEST_P(RepeatedCalls, AnEndThatWasNotReportedIsNotRepeated) {
 TEST_P(RepeatedCalls, AFinishIsRepeatedUntilTheJobIsRetried) {
   const LeaseRef first = bring("a", JobState::failed);
   EXPECT_EQ(fail(first), ReportResult::accepted);
-  EXPECT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  EXPECT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(fail(first), ReportResult::staleAttempt);
   const LeaseRef second = claimOne();
   EXPECT_EQ(fail(first), ReportResult::staleAttempt);

@@ -46,7 +46,7 @@ class StateSuite : public StorageSuite {
       case Trigger::complete: (void)complete(lease[0]); return;
       case Trigger::fail: (void)fail(lease[0]); return;
       case Trigger::cancel: (void)jobs().cancel({"ep", id}); return;
-      case Trigger::retry: (void)jobs().requeue({"ep", id}, policy_); return;
+      case Trigger::retry: (void)requeue({"ep", id}, policy_); return;
       case Trigger::release: (void)leases().release(lease); return;
       case Trigger::timeOut:
         (void)leases().renew(lease, Millis(600'000));
@@ -100,7 +100,7 @@ TEST_P(StorageSuite, RetryFollowsTheTableInEveryState) {
   for (JobState from : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(from));
     bring(id, from);
-    const auto result = storage_->jobs().requeue({"ep", id}, policy_);
+    const auto result = requeue({"ep", id}, policy_);
     const auto to = next(from, Trigger::retry);
     EXPECT_EQ(std::holds_alternative<Requeued>(result), to.has_value()) << nameOf(from);
     EXPECT_EQ(stateOf(id), to.value_or(from)) << nameOf(from);
@@ -157,7 +157,7 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEachOperation) {
     EXPECT_FALSE(storage_->jobs().find(key));
     EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
     EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().cancel(key)));
-    EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().requeue(key, policy_)));
+    EXPECT_TRUE(std::holds_alternative<NotFound>(requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
     EXPECT_EQ(jobs().list({"other", std::nullopt}, {}).total, 0U);
     EXPECT_EQ(jobs().purgeQueued("other") + jobs().remove("other", 9), 0U);
@@ -181,7 +181,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
     EXPECT_FALSE(storage_->jobs().find(key));
     EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
     EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().cancel(key)));
-    EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().requeue(key, policy_)));
+    EXPECT_TRUE(std::holds_alternative<NotFound>(requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
     EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).total, 0U);
     EXPECT_EQ(storage_->jobs().purgeQueued("ep"), 0U);
@@ -223,7 +223,7 @@ TEST_P(StorageSuite, TheAttemptOnlyGrows) {
   grew("loss");
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   grew("claim");
-  (void)storage_->jobs().requeue({"ep", "a"}, policy_);
+  (void)requeue({"ep", "a"}, policy_);
   grew("retry");
 }
 

@@ -104,7 +104,7 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
   EXPECT_NE(find("a")->error.find("3"), std::string::npos) << "it says how often";
   EXPECT_EQ(counts().failed, 1U);
   EXPECT_EQ(counts().retried, 3U);
-  (void)storage_->jobs().requeue({"ep", "a"}, policy_);
+  (void)requeue({"ep", "a"}, policy_);
   EXPECT_EQ(find("a")->losses, 0U);
 }
 
@@ -238,7 +238,7 @@ TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
   (void)sweep();
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
-  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
   (void)claimTimed(Millis(1'000));
   clock_.advance(Millis(1'001));
   (void)sweep();

@@ -90,8 +90,9 @@ TEST_F(Crash, TheQueueGoesOnWhereItWas) {
     if (find(id)->state == JobState::inQueue) {
       EXPECT_EQ(claim(1).at(0).lease.job, id);
     }
-    EXPECT_EQ(storage_->leases().finish({id, find(id)->attempt}, Failed{"no", ""}), ReportResult::accepted);
-    EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", id}, policy_)));
+    const std::uint32_t attempt = find(id)->attempt;
+    EXPECT_EQ(storage_->leases().finish({id, attempt}, Failed{"no", ""}), ReportResult::accepted);
+    EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", id}, attempt, policy_)));
   }
   crash();
   submit("third");  // the job comes behind the requeued jobs, whose positions are beyond every job's number

@@ -200,8 +200,8 @@ class Jobs final : public Before<JobStore> {
     return at("jobs.findFinished")->findFinished(keys);
   }
   CancelResult cancel(const JobKey& key) override { return at("jobs.cancel")->cancel(key); }
-  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override {
-    return at("jobs.requeue")->requeue(key, policy);
+  RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
+    return done("jobs.requeue", at("jobs.requeue")->requeue(key, failedAttempt, policy));
   }
   std::size_t purgeQueued(std::string_view endpoint) override { return at("jobs.purgeQueued")->purgeQueued(endpoint); }
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return at("jobs.setTtl")->setTtl(key, ttl); }

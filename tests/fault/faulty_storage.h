@@ -20,7 +20,7 @@ namespace jobq::fault {
 /// Fate of the call named by failCall().
 enum class CallFault {
   before,  ///< the call fails
-  done,    ///< the call is done, and throws OutcomeUnknown (jobs.insert, jobs.remove, leases.finish,
+  done,    ///< the call is done, and throws OutcomeUnknown (jobs.insert, jobs.requeue, jobs.remove, leases.finish,
            ///< outbox.finishDelivery, records)
   onward,  ///< the call fails, and every later call too, until heal()
 };

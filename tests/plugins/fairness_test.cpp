@@ -215,7 +215,8 @@ TEST_P(Fairness, ARetryStandsWhereANewJobOfItsKeyWould) {
   ASSERT_EQ(first.at(0).lease.job, "a-0");
   ASSERT_EQ(storage_->leases().finish(first[0].lease, Failed{"no", ""}), ReportResult::accepted);
   clock_.advance(Millis(1'000));
-  ASSERT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a-0"}, *policy_)));
+  ASSERT_TRUE(
+      std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a-0"}, first[0].lease.attempt, *policy_)));
   EXPECT_EQ(taken(8), (std::vector<JobId>{"b-0", "a-1", "b-1", "a-2", "a-3", "a-4", "a-5", "a-0"}));
 }
 

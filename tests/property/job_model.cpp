@@ -81,12 +81,13 @@ CancelResult JobModel::cancel(const JobKey& key) {
   return Cancelled{{key.id, entry->job.attempt}};
 }
 
-RequeueResult JobModel::requeue(const JobKey& key, const QueuePolicy& policy) {
+RequeueResult JobModel::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return NotFound{};
   Job& job = entry->job;
+  if (job.attempt > failedAttempt) return Requeued{};
   const auto to = next(job.state, Trigger::retry);
-  if (!to) return WrongState{job.state};
+  if (!to || job.attempt < failedAttempt) return WrongState{job.state};
   if (!entry->expiryFixed) job.expiresAt = job.submittedAt + entry->spec.policy.ttl;
   JobSpec again = entry->spec;
   again.policy.ttl = job.expiresAt - state_.now;

@@ -28,7 +28,7 @@ class JobModel {
   std::optional<Job> find(const JobKey& key) const;
   std::vector<Job> findFinished(std::span<const JobKey> keys) const;
   CancelResult cancel(const JobKey& key);
-  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy);
+  RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
   std::size_t purgeQueued(std::string_view endpoint);
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
   JobPage list(const JobFilter& filter, const PageWindow& window) const;

@@ -33,10 +33,11 @@ CancelResult JudgedJobs::cancel(const JobKey& key) {
       [&](StorageModel& model) { return model.jobs().cancel(key); });
 }
 
-RequeueResult JudgedJobs::requeue(const JobKey& key, const QueuePolicy& policy) {
+RequeueResult JudgedJobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   return compared_.ask(
-      "requeue of " + key.id, [&] { return compared_.real().jobs().requeue(key, policy); },
-      [&](StorageModel& model) { return model.jobs().requeue(key, policy); });
+      "requeue of " + key.id + " after attempt " + std::to_string(failedAttempt),
+      [&] { return compared_.real().jobs().requeue(key, failedAttempt, policy); },
+      [&](StorageModel& model) { return model.jobs().requeue(key, failedAttempt, policy); });
 }
 
 std::size_t JudgedJobs::purgeQueued(std::string_view endpoint) {

@@ -167,7 +167,15 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
                                                             : jobs_[jobs_.size() - 1 - operation.a % jobs_.size()];
   switch (operation.action) {
     case Action::cancel: (void)storage.jobs().cancel(key); break;
-    case Action::requeue: (void)storage.jobs().requeue(key, policy_); break;
+    case Action::requeue: {
+      // Mostly the last attempt.
+      const auto job = storage.jobs().find(key);
+      const std::uint32_t attempt = job ? job->attempt : 1;
+      const std::uint32_t failed = operation.b % 7 == 0 ? operation.a % (attempt + 2) : attempt;
+      (void)storage.jobs().requeue(key, failed, policy_);
+      if (operation.a % 3 == 0) (void)storage.jobs().requeue(key, failed, policy_);  // as after a lost answer
+      break;
+    }
     case Action::find:
       (void)storage.jobs().find(key);
       (void)storage.leases().ahead(key, 1 + operation.b % 9);

@@ -42,7 +42,7 @@ using IdempotencyRecord = std::variant<Duplicate, KeyConflict>;
 struct Cancelled {
   LeaseRef lease;  ///< the last attempt of the job; the caller stops its handler, if the handler runs
 };
-/// The job is in the queue again.
+/// The failed attempt was followed by a retry, by this call or by an earlier call.
 struct Requeued {};
 /// The operation does not apply to the present state of the job; nothing changed.
 struct WrongState {
@@ -130,8 +130,12 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a FAILED or TIMED_OUT job at the end of the queue, for `/retry`, with a new queuedAt and a new rank. Resets
   /// losses, output, error, progress, chunks, startedAt, finishedAt and workerId; raises attempt and retries; the
-  /// expiry is submission + ttl again. Returns Requeued, WrongState or NotFound.
-  [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) = 0;
+  /// expiry is submission + ttl again. The parameter `failedAttempt` is the attempt of the job that find() has shown as
+  /// FAILED or TIMED_OUT. Returns Requeued, NotFound, or WrongState if the job has not failed under this attempt.
+  /// Repeatable: returns Requeued and changes nothing if the job has a higher attempt by now,
+  /// because only a retry follows the end of a job.
+  [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt,
+                                              const QueuePolicy& policy) = 0;
 
   /// Removes every job that is IN_QUEUE at the endpoint, without webhooks. Returns the number of removed jobs. The
   /// store may remove a long queue in several steps, from the head on: other operations run in between, and after a
