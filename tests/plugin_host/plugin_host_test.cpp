@@ -177,7 +177,7 @@ TEST_F(PluginHostTest, AnotherMajorIsNamed) {
 
 TEST_F(PluginHostTest, ALibraryWithoutTheSymbolIsNoPlugin) {
   put("no_symbol");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v4"), HasSubstr("JOBQ_PLUGIN")));
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v5"), HasSubstr("JOBQ_PLUGIN")));
 }
 
 TEST_F(PluginHostTest, ATruncatedFileIsNeverLoaded) {

@@ -80,10 +80,10 @@ namespace jobq::abi {
 
 /// Name of the exported function with the descriptor, start of that name in any major, and name of the manifest's
 /// section.
-inline constexpr const char* kSymbol = "jobq_plugin_v4";
+inline constexpr const char* kSymbol = "jobq_plugin_v5";
 inline constexpr const char* kSymbolPrefix = "jobq_plugin_v";
 inline constexpr const char* kSection = "jobq_abi";
-static_assert(kMajor == 4, "the symbol's name says the major, here and in JOBQ_PLUGIN");
+static_assert(kMajor == 5, "the symbol's name says the major, here and in JOBQ_PLUGIN");
 
 /// The fields that must be equal on both sides, one `field=value` on each line.
 inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER                          //
@@ -155,5 +155,5 @@ consteval auto manifest() {
                                                    ::jobq::abi::kFingerprint.data(), entries,             \
                                                    sizeof(entries) / sizeof(entries[0])};                 \
   }                                                                                                       \
-  extern "C" JOBQ_VISIBLE const ::jobq::abi::Descriptor* jobq_plugin_v4();                                \
-  const ::jobq::abi::Descriptor* jobq_plugin_v4() { return &jobqDescriptor; }
+  extern "C" JOBQ_VISIBLE const ::jobq::abi::Descriptor* jobq_plugin_v5();                                \
+  const ::jobq::abi::Descriptor* jobq_plugin_v5() { return &jobqDescriptor; }

@@ -21,7 +21,7 @@ struct Entry {
                                          ///< caller owns the result
 };
 
-/// Result of `jobq_plugin_v4()`: constant, owned by the library. New fields go last; the host reads a field of a later
+/// Result of `jobq_plugin_v5()`: constant, owned by the library. New fields go last; the host reads a field of a later
 /// minor only if `size` covers the field.
 struct Descriptor {
   std::uint32_t size;   ///< sizeof(Descriptor) in the sdk of the plugin
