@@ -41,9 +41,10 @@ std::optional<Instant> DeliveryTask::tryOnce() {
     return std::nullopt;
   }
   bool isLast = false;
-  if (!retryStorage("record", [&] { isLast = deps_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
-    return std::nullopt;
-  }
+  const auto record = [&] {
+    isLast = deps_.outbox.recordAttempt(delivery_.claim(), delivery_.tries + 1, attempt->record);
+  };
+  if (!retryStorage("record", record)) return std::nullopt;
   if (!isLast) return std::nullopt;  // a replay or another claim came in between and owns the delivery
   delivery_.attempts.push_back(std::move(attempt->record));
   ++delivery_.tries;

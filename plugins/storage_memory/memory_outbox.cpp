@@ -79,12 +79,13 @@ bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
   return true;
 }
 
-bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+bool Outbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) {
   Lock lock(s_.mutex);
   DeliveryRow* row = s_.deliveries.findClaimed(claim);
   if (row == nullptr) return false;
+  if (number != row->tries + 1) return number > 0 && number == row->tries;  // true for a repeated call
   Deliveries::addAttempt(*row, std::move(attempt), s_.clock.now());
-  ++row->tries;
+  row->tries = number;
   return true;
 }
 

@@ -221,13 +221,15 @@ bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
   });
 }
 
-bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+bool Outbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) {
   return writer_.write([&](Step& step) {
     std::int64_t num = 0;
     {
-      Query query = step.db.query("SELECT num FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
+      Query query = step.db.query("SELECT num, tries FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
       if (!query.bind(claim.id, claim.number).next()) return false;
       num = query.integer(0);
+      const std::uint32_t tries = query.number(1);
+      if (number != tries + 1) return number > 0 && number == tries;  // true for a repeated call
     }
     step.db.query("UPDATE delivery SET tries = tries + 1 WHERE num = ?1").bind(num).run();
     addAttempt(step, num, attempt);

@@ -106,8 +106,9 @@ class OutboxWithLostAnswers final : public OutboxStore {
     (void)inner_.reschedule(claim, delay);
     return inner_.reschedule(claim, delay);
   }
-  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
-    return inner_.recordAttempt(claim, std::move(attempt));
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
+    (void)inner_.recordAttempt(claim, number, attempt);
+    return inner_.recordAttempt(claim, number, std::move(attempt));
   }
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
     return inner_.list(endpoint, job, limit);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,15 @@ inline DeliveryClaim lastClaim(OutboxStore& outbox, const std::string& id) {
     if (delivery.id == id) return delivery.claim();
   }
   return {id, 0};
+}
+
+/// Records the next try of the delivery. Returns the answer of the outbox.
+inline bool recordNext(OutboxStore& outbox, const DeliveryClaim& claim, DeliveryAttempt attempt) {
+  std::uint32_t tries = 0;
+  for (const Delivery& delivery : outbox.list("", claim.id.substr(0, claim.id.rfind('.')), 1'000)) {
+    if (delivery.id == claim.id) tries = delivery.tries;
+  }
+  return outbox.recordAttempt(claim, tries + 1, std::move(attempt));
 }
 
 }  // namespace jobq::testkit

@@ -91,12 +91,12 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   owe("a", "http://example.com/");
   const DeliveryClaim first = due().at(0).claim();
   clock_.advance(Millis(30'000));
-  EXPECT_TRUE(outbox().recordAttempt(first, {{}, 500, Millis(1), "no", ""})) << "nobody has claimed it since";
+  EXPECT_TRUE(recordNext(outbox(), first, {{}, 500, Millis(1), "no", ""})) << "nobody has claimed it since";
   const Delivery again = due().at(0);
   EXPECT_GT(again.claims, first.number);
   const auto isLate = [&](const DeliveryClaim& claim, DeliveryState reported = DeliveryState::delivered) {
     const Delivery before = outbox().list("ep", "a", 9).at(0);
-    EXPECT_FALSE(outbox().recordAttempt(claim, {{}, 200, Millis(1), std::nullopt, ""}));
+    EXPECT_FALSE(recordNext(outbox(), claim, {{}, 200, Millis(1), std::nullopt, ""}));
     EXPECT_FALSE(outbox().reschedule(claim, Millis(0)));
     EXPECT_FALSE(outbox().finishDelivery(claim, reported));
     const Delivery after = outbox().list("ep", "a", 9).at(0);
@@ -108,7 +108,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   isLate(first);
   isLate({"a.0", again.claims + 1});
   EXPECT_FALSE(isDelivered(outbox().list("ep", "a", 9).at(0).attempts.back()));
-  EXPECT_TRUE(outbox().recordAttempt(again.claim(), {{}, 200, Millis(1), std::nullopt, ""}));
+  EXPECT_TRUE(recordNext(outbox(), again.claim(), {{}, 200, Millis(1), std::nullopt, ""}));
   EXPECT_TRUE(isDelivered(outbox().list("ep", "a", 9).at(0).attempts.back()));
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(again.claim());
@@ -127,8 +127,8 @@ TEST_P(OutboxSuite, ARecordKeepsTheLastAttempts) {
   owe("b", "http://example.com/");
   const int all = static_cast<int>(kMaxAttempts) + 5;
   for (int i = 0; i < all; ++i) {
-    EXPECT_TRUE(outbox().recordAttempt(last("a.0"), {{}, i, Millis(1), "no", "reply"}));
-    EXPECT_TRUE(outbox().recordAttempt(last("b.0"), {{}, 500, Millis(1), "no", "reply"}));
+    EXPECT_TRUE(recordNext(outbox(), last("a.0"), {{}, i, Millis(1), "no", "reply"}));
+    EXPECT_TRUE(recordNext(outbox(), last("b.0"), {{}, 500, Millis(1), "no", "reply"}));
   }
   const Delivery kept = outbox().list("ep", "a", 9).at(0);
   EXPECT_EQ(kept.tries, static_cast<std::uint32_t>(all));
@@ -141,7 +141,7 @@ TEST_P(OutboxSuite, ARecordKeepsTheLastAttempts) {
 TEST_P(OutboxSuite, AnEndpointsListIsWithoutReplies) {
   submit(hooked("a"));
   EXPECT_EQ(fail(claimOne(), std::string(50'000, 'e')), ReportResult::accepted);
-  EXPECT_TRUE(outbox().recordAttempt(last("a.1"), {{}, 500, Millis(1), "no", "reply"}));
+  EXPECT_TRUE(recordNext(outbox(), last("a.1"), {{}, 500, Millis(1), "no", "reply"}));
   const Delivery listed = outbox().list("ep", "", 9).at(0);
   EXPECT_EQ(listed.attempts.at(0).reply, "");
   EXPECT_EQ(listed.attempts.at(0).reason, "no");

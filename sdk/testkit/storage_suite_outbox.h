@@ -119,8 +119,8 @@ TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
   clock_.advance(Millis(10));
   submit(hooked("b"));
   EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
-  EXPECT_TRUE(storage_->outbox().recordAttempt(last("a.1"), {{}, 500, Millis(12), "no", "body"}));
-  EXPECT_FALSE(storage_->outbox().recordAttempt(last("none.1"), {}));
+  EXPECT_TRUE(recordNext(storage_->outbox(), last("a.1"), {{}, 500, Millis(12), "no", "body"}));
+  EXPECT_FALSE(recordNext(storage_->outbox(), last("none.1"), {}));
   EXPECT_TRUE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::abandoned));
   auto listed = storage_->outbox().list("ep", "a", 9);
   ASSERT_EQ(listed.size(), 1U);
@@ -159,7 +159,7 @@ TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   (void)sweep();
   EXPECT_EQ(storage_->outbox().list("ep", "a", 9).size(), 1U);
   clock_.advance(Millis(1));
-  EXPECT_FALSE(outbox().recordAttempt(last("a.1"), {})) << "whether it was swept or not";
+  EXPECT_FALSE(recordNext(outbox(), last("a.1"), {})) << "whether it was swept or not";
   EXPECT_FALSE(outbox().replay("a.1"));
   (void)sweep();
   EXPECT_TRUE(storage_->outbox().list("ep", "a", 9).empty());
@@ -229,8 +229,8 @@ TEST_P(OutboxSuite, EachEndHasItsOwnId) {
 
 TEST_P(OutboxSuite, TriesAreCountedFromTheDebtOn) {
   owe("a", "http://example.com/");
-  EXPECT_TRUE(outbox().recordAttempt(last("a.0"), {{}, 500, Millis(1), "no", ""}));
-  EXPECT_TRUE(outbox().recordAttempt(last("a.0"), {{}, 500, Millis(1), "no", ""}));
+  EXPECT_TRUE(recordNext(outbox(), last("a.0"), {{}, 500, Millis(1), "no", ""}));
+  EXPECT_TRUE(recordNext(outbox(), last("a.0"), {{}, 500, Millis(1), "no", ""}));
   EXPECT_EQ(due().at(0).tries, 2U);
   EXPECT_TRUE(outbox().reschedule(last("a.0"), Millis(0)));
   EXPECT_EQ(due().at(0).tries, 2U);
@@ -240,7 +240,7 @@ TEST_P(OutboxSuite, TriesAreCountedFromTheDebtOn) {
   const auto again = due();
   EXPECT_EQ(again.at(0).tries, 0U);
   EXPECT_EQ(again.at(0).attempts.size(), 2U) << "its record stays";
-  EXPECT_TRUE(outbox().recordAttempt(last("a.0"), {}));
+  EXPECT_TRUE(recordNext(outbox(), last("a.0"), {}));
   EXPECT_EQ(outbox().list("ep", "a", 9).at(0).tries, 1U);
   EXPECT_EQ(outbox().list("ep", "a", 9).at(0).attempts.size(), 3U);
 }
@@ -279,13 +279,13 @@ TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
   EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   std::vector<Instant> times;
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(outbox().recordAttempt(last("a.1"),
-                                       {{}, 500 + i, Millis(i), "r" + std::to_string(i), std::string(1'024, 'b')}));
+    EXPECT_TRUE(
+        recordNext(outbox(), last("a.1"), {{}, 500 + i, Millis(i), "r" + std::to_string(i), std::string(1'024, 'b')}));
     times.push_back(clock_.now());
     clock_.advance(Millis(10'000));
   }
   EXPECT_TRUE(outbox().finishDelivery(last("a.1"), DeliveryState::abandoned));
-  EXPECT_FALSE(outbox().recordAttempt(last("a.1"), {})) << "not owed any more";
+  EXPECT_FALSE(recordNext(outbox(), last("a.1"), {})) << "not owed any more";
   const auto listed = outbox().list("ep", "a", 9);
   ASSERT_EQ(listed.at(0).attempts.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -117,7 +117,7 @@ TEST_P(OwedSuite, DeliveriesThatWaitedTooLongAreAbandonedWithTheReason) {
   old.policy.ttl = old.retention = kADay.maxAge * 2;
   submit(std::move(old));
   EXPECT_EQ(complete(claimOne(), "[1]"), ReportResult::accepted);
-  EXPECT_TRUE(outbox().recordAttempt(last("old.1"), {{}, 503, Millis(7), "busy", "later"}));
+  EXPECT_TRUE(recordNext(outbox(), last("old.1"), {{}, 503, Millis(7), "busy", "later"}));
   owe("elsewhere", "http://example.com/", "other");
   clock_.advance(Millis(1));
   owe("young", "http://example.com/");
@@ -197,9 +197,9 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   owe("failed", "http://failed.example.com/");
   clock_.advance(kADay.maxAge);
   EXPECT_TRUE(outbox().reschedule(last("putOff.0"), Millis(10'000)));
-  EXPECT_TRUE(outbox().recordAttempt(last("delivered.0"), {{}, 500, Millis(1), "no", ""}));
-  EXPECT_TRUE(outbox().recordAttempt(last("delivered.0"), {{}, 200, Millis(1), std::nullopt, "ok"}));
-  EXPECT_TRUE(outbox().recordAttempt(last("failed.0"), {{}, 500, Millis(1), "no", ""}));
+  EXPECT_TRUE(recordNext(outbox(), last("delivered.0"), {{}, 500, Millis(1), "no", ""}));
+  EXPECT_TRUE(recordNext(outbox(), last("delivered.0"), {{}, 200, Millis(1), std::nullopt, "ok"}));
+  EXPECT_TRUE(recordNext(outbox(), last("failed.0"), {{}, 500, Millis(1), "no", ""}));
   const std::vector<HostPlaces> one{{"called.example.com", 1}};
   const auto called = outbox().claimDue(one, Millis(60'000));
   ASSERT_EQ(called.size(), 1U);
@@ -207,7 +207,7 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
   EXPECT_EQ(owedJobs(), (std::vector<JobId>{"called", "putOff", "delivered"}));
   EXPECT_EQ(owedBy(), 3U);
-  EXPECT_TRUE(outbox().recordAttempt(called[0].claim(), {{}, 200, Millis(1), std::nullopt, ""})) << "its report counts";
+  EXPECT_TRUE(recordNext(outbox(), called[0].claim(), {{}, 200, Millis(1), std::nullopt, ""})) << "its report counts";
   EXPECT_TRUE(outbox().finishDelivery(called[0].claim(), DeliveryState::delivered));
   clock_.advance(Millis(10'000));
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
@@ -221,7 +221,7 @@ TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
   ASSERT_EQ(claimed.size(), 1U);
   clock_.advance(kADay.maxAge);
   EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U) << "its lease has ended";
-  EXPECT_FALSE(outbox().recordAttempt(claimed[0].claim(), {{}, 200, Millis(1), std::nullopt, ""}));
+  EXPECT_FALSE(recordNext(outbox(), claimed[0].claim(), {{}, 200, Millis(1), std::nullopt, ""}));
   EXPECT_FALSE(outbox().reschedule(claimed[0].claim(), Millis(0)));
   EXPECT_FALSE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::delivered));
   EXPECT_EQ(stateOfDelivery("a"), DeliveryState::abandoned);
@@ -247,7 +247,7 @@ TEST_P(OwedSuite, ACallIsBoundedAndSaysThatThereIsMore) {
 TEST_P(OwedSuite, ARecordThatIsFullKeepsTheReason) {
   owe("a", "http://example.com/");
   for (std::size_t i = 0; i < kMaxAttempts; ++i) {
-    EXPECT_TRUE(outbox().recordAttempt(last("a.0"), {{}, 500, Millis(1), "no", ""}));
+    EXPECT_TRUE(recordNext(outbox(), last("a.0"), {{}, 500, Millis(1), "no", ""}));
   }
   clock_.advance(kADay.maxAge);
   EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U);

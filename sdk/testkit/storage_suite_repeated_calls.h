@@ -240,6 +240,32 @@ TEST_P(RepeatedCalls, ARepeatedEndOfADeliveryIsOneEnd) {
   }
 }
 
+TEST_P(RepeatedCalls, ARepeatedTryIsRecordedOnce) {
+  submit(hooked("a"));
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
+  ASSERT_EQ(claimDue(Millis(30'000)).size(), 1U);
+  const DeliveryClaim claim = last("a.0");
+  const auto record = [&](std::uint32_t number, int status) {
+    return outbox().recordAttempt(claim, number, {{}, status, Millis(1), "no", "reply"});
+  };
+  EXPECT_FALSE(record(0, 1)) << "tries are counted from 1";
+  EXPECT_FALSE(record(2, 1)) << "the first is missing";
+  EXPECT_TRUE(record(1, 501));
+  EXPECT_TRUE(record(1, 501));
+  EXPECT_TRUE(record(2, 502));
+  EXPECT_TRUE(record(2, 502));
+  EXPECT_FALSE(record(1, 501)) << "another try is the last";
+  EXPECT_FALSE(record(4, 1));
+  const Delivery recorded = outbox().list("ep", "a", 9).at(0);
+  EXPECT_EQ(recorded.tries, 2U);
+  ASSERT_EQ(recorded.attempts.size(), 2U);
+  EXPECT_EQ(recorded.attempts[0].status, 501);
+  EXPECT_EQ(recorded.attempts[1].status, 502);
+  EXPECT_TRUE(outbox().replay("a.0"));
+  EXPECT_FALSE(record(2, 502)) << "the replay owns the delivery";
+  EXPECT_EQ(outbox().list("ep", "a", 9).at(0).tries, 0U);
+}
+
 TEST_P(RepeatedCalls, RacingRepetitionsHaveOneEffect) {
   for (int round = 0; round < 20; ++round) {
     const JobSpec job = hooked("j" + std::to_string(round));

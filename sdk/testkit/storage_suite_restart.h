@@ -191,7 +191,7 @@ TEST_P(RestartSuite, OwedDeliveriesAreStillOwed) {
     EXPECT_EQ(complete(claimOne(), "\"of " + id + "\""), ReportResult::accepted);
     clock_.advance(Millis(1));
   }
-  EXPECT_TRUE(outbox().recordAttempt(last("owed.1"), {{}, 503, Millis(7), "busy", "later"}));
+  EXPECT_TRUE(recordNext(outbox(), last("owed.1"), {{}, 503, Millis(7), "busy", "later"}));
   EXPECT_TRUE(outbox().reschedule(last("rescheduled.1"), Millis(60'000)));
   EXPECT_TRUE(outbox().finishDelivery(last("settled.1"), DeliveryState::delivered));
   reopen();

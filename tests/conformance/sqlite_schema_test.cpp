@@ -139,8 +139,8 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   hooked.webhook = "https://u:p@Hooks.example.com:8443/x";
   submit(std::move(hooked));
   (void)storage_->jobs().cancel({"ep", "hooked"});
-  EXPECT_TRUE(storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "hooked.0"),
-                                               {{}, 500, Millis(1), "no", ""}));
+  EXPECT_TRUE(testkit::recordNext(storage_->outbox(), testkit::lastClaim(storage_->outbox(), "hooked.0"),
+                                  {{}, 500, Millis(1), "no", ""}));
   clock_.advance(Millis(70));
   storage_.reset();
   script(kBackToTheFirstVersion);

@@ -280,8 +280,8 @@ class Outbox final : public Before<OutboxStore> {
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {
     return at("outbox.reschedule")->reschedule(claim, delay);
   }
-  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
-    return at("outbox.recordAttempt")->recordAttempt(claim, std::move(attempt));
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
+    return done("outbox.recordAttempt", at("outbox.recordAttempt")->recordAttempt(claim, number, std::move(attempt)));
   }
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
     return at("outbox.list")->list(endpoint, job, limit);

@@ -21,7 +21,7 @@ namespace jobq::fault {
 enum class CallFault {
   before,  ///< the call fails
   done,    ///< the call is done, and throws OutcomeUnknown (jobs.insert, jobs.requeue, jobs.remove, leases.finish,
-           ///< outbox.finishDelivery, records)
+           ///< outbox.finishDelivery, outbox.recordAttempt, records)
   onward,  ///< the call fails, and every later call too, until heal()
 };
 

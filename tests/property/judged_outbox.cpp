@@ -26,10 +26,11 @@ bool JudgedOutbox::reschedule(const DeliveryClaim& claim, Millis delay) {
       [&](StorageModel& model) { return model.outbox().reschedule(claim, delay); });
 }
 
-bool JudgedOutbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+bool JudgedOutbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) {
   return compared_.ask(
-      "attempt of " + claim.id, [&] { return compared_.real().outbox().recordAttempt(claim, attempt); },
-      [&](StorageModel& model) { return model.outbox().recordAttempt(claim, attempt); });
+      "try " + std::to_string(number) + " of " + claim.id,
+      [&] { return compared_.real().outbox().recordAttempt(claim, number, attempt); },
+      [&](StorageModel& model) { return model.outbox().recordAttempt(claim, number, attempt); });
 }
 
 std::vector<Delivery> JudgedOutbox::list(std::string_view endpoint, std::string_view job, std::size_t limit) {

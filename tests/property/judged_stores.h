@@ -87,7 +87,7 @@ class JudgedOutbox final : public OutboxStore {
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override;
   bool reschedule(const DeliveryClaim& claim, Millis delay) override;
-  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
   bool replay(std::string_view id) override;
   OwedDeliveries owed(std::string_view endpoint) override;

@@ -102,9 +102,11 @@ bool OutboxModel::reschedule(const DeliveryClaim& claim, Millis delay) {
   return true;
 }
 
-bool OutboxModel::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+bool OutboxModel::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) {
   Owed* row = claimed(claim);
   if (row == nullptr) return false;
+  if (number > 0 && number == row->delivery.tries) return true;
+  if (number != row->delivery.tries + 1) return false;
   attempt.at = state_.now;
   auto& attempts = row->delivery.attempts;
   attempts.push_back(std::move(attempt));

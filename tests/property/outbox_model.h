@@ -22,7 +22,7 @@ class OutboxModel {
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease);
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state);
   bool reschedule(const DeliveryClaim& claim, Millis delay);
-  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt);
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt);
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;
   bool replay(std::string_view id);
   OwedDeliveries owed(std::string_view endpoint) const;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <random>
 
+#include "testkit/outbox_access.h"
+
 namespace jobq::model {
 namespace {
 
@@ -216,7 +218,12 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
       break;
     }
     case Action::reschedule: storage.outbox().reschedule(claim, Millis(operation.b % 20'000)); break;
-    case Action::recordAttempt: storage.outbox().recordAttempt(claim, {{}, 500, Millis(7), "refused", "sorry"}); break;
+    case Action::recordAttempt: {
+      const DeliveryAttempt attempt{{}, 500, Millis(7), "refused", "sorry"};
+      if (operation.b % 5 != 0) testkit::recordNext(storage.outbox(), claim, attempt);
+      storage.outbox().recordAttempt(claim, operation.a % 4, attempt);  // the last number, the next, or another
+      break;
+    }
     default: storage.outbox().replay(operation.b % 2 == 0 ? claim.id : id); break;
   }
 }

@@ -21,7 +21,7 @@ void DeliveryCallers::deliver(const Move& move) {
   const DeliveryClaim& call = calls_[move.a % calls_.size()];
   OutboxStore& outbox = world_.storage().outbox();
   switch (move.b % 5) {
-    case 1: (void)outbox.recordAttempt(call, {{}, 200, Millis(3), std::nullopt, "ok"}); return;
+    case 1: (void)testkit::recordNext(outbox, call, {{}, 200, Millis(3), std::nullopt, "ok"}); return;
     case 2: (void)outbox.finishDelivery(call, DeliveryState::delivered); return;
     case 3: (void)outbox.reschedule(call, Millis(10'000)); return;
     default:

@@ -75,9 +75,10 @@ class ToldOutbox final : public OutboxStore {
     note("reschedule " + claim.id + " " + std::to_string(delay.count()));
     return true;
   }
-  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
     note("record " + claim.id + " " + std::to_string(attempt.status) + (attempt.reason ? " " + *attempt.reason : ""));
     Lock lock(mutex_);
+    numbers_.push_back(number);
     attempts_.push_back(std::move(attempt));
     return isKnown;
   }
@@ -98,6 +99,11 @@ class ToldOutbox final : public OutboxStore {
   std::size_t passes() const {
     Lock lock(mutex_);
     return passes_;
+  }
+  /// Returns the numbers of the recorded tries.
+  std::vector<std::uint32_t> numbers() const {
+    Lock lock(mutex_);
+    return numbers_;
   }
   std::vector<DeliveryAttempt> attempts() const {
     Lock lock(mutex_);
@@ -120,6 +126,7 @@ class ToldOutbox final : public OutboxStore {
   mutable Mutex mutex_;
   std::vector<Delivery> due_ JOBQ_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> numbers_ JOBQ_GUARDED_BY(mutex_);
   std::vector<DeliveryAttempt> attempts_ JOBQ_GUARDED_BY(mutex_);
   std::size_t passes_ JOBQ_GUARDED_BY(mutex_) = 0;
 };

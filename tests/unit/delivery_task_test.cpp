@@ -67,6 +67,7 @@ TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
   delivery.url = "http://user:secret@h/?token=hidden";
   EXPECT_EQ(run(std::move(delivery)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record"), "finish a.1 abandoned"));
+  EXPECT_THAT(outbox.numbers(), ElementsAre(3U));
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("webhook.abandoned")));
   EXPECT_THAT(storage.log.text(), Not(HasSubstr("secret")));
   EXPECT_THAT(storage.log.text(), Not(HasSubstr("hidden")));
@@ -128,6 +129,7 @@ TEST_F(DeliveryTaskTest, AReplayIsCalledAgainWhateverItsRecordSays) {
   replayed.tries = 0;
   EXPECT_EQ(run(std::move(replayed)), std::nullopt);
   EXPECT_EQ(net->seen().size(), 1U);
+  EXPECT_THAT(outbox.numbers(), ElementsAre(1U));
 }
 
 TEST_F(DeliveryTaskTest, ADeliveryThatIsForgottenMeanwhileIsLeftAlone) {

@@ -73,10 +73,10 @@ TEST_F(WebhookRoutes, AJobsDeliveriesAreListed) {
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
             R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"owed","url":"https://u:p@h/?token=1",)"
             R"("jobStatus":"CANCELLED","dueAt":"2026-01-01T00:00:00.000Z","attempts":[]}])");
-  storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"),
-                                   {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
-  storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"),
-                                   {{}, 200, Millis(3), std::nullopt, "ok"});
+  testkit::recordNext(storage_->outbox(), testkit::lastClaim(storage_->outbox(), "a.0"),
+                      {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
+  testkit::recordNext(storage_->outbox(), testkit::lastClaim(storage_->outbox(), "a.0"),
+                      {{}, 200, Millis(3), std::nullopt, "ok"});
   storage_->outbox().finishDelivery(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::delivered);
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
             R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"delivered","url":"https://u:p@h/?token=1",)"

@@ -65,11 +65,24 @@ TEST_P(DeliveryFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
   EXPECT_EQ(net_->seen().size(), 1U);
 }
 
+// The repeated report of the call is no second try, and the delivery goes on.
+TEST_P(DeliveryFaultTest, ATryWithoutAnAnswerIsRecordedOnce) {
+  plan_.failCall("outbox.recordAttempt", 1, fault::CallFault::done);
+  open();
+  owe("a", "http://h/");
+  webhooks_->notify();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_EQ(plan_.failed(), std::vector<std::string>{"outbox.recordAttempt"});
+  EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
+  EXPECT_EQ(delivery("a").attempts.size(), 1U);
+  EXPECT_EQ(net_->seen().size(), 1U);
+}
+
 // The repeated report is no late claim: the administrator reads that the webhook was given up.
 TEST_P(DeliveryFaultTest, AnEndWithoutAnAnswerIsReportedAgain) {
   owe("a", "http://h/");
   for (int i = 0; i < 3; ++i)
-    inner_->outbox().recordAttempt(testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
+    testkit::recordNext(inner_->outbox(), testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
   plan_.failCall("outbox.finishDelivery", 1, fault::CallFault::done);
   open();
   const auto isLogged = [&] { return log_.text().find("webhook.abandoned: the webhook of a ") != std::string::npos; };
@@ -82,7 +95,7 @@ TEST_P(DeliveryFaultTest, AnEndWithoutAnAnswerIsReportedAgain) {
 TEST_P(DeliveryFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
   owe("a", "http://h/");
   for (int i = 0; i < 3; ++i)
-    inner_->outbox().recordAttempt(testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
+    testkit::recordNext(inner_->outbox(), testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
   open();
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);

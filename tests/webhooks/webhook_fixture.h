@@ -91,9 +91,9 @@ class WatchedOutbox final : public OutboxStore {
     step("after reschedule");
     return conclude(done);
   }
-  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
     step("before recordAttempt");
-    const bool isLast = inner_.recordAttempt(claim, std::move(attempt));
+    const bool isLast = inner_.recordAttempt(claim, number, std::move(attempt));
     step("after recordAttempt");
     return isLast ? isLast : conclude(isLast);  // a late report is the last report of its call
   }

@@ -142,9 +142,10 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// time of the last call counts.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
 
-  /// Adds an attempt to the delivery's record of at most kMaxAttempts, and counts one try more. Returns false if the
-  /// claim is late.
-  virtual bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) = 0;
+  /// Adds the try with the number `number`, Delivery::tries + 1, to the delivery's record of at most kMaxAttempts, and
+  /// counts the try. Returns false if the claim is late or the number is another. Repeatable: returns true again for
+  /// the number of the last recorded try.
+  virtual bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) = 0;
 
   /// Returns at most `limit` deliveries of a job, oldest first, with the snapshot but without input and output, the
   /// error cut by listedError(). An empty `endpoint` stands for the job's own endpoint. With an empty `job`, returns
