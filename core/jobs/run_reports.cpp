@@ -11,10 +11,10 @@
 
 namespace jobq {
 
-ReportResult RunReports::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult RunReports::append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
-  const ReportResult result = storage_.chunks().append(lease, std::move(chunks));
+  const ReportResult result = storage_.chunks().append(lease, first, std::move(chunks));
   if (result == ReportResult::accepted) completions_.announceChunk(lease.job, bytes);
   return result;
 }

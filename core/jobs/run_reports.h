@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "jobq/job.h"
@@ -27,8 +28,9 @@ class RunReports {
   RunReports(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, DeliveryNotifier& deliveries)
       : storage_(storage), queueSignal_(queueSignal), completions_(completions), deliveries_(deliveries) {}
 
-  /// Adds chunks to a running job and wakes the callers streaming the job. Returns staleAttempt if the attempt is over.
-  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks);
+  /// Adds chunks to a running job and wakes the callers streaming the job. `first` is the number of the first chunk in
+  /// the attempt (ChunkStore::append). Returns staleAttempt if the attempt is over.
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks);
 
   /// Records how a run ended and wakes the job's waiters. `owesWebhook` tells whether the job has a webhook URL.
   /// Returns staleAttempt if the attempt has already ended: cancelled, timed out, lost, finished or returned to the

@@ -1,5 +1,9 @@
 #include "core/workers/run_context.h"
 
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include "core/base/backoff.h"
 #include "core/base/words.h"
 #include "core/jobs/run_reports.h"
@@ -10,7 +14,13 @@ namespace jobq {
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
   outputQuota_.charge(chunk, metrics);
-  offer([&] { return deps_.reports.append(job_.lease, splitChunk(chunk, metrics)); });
+  std::size_t pieces = 0;
+  offer([&] {
+    std::vector<Chunk> split = splitChunk(chunk, metrics);
+    pieces = split.size();
+    return deps_.reports.append(job_.lease, nextChunk_, std::move(split));
+  });
+  nextChunk_ += pieces;  // a dropped report is the last report: the attempt has ended
 }
 
 void RunContext::progress(std::string_view json) {

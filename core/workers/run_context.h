@@ -56,6 +56,7 @@ class RunContext final : public JobContext {
   const std::string s3Config_;
   const std::stop_token stop_;
   OutputQuota outputQuota_;
+  std::uint64_t nextChunk_ = 0;  // number of the next chunk of the attempt
 };
 
 }  // namespace jobq

@@ -40,14 +40,18 @@ Leaf leaf(const Row& row, std::uint64_t from, std::size_t maxBytes) {
 
 }  // namespace
 
-ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) {
   std::vector<std::shared_ptr<const Chunk>> shared;
   shared.reserve(chunks.size());
   for (Chunk& chunk : chunks) shared.push_back(std::make_shared<const Chunk>(std::move(chunk)));
   Lock lock(s_.mutex);
   Row* row = s_.held(lease, s_.clock.now());
   if (row == nullptr) return ReportResult::staleAttempt;
-  row->run->chunks.insert(row->run->chunks.end(), shared.begin(), shared.end());
+  auto& stored = row->run->chunks;
+  if (first > stored.size()) {
+    throw StorageError("job " + row->spec->id + " has no chunk " + std::to_string(first - 1));
+  }
+  for (std::size_t i = stored.size() - first; i < shared.size(); ++i) stored.push_back(std::move(shared[i]));
   return ReportResult::accepted;
 }
 

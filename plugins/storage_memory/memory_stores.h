@@ -81,7 +81,7 @@ class Leases final : public LeaseStore {
 class Chunks final : public ChunkStore {
  public:
   explicit Chunks(State& state) : s_(state) {}
-  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override;
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;

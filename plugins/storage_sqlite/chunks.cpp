@@ -45,14 +45,17 @@ std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t m
 
 }  // namespace
 
-ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
   const auto appendNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return ReportResult::staleAttempt;
+    const auto stored = static_cast<std::uint64_t>(row->chunks);
+    if (first > stored) throw StorageError("job " + row->id + " has no chunk " + std::to_string(first - 1));
     std::int64_t seq = row->chunks;
-    for (const Chunk& chunk : chunks) addChunk(step, *row, seq++, chunk);
+    for (std::size_t i = stored - first; i < chunks.size(); ++i) addChunk(step, *row, seq++, chunks[i]);
+    if (seq == row->chunks) return ReportResult::accepted;
     step.db.query("UPDATE job SET chunks = ?2 WHERE num = ?1").bind(row->num, seq).run();
     return ReportResult::accepted;
   };

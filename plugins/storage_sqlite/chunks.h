@@ -19,7 +19,7 @@ class Chunks final : public ChunkStore {
  public:
   Chunks(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
 
-  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override;
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;

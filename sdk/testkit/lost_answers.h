@@ -89,6 +89,31 @@ class LeasesWithLostAnswers final : public LeaseStore {
 };
 
 /// Calls each repeatable operation twice.
+class ChunksWithLostAnswers final : public ChunkStore {
+ public:
+  /// `inner` outlives the object.
+  explicit ChunksWithLostAnswers(ChunkStore& inner) : inner_(inner) {}
+
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
+    (void)inner_.append(lease, first, chunks);
+    return inner_.append(lease, first, std::move(chunks));
+  }
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override {
+    return inner_.consume(key, maxBytes);
+  }
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
+    return inner_.read(key, offset, maxBytes);
+  }
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
+    return inner_.appendLog(lease, std::move(lines));
+  }
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return inner_.readLog(key); }
+
+ private:
+  ChunkStore& inner_;
+};
+
+/// Calls each repeatable operation twice.
 class OutboxWithLostAnswers final : public OutboxStore {
  public:
   /// `inner` outlives the object.
@@ -127,11 +152,15 @@ class OutboxWithLostAnswers final : public OutboxStore {
 class StorageWithLostAnswers final : public Storage {
  public:
   explicit StorageWithLostAnswers(std::unique_ptr<Storage> inner)
-      : inner_(std::move(inner)), jobs_(inner_->jobs()), leases_(inner_->leases()), outbox_(inner_->outbox()) {}
+      : inner_(std::move(inner)),
+        jobs_(inner_->jobs()),
+        leases_(inner_->leases()),
+        chunks_(inner_->chunks()),
+        outbox_(inner_->outbox()) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
-  ChunkStore& chunks() override { return inner_->chunks(); }
+  ChunkStore& chunks() override { return chunks_; }
   OutboxStore& outbox() override { return outbox_; }
   WorkerStore& workers() override { return inner_->workers(); }
   RecordStore& records() override { return inner_->records(); }
@@ -145,6 +174,7 @@ class StorageWithLostAnswers final : public Storage {
   const std::unique_ptr<Storage> inner_;
   JobsWithLostAnswers jobs_;
   LeasesWithLostAnswers leases_;
+  ChunksWithLostAnswers chunks_;
   OutboxWithLostAnswers outbox_;
 };
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -162,6 +163,14 @@ class StorageSuite : public OpenStorage {
   ReportResult fail(const LeaseRef& lease, const std::string& error = "no") {
     return storage_->leases().finish(lease, Failed{error, ""});
   }
+  /// Adds chunks behind the chunks that this test has added to the attempt.
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> added) {
+    std::uint64_t& next = nextChunks_[{lease.job, lease.attempt}];
+    const std::size_t count = added.size();
+    const ReportResult result = chunks().append(lease, next, std::move(added));
+    if (result == ReportResult::accepted) next += count;
+    return result;
+  }
   /// Retries the last attempt of the job.
   RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) {
     const auto job = jobs().find(key);
@@ -219,6 +228,7 @@ class StorageSuite : public OpenStorage {
   static void race(int count, const std::function<void(int)>& body) { runTogether(count, body); }
 
   RankByPriority policy_;
+  std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
 };
 
 /// All states, with IN_QUEUE last: the next bring() would claim a queued job.

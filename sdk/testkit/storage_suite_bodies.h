@@ -46,7 +46,7 @@ TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
   EXPECT_EQ(leases().progress(lease, odd), ReportResult::accepted);
   EXPECT_EQ(find("a")->progress, odd);
   const std::string megabyte = "\"" + std::string(1 << 20, 'z') + "\"";
-  EXPECT_EQ(chunks().append(lease, {Chunk{odd, odd, false}, Chunk{megabyte, "", true}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{odd, odd, false}, Chunk{megabyte, "", true}}), ReportResult::accepted);
   const auto got = taken("a");
   ASSERT_EQ(got.size(), 1U) << "the second would not fit";
   EXPECT_EQ(got[0].output, odd);

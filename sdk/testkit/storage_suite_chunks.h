@@ -17,8 +17,7 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   submit("a");
   const JobKey key{"ep", "a"};
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1.0", "{\"m\":1}", false}, Chunk{"\"two\"", "", true}}),
-            ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"1.0", "{\"m\":1}", false}, Chunk{"\"two\"", "", true}}), ReportResult::accepted);
   auto page = storage_->chunks().consume(key, 1'000);
   ASSERT_TRUE(page);
   ASSERT_EQ(page->chunks.size(), 2U);
@@ -31,7 +30,7 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   EXPECT_EQ(page->state, JobState::inProgress);
   EXPECT_EQ(page->attempt, lease.attempt);
   EXPECT_TRUE(storage_->chunks().consume(key, 1'000)->chunks.empty());
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(complete(lease), ReportResult::accepted);
   page = storage_->chunks().consume(key, 1'000);
   ASSERT_EQ(page->chunks.size(), 1U);
@@ -45,7 +44,7 @@ TEST_P(StorageSuite, APageOfChunksIsBoundedButNeverEmpty) {
   const JobKey key{"ep", "a"};
   const LeaseRef lease = claimOne();
   std::vector<Chunk> chunks(5, Chunk{std::string(10, '1'), "", false});
-  EXPECT_EQ(storage_->chunks().append(lease, chunks), ReportResult::accepted);
+  EXPECT_EQ(append(lease, chunks), ReportResult::accepted);
   auto page = storage_->chunks().consume(key, 25);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_TRUE(page->more);
@@ -66,12 +65,12 @@ TEST_P(StorageSuite, ANewAttemptStartsItsStreamAgain) {
   submit("a");
   const JobKey key{"ep", "a"};
   LeaseRef lease = claimOne();
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"old\"", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"\"old\"", "", false}}), ReportResult::accepted);
   EXPECT_EQ(storage_->chunks().consume(key, 100)->chunks.size(), 1U);
   (void)storage_->leases().release(std::vector{lease});
   EXPECT_TRUE(storage_->chunks().read(key, 0, 100)->chunks.empty());
   lease = claimOne();
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"new\"", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"\"new\"", "", false}}), ReportResult::accepted);
   const auto page = storage_->chunks().consume(key, 100);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "\"new\"");
@@ -106,14 +105,14 @@ TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
   }
   EXPECT_FALSE(chunks().consume({"ep", "none"}, 100));
   EXPECT_FALSE(chunks().read({"ep", "none"}, 0, 100));
-  EXPECT_EQ(chunks().append(claimOne(), {}), ReportResult::accepted) << "nothing to add is no mistake";
+  EXPECT_EQ(append(claimOne(), {}), ReportResult::accepted) << "nothing to add is no mistake";
 }
 
 TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
   submit("a");
   const LeaseRef lease = claimOne();
   const Chunk chunk{"12345", "{\"m\":1}", false};  // 12 bytes
-  EXPECT_EQ(chunks().append(lease, {chunk, chunk, chunk}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {chunk, chunk, chunk}), ReportResult::accepted);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 23)->chunks.size(), 1U);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 24)->chunks.size(), 2U) << "a page may be full";
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "at least one";
@@ -127,9 +126,8 @@ TEST_P(StorageSuite, ChunksAreReadByTheirNumber) {
   submit("a");
   const LeaseRef lease = claimOne();
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(
-        chunks().append(lease, {Chunk{std::to_string(2 * i), "", false}, Chunk{std::to_string(2 * i + 1), "", false}}),
-        ReportResult::accepted);
+    EXPECT_EQ(append(lease, {Chunk{std::to_string(2 * i), "", false}, Chunk{std::to_string(2 * i + 1), "", false}}),
+              ReportResult::accepted);
   }
   EXPECT_EQ(taken("a").size(), 8U);
   for (std::uint64_t from = 0; from < 8; ++from) {
@@ -153,7 +151,7 @@ TEST_P(StorageSuite, AStreamIsGivenOutInOrderHoweverItIsAskedFor) {
   const LeaseRef lease = claimOne();
   std::vector<std::string> got;
   for (int i = 0; i < 50; ++i) {
-    EXPECT_EQ(chunks().append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), ReportResult::accepted);
+    EXPECT_EQ(append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), ReportResult::accepted);
     if (i % 3 != 0) continue;
     const auto page = chunks().consume({"ep", "a"}, static_cast<std::size_t>(i % 5));
     for (const Chunk& chunk : page->chunks) got.push_back(chunk.output);

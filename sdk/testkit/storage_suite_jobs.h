@@ -236,7 +236,7 @@ TEST_P(StorageSuite, FindFinishedAnswersWholeJobs) {
 TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
   submit("a");
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(chunks().consume({"ep", "a"}, 1)->chunks.size(), 1U);
   clock_.advance(Millis(250));
   ASSERT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
@@ -255,7 +255,7 @@ TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
 TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
   submit("a");
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U);
   EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::error, "first run"}}), ReportResult::accepted);
   EXPECT_EQ(leases().progress(lease, "7"), ReportResult::accepted);
@@ -266,7 +266,7 @@ TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
   ASSERT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
   const LeaseRef again = claimOne();
-  EXPECT_EQ(chunks().append(again, {Chunk{"2", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(again, {Chunk{"2", "", false}}), ReportResult::accepted);
   ASSERT_EQ(taken("a").size(), 1U) << "the cursor starts again";
 }
 
@@ -337,7 +337,7 @@ TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
   };
   ASSERT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("a")));
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
   EXPECT_EQ(chunks().appendLog(lease, {LogLine{}}), ReportResult::accepted);
   bring("done", JobState::completed);
   EXPECT_EQ(jobs().remove("ep", 1), 1U);

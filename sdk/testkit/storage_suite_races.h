@@ -102,7 +102,7 @@ TEST_P(StorageSuite, RacingTakersShareTheChunks) {
   const LeaseRef lease = claimOne();
   std::vector<Chunk> chunks;
   for (int i = 0; i < 200; ++i) chunks.push_back({std::to_string(i), "", false});
-  EXPECT_EQ(storage_->chunks().append(lease, chunks), ReportResult::accepted);
+  EXPECT_EQ(append(lease, chunks), ReportResult::accepted);
   Mutex mutex;
   std::multiset<std::string> taken;
   race(kRacers, [&](int) {
@@ -229,7 +229,7 @@ TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
     if (i == 0) {
       for (int n = 0; n < kChunks; n += 3) {
         const auto chunk = [n](int k) { return Chunk{std::to_string(n + k), "", false}; };
-        EXPECT_EQ(chunks().append(lease, {chunk(0), chunk(1), chunk(2)}), ReportResult::accepted);
+        EXPECT_EQ(append(lease, {chunk(0), chunk(1), chunk(2)}), ReportResult::accepted);
       }
       EXPECT_EQ(complete(lease), ReportResult::accepted);
       return;

@@ -217,6 +217,37 @@ TEST_P(RepeatedCalls, AFinishIsRepeatedUntilTheJobIsRetried) {
   EXPECT_EQ(counts().failed, 2U);
 }
 
+TEST_P(RepeatedCalls, RepeatedChunksAreStoredOnce) {
+  submit("a");
+  const LeaseRef first = claimOne();
+  const auto add = [&](const LeaseRef& lease, std::uint64_t from, const std::vector<std::string>& outputs) {
+    std::vector<Chunk> added;
+    added.reserve(outputs.size());
+    for (const std::string& output : outputs) added.push_back({output, "", false});
+    return chunks().append(lease, from, std::move(added));
+  };
+  EXPECT_THROW((void)add(first, 1, {"gap"}), StorageError) << "the first chunk is missing";
+  EXPECT_EQ(add(first, 0, {"0", "1"}), ReportResult::accepted);
+  EXPECT_EQ(add(first, 0, {"0", "1"}), ReportResult::accepted);
+  EXPECT_EQ(add(first, 1, {"1", "2", "3"}), ReportResult::accepted) << "the rest is stored";
+  EXPECT_EQ(add(first, 2, {}), ReportResult::accepted);
+  EXPECT_THROW((void)add(first, 5, {}), StorageError);
+  const auto stored = [this] {
+    std::string outputs;
+    for (const Chunk& chunk : chunks().read({"ep", "a"}, 0, 1'000)->chunks) outputs += chunk.output;
+    return outputs;
+  };
+  EXPECT_EQ(stored(), "0123");
+  EXPECT_EQ(taken("a").size(), 4U);
+  EXPECT_EQ(add(first, 2, {"2", "3", "4"}), ReportResult::accepted);
+  EXPECT_EQ(taken("a").size(), 1U) << "each chunk is handed out once";
+  EXPECT_EQ(leases().release(std::vector{first}), 1U);
+  const LeaseRef second = claimOne();
+  EXPECT_EQ(add(first, 5, {"5"}), ReportResult::staleAttempt);
+  EXPECT_EQ(add(second, 0, {"new"}), ReportResult::accepted) << "each attempt counts from 0";
+  EXPECT_EQ(stored(), "new");
+}
+
 TEST_P(RepeatedCalls, ARepeatedEndOfADeliveryIsOneEnd) {
   for (const DeliveryState state : {DeliveryState::delivered, DeliveryState::abandoned}) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));

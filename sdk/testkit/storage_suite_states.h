@@ -117,7 +117,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
     const LeaseRef lease = bring(id, from);
     const ReportResult expected = from == JobState::inProgress ? ReportResult::accepted : ReportResult::staleAttempt;
     EXPECT_EQ(storage_->leases().progress(lease, "1"), expected) << nameOf(from);
-    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), expected) << nameOf(from);
+    EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), expected) << nameOf(from);
     EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0] == LeaseState::held,
               from == JobState::inProgress);
@@ -136,7 +136,7 @@ TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
   EXPECT_GT(now.attempt, old.attempt);
   EXPECT_EQ(complete(old, "\"late\""), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().progress(old, "1"), ReportResult::staleAttempt);
-  EXPECT_EQ(storage_->chunks().append(old, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
+  EXPECT_EQ(append(old, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->chunks().appendLog(old, {LogLine{}}), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().release(std::vector{old}), 0U);
   EXPECT_EQ(storage_->leases().renew(std::vector{old, now}, Millis(1'000)),
@@ -190,7 +190,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
     EXPECT_EQ(storage_->leases().progress(lease, "1"), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
-    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
+    EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
     EXPECT_FALSE(storage_->chunks().consume(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));

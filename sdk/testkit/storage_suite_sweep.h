@@ -87,7 +87,7 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
   for (int loss = 1; loss <= 3; ++loss) {
     const LeaseRef lease = claimTimed(Millis(1'000));
     EXPECT_EQ(lease.job, "a") << "it keeps its place";
-    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
+    EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
     clock_.advance(Millis(1'000));
     const SweepResult swept = sweep();
     EXPECT_EQ(swept.stopped, (std::vector{lease}));
@@ -213,7 +213,7 @@ TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
   submit("a");
   const LeaseRef lease = claimTimed(Millis(1'000));
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(chunks().consume({"ep", "a"}, 1)->chunks.size(), 1U);
   EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), ReportResult::accepted);
   clock_.advance(Millis(1'001));
@@ -224,7 +224,7 @@ TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
   EXPECT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
   const LeaseRef again = claimOne();
-  EXPECT_EQ(chunks().append(again, {Chunk{"3", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(append(again, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U) << "the cursor starts again";
 }
 

@@ -249,8 +249,8 @@ class Chunks final : public Before<ChunkStore> {
  public:
   using Before::Before;
 
-  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override {
-    return at("chunks.append")->append(lease, std::move(chunks));
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
+    return done("chunks.append", at("chunks.append")->append(lease, first, std::move(chunks)));
   }
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override {
     return at("chunks.consume")->consume(key, maxBytes);

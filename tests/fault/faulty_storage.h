@@ -20,8 +20,8 @@ namespace jobq::fault {
 /// Fate of the call named by failCall().
 enum class CallFault {
   before,  ///< the call fails
-  done,    ///< the call is done, and throws OutcomeUnknown (jobs.insert, jobs.requeue, jobs.remove, leases.finish,
-           ///< outbox.finishDelivery, outbox.recordAttempt, records)
+  done,    ///< the call is done, and throws OutcomeUnknown (chunks.append, jobs.insert, jobs.requeue, jobs.remove,
+           ///< leases.finish, outbox.finishDelivery, outbox.recordAttempt, records)
   onward,  ///< the call fails, and every later call too, until heal()
 };
 

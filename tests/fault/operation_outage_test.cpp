@@ -100,6 +100,15 @@ TEST_P(OperationOutage, AFinishWithoutAnAnswerIsRepeated) {
   EXPECT_EQ(deliveries(answer.field("id")).size(), 1U);
 }
 
+TEST_P(OperationOutage, ChunksWithoutAnAnswerAreStoredOnce) {
+  openFaulty(kOutageEndpoints);
+  plan_.failCall("chunks.append", 2, CallFault::done);
+  const std::string id = run("t", R"({"input":{"chunks":3,"output":1}})").field("id");
+  ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+  EXPECT_EQ(faultsOf("chunks.append"), 1U);
+  EXPECT_EQ(chunksOf("t", id).size(), 3U);
+}
+
 // The idempotency key is looked up before the filters run: no filter runs while the result of the lookup is unknown.
 TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
   openFaulty(std::string(kOutageEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR

@@ -4,10 +4,10 @@
 
 namespace jobq::model {
 
-ReportResult ChunkModel::append(const LeaseRef& lease, const std::vector<Chunk>& chunks) {
+ReportResult ChunkModel::append(const LeaseRef& lease, std::uint64_t first, const std::vector<Chunk>& chunks) {
   Entry* entry = state_.held(lease);
   if (entry == nullptr) return ReportResult::staleAttempt;
-  entry->chunks.insert(entry->chunks.end(), chunks.begin(), chunks.end());
+  for (std::size_t i = entry->chunks.size() - first; i < chunks.size(); ++i) entry->chunks.push_back(chunks[i]);
   return ReportResult::accepted;
 }
 

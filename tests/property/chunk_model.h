@@ -19,7 +19,8 @@ class ChunkModel {
   /// The state must outlive the model.
   explicit ChunkModel(ModelState& state) : state_(state) {}
 
-  ReportResult append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
+  /// The caller leaves no gap: `first` is at most the number of chunks.
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, const std::vector<Chunk>& chunks);
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes);
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
   ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines);

@@ -2,10 +2,11 @@
 
 namespace jobq::model {
 
-ReportResult JudgedChunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult JudgedChunks::append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) {
   return compared_.ask(
-      "append to " + lease.job, [&] { return compared_.real().chunks().append(lease, chunks); },
-      [&](StorageModel& model) { return model.chunks().append(lease, chunks); });
+      "append to " + lease.job + " from " + std::to_string(first),
+      [&] { return compared_.real().chunks().append(lease, first, chunks); },
+      [&](StorageModel& model) { return model.chunks().append(lease, first, chunks); });
 }
 
 std::optional<ChunkPage> JudgedChunks::consume(const JobKey& key, std::size_t maxBytes) {

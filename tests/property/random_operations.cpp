@@ -144,6 +144,16 @@ void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outc
   if (repeats) (void)storage.leases().finish(lease, outcome);
 }
 
+// Mostly begins behind the chunks that the store has, and otherwise repeats some of them.
+void Player::append(Storage& storage, const LeaseRef& lease, const Operation& operation) {
+  std::uint64_t& next = nextChunks_[{lease.job, lease.attempt}];
+  const std::uint64_t first = operation.a % 3 == 0 ? next - std::min<std::uint64_t>(next, operation.b % 4) : next;
+  const std::size_t count = 1 + operation.b % 3;
+  const Chunk chunk{std::to_string(operation.b), "{}", operation.b % 2 == 0};
+  const ReportResult result = storage.chunks().append(lease, first, std::vector(count, chunk));
+  if (result == ReportResult::accepted) next = std::max(next, first + count);
+}
+
 void Player::playOnLease(Storage& storage, const Operation& operation) {
   // Mostly a recent lease, and thus mostly a held lease.
   const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
@@ -155,9 +165,7 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
       finish(storage, lease, Failed{"no " + number, operation.b % 2 == 0 ? number : ""}, operation.a % 3 == 0);
       break;
     case Action::progress: (void)storage.leases().progress(lease, number); break;
-    case Action::append:
-      (void)storage.chunks().append(lease, std::vector(1 + operation.b % 3, Chunk{number, "{}", operation.b % 2 == 0}));
-      break;
+    case Action::append: append(storage, lease, operation); break;
     case Action::log: (void)storage.chunks().appendLog(lease, {{{}, LogLevel::information, "line " + number}}); break;
     case Action::release: storage.leases().release(std::vector{lease, kNobodys}); break;
     default: (void)storage.leases().renew(std::vector{lease, kNobodys}, Millis(10'000)); break;

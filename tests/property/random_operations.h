@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -103,6 +104,7 @@ class Player {
   void insert(Storage& storage, const Operation& operation);
   /// Repeats the last insert(), as after a lost answer. The id of an absent job may be taken: no repetition then.
   void repeatInsert(Storage& storage);
+  void append(Storage& storage, const LeaseRef& lease, const Operation& operation);
   /// Reports an outcome, and repeats the report now and then, as after a lost answer.
   static void finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
@@ -117,10 +119,11 @@ class Player {
   };
   std::optional<Submission> lastSubmission_;
   std::vector<JobKey> jobs_;
-  std::vector<LeaseRef> leases_;         // stale leases stay, as the most interesting cases
-  std::vector<DeliveryClaim> claims_;    // stale claims stay as well
-  std::vector<std::uint64_t> versions_;  // versions of records, stale versions as well
-  std::vector<std::uint64_t> moments_;   // versions for later questions about changes
+  std::vector<LeaseRef> leases_;  // stale leases stay, as the most interesting cases
+  std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
+  std::vector<DeliveryClaim> claims_;                                    // stale claims stay as well
+  std::vector<std::uint64_t> versions_;                                  // versions of records, stale versions as well
+  std::vector<std::uint64_t> moments_;                                   // versions for later questions about changes
 };
 
 }  // namespace jobq::model

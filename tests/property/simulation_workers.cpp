@@ -10,12 +10,13 @@ namespace {
 
 constexpr Millis kLease{10'000};
 
-void reportOn(const Run& run, const Move& move, Storage& storage) {
+void reportOn(Run& run, const Move& move, Storage& storage) {
   const std::string number = std::to_string(move.b);
   if (move.b % 3 == 0) {
     (void)storage.leases().progress(run.lease, number);
   } else if (move.b % 3 == 1) {
-    (void)storage.chunks().append(run.lease, {Chunk{number, "", false}});
+    const ReportResult result = storage.chunks().append(run.lease, run.chunks, {Chunk{number, "", false}});
+    if (result == ReportResult::accepted) ++run.chunks;
   } else {
     (void)storage.chunks().appendLog(run.lease, {LogLine{{}, LogLevel::information, number}});
   }

@@ -42,7 +42,8 @@ struct SimulationPlan {
 struct Run {
   LeaseRef lease;
   EndpointId endpoint;
-  WorkerId worker;  // empty for a remote worker
+  WorkerId worker;           // empty for a remote worker
+  std::uint64_t chunks = 0;  // number of accepted chunks
 };
 
 /// The rules of runs: attempts grow, a result is accepted from the last attempt alone, and a job succeeds once. The

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
@@ -244,7 +245,7 @@ class StreamTest : public JobServiceTest {
     });
   }
   void append(const std::string& output) {
-    EXPECT_EQ(reports_.append(lease_, {{output, "", false}}), ReportResult::accepted);
+    EXPECT_EQ(reports_.append(lease_, appended_++, {{output, "", false}}), ReportResult::accepted);
   }
   /// Waits until the stream waits for `time`, and moves the clock by `time`.
   void pass(Millis time) {
@@ -258,6 +259,7 @@ class StreamTest : public JobServiceTest {
   }
 
   LeaseRef lease_;
+  std::uint64_t appended_ = 0;
 };
 
 TEST_F(StreamTest, TheChunksOfATenthOfASecondAreOneAnswer) {
@@ -305,7 +307,7 @@ TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
     EXPECT_FALSE(answer.hasWaited);
   }
   EXPECT_THAT(jobs_.awaitChunks({key("a"), 0, 1'000, Millis(5'000)}, stays).page->chunks, SizeIs(1));
-  EXPECT_EQ(reports_.append(lease_, {{"3", "", false}}), ReportResult::staleAttempt);
+  EXPECT_EQ(reports_.append(lease_, appended_, {{"3", "", false}}), ReportResult::staleAttempt);
   EXPECT_FALSE(jobs_.awaitChunks({key("b"), std::nullopt, 1'000, Millis(5'000)}, stays).page);
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <future>
 #include <string>
 #include <utility>
@@ -22,7 +23,10 @@ class StreamCallsTest : public testing::Test, protected test::QueueRoutesFixture
   LeaseRef start(const JobId& id, const std::vector<std::string>& outputs) {
     storage_.insert(id);
     const LeaseRef lease = claim();
-    for (const std::string& output : outputs) EXPECT_EQ(reports_.append(lease, {{output, ""}}), ReportResult::accepted);
+    std::uint64_t number = 0;
+    for (const std::string& output : outputs) {
+      EXPECT_EQ(reports_.append(lease, number++, {{output, ""}}), ReportResult::accepted);
+    }
     return lease;
   }
   ApiResponse stream(const std::string& id, Query query = {}) {
@@ -35,7 +39,7 @@ class StreamCallsTest : public testing::Test, protected test::QueueRoutesFixture
 
 TEST_F(StreamCallsTest, EachChunkIsHandedOutOnce) {
   const LeaseRef lease = start("a", {"1", "{\"b\" : 1.50}"});
-  (void)reports_.append(lease, {{"3", R"({"tokens":7})", true}});
+  (void)reports_.append(lease, 2, {{"3", R"({"tokens":7})", true}});
   (void)reports_.finish(lease, Completed{"7"}, false);
   const ApiResponse first = stream("a");
   expectAnswer(first, 200,
