@@ -17,13 +17,38 @@ constexpr std::size_t kGathered = 1UL << 20;
 // An offset beyond the chunks of any job: a page from there has the job's state and hands out no chunk.
 constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 
+constexpr int kRepeats = 2;
+
+/// Calls a repeatable operation of the storage, and repeats the call up to kRepeats times if its answer was lost. The
+/// client would otherwise read 503 and send its request a second time. Throws OutcomeUnknown if no answer came.
+template <class Operation>
+auto callRepeatedly(Operation&& operation) {
+  for (int repeats = 0; repeats < kRepeats; ++repeats) {
+    try {
+      return operation();
+    } catch (const OutcomeUnknown&) {
+    }
+  }
+  return operation();
+}
+
 }  // namespace
 
-InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
-  const bool low = job.policy.lowPriority;
-  InsertResult result = storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency);
-  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.spec.id, low);
+InsertResult JobService::submit(const JobSpec& job, const Endpoint& endpoint,
+                                const std::optional<Idempotency>& idempotency) {
+  InsertResult result = insert(job, endpoint, idempotency);
+  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.spec.id, job.policy.lowPriority);
   return result;
+}
+
+InsertResult JobService::insert(const JobSpec& job, const Endpoint& endpoint,
+                                const std::optional<Idempotency>& idempotency) {
+  try {
+    return callRepeatedly([&] { return storage_.jobs().insert(job, *endpoint.policy, idempotency); });
+  } catch (const OutcomeUnknown&) {
+    queueSignal_.notify(endpoint.spec.id, job.policy.lowPriority);  // the job may be in the queue
+    throw;
+  }
 }
 
 std::optional<IdempotencyRecord> JobService::findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
@@ -39,7 +64,8 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
   const Instant deadline = storage_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
   const bool low = job.policy.lowPriority;
-  Waited waited{storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency), {}};
+  Waited waited{insert(job, endpoint, idempotency), {}};
+  job = JobSpec();  // the input may be large, and the wait may be long
   durable(waited.inserted);
   if (std::holds_alternative<KeyConflict>(waited.inserted)) return waited;
   if (const auto* first = std::get_if<Duplicate>(&waited.inserted)) {
@@ -113,14 +139,16 @@ std::optional<JobService::Log> JobService::log(const JobKey& key) {
   return Log{std::move(*lines), present->state};
 }
 
-std::optional<Instant> JobService::setTtl(const JobKey& key, Millis ttl) { return storage_.jobs().setTtl(key, ttl); }
+std::optional<Instant> JobService::setTtl(const JobKey& key, Millis ttl) {
+  return callRepeatedly([&] { return storage_.jobs().setTtl(key, ttl); });
+}
 
 JobPage JobService::list(const JobFilter& filter, const PageWindow& window) {
   return storage_.jobs().list(filter, window);
 }
 
 CancelResult JobService::cancel(const JobKey& key) {
-  CancelResult result = storage_.jobs().cancel(key);
+  CancelResult result = callRepeatedly([&] { return storage_.jobs().cancel(key); });
   if (std::holds_alternative<Cancelled>(result)) {
     completions_.announce(key.id);
     deliveries_.notify();
@@ -129,12 +157,18 @@ CancelResult JobService::cancel(const JobKey& key) {
 }
 
 RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
-  const std::optional<Job> job = find(key);
-  if (!job) return NotFound{};
-  if (!next(job->state, Trigger::retry)) return WrongState{job->state};
-  RequeueResult result = storage_.jobs().requeue(key, job->attempt, *endpoint.policy);
-  if (std::holds_alternative<Requeued>(result)) queueSignal_.notify(endpoint.spec.id, false);
-  return result;
+  const auto present = chunks({key, kBeyondAnyChunk, 1});  // state and attempt, without the bodies of the job
+  if (!present) return NotFound{};
+  if (!next(present->state, Trigger::retry)) return WrongState{present->state};
+  try {
+    RequeueResult result =
+        callRepeatedly([&] { return storage_.jobs().requeue(key, present->attempt, *endpoint.policy); });
+    if (std::holds_alternative<Requeued>(result)) queueSignal_.notify(endpoint.spec.id, false);
+    return result;
+  } catch (const OutcomeUnknown&) {
+    queueSignal_.notify(endpoint.spec.id, false);  // the job may be in the queue
+    throw;
+  }
 }
 
 std::size_t JobService::purge(const EndpointId& endpoint) {

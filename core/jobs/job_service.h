@@ -29,7 +29,7 @@ class JobService {
 
   /// Stores `job` in the queue of `endpoint`, unless the idempotency key was used before. Returns when the job is
   /// durable: only from then on may its id be sent to the caller.
-  InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
+  InsertResult submit(const JobSpec& job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
 
   /// Returns the result of submit() for an idempotency key that was used before, or no value for a new key. Called
   /// before the filters judge a job.
@@ -61,7 +61,7 @@ class JobService {
   struct ChunkAsk {
     JobKey key;
     /// Number of the first chunk to be read (ChunkStore::read). Without an offset chunks are handed out
-    /// (ChunkStore::take).
+    /// (ChunkStore::consume).
     std::optional<std::uint64_t> offset{};
     std::size_t maxBytes = 0;  ///< bytes of outputs and metrics in one page
     Millis wait{0};            ///< how long to wait for the first chunk
@@ -109,6 +109,8 @@ class JobService {
   OwedDeliveries owed(const EndpointId& endpoint);
 
  private:
+  /// Stores the job. Wakes the dispatcher if no answer came, because the job may be in the queue.
+  InsertResult insert(const JobSpec& job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
   Millis gatherTime() const;
   std::optional<Job> readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
                                   const DisconnectSignal& gone);

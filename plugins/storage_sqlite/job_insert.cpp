@@ -8,18 +8,14 @@ namespace {
 
 constexpr std::size_t kLargeInput = 1UL << 20;
 
-/// The store has a job with the id. The exception rolls the step of insert() back.
-class IdTaken final : public StorageError {
- public:
-  explicit IdTaken(const JobId& id) : StorageError("job " + id + " exists already; make another id") {}
-};
-
-/// Returns whether the store has the job with the same endpoint, API key and input: a call of insert() was repeated.
+/// Returns whether a repeated insert() has found its own job; throws StorageError if a different job has the id.
 bool isInserted(Connection& db, const JobSpec& job, Instant now) {
   Query query = db.query(
-      "SELECT 1 FROM job JOIN job_input USING (num) "
-      "WHERE id = ?1 AND expires_at > ?2 AND endpoint = ?3 AND api_key = ?4 AND input = ?5");
-  return query.bind(job.id, now, job.endpoint, job.apiKeyId, Bytes{job.input}).next();
+      "SELECT expires_at > ?2 AND endpoint = ?3 AND api_key = ?4 AND input = ?5 FROM job JOIN job_input USING (num) "
+      "WHERE id = ?1");
+  if (!query.bind(job.id, now, job.endpoint, job.apiKeyId, Bytes{job.input}).next()) return false;
+  if (!query.flag(0)) throw StorageError("job " + job.id + " exists already; make another id");
+  return true;
 }
 
 /// Returns the result of an earlier request under the same key, if any.
@@ -41,19 +37,17 @@ void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
       .run();
 }
 
-/// Returns false if a row with this id exists.
-bool insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank) {
-  return step.db
-             .query(
-                 "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
-                 "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
-                 "expiry_fixed, owes, worker, chunks, taken, log_lines) "
-                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 0, 0, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14, '', 0, "
-                 "0, 0) ON CONFLICT (id) DO NOTHING")
-             .bind(num, job.id, job.endpoint, JobState::inQueue, job.policy.lowPriority, rank, job.maxAttempts,
-                   job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now,
-                   step.now + job.policy.ttl, !job.webhook.empty())
-             .change() == 1;
+void insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank) {
+  step.db
+      .query(
+          "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
+          "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
+          "expiry_fixed, owes, worker, chunks, taken, log_lines) "
+          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 0, 0, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14, '', 0, 0, 0)")
+      .bind(num, job.id, job.endpoint, JobState::inQueue, job.policy.lowPriority, rank, job.maxAttempts,
+            job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now,
+            step.now + job.policy.ttl, !job.webhook.empty())
+      .run();
 }
 
 void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
@@ -70,16 +64,9 @@ void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
 
 }  // namespace
 
-InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
-  const std::size_t bytes = job.input.size();
-  try {
-    return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, bytes);
-  } catch (const IdTaken&) {
-    if (readers_.read([&](Connection& connection) { return isInserted(connection, job, clock_.now()); })) {
-      return Inserted{};
-    }
-    throw;
-  }
+InsertResult Jobs::insert(const JobSpec& job, const QueuePolicy& policy,
+                          const std::optional<Idempotency>& idempotency) {
+  return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, job.input.size());
 }
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -96,11 +83,12 @@ InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& 
       if (duplicate != nullptr && duplicate->id == job.id) return Inserted{};  // a repeated call
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
-    remember(step, job, *idempotency);
   }
+  if (isInserted(step.db, job, step.now)) return Inserted{};
+  if (idempotency) remember(step, job, *idempotency);
   const std::int64_t rank = rankOf(step, job, policy);
   const std::int64_t num = ++lastArrival_;
-  if (!insertRow(step, job, num, rank)) throw IdTaken(job.id);
+  insertRow(step, job, num, rank);
   insertInput(step, job, num);
   step.counters.added(job.endpoint, job.policy.lowPriority);
   return Inserted{};

@@ -1,13 +1,16 @@
-// A storage behind a connection that breaks after each repeatable call: the answer of the first call is lost, and the
-// caller repeats the call. The conformance suite runs against this storage too, and shows that a repeated call has the
-// effect and the answer of a single call (sdk/include/jobq/storage.h, "Repeatable").
+// A storage behind a connection that loses the answer of each repeatable call, whose caller repeats the call at once
+// (sdk/include/jobq/storage.h, "Repeatable"). The conformance suite runs against this storage too: a repeated call has
+// the effect of a single call, and its answer equals the lost answer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,17 +23,28 @@
 
 namespace jobq::testkit {
 
+/// Compares the alternatives of two variants.
+inline constexpr auto kSameKind = [](const auto& one, const auto& other) { return one.index() == other.index(); };
+
+/// Makes a call twice, compares the answers, and returns the second answer. `isSame` compares two answers.
+template <class Call, class Same = std::equal_to<>>
+auto callTwice(const char* operation, Call&& call, Same&& isSame = {}) {
+  const auto lost = call();
+  auto answer = call();
+  EXPECT_TRUE(isSame(lost, answer)) << "the repeated call of " << operation << " has another answer";
+  return answer;
+}
+
 /// Calls each repeatable operation twice.
 class JobsWithLostAnswers final : public JobStore {
  public:
   /// `inner` outlives the object.
   explicit JobsWithLostAnswers(JobStore& inner) : inner_(inner) {}
 
-  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
-    const InsertResult lost = inner_.insert(job, policy, idempotency);
-    InsertResult answer = inner_.insert(std::move(job), policy, idempotency);
-    EXPECT_EQ(lost.index(), answer.index()) << "the repeated insert has another answer";
-    return answer;
+  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
+                      const std::optional<Idempotency>& idempotency) override {
+    return callTwice(
+        "insert", [&] { return inner_.insert(job, policy, idempotency); }, kSameKind);
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {
@@ -39,17 +53,16 @@ class JobsWithLostAnswers final : public JobStore {
   std::optional<Job> find(const JobKey& key) override { return inner_.find(key); }
   std::vector<Job> findFinished(std::span<const JobKey> keys) override { return inner_.findFinished(keys); }
   CancelResult cancel(const JobKey& key) override {
-    (void)inner_.cancel(key);
-    return inner_.cancel(key);
+    return callTwice(
+        "cancel", [&] { return inner_.cancel(key); }, kSameKind);
   }
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
-    (void)inner_.requeue(key, failedAttempt, policy);
-    return inner_.requeue(key, failedAttempt, policy);
+    return callTwice(
+        "requeue", [&] { return inner_.requeue(key, failedAttempt, policy); }, kSameKind);
   }
   std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
-    (void)inner_.setTtl(key, ttl);
-    return inner_.setTtl(key, ttl);
+    return callTwice("setTtl", [&] { return inner_.setTtl(key, ttl); });
   }
   JobPage list(const JobFilter& filter, const PageWindow& window) override { return inner_.list(filter, window); }
   EndpointCounts counts(std::string_view endpoint) override { return inner_.counts(endpoint); }
@@ -69,16 +82,13 @@ class LeasesWithLostAnswers final : public LeaseStore {
     return inner_.claim(wants, holder);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
-    (void)inner_.renew(leases, lease);
-    return inner_.renew(leases, lease);
+    return callTwice("renew", [&] { return inner_.renew(leases, lease); });
   }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    (void)inner_.finish(lease, outcome);
-    return inner_.finish(lease, std::move(outcome));
+    return callTwice("finish", [&] { return inner_.finish(lease, outcome); });
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
-    (void)inner_.progress(lease, json);
-    return inner_.progress(lease, std::move(json));
+    return callTwice("progress", [&] { return inner_.progress(lease, json); });
   }
   std::size_t release(std::span<const LeaseRef> leases) override { return inner_.release(leases); }
   SweepResult sweep(std::size_t max) override { return inner_.sweep(max); }
@@ -95,8 +105,7 @@ class ChunksWithLostAnswers final : public ChunkStore {
   explicit ChunksWithLostAnswers(ChunkStore& inner) : inner_(inner) {}
 
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
-    (void)inner_.append(lease, first, chunks);
-    return inner_.append(lease, first, std::move(chunks));
+    return callTwice("append", [&] { return inner_.append(lease, first, chunks); });
   }
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override {
     return inner_.consume(key, maxBytes);
@@ -124,16 +133,13 @@ class OutboxWithLostAnswers final : public OutboxStore {
     return inner_.claimDue(hosts, lease);
   }
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
-    (void)inner_.finishDelivery(claim, state);
-    return inner_.finishDelivery(claim, state);
+    return callTwice("finishDelivery", [&] { return inner_.finishDelivery(claim, state); });
   }
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {
-    (void)inner_.reschedule(claim, delay);
-    return inner_.reschedule(claim, delay);
+    return callTwice("reschedule", [&] { return inner_.reschedule(claim, delay); });
   }
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
-    (void)inner_.recordAttempt(claim, number, attempt);
-    return inner_.recordAttempt(claim, number, std::move(attempt));
+    return callTwice("recordAttempt", [&] { return inner_.recordAttempt(claim, number, attempt); });
   }
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
     return inner_.list(endpoint, job, limit);

@@ -46,6 +46,11 @@ void FaultPlan::failCall(std::string operation, std::uint64_t number, CallFault 
   how_ = how;
 }
 
+void FaultPlan::loseAnswers(std::string operation) {
+  Lock lock(mutex_);
+  losing_ = std::move(operation);
+}
+
 void FaultPlan::hold(std::string operation, std::uint64_t number) {
   Lock lock(mutex_);
   held_ = std::move(operation);
@@ -104,6 +109,7 @@ void FaultPlan::heal() {
   from_ = UINT64_MAX;
   until_ = Instant::min();
   failIn_ = 0;
+  losing_.clear();
   doubtful_ = false;
 }
 
@@ -139,6 +145,10 @@ void FaultPlan::enter(const char* operation) {
     if (how_ == CallFault::before) once_ = calls_;
     if (how_ == CallFault::onward) from_ = calls_;
     doubtful_ = how_ == CallFault::done;
+  }
+  if (losing_ == operation) {
+    failing_ = losing_;
+    doubtful_ = true;
   }
   if (!hits(operation)) return;
   failed_.emplace_back(operation);
@@ -188,8 +198,9 @@ class Jobs final : public Before<JobStore> {
  public:
   using Before::Before;
 
-  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
-    return done("jobs.insert", at("jobs.insert")->insert(std::move(job), policy, idempotency));
+  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
+                      const std::optional<Idempotency>& idempotency) override {
+    return done("jobs.insert", at("jobs.insert")->insert(job, policy, idempotency));
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {
@@ -199,12 +210,14 @@ class Jobs final : public Before<JobStore> {
   std::vector<Job> findFinished(std::span<const JobKey> keys) override {
     return at("jobs.findFinished")->findFinished(keys);
   }
-  CancelResult cancel(const JobKey& key) override { return at("jobs.cancel")->cancel(key); }
+  CancelResult cancel(const JobKey& key) override { return done("jobs.cancel", at("jobs.cancel")->cancel(key)); }
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
     return done("jobs.requeue", at("jobs.requeue")->requeue(key, failedAttempt, policy));
   }
   std::size_t purgeQueued(std::string_view endpoint) override { return at("jobs.purgeQueued")->purgeQueued(endpoint); }
-  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return at("jobs.setTtl")->setTtl(key, ttl); }
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
+    return done("jobs.setTtl", at("jobs.setTtl")->setTtl(key, ttl));
+  }
   JobPage list(const JobFilter& filter, const PageWindow& window) override {
     return at("jobs.list")->list(filter, window);
   }
@@ -230,13 +243,13 @@ class Leases final : public Before<LeaseStore> {
     return jobs;
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
-    return at("leases.renew")->renew(leases, lease);
+    return done("leases.renew", at("leases.renew")->renew(leases, lease));
   }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
     return done("leases.finish", at("leases.finish")->finish(lease, std::move(outcome)));
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
-    return at("leases.progress")->progress(lease, std::move(json));
+    return done("leases.progress", at("leases.progress")->progress(lease, std::move(json)));
   }
   std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release")->release(leases); }
   SweepResult sweep(std::size_t max) override { return at("leases.sweep")->sweep(max); }
@@ -278,7 +291,7 @@ class Outbox final : public Before<OutboxStore> {
     return done("outbox.finishDelivery", at("outbox.finishDelivery")->finishDelivery(claim, state));
   }
   bool reschedule(const DeliveryClaim& claim, Millis delay) override {
-    return at("outbox.reschedule")->reschedule(claim, delay);
+    return done("outbox.reschedule", at("outbox.reschedule")->reschedule(claim, delay));
   }
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
     return done("outbox.recordAttempt", at("outbox.recordAttempt")->recordAttempt(claim, number, std::move(attempt)));

@@ -20,8 +20,7 @@ namespace jobq::fault {
 /// Fate of the call named by failCall().
 enum class CallFault {
   before,  ///< the call fails
-  done,    ///< the call is done, and throws OutcomeUnknown (chunks.append, jobs.insert, jobs.requeue, jobs.remove,
-           ///< leases.finish, outbox.finishDelivery, outbox.recordAttempt, records)
+  done,    ///< the call is done, and throws OutcomeUnknown (repeatable operations, jobs.remove, records)
   onward,  ///< the call fails, and every later call too, until heal()
 };
 
@@ -47,6 +46,8 @@ class FaultPlan {
   void failAtRandom(unsigned seed, unsigned every);
   /// Fails the `number`-th call of `operation` from now on; once.
   void failCall(std::string operation, std::uint64_t number, CallFault how);
+  /// Loses the answer of each call of `operation` until heal(): each call is as if struck by CallFault::done.
+  void loseAnswers(std::string operation);
   /// Holds the next claim with a job: the claim is done, but its caller does not get the result before letGo(). Other
   /// threads can act in this moment.
   void holdClaims() { hold("leases.claim"); }
@@ -88,6 +89,7 @@ class FaultPlan {
   std::string failing_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t failIn_ JOBQ_GUARDED_BY(mutex_) = 0;
   CallFault how_ JOBQ_GUARDED_BY(mutex_) = CallFault::before;
+  std::string losing_ JOBQ_GUARDED_BY(mutex_);
   bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
   std::string held_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -71,16 +71,40 @@ TEST_P(OperationOutage, OneKeyIsOneJob) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 
-// The answer of the storage is lost: the caller reads 503 and sends the job again.
-TEST_P(OperationOutage, AnInsertWithoutAnAnswerIsOneJobUnderItsKey) {
+// The server repeats a call whose answer was lost, so the caller reads no 503 for a job that is stored.
+TEST_P(OperationOutage, ACallWithoutAnAnswerIsRepeated) {
+  openFaulty(kOutageEndpoints);
+  plan_.failCall("jobs.insert", 1, CallFault::done);
+  const Answer submitted = run("q", R"({"input":{}})");
+  EXPECT_EQ(submitted.status, 200) << submitted.body;
+  const std::string id = submitted.field("id");
+  EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
+  plan_.failCall("jobs.setTtl", 1, CallFault::done);
+  EXPECT_EQ(call("GET", "/v2/q/status/" + id + "?ttl=50000").status, 200);
+  EXPECT_EQ(stored("q", id)->expiresAt, clock_.now() + Millis(50'000));
+  plan_.failCall("jobs.cancel", 1, CallFault::done);
+  EXPECT_EQ(call("POST", "/v2/q/cancel/" + id).field("status"), "CANCELLED");
+  const std::string failed = run("t", R"({"input":{"fail":"no"}})").field("id");
+  ASSERT_TRUE(reached([&] { return status("t", failed).field("status") == "FAILED"; }));
+  plan_.failCall("jobs.requeue", 1, CallFault::done);
+  EXPECT_EQ(call("POST", "/v2/t/retry/" + failed).status, 200);
+  ASSERT_TRUE(reached([&] { return status("t", failed).field("status") == "FAILED"; }));
+  EXPECT_EQ(stored("t", failed)->retries, 1U);
+  EXPECT_EQ(plan_.failed(), (std::vector<std::string>{"jobs.insert", "jobs.setTtl", "jobs.cancel", "jobs.requeue"}));
+}
+
+// No answer comes at all: the caller reads 503, and the job, which is stored, runs. The same key names the same job.
+TEST_P(OperationOutage, AnInsertWithoutAnyAnswerIsOneJobUnderItsKey) {
   openFaulty(kOutageEndpoints);
   extra_ = {{"Idempotency-Key", "once"}};
-  plan_.failCall("jobs.insert", 1, CallFault::done);
-  const Answer lost = run("q", R"({"input":{}})");
+  plan_.loseAnswers("jobs.insert");
+  const Answer lost = run("t", R"({"input":{"output":1}})");
   EXPECT_EQ(lost.status, 503) << lost.body;
-  const std::string id = run("q", R"({"input":{}})").field("id");
-  EXPECT_EQ(status("q", id).field("status"), "IN_QUEUE");
-  EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
+  plan_.heal();
+  ASSERT_TRUE(reached([&] { return inner_->jobs().list({"t", JobState::completed}, {}).total == 1; }));
+  const std::string id = run("t", R"({"input":{"output":1}})").field("id");
+  EXPECT_EQ(status("t", id).field("status"), "COMPLETED");
+  EXPECT_EQ(inner_->jobs().list({"t", {}}, {}).total, 1U);
 }
 
 // The worker repeats the report whose answer was lost. The repeated report is accepted, so the waiting caller is

@@ -2,7 +2,8 @@
 
 namespace jobq::model {
 
-InsertResult JudgedJobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+InsertResult JudgedJobs::insert(const JobSpec& job, const QueuePolicy& policy,
+                                const std::optional<Idempotency>& idempotency) {
   endpoints_.insert(job.endpoint);
   return compared_.ask(
       "insert of " + job.id, [&] { return compared_.real().jobs().insert(job, policy, idempotency); },

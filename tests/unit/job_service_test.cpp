@@ -20,6 +20,7 @@
 namespace jobq {
 namespace {
 
+using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -91,6 +92,35 @@ TEST_F(JobServiceTest, AFailedSubmissionNotifiesNoThread) {
   storage_.faults.failNext("jobs.insert");
   EXPECT_THROW(submit("a"), StorageError);
   EXPECT_FALSE(wasNotified());
+}
+
+TEST_F(JobServiceTest, ACallWhoseAnswerIsLostIsRepeated) {
+  storage_.faults.failCall("jobs.insert", 1, fault::CallFault::done);
+  EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
+  EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
+  (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
+  storage_.faults.failCall("jobs.requeue", 1, fault::CallFault::done);
+  EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
+  EXPECT_EQ(jobs_.find(key("a"))->retries, 1U);
+  storage_.faults.failCall("jobs.cancel", 1, fault::CallFault::done);
+  auto waiting = await("a", Millis(5'000));
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));
+  EXPECT_EQ(testkit::resultOf("the answer to the waiter", waiting)->state, JobState::cancelled);
+  EXPECT_EQ(deliveries_.count, 1);
+  EXPECT_THAT(storage_.faults.failed(), ElementsAre("jobs.insert", "jobs.requeue", "jobs.cancel"));
+}
+
+TEST_F(JobServiceTest, AJobThatMayBeStoredIsDispatchedThoughNoAnswerCame) {
+  storage_.faults.loseAnswers("jobs.insert");
+  EXPECT_THROW(submit("a"), OutcomeUnknown);
+  EXPECT_TRUE(wasNotified());
+  EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
+  storage_.faults.heal();
+  (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
+  storage_.faults.loseAnswers("jobs.requeue");
+  EXPECT_THROW((void)jobs_.retry(key("a"), endpoint_), OutcomeUnknown);
+  EXPECT_TRUE(wasNotified());
+  EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
 }
 
 TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {

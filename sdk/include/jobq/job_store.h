@@ -27,7 +27,7 @@ struct Idempotency {
 /// Life of an idempotency record, 24 hours, counted from the insert.
 inline constexpr Millis kIdempotencyLife{86'400'000};
 
-/// The job is in the queue now.
+/// The store has taken the job, by this call or by an earlier call.
 struct Inserted {};
 /// The key was used before with the same body. The call inserted no job; `id` is the first job, possibly expired.
 struct Duplicate {
@@ -104,14 +104,16 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a new job into the queue, IN_QUEUE with attempt 0. The store asks `policy` for the rank inside the step, and
   /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted, or Duplicate or
-  /// KeyConflict if `idempotency` is known. Repeatable: returns Inserted again if `idempotency` is known for this id,
-  /// or if the store has the job with the same id, endpoint, API key and input, in any state. Throws StorageError also
-  /// if the store has a job with the id that differs. The id of an expired job stays taken until a sweep has freed the
-  /// job's space: a late report of the expired job must not match a new job.
-  [[nodiscard]] virtual InsertResult insert(JobSpec job, const QueuePolicy& policy,
+  /// KeyConflict if `idempotency` is known for another job. Throws StorageError also if a different job has the id of
+  /// `job`.
+  ///
+  /// Repeatable: returns Inserted if `idempotency` is known for the id of `job`, or if the store has a job with the
+  /// same id, endpoint, API key and input, in any state. The idempotency key is judged first. The id of an expired job
+  /// stays taken until a sweep has freed the job's space: a late report of the expired job must not match a new job.
+  [[nodiscard]] virtual InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
 
-  /// Returns the answer that insert() would give for this idempotency key now, without an insert, or an empty optional
+  /// Returns the answer that insert() of a new id would give for this idempotency key now, or an empty optional
   /// if the key is unknown for the endpoint and the API key. Callers ask before the filters judge a job, so that
   /// filters do not judge a repeated submission.
   [[nodiscard]] virtual std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint,
@@ -130,10 +132,10 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a FAILED or TIMED_OUT job at the end of the queue, for `/retry`, with a new queuedAt and a new rank. Resets
   /// losses, output, error, progress, chunks, startedAt, finishedAt and workerId; raises attempt and retries; the
-  /// expiry is submission + ttl again. The parameter `failedAttempt` is the attempt of the job that find() has shown as
-  /// FAILED or TIMED_OUT. Returns Requeued, NotFound, or WrongState if the job has not failed under this attempt.
-  /// Repeatable: returns Requeued and changes nothing if the job has a higher attempt by now,
-  /// because only a retry follows the end of a job.
+  /// expiry is submission + ttl again. The caller has read the job as
+  /// FAILED or TIMED_OUT under the attempt `failedAttempt`. Returns Requeued, NotFound, or WrongState if the job has
+  /// another state under this attempt. Repeatable: returns Requeued and changes nothing if the job has a higher
+  /// attempt, because a job leaves FAILED and TIMED_OUT by a retry only.
   [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt,
                                               const QueuePolicy& policy) = 0;
 
@@ -144,7 +146,7 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Moves the expiry of the job to now + max(ttl, kTtlFloor), at most kTtlCeiling after the submission. Completion and
   /// retry do not change that expiry again. Returns the new expiry, or an empty optional if the job is absent.
-  /// Repeatable: the time of the last call counts.
+  /// Repeatable.
   virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
 
   /// Returns one page of the jobs that match `filter`.
