@@ -49,9 +49,11 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
   if (row == nullptr) return ReportResult::staleAttempt;
   auto& stored = row->run->chunks;
   if (first > stored.size()) {
-    throw StorageError("job " + row->spec->id + " has no chunk " + std::to_string(first - 1));
+    throw Error("job " + row->spec->id + " has " + std::to_string(stored.size()) + " chunks; chunk " +
+                std::to_string(first) + " does not follow");
   }
-  for (std::size_t i = stored.size() - first; i < shared.size(); ++i) stored.push_back(std::move(shared[i]));
+  const std::size_t known = std::min(stored.size() - first, shared.size());
+  stored.insert(stored.end(), shared.begin() + static_cast<std::ptrdiff_t>(known), shared.end());
   return ReportResult::accepted;
 }
 

@@ -52,7 +52,10 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return ReportResult::staleAttempt;
     const auto stored = static_cast<std::uint64_t>(row->chunks);
-    if (first > stored) throw StorageError("job " + row->id + " has no chunk " + std::to_string(first - 1));
+    if (first > stored) {
+      throw Error("job " + row->id + " has " + std::to_string(stored) + " chunks; chunk " + std::to_string(first) +
+                  " does not follow");
+    }
     std::int64_t seq = row->chunks;
     for (std::size_t i = stored - first; i < chunks.size(); ++i) addChunk(step, *row, seq++, chunks[i]);
     if (seq == row->chunks) return ReportResult::accepted;

@@ -64,9 +64,11 @@ void claimFor(Step& step, const ClaimWant& want, std::int64_t leaseEnd, std::vec
 bool hasEnded(Step& step, const LeaseRef& lease, JobState state, const Ending& ending) {
   const auto row = findRow(step.db, lease.job, step.now);
   if (!row || row->state != state || row->attempt != lease.attempt) return false;
-  Query query = step.db.query("SELECT error, output FROM job_output WHERE num = ?1");
-  if (!query.bind(row->num).next()) return ending.error.empty() && ending.output.empty();
-  return query.text(0) == ending.error && query.text(1) == ending.output;
+  Query query = step.db.query("SELECT error = ?2 AND output = ?3 FROM job_output WHERE num = ?1");
+  if (!query.bind(row->num, ending.error, Bytes{ending.output}).next()) {
+    return ending.error.empty() && ending.output.empty();
+  }
+  return query.flag(0);
 }
 
 LeaseState renewOne(Step& step, const LeaseRef& lease, Millis life) {

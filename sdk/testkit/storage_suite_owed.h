@@ -224,6 +224,7 @@ TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
   EXPECT_FALSE(recordNext(outbox(), claimed[0].claim(), {{}, 200, Millis(1), std::nullopt, ""}));
   EXPECT_FALSE(outbox().reschedule(claimed[0].claim(), Millis(0)));
   EXPECT_FALSE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::delivered));
+  EXPECT_TRUE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::abandoned)) << "the delivery has this end";
   EXPECT_EQ(stateOfDelivery("a"), DeliveryState::abandoned);
   EXPECT_EQ(owedBy(), 0U);
 }

@@ -111,11 +111,19 @@ TEST_P(RepeatedCalls, ARepeatedInsertWithAnIdempotencyKeyIsNoDuplicate) {
   EXPECT_EQ(counts().inQueue, 0U);
 }
 
-TEST_P(RepeatedCalls, ARepeatedInsertKeepsTheRecordOfItsIdempotencyKey) {
-  JobSpec job = spec("a");
-  EXPECT_TRUE(insertAgain(job));
-  EXPECT_TRUE(insertAgain(job, Idempotency{"k", "h"})) << "a repeated call has the arguments of the first";
-  EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", {"k", "h"})) << "a repeated call writes no record";
+// The job outlives the idempotency record, which was written a day ago.
+TEST_P(RepeatedCalls, ALateRepetitionOfAnInsertWritesNoSecondRecord) {
+  const Idempotency once{"k", "h"};
+  EXPECT_TRUE(insertAgain(spec("a"), once));
+  EXPECT_TRUE(jobs().setTtl({"ep", "a"}, kTtlCeiling));
+  clock_.advance(kIdempotencyLife);
+  EXPECT_TRUE(insertAgain(spec("a"), once));
+  EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", once));
+  EXPECT_EQ(counts().inQueue, 1U);
+  EXPECT_TRUE(insertAgain(spec("b"), once)) << "the key is free";
+  const auto late = jobs().insert(spec("a"), policy_, once);
+  ASSERT_TRUE(std::holds_alternative<Duplicate>(late)) << "the key is judged first";
+  EXPECT_EQ(std::get<Duplicate>(late).id, "b");
 }
 
 TEST_P(RepeatedCalls, ARepeatedCancelIsOneEnd) {
@@ -193,14 +201,38 @@ TEST_P(RepeatedCalls, AReportThatDiffersFromTheEndIsStale) {
   EXPECT_EQ(leases().finish(b, Failed{"", ""}), ReportResult::staleAttempt);
 }
 
-// The outcome equals what the store wrote, but another step has ended the attempt.
-TEST_P(RepeatedCalls, AnEndThatWasNotReportedIsNotRepeated) {
+TEST_P(RepeatedCalls, NoReportRepeatsATimeoutOrACancel) {
   const LeaseRef late = bring("late", JobState::timedOut);
   EXPECT_EQ(leases().finish(late, Failed{find("late")->error, ""}), ReportResult::staleAttempt);
   submit("cancelled");
   const LeaseRef cancelled = claimOne();
   EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "cancelled"})));
   EXPECT_EQ(leases().finish(cancelled, Completed{""}), ReportResult::staleAttempt);
+}
+
+TEST_P(RepeatedCalls, TheTimeOfTheLastCallCounts) {
+  submit(hooked("a"));
+  const LeaseRef lease = claimTimed(Millis(1'000));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::held);
+    EXPECT_EQ(leases().progress(lease, "[1]"), ReportResult::accepted);
+    EXPECT_EQ(jobs().setTtl({"ep", "a"}, Millis(60'000)), clock_.now() + Millis(60'000));
+    if (i == 0) clock_.advance(Millis(5'000));
+  }
+  EXPECT_EQ(find("a")->progress, "[1]");
+  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
+  clock_.advance(Millis(9'999));
+  EXPECT_TRUE(sweep().stopped.empty()) << "10 s after the second call";
+  EXPECT_EQ(complete(lease), ReportResult::accepted);
+  ASSERT_EQ(claimDue(Millis(30'000)).size(), 1U);
+  const DeliveryClaim claim = last("a.1");
+  EXPECT_TRUE(outbox().reschedule(claim, Millis(1'000)));
+  clock_.advance(Millis(500));
+  EXPECT_TRUE(outbox().reschedule(claim, Millis(1'000)));
+  clock_.advance(Millis(999));
+  EXPECT_TRUE(claimDue(Millis(30'000)).empty());
+  clock_.advance(Millis(1));
+  EXPECT_EQ(claimDue(Millis(30'000)).size(), 1U);
 }
 
 TEST_P(RepeatedCalls, AFinishIsRepeatedUntilTheJobIsRetried) {
@@ -226,15 +258,16 @@ TEST_P(RepeatedCalls, RepeatedChunksAreStoredOnce) {
     for (const std::string& output : outputs) added.push_back({output, "", false});
     return chunks().append(lease, from, std::move(added));
   };
-  EXPECT_THROW((void)add(first, 1, {"gap"}), StorageError) << "the first chunk is missing";
+  EXPECT_THROW((void)add(first, 1, {"gap"}), Error) << "the first chunk is missing";
   EXPECT_EQ(add(first, 0, {"0", "1"}), ReportResult::accepted);
   EXPECT_EQ(add(first, 0, {"0", "1"}), ReportResult::accepted);
   EXPECT_EQ(add(first, 1, {"1", "2", "3"}), ReportResult::accepted) << "the rest is stored";
   EXPECT_EQ(add(first, 2, {}), ReportResult::accepted);
-  EXPECT_THROW((void)add(first, 5, {}), StorageError);
+  EXPECT_THROW((void)add(first, 5, {}), Error);
   const auto stored = [this] {
+    const auto page = chunks().read({"ep", "a"}, 0, 1'000);
     std::string outputs;
-    for (const Chunk& chunk : chunks().read({"ep", "a"}, 0, 1'000)->chunks) outputs += chunk.output;
+    for (const Chunk& chunk : page.value().chunks) outputs += chunk.output;
     return outputs;
   };
   EXPECT_EQ(stored(), "0123");

@@ -29,7 +29,8 @@ TEST_F(Disk, AFullDiskRecoversWhenThereIsSpaceAgain) {
 
   logFaults().reset();
   EXPECT_EQ(checkFailure(), "");
-  EXPECT_TRUE(submitted("lost")) << "the refused insert left no row";
+  EXPECT_FALSE(find("lost")) << "the refused insert left no row";
+  EXPECT_TRUE(submitted("lost"));
   EXPECT_EQ(claim(9).size(), 2U);
 }
 

@@ -124,7 +124,13 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
   }
   callers.emplace_back([&] {
     gathering.arrive();
-    if (!submitted("taken")) ++duplicates;
+    JobSpec job = spec("taken");
+    job.input = "\"of another job\"";
+    try {
+      (void)storage_->jobs().insert(job, policy_, std::nullopt);
+    } catch (const StorageError&) {
+      ++duplicates;
+    }
   });
   callers.emplace_back([&] {
     gathering.arrive();

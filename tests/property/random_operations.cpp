@@ -144,7 +144,7 @@ void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outc
   if (repeats) (void)storage.leases().finish(lease, outcome);
 }
 
-// Mostly begins behind the chunks that the store has, and otherwise repeats some of them.
+// The number of the first chunk is mostly the next one; otherwise the call repeats some chunks.
 void Player::append(Storage& storage, const LeaseRef& lease, const Operation& operation) {
   std::uint64_t& next = nextChunks_[{lease.job, lease.attempt}];
   const std::uint64_t first = operation.a % 3 == 0 ? next - std::min<std::uint64_t>(next, operation.b % 4) : next;
@@ -178,7 +178,7 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
   switch (operation.action) {
     case Action::cancel: (void)storage.jobs().cancel(key); break;
     case Action::requeue: {
-      // Mostly the last attempt.
+      // The attempt is the last one in most cases.
       const auto job = storage.jobs().find(key);
       const std::uint32_t attempt = job ? job->attempt : 1;
       const std::uint32_t failed = operation.b % 7 == 0 ? operation.a % (attempt + 2) : attempt;

@@ -14,7 +14,7 @@ namespace {
 
 using test::expectAnswer;
 using testing::ElementsAre;
-using testing::IsEmpty;
+using testing::SizeIs;
 using testing::StartsWith;
 
 class JobCallsTest : public testing::Test, protected test::QueueRoutesFixture {};
@@ -140,15 +140,16 @@ TEST_F(JobCallsTest, AWrongWaitIsRefusedOnTheFirstMountAndBoundedOnTheOther) {
 TEST_F(JobCallsTest, ACancelledJobIsCancelledAtOnce) {
   storage_.insert("queued");
   expectAnswer(call("POST", "/v2/ep/cancel/queued"), 200, R"({"id":"queued","status":"CANCELLED"})");
-  EXPECT_THAT(runs_.stopped, IsEmpty());
+  EXPECT_THAT(runs_.stopped, ElementsAre(LeaseRef{"queued", 0})) << "an attempt that no worker runs";
   storage_.insert("running");
   const LeaseRef lease = claim();
   expectAnswer(call("POST", "/v2/ep/cancel/running"), 200, R"({"id":"running","status":"CANCELLED"})");
-  EXPECT_THAT(runs_.stopped, ElementsAre(lease)) << "its handler is told";
+  EXPECT_EQ(runs_.stopped.back(), lease) << "its handler is told";
   runJob("done", Completed{"1"});
   expectAnswer(call("POST", "/v2/ep/cancel/done"), 200, R"({"id":"done","status":"COMPLETED"})");
+  EXPECT_THAT(runs_.stopped, SizeIs(2)) << "not of a COMPLETED job";
   expectAnswer(call("POST", "/v2/ep/cancel/running"), 200, R"({"id":"running","status":"CANCELLED"})");
-  EXPECT_EQ(runs_.stopped.size(), 1U);
+  EXPECT_EQ(runs_.stopped.back(), lease) << "a repeated call does all of the first call";
 }
 
 TEST_F(JobCallsTest, AFailedJobIsQueuedAgain) {

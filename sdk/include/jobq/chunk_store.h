@@ -48,8 +48,8 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
 
   /// Adds chunks in their order, all or none. `first` is the number of the first of `chunks`, counted from 0 in each
   /// attempt. Returns staleAttempt if the job is not IN_PROGRESS under the attempt. Repeatable: skips the chunks whose
-  /// numbers are in the store already. Throws StorageError also if the store has no chunk with the number before
-  /// `first`.
+  /// numbers the store has already. Throws Error if the store has fewer than `first` chunks of the attempt: the caller
+  /// has left chunks out.
   [[nodiscard]] virtual ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) = 0;
 
   /// Returns the next chunks, each for the first time, in their order, and moves the cursor behind the page. The page

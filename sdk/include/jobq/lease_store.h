@@ -92,19 +92,19 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) = 0;
 
   /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
-  /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable: the time of the last call
-  /// counts. Planned: no caller yet.
+  /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable. Planned: no caller
+  /// yet.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
   /// counter, the owed webhook, and, unless setTtl() has set it, the expiry min(submission + ttl, completion +
   /// retention). Discards the progress of the attempt, as any end of a run does. Returns staleAttempt if the job is not
-  /// IN_PROGRESS under the attempt. Repeatable: returns accepted again as long as the job's last attempt is this one
-  /// and has ended with the same state, error and output.
+  /// IN_PROGRESS under the attempt. Repeatable: returns accepted and changes nothing if the job has ended under this
+  /// attempt with the same state, error and output.
   [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the
-  /// attempt. Repeatable.
+  /// attempt. Repeatable: the same progress replaces itself.
   [[nodiscard]] virtual ReportResult progress(const LeaseRef& lease, std::string json) = 0;
 
   /// Returns jobs to the queue unharmed: IN_QUEUE with the old position; the attempt grows, the losses do not; chunks
