@@ -34,19 +34,20 @@ auto callRepeatedly(Operation&& operation) {
 
 }  // namespace
 
-InsertResult JobService::submit(const JobSpec& job, const Endpoint& endpoint,
-                                const std::optional<Idempotency>& idempotency) {
-  InsertResult result = insert(job, endpoint, idempotency);
-  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.spec.id, job.policy.lowPriority);
+InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
+  const bool low = job.policy.lowPriority;
+  InsertResult result = insert(std::move(job), endpoint, idempotency);
+  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.spec.id, low);
   return result;
 }
 
-InsertResult JobService::insert(const JobSpec& job, const Endpoint& endpoint,
-                                const std::optional<Idempotency>& idempotency) {
+InsertResult JobService::insert(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
+  const bool low = job.policy.lowPriority;
   try {
-    return callRepeatedly([&] { return storage_.jobs().insert(job, *endpoint.policy, idempotency); });
+    // A call whose answer is lost leaves the job unchanged.
+    return callRepeatedly([&] { return storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency); });
   } catch (const OutcomeUnknown&) {
-    queueSignal_.notify(endpoint.spec.id, job.policy.lowPriority);  // the job may be in the queue
+    queueSignal_.notify(endpoint.spec.id, low);  // the job may be in the queue
     throw;
   }
 }
@@ -64,8 +65,7 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
   const Instant deadline = storage_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
   const bool low = job.policy.lowPriority;
-  Waited waited{insert(job, endpoint, idempotency), {}};
-  job = JobSpec();  // the input may be large, and the wait may be long
+  Waited waited{insert(std::move(job), endpoint, idempotency), {}};
   durable(waited.inserted);
   if (std::holds_alternative<KeyConflict>(waited.inserted)) return waited;
   if (const auto* first = std::get_if<Duplicate>(&waited.inserted)) {

@@ -29,7 +29,7 @@ class JobService {
 
   /// Stores `job` in the queue of `endpoint`, unless the idempotency key was used before. Returns when the job is
   /// durable: only from then on may its id be sent to the caller.
-  InsertResult submit(const JobSpec& job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
+  InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
 
   /// Returns the result of submit() for an idempotency key that was used before, or no value for a new key. Called
   /// before the filters judge a job.
@@ -110,7 +110,7 @@ class JobService {
 
  private:
   /// Stores the job. Wakes the dispatcher if no answer came, because the job may be in the queue.
-  InsertResult insert(const JobSpec& job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
+  InsertResult insert(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
   Millis gatherTime() const;
   std::optional<Job> readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
                                   const DisconnectSignal& gone);

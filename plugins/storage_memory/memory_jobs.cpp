@@ -42,9 +42,8 @@ void Jobs::place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::i
   s_.enqueue(row);
 }
 
-InsertResult Jobs::insert(const JobSpec& job, const QueuePolicy& policy,
-                          const std::optional<Idempotency>& idempotency) {
-  const auto spec = std::make_shared<const JobSpec>(job);
+InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+  const auto spec = std::make_shared<const JobSpec>(std::move(job));
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Endpoint& endpoint = s_.endpoints[spec->endpoint];

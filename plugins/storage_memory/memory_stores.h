@@ -34,8 +34,7 @@ namespace jobq::memory {
 class Jobs final : public JobStore {
  public:
   explicit Jobs(State& state) : s_(state) {}
-  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
-                      const std::optional<Idempotency>& idempotency) override;
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;

@@ -64,8 +64,7 @@ void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
 
 }  // namespace
 
-InsertResult Jobs::insert(const JobSpec& job, const QueuePolicy& policy,
-                          const std::optional<Idempotency>& idempotency) {
+InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
   return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, job.input.size());
 }
 

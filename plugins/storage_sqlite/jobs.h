@@ -27,8 +27,7 @@ class Jobs final : public JobStore {
   Jobs(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, std::int64_t lastArrival)
       : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
 
-  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
-                      const std::optional<Idempotency>& idempotency) override;
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "jobq/job.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "testkit/storage_suite.h"
@@ -41,10 +42,10 @@ class JobsWithLostAnswers final : public JobStore {
   /// `inner` outlives the object.
   explicit JobsWithLostAnswers(JobStore& inner) : inner_(inner) {}
 
-  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                       const std::optional<Idempotency>& idempotency) override {
     return callTwice(
-        "insert", [&] { return inner_.insert(job, policy, idempotency); }, kSameKind);
+        "insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); }, kSameKind);
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {

@@ -76,7 +76,7 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   JobSpec job = spec("a");
   job.webhook = "http://example.com/";
   job.policy.priority = -7;
-  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, recording_, std::nullopt)));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(JobSpec(job), recording_, std::nullopt)));
   EXPECT_EQ(recording_.last().now, clock_.now());
   EXPECT_EQ(recording_.last().job.id, "a");
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
@@ -98,7 +98,7 @@ TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
   JobSpec job = spec("a");
   job.policy.ttl = Millis(3'600'000);
   job.policy.lowPriority = true;
-  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, recording_, std::nullopt)));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_, std::nullopt)));
   EXPECT_EQ(recording_.last().job.policy.ttl, Millis(3'600'000)) << "the whole of it at first";
   const auto retried = [this](Millis after) {
     EXPECT_EQ(fail(claimOne()), ReportResult::accepted);

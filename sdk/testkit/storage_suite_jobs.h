@@ -186,7 +186,7 @@ TEST_P(StorageSuite, EachStepOfARemovalIsBounded) {
   for (int i = 0; i < 3; ++i) {
     JobSpec job = spec("j" + std::to_string(i));
     job.apiKeyId = "key" + std::to_string(i);
-    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, turns, Idempotency{"k", "h"})));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, Idempotency{"k", "h"})));
   }
   for (int step = 0; step < 4; ++step)
     EXPECT_EQ(jobs().remove("ep", 2), 2U) << "three jobs, idempotency records and groups";
@@ -211,7 +211,7 @@ TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
   const std::string before = describe(*find("a"));
   JobSpec twin = spec("a", "other");
   twin.webhook = "http://example.com/";
-  EXPECT_THROW((void)jobs().insert(twin, policy_, Idempotency{"k", "h"}), StorageError);
+  EXPECT_THROW((void)jobs().insert(std::move(twin), policy_, Idempotency{"k", "h"}), StorageError);
   EXPECT_EQ(describe(*find("a")), before);
   EXPECT_FALSE(find("a", "other"));
   EXPECT_EQ(counts("other").inQueue, 0U);

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "jobq/error.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -22,7 +24,7 @@ class RepeatedCalls : public StorageSuite {
     return job;
   }
   bool insertAgain(const JobSpec& job, const std::optional<Idempotency>& idempotency = std::nullopt) {
-    return std::holds_alternative<Inserted>(jobs().insert(job, policy_, idempotency));
+    return std::holds_alternative<Inserted>(jobs().insert(JobSpec(job), policy_, idempotency));
   }
   /// Returns the job and the counters of its endpoint as text.
   std::string picture(const JobId& id) {
@@ -59,7 +61,7 @@ TEST_P(RepeatedCalls, AnInsertThatDiffersFindsTheIdTaken) {
   JobSpec noInput = spec("a");
   noInput.input.clear();
   for (const JobSpec& other : {otherKey, otherInput, noInput, spec("a", "other")}) {
-    EXPECT_THROW((void)jobs().insert(other, policy_, std::nullopt), StorageError);
+    EXPECT_THROW((void)jobs().insert(JobSpec(other), policy_, std::nullopt), StorageError);
   }
   EXPECT_EQ(picture("a"), before);
   EXPECT_TRUE(claim(1, "other").empty());
@@ -71,7 +73,7 @@ TEST_P(RepeatedCalls, ARepeatedInsertOfALargeInputIsOneJob) {
   submit(job);
   EXPECT_TRUE(insertAgain(job));
   job.input.back() = '\'';
-  EXPECT_THROW((void)jobs().insert(job, policy_, std::nullopt), StorageError) << "the last byte differs";
+  EXPECT_THROW((void)jobs().insert(JobSpec(job), policy_, std::nullopt), StorageError) << "the last byte differs";
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
@@ -102,7 +104,7 @@ TEST_P(RepeatedCalls, ARepeatedInsertWithAnIdempotencyKeyIsNoDuplicate) {
   EXPECT_TRUE(insertAgain(job, once));
   EXPECT_TRUE(insertAgain(job, once));
   EXPECT_EQ(counts().inQueue, 1U);
-  EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs().insert(job, policy_, Idempotency{"k", "other"})));
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs().insert(JobSpec(job), policy_, Idempotency{"k", "other"})));
   EXPECT_THROW((void)jobs().insert(spec("a", "other"), policy_, once), StorageError) << "the key of another endpoint";
   clock_.advance(Millis(10'000));
   sweepAll();

@@ -127,7 +127,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
     JobSpec job = spec("taken");
     job.input = "\"of another job\"";
     try {
-      (void)storage_->jobs().insert(job, policy_, std::nullopt);
+      (void)storage_->jobs().insert(std::move(job), policy_, std::nullopt);
     } catch (const StorageError&) {
       ++duplicates;
     }

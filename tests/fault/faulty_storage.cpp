@@ -46,11 +46,6 @@ void FaultPlan::failCall(std::string operation, std::uint64_t number, CallFault 
   how_ = how;
 }
 
-void FaultPlan::loseAnswers(std::string operation) {
-  Lock lock(mutex_);
-  losing_ = std::move(operation);
-}
-
 void FaultPlan::hold(std::string operation, std::uint64_t number) {
   Lock lock(mutex_);
   held_ = std::move(operation);
@@ -144,6 +139,7 @@ void FaultPlan::enter(const char* operation) {
   if (failIn_ > 0 && failing_ == operation && --failIn_ == 0) {
     if (how_ == CallFault::before) once_ = calls_;
     if (how_ == CallFault::onward) from_ = calls_;
+    if (how_ == CallFault::unanswered) losing_ = failing_;
     doubtful_ = how_ == CallFault::done;
   }
   if (losing_ == operation) {
@@ -198,9 +194,9 @@ class Jobs final : public Before<JobStore> {
  public:
   using Before::Before;
 
-  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                       const std::optional<Idempotency>& idempotency) override {
-    return done("jobs.insert", at("jobs.insert")->insert(job, policy, idempotency));
+    return done("jobs.insert", at("jobs.insert")->insert(JobSpec(job), policy, idempotency));
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {

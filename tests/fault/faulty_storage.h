@@ -19,9 +19,10 @@ namespace jobq::fault {
 
 /// Fate of the call named by failCall().
 enum class CallFault {
-  before,  ///< the call fails
-  done,    ///< the call is done, and throws OutcomeUnknown (repeatable operations, jobs.remove, records)
-  onward,  ///< the call fails, and every later call too, until heal()
+  before,      ///< the call fails
+  done,        ///< the call is done, and throws OutcomeUnknown (repeatable operations, jobs.remove, records)
+  unanswered,  ///< CallFault::done for the call and for every later call of the operation, until heal()
+  onward,      ///< the call fails, and every later call too, until heal()
 };
 
 /// Decides which calls fail. The test and every wrapped storage share the plan, so the plan outlives a restart of the
@@ -46,8 +47,6 @@ class FaultPlan {
   void failAtRandom(unsigned seed, unsigned every);
   /// Fails the `number`-th call of `operation` from now on; once.
   void failCall(std::string operation, std::uint64_t number, CallFault how);
-  /// Loses the answer of each call of `operation` until heal(): each call is as if struck by CallFault::done.
-  void loseAnswers(std::string operation);
   /// Holds the next claim with a job: the claim is done, but its caller does not get the result before letGo(). Other
   /// threads can act in this moment.
   void holdClaims() { hold("leases.claim"); }

@@ -97,7 +97,7 @@ TEST_P(OperationOutage, ACallWithoutAnAnswerIsRepeated) {
 TEST_P(OperationOutage, AnInsertWithoutAnyAnswerIsOneJobUnderItsKey) {
   openFaulty(kOutageEndpoints);
   extra_ = {{"Idempotency-Key", "once"}};
-  plan_.loseAnswers("jobs.insert");
+  plan_.failCall("jobs.insert", 1, CallFault::unanswered);
   const Answer lost = run("t", R"({"input":{"output":1}})");
   EXPECT_EQ(lost.status, 503) << lost.body;
   plan_.heal();

@@ -157,7 +157,7 @@ TEST_F(PowerLoss, AMigrationIsWholeOrWasNot) {
   job.id = "old";
   job.endpoint = "ep";
   job.input = "{}";
-  ASSERT_TRUE(std::holds_alternative<Inserted>(open(clock)->jobs().insert(job, policy, std::nullopt)));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(open(clock)->jobs().insert(JobSpec(job), policy, std::nullopt)));
   testkit::runScript(folder_ / "jobq.db", testkit::kBackToTheFirstVersion);
   const std::string first = testkit::contentOf(folder_ / "jobq.db");
   const std::filesystem::path backup = folder_ / "jobq.db.v1.backup";

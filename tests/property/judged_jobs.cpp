@@ -2,11 +2,11 @@
 
 namespace jobq::model {
 
-InsertResult JudgedJobs::insert(const JobSpec& job, const QueuePolicy& policy,
+InsertResult JudgedJobs::insert(JobSpec&& job, const QueuePolicy& policy,
                                 const std::optional<Idempotency>& idempotency) {
   endpoints_.insert(job.endpoint);
   return compared_.ask(
-      "insert of " + job.id, [&] { return compared_.real().jobs().insert(job, policy, idempotency); },
+      "insert of " + job.id, [&] { return compared_.real().jobs().insert(JobSpec(job), policy, idempotency); },
       [&](StorageModel& model) { return model.jobs().insert(job, policy, idempotency); });
 }
 

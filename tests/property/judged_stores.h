@@ -29,8 +29,7 @@ class JudgedJobs final : public JobStore {
  public:
   explicit JudgedJobs(Comparison& compared) : compared_(compared) {}
 
-  InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
-                      const std::optional<Idempotency>& idempotency) override;
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;

@@ -136,7 +136,7 @@ void Player::insert(Storage& storage, const Operation& operation) {
 
 void Player::repeatInsert(Storage& storage) {
   if (!lastSubmission_ || !storage.jobs().find({lastSubmission_->job.endpoint, lastSubmission_->job.id})) return;
-  (void)storage.jobs().insert(lastSubmission_->job, policy_, lastSubmission_->idempotency);
+  (void)storage.jobs().insert(JobSpec(lastSubmission_->job), policy_, lastSubmission_->idempotency);
 }
 
 void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats) {

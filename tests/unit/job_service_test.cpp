@@ -11,62 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "core/jobs/queue_signal.h"
-#include "core/jobs/run_reports.h"
+#include "job_service_fixture.h"
 #include "testkit/wait_for.h"
-#include "tests/support/fakes.h"
-#include "unit_storage.h"
 
 namespace jobq {
 namespace {
 
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-class JobServiceTest : public testing::Test {
- protected:
-  JobServiceTest() {
-    endpoint_.spec.id = "ep";
-    endpoint_.policy = &storage_.policy;
-    queueSignal_.clear("ep");
-  }
-
-  static JobSpec job(const JobId& id, bool lowPriority = false) {
-    JobSpec job;
-    job.id = id;
-    job.endpoint = "ep";
-    job.apiKeyId = "key";
-    job.input = "{}";
-    job.policy.lowPriority = lowPriority;
-    return job;
-  }
-  /// Returns the signal of a caller that stays connected.
-  static std::stop_token stays() { return {}; }
-  static JobKey key(const JobId& id) { return {"ep", id}; }
-  /// Returns true if the endpoint's signal was set since the last call, and clears the signal.
-  bool wasNotified() {
-    const bool rang = queueSignal_.isSet("ep");
-    queueSignal_.clear("ep");
-    (void)queueSignal_.consume();
-    return rang;
-  }
-  void submit(const JobId& id) { (void)jobs_.submit(job(id), endpoint_, std::nullopt); }
-  LeaseRef claim() const { return storage_.claim().lease; }
-  std::future<std::optional<Job>> await(const JobId& id, Millis wait) {
-    auto waiting = std::async(std::launch::async, [=, this] { return jobs_.await(key(id), wait, stays); });
-    storage_.clock.awaitWaiter(Millis(1), wait);
-    return waiting;
-  }
-
-  mutable test::UnitStorage storage_;
-  QueueSignal queueSignal_{{"ep"}};
-  CompletionNotifier watch_{storage_.clock};
-  test::CountingDeliveries deliveries_;
-  JobService jobs_{*storage_, queueSignal_, watch_, deliveries_};
-  RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
-  Endpoint endpoint_;
-};
 
 TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
   EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
@@ -92,35 +44,6 @@ TEST_F(JobServiceTest, AFailedSubmissionNotifiesNoThread) {
   storage_.faults.failNext("jobs.insert");
   EXPECT_THROW(submit("a"), StorageError);
   EXPECT_FALSE(wasNotified());
-}
-
-TEST_F(JobServiceTest, ACallWhoseAnswerIsLostIsRepeated) {
-  storage_.faults.failCall("jobs.insert", 1, fault::CallFault::done);
-  EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
-  EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
-  (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
-  storage_.faults.failCall("jobs.requeue", 1, fault::CallFault::done);
-  EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
-  EXPECT_EQ(jobs_.find(key("a"))->retries, 1U);
-  storage_.faults.failCall("jobs.cancel", 1, fault::CallFault::done);
-  auto waiting = await("a", Millis(5'000));
-  EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));
-  EXPECT_EQ(testkit::resultOf("the answer to the waiter", waiting)->state, JobState::cancelled);
-  EXPECT_EQ(deliveries_.count, 1);
-  EXPECT_THAT(storage_.faults.failed(), ElementsAre("jobs.insert", "jobs.requeue", "jobs.cancel"));
-}
-
-TEST_F(JobServiceTest, AJobThatMayBeStoredIsDispatchedThoughNoAnswerCame) {
-  storage_.faults.loseAnswers("jobs.insert");
-  EXPECT_THROW(submit("a"), OutcomeUnknown);
-  EXPECT_TRUE(wasNotified());
-  EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
-  storage_.faults.heal();
-  (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
-  storage_.faults.loseAnswers("jobs.requeue");
-  EXPECT_THROW((void)jobs_.retry(key("a"), endpoint_), OutcomeUnknown);
-  EXPECT_TRUE(wasNotified());
-  EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
 }
 
 TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {

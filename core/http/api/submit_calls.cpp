@@ -78,8 +78,7 @@ ApiResponse run(const QueueDeps& deps, ApiRequest& request) {
     return {200, jobSummaryJson(first->id, JobState::inQueue)};
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
-  const InsertResult result = deps.jobs.submit(job, *request.endpoint, idempotency);
-  job.input = std::string();
+  const InsertResult result = deps.jobs.submit(std::move(job), *request.endpoint, idempotency);
   request.bodyMemory.release();
   if (std::holds_alternative<KeyConflict>(result)) return keyConflict(request);
   if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;

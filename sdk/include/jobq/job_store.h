@@ -104,13 +104,14 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a new job into the queue, IN_QUEUE with attempt 0. The store asks `policy` for the rank inside the step, and
   /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted, or Duplicate or
-  /// KeyConflict if `idempotency` is known for another job. Throws StorageError also if a different job has the id of
+  /// KeyConflict if `idempotency` is known for another job. The store may take the content of `job`; a call that throws
+  /// OutcomeUnknown leaves `job` unchanged. Throws StorageError also if a different job has the id of
   /// `job`.
   ///
   /// Repeatable: returns Inserted if `idempotency` is known for the id of `job`, or if the store has a job with the
   /// same id, endpoint, API key and input, in any state. The idempotency key is judged first. The id of an expired job
   /// stays taken until a sweep has freed the job's space: a late report of the expired job must not match a new job.
-  [[nodiscard]] virtual InsertResult insert(const JobSpec& job, const QueuePolicy& policy,
+  [[nodiscard]] virtual InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
 
   /// Returns the answer that insert() of a new id would give for this idempotency key now, or an empty optional
