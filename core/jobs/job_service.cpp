@@ -20,16 +20,20 @@ constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 constexpr int kRepeats = 2;
 
 /// Calls a repeatable operation of the storage, and repeats the call up to kRepeats times if its answer was lost. The
-/// client would otherwise read 503 and send its request a second time. Throws OutcomeUnknown if no answer came.
+/// client would otherwise read 503 and send its request a second time. Throws OutcomeUnknown if the operation may have
+/// happened, also if a repeated call fails with another StorageError.
 template <class Operation>
 auto callRepeatedly(Operation&& operation) {
-  for (int repeats = 0; repeats < kRepeats; ++repeats) {
+  for (int repeats = 0;; ++repeats) {
     try {
       return operation();
     } catch (const OutcomeUnknown&) {
+      if (repeats == kRepeats) throw;
+    } catch (const StorageError& error) {
+      if (repeats == 0) throw;
+      throw OutcomeUnknown(error.what());
     }
   }
-  return operation();
 }
 
 }  // namespace
@@ -148,12 +152,18 @@ JobPage JobService::list(const JobFilter& filter, const PageWindow& window) {
 }
 
 CancelResult JobService::cancel(const JobKey& key) {
-  CancelResult result = callRepeatedly([&] { return storage_.jobs().cancel(key); });
-  if (std::holds_alternative<Cancelled>(result)) {
+  const auto wake = [&] {
     completions_.announce(key.id);
     deliveries_.notify();
+  };
+  try {
+    CancelResult result = callRepeatedly([&] { return storage_.jobs().cancel(key); });
+    if (std::holds_alternative<Cancelled>(result)) wake();
+    return result;
+  } catch (const OutcomeUnknown&) {
+    wake();  // the job may be CANCELLED; a repeated request stops its handler
+    throw;
   }
-  return result;
 }
 
 RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {

@@ -20,7 +20,7 @@ void RunContext::emit(std::string_view chunk, std::string_view metrics) {
     pieces = split.size();
     return deps_.reports.append(job_.lease, nextChunk_, std::move(split));
   });
-  nextChunk_ += pieces;  // a dropped report is the last report: the attempt has ended
+  nextChunk_ += pieces;  // only a job that was told to stop drops chunks, and all later chunks with them
 }
 
 void RunContext::progress(std::string_view json) {

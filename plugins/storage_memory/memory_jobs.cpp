@@ -52,14 +52,14 @@ InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::o
     key = {spec->apiKeyId, idempotency->key};
     if (auto first = earlier(endpoint, key, *idempotency, now)) {
       const auto* duplicate = std::get_if<Duplicate>(&*first);
-      if (duplicate != nullptr && duplicate->id == spec->id) return Inserted{};  // a repeated call
+      if (duplicate != nullptr && duplicate->id == spec->id) return Inserted{};  // the call is repeated
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
   }
   // An expired job keeps its id until its space is freed: a late report about the old job must not reach a new one.
   if (const auto taken = s_.byId.find(spec->id); taken != s_.byId.end()) {
     const Row& row = *taken->second;
-    if (!row.expired(now) && isSameSubmission(*row.spec, *spec)) return Inserted{};  // a repeated call
+    if (!row.expired(now) && isSameSubmission(*row.spec, *spec)) return Inserted{};  // the call is repeated
     throw StorageError("job " + spec->id + " exists already; make another id");
   }
   const std::int64_t rank = s_.rankOf(*spec, endpoint, policy, now);
@@ -120,7 +120,7 @@ namespace {
 
 /// Returns the answer of requeue() if the job does not change; no value if the job returns to the queue.
 std::optional<RequeueResult> unchanged(const Row& row, std::uint32_t failedAttempt) {
-  if (row.attempt > failedAttempt) return Requeued{};  // a repeated call
+  if (row.attempt > failedAttempt) return Requeued{};  // the call is repeated
   if (row.attempt < failedAttempt || !next(row.state, Trigger::retry)) return WrongState{row.state};
   return std::nullopt;
 }

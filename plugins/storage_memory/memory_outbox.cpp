@@ -83,7 +83,8 @@ bool Outbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, Del
   Lock lock(s_.mutex);
   DeliveryRow* row = s_.deliveries.findClaimed(claim);
   if (row == nullptr) return false;
-  if (number != row->tries + 1) return number > 0 && number == row->tries;  // true for a repeated call
+  // A repeated call finds its number as the last number.
+  if (number != row->tries + 1) return number > 0 && number == row->tries;
   Deliveries::addAttempt(*row, std::move(attempt), s_.clock.now());
   row->tries = number;
   return true;

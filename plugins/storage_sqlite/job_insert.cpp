@@ -79,7 +79,7 @@ InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& 
   if (idempotency) {
     if (auto first = earlier(step.db, job.endpoint, job.apiKeyId, *idempotency, step.now)) {
       const auto* duplicate = std::get_if<Duplicate>(&*first);
-      if (duplicate != nullptr && duplicate->id == job.id) return Inserted{};  // a repeated call
+      if (duplicate != nullptr && duplicate->id == job.id) return Inserted{};  // the call is repeated
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
   }

@@ -97,7 +97,7 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
 RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
   const auto row = findRow(step.db, key, step.now);
   if (!row) return NotFound{};
-  if (row->attempt > failedAttempt) return Requeued{};  // a repeated call
+  if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
   const auto to = next(row->state, Trigger::retry);
   if (!to || row->attempt < failedAttempt) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;

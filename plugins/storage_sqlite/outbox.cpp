@@ -229,7 +229,8 @@ bool Outbox::recordAttempt(const DeliveryClaim& claim, std::uint32_t number, Del
       if (!query.bind(claim.id, claim.number).next()) return false;
       num = query.integer(0);
       const std::uint32_t tries = query.number(1);
-      if (number != tries + 1) return number > 0 && number == tries;  // true for a repeated call
+      // A repeated call finds its number as the last number.
+      if (number != tries + 1) return number > 0 && number == tries;
     }
     step.db.query("UPDATE delivery SET tries = tries + 1 WHERE num = ?1").bind(num).run();
     addAttempt(step, num, attempt);

@@ -13,7 +13,9 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "jobq/job.h"
@@ -24,8 +26,21 @@
 
 namespace jobq::testkit {
 
-/// Compares the alternatives of two variants.
-inline constexpr auto kSameKind = [](const auto& one, const auto& other) { return one.index() == other.index(); };
+inline bool isSame(const Duplicate& one, const Duplicate& other) { return one.id == other.id; }
+inline bool isSame(const Cancelled& one, const Cancelled& other) { return one.lease == other.lease; }
+inline bool isSame(const WrongState& one, const WrongState& other) { return one.state == other.state; }
+/// Compares answers without content.
+template <class Answer>
+bool isSame(const Answer&, const Answer&) {
+  return true;
+}
+
+/// Compares two variants with their content.
+inline constexpr auto kSame = [](const auto& one, const auto& other) {
+  if (one.index() != other.index()) return false;
+  return std::visit([&](const auto& answer) { return isSame(answer, std::get<std::decay_t<decltype(answer)>>(other)); },
+                    one);
+};
 
 /// Makes a call twice, compares the answers, and returns the second answer. `isSame` compares two answers.
 template <class Call, class Same = std::equal_to<>>
@@ -45,7 +60,7 @@ class JobsWithLostAnswers final : public JobStore {
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                       const std::optional<Idempotency>& idempotency) override {
     return callTwice(
-        "insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); }, kSameKind);
+        "insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); }, kSame);
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {
@@ -55,11 +70,11 @@ class JobsWithLostAnswers final : public JobStore {
   std::vector<Job> findFinished(std::span<const JobKey> keys) override { return inner_.findFinished(keys); }
   CancelResult cancel(const JobKey& key) override {
     return callTwice(
-        "cancel", [&] { return inner_.cancel(key); }, kSameKind);
+        "cancel", [&] { return inner_.cancel(key); }, kSame);
   }
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
     return callTwice(
-        "requeue", [&] { return inner_.requeue(key, failedAttempt, policy); }, kSameKind);
+        "requeue", [&] { return inner_.requeue(key, failedAttempt, policy); }, kSame);
   }
   std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {

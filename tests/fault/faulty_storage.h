@@ -88,7 +88,7 @@ class FaultPlan {
   std::string failing_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t failIn_ JOBQ_GUARDED_BY(mutex_) = 0;
   CallFault how_ JOBQ_GUARDED_BY(mutex_) = CallFault::before;
-  std::string losing_ JOBQ_GUARDED_BY(mutex_);
+  std::string losing_ JOBQ_GUARDED_BY(mutex_);     // operation whose answers are lost
   bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
   std::string held_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -41,10 +41,10 @@ class JobServiceTest : public testing::Test {
   static JobKey key(const JobId& id) { return {"ep", id}; }
   /// Returns true if the endpoint's signal was set since the last call, and clears the signal.
   bool wasNotified() {
-    const bool rang = queueSignal_.isSet("ep");
+    const bool wasSet = queueSignal_.isSet("ep");
     queueSignal_.clear("ep");
     (void)queueSignal_.consume();
-    return rang;
+    return wasSet;
   }
   void submit(const JobId& id) { (void)jobs_.submit(job(id), endpoint_, std::nullopt); }
   LeaseRef claim() const { return storage_.claim().lease; }

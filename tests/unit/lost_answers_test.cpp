@@ -13,6 +13,7 @@ namespace jobq {
 namespace {
 
 using testing::ElementsAre;
+using testing::SizeIs;
 
 class LostAnswersTest : public JobServiceTest {};
 
@@ -35,6 +36,7 @@ TEST_F(LostAnswersTest, ACallWhoseAnswerIsLostIsRepeated) {
 TEST_F(LostAnswersTest, AJobThatMayBeStoredIsDispatchedThoughNoAnswerCame) {
   storage_.faults.failCall("jobs.insert", 1, fault::CallFault::unanswered);
   EXPECT_THROW(submit("a"), OutcomeUnknown);
+  EXPECT_THAT(storage_.faults.failed(), SizeIs(3)) << "the call, and two repetitions";
   EXPECT_TRUE(wasNotified());
   EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
   storage_.faults.heal();
@@ -43,6 +45,35 @@ TEST_F(LostAnswersTest, AJobThatMayBeStoredIsDispatchedThoughNoAnswerCame) {
   EXPECT_THROW((void)jobs_.retry(key("a"), endpoint_), OutcomeUnknown);
   EXPECT_TRUE(wasNotified());
   EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
+}
+
+// The storage cannot be reached any more after it has lost an answer.
+TEST_F(LostAnswersTest, AFailureBehindALostAnswerLeavesTheOutcomeUnknown) {
+  storage_.faults.failCall("jobs.insert", 1, fault::CallFault::done);
+  storage_.faults.failCall(storage_.faults.calls() + 2);
+  EXPECT_THROW(submit("a"), OutcomeUnknown);
+  EXPECT_THAT(storage_.faults.failed(), SizeIs(2));
+  EXPECT_TRUE(wasNotified());
+  storage_.faults.failNext("jobs.insert");
+  try {
+    submit("b");
+    FAIL() << "the insert did not fail";
+  } catch (const OutcomeUnknown&) {
+    FAIL() << "a first call that fails changes nothing";
+  } catch (const StorageError&) {
+    EXPECT_FALSE(wasNotified());
+  }
+}
+
+TEST_F(LostAnswersTest, ACancelWithoutAnAnswerWakesTheWaiters) {
+  submit("a");
+  auto waiting = await("a", Millis(5'000));
+  storage_.faults.failCall("jobs.cancel", 1, fault::CallFault::unanswered);
+  EXPECT_THROW((void)jobs_.cancel(key("a")), OutcomeUnknown);
+  EXPECT_EQ(testkit::resultOf("the answer to the waiter", waiting)->state, JobState::cancelled);
+  EXPECT_EQ(deliveries_.count, 1);
+  storage_.faults.heal();
+  EXPECT_EQ(std::get<Cancelled>(jobs_.cancel(key("a"))).lease, (LeaseRef{"a", 0})) << "the client's next request";
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ ApiResponse cancel(const QueueDeps& deps, ApiRequest& request) {
   const CancelResult result = deps.jobs.cancel(key);
   if (std::holds_alternative<NotFound>(result)) return noJob(request);
   if (const auto* ended = std::get_if<WrongState>(&result)) return {200, jobSummaryJson(key.id, ended->state)};
-  deps.runs.stopRun(std::get<Cancelled>(result).lease);
+  const LeaseRef& lease = std::get<Cancelled>(result).lease;
+  if (lease.attempt > 0) deps.runs.stopRun(lease);  // attempt 0: no worker has had the job
   return {200, jobSummaryJson(key.id, JobState::cancelled)};
 }
 

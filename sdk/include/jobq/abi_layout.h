@@ -143,6 +143,7 @@ constexpr void describeCommon(Writer writer) {
   JOBQ_CLOSED(Plugin);
   JOBQ_CLOSED(Error);
   JOBQ_CLOSED(StorageError);
+  JOBQ_CLOSED(OutcomeUnknown);
   JOBQ_CLOSED(ConfigError);
   JOBQ_CLOSED(Mutex);
   JOBQ_CLOSED(Condition);

@@ -47,9 +47,9 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   virtual ~ChunkStore() = default;
 
   /// Adds chunks in their order, all or none. `first` is the number of the first of `chunks`, counted from 0 in each
-  /// attempt. Returns staleAttempt if the job is not IN_PROGRESS under the attempt. Repeatable: skips the chunks whose
-  /// numbers the store has already. Throws Error if the store has fewer than `first` chunks of the attempt: the caller
-  /// has left chunks out.
+  /// attempt. Returns accepted, or staleAttempt if the job is not IN_PROGRESS under the attempt. Throws Error if the
+  /// attempt is right and the store has fewer than `first` chunks of it: the caller has left chunks out. Repeatable:
+  /// skips the chunks whose numbers the store has already, without a comparison of their content.
   [[nodiscard]] virtual ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) = 0;
 
   /// Returns the next chunks, each for the first time, in their order, and moves the cursor behind the page. The page
@@ -64,7 +64,7 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
                                                       std::size_t maxBytes) = 0;
 
   /// Adds log lines and sets their time. A job keeps the last kMaxLogLines of all attempts. Returns staleAttempt if the
-  /// job is not IN_PROGRESS under the attempt.
+  /// job is not IN_PROGRESS under the attempt. A call that is repeated after OutcomeUnknown may store its lines twice.
   [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) = 0;
 
   /// Returns the log of the job, oldest line first, or an empty optional if the job is absent.

@@ -103,20 +103,21 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   virtual ~JobStore() = default;
 
   /// Puts a new job into the queue, IN_QUEUE with attempt 0. The store asks `policy` for the rank inside the step, and
-  /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted, or Duplicate or
-  /// KeyConflict if `idempotency` is known for another job. The store may take the content of `job`; a call that throws
-  /// OutcomeUnknown leaves `job` unchanged. Throws StorageError also if a different job has the id of
-  /// `job`.
+  /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted; or KeyConflict if
+  /// the idempotency key is known with another hash; or Duplicate if the key is known with the same hash for another
+  /// id. Throws StorageError also if a different job has the id of `job`. The id of an expired job stays taken until a
+  /// sweep has freed the job's space: a late report of the expired job must not match a new job. The store may take the
+  /// content of `job`; a call that throws OutcomeUnknown leaves `job` unchanged.
   ///
-  /// Repeatable: returns Inserted if `idempotency` is known for the id of `job`, or if the store has a job with the
-  /// same id, endpoint, API key and input, in any state. The idempotency key is judged first. The id of an expired job
-  /// stays taken until a sweep has freed the job's space: a late report of the expired job must not match a new job.
+  /// Repeatable: returns Inserted and changes nothing if the idempotency key is known with the same hash for the id of
+  /// `job`, or if the store has a job with the same id, endpoint, API key and input, in any state. The idempotency key
+  /// is judged first.
   [[nodiscard]] virtual InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
 
-  /// Returns the answer that insert() of a new id would give for this idempotency key now, or an empty optional
-  /// if the key is unknown for the endpoint and the API key. Callers ask before the filters judge a job, so that
-  /// filters do not judge a repeated submission.
+  /// Returns the answer that insert() of a new id would give for this idempotency key now, or an empty optional if the
+  /// key is unknown for the endpoint and the API key. Callers ask before the filters judge a job, so that filters do
+  /// not judge a repeated submission.
   [[nodiscard]] virtual std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint,
                                                                               std::string_view apiKeyId,
                                                                               const Idempotency& idempotency) = 0;
@@ -133,10 +134,10 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Puts a FAILED or TIMED_OUT job at the end of the queue, for `/retry`, with a new queuedAt and a new rank. Resets
   /// losses, output, error, progress, chunks, startedAt, finishedAt and workerId; raises attempt and retries; the
-  /// expiry is submission + ttl again. The caller has read the job as
-  /// FAILED or TIMED_OUT under the attempt `failedAttempt`. Returns Requeued, NotFound, or WrongState if the job has
-  /// another state under this attempt. Repeatable: returns Requeued and changes nothing if the job has a higher
-  /// attempt, because a job leaves FAILED and TIMED_OUT by a retry only.
+  /// expiry is submission + ttl again. The caller has read the job as FAILED or TIMED_OUT under the attempt
+  /// `failedAttempt`. Returns Requeued; WrongState if the job has another state under this attempt, or a lower attempt;
+  /// or NotFound. Repeatable: returns Requeued and changes nothing if the job has a higher attempt, because a job
+  /// leaves FAILED and TIMED_OUT by a retry only.
   [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt,
                                               const QueuePolicy& policy) = 0;
 
@@ -147,7 +148,7 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Moves the expiry of the job to now + max(ttl, kTtlFloor), at most kTtlCeiling after the submission. Completion and
   /// retry do not change that expiry again. Returns the new expiry, or an empty optional if the job is absent.
-  /// Repeatable.
+  /// Repeatable: a repeated call sets the expiry again.
   virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
 
   /// Returns one page of the jobs that match `filter`.

@@ -58,8 +58,8 @@ enum class LeaseState { held, cancelled, lost };
 /// Answer to a report about an attempt.
 enum class ReportResult {
   accepted,
-  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt; the report changed nothing, and the worker drops
-                 ///< its work
+  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt, and the report does not repeat its end; the report
+                 ///< changed nothing, and the worker drops its work
 };
 
 /// Result of one sweep.
@@ -92,15 +92,15 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) = 0;
 
   /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
-  /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable. Planned: no caller
-  /// yet.
+  /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable: a repeated call moves the
+  /// ends again. Planned: no caller yet.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
   /// counter, the owed webhook, and, unless setTtl() has set it, the expiry min(submission + ttl, completion +
-  /// retention). Discards the progress of the attempt, as any end of a run does. Returns staleAttempt if the job is not
-  /// IN_PROGRESS under the attempt. Repeatable: returns accepted and changes nothing if the job has ended under this
-  /// attempt with the same state, error and output.
+  /// retention). Discards the progress of the attempt, as any end of a run does. Returns accepted, or staleAttempt if
+  /// the job is not IN_PROGRESS under the attempt. Repeatable: returns accepted and changes nothing if the job has
+  /// ended under this attempt with the same state, error and output.
   [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the

@@ -9,10 +9,11 @@
 //    step. The only exception to this rule is OutcomeUnknown (error.h): a storage behind a connection throws it when
 //    the connection broke before the answer came.
 //  - The contract of an operation may say "Repeatable". After OutcomeUnknown the caller may repeat such a call with the
-//    same arguments: both calls together have the effect of one call, and the second call returns the answer that the
-//    first call gave or would have given. This rule ends when another call changes the job or the delivery, and when
-//    the job expires. Where a call counts a time from now, the time of the last call counts. Planned: every operation
-//    that changes the storage is repeatable.
+//    same arguments, any number of times. All calls together have the effect of one call, and each returns the answer
+//    that the first call gave or would have given; the contract says how the storage recognises a repeated call. Where
+//    a call counts a time from now, the time of the last call counts. The storage makes sure that the step of an
+//    unanswered call has happened, or never happens, before a repeated call takes effect. Planned: every operation that
+//    changes the storage is repeatable.
 //  - A job of another endpoint is absent for every operation. A job past its expiry is absent too, also before a sweep
 //    has freed the job's space.
 //  - A change of state follows transitions.h or does not happen; the result of the operation says which.
