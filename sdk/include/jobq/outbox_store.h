@@ -115,10 +115,10 @@ inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
 /// Operations on owed webhooks. The storage owns the store.
 ///
-/// Reports (finishDelivery, reschedule, recordAttempt) name a claim. A report changes nothing unless the delivery is
-/// owed and the claim is the last claim of the delivery; a report with any other claim is late and returns false. After
-/// replay() or a further claim, a late report therefore neither ends nor delays the delivery. The end of the lease
-/// alone does not make a claim late.
+/// Reports (finishDelivery, reschedule, recordAttempt) name a claim. A report is late if the delivery is not owed, or
+/// if the claim is not the last claim of the delivery. A late report changes nothing and returns false, except that a
+/// repeated finishDelivery() returns true. After replay() or a further claim, a late report therefore neither ends nor
+/// delays the delivery. The end of the lease alone does not make a claim late.
 class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
  public:
   virtual ~OutboxStore() = default;
@@ -135,16 +135,16 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   [[nodiscard]] virtual std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) = 0;
 
   /// Ends the delivery as `state`, delivered or abandoned. The store lists the delivery for kDeliveryRecordLife.
-  /// Returns true, or false if the claim is late or the delivery has another end. Repeatable: returns true and changes
-  /// nothing if the delivery is listed with `state` already.
+  /// Returns false if the report is late. Repeatable: returns true and changes nothing if the delivery is listed with
+  /// `state` already and the claim is its last claim.
   virtual bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) = 0;
 
-  /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late. Repeatable: a
+  /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the report is late. Repeatable: a
   /// repeated call counts the delay again.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
 
   /// Adds the try `number` to the delivery's record of at most kMaxAttempts, and counts the try. Tries are numbered
-  /// from 1, and the next try has the number Delivery::tries + 1. Returns true, or false if the claim is late or
+  /// from 1, and the next try has the number Delivery::tries + 1. Returns true, or false if the report is late or
   /// `number` is neither the next number nor the last. Repeatable: returns true and changes nothing for the number of
   /// the last recorded try.
   virtual bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) = 0;
