@@ -18,7 +18,11 @@ function(jobq_add_plugin name)
   add_library(jobq_${name} MODULE $<TARGET_OBJECTS:jobq_${name}_objects>)
   set_target_properties(jobq_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(jobq_${name} PRIVATE jobq::sdk ${arg_LIBRARIES})
-  target_link_options(jobq_${name} PRIVATE -Wl,--no-undefined
+  # clang puts the runtime of a sanitizer only into the program that opens the plugin.
+  if(NOT (JOBQ_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES Clang))
+    target_link_options(jobq_${name} PRIVATE -Wl,--no-undefined)
+  endif()
+  target_link_options(jobq_${name} PRIVATE
     -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map)
   if(DEFINED JOBQ_PLUGIN_OUTPUT)
     set_target_properties(jobq_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${JOBQ_PLUGIN_OUTPUT})

@@ -61,7 +61,7 @@ function(jobq_add_test name)
   if(JOBQ_SANITIZE AND arg_SMALL)
     add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};asan" TIMEOUT ${arg_TIMEOUT}
-      PROCESSORS ${arg_PROCESSORS} ${arg_PROPERTIES})
+      PROCESSORS ${arg_PROCESSORS} COST 100 ${arg_PROPERTIES})
     return()
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX ${name}.

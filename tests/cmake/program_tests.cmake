@@ -6,12 +6,15 @@ foreach(target request_head chunk_reader target json_scan submission policy webh
   set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT ${jobq_longest_proof} PROCESSORS 2)
 endforeach()
 
-# clang's analysis and the format of the sources.
-add_test(NAME analysis.thread_safety COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/thread_safety.py)
+# clang's warnings and its analysis of guards by mutexes (-Wthread-safety) on every source: clang builds the preset asan,
+# and this test builds what the programs under AddressSanitizer do not need.
+add_test(NAME analysis.thread_safety COMMAND bash -c
+  "cmake --preset asan -DJOBQ_WERROR=ON && cmake --build build/asan")
+# The format of the sources.
 add_test(NAME analysis.format COMMAND bash -c
   "git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run -Werror")
 set_tests_properties(analysis.thread_safety analysis.format PROPERTIES
-  LABELS analysis TIMEOUT 900 PROCESSORS 4 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  LABELS analysis TIMEOUT 1800 PROCESSORS 4 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 
 # First steps of users: the demo, and a project of their own with the sdk alone.
 add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)

@@ -38,3 +38,7 @@ jobq_add_python_test(fault.soak fault/soak.py LABELS fault TIMEOUT 600 PROCESSOR
 jobq_add_python_test(client.s3 s3/s3_test.py LABELS client)
 jobq_add_python_test(client.openapi openapi/openapi_test.py LABELS client PROCESSORS 2)
 jobq_add_python_test(client.generated openapi/generated_test.py LABELS client PROCESSORS 2)
+
+# CTest begins with the highest COST: a long test that begins last would run alone.
+set_tests_properties(client.openapi http.documents http.lua_endless http.strain arch.abi fault.soak fault.disk http.too_large
+  http.lua_filters http.lifecycle http.crowd PROPERTIES COST 100)

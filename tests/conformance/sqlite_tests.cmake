@@ -1,5 +1,5 @@
 # Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
-jobq_add_test(jobq_sqlite_tests LABELS contract tsan
+jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
   SOURCES
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_crash_test.cpp

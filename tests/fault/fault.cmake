@@ -10,7 +10,7 @@ jobq_add_test(power_loss_test OPTIMISED LABELS fault tsan SOURCES fault/power_lo
 target_compile_definitions(power_loss_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")
 
 jobq_add_test(io_error_test LABELS fault SOURCES fault/io_error_test.cpp
-  LIBRARIES jobq_disk jobq_core Poco::Net Poco::Foundation NEEDS ${JOBQ_PLUGINS})
+  LIBRARIES jobq_disk jobq_core Poco::Net Poco::Foundation NEEDS ${JOBQ_PLUGINS} PROPERTIES COST 80)
 include(fault/crash/crash.cmake)
 include(fault/load.cmake)
 include(fault/storage_fault.cmake)
@@ -18,5 +18,6 @@ include(fault/storage_fault.cmake)
 jobq_add_test(simulation_test OPTIMISED LABELS property SOURCES property/simulation_test.cpp property/simulation.cpp
           property/simulation_clients.cpp property/simulation_deliveries.cpp property/simulation_machine.cpp
           property/simulation_moves.cpp property/simulation_rest.cpp property/simulation_workers.cpp property/simulation_world.cpp
-  LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing jobq_broken_no_delivery_fencing)
+  LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing jobq_broken_no_delivery_fencing
+  PROPERTIES COST 90)
 target_compile_definitions(simulation_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")

@@ -7,7 +7,7 @@ jobq_add_test(storage_fault_test LABELS fault tsan
 
 # Records alone, over the same faults and over faults of a disk.
 jobq_add_test(record_fault_test LABELS fault SOURCES fault/record_fault_test.cpp
-  LIBRARIES jobq_faulty_storage jobq_model jobq_disk NEEDS ${JOBQ_PLUGINS})
+  LIBRARIES jobq_faulty_storage jobq_model jobq_disk NEEDS ${JOBQ_PLUGINS} PROPERTIES COST 90)
 
 # Templates and endpoints over such a storage: each call of their operations fails in its turn.
 jobq_add_test(management_outage_test LABELS fault

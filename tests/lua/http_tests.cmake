@@ -1,5 +1,5 @@
 # The tests of http.get and http.post, without a server.
-jobq_add_test(lua_http_test LABELS unit
+jobq_add_test(lua_http_test SMALL LABELS unit
   SOURCES lua/http_test.cpp lua/http_redirect_test.cpp lua/http_hostile_test.cpp
   LIBRARIES jobq_name_server OpenSSL::SSL OpenSSL::Crypto
   NEEDS jobq_lua)

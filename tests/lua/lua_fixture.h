@@ -34,12 +34,6 @@
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define JOBQ_SANITIZED 1
-#else
-#define JOBQ_SANITIZED 0
-#endif
-
 namespace jobq::lua::test {
 
 using testkit::FakeJobContext;

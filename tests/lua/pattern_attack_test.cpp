@@ -170,7 +170,7 @@ TEST(PatternAttack, MemoryIsTheStates) {
   EXPECT_EQ(state.answer("(('a'):rep(1e6):gsub('a', 'b')):sub(1, 3)"), "true \"bbb\"") << "and it goes on";
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#if JOBQ_SANITIZED || !defined(__OPTIMIZE__)
 TEST(PatternSpeed, IsTheStockOnes) { GTEST_SKIP() << "says nothing in a build for a sanitizer or without optimising"; }
 #else
 double seconds(TestState& state, const std::string& loop) {

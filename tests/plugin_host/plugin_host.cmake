@@ -19,7 +19,7 @@ target_link_libraries(jobq_needy PRIVATE jobqfixture_dependency)
 set_target_properties(jobq_needy PROPERTIES SKIP_BUILD_RPATH ON)
 include(plugin_host/other_sdks.cmake)
 
-jobq_add_test(plugin_host_test LABELS unit
+jobq_add_test(plugin_host_test SMALL LABELS unit
   SOURCES plugin_host/plugin_host_test.cpp plugin_host/plugin_instances_test.cpp
   LIBRARIES jobq_core
   NEEDS jobq_lua jobq_good jobq_reworded jobq_other_layout jobq_newer_minor jobq_other_major jobq_other_mode

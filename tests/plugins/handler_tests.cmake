@@ -1,5 +1,5 @@
 # The tests of handler_trial and handler_image, and the tool that runs one job without a server.
-jobq_add_test(jobq_handler_tests LABELS unit
+jobq_add_test(jobq_handler_tests SMALL LABELS unit
   SOURCES
     plugins/handler_image_fetch_test.cpp
     plugins/handler_image_hostile_test.cpp

@@ -1,5 +1,5 @@
 # The tests of http_client, the outbound HTTP of three plugins, and of what the three share through it.
-jobq_add_test(http_client_test LABELS unit tsan
+jobq_add_test(http_client_test SMALL LABELS unit tsan
   SOURCES
     plugins/curl_options.cpp
     plugins/http_client_parts_test.cpp

@@ -12,7 +12,7 @@ namespace jobq::test {
 namespace {
 
 // ThreadSanitizer keeps four further bytes for each byte of the program.
-#if defined(__SANITIZE_THREAD__)
+#if JOBQ_SANITIZED_THREADS
 constexpr long kSanitizersShare = 5;
 #else
 constexpr long kSanitizersShare = 1;

@@ -1,5 +1,5 @@
 # The tests of webhook_http and webhook_file.
-jobq_add_test(jobq_webhook_tests LABELS contract tsan
+jobq_add_test(jobq_webhook_tests SMALL LABELS contract tsan
   SOURCES
     plugins/webhook_file_test.cpp
     plugins/webhook_http_hostile_test.cpp

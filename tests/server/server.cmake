@@ -4,7 +4,7 @@ set(fixtures ${server_fixtures})
 jobq_add_fixture(scripted server/scripted_handler.cpp)
 jobq_add_fixture(broken_policy server/broken_policy.cpp)
 jobq_add_fixture(size_filter server/size_filter.cpp)
-jobq_add_test(server_test LABELS server tsan
+jobq_add_test(server_test SMALL LABELS server tsan
   SOURCES
     server/server_filter_test.cpp
     server/server_limits_test.cpp

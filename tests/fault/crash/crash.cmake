@@ -21,7 +21,7 @@ add_library(jobq_crash_history STATIC
   ${crash_folder}/totals.cpp)
 target_link_libraries(jobq_crash_history PUBLIC jobq::sdk)
 
-jobq_add_test(history_test LABELS unit SOURCES ${crash_folder}/history_test.cpp ${crash_folder}/operation_rules_test.cpp LIBRARIES jobq_crash_history)
+jobq_add_test(history_test SMALL LABELS unit SOURCES ${crash_folder}/history_test.cpp ${crash_folder}/operation_rules_test.cpp LIBRARIES jobq_crash_history)
 
 add_executable(crash_loop
   ${crash_folder}/board.cpp
