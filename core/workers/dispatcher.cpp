@@ -1,11 +1,14 @@
 #include "core/workers/dispatcher.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
 
+#include "core/base/ids.h"
 #include "core/jobs/queue_signal.h"
+#include "jobq/error.h"
 
 namespace jobq {
 namespace {
@@ -21,9 +24,17 @@ constexpr std::size_t kServedByCaller = 4;
 /// than the claim of 64 jobs takes.
 constexpr std::size_t kClaimedAtOnce = 64;
 
+ClaimId randomNumber() {
+  const std::string bytes = randomBytes(sizeof(ClaimId));
+  ClaimId number = 0;
+  std::memcpy(&number, bytes.data(), sizeof(number));
+  return number;
+}
+
 }  // namespace
 
-Dispatcher::Dispatcher(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {
+Dispatcher::Dispatcher(const Deps& deps, std::string node)
+    : deps_(deps), node_(std::move(node)), lastClaim_(randomNumber()) {
   deps_.queueSignal.setClaimer(*this);
 }
 
@@ -40,6 +51,7 @@ void Dispatcher::stop() {
     Lock lock(mutex_);
     while (claimingCallers_ > 0) callersDone_.wait(mutex_);
   }
+  giveUpUnanswered();
   deps_.supervisor.stopRetired();
 }
 
@@ -76,6 +88,7 @@ bool Dispatcher::runPass() {
   deps_.supervisor.noticeStuck();
   deps_.supervisor.rollReleases();
   deps_.supervisor.stopIdleWorkers();
+  if (!stopping_) askForUnanswered();
   const bool more = !stopping_ && claimBatch(deps_.pools.reserveWorkers(nullptr, kClaimedAtOnce));
   deps_.supervisor.startWhereNeeded();
   return more;
@@ -101,19 +114,79 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   callersDone_.notifyAll();
 }
 
+ClaimId Dispatcher::nextClaimId() {
+  const ClaimId id = ++lastClaim_;
+  return id != 0 ? id : ++lastClaim_;
+}
+
 // Returns true if there were jobs.
-bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
+bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   if (wants.empty()) return false;
-  const RunningJobs::Claiming claiming(deps_.running);
+  std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
+  const Claim& claim = claims.emplace_back(std::move(wants), nextClaimId(), deps_.running);
   std::vector<ClaimedJob> jobs;
-  for (const ClaimWant& want : wants) deps_.queueSignal.clear(want.endpoint);
+  for (const ClaimWant& want : claim.wants) deps_.queueSignal.clear(want.endpoint);
   try {
-    jobs = deps_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
+    jobs = claimJobs(claim);
+  } catch (const OutcomeUnknown&) {
+    for (const ClaimWant& want : claim.wants) deps_.queueSignal.rearm(want.endpoint);
+    Lock lock(mutex_);
+    unanswered_.splice(unanswered_.end(), claims);
+    throw;
   } catch (...) {
-    deps_.pools.concludeReservations(wants, {});
-    for (const ClaimWant& want : wants) deps_.queueSignal.rearm(want.endpoint);
+    deps_.pools.concludeReservations(claim.wants, {});
+    for (const ClaimWant& want : claim.wants) deps_.queueSignal.rearm(want.endpoint);
     throw;
   }
+  return acceptJobs(claim.wants, std::move(jobs));
+}
+
+// Claims jobs, and asks for the jobs of the claim if the answer does not come. Throws OutcomeUnknown if the storage
+// answers neither call.
+std::vector<ClaimedJob> Dispatcher::claimJobs(const Claim& claim) {
+  try {
+    return deps_.storage.leases().claim(claim.wants, Holder{node_, Holder::Kind::process, {}}, claim.id);
+  } catch (const OutcomeUnknown&) {
+    try {
+      return deps_.storage.leases().claimed(claim.wants, claim.id);
+    } catch (const std::exception& error) {
+      throw OutcomeUnknown(error.what());
+    }
+  }
+}
+
+// Asks for the jobs of each claim without an answer. Throws the exception of the storage; the remaining claims wait for
+// the next pass.
+void Dispatcher::askForUnanswered() {
+  while (true) {
+    const Claim* claim = nullptr;
+    {
+      Lock lock(mutex_);
+      if (unanswered_.empty()) return;
+      claim = &unanswered_.front();
+    }
+    std::vector<ClaimedJob> jobs = deps_.storage.leases().claimed(claim->wants, claim->id);
+    std::list<Claim> answered;
+    {
+      Lock lock(mutex_);
+      answered.splice(answered.end(), unanswered_, unanswered_.begin());
+    }
+    acceptJobs(claim->wants, std::move(jobs));
+  }
+}
+
+// The jobs of these claims stay IN_PROGRESS until their lease ends, or the storage is opened again.
+void Dispatcher::giveUpUnanswered() {
+  std::list<Claim> claims;
+  {
+    Lock lock(mutex_);
+    claims.swap(unanswered_);
+  }
+  for (const Claim& claim : claims) deps_.pools.concludeReservations(claim.wants, {});
+}
+
+// Hands the jobs of a claim to their workers and frees the other reserved workers. Returns true if there are jobs.
+bool Dispatcher::acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs) {
   deps_.pools.concludeReservations(wants, jobs);
   for (const ClaimWant& want : wants) {
     const auto got = std::count_if(jobs.begin(), jobs.end(),

@@ -4,11 +4,17 @@
 // Each pass performs every task once, with at most 64 claims for an endpoint, so that a flood at an endpoint delays
 // neither the first job of another endpoint nor a release. The tasks that start and stop workers belong to
 // WorkerSupervisor (`core/workers/worker_supervisor.h`).
+//
+// A storage behind a connection may not answer a claim (`OutcomeUnknown` in `jobq/error.h`). The workers of such a
+// claim stay reserved, and the dispatcher thread asks for the jobs of the claim in each pass, until the storage
+// answers.
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/service.h"
@@ -56,20 +62,36 @@ class Dispatcher final : public Service, private Claimer {
   bool runPassIfDue();
 
  private:
+  /// A call of LeaseStore::claim(). The workers in `wants` are reserved.
+  struct Claim {
+    Claim(std::vector<ClaimWant> wanted, ClaimId number, RunningJobs& running)
+        : wants(std::move(wanted)), id(number), claiming(running) {}
+    const std::vector<ClaimWant> wants;
+    const ClaimId id;
+    const RunningJobs::Claiming claiming;
+  };
+
   void loop();
   void runPassAndPlan();
   bool runPass();
   void claimForCaller(const EndpointId& endpoint) override;
-  bool claimBatch(const std::vector<ClaimWant>& wants);
+  bool claimBatch(std::vector<ClaimWant> wants);
+  std::vector<ClaimedJob> claimJobs(const Claim& claim);
+  bool acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs);
+  void askForUnanswered();
+  void giveUpUnanswered();
+  ClaimId nextClaimId();
   void assignJobs(std::vector<ClaimedJob> jobs);
   void releaseJob(const LeaseRef& lease) noexcept;
 
   const Deps deps_;
   const std::string node_;
+  std::atomic<ClaimId> lastClaim_;  // begins with a random number
 
   Mutex mutex_;
   int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers inside claimForCaller()
   Condition callersDone_;
+  std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // only the dispatcher thread removes one
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

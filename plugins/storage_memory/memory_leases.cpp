@@ -32,6 +32,12 @@ struct ClaimedRow {
   Instant deadline;
 };
 
+/// Called inside the critical section. The job is IN_PROGRESS.
+ClaimedRow claimedRow(const Row& row) {
+  return {row.spec,        row.attempt,         row.run->worker,
+          row.submittedAt, *row.run->startedAt, std::min(row.run->deadline, row.expiresAt)};
+}
+
 ClaimedJob claimedJob(ClaimedRow taken) {
   ClaimedJob job;
   job.lease = {taken.spec->id, taken.attempt};
@@ -47,9 +53,17 @@ ClaimedJob claimedJob(ClaimedRow taken) {
   return job;
 }
 
+/// Copies the inputs. Called outside the critical section.
+std::vector<ClaimedJob> claimedJobs(std::vector<ClaimedRow> taken) {
+  std::vector<ClaimedJob> jobs;
+  jobs.reserve(taken.size());
+  for (ClaimedRow& each : taken) jobs.push_back(claimedJob(std::move(each)));
+  return jobs;
+}
+
 }  // namespace
 
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
   std::vector<ClaimedRow> taken;
   {
     Lock lock(s_.mutex);
@@ -62,15 +76,30 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
         if (row == nullptr) row = s_.head(endpoint->second.queues[true], now);
         if (row == nullptr) break;
         markClaimed(*row, worker, holder, now);
-        taken.push_back(
-            {row->spec, row->attempt, worker, row->submittedAt, now, std::min(row->run->deadline, row->expiresAt)});
+        row->run->claim = id;
+        taken.push_back(claimedRow(*row));
       }
     }
   }
-  std::vector<ClaimedJob> claimed;
-  claimed.reserve(taken.size());
-  for (ClaimedRow& each : taken) claimed.push_back(claimedJob(std::move(each)));
-  return claimed;
+  return claimedJobs(std::move(taken));
+}
+
+std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, ClaimId id) {
+  std::vector<ClaimedRow> taken;
+  {
+    Lock lock(s_.mutex);
+    const Instant now = s_.clock.now();
+    for (const ClaimWant& want : wants) {
+      for (const WorkerId& worker : want.workers) {
+        for (const auto& [deadline, row] : s_.byDeadline) {
+          const bool isTheirs =
+              row->run->claim == id && row->run->worker == worker && row->spec->endpoint == want.endpoint;
+          if (isTheirs && row->state == JobState::inProgress && !row->expired(now)) taken.push_back(claimedRow(*row));
+        }
+      }
+    }
+  }
+  return claimedJobs(std::move(taken));
 }
 
 std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis lease) {

@@ -26,6 +26,7 @@ using Text = std::shared_ptr<const std::string>;  // null if absent
 
 struct Run {
   WorkerId worker;
+  ClaimId claim = 0;
   std::optional<Instant> startedAt;
   std::optional<Instant> finishedAt;
   Instant deadline{};                // end of the running attempt, by the execution timeout

@@ -18,13 +18,22 @@ std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, st
   return numbers;
 }
 
-void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, std::int64_t leaseEnd) {
+/// What the jobs of one call of claim() have in common.
+struct ClaimMark {
+  std::int64_t leaseEnd;
+  std::int64_t id;
+};
+
+/// Returns the bits of the id as the database keeps them.
+std::int64_t stored(ClaimId id) { return static_cast<std::int64_t>(id); }
+
+void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, const ClaimMark& mark) {
   constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
   step.db
       .query(
           "UPDATE job SET state = ?2, attempt = attempt + 1, started_at = ?3, deadline = ?3 + execution_timeout, "
-          "lease_end = ?4, worker = ?5 WHERE num = ?1")
-      .bind(num, kTo, step.now, leaseEnd, worker)
+          "lease_end = ?4, worker = ?5, claim = ?6 WHERE num = ?1")
+      .bind(num, kTo, step.now, mark.leaseEnd, worker, mark.id)
       .run();
 }
 
@@ -51,13 +60,24 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
   return job;
 }
 
-void claimFor(Step& step, const ClaimWant& want, std::int64_t leaseEnd, std::vector<ClaimedJob>& claimed) {
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed) {
   auto worker = want.workers.begin();
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
-    markClaimed(step, num, *worker++, leaseEnd);
+    markClaimed(step, num, *worker++, mark);
     ClaimedJob& job = claimed.emplace_back(claimedJob(step, num));
     step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
   }
+}
+
+/// Returns the numbers of the jobs that are IN_PROGRESS under the claim at this worker.
+std::vector<std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, const WorkerId& worker, ClaimId id) {
+  Query query = step.db.query(
+      "SELECT num FROM job INDEXED BY job_begun WHERE endpoint = ?1 AND state = ?2 AND state > 0 AND claim = ?3 AND "
+      "worker = ?4 AND lease_end <> ?5 AND expires_at > ?6");
+  query.bind(endpoint, JobState::inProgress, stored(id), worker, kProcessDied, step.now);
+  std::vector<std::int64_t> numbers;
+  while (query.next()) numbers.push_back(query.integer(0));
+  return numbers;
 }
 
 /// Returns whether the attempt of the lease has ended as `state` with this error and output.
@@ -112,7 +132,7 @@ std::size_t countBefore(Connection& connection, const EndpointId& endpoint, cons
 
 // Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
 // change before an insert returns, so no acknowledged job is missed.
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
   const auto waits = [this](const ClaimWant& want) {
     return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;
   };
@@ -122,8 +142,22 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
     const std::int64_t leaseEnd =
         holder.kind == Holder::Kind::process ? kWithProcess : toEpochMillis(step.now + holder.lease);
     std::vector<ClaimedJob> claimed;
-    for (const ClaimWant& want : wants) claimFor(step, want, leaseEnd, claimed);
+    for (const ClaimWant& want : wants) claimFor(step, want, {leaseEnd, stored(id)}, claimed);
     return claimed;
+  });
+}
+
+// The writer runs the step behind every earlier step of the claim's caller.
+std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, ClaimId id) {
+  return writer_.write([&](Step& step) {
+    std::vector<ClaimedJob> jobs;
+    for (const ClaimWant& want : wants) {
+      for (const WorkerId& worker : want.workers) {
+        for (const std::int64_t num : runningUnder(step, want.endpoint, worker, id))
+          jobs.push_back(claimedJob(step, num));
+      }
+    }
+    return jobs;
   });
 }
 

@@ -163,8 +163,13 @@ CREATE TRIGGER delivery_goes AFTER DELETE ON delivery WHEN old.settled_at IS NOT
 END;
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},   {kLinesOfHosts}, {kClaimsOfDeliveries},
-                                 {kOwedByEndpoint}, {kCountsOfDeliveries}};
+// The claim that started the present attempt. Jobs of one claim are read together only after a lost answer.
+constexpr char kClaimsOfJobs[] = R"sql(
+ALTER TABLE job ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
+                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kClaimsOfJobs}};
 
 }  // namespace
 

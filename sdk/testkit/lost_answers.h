@@ -22,6 +22,7 @@
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "testkit/same_answers.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -76,7 +77,10 @@ class JobsWithLostAnswers final : public JobStore {
     return callTwice(
         "requeue", [&] { return inner_.requeue(key, failedAttempt, policy); }, kSame);
   }
-  std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
+  std::size_t purgeQueued(std::string_view endpoint) override {
+    const std::size_t lost = inner_.purgeQueued(endpoint);
+    return lost + inner_.purgeQueued(endpoint);
+  }
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
     return callTwice("setTtl", [&] { return inner_.setTtl(key, ttl); });
   }
@@ -91,11 +95,26 @@ class JobsWithLostAnswers final : public JobStore {
 /// Calls each repeatable operation twice.
 class LeasesWithLostAnswers final : public LeaseStore {
  public:
-  /// `inner` outlives the object.
-  explicit LeasesWithLostAnswers(LeaseStore& inner) : inner_(inner) {}
+  /// Both outlive the object. `jobs` tells which attempts have ended.
+  LeasesWithLostAnswers(LeaseStore& inner, JobStore& jobs) : inner_(inner), jobs_(jobs) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
-    return inner_.claim(wants, holder);
+  /// Loses the answer of the claim, and asks for the jobs. Another thread may end an attempt in between.
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override {
+    const auto lost = inner_.claim(wants, holder, id);
+    std::vector<ClaimedJob> jobs = inner_.claimed(wants, id);
+    auto answered = jobs.begin();
+    for (const ClaimedJob& job : lost) {
+      if (answered != jobs.end() && isSameClaim(job, *answered)) {
+        ++answered;
+      } else {
+        EXPECT_FALSE(isRunning(job)) << "claimed() leaves out the job " << job.lease.job;
+      }
+    }
+    EXPECT_EQ(answered, jobs.end()) << "claimed() returns a job that is not of the claim";
+    return jobs;
+  }
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override {
+    return inner_.claimed(wants, id);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
     return callTwice("renew", [&] { return inner_.renew(leases, lease); });
@@ -106,12 +125,22 @@ class LeasesWithLostAnswers final : public LeaseStore {
   ReportResult progress(const LeaseRef& lease, std::string json) override {
     return callTwice("progress", [&] { return inner_.progress(lease, json); });
   }
-  std::size_t release(std::span<const LeaseRef> leases) override { return inner_.release(leases); }
+  std::size_t release(std::span<const LeaseRef> leases) override {
+    const std::size_t lost = inner_.release(leases);
+    return lost + inner_.release(leases);
+  }
   SweepResult sweep(std::size_t max) override { return inner_.sweep(max); }
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
 
  private:
+  /// Returns whether the attempt of a claim still runs.
+  bool isRunning(const ClaimedJob& claimed) {
+    const auto job = jobs_.find({claimed.endpoint, claimed.lease.job});
+    return job && job->state == JobState::inProgress && job->attempt == claimed.lease.attempt;
+  }
+
   LeaseStore& inner_;
+  JobStore& jobs_;
 };
 
 /// Calls each repeatable operation twice.
@@ -176,7 +205,7 @@ class StorageWithLostAnswers final : public Storage {
   explicit StorageWithLostAnswers(std::unique_ptr<Storage> inner)
       : inner_(std::move(inner)),
         jobs_(inner_->jobs()),
-        leases_(inner_->leases()),
+        leases_(inner_->leases(), inner_->jobs()),
         chunks_(inner_->chunks()),
         outbox_(inner_->outbox()) {}
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -145,7 +146,7 @@ class StorageSuite : public OpenStorage {
                                 Holder holder = {"node", Holder::Kind::process, Millis(604'800'000)}) {
     ClaimWant want{endpoint, {}};
     for (std::size_t i = 0; i < max; ++i) want.workers.push_back("w" + std::to_string(i));
-    return storage_->leases().claim(std::vector{want}, holder);
+    return storage_->leases().claim(std::vector{want}, holder, ++lastClaim_);
   }
   LeaseRef claimOne(const EndpointId& endpoint = "ep") {
     auto jobs = claim(1, endpoint);
@@ -229,6 +230,7 @@ class StorageSuite : public OpenStorage {
 
   RankByPriority policy_;
   std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
+  std::atomic<ClaimId> lastClaim_ = 0;
 };
 
 /// All states, with IN_QUEUE last: the next bring() would claim a queued job.

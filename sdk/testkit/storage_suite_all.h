@@ -13,6 +13,7 @@
 #include "testkit/storage_suite_idempotency.h"
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
+#include "testkit/storage_suite_lost_claims.h"
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_owed.h"
 #include "testkit/storage_suite_queue_position.h"

@@ -37,6 +37,17 @@ class RepeatedCalls : public StorageSuite {
   }
 };
 
+TEST_P(RepeatedCalls, ARepeatedReleaseOrPurgeFindsNothingMore) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  EXPECT_EQ(leases().release(std::vector{lease}), 1U);
+  const std::string before = picture("a");
+  EXPECT_EQ(leases().release(std::vector{lease}), 0U);
+  EXPECT_EQ(picture("a"), before);
+  EXPECT_EQ(jobs().purgeQueued("ep"), 1U);
+  EXPECT_EQ(jobs().purgeQueued("ep"), 0U);
+}
+
 TEST_P(RepeatedCalls, ARepeatedInsertIsOneJobInEveryState) {
   for (JobState state : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));

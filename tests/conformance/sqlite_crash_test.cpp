@@ -74,7 +74,7 @@ TEST_F(Crash, ATimedClaimOutlivesTheServer) {
   open();
   submit("remote");
   const auto claimed = storage_->leases().claim(std::vector{ClaimWant{"ep", {"w"}}},
-                                                Holder{"node", Holder::Kind::timed, Millis(10'000)});
+                                                Holder{"node", Holder::Kind::timed, Millis(10'000)}, 1);
   ASSERT_EQ(claimed.size(), 1U);
   crash();
   EXPECT_TRUE(storage_->leases().sweep(100).stopped.empty());

@@ -52,6 +52,7 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 
 /// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
+    "ALTER TABLE job DROP COLUMN claim; "
     "DROP TRIGGER delivery_settles; DROP TRIGGER delivery_is_owed_again; DROP TRIGGER delivery_goes; "
     "DROP TABLE delivery_count; DROP INDEX delivery_owed; "
     "ALTER TABLE delivery DROP COLUMN owed_at; DROP INDEX record_removed_version; ALTER TABLE delivery DROP COLUMN "
@@ -106,7 +107,7 @@ class SqliteTest : public testing::Test {
     }
   }
   std::vector<ClaimedJob> claim(std::size_t max) {
-    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, Holder{"node"});
+    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, Holder{"node"}, 1);
   }
   std::optional<Job> find(const JobId& id) { return storage_->jobs().find({"ep", id}); }
 

@@ -26,7 +26,7 @@ class LateCommit : public SqliteTest {
   }
 
   LeaseRef claimWith(const Holder& holder) {
-    return sqlite_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder).at(0).lease;
+    return sqlite_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder, 1).at(0).lease;
   }
 
   std::unique_ptr<OpenSqlite> sqlite_;

@@ -132,7 +132,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   EXPECT_EQ(claim(1).at(0).lease.job, "waits");
   const auto lost = claim(1);
   const auto far = storage_->leases().claim(std::vector{ClaimWant{"ep", {"far"}}},
-                                            Holder{"node", Holder::Kind::timed, Millis(10'000)});
+                                            Holder{"node", Holder::Kind::timed, Millis(10'000)}, 1);
   ASSERT_EQ(far.size(), 1U);
   EXPECT_EQ(storage_->leases().release(std::vector{LeaseRef{"waits", 1}}), 1U);
   JobSpec hooked = spec("hooked");
@@ -147,7 +147,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 6);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 7);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
   EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "since its job's end";

@@ -232,11 +232,14 @@ class Leases final : public Before<LeaseStore> {
  public:
   using Before::Before;
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override {
     const CountedCall call = at("leases.claim");
-    std::vector<ClaimedJob> jobs = call->claim(wants, holder);
+    std::vector<ClaimedJob> jobs = call->claim(wants, holder, id);
     if (!jobs.empty()) plan_.leave("leases.claim");
     return jobs;
+  }
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override {
+    return at("leases.claimed")->claimed(wants, id);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
     return done("leases.renew", at("leases.renew")->renew(leases, lease));

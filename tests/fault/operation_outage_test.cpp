@@ -124,6 +124,23 @@ TEST_P(OperationOutage, AFinishWithoutAnAnswerIsRepeated) {
   EXPECT_EQ(deliveries(answer.field("id")).size(), 1U);
 }
 
+// The storage answers the question for the claimed jobs at once, or only when it can be reached again.
+TEST_P(OperationOutage, AClaimWithoutAnAnswerRunsItsJobOnce) {
+  openFaulty(kOutageEndpoints);
+  for (const bool longer : {false, true}) {
+    plan_.failCall("leases.claim", 1, CallFault::done);
+    if (longer) plan_.failOperation("leases.claimed", clock_.now() + kOperationOutage);
+    const std::string id = run("t", R"({"input":{"output":1}})").field("id");
+    ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+    EXPECT_EQ(stored("t", id)->attempt, 1U);
+    EXPECT_EQ(stored("t", id)->retries, 0U);
+    EXPECT_EQ(faultsOf("leases.claim"), longer ? 2U : 1U);
+    if (longer) {
+      EXPECT_GE(faultsOf("leases.claimed"), 1U);
+    }
+  }
+}
+
 TEST_P(OperationOutage, ChunksWithoutAnAnswerAreStoredOnce) {
   openFaulty(kOutageEndpoints);
   plan_.failCall("chunks.append", 2, CallFault::done);

@@ -71,7 +71,7 @@ class Fairness : public testing::TestWithParam<std::string> {
 
   std::vector<ClaimedJob> claim(std::size_t most) {
     const std::vector wants{ClaimWant{"ep", std::vector<WorkerId>(most, "w")}};
-    return storage_->leases().claim(wants, Holder{"node"});
+    return storage_->leases().claim(wants, Holder{"node"}, 1);
   }
   /// Claims the next jobs and returns their ids.
   std::vector<JobId> taken(std::size_t most) {

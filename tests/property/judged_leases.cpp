@@ -2,10 +2,16 @@
 
 namespace jobq::model {
 
-std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
   return compared_.ask(
-      "claim", [&] { return compared_.real().leases().claim(wants, holder); },
-      [&](StorageModel& model) { return model.leases().claim(wants, holder); });
+      "claim", [&] { return compared_.real().leases().claim(wants, holder, id); },
+      [&](StorageModel& model) { return model.leases().claim(wants, holder, id); });
+}
+
+std::vector<ClaimedJob> JudgedLeases::claimed(std::span<const ClaimWant> wants, ClaimId id) {
+  return compared_.ask(
+      "claimed", [&] { return compared_.real().leases().claimed(wants, id); },
+      [&](StorageModel& model) { return model.leases().claimed(wants, id); });
 }
 
 std::vector<LeaseState> JudgedLeases::renew(std::span<const LeaseRef> leases, Millis lease) {

@@ -53,7 +53,8 @@ class JudgedLeases final : public LeaseStore {
  public:
   explicit JudgedLeases(Comparison& compared) : compared_(compared) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override;
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;

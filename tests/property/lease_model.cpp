@@ -35,30 +35,51 @@ ClaimedJob LeaseModel::start(Entry& entry, const WorkerId& worker, const Holder&
   job.workerId = worker;
   entry.deadline = state_.now + entry.spec.policy.executionTimeout;
   if (holder.kind == Holder::Kind::timed) entry.leaseEnd = state_.now + holder.lease;
+  return started(entry);
+}
+
+ClaimedJob LeaseModel::started(const Entry& entry) {
+  const Job& job = entry.job;
   ClaimedJob claimed;
   claimed.lease = {job.id, job.attempt};
   claimed.endpoint = job.endpoint;
-  claimed.worker = worker;
+  claimed.worker = job.workerId;
   claimed.input = entry.spec.input;
   claimed.webhook = entry.spec.webhook;
   claimed.s3Config = entry.spec.s3Config;
   claimed.policy = entry.spec.policy;
   claimed.submittedAt = job.submittedAt;
-  claimed.startedAt = state_.now;
+  claimed.startedAt = *job.startedAt;
   claimed.deadline = std::min(entry.deadline, job.expiresAt);
   return claimed;
 }
 
-std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
   std::vector<ClaimedJob> claimed;
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
       Entry* entry = first(want.endpoint);
       if (entry == nullptr) break;
       claimed.push_back(start(*entry, worker, holder));
+      entry->claim = id;
     }
   }
   return claimed;
+}
+
+std::vector<ClaimedJob> LeaseModel::claimed(std::span<const ClaimWant> wants, ClaimId id) const {
+  std::vector<ClaimedJob> jobs;
+  for (const ClaimWant& want : wants) {
+    for (const WorkerId& worker : want.workers) {
+      for (const Entry& entry : state_.entries) {
+        const bool isTheirs = entry.claim == id && entry.job.workerId == worker && entry.job.endpoint == want.endpoint;
+        const bool runs =
+            entry.job.state == JobState::inProgress && !entry.ownerDied && entry.job.expiresAt > state_.now;
+        if (isTheirs && runs) jobs.push_back(started(entry));
+      }
+    }
+  }
+  return jobs;
 }
 
 std::vector<LeaseState> LeaseModel::renew(std::span<const LeaseRef> leases, Millis lease) {

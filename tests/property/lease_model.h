@@ -21,7 +21,8 @@ class LeaseModel {
   /// The state must outlive the model.
   explicit LeaseModel(ModelState& state) : state_(state) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder);
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id);
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) const;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease);
   ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
   ReportResult progress(const LeaseRef& lease, const std::string& json);
@@ -35,6 +36,7 @@ class LeaseModel {
  private:
   Entry* first(const EndpointId& endpoint);
   ClaimedJob start(Entry& entry, const WorkerId& worker, const Holder& holder);
+  static ClaimedJob started(const Entry& entry);
   void sendBack(Entry& entry, Trigger trigger);
   void lose(Entry& entry, SweepResult& swept);
 

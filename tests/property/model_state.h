@@ -30,7 +30,8 @@ struct Entry {
   bool expiryFixed = false;
   Instant deadline{};
   std::optional<Instant> leaseEnd;  // end of a timed lease
-  bool ownerDied = false;           // a process lease without a living process
+  ClaimId claim = 0;
+  bool ownerDied = false;  // a process lease without a living process
   std::vector<Chunk> chunks;
   std::size_t taken = 0;
   std::vector<LogLine> log;

@@ -117,7 +117,9 @@ void Player::claim(Storage& storage, const Operation& operation, const Holder& h
     for (std::uint32_t k = 0; k <= operation.a % 3; ++k) want.workers.push_back("w" + std::to_string(k));
     wants.push_back(std::move(want));
   }
-  for (const ClaimedJob& job : storage.leases().claim(wants, holder)) leases_.push_back(job.lease);
+  for (const ClaimedJob& job : storage.leases().claim(wants, holder, ++lastClaim_)) leases_.push_back(job.lease);
+  // The claim before this one: some of its attempts have ended.
+  if (operation.b % 3 == 0) (void)storage.leases().claimed(wants, operation.b % 2 == 0 ? lastClaim_ : lastClaim_ - 1);
 }
 
 void Player::insert(Storage& storage, const Operation& operation) {

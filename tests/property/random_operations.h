@@ -120,6 +120,7 @@ class Player {
   std::optional<Submission> lastSubmission_;
   std::vector<JobKey> jobs_;
   std::vector<LeaseRef> leases_;  // stale leases stay, as the most interesting cases
+  ClaimId lastClaim_ = 0;
   std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
   std::vector<DeliveryClaim> claims_;                                    // stale claims stay as well
   std::vector<std::uint64_t> versions_;                                  // versions of records, stale versions as well

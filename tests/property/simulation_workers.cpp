@@ -85,7 +85,8 @@ void RemoteWorkers::claim(const Move& move) {
   std::vector<WorkerId> workers;
   for (std::uint32_t i = 0; i <= move.a % 2; ++i) workers.push_back("remote" + std::to_string(i));
   const std::vector wants{ClaimWant{"remote", workers}};
-  for (const ClaimedJob& job : world_.storage().leases().claim(wants, Holder{"far", Holder::Kind::timed, kLease})) {
+  for (const ClaimedJob& job :
+       world_.storage().leases().claim(wants, Holder{"far", Holder::Kind::timed, kLease}, ++lastClaim_)) {
     Run run{job.lease, job.endpoint, ""};
     world_.rules.begins(run);
     running_.push_back(std::move(run));

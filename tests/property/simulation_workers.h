@@ -66,6 +66,7 @@ class RemoteWorkers {
  private:
   World& world_;
   std::vector<Run> running_;  // also with a lease long gone
+  ClaimId lastClaim_ = 0;
 };
 
 }  // namespace jobq::model

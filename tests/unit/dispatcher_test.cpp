@@ -1,12 +1,16 @@
 // Tests of the dispatcher with executors controlled by the test (core/workers/dispatcher.h).
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
@@ -15,6 +19,7 @@
 #include "core/workers/worker_supervisor.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "tests/fault/faulty_storage.h"
 
 namespace {
 
@@ -221,6 +226,86 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   EXPECT_TRUE(dispatch.runPassIfDue());
   EXPECT_EQ(executor.stoppedWorkers.size(), kCold) << "idle workers leave in the middle of the flood";
   EXPECT_LE(executor.flooded - then, kTwoLooks);
+}
+
+/// The dispatcher over a storage that loses answers. The endpoint `ep` has one worker, which is ready at once.
+class LostClaimTest : public DispatcherTest {
+ protected:
+  LostClaimTest() { turn(); }
+
+  void submitHere(const JobId& id) {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = "ep";
+    job.input = "{}";
+    ASSERT_TRUE(std::holds_alternative<Inserted>(faulty_.jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt)));
+    queueSignal_.notify("ep", false);
+  }
+  void turn() {
+    while (dispatch_.runPassIfDue()) continue;
+  }
+  std::uint64_t running() { return faulty_.jobs().counts("ep").inProgress; }
+
+  fault::FaultPlan plan_{clock_};
+  fault::FaultyStorage faulty_{testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",
+                                                            PluginEnv{config_, clock_, log_, ".", false}),
+                               plan_};
+  BusyExecutor executor_{running_};
+  Dispatch dispatch_{faulty_, queueSignal_, executor_, running_, clock_, log_, "other", endpoints(handlers_)};
+};
+
+TEST_F(LostClaimTest, TheJobOfAClaimWithoutAnAnswerRunsOnce) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::done);
+  submitHere("a");
+  turn();
+  EXPECT_EQ(plan_.failed(), std::vector<std::string>{"leases.claim"});
+  EXPECT_EQ(executor_.runs.size(), 1U);
+  EXPECT_EQ(faulty_.jobs().find({"ep", "a"})->attempt, 1U);
+}
+
+// The worker of the claim stays reserved meanwhile: it would have two jobs otherwise.
+TEST_F(LostClaimTest, AnUnansweredClaimIsAskedForUntilTheStorageAnswers) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::done);
+  plan_.failOperation("leases.claimed");
+  submitHere("a");
+  submitHere("b");
+  turn();
+  for (int i = 0; i < 3; ++i) {
+    clock_.advance(Millis(500));
+    turn();
+  }
+  EXPECT_TRUE(executor_.runs.empty());
+  EXPECT_EQ(running(), 1U) << "no further job was claimed for the same worker";
+  plan_.heal();
+  clock_.advance(Millis(500));
+  turn();
+  EXPECT_EQ(executor_.runs.size(), 1U);
+  EXPECT_EQ(running(), 1U);
+  EXPECT_EQ(faulty_.jobs().find({"ep", "a"})->attempt, 1U);
+}
+
+TEST_F(LostClaimTest, AJobThatWasCancelledMeanwhileDoesNotRunAndItsWorkerIsFree) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::done);
+  plan_.failOperation("leases.claimed");
+  submitHere("a");
+  turn();
+  (void)faulty_.jobs().cancel({"ep", "a"});
+  plan_.heal();
+  submitHere("b");
+  clock_.advance(Millis(500));
+  turn();
+  ASSERT_EQ(executor_.runs.size(), 1U);
+  EXPECT_EQ(faulty_.jobs().find({"ep", "b"})->state, JobState::inProgress);
+}
+
+TEST_F(LostClaimTest, AShutdownDoesNotWaitForTheAnswer) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::done);
+  plan_.failOperation("leases.claimed");
+  submitHere("a");
+  turn();
+  dispatch_.dispatcher.stop();
+  EXPECT_TRUE(executor_.runs.empty());
+  EXPECT_EQ(dispatch_.pools.status("ep").counts.ready, 1U) << "no worker is reserved any more";
 }
 
 }  // namespace

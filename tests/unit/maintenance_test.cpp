@@ -315,7 +315,7 @@ class LostJobsTest : public testing::Test {
   }
   void claimOnAnotherNode() {
     const ClaimWant want{"ep", {"w"}};
-    (void)storage_.real->leases().claim({&want, 1}, {"other", Holder::Kind::timed, Millis(1'000)});
+    (void)storage_.real->leases().claim({&want, 1}, {"other", Holder::Kind::timed, Millis(1'000)}, 1);
   }
   std::vector<std::string> report() {
     testkit::RecordingLog log;

@@ -58,7 +58,7 @@ struct UnitStorage {
   /// Claims the next job of the endpoint, without the planned faults.
   ClaimedJob claim(const WorkerId& worker = "w", const EndpointId& endpoint = "ep") const {
     const ClaimWant want{endpoint, {worker}};
-    return real->leases().claim({&want, 1}, {"node", Holder::Kind::process, Millis(0)}).at(0);
+    return real->leases().claim({&want, 1}, {"node", Holder::Kind::process, Millis(0)}, 1).at(0);
   }
   JobState stateOf(const JobId& id, const EndpointId& endpoint = "ep") const {
     return real->jobs().find({endpoint, id}).value().state;

@@ -101,7 +101,7 @@ class WorkerSupervisorTest : public testing::Test {
     (void)storage_->jobs().insert(std::move(job), OrderOfArrival(), std::nullopt);
     signal_.notify("ep", false);
     const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
-    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, Holder{"node", Holder::Kind::process, {}});
+    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, Holder{"node", Holder::Kind::process, {}}, 1);
     pools_.concludeReservations(wants, jobs);
     signal_.clear("ep");
     return jobs.at(0);
@@ -147,7 +147,7 @@ class CountRaceTest : public WorkerSupervisorTest {
   /// Gives the first queued job to the idle worker.
   ClaimedJob runFirst() {
     const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
-    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, Holder{"node"});
+    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, Holder{"node"}, 1);
     pools_.concludeReservations(wants, jobs);
     return jobs.at(0);
   }

@@ -143,7 +143,8 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Removes every job that is IN_QUEUE at the endpoint, without webhooks. Returns the number of removed jobs. The
   /// store may remove a long queue in several steps, from the head on: other operations run in between, and after a
-  /// failure the rest of the queue is still there.
+  /// failure the rest of the queue is still there. Repeatable, but for the number: a repeated call removes and counts
+  /// what is queued then.
   virtual std::size_t purgeQueued(std::string_view endpoint) = 0;
 
   /// Moves the expiry of the job to now + max(ttl, kTtlFloor), at most kTtlCeiling after the submission. Completion and
@@ -160,7 +161,8 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// Removes up to `batch` records of an endpoint under deletion: first jobs in any state with their chunks and logs,
   /// then idempotency records, then group records. Returns the number of removed records. A number below `batch` means
-  /// that the store has no record of the endpoint any more, and its counters are gone too.
+  /// that the store has no record of the endpoint any more, and its counters are gone too. Repeatable, but for the
+  /// number: a repeated call removes and counts further records.
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
 };
 

@@ -24,6 +24,10 @@ struct ClaimWant {
   std::vector<WorkerId> workers;
 };
 
+/// Name of one call of claim(), never 0. The caller draws the number at random, or counts from a random number, so that
+/// no two calls at one storage have the same name.
+using ClaimId = std::uint64_t;
+
 /// The owner of a claim and the end of the claim's lease.
 struct Holder {
   /// Kind of the lease.
@@ -87,9 +91,16 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   virtual ~LeaseStore() = default;
 
   /// Claims queued jobs in the order (lowPriority, rank, arrival) for all `wants` in one step, and raises the attempt
-  /// of each by one. No two callers ever receive a job under the same attempt. Returns the claimed jobs; an empty
-  /// result means that no job waits.
-  [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) = 0;
+  /// of each by one. No two callers ever receive a job under the same attempt. Returns the claimed jobs, for each want
+  /// in the order of its workers; an empty result means that no job waits. `id` names the call. After OutcomeUnknown
+  /// the caller asks claimed() for the jobs until that call answers: until then the jobs run at no worker.
+  [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
+                                                      ClaimId id) = 0;
+
+  /// Returns the jobs that are IN_PROGRESS under the claim `id`, called with the same `wants`, as claim() returned them
+  /// or would have returned them. A job whose attempt has ended since the claim is left out. The storage makes sure
+  /// that the step of an unanswered claim has happened, or never happens, before the call returns. Changes nothing.
+  [[nodiscard]] virtual std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) = 0;
 
   /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
   /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable: a repeated call moves the
@@ -109,7 +120,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
 
   /// Returns jobs to the queue unharmed: IN_QUEUE with the old position; the attempt grows, the losses do not; chunks
   /// and progress are discarded; the return does not count as retried. Skips stale leases. Returns the number of
-  /// returned jobs.
+  /// returned jobs. Repeatable, but for the number: a repeated call finds stale leases and counts only the jobs that it
+  /// returns itself.
   virtual std::size_t release(std::span<const LeaseRef> leases) = 0;
 
   /// Does the periodic work of the store, at most `max` jobs for each step, in this order:

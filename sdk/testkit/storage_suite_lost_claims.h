@@ -1,0 +1,65 @@
+// Conformance: the jobs of a claim whose answer was lost (LeaseStore::claimed() in sdk/include/jobq/lease_store.h).
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/time.h"
+#include "testkit/same_answers.h"
+#include "testkit/storage_suite_repeated_calls.h"
+
+namespace jobq::testkit {
+
+// Each id names one claim, so the later claim of a released job is another one.
+TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
+  for (const char* id : {"a", "b", "c"}) submit(id);
+  submit(spec("d", "other"));
+  const std::vector<ClaimWant> wants{{"other", {"w1"}}, {"ep", {"w3", "w2"}}, {"none", {"w4"}}};
+  const Holder holder{"node", Holder::Kind::process, {}};
+  EXPECT_TRUE(leases().claimed(wants, 70).empty()) << "such a claim was never made";
+  const auto jobs = leases().claim(wants, holder, 70);
+  ASSERT_EQ(jobs.size(), 3U);
+  clock_.advance(Millis(10));
+  const auto again = leases().claimed(wants, 70);
+  ASSERT_EQ(again.size(), 3U);
+  for (std::size_t i = 0; i < jobs.size(); ++i) EXPECT_TRUE(isSameClaim(jobs[i], again[i])) << i;
+  EXPECT_EQ(again[1].worker, "w3");
+  EXPECT_EQ(again[1].lease, (LeaseRef{"a", 1}));
+  EXPECT_TRUE(leases().claimed(wants, 71).empty()) << "another claim";
+  EXPECT_EQ(stateOf("c"), JobState::inQueue) << "the question claims nothing";
+  EXPECT_TRUE(leases().claimed({}, 70).empty());
+}
+
+// An attempt may have ended before the caller asks: its worker must not run it.
+TEST_P(RepeatedCalls, AnAttemptThatHasEndedIsNoJobOfItsClaimAnyMore) {
+  const ClaimWant want{"ep", {"w1", "w2", "w3", "w4", "w5"}};
+  for (const char* id : {"done", "stopped", "returned", "late", "kept"}) submit(id);
+  const Holder holder{"node", Holder::Kind::process, {}};
+  ASSERT_EQ(leases().claim({&want, 1}, holder, 70).size(), 5U);
+  EXPECT_EQ(complete({"done", 1}), ReportResult::accepted);
+  (void)jobs().cancel({"ep", "stopped"});
+  EXPECT_EQ(leases().release(std::vector{LeaseRef{"returned", 1}}), 1U);
+  ASSERT_TRUE(jobs().setTtl({"ep", "late"}, Millis(5'000)));
+  clock_.advance(Millis(5'000));
+  const auto left = leases().claimed({&want, 1}, 70);
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].lease, (LeaseRef{"kept", 1}));
+  ASSERT_EQ(leases().claim({&want, 1}, holder, 71).size(), 1U) << "the returned job, under its next claim";
+  EXPECT_EQ(leases().claimed({&want, 1}, 70).size(), 1U);
+  EXPECT_EQ(leases().claimed({&want, 1}, 71).at(0).lease.job, "returned");
+}
+
+TEST_P(RepeatedCalls, AClaimWhoseLeaseHasEndedHasNoJobs) {
+  submit("a");
+  const ClaimWant want{"ep", {"w1"}};
+  ASSERT_EQ(leases().claim({&want, 1}, {"node", Holder::Kind::timed, Millis(1'000)}, 70).size(), 1U);
+  clock_.advance(Millis(1'000));
+  (void)leases().sweep(9);
+  EXPECT_TRUE(leases().claimed({&want, 1}, 70).empty());
+}
+
+}  // namespace jobq::testkit
