@@ -23,7 +23,7 @@ out="$root/build/fuzz"
 mkdir -p "$out/findings"
 
 # RapidJSON adds offsets to null pointers, so the check of pointer overflow is off.
-flags=(-std=c++20 -O2 -g -Wall -Wextra -fsanitize=fuzzer,address,undefined -fno-sanitize=pointer-overflow
+flags=(-std=c++20 -O2 -g1 -Wall -Wextra -fsanitize=fuzzer,address,undefined -fno-sanitize=pointer-overflow
   -fno-sanitize-recover=all "-I$root" "-I$root/sdk/include")
 needs() {  # needs <target>: sources and libraries of the target, one per line
   local core="$root/core"
@@ -36,7 +36,8 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/base/job_policy.cpp" -lcurl -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
       printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/stdlib/pattern_*.cpp \
-        "$root"/plugins/lua/sandbox/{step_meter,execution_limiter}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
+        "$root"/plugins/lua/sandbox/{step_meter,execution_limiter}.cpp
+      pkg-config --cflags --libs lua5.4-c++ | tr ' ' '\n' | grep . ;;
     webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" -lcurl -lPocoFoundation ;;
     lua_bridge)
       printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/{script_folder,script_file}.cpp
@@ -49,10 +50,17 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
 
 fuzz() {  # fuzz <target>
   local target=$1 log="$out/$1.log" corpus="$out/corpus/$1"
-  local linked
-  mapfile -t linked < <(needs "$target")
+  local needed need options=()
+  mapfile -t needed < <(needs "$target")
   mkdir -p "$corpus"
-  clang++-14 "${flags[@]}" "$root/tests/fuzz/fuzz_$target.cpp" "${linked[@]}" -o "$out/fuzz_$target" >"$log" 2>&1 ||
+  # One unit of all sources: the headers are read once.
+  {
+    echo "#include \"$root/tests/fuzz/fuzz_$target.cpp\""
+    for need in "${needed[@]}"; do
+      [[ $need == *.cpp ]] && echo "#include \"$need\"" || options+=("$need")
+    done
+  } >"$out/unit_$target.cpp"
+  clang++-14 "${flags[@]}" "$out/unit_$target.cpp" "${options[@]}" -o "$out/fuzz_$target" >"$log" 2>&1 ||
     { cat "$log"; return 1; }
   "$out/fuzz_$target" "${limit[@]}" -max_len=8192 -len_control=20 -timeout=10 -print_final_stats=1 \
     -artifact_prefix="$out/findings/$target-" -dict="$root/tests/fuzz/$target.dict" \
