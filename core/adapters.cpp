@@ -35,6 +35,11 @@ void NodeWorkers::stopRun(const LeaseRef& lease) {
   deps_.executor.wakeDrain();
 }
 
+void NodeWorkers::stopEndedRuns() {
+  deps_.supervisor.stopEndedRuns();
+  deps_.executor.wakeDrain();
+}
+
 std::uint64_t NodeWorkers::waiting(const EndpointId& endpoint) const {
   return deps_.storage.jobs().counts(endpoint).inQueue;
 }
@@ -67,6 +72,11 @@ void SweepTasks::beforeSweep() { deps_.endpoints.refresh(); }
 void SweepTasks::swept(const SweepResult& result) {
   deps_.reports.announce(result);
   for (const LeaseRef& lease : result.stopped) deps_.workers.stopRun(lease);
+}
+
+void SweepTasks::sweepUnanswered() {
+  deps_.reports.announceAll();
+  deps_.workers.stopEndedRuns();
 }
 
 void SweepTasks::afterSweep() {

@@ -62,6 +62,10 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
   WorkerPoolView view(const EndpointId& endpoint) const override;
   std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const override;
   void stopRun(const LeaseRef& lease) override;
+
+  /// Stops the runs of this node whose attempt has ended in the storage. Throws StorageError.
+  void stopEndedRuns();
+
   std::uint32_t running(const EndpointId& endpoint) const override { return counts(endpoint).running; }
   std::uint64_t waiting(const EndpointId& endpoint) const override;
 
@@ -111,6 +115,7 @@ class SweepTasks final : public SweepListener {
 
   void beforeSweep() override;
   void swept(const SweepResult& result) override;
+  void sweepUnanswered() override;
   void afterSweep() override;
 
  private:

@@ -15,6 +15,7 @@
 #include "core/auth/api_keys.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
+#include "core/base/repeated_records.h"
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
 #include "core/endpoints/endpoint_registry.h"
@@ -117,6 +118,7 @@ class Application {
   PluginHost plugins_;
   PluginInstances instances_;
   std::unique_ptr<Storage> storage_;  // stage: storage
+  RepeatedRecords records_;           // of the storage
   Transports transports_;
   EndpointRegistry endpoints_;
   EndpointKeys endpointKeys_;

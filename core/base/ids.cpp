@@ -22,6 +22,12 @@ void fillRandom(void* out, std::size_t size) {
   }
 }
 
+CallId randomCallId() {
+  CallId id = 0;
+  fillRandom(&id, sizeof id);
+  return id;
+}
+
 constexpr char kLowerHexDigits[] = "0123456789abcdef";
 
 }  // namespace
@@ -72,6 +78,13 @@ bool isIdentifier(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
+}
+
+CallIds::CallIds() : last_(randomCallId()) {}
+
+CallId CallIds::next() {
+  const CallId id = ++last_;
+  return id != 0 ? id : ++last_;
 }
 
 }  // namespace jobq

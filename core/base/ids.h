@@ -1,10 +1,12 @@
 // Ids and names made by the server. All randomness comes from the generator of the operating system.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 
 namespace jobq {
@@ -25,5 +27,17 @@ std::string randomBytes(std::size_t bytes);
 
 /// Returns whether `text` matches [A-Za-z0-9_-]+ and has at most 128 characters: the shape of endpoint and job ids.
 bool isIdentifier(std::string_view text);
+
+/// Source of the names of calls at one storage: counts from a random number. Any thread.
+class CallIds {
+ public:
+  CallIds();
+
+  /// Returns a number that no earlier call returned, never 0.
+  CallId next();
+
+ private:
+  std::atomic<CallId> last_;
+};
 
 }  // namespace jobq

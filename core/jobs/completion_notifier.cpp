@@ -111,6 +111,14 @@ void CompletionNotifier::announceAllOf(std::string_view endpoint) {
   }
 }
 
+void CompletionNotifier::announceAll() {
+  Lock lock(mutex_);
+  for (const auto& [id, waiter] : waiting_) {
+    waiter->news_ = true;
+    waiter->changed_.notifyAll();
+  }
+}
+
 void CompletionNotifier::close() {
   Lock lock(mutex_);
   closed_ = true;

@@ -82,6 +82,9 @@ class CompletionNotifier {
   /// (purge).
   void announceAllOf(std::string_view endpoint);
 
+  /// Wakes all waiters, because the storage has not told which jobs have ended. A waiter whose job goes on waits again.
+  void announceAll();
+
   /// Ends every wait, now and from now on. Called at shutdown.
   void close();
 

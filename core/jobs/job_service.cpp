@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/delivery_notifier.h"
+#include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
 #include "jobq/transitions.h"
 
@@ -16,25 +17,6 @@ constexpr std::size_t kGathered = 1UL << 20;
 
 // An offset beyond the chunks of any job: a page from there has the job's state and hands out no chunk.
 constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
-
-constexpr int kRepeats = 2;
-
-/// Calls a repeatable operation of the storage, and repeats the call up to kRepeats times if its answer was lost. The
-/// client would otherwise read 503 and send its request a second time. Throws OutcomeUnknown if the operation may have
-/// happened, also if a repeated call fails with another StorageError.
-template <class Operation>
-auto callRepeatedly(Operation&& operation) {
-  for (int repeats = 0;; ++repeats) {
-    try {
-      return operation();
-    } catch (const OutcomeUnknown&) {
-      if (repeats == kRepeats) throw;
-    } catch (const StorageError& error) {
-      if (repeats == 0) throw;
-      throw OutcomeUnknown(error.what());
-    }
-  }
-}
 
 }  // namespace
 
@@ -106,7 +88,8 @@ std::optional<Job> JobService::readUntilEnd(const JobKey& key, CompletionNotifie
 
 std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
   ChunkStore& store = storage_.chunks();
-  return ask.offset ? store.read(ask.key, *ask.offset, ask.maxBytes) : store.consume(ask.key, ask.maxBytes);
+  if (ask.offset) return store.read(ask.key, *ask.offset, ask.maxBytes);
+  return callRepeatedly([&, id = callIds_.next()] { return store.consume(ask.key, ask.maxBytes, id); });
 }
 
 // Chunks are consumed only after the wait for further chunks: a chunk handed out cannot be put back.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/ids.h"
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_notifier.h"
 #include "jobq/job.h"
@@ -119,6 +120,7 @@ class JobService {
   QueueSignal& queueSignal_;
   CompletionNotifier& completions_;
   DeliveryNotifier& deliveries_;
+  CallIds callIds_;
 };
 
 }  // namespace jobq

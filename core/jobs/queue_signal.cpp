@@ -30,6 +30,14 @@ void QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
   if (setFlag(endpoint, lowPriority)) wake();
 }
 
+void QueueSignal::notifyAll() {
+  {
+    Lock lock(flagsMutex_);
+    for (const auto& [endpoint, flags] : flags_) flags->normal = flags->low = true;
+  }
+  wake();
+}
+
 void QueueSignal::notifyAndClaim(const EndpointId& endpoint, bool lowPriority) {
   if (!setFlag(endpoint, lowPriority)) return;
   if (claimer_ != nullptr) {

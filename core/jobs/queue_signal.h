@@ -39,6 +39,9 @@ class QueueSignal {
   /// normal job, for which a worker is started. An endpoint without a signal is not served by this node.
   void notify(const EndpointId& endpoint, bool lowPriority);
 
+  /// Reports that jobs of each class may wait at every endpoint.
+  void notifyAll();
+
   /// Reports a job like notify(), for a caller about to wait for the job. If the signal was clear, the claimer runs on
   /// the calling thread, and the job does not have to wait for the dispatcher's thread.
   void notifyAndClaim(const EndpointId& endpoint, bool lowPriority);

@@ -48,4 +48,10 @@ void RunReports::announce(const SweepResult& swept) {
   if (!swept.finished.empty()) deliveries_.notify();
 }
 
+void RunReports::announceAll() {
+  completions_.announceAll();
+  queueSignal_.notifyAll();
+  deliveries_.notify();
+}
+
 }  // namespace jobq

@@ -44,6 +44,9 @@ class RunReports {
   /// workers named in SweepResult::stopped.
   void announce(const SweepResult& swept);
 
+  /// Wakes all waiters, the dispatcher for all endpoints, and webhook delivery, because any job may have changed.
+  void announceAll();
+
  private:
   Storage& storage_;
   QueueSignal& queueSignal_;

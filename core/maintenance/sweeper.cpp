@@ -1,5 +1,7 @@
 #include "core/maintenance/sweeper.h"
 
+#include "jobq/error.h"
+
 namespace jobq {
 namespace {
 
@@ -20,10 +22,29 @@ void Sweeper::stop() {
   periodic_.stop();
 }
 
+// Sweeps one batch, and gives the result to the listener.
+SweepResult Sweeper::sweepBatch() {
+  if (isUnanswered_.exchange(false)) {
+    try {
+      listener_->sweepUnanswered();
+    } catch (...) {
+      isUnanswered_ = true;
+      throw;
+    }
+  }
+  try {
+    SweepResult swept = storage_.leases().sweep(kSweepBatch);
+    listener_->swept(swept);
+    return swept;
+  } catch (const OutcomeUnknown&) {
+    isUnanswered_ = true;
+    throw;
+  }
+}
+
 bool Sweeper::endOverdue() {
   for (;;) {
-    const SweepResult swept = storage_.leases().sweep(kSweepBatch);
-    listener_->swept(swept);
+    const SweepResult swept = sweepBatch();
     if (!swept.more) return false;
     if (swept.requeuedAt.empty() && swept.finished.empty() && swept.stopped.empty()) return true;
   }
@@ -31,9 +52,7 @@ bool Sweeper::endOverdue() {
 
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {
-    const SweepResult swept = storage_.leases().sweep(kSweepBatch);
-    listener_->swept(swept);
-    more = swept.more && !stopping_;
+    more = sweepBatch().more && !stopping_;
   }
 }
 

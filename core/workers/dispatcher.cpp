@@ -1,12 +1,10 @@
 #include "core/workers/dispatcher.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
 
-#include "core/base/ids.h"
 #include "core/jobs/queue_signal.h"
 #include "jobq/error.h"
 
@@ -24,17 +22,9 @@ constexpr std::size_t kServedByCaller = 4;
 /// than the claim of 64 jobs takes.
 constexpr std::size_t kClaimedAtOnce = 64;
 
-ClaimId randomNumber() {
-  const std::string bytes = randomBytes(sizeof(ClaimId));
-  ClaimId number = 0;
-  std::memcpy(&number, bytes.data(), sizeof(number));
-  return number;
-}
-
 }  // namespace
 
-Dispatcher::Dispatcher(const Deps& deps, std::string node)
-    : deps_(deps), node_(std::move(node)), lastClaim_(randomNumber()) {
+Dispatcher::Dispatcher(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {
   deps_.queueSignal.setClaimer(*this);
 }
 
@@ -114,16 +104,11 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   callersDone_.notifyAll();
 }
 
-ClaimId Dispatcher::nextClaimId() {
-  const ClaimId id = ++lastClaim_;
-  return id != 0 ? id : ++lastClaim_;
-}
-
 // Returns true if there were jobs.
 bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   if (wants.empty()) return false;
   std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
-  const Claim& claim = claims.emplace_back(std::move(wants), nextClaimId(), deps_.running);
+  const Claim& claim = claims.emplace_back(std::move(wants), callIds_.next(), deps_.running);
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : claim.wants) deps_.queueSignal.clear(want.endpoint);
   try {

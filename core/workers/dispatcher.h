@@ -17,12 +17,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/ids.h"
 #include "core/base/service.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
@@ -64,10 +66,10 @@ class Dispatcher final : public Service, private Claimer {
  private:
   /// A call of LeaseStore::claim(). The workers in `wants` are reserved.
   struct Claim {
-    Claim(std::vector<ClaimWant> wanted, ClaimId number, RunningJobs& running)
-        : wants(std::move(wanted)), id(number), claiming(running) {}
+    Claim(std::vector<ClaimWant> wanted, CallId call, RunningJobs& running)
+        : wants(std::move(wanted)), id(call), claiming(running) {}
     const std::vector<ClaimWant> wants;
-    const ClaimId id;
+    const CallId id;
     const RunningJobs::Claiming claiming;
   };
 
@@ -80,13 +82,12 @@ class Dispatcher final : public Service, private Claimer {
   bool acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs);
   void askForUnanswered();
   void giveUpUnanswered();
-  ClaimId nextClaimId();
   void assignJobs(std::vector<ClaimedJob> jobs);
   void releaseJob(const LeaseRef& lease) noexcept;
 
   const Deps deps_;
   const std::string node_;
-  std::atomic<ClaimId> lastClaim_;  // begins with a random number
+  CallIds callIds_;
 
   Mutex mutex_;
   int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers inside claimForCaller()

@@ -34,8 +34,9 @@ void RunContext::progress(std::string_view json) {
 
 void RunContext::log(LogLevel level, std::string_view line) {
   offer([&] {
-    return deps_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, clipped(line, kLongestLine)}});
+    return deps_.storage.chunks().appendLog(job_.lease, nextLine_, {LogLine{{}, level, clipped(line, kLongestLine)}});
   });
+  ++nextLine_;  // only a job that was told to stop drops lines, and all later lines with them
 }
 
 // A stale report is dropped silently, because the stop token informs the handler (`sdk/include/jobq/job_handler.h`).

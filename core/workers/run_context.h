@@ -37,7 +37,7 @@ class RunContext final : public JobContext {
   };
   /// `job` outlives the context. `s3Config` is the opened text, empty without one. `stop` is the job's stop token.
   RunContext(const Deps& deps, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
-      : deps_(deps), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
+      : deps_(deps), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)), nextLine_(job.logLines) {}
 
   const JobId& id() const override { return job_.lease.job; }
   std::uint32_t attempt() const override { return job_.lease.attempt; }
@@ -57,6 +57,7 @@ class RunContext final : public JobContext {
   const std::stop_token stop_;
   OutputQuota outputQuota_;
   std::uint64_t nextChunk_ = 0;  // number of the next chunk of the attempt
+  std::uint64_t nextLine_;       // number of the next log line of the job
 };
 
 }  // namespace jobq

@@ -23,6 +23,14 @@ RunningJobs::Entry::~Entry() {
   jobs_.running_.erase(std::pair(lease_.job, lease_.attempt));
 }
 
+std::vector<LeaseRef> RunningJobs::leases() const {
+  Lock lock(mutex_);
+  std::vector<LeaseRef> leases;
+  leases.reserve(running_.size());
+  for (const auto& [lease, source] : running_) leases.push_back({lease.first, lease.second});
+  return leases;
+}
+
 void RunningJobs::stop(const LeaseRef& lease) {
   std::stop_source source{std::nostopstate};
   {

@@ -6,6 +6,7 @@
 #include <set>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 #include "jobq/job.h"
 #include "jobq/mutex.h"
@@ -48,8 +49,11 @@ class RunningJobs {
   /// Fires the token of the attempt if the attempt runs here, or keeps the stop while a thread is claiming.
   void stop(const LeaseRef& lease);
 
+  /// Returns the attempts that run here.
+  std::vector<LeaseRef> leases() const;
+
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   int claiming_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::set<std::pair<JobId, std::uint32_t>> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
   std::map<std::pair<JobId, std::uint32_t>, std::stop_source> running_ JOBQ_GUARDED_BY(mutex_);

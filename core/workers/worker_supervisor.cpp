@@ -3,6 +3,7 @@
 #include <exception>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/jobs/queue_signal.h"
 
@@ -36,6 +37,14 @@ void WorkerSupervisor::stopRun(const LeaseRef& lease) {
   deps_.running.stop(lease);
   const std::optional<Instant> stuckFrom = deps_.pools.beginStopGrace(lease);
   if (stuckFrom && *stuckFrom < nextPassAt_.load()) deps_.queueSignal.wake();
+}
+
+void WorkerSupervisor::stopEndedRuns() {
+  const std::vector<LeaseRef> leases = deps_.running.leases();
+  const std::vector<LeaseState> states = deps_.storage.leases().renew(leases, Millis(0));
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    if (states[i] != LeaseState::held) stopRun(leases[i]);
+  }
 }
 
 void WorkerSupervisor::noticeStuck() {

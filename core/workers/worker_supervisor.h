@@ -50,6 +50,10 @@ class WorkerSupervisor final : public WorkerEvents {
   /// thread.
   void stopRun(const LeaseRef& lease);
 
+  /// Asks the storage for the state of each attempt that runs here, and stops the runs whose attempt has ended. Throws
+  /// StorageError. Any thread.
+  void stopEndedRuns();
+
   /// Marks and logs workers whose handlers still run stopGrace after the stop.
   void noticeStuck();
 

@@ -155,6 +155,7 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
   row->losses = 0;
   before = std::exchange(row->run, std::make_unique<Run>());
   row->run->log.swap(before->log);
+  row->run->logLines = before->logLines;
   s_.setExpiry(*row, expiry);
   s_.enqueue(*row);
   return Requeued{};

@@ -30,12 +30,14 @@ struct ClaimedRow {
   Instant submittedAt;
   Instant startedAt;
   Instant deadline;
+  std::uint64_t logLines;
 };
 
 /// Called inside the critical section. The job is IN_PROGRESS.
 ClaimedRow claimedRow(const Row& row) {
-  return {row.spec,        row.attempt,         row.run->worker,
-          row.submittedAt, *row.run->startedAt, std::min(row.run->deadline, row.expiresAt)};
+  return {row.spec,         row.attempt,         row.run->worker,
+          row.submittedAt,  *row.run->startedAt, std::min(row.run->deadline, row.expiresAt),
+          row.run->logLines};
 }
 
 ClaimedJob claimedJob(ClaimedRow taken) {
@@ -50,6 +52,7 @@ ClaimedJob claimedJob(ClaimedRow taken) {
   job.submittedAt = taken.submittedAt;
   job.startedAt = taken.startedAt;
   job.deadline = taken.deadline;
+  job.logLines = taken.logLines;
   return job;
 }
 
@@ -63,7 +66,7 @@ std::vector<ClaimedJob> claimedJobs(std::vector<ClaimedRow> taken) {
 
 }  // namespace
 
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
   std::vector<ClaimedRow> taken;
   {
     Lock lock(s_.mutex);
@@ -84,7 +87,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   return claimedJobs(std::move(taken));
 }
 
-std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, ClaimId id) {
+std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
   std::vector<ClaimedRow> taken;
   {
     Lock lock(s_.mutex);

@@ -7,6 +7,18 @@ namespace {
 
 constexpr Millis kRememberRemovals{86'400'000};
 
+/// Returns whether the change of `record` is the last change of the stored record.
+bool isRepeated(const Record& record, const Record& stored) {
+  return record.change != 0 && record.change == stored.change;
+}
+
+/// Returns a copy of the stored record for a caller, without the name of its last change.
+Record copied(const Record& stored) {
+  Record copy = stored;
+  copy.change = 0;
+  return copy;
+}
+
 }  // namespace
 
 std::optional<std::string> Records::holderOf(const Record& record) const {
@@ -20,7 +32,10 @@ std::optional<std::string> Records::holderOf(const Record& record) const {
 CreateResult Records::create(Record record) {
   Lock lock(mutex_);
   const std::pair key(record.kind, record.id);
-  if (records_.contains(key)) return NameTaken{record.id};
+  if (const auto found = records_.find(key); found != records_.end()) {
+    if (isRepeated(record, found->second)) return Stored{found->second.version};
+    return NameTaken{record.id};
+  }
   if (auto other = holderOf(record)) return NameTaken{std::move(*other)};
   record.version = ++version_;
   record.changedAt = clock_.now();
@@ -32,6 +47,7 @@ UpdateResult Records::update(Record record, std::uint64_t expectedVersion) {
   Lock lock(mutex_);
   const auto found = records_.find(std::pair(record.kind, record.id));
   if (found == records_.end()) return NoRecord{};
+  if (isRepeated(record, found->second)) return Stored{found->second.version};
   if (found->second.version != expectedVersion) return Conflict{};
   if (auto other = holderOf(record)) return NameTaken{std::move(*other)};
   record.version = ++version_;
@@ -43,14 +59,14 @@ UpdateResult Records::update(Record record, std::uint64_t expectedVersion) {
 std::optional<Record> Records::find(std::string_view kind, std::string_view id) {
   Lock lock(mutex_);
   const auto found = records_.find(std::pair(std::string(kind), std::string(id)));
-  return found == records_.end() ? std::nullopt : std::optional(found->second);
+  return found == records_.end() ? std::nullopt : std::optional(copied(found->second));
 }
 
 std::vector<Record> Records::list(std::string_view kind) {
   Lock lock(mutex_);
   std::vector<Record> listed;
   for (const auto& [key, record] : records_) {
-    if (record.kind == kind) listed.push_back(record);
+    if (record.kind == kind) listed.push_back(copied(record));
   }
   return listed;
 }
@@ -82,7 +98,7 @@ Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
   Changes changes;
   changes.version = version_;
   for (const auto& [key, record] : records_) {
-    if (record.kind == kind && record.version > version) changes.changed.push_back(record);
+    if (record.kind == kind && record.version > version) changes.changed.push_back(copied(record));
   }
   std::sort(changes.changed.begin(), changes.changed.end(),
             [](const Record& a, const Record& b) { return a.version < b.version; });

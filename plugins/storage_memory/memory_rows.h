@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -26,7 +27,7 @@ using Text = std::shared_ptr<const std::string>;  // null if absent
 
 struct Run {
   WorkerId worker;
-  ClaimId claim = 0;
+  CallId claim = 0;
   std::optional<Instant> startedAt;
   std::optional<Instant> finishedAt;
   Instant deadline{};                // end of the running attempt, by the execution timeout
@@ -35,8 +36,11 @@ struct Run {
   std::string progress;
   std::string error;
   std::vector<std::shared_ptr<const Chunk>> chunks;
-  std::size_t taken = 0;  // number of chunks already returned
-  std::list<LogLine> log;
+  std::size_t taken = 0;       // number of chunks already consumed
+  CallId takenBy = 0;          // the last call that consumed chunks of the attempt
+  std::size_t takenFrom = 0;   // number of the first chunk of that call
+  std::list<LogLine> log;      // the last kMaxLogLines of all attempts
+  std::uint64_t logLines = 0;  // of all attempts, with those that have left `log`
 };
 
 struct Endpoint;

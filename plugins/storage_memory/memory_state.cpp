@@ -95,6 +95,7 @@ void State::sendBack(Row& row, Trigger trigger) {
   row.run->progress.clear();
   row.run->chunks.clear();
   row.run->taken = 0;
+  row.run->takenBy = 0;
   enqueue(row);
 }
 

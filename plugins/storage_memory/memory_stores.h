@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/chunk_store.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
@@ -61,8 +62,8 @@ class Jobs final : public JobStore {
 class Leases final : public LeaseStore {
  public:
   explicit Leases(State& state) : s_(state) {}
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override;
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override;
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
@@ -83,9 +84,9 @@ class Chunks final : public ChunkStore {
  public:
   explicit Chunks(State& state) : s_(state) {}
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override;
-  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
-  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:

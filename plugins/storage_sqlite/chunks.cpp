@@ -1,27 +1,37 @@
 #include "chunks.h"
 
+#include <limits>
+
 #include "job_rows.h"
 
 namespace jobq::sqlite {
 namespace {
 
-/// Returns the chunks from number `from` on, up to `maxBytes` bytes. The first chunk is returned even if larger.
-ChunkPage pageFrom(Connection& connection, const JobRow& row, std::int64_t from, std::size_t maxBytes) {
+/// The chunks of an attempt from number `from` up to number `to`, without `to`.
+struct Range {
+  std::int64_t from;
+  std::int64_t to;
+};
+
+constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
+
+/// Returns the chunks of the range, up to `maxBytes` bytes. The first chunk is returned even if larger.
+ChunkPage pageOf(Connection& connection, const JobRow& row, const Range& range, std::size_t maxBytes) {
   ChunkPage page;
-  page.next = static_cast<std::uint64_t>(from);
+  page.next = static_cast<std::uint64_t>(range.from);
   page.state = row.state;
   page.attempt = row.attempt;
   Query query = connection.query(
-      "SELECT size, partial, metrics, output FROM job_chunk WHERE num = ?1 AND seq >= ?2 ORDER BY seq");
-  query.bind(row.num, from);
+      "SELECT size, partial, metrics, output FROM job_chunk WHERE num = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq");
+  query.bind(row.num, range.from, range.to);
   std::size_t bytes = 0;
   while (query.next()) {
     bytes += query.size(0);
-    page.more = !page.chunks.empty() && bytes > maxBytes;
-    if (page.more) break;
+    if (!page.chunks.empty() && bytes > maxBytes) break;
     page.chunks.push_back({query.text(3), query.text(2), query.flag(1)});
     ++page.next;
   }
+  page.more = static_cast<std::int64_t>(page.next) < row.chunks;
   return page;
 }
 
@@ -32,13 +42,23 @@ void addChunk(Step& step, const JobRow& row, std::int64_t seq, const Chunk& chun
       .run();
 }
 
+/// Throws Error if the store has fewer than `first` pieces: the caller has left some out.
+void checkNothingLeftOut(const JobRow& row, const char* pieces, std::uint64_t stored, std::uint64_t first) {
+  if (first <= stored) return;
+  throw Error("job " + row.id + " has " + std::to_string(stored) + " " + pieces + "; number " + std::to_string(first) +
+              " does not follow");
+}
+
 /// Returns the next page for a caller and moves `taken`, the number at which the next caller starts.
-std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t maxBytes, CallId id) {
   const auto row = findRow(step.db, key, step.now);
   if (!row) return std::nullopt;
-  ChunkPage page = pageFrom(step.db, *row, row->taken, maxBytes);
+  if (row->takenBy == id) return pageOf(step.db, *row, {row->takenFrom, row->taken}, kAnyBytes);
+  ChunkPage page = pageOf(step.db, *row, {row->taken, row->chunks}, maxBytes);
   if (!page.chunks.empty()) {
-    step.db.query("UPDATE job SET taken = ?2 WHERE num = ?1").bind(row->num, page.next).run();
+    step.db.query("UPDATE job SET taken = ?2, taken_by = ?3, taken_from = taken WHERE num = ?1")
+        .bind(row->num, page.next, id)
+        .run();
   }
   return page;
 }
@@ -52,10 +72,7 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return ReportResult::staleAttempt;
     const auto stored = static_cast<std::uint64_t>(row->chunks);
-    if (first > stored) {
-      throw Error("job " + row->id + " has " + std::to_string(stored) + " chunks; chunk " + std::to_string(first) +
-                  " does not follow");
-    }
+    checkNothingLeftOut(*row, "chunks", stored, first);
     std::int64_t seq = row->chunks;
     for (std::size_t i = stored - first; i < chunks.size(); ++i) addChunk(step, *row, seq++, chunks[i]);
     if (seq == row->chunks) return ReportResult::accepted;
@@ -66,13 +83,13 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
 }
 
 // Callers waiting for a chunk ask often. The writer is involved only when there is a chunk to return.
-std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes, CallId id) {
   const auto row = readers_.read([&](Connection& connection) { return findRow(connection, key, clock_.now()); });
   if (!row) return std::nullopt;
-  if (row->taken == row->chunks) {
+  if (row->taken == row->chunks && row->takenBy != id) {
     return ChunkPage{{}, static_cast<std::uint64_t>(row->taken), false, row->state, row->attempt};
   }
-  return writer_.write([&](Step& step) { return consumeNow(step, key, maxBytes); });
+  return writer_.write([&](Step& step) { return consumeNow(step, key, maxBytes, id); });
 }
 
 std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
@@ -80,21 +97,24 @@ std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, s
     const Snapshot snapshot(connection);
     const auto row = findRow(connection, key, clock_.now());
     if (!row) return std::nullopt;
-    return pageFrom(connection, *row, static_cast<std::int64_t>(offset), maxBytes);
+    return pageOf(connection, *row, {static_cast<std::int64_t>(offset), row->chunks}, maxBytes);
   });
 }
 
-ReportResult Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {
   constexpr auto kKept = static_cast<std::int64_t>(kMaxLogLines);
   return writer_.write([&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return ReportResult::staleAttempt;
+    const auto stored = static_cast<std::uint64_t>(row->logLines);
+    checkNothingLeftOut(*row, "log lines", stored, first);
+    if (first + lines.size() <= stored) return ReportResult::accepted;
+    const auto after = static_cast<std::int64_t>(first + lines.size());
     std::int64_t seq = row->logLines;
-    const std::int64_t after = seq + static_cast<std::int64_t>(lines.size());
-    for (const LogLine& line : lines) {
+    for (std::size_t i = stored - first; i < lines.size(); ++i) {
       if (seq++ < after - kKept) continue;
       step.db.query("INSERT INTO job_log (num, seq, at, level, text) VALUES (?1, ?2, ?3, ?4, ?5)")
-          .bind(row->num, seq, step.now, static_cast<int>(line.level), line.text)
+          .bind(row->num, seq, step.now, static_cast<int>(lines[i].level), lines[i].text)
           .run();
     }
     step.db.query("DELETE FROM job_log WHERE num = ?1 AND seq <= ?2").bind(row->num, after - kKept).run();

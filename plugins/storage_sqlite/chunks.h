@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -20,9 +21,9 @@ class Chunks final : public ChunkStore {
   Chunks(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
 
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override;
-  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
-  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:

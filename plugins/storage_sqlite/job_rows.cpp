@@ -53,6 +53,8 @@ JobRow rowOf(const CurrentRow& columns) {
   row.chunks = columns.integer(17);
   row.taken = columns.integer(18);
   row.logLines = columns.integer(19);
+  row.takenBy = static_cast<CallId>(columns.integer(20));
+  row.takenFrom = columns.integer(21);
   return row;
 }
 
@@ -99,7 +101,7 @@ void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t
   step.db
       .query(
           "UPDATE job SET state = ?2, attempt = attempt + 1, losses = ?3, retries = ?4, deadline = NULL, "
-          "lease_end = NULL, chunks = 0, taken = 0 WHERE num = ?1")
+          "lease_end = NULL, chunks = 0, taken = 0, taken_by = 0 WHERE num = ?1")
       .bind(row.num, to, losses, retries)
       .run();
   discardReports(step, row);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
@@ -45,12 +46,14 @@ struct JobRow {
   std::int64_t chunks = 0;
   std::int64_t taken = 0;
   std::int64_t logLines = 0;
+  CallId takenBy = 0;  // the last call that consumed chunks of the attempt
+  std::int64_t takenFrom = 0;
 };
 
 /// The columns of a job's row, in the order of reading in rowOf().
 #define JOBQ_ROW_COLUMNS                                                                            \
   "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, " \
-  "retention, submitted_at, expires_at, expiry_fixed, owes, lease_end, chunks, taken, log_lines"
+  "retention, submitted_at, expires_at, expiry_fixed, owes, lease_end, chunks, taken, log_lines, taken_by, taken_from"
 JobRow rowOf(const CurrentRow& columns);
 
 /// Returns the job, unless the job is absent at `now`.

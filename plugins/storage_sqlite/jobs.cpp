@@ -106,7 +106,7 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t fail
       .query(
           "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "
           "retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, worker = '', chunks = 0, "
-          "taken = 0 WHERE num = ?1")
+          "taken = 0, taken_by = 0 WHERE num = ?1")
       .bind(row->num, *to, rank, ++lastArrival_, step.now, expiry)
       .run();
   discardReports(step, *row);

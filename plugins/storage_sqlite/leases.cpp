@@ -21,11 +21,8 @@ std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, st
 /// What the jobs of one call of claim() have in common.
 struct ClaimMark {
   std::int64_t leaseEnd;
-  std::int64_t id;
+  CallId id;
 };
-
-/// Returns the bits of the id as the database keeps them.
-std::int64_t stored(ClaimId id) { return static_cast<std::int64_t>(id); }
 
 void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, const ClaimMark& mark) {
   constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
@@ -40,7 +37,7 @@ void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, const Cla
 ClaimedJob claimedJob(Step& step, std::int64_t num) {
   Query query = step.db.query(
       "SELECT id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
-      "min(deadline, expires_at), webhook, s3, input FROM job JOIN job_input USING (num) WHERE num = ?1");
+      "min(deadline, expires_at), webhook, s3, input, log_lines FROM job JOIN job_input USING (num) WHERE num = ?1");
   if (!query.bind(num).next()) {
     // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
     throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
@@ -57,6 +54,7 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
   job.webhook = query.text(11);
   job.s3Config = query.text(12);
   job.input = query.text(13);
+  job.logLines = static_cast<std::uint64_t>(query.integer(14));
   return job;
 }
 
@@ -70,11 +68,11 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vec
 }
 
 /// Returns the numbers of the jobs that are IN_PROGRESS under the claim at this worker.
-std::vector<std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, const WorkerId& worker, ClaimId id) {
+std::vector<std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, const WorkerId& worker, CallId id) {
   Query query = step.db.query(
       "SELECT num FROM job INDEXED BY job_begun WHERE endpoint = ?1 AND state = ?2 AND state > 0 AND claim = ?3 AND "
       "worker = ?4 AND lease_end <> ?5 AND expires_at > ?6");
-  query.bind(endpoint, JobState::inProgress, stored(id), worker, kProcessDied, step.now);
+  query.bind(endpoint, JobState::inProgress, id, worker, kProcessDied, step.now);
   std::vector<std::int64_t> numbers;
   while (query.next()) numbers.push_back(query.integer(0));
   return numbers;
@@ -132,7 +130,7 @@ std::size_t countBefore(Connection& connection, const EndpointId& endpoint, cons
 
 // Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
 // change before an insert returns, so no acknowledged job is missed.
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
   const auto waits = [this](const ClaimWant& want) {
     return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;
   };
@@ -142,13 +140,13 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
     const std::int64_t leaseEnd =
         holder.kind == Holder::Kind::process ? kWithProcess : toEpochMillis(step.now + holder.lease);
     std::vector<ClaimedJob> claimed;
-    for (const ClaimWant& want : wants) claimFor(step, want, {leaseEnd, stored(id)}, claimed);
+    for (const ClaimWant& want : wants) claimFor(step, want, {leaseEnd, id}, claimed);
     return claimed;
   });
 }
 
 // The writer runs the step behind every earlier step of the claim's caller.
-std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, ClaimId id) {
+std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
   return writer_.write([&](Step& step) {
     std::vector<ClaimedJob> jobs;
     for (const ClaimWant& want : wants) {

@@ -10,6 +10,7 @@
 
 #include "connection.h"
 #include "counters.h"
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -32,8 +33,8 @@ class Leases final : public LeaseStore {
         reports_(reports),
         shrinker_(writer, readers, clock) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override;
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override;
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "jobq/call_id.h"
+
 namespace jobq::sqlite {
 namespace {
 
@@ -14,7 +16,8 @@ Record recordOf(const CurrentRow& columns) {
           columns.text(2),
           columns.text(3),
           static_cast<std::uint64_t>(columns.integer(4)),
-          columns.instant(5)};
+          columns.instant(5),
+          0};
 }
 
 /// Returns the next version. The number grows within the transaction, so a version that was rolled back was never
@@ -34,18 +37,30 @@ std::optional<std::string> holderOfName(Step& step, const Record& record) {
   return query.text(0);
 }
 
-std::optional<std::uint64_t> versionOf(Step& step, std::string_view kind, std::string_view id) {
-  Query query = step.db.query("SELECT version FROM record WHERE kind = ?1 AND id = ?2");
+/// The stored version of a record, and the name of the call that made it.
+struct LastChange {
+  std::uint64_t version;
+  CallId change;
+
+  /// Returns whether the change of `record` is this one.
+  bool isOf(const Record& record) const { return record.change != 0 && record.change == change; }
+};
+
+std::optional<LastChange> lastChange(Step& step, std::string_view kind, std::string_view id) {
+  Query query = step.db.query("SELECT version, change FROM record WHERE kind = ?1 AND id = ?2");
   if (!query.bind(kind, id).next()) return std::nullopt;
-  return static_cast<std::uint64_t>(query.integer(0));
+  return LastChange{static_cast<std::uint64_t>(query.integer(0)), static_cast<CallId>(query.integer(1))};
 }
 
 CreateResult createNow(Step& step, const Record& record) {
-  if (versionOf(step, record.kind, record.id)) return NameTaken{record.id};
+  if (const auto last = lastChange(step, record.kind, record.id)) {
+    if (last->isOf(record)) return Stored{last->version};
+    return NameTaken{record.id};
+  }
   if (const auto holder = holderOfName(step, record)) return NameTaken{*holder};
   const std::uint64_t version = nextVersion(step);
-  step.db.query("INSERT INTO record (" JOBQ_RECORD_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
-      .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now)
+  step.db.query("INSERT INTO record (" JOBQ_RECORD_COLUMNS ", change) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+      .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now, record.change)
       .run();
   // The record exists again: a reader of changes must see the record and not its removal.
   step.db.query("DELETE FROM record_removed WHERE kind = ?1 AND id = ?2").bind(record.kind, record.id).run();
@@ -53,19 +68,23 @@ CreateResult createNow(Step& step, const Record& record) {
 }
 
 UpdateResult updateNow(Step& step, const Record& record, std::uint64_t expected) {
-  const auto stored = versionOf(step, record.kind, record.id);
-  if (!stored) return NoRecord{};
-  if (*stored != expected) return Conflict{};
+  const auto last = lastChange(step, record.kind, record.id);
+  if (!last) return NoRecord{};
+  if (last->isOf(record)) return Stored{last->version};
+  if (last->version != expected) return Conflict{};
   if (const auto holder = holderOfName(step, record)) return NameTaken{*holder};
   const std::uint64_t version = nextVersion(step);
-  step.db.query("UPDATE record SET name = ?3, body = ?4, version = ?5, changed_at = ?6 WHERE kind = ?1 AND id = ?2")
-      .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now)
+  step.db
+      .query(
+          "UPDATE record SET name = ?3, body = ?4, version = ?5, changed_at = ?6, change = ?7 WHERE kind = ?1 AND id = "
+          "?2")
+      .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now, record.change)
       .run();
   return Stored{version};
 }
 
 bool removeNow(Step& step, std::string_view kind, std::string_view id) {
-  if (!versionOf(step, kind, id)) return false;
+  if (!lastChange(step, kind, id)) return false;
   step.db.query("DELETE FROM record WHERE kind = ?1 AND id = ?2").bind(kind, id).run();
   step.db.query("INSERT OR REPLACE INTO record_removed (kind, id, version, removed_at) VALUES (?1, ?2, ?3, ?4)")
       .bind(kind, id, nextVersion(step), step.now)

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <random>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -18,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
@@ -29,6 +32,8 @@ namespace jobq::testkit {
 
 inline bool isSame(const Duplicate& one, const Duplicate& other) { return one.id == other.id; }
 inline bool isSame(const Cancelled& one, const Cancelled& other) { return one.lease == other.lease; }
+inline bool isSame(const Stored& one, const Stored& other) { return one.version == other.version; }
+inline bool isSame(const NameTaken& one, const NameTaken& other) { return one.byId == other.byId; }
 inline bool isSame(const WrongState& one, const WrongState& other) { return one.state == other.state; }
 /// Compares answers without content.
 template <class Answer>
@@ -99,7 +104,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
   LeasesWithLostAnswers(LeaseStore& inner, JobStore& jobs) : inner_(inner), jobs_(jobs) {}
 
   /// Loses the answer of the claim, and asks for the jobs. Another thread may end an attempt in between.
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override {
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
     const auto lost = inner_.claim(wants, holder, id);
     std::vector<ClaimedJob> jobs = inner_.claimed(wants, id);
     auto answered = jobs.begin();
@@ -113,7 +118,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
     EXPECT_EQ(answered, jobs.end()) << "claimed() returns a job that is not of the claim";
     return jobs;
   }
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override {
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return inner_.claimed(wants, id);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
@@ -152,19 +157,27 @@ class ChunksWithLostAnswers final : public ChunkStore {
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
     return callTwice("append", [&] { return inner_.append(lease, first, chunks); });
   }
-  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override {
-    return inner_.consume(key, maxBytes);
+  /// Keeps other calls out in between: the store returns the chunks of the last call only.
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override {
+    const std::lock_guard lock(consuming_);
+    const auto lost = inner_.consume(key, maxBytes, id);
+    auto page = inner_.consume(key, maxBytes, id);
+    if (lost && page && !lost->chunks.empty() && lost->attempt == page->attempt) {
+      EXPECT_TRUE(isSamePage(*lost, *page)) << "the repeated call of consume returns other chunks";
+    }
+    return page;
   }
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
     return inner_.read(key, offset, maxBytes);
   }
-  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
-    return inner_.appendLog(lease, std::move(lines));
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override {
+    return callTwice("appendLog", [&] { return inner_.appendLog(lease, first, lines); });
   }
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return inner_.readLog(key); }
 
  private:
   ChunkStore& inner_;
+  std::mutex consuming_;
 };
 
 /// Calls each repeatable operation twice.
@@ -199,6 +212,45 @@ class OutboxWithLostAnswers final : public OutboxStore {
   OutboxStore& inner_;
 };
 
+/// Makes each change twice, under a name.
+class RecordsWithLostAnswers final : public RecordStore {
+ public:
+  /// `inner` outlives the object.
+  explicit RecordsWithLostAnswers(RecordStore& inner) : inner_(inner) {}
+
+  CreateResult create(Record record) override {
+    const std::lock_guard lock(changing_);
+    nameChange(record);
+    return callTwice(
+        "create", [&] { return inner_.create(record); }, kSame);
+  }
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override {
+    const std::lock_guard lock(changing_);
+    nameChange(record);
+    return callTwice(
+        "update", [&] { return inner_.update(record, expectedVersion); }, kSame);
+  }
+  std::optional<Record> find(std::string_view kind, std::string_view id) override { return inner_.find(kind, id); }
+  std::vector<Record> list(std::string_view kind) override { return inner_.list(kind); }
+  bool remove(std::string_view kind, std::string_view id) override {
+    const std::lock_guard lock(changing_);
+    const bool lost = inner_.remove(kind, id);
+    return inner_.remove(kind, id) || lost;
+  }
+  Changes changedSince(std::string_view kind, std::uint64_t version) override {
+    return inner_.changedSince(kind, version);
+  }
+
+ private:
+  void nameChange(Record& record) {
+    if (record.change == 0) record.change = ++lastChange_;
+  }
+
+  RecordStore& inner_;
+  std::mutex changing_;  // a further change in between would take the place of the lost one
+  CallId lastChange_ = (static_cast<CallId>(std::random_device()()) << 32U) + 1;
+};
+
 /// The storage `inner` with lost answers. The thread rules of `inner` apply.
 class StorageWithLostAnswers final : public Storage {
  public:
@@ -207,14 +259,15 @@ class StorageWithLostAnswers final : public Storage {
         jobs_(inner_->jobs()),
         leases_(inner_->leases(), inner_->jobs()),
         chunks_(inner_->chunks()),
-        outbox_(inner_->outbox()) {}
+        outbox_(inner_->outbox()),
+        records_(inner_->records()) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
   ChunkStore& chunks() override { return chunks_; }
   OutboxStore& outbox() override { return outbox_; }
   WorkerStore& workers() override { return inner_->workers(); }
-  RecordStore& records() override { return inner_->records(); }
+  RecordStore& records() override { return records_; }
   Instant now() override { return inner_->now(); }
   void check() override { inner_->check(); }
   BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
@@ -227,6 +280,7 @@ class StorageWithLostAnswers final : public Storage {
   LeasesWithLostAnswers leases_;
   ChunksWithLostAnswers chunks_;
   OutboxWithLostAnswers outbox_;
+  RecordsWithLostAnswers records_;
 };
 
 /// Returns the storage under test behind a connection that loses answers.

@@ -29,7 +29,8 @@
 #include <variant>
 #include <vector>
 
-#include "jobq/job.h"  // IWYU pragma: export
+#include "jobq/call_id.h"  // IWYU pragma: export
+#include "jobq/job.h"      // IWYU pragma: export
 #include "jobq/mutex.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"  // IWYU pragma: export
@@ -126,8 +127,44 @@ class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
   std::unique_ptr<Storage> storage_;
 };
 
+/// Short forms of the operations on the chunks and the log of a job.
+class JobOutput : public OpenStorage {
+ protected:
+  /// Returns the name of a call, which no other call has, not even in another process of the test.
+  CallId nextCall() { return (static_cast<CallId>(getpid()) << 32U) + ++lastCall_; }
+  /// Adds chunks behind the chunks that this test has added to the attempt.
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> added) {
+    std::uint64_t& next = nextChunks_[{lease.job, lease.attempt}];
+    const std::size_t count = added.size();
+    const ReportResult result = chunks().append(lease, next, std::move(added));
+    if (result == ReportResult::accepted) next += count;
+    return result;
+  }
+  /// Adds log lines behind the lines that this test has added to the job.
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> added) {
+    std::uint64_t& next = nextLines_[lease.job];
+    const std::size_t count = added.size();
+    const ReportResult result = chunks().appendLog(lease, next, std::move(added));
+    if (result == ReportResult::accepted) next += count;
+    return result;
+  }
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) {
+    return chunks().consume(key, maxBytes, nextCall());
+  }
+  std::vector<Chunk> taken(const JobId& id) {
+    const auto page = consume({"ep", id}, 1'000'000);
+    EXPECT_TRUE(page) << id << " is absent";
+    return page ? page->chunks : std::vector<Chunk>();
+  }
+
+ private:
+  std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
+  std::map<JobId, std::uint64_t> nextLines_;
+  std::atomic<CallId> lastCall_ = 0;
+};
+
 /// Fixture of the suite: short forms of the operations in the life of a job, from its submission to its deliveries.
-class StorageSuite : public OpenStorage {
+class StorageSuite : public JobOutput {
  protected:
   static JobSpec spec(const JobId& id, const EndpointId& endpoint = "ep") {
     JobSpec job;
@@ -146,7 +183,7 @@ class StorageSuite : public OpenStorage {
                                 Holder holder = {"node", Holder::Kind::process, Millis(604'800'000)}) {
     ClaimWant want{endpoint, {}};
     for (std::size_t i = 0; i < max; ++i) want.workers.push_back("w" + std::to_string(i));
-    return storage_->leases().claim(std::vector{want}, holder, ++lastClaim_);
+    return storage_->leases().claim(std::vector{want}, holder, nextCall());
   }
   LeaseRef claimOne(const EndpointId& endpoint = "ep") {
     auto jobs = claim(1, endpoint);
@@ -163,14 +200,6 @@ class StorageSuite : public OpenStorage {
   }
   ReportResult fail(const LeaseRef& lease, const std::string& error = "no") {
     return storage_->leases().finish(lease, Failed{error, ""});
-  }
-  /// Adds chunks behind the chunks that this test has added to the attempt.
-  ReportResult append(const LeaseRef& lease, std::vector<Chunk> added) {
-    std::uint64_t& next = nextChunks_[{lease.job, lease.attempt}];
-    const std::size_t count = added.size();
-    const ReportResult result = chunks().append(lease, next, std::move(added));
-    if (result == ReportResult::accepted) next += count;
-    return result;
   }
   /// Retries the last attempt of the job.
   RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) {
@@ -193,12 +222,6 @@ class StorageSuite : public OpenStorage {
   /// Returns the last claim of a delivery, for reports about the delivery.
   DeliveryClaim last(const std::string& delivery) { return lastClaim(outbox(), delivery); }
   std::vector<Delivery> claimDue(Millis lease) { return claimAllDue(outbox(), lease); }
-
-  std::vector<Chunk> taken(const JobId& id) {
-    const auto page = chunks().consume({"ep", id}, 1'000'000);
-    EXPECT_TRUE(page) << id << " is absent";
-    return page ? page->chunks : std::vector<Chunk>();
-  }
 
   /// Brings a new job into `state`. Returns the lease of the job's last attempt.
   LeaseRef bring(const JobId& id, JobState state) {
@@ -229,8 +252,6 @@ class StorageSuite : public OpenStorage {
   static void race(int count, const std::function<void(int)>& body) { runTogether(count, body); }
 
   RankByPriority policy_;
-  std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
-  std::atomic<ClaimId> lastClaim_ = 0;
 };
 
 /// All states, with IN_QUEUE last: the next bring() would claim a queued job.

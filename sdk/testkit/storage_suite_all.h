@@ -22,6 +22,8 @@
 #include "testkit/storage_suite_record_races.h"
 #include "testkit/storage_suite_records.h"
 #include "testkit/storage_suite_repeated_calls.h"
+#include "testkit/storage_suite_repeated_records.h"
+#include "testkit/storage_suite_repeated_streams.h"
 #include "testkit/storage_suite_restart.h"
 #include "testkit/storage_suite_states.h"
 #include "testkit/storage_suite_sweep.h"
@@ -38,5 +40,6 @@
   INSTANTIATE_TEST_SUITE_P(prefix, OwedSuite, storages, nameOfStorage);                                              \
   INSTANTIATE_TEST_SUITE_P(prefix, RestartSuite, storages, nameOfStorage);                                           \
   INSTANTIATE_TEST_SUITE_P(prefix, RepeatedCalls, storages, nameOfStorage);                                          \
+  INSTANTIATE_TEST_SUITE_P(prefix, RepeatedStreamCalls, storages, nameOfStorage);                                    \
   }                                                                                                                  \
   static_assert(true)

@@ -18,7 +18,7 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   const JobKey key{"ep", "a"};
   const LeaseRef lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"1.0", "{\"m\":1}", false}, Chunk{"\"two\"", "", true}}), ReportResult::accepted);
-  auto page = storage_->chunks().consume(key, 1'000);
+  auto page = consume(key, 1'000);
   ASSERT_TRUE(page);
   ASSERT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->chunks[0].output, "1.0");
@@ -29,10 +29,10 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   EXPECT_FALSE(page->more);
   EXPECT_EQ(page->state, JobState::inProgress);
   EXPECT_EQ(page->attempt, lease.attempt);
-  EXPECT_TRUE(storage_->chunks().consume(key, 1'000)->chunks.empty());
+  EXPECT_TRUE(consume(key, 1'000)->chunks.empty());
   EXPECT_EQ(append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(complete(lease), ReportResult::accepted);
-  page = storage_->chunks().consume(key, 1'000);
+  page = consume(key, 1'000);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "3");
   EXPECT_EQ(page->state, JobState::completed) << "the final state comes with the last chunks";
@@ -45,10 +45,10 @@ TEST_P(StorageSuite, APageOfChunksIsBoundedButNeverEmpty) {
   const LeaseRef lease = claimOne();
   std::vector<Chunk> chunks(5, Chunk{std::string(10, '1'), "", false});
   EXPECT_EQ(append(lease, chunks), ReportResult::accepted);
-  auto page = storage_->chunks().consume(key, 25);
+  auto page = consume(key, 25);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_TRUE(page->more);
-  page = storage_->chunks().consume(key, 1);
+  page = consume(key, 1);
   EXPECT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->next, 3U);
   page = storage_->chunks().read(key, 1, 20);
@@ -57,7 +57,7 @@ TEST_P(StorageSuite, APageOfChunksIsBoundedButNeverEmpty) {
   page = storage_->chunks().read(key, 99, 20);
   EXPECT_TRUE(page->chunks.empty());
   EXPECT_FALSE(page->more);
-  page = storage_->chunks().consume(key, 1'000);
+  page = consume(key, 1'000);
   EXPECT_EQ(page->chunks.size(), 2U) << "reading does not move the cursor";
 }
 
@@ -66,12 +66,12 @@ TEST_P(StorageSuite, ANewAttemptStartsItsStreamAgain) {
   const JobKey key{"ep", "a"};
   LeaseRef lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"\"old\"", "", false}}), ReportResult::accepted);
-  EXPECT_EQ(storage_->chunks().consume(key, 100)->chunks.size(), 1U);
+  EXPECT_EQ(consume(key, 100)->chunks.size(), 1U);
   (void)storage_->leases().release(std::vector{lease});
   EXPECT_TRUE(storage_->chunks().read(key, 0, 100)->chunks.empty());
   lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"\"new\"", "", false}}), ReportResult::accepted);
-  const auto page = storage_->chunks().consume(key, 100);
+  const auto page = consume(key, 100);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "\"new\"");
   EXPECT_EQ(page->attempt, lease.attempt);
@@ -82,7 +82,7 @@ TEST_P(StorageSuite, AJobKeepsItsLastLogLines) {
   const LeaseRef lease = claimOne();
   std::vector<LogLine> lines;
   for (std::size_t i = 0; i < kMaxLogLines + 5; ++i) lines.push_back({{}, LogLevel::warning, std::to_string(i)});
-  EXPECT_EQ(storage_->chunks().appendLog(lease, lines), ReportResult::accepted);
+  EXPECT_EQ(appendLog(lease, lines), ReportResult::accepted);
   const auto log = storage_->chunks().readLog({"ep", "a"});
   ASSERT_TRUE(log);
   ASSERT_EQ(log->size(), kMaxLogLines);
@@ -95,7 +95,7 @@ TEST_P(StorageSuite, AJobKeepsItsLastLogLines) {
 
 TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
   submit("a");
-  for (const auto& page : {chunks().consume({"ep", "a"}, 100), chunks().read({"ep", "a"}, 0, 100)}) {
+  for (const auto& page : {consume({"ep", "a"}, 100), chunks().read({"ep", "a"}, 0, 100)}) {
     ASSERT_TRUE(page);
     EXPECT_TRUE(page->chunks.empty());
     EXPECT_EQ(page->next, 0U);
@@ -103,7 +103,7 @@ TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
     EXPECT_EQ(page->state, JobState::inQueue);
     EXPECT_EQ(page->attempt, 0U);
   }
-  EXPECT_FALSE(chunks().consume({"ep", "none"}, 100));
+  EXPECT_FALSE(consume({"ep", "none"}, 100));
   EXPECT_FALSE(chunks().read({"ep", "none"}, 0, 100));
   EXPECT_EQ(append(claimOne(), {}), ReportResult::accepted) << "nothing to add is no mistake";
 }
@@ -116,7 +116,7 @@ TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 23)->chunks.size(), 1U);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 24)->chunks.size(), 2U) << "a page may be full";
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "at least one";
-  const auto page = chunks().consume({"ep", "a"}, 35);
+  const auto page = consume({"ep", "a"}, 35);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->next, 2U);
   EXPECT_TRUE(page->more);
@@ -153,7 +153,7 @@ TEST_P(StorageSuite, AStreamIsGivenOutInOrderHoweverItIsAskedFor) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), ReportResult::accepted);
     if (i % 3 != 0) continue;
-    const auto page = chunks().consume({"ep", "a"}, static_cast<std::size_t>(i % 5));
+    const auto page = consume({"ep", "a"}, static_cast<std::size_t>(i % 5));
     for (const Chunk& chunk : page->chunks) got.push_back(chunk.output);
   }
   for (const Chunk& chunk : taken("a")) got.push_back(chunk.output);
@@ -168,13 +168,13 @@ TEST_P(StorageSuite, ALogIsInOrderOverAllAttempts) {
   EXPECT_FALSE(chunks().readLog({"ep", "none"}));
   const LeaseRef first = claimOne();
   const Instant then = clock_.now();
-  EXPECT_EQ(chunks().appendLog(first, {LogLine{clock_.now() + Millis(99), LogLevel::debug, "one"},
-                                       LogLine{{}, LogLevel::error, "two\nlines"}}),
+  EXPECT_EQ(appendLog(first, {LogLine{clock_.now() + Millis(99), LogLevel::debug, "one"},
+                              LogLine{{}, LogLevel::error, "two\nlines"}}),
             ReportResult::accepted);
   (void)leases().release(std::vector{first});
   clock_.advance(Millis(500));
-  EXPECT_EQ(chunks().appendLog(first, {LogLine{{}, LogLevel::error, "late"}}), ReportResult::staleAttempt);
-  EXPECT_EQ(chunks().appendLog(claimOne(), {LogLine{{}, LogLevel::information, ""}}), ReportResult::accepted);
+  EXPECT_EQ(appendLog(first, {LogLine{{}, LogLevel::error, "late"}}), ReportResult::staleAttempt);
+  EXPECT_EQ(appendLog(claimOne(), {LogLine{{}, LogLevel::information, ""}}), ReportResult::accepted);
   const auto log = chunks().readLog({"ep", "a"});
   ASSERT_EQ(log->size(), 3U);
   EXPECT_EQ(log->at(0).text, "one");
@@ -193,7 +193,7 @@ TEST_P(StorageSuite, TheLogsCapCountsOverAllAppends) {
   for (std::size_t count : {std::size_t{600}, std::size_t{600}, std::size_t{1}}) {
     std::vector<LogLine> lines;
     for (std::size_t i = 0; i < count; ++i) lines.push_back({{}, LogLevel::information, std::to_string(next++)});
-    EXPECT_EQ(chunks().appendLog(lease, std::move(lines)), ReportResult::accepted);
+    EXPECT_EQ(appendLog(lease, std::move(lines)), ReportResult::accepted);
   }
   const auto log = chunks().readLog({"ep", "a"});
   ASSERT_EQ(log->size(), kMaxLogLines);

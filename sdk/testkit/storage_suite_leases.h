@@ -13,7 +13,7 @@ TEST_P(StorageSuite, AClaimServesManyEndpointsAtOnceAndNamesEachWorker) {
   submit(spec("b", "one"));
   submit(spec("c", "two"));
   const std::vector<ClaimWant> wants{{"one", {"w1"}}, {"two", {"w2", "w3"}}, {"none", {"w4"}}};
-  const auto jobs = storage_->leases().claim(wants, {"node", Holder::Kind::process, {}}, ++lastClaim_);
+  const auto jobs = storage_->leases().claim(wants, {"node", Holder::Kind::process, {}}, nextCall());
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[0].lease, (LeaseRef{"a", 1}));
   EXPECT_EQ(jobs[0].worker, "w1");
@@ -96,7 +96,7 @@ TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage
 TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsTakesNothing) {
   EXPECT_TRUE(claim(3).empty()) << "an endpoint that was never seen";
   submit("a");
-  EXPECT_TRUE(leases().claim({}, {"node", Holder::Kind::process, {}}, ++lastClaim_).empty());
+  EXPECT_TRUE(leases().claim({}, {"node", Holder::Kind::process, {}}, nextCall()).empty());
   EXPECT_TRUE(claim(0).empty());
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(find("a")->attempt, 0U);

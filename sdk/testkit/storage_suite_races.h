@@ -107,7 +107,7 @@ TEST_P(StorageSuite, RacingTakersShareTheChunks) {
   std::multiset<std::string> taken;
   race(kRacers, [&](int) {
     for (;;) {
-      const auto page = storage_->chunks().consume({"ep", "a"}, 10);
+      const auto page = consume({"ep", "a"}, 10);
       if (!page || page->chunks.empty()) return;
       Lock lock(mutex);
       for (const Chunk& chunk : page->chunks) taken.insert(chunk.output);
@@ -235,7 +235,7 @@ TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
       return;
     }
     for (;;) {
-      const auto page = chunks().consume({"ep", "a"}, 4);
+      const auto page = consume({"ep", "a"}, 4);
       ASSERT_TRUE(page);
       {
         Lock lock(mutex);

@@ -164,13 +164,13 @@ TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
   submit("a");
   const LeaseRef lease = claimTimed(Millis(600'000));  // the reopen would end a process lease
   EXPECT_EQ(append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), ReportResult::accepted);
-  EXPECT_EQ(chunks().consume({"ep", "a"}, 1)->chunks.size(), 1U);
-  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), ReportResult::accepted);
+  EXPECT_EQ(consume({"ep", "a"}, 1)->chunks.size(), 1U);
+  EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), ReportResult::accepted);
   EXPECT_EQ(leases().progress(lease, "{\"p\":1.0}"), ReportResult::accepted);
   reopen();
   EXPECT_EQ(find("a")->progress, "{\"p\":1.0}");
   EXPECT_EQ(append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
-  const auto page = chunks().consume({"ep", "a"}, 100);
+  const auto page = consume({"ep", "a"}, 100);
   ASSERT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->chunks[0].output, "2");
   EXPECT_EQ(page->chunks[1].output, "3");

@@ -118,7 +118,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
     const ReportResult expected = from == JobState::inProgress ? ReportResult::accepted : ReportResult::staleAttempt;
     EXPECT_EQ(storage_->leases().progress(lease, "1"), expected) << nameOf(from);
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), expected) << nameOf(from);
-    EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
+    EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0] == LeaseState::held,
               from == JobState::inProgress);
     EXPECT_EQ(complete(lease, "\"late\""), expected) << nameOf(from);
@@ -137,14 +137,14 @@ TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
   EXPECT_EQ(complete(old, "\"late\""), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().progress(old, "1"), ReportResult::staleAttempt);
   EXPECT_EQ(append(old, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
-  EXPECT_EQ(storage_->chunks().appendLog(old, {LogLine{}}), ReportResult::staleAttempt);
+  EXPECT_EQ(appendLog(old, {LogLine{}}), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().release(std::vector{old}), 0U);
   EXPECT_EQ(storage_->leases().renew(std::vector{old, now}, Millis(1'000)),
             (std::vector{LeaseState::lost, LeaseState::held}));
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inProgress);
   EXPECT_EQ(job->progress, "");
-  EXPECT_TRUE(storage_->chunks().consume({"ep", "a"}, 100)->chunks.empty());
+  EXPECT_TRUE(consume({"ep", "a"}, 100)->chunks.empty());
   EXPECT_TRUE(storage_->chunks().readLog({"ep", "a"})->empty());
 }
 
@@ -163,7 +163,7 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEachOperation) {
     EXPECT_EQ(jobs().purgeQueued("other") + jobs().remove("other", 9), 0U);
     EXPECT_EQ(counts("other").inQueue + counts("other").inProgress, 0U);
     EXPECT_TRUE(claim(9, "other").empty());
-    EXPECT_FALSE(storage_->chunks().consume(key, 100));
+    EXPECT_FALSE(consume(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
     EXPECT_FALSE(storage_->chunks().readLog(key));
     EXPECT_EQ(describe(*find(id)), before);
@@ -191,8 +191,8 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
     EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
-    EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
-    EXPECT_FALSE(storage_->chunks().consume(key, 100));
+    EXPECT_EQ(appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
+    EXPECT_FALSE(consume(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
     EXPECT_FALSE(storage_->chunks().readLog(key));
     EXPECT_EQ(counts().inQueue + counts().inProgress, 0U);

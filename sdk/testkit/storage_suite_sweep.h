@@ -98,7 +98,7 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
     EXPECT_EQ(now->queuedAt, queued);
     EXPECT_EQ(now->state, loss == 3 ? JobState::failed : JobState::inQueue);
     if (loss < 3) {
-      EXPECT_TRUE(storage_->chunks().consume({"ep", "a"}, 100)->chunks.empty());
+      EXPECT_TRUE(consume({"ep", "a"}, 100)->chunks.empty());
     }
   }
   EXPECT_NE(find("a")->error.find("3"), std::string::npos) << "it says how often";
@@ -214,8 +214,8 @@ TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
   const LeaseRef lease = claimTimed(Millis(1'000));
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
   EXPECT_EQ(append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
-  EXPECT_EQ(chunks().consume({"ep", "a"}, 1)->chunks.size(), 1U);
-  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), ReportResult::accepted);
+  EXPECT_EQ(consume({"ep", "a"}, 1)->chunks.size(), 1U);
+  EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), ReportResult::accepted);
   clock_.advance(Millis(1'001));
   (void)sweep();
   EXPECT_EQ(find("a")->progress, "");

@@ -52,7 +52,8 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 
 /// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
-    "ALTER TABLE job DROP COLUMN claim; "
+    "ALTER TABLE job DROP COLUMN claim; ALTER TABLE job DROP COLUMN taken_by; "
+    "ALTER TABLE job DROP COLUMN taken_from; ALTER TABLE record DROP COLUMN change; "
     "DROP TRIGGER delivery_settles; DROP TRIGGER delivery_is_owed_again; DROP TRIGGER delivery_goes; "
     "DROP TABLE delivery_count; DROP INDEX delivery_owed; "
     "ALTER TABLE delivery DROP COLUMN owed_at; DROP INDEX record_removed_version; ALTER TABLE delivery DROP COLUMN "

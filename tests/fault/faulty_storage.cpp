@@ -232,13 +232,13 @@ class Leases final : public Before<LeaseStore> {
  public:
   using Before::Before;
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override {
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
     const CountedCall call = at("leases.claim");
     std::vector<ClaimedJob> jobs = call->claim(wants, holder, id);
     if (!jobs.empty()) plan_.leave("leases.claim");
     return jobs;
   }
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override {
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return at("leases.claimed")->claimed(wants, id);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
@@ -251,7 +251,14 @@ class Leases final : public Before<LeaseStore> {
     return done("leases.progress", at("leases.progress")->progress(lease, std::move(json)));
   }
   std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release")->release(leases); }
-  SweepResult sweep(std::size_t max) override { return at("leases.sweep")->sweep(max); }
+  SweepResult sweep(std::size_t max) override {
+    const CountedCall call = at("leases.sweep");
+    SweepResult swept = call->sweep(max);
+    if (!swept.stopped.empty() || !swept.finished.empty() || !swept.expired.empty() || !swept.requeuedAt.empty()) {
+      plan_.leave("leases.sweep");
+    }
+    return swept;
+  }
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
     return at("leases.ahead")->ahead(key, most);
   }
@@ -264,14 +271,17 @@ class Chunks final : public Before<ChunkStore> {
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
     return done("chunks.append", at("chunks.append")->append(lease, first, std::move(chunks)));
   }
-  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override {
-    return at("chunks.consume")->consume(key, maxBytes);
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override {
+    const CountedCall call = at("chunks.consume");
+    auto page = call->consume(key, maxBytes, id);
+    if (page && !page->chunks.empty()) plan_.leave("chunks.consume");
+    return page;
   }
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
     return at("chunks.read")->read(key, offset, maxBytes);
   }
-  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
-    return at("chunks.appendLog")->appendLog(lease, std::move(lines));
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override {
+    return done("chunks.appendLog", at("chunks.appendLog")->appendLog(lease, first, std::move(lines)));
   }
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return at("chunks.readLog")->readLog(key); }
 };
@@ -298,7 +308,7 @@ class Outbox final : public Before<OutboxStore> {
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
     return at("outbox.list")->list(endpoint, job, limit);
   }
-  bool replay(std::string_view id) override { return at("outbox.replay")->replay(id); }
+  bool replay(std::string_view id) override { return done("outbox.replay", at("outbox.replay")->replay(id)); }
 
  private:
   OwedDeliveries owed(std::string_view endpoint) override { return at("outbox.owed")->owed(endpoint); }

@@ -19,8 +19,8 @@ namespace jobq::fault {
 
 /// Fate of the call named by failCall().
 enum class CallFault {
-  before,      ///< the call fails
-  done,        ///< the call is done, and throws OutcomeUnknown (repeatable operations, jobs.remove, records)
+  before,  ///< the call fails
+  done,    ///< the call is done, and throws OutcomeUnknown (repeatable operations, jobs.remove, a sweep with effects)
   unanswered,  ///< CallFault::done for the call and for every later call of the operation, until heal()
   onward,      ///< the call fails, and every later call too, until heal()
 };
@@ -70,7 +70,8 @@ class FaultPlan {
 
   /// Called by the storage before each call. Throws StorageError if the call has to fail.
   void enter(const char* operation);
-  /// Called by the storage when a claim found a job, and after each call that CallFault::done can name.
+  /// Called by the storage when a claim found a job, and after each call that CallFault::done can name. The fault of a
+  /// claim, a sweep or a consumption waits for a call that has found something.
   void leave(const char* operation);
 
  private:

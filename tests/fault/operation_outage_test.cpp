@@ -175,6 +175,68 @@ TEST_P(OperationOutage, AStreamThatFailsConsumesNothing) {
   EXPECT_EQ(call("GET", "/v2/t/stream/" + id).body, "[]") << "once";
 }
 
+// The repeated call returns the page that was lost, and not the next one.
+TEST_P(OperationOutage, AStreamWithoutAnAnswerLosesNoChunk) {
+  openFaulty(kOutageEndpoints);
+  const std::string id = run("t", R"({"input":{"chunks":3,"output":1}})").field("id");
+  ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+  plan_.failCall("chunks.consume", 1, CallFault::done);
+  EXPECT_THAT(call("GET", "/v2/t/stream/" + id).body, testing::MatchesRegex(".*chunk.:0.*chunk.:1.*chunk.:2.*"));
+  EXPECT_EQ(faultsOf("chunks.consume"), 1U);
+  EXPECT_EQ(call("GET", "/v2/t/stream/" + id).body, "[]") << "once";
+}
+
+TEST_P(OperationOutage, LogLinesWithoutAnAnswerAreStoredOnce) {
+  openFaulty(kOutageEndpoints);
+  plan_.failCall("chunks.appendLog", 1, CallFault::done);
+  const std::string id = run("t", R"({"input":{"log":["a","b"],"output":1}})").field("id");
+  ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+  EXPECT_EQ(inner_->chunks().readLog({"t", id}).value().size(), 2U);
+  EXPECT_EQ(faultsOf("chunks.appendLog"), 1U);
+}
+
+// The lists of the sweep are lost, so nobody is named: the server asks for each run, and wakes every caller.
+TEST_P(OperationOutage, ASweepWithoutAnAnswerStopsTheRunAndWakesItsCaller) {
+  openFaulty(kOutageEndpoints);
+  plan_.failCall("leases.sweep", 1, CallFault::done);
+  const Instant begin = clock_.now();
+  const Answer answer = callPatiently(key_, "POST", "/v2/t/runsync?wait=240000",
+                                      R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})");
+  EXPECT_EQ(answer.field("status"), "TIMED_OUT") << answer.body;
+  EXPECT_LT(clock_.now() - begin, Millis(120'000)) << "the caller waited to the end";
+  EXPECT_EQ(faultsOf("leases.sweep"), 1U);
+  EXPECT_TRUE(reached([&] { return call("GET", "/v2/t/health").body.find("\"running\":0") != std::string::npos; }))
+      << "the handler was not stopped";
+}
+
+TEST_P(OperationOutage, AChangeOfATemplateWithoutAnAnswerIsDoneOnce) {
+  openFaulty(kOutageEndpoints);
+  plan_.failCall("records.create", 1, CallFault::done);
+  const Answer made = call("POST", "/v1/templates", R"({"name":"a","imageName":"plugin/echo"})");
+  EXPECT_EQ(made.status, 200) << made.body;
+  const std::string path = "/v1/templates/" + made.field("id");
+  plan_.failCall("records.update", 1, CallFault::done);
+  EXPECT_EQ(call("PATCH", path, R"({"readme":"r"})").status, 200);
+  EXPECT_EQ(call("GET", path).field("readme"), "r");
+  plan_.failCall("records.remove", 1, CallFault::done);
+  EXPECT_EQ(call("DELETE", path).status, 204);
+  EXPECT_EQ(call("GET", path).status, 404);
+  EXPECT_EQ(plan_.failed(), (std::vector<std::string>{"records.create", "records.update", "records.remove"}));
+}
+
+TEST_P(OperationOutage, AReplayWithoutAnAnswerIsRepeated) {
+  openFaulty(kOutageEndpoints);
+  const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
+  ASSERT_TRUE(reached([&] {
+    const auto owed = deliveries(id);
+    return owed.size() == 1 && owed.front().state == DeliveryState::delivered;
+  }));
+  plan_.failCall("outbox.replay", 1, CallFault::done);
+  EXPECT_EQ(call("POST", "/v1/webhooks/" + id + ".1/replay").status, 200);
+  EXPECT_TRUE(reached([&] { return posted("post")[id + ".1"].size() >= 2; }));
+  EXPECT_EQ(faultsOf("outbox.replay"), 1U);
+}
+
 // The chunks of one answer are read in pieces: the chunks of the first piece must survive a failure of the second.
 TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
   openFaulty(kOutageEndpoints);

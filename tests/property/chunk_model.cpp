@@ -26,20 +26,30 @@ std::optional<ChunkPage> ChunkModel::read(const JobKey& key, std::uint64_t offse
   return page;
 }
 
-std::optional<ChunkPage> ChunkModel::consume(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> ChunkModel::consume(const JobKey& key, std::size_t maxBytes, CallId id) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return std::nullopt;
+  if (entry->takenBy == id) return consumedAgain(*entry);
   auto page = read(key, entry->taken, maxBytes);
+  if (page->chunks.empty()) return page;
+  entry->takenBy = id;
+  entry->takenFrom = entry->taken;
   entry->taken = page->next;
   return page;
 }
 
-ReportResult ChunkModel::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ChunkPage ChunkModel::consumedAgain(const Entry& entry) {
+  ChunkPage page{{}, entry.taken, entry.taken < entry.chunks.size(), entry.job.state, entry.job.attempt};
+  for (std::size_t i = entry.takenFrom; i < entry.taken; ++i) page.chunks.push_back(entry.chunks[i]);
+  return page;
+}
+
+ReportResult ChunkModel::appendLog(const LeaseRef& lease, std::uint64_t first, const std::vector<LogLine>& lines) {
   Entry* entry = state_.held(lease);
   if (entry == nullptr) return ReportResult::staleAttempt;
-  for (LogLine& line : lines) {
-    line.at = state_.now;
-    entry->log.push_back(std::move(line));
+  for (std::size_t i = entry->logLines - first; i < lines.size(); ++i, ++entry->logLines) {
+    entry->log.push_back(lines[i]);
+    entry->log.back().at = state_.now;
   }
   if (entry->log.size() > kMaxLogLines) {
     entry->log.erase(entry->log.begin(), entry->log.end() - static_cast<std::ptrdiff_t>(kMaxLogLines));

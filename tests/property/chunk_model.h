@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/chunk_store.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -21,12 +22,15 @@ class ChunkModel {
 
   /// The caller leaves no gap: `first` is at most the number of chunks.
   ReportResult append(const LeaseRef& lease, std::uint64_t first, const std::vector<Chunk>& chunks);
-  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes);
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id);
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
-  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
+  /// The caller leaves no gap: `first` is at most the number of lines.
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, const std::vector<LogLine>& lines);
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
 
  private:
+  static ChunkPage consumedAgain(const Entry& entry);
+
   ModelState& state_;
 };
 

@@ -95,6 +95,7 @@ RequeueResult JobModel::requeue(const JobKey& key, std::uint32_t failedAttempt, 
   entry->arrival = ++state_.arrivals;
   entry->chunks.clear();
   entry->taken = 0;
+  entry->takenBy = 0;
   job.state = *to;
   job.queuedAt = state_.now;
   ++job.attempt;

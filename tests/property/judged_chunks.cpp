@@ -9,10 +9,10 @@ ReportResult JudgedChunks::append(const LeaseRef& lease, std::uint64_t first, st
       [&](StorageModel& model) { return model.chunks().append(lease, first, chunks); });
 }
 
-std::optional<ChunkPage> JudgedChunks::consume(const JobKey& key, std::size_t maxBytes) {
+std::optional<ChunkPage> JudgedChunks::consume(const JobKey& key, std::size_t maxBytes, CallId id) {
   return compared_.ask(
-      "consume from " + key.id, [&] { return compared_.real().chunks().consume(key, maxBytes); },
-      [&](StorageModel& model) { return model.chunks().consume(key, maxBytes); });
+      "consume from " + key.id, [&] { return compared_.real().chunks().consume(key, maxBytes, id); },
+      [&](StorageModel& model) { return model.chunks().consume(key, maxBytes, id); });
 }
 
 std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
@@ -21,10 +21,10 @@ std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t off
       [&](StorageModel& model) { return model.chunks().read(key, offset, maxBytes); });
 }
 
-ReportResult JudgedChunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ReportResult JudgedChunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {
   return compared_.ask(
-      "log of " + lease.job, [&] { return compared_.real().chunks().appendLog(lease, lines); },
-      [&](StorageModel& model) { return model.chunks().appendLog(lease, lines); });
+      "log of " + lease.job, [&] { return compared_.real().chunks().appendLog(lease, first, lines); },
+      [&](StorageModel& model) { return model.chunks().appendLog(lease, first, lines); });
 }
 
 std::optional<std::vector<LogLine>> JudgedChunks::readLog(const JobKey& key) {

@@ -2,13 +2,13 @@
 
 namespace jobq::model {
 
-std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
+std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
   return compared_.ask(
       "claim", [&] { return compared_.real().leases().claim(wants, holder, id); },
       [&](StorageModel& model) { return model.leases().claim(wants, holder, id); });
 }
 
-std::vector<ClaimedJob> JudgedLeases::claimed(std::span<const ClaimWant> wants, ClaimId id) {
+std::vector<ClaimedJob> JudgedLeases::claimed(std::span<const ClaimWant> wants, CallId id) {
   return compared_.ask(
       "claimed", [&] { return compared_.real().leases().claimed(wants, id); },
       [&](StorageModel& model) { return model.leases().claimed(wants, id); });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comparison.h"
+#include "jobq/call_id.h"
 #include "jobq/chunk_store.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
@@ -53,8 +54,8 @@ class JudgedLeases final : public LeaseStore {
  public:
   explicit JudgedLeases(Comparison& compared) : compared_(compared) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override;
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override;
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
@@ -71,9 +72,9 @@ class JudgedChunks final : public ChunkStore {
   explicit JudgedChunks(Comparison& compared) : compared_(compared) {}
 
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override;
-  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
-  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:

@@ -51,10 +51,11 @@ ClaimedJob LeaseModel::started(const Entry& entry) {
   claimed.submittedAt = job.submittedAt;
   claimed.startedAt = *job.startedAt;
   claimed.deadline = std::min(entry.deadline, job.expiresAt);
+  claimed.logLines = entry.logLines;
   return claimed;
 }
 
-std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) {
+std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
   std::vector<ClaimedJob> claimed;
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
@@ -67,7 +68,7 @@ std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, cons
   return claimed;
 }
 
-std::vector<ClaimedJob> LeaseModel::claimed(std::span<const ClaimWant> wants, ClaimId id) const {
+std::vector<ClaimedJob> LeaseModel::claimed(std::span<const ClaimWant> wants, CallId id) const {
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
@@ -128,6 +129,7 @@ void LeaseModel::sendBack(Entry& entry, Trigger trigger) {
   entry.ownerDied = false;
   entry.chunks.clear();
   entry.taken = 0;
+  entry.takenBy = 0;
 }
 
 std::size_t LeaseModel::release(std::span<const LeaseRef> leases) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/time.h"
@@ -21,8 +22,8 @@ class LeaseModel {
   /// The state must outlive the model.
   explicit LeaseModel(ModelState& state) : state_(state) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id);
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) const;
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id);
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) const;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease);
   ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
   ReportResult progress(const LeaseRef& lease, const std::string& json);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -30,11 +31,14 @@ struct Entry {
   bool expiryFixed = false;
   Instant deadline{};
   std::optional<Instant> leaseEnd;  // end of a timed lease
-  ClaimId claim = 0;
+  CallId claim = 0;
   bool ownerDied = false;  // a process lease without a living process
   std::vector<Chunk> chunks;
   std::size_t taken = 0;
+  CallId takenBy = 0;  // the last call that consumed chunks of the attempt
+  std::size_t takenFrom = 0;
   std::vector<LogLine> log;
+  std::uint64_t logLines = 0;  // of all attempts, with those that have left `log`
 };
 
 struct Owed {

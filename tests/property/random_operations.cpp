@@ -156,6 +156,16 @@ void Player::append(Storage& storage, const LeaseRef& lease, const Operation& op
   if (result == ReportResult::accepted) next = std::max(next, first + count);
 }
 
+// The number of the first line is mostly the next one; otherwise the call repeats some lines.
+void Player::appendLog(Storage& storage, const LeaseRef& lease, const Operation& operation) {
+  std::uint64_t& next = nextLines_[lease.job];
+  const std::uint64_t first = operation.a % 3 == 0 ? next - std::min<std::uint64_t>(next, operation.b % 3) : next;
+  const std::vector<LogLine> lines(1 + operation.b % 2,
+                                   LogLine{{}, LogLevel::information, "line " + std::to_string(operation.b)});
+  const ReportResult result = storage.chunks().appendLog(lease, first, lines);
+  if (result == ReportResult::accepted) next = std::max(next, first + lines.size());
+}
+
 void Player::playOnLease(Storage& storage, const Operation& operation) {
   // Mostly a recent lease, and thus mostly a held lease.
   const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
@@ -168,7 +178,7 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
       break;
     case Action::progress: (void)storage.leases().progress(lease, number); break;
     case Action::append: append(storage, lease, operation); break;
-    case Action::log: (void)storage.chunks().appendLog(lease, {{{}, LogLevel::information, "line " + number}}); break;
+    case Action::log: appendLog(storage, lease, operation); break;
     case Action::release: storage.leases().release(std::vector{lease, kNobodys}); break;
     default: (void)storage.leases().renew(std::vector{lease, kNobodys}, Millis(10'000)); break;
   }
@@ -192,7 +202,10 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
       (void)storage.jobs().find(key);
       (void)storage.leases().ahead(key, 1 + operation.b % 9);
       break;
-    case Action::consume: (void)storage.chunks().consume(key, 1 + operation.b % 12); break;
+    case Action::consume:
+      if (operation.a % 3 > 0) ++lastConsume_;  // otherwise the same call again, as after a lost answer
+      (void)storage.chunks().consume(key, 1 + operation.b % 12, lastConsume_);
+      break;
     case Action::read: (void)storage.chunks().read(key, operation.b % 4, 1 + operation.b % 12); break;
     default: storage.jobs().setTtl(key, Millis(operation.b % 3'000'000)); break;
   }
@@ -252,6 +265,12 @@ void Player::claimDeliveries(OutboxStore& outbox, const Operation& operation) {
   for (const Delivery& delivery : outbox.claimDue(places, Millis(15'000))) claims_.push_back(delivery.claim());
 }
 
+// A third of the changes has no name, and some calls repeat the last change, or have its name by mistake.
+CallId Player::nameChange(const Operation& operation) {
+  if (operation.a % 3 == 0) return 0;
+  return operation.b % 5 == 0 ? lastChange_ : ++lastChange_;
+}
+
 // Mostly expects the stored version.
 void Player::updateRecord(RecordStore& records, Record record, std::uint32_t choice) {
   std::uint64_t expected = choice % 7;
@@ -273,10 +292,11 @@ void Player::playOnRecord(RecordStore& records, const Operation& operation) {
   const std::string name = operation.a % 5 == 0 ? "" : "n" + std::to_string(operation.a % 3);
   const std::string body = std::to_string(operation.b) + std::string(operation.b % 31 == 0 ? 30'000 : 0, 'x');
   if (operation.action == Action::createRecord) {
-    const auto result = records.create({kind, id, name, body, 0, {}});
+    const Record record{kind, id, name, body, 0, {}, nameChange(operation)};
+    const auto result = records.create(record);
     if (const auto* now = std::get_if<Stored>(&result)) versions_.push_back(now->version);
   } else if (operation.action == Action::updateRecord) {
-    updateRecord(records, {kind, id, name, body, 0, {}}, operation.a);
+    updateRecord(records, {kind, id, name, body, 0, {}, nameChange(operation)}, operation.a);
   } else if (operation.action == Action::removeRecord) {
     records.remove(kind, id);
   } else if (operation.action == Action::findRecord) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
@@ -99,12 +100,14 @@ class Player {
   void playOnDelivery(Storage& storage, const Operation& operation);
   void claimDeliveries(OutboxStore& outbox, const Operation& operation);
   void playOnRecord(RecordStore& records, const Operation& operation);
+  CallId nameChange(const Operation& operation);
   void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
   void claim(Storage& storage, const Operation& operation, const Holder& holder);
   void insert(Storage& storage, const Operation& operation);
   /// Repeats the last insert(), as after a lost answer. The id of an absent job may be taken: no repetition then.
   void repeatInsert(Storage& storage);
   void append(Storage& storage, const LeaseRef& lease, const Operation& operation);
+  void appendLog(Storage& storage, const LeaseRef& lease, const Operation& operation);
   /// Reports an outcome, and repeats the report now and then, as after a lost answer.
   static void finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
@@ -120,11 +123,14 @@ class Player {
   std::optional<Submission> lastSubmission_;
   std::vector<JobKey> jobs_;
   std::vector<LeaseRef> leases_;  // stale leases stay, as the most interesting cases
-  ClaimId lastClaim_ = 0;
+  CallId lastClaim_ = 0;
+  CallId lastConsume_ = 1'000'000;
+  CallId lastChange_ = 2'000'000;
   std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> nextChunks_;  // by attempt
-  std::vector<DeliveryClaim> claims_;                                    // stale claims stay as well
-  std::vector<std::uint64_t> versions_;                                  // versions of records, stale versions as well
-  std::vector<std::uint64_t> moments_;                                   // versions for later questions about changes
+  std::map<JobId, std::uint64_t> nextLines_;
+  std::vector<DeliveryClaim> claims_;    // stale claims stay as well
+  std::vector<std::uint64_t> versions_;  // versions of records, stale versions as well
+  std::vector<std::uint64_t> moments_;   // versions for later questions about changes
 };
 
 }  // namespace jobq::model

@@ -18,7 +18,8 @@ void reportOn(Run& run, const Move& move, Storage& storage) {
     const ReportResult result = storage.chunks().append(run.lease, run.chunks, {Chunk{number, "", false}});
     if (result == ReportResult::accepted) ++run.chunks;
   } else {
-    (void)storage.chunks().appendLog(run.lease, {LogLine{{}, LogLevel::information, number}});
+    const LogLine line{{}, LogLevel::information, number};
+    if (storage.chunks().appendLog(run.lease, run.lines, {line}) == ReportResult::accepted) ++run.lines;
   }
 }
 
@@ -42,7 +43,7 @@ void LocalWorkers::assign(ClaimedJob job) {
   if (world_.random() % 40 == 0) throw std::bad_alloc();
   world_.rules.check(idle_.erase({job.endpoint, job.worker}) == 1,
                      job.lease.job + " was given to a worker that is not free");
-  Run run{job.lease, job.endpoint, job.worker};
+  Run run{job.lease, job.endpoint, job.worker, job.logLines};
   world_.rules.begins(run);
   running_.push_back(std::move(run));
 }
@@ -87,7 +88,7 @@ void RemoteWorkers::claim(const Move& move) {
   const std::vector wants{ClaimWant{"remote", workers}};
   for (const ClaimedJob& job :
        world_.storage().leases().claim(wants, Holder{"far", Holder::Kind::timed, kLease}, ++lastClaim_)) {
-    Run run{job.lease, job.endpoint, ""};
+    Run run{job.lease, job.endpoint, "", job.logLines};
     world_.rules.begins(run);
     running_.push_back(std::move(run));
   }

@@ -10,6 +10,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/executor.h"
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "simulation_moves.h"
@@ -66,7 +67,7 @@ class RemoteWorkers {
  private:
   World& world_;
   std::vector<Run> running_;  // also with a lease long gone
-  ClaimId lastClaim_ = 0;
+  CallId lastClaim_ = 0;
 };
 
 }  // namespace jobq::model

@@ -43,6 +43,7 @@ struct Run {
   LeaseRef lease;
   EndpointId endpoint;
   WorkerId worker;           // empty for a remote worker
+  std::uint64_t lines = 0;   // number of the next log line
   std::uint64_t chunks = 0;  // number of accepted chunks
 };
 

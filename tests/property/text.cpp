@@ -88,7 +88,8 @@ std::string text(const EndpointCounts& counts) {
 std::string text(const ClaimedJob& job) {
   return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " until " +
          text(job.deadline) + " submitted " + text(job.submittedAt) + " input " + job.input + " webhook '" +
-         job.webhook + "' s3 '" + job.s3Config + "' timeout " + std::to_string(job.policy.executionTimeout.count());
+         job.webhook + "' s3 '" + job.s3Config + "' timeout " + std::to_string(job.policy.executionTimeout.count()) +
+         " lines " + std::to_string(job.logLines);
 }
 
 std::string text(SweepResult swept) {
@@ -154,7 +155,7 @@ std::string text(const std::vector<Delivery>& deliveries) {
 
 std::string text(const Record& record) {
   return record.kind + "/" + record.id + " '" + record.name + "' version " + std::to_string(record.version) + " " +
-         text(record.changedAt) + " " + record.body;
+         text(record.changedAt) + " change " + std::to_string(record.change) + " " + record.body;
 }
 
 std::string text(const CreateResult& result) {

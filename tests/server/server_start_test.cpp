@@ -62,10 +62,10 @@ class CountedLeases final : public LeaseStore {
     count_.expired += swept.expired.size();
     return swept;
   }
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, ClaimId id) override {
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
     return inner_.claim(wants, holder, id);
   }
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) override {
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return inner_.claimed(wants, id);
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {

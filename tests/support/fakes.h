@@ -16,6 +16,7 @@
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/webhook_secrets.h"
+#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/outbox_store.h"
@@ -73,11 +74,22 @@ class CallingSweepListener final : public SweepListener {
     if (before_) before_();
   }
   void swept(const SweepResult& result) override { swept_(result); }
+  void sweepUnanswered() override {
+    ++unanswered_;
+    if (failsOnce_.exchange(false)) throw StorageError("the storage has gone");
+  }
   void afterSweep() override {
     if (after_) after_();
   }
 
+  /// Returns the number of batches without an answer that the listener was told of.
+  int unanswered() const { return unanswered_; }
+  /// Lets the next sweepUnanswered() throw StorageError.
+  void failOnce() { failsOnce_ = true; }
+
  private:
+  std::atomic<int> unanswered_ = 0;
+  std::atomic<bool> failsOnce_ = false;
   const std::function<void(const SweepResult&)> swept_;
   const Task before_;
   const Task after_;

@@ -219,6 +219,16 @@ TEST(QueueSignal, ANotificationBeforeTheWaitIsNotLost) {
   testkit::join("the notifier", notifier);
 }
 
+TEST(QueueSignal, AllSignalsAreSetAtOnce) {
+  QueueSignal queueSignal({"a", "b"});
+  queueSignal.clear("a");
+  queueSignal.clear("b");
+  (void)queueSignal.consume();
+  queueSignal.notifyAll();
+  EXPECT_TRUE(queueSignal.isSet("a") && queueSignal.isSet("b"));
+  EXPECT_TRUE(queueSignal.consume()) << "the dispatcher is woken";
+}
+
 TEST(QueueSignal, ASetSignalWakesNoThreadTwice) {
   testkit::ManualClock clock;
   QueueSignal queueSignal({"a"});
@@ -345,6 +355,19 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   EXPECT_TRUE(streams.wait(now, kStays, 100)) << "nothing is gathered after the end";
   EXPECT_FALSE(streams.wait(now, kStays)) << "and no caller looks for the end again and again";
   EXPECT_FALSE(streams.clientHasLeft());
+}
+
+// The storage has not told which jobs have ended, so no job counts as ended.
+TEST(CompletionNotifier, AnUnknownChangeWakesAllWaitersOnce) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CompletionNotifier::Waiter one(watch, {"e", "a"});
+  CompletionNotifier::Waiter streams(watch, {"f", "b"}, CompletionNotifier::Interest::chunks);
+  watch.announceAll();
+  EXPECT_TRUE(one.wait(clock.now(), kStays));
+  EXPECT_FALSE(one.wait(clock.now(), kStays));
+  EXPECT_TRUE(streams.wait(clock.now(), kStays, 100));
+  EXPECT_FALSE(streams.wait(clock.now(), kStays, 100)) << "the job goes on, so chunks are gathered again";
 }
 
 TEST(CompletionNotifier, APurgeWakesTheWaitersOfItsEndpoint) {

@@ -10,6 +10,7 @@
 #include "core/maintenance/lost_jobs.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/maintenance/sweeper.h"
+#include "jobq/error.h"
 #include "tests/support/fakes.h"
 #include "unit_storage.h"
 
@@ -51,6 +52,25 @@ TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
   sweeper()->sweepAll();
   EXPECT_GE(sweeps_, 3) << "in bounded batches";
   EXPECT_EQ(storage_.real->leases().sweep(1'000).removed, 0U);
+}
+
+// The lists of the batch are lost with its answer. The listener hears so before the next batch.
+TEST_F(SweeperTest, ABatchWithoutAnAnswerIsMadeKnown) {
+  const auto sweeping = sweeper();
+  storage_.insert("late");
+  (void)storage_.claim();
+  storage_.clock.advance(Millis(600'000));
+  storage_.faults.failCall("leases.sweep", 1, fault::CallFault::done);
+  EXPECT_THROW(sweeping->sweepAll(), OutcomeUnknown);
+  EXPECT_EQ(listener_->unanswered(), 0);
+  EXPECT_EQ(finished_, 0U) << "the job has ended, and nobody was told";
+  listener_->failOnce();
+  EXPECT_THROW(sweeping->sweepAll(), StorageError);
+  EXPECT_EQ(listener_->unanswered(), 1);
+  EXPECT_FALSE(sweeping->endOverdue());
+  EXPECT_EQ(listener_->unanswered(), 2) << "again, because the listener has failed";
+  sweeping->sweepAll();
+  EXPECT_EQ(listener_->unanswered(), 2);
 }
 
 TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {

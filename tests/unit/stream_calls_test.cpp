@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <future>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,8 +149,13 @@ class LogCallsTest : public StreamCallsTest {
   void log(const LeaseRef& lease, const std::vector<std::pair<LogLevel, std::string>>& lines) {
     std::vector<LogLine> added;
     for (const auto& [level, text] : lines) added.push_back({{}, level, text});
-    EXPECT_EQ(storage_->chunks().appendLog(lease, std::move(added)), ReportResult::accepted);
+    std::uint64_t& next = nextLines_[lease.job];
+    EXPECT_EQ(storage_->chunks().appendLog(lease, next, std::move(added)), ReportResult::accepted);
+    next += lines.size();
   }
+
+ private:
+  std::map<JobId, std::uint64_t> nextLines_;
 };
 
 TEST_F(LogCallsTest, EachLineHasItsTimeAndLevel) {

@@ -1,5 +1,5 @@
 // Tests of the worker pools of a node and of the supervisor that carries out their decisions, with an executor that
-// records each call (core/workers/worker_pools.h, core/workers/worker_supervisor.h, core/workers/pool_status.h).
+// records each call (core/workers/worker_pools.h, core/workers/worker_supervisor.h).
 #include "core/workers/worker_supervisor.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
-#include "core/workers/pool_status.h"
 #include "core/workers/worker_pools.h"
 #include "testkit/manual_clock.h"
 #include "testkit/wait_for.h"
@@ -50,12 +49,6 @@ class EventLog final : public Log {
 class SupervisedHandlers final : public HandlerFactory {
  public:
   std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
-};
-
-class OrderOfArrival final : public QueuePolicy {
- public:
-  std::string group(const JobSpec&) const override { return {}; }
-  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
 };
 
 class WorkerSupervisorTest : public testing::Test {
@@ -94,11 +87,7 @@ class WorkerSupervisorTest : public testing::Test {
   }
   /// Submits a job and gives the job to an idle worker. Returns the claimed job.
   ClaimedJob runJob() {
-    JobSpec job;
-    job.id = "job" + std::to_string(++submitted_);
-    job.endpoint = "ep";
-    job.input = "{}";
-    (void)storage_->jobs().insert(std::move(job), OrderOfArrival(), std::nullopt);
+    storage_.insert("job" + std::to_string(++submitted_));
     signal_.notify("ep", false);
     const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
     const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, Holder{"node", Holder::Kind::process, {}}, 1);
@@ -130,6 +119,21 @@ TEST_F(WorkerSupervisorTest, WorkersAreKeptAtTheMinimum) {
   EXPECT_TRUE(isWoken());
   supervisor_.startWhereNeeded();
   EXPECT_THAT(executor_.started, ElementsAre("node-3"));
+}
+
+// Used after a sweep whose lists are lost.
+TEST_F(WorkerSupervisorTest, ARunWhoseAttemptHasEndedInTheStorageIsStopped) {
+  begin(endpoint(2, 2));
+  const ClaimedJob ended = runJob();
+  const ClaimedJob goesOn = runJob();
+  const RunningJobs::Entry stopped(running_, ended.lease);
+  const RunningJobs::Entry kept(running_, goesOn.lease);
+  supervisor_.stopEndedRuns();
+  EXPECT_FALSE(stopped.token().stop_requested());
+  (void)storage_->jobs().cancel({"ep", ended.lease.job});
+  supervisor_.stopEndedRuns();
+  EXPECT_TRUE(stopped.token().stop_requested());
+  EXPECT_FALSE(kept.token().stop_requested());
 }
 
 /// The dispatcher counts the queue while the threads of callers claim and end jobs.
@@ -358,39 +362,6 @@ TEST_F(WorkerSupervisorTest, ARetirementDuringAClaimWakesTheDispatcher) {
   pools_.concludeReservations(wants, {job});
   EXPECT_TRUE(isWoken());
   EXPECT_EQ(counts().running, 1U);
-}
-
-TEST(PoolStatusTest, AWaitingJobHasAReason) {
-  Endpoint endpoint;
-  PoolStatus status;
-  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
-  status.exists = true;
-  EXPECT_EQ(waitReason(status, endpoint, false), "starting") << "the first worker is about to start";
-  EXPECT_EQ(waitReason(status, endpoint, true), "no_workers") << "low-priority jobs start no worker";
-  status.counts.throttled = 1;
-  EXPECT_EQ(waitReason(status, endpoint, true), "worker_crashing");
-  status.counts = {};
-  status.counts.unhealthy = 1;
-  EXPECT_EQ(waitReason(status, endpoint, false), "worker_crashing");
-  status.counts.initializing = 1;
-  EXPECT_EQ(waitReason(status, endpoint, false), "starting");
-  status.counts.running = 1;
-  EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy");
-  endpoint.spec.workersMax = 0;
-  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
-  endpoint.spec.paused = true;
-  EXPECT_EQ(waitReason(status, endpoint, false), "paused");
-}
-
-TEST(PoolStatusTest, LeavingAndStuckWorkersAreNotActive) {
-  PoolStatus status;
-  status.counts.unhealthy = 2;
-  EXPECT_TRUE(hasNoActiveWorkers(status));
-  for (auto member : {&WorkerCounts::idle, &WorkerCounts::initializing, &WorkerCounts::running}) {
-    status.counts = {};
-    status.counts.*member = 1;
-    EXPECT_FALSE(hasNoActiveWorkers(status));
-  }
 }
 
 }  // namespace

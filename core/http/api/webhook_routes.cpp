@@ -2,6 +2,7 @@
 // (core/decisions/webhooks.md). Admins see whole URLs, including secrets in them.
 #include "core/base/clock.h"
 #include "core/base/delivery_notifier.h"
+#include "core/base/repeated_call.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
@@ -74,7 +75,7 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& request) {
 
 ApiResponse replay(const WebhookDeps& deps, const ApiRequest& request) {
   const std::string& id = request.params.at("id");
-  if (!deps.outbox.replay(id)) {
+  if (!callRepeatedly([&] { return deps.outbox.replay(id); })) {
     return errorResponse(
         request.path, 404,
         "there is no webhook delivery " + clipped(id) + ": the id is wrong, or its record has expired");

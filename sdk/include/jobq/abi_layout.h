@@ -235,7 +235,8 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(ClaimWant, endpoint, workers);
   JOBQ_CLOSED_ENUM(Holder::Kind, process, timed);
   JOBQ_CLOSED(Holder, node, kind, lease);
-  JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, deadline);
+  JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, deadline,
+              logLines);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, lost);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
   JOBQ_CLOSED(SweepResult, stopped, finished, expired, requeuedAt, removed, more);
@@ -259,7 +260,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(EndpointWorkers, endpoint, workers);
   JOBQ_CLOSED(NodeInfo, node, lastBeat, alive);
 
-  JOBQ_CLOSED(Record, kind, id, name, body, version, changedAt);
+  JOBQ_CLOSED(Record, kind, id, name, body, version, changedAt, change);
   JOBQ_CLOSED(Stored, version);
   JOBQ_CLOSED(NameTaken, byId);
   JOBQ_CLOSED(Conflict);

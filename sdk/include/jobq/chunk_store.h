@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "jobq/abi_version.h"
+#include "jobq/call_id.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -55,17 +56,23 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   /// Returns the next chunks, each for the first time, in their order, and moves the cursor behind the page. The page
   /// has at least one chunk if there is one; further chunks follow while the outputs and metrics of the page stay
   /// within `maxBytes`. The cursor is in the store: each chunk goes to a single caller, also with many callers at once.
-  /// Returns an empty optional if the job is absent.
-  [[nodiscard]] virtual std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) = 0;
+  /// Returns an empty optional if the job is absent. `id` names the call. Repeatable while no other call has consumed a
+  /// chunk of the attempt: the store keeps the id of the last call, and returns the chunks of that call again. Without
+  /// chunks the call leaves no trace, and a repeated call may return the chunks that were added since.
+  [[nodiscard]] virtual std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) = 0;
 
   /// Returns the chunks from number `offset` on, within the bounds of consume(), and leaves the cursor alone. Returns
   /// an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset,
                                                       std::size_t maxBytes) = 0;
 
-  /// Adds log lines and sets their time. A job keeps the last kMaxLogLines of all attempts. Returns staleAttempt if the
-  /// job is not IN_PROGRESS under the attempt. A call that is repeated after OutcomeUnknown may store its lines twice.
-  [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) = 0;
+  /// Adds log lines and sets their time. A job keeps the last kMaxLogLines of all attempts. `first` is the number of
+  /// the first of `lines`, counted from 0 over all attempts; an attempt begins at ClaimedJob::logLines. Returns
+  /// accepted, or staleAttempt if the job is not IN_PROGRESS under the attempt. Throws Error if the attempt is right
+  /// and the store has counted fewer than `first` lines: the caller has left lines out. Repeatable: skips the lines
+  /// whose numbers the store has counted already, without a comparison of their content.
+  [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::uint64_t first,
+                                               std::vector<LogLine> lines) = 0;
 
   /// Returns the log of the job, oldest line first, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<std::vector<LogLine>> readLog(const JobKey& key) = 0;

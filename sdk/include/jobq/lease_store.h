@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "jobq/abi_version.h"
+#include "jobq/call_id.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -23,10 +24,6 @@ struct ClaimWant {
   EndpointId endpoint;
   std::vector<WorkerId> workers;
 };
-
-/// Name of one call of claim(), never 0. The caller draws the number at random, or counts from a random number, so that
-/// no two calls at one storage have the same name.
-using ClaimId = std::uint64_t;
 
 /// The owner of a claim and the end of the claim's lease.
 struct Holder {
@@ -54,7 +51,8 @@ struct ClaimedJob {
   JobPolicy policy;
   Instant submittedAt{};
   Instant startedAt{};
-  Instant deadline{};  ///< startedAt + executionTimeout, or the expiry if earlier
+  Instant deadline{};          ///< startedAt + executionTimeout, or the expiry if earlier
+  std::uint64_t logLines = 0;  ///< number of log lines of all earlier attempts, also of lines dropped since
 };
 
 /// Answer of renew() about one lease: still valid; ended because the job was cancelled; ended for any further reason.
@@ -95,12 +93,12 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// in the order of its workers; an empty result means that no job waits. `id` names the call. After OutcomeUnknown
   /// the caller asks claimed() for the jobs until that call answers: until then the jobs run at no worker.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
-                                                      ClaimId id) = 0;
+                                                      CallId id) = 0;
 
   /// Returns the jobs that are IN_PROGRESS under the claim `id`, called with the same `wants`, as claim() returned them
   /// or would have returned them. A job whose attempt has ended since the claim is left out. The storage makes sure
   /// that the step of an unanswered claim has happened, or never happens, before the call returns. Changes nothing.
-  [[nodiscard]] virtual std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, ClaimId id) = 0;
+  [[nodiscard]] virtual std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) = 0;
 
   /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
   /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable: a repeated call moves the
@@ -134,6 +132,9 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   ///
   /// A finish() that began before the sweep counts as earlier, also if the outcome is stored later: the sweep neither
   /// times out the job nor takes the job back.
+  ///
+  /// After OutcomeUnknown the lists are lost: a further call does the remaining work and names other jobs. The caller
+  /// then asks renew() about each attempt that it runs, and looks at each job that somebody waits for.
   [[nodiscard]] virtual SweepResult sweep(std::size_t max) = 0;
 
   /// Returns the number of jobs of the endpoint in front of the job in the present queue, counted up to `most`. The

@@ -131,7 +131,8 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// Claims due deliveries, up to the places of each host in `hosts`. The longest due delivery of a host comes first.
   /// The first deliveries of all hosts come before the second deliveries of any host, and the claim ends at
   /// kMaxClaimedBytes. Each claimed delivery is hidden from other callers for `lease`, in milliseconds, and due again
-  /// afterwards unless settled or rescheduled. `hosts` names a host once.
+  /// afterwards unless settled or rescheduled. `hosts` names a host once. The deliveries of a call whose answer was
+  /// lost are due again when the lease ends; the caller needs no repeated call.
   [[nodiscard]] virtual std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) = 0;
 
   /// Ends the delivery as `state`, delivered or abandoned. The store lists the delivery for kDeliveryRecordLife.
@@ -157,6 +158,7 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
 
   /// Makes the delivery owed and due at once, in any state, with zero tries; the record stays. Ends the present claim:
   /// a call under way decides nothing any more, and a further call follows. Returns false if the id is unknown.
+  /// Repeatable, but for a call of the receiver in between: a repeated call demands one more.
   virtual bool replay(std::string_view id) = 0;
 
   /// Returns the number and the age of the endpoint's owed deliveries. The time of the call does not grow with the
@@ -170,7 +172,8 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// Only a waiting delivery is abandoned. A delivery with a call under way, or with a postponed next try, is skipped
   /// until the delivery is due. A delivery whose last try was delivered waits for finishDelivery() only and is skipped
   /// too. The call examines the `max` oldest deliveries of an endpoint, so the time of the call is bounded for any
-  /// number of owed deliveries. Returns the abandoned deliveries by endpoint. Throws StorageError. Any thread.
+  /// number of owed deliveries. Returns the abandoned deliveries by endpoint. Repeatable, but for the numbers: a
+  /// repeated call abandons and counts further deliveries. Throws StorageError. Any thread.
   [[nodiscard]] virtual AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) = 0;
 };
 

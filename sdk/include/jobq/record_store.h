@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "jobq/abi_version.h"
+#include "jobq/call_id.h"
 #include "jobq/error.h"
 #include "jobq/time.h"
 
@@ -23,6 +24,7 @@ struct Record {
   std::string body;           ///< JSON text; the host seals secrets inside
   std::uint64_t version = 0;  ///< set by the store: grows over all records with every change, never used again
   Instant changedAt{};        ///< set by the store
+  CallId change = 0;          ///< name of the call that stores the record, or 0 if never repeated; 0 in results
 };
 
 /// The record is stored, with this version.
@@ -53,10 +55,13 @@ class JOBQ_VISIBLE RecordStore : public abi::Versioned {
   virtual ~RecordStore() = default;
 
   /// Stores a new record. The version and changedAt of the argument are ignored. Returns Stored or NameTaken.
+  /// Repeatable if record.change is not 0: the store keeps the name of the last change of each record, and answers
+  /// Stored with the present version to a call with that name.
   [[nodiscard]] virtual CreateResult create(Record record) = 0;
 
   /// Replaces name and body of the record if the stored version is `expectedVersion`. Returns Stored, NameTaken,
-  /// Conflict or NoRecord.
+  /// Conflict or NoRecord. Repeatable like create(). After a further change of the record a repeated call returns
+  /// Conflict.
   [[nodiscard]] virtual UpdateResult update(Record record, std::uint64_t expectedVersion) = 0;
 
   /// Returns the record, or an empty optional if the kind has no record with the id.
@@ -65,7 +70,8 @@ class JOBQ_VISIBLE RecordStore : public abi::Versioned {
   /// Returns all records of a kind, by id.
   [[nodiscard]] virtual std::vector<Record> list(std::string_view kind) = 0;
 
-  /// Removes the record. Returns false if the kind has no record with the id.
+  /// Removes the record. Returns false if the kind has no record with the id. Repeatable, but for the answer: a
+  /// repeated call returns false.
   virtual bool remove(std::string_view kind, std::string_view id) = 0;
 
   /// Returns the changes of a kind after `version`; from 0 all existing records. A record created and removed since

@@ -56,7 +56,7 @@ class JOBQ_VISIBLE WorkerStore : public abi::Versioned {
  public:
   virtual ~WorkerStore() = default;
 
-  /// Replaces the earlier report of `node` with `workers`. An empty list means that the node has no worker.
+  /// Replaces the earlier report of `node` with `workers`. An empty list means that the node has no worker. Repeatable.
   /// Planned: no caller yet.
   virtual void beat(std::string_view node, std::span<const EndpointWorkers> workers) = 0;
 

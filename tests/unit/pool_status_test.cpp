@@ -1,0 +1,46 @@
+// Tests of the answers about a worker pool (core/workers/pool_status.h).
+#include "core/workers/pool_status.h"
+
+#include <gtest/gtest.h>
+
+#include "core/endpoints/endpoint.h"
+#include "jobq/worker_store.h"
+
+namespace jobq {
+namespace {
+
+TEST(PoolStatusTest, AWaitingJobHasAReason) {
+  Endpoint endpoint;
+  PoolStatus status;
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
+  status.exists = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "starting") << "the first worker is about to start";
+  EXPECT_EQ(waitReason(status, endpoint, true), "no_workers") << "low-priority jobs start no worker";
+  status.counts.throttled = 1;
+  EXPECT_EQ(waitReason(status, endpoint, true), "worker_crashing");
+  status.counts = {};
+  status.counts.unhealthy = 1;
+  EXPECT_EQ(waitReason(status, endpoint, false), "worker_crashing");
+  status.counts.initializing = 1;
+  EXPECT_EQ(waitReason(status, endpoint, false), "starting");
+  status.counts.running = 1;
+  EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy");
+  endpoint.spec.workersMax = 0;
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
+  endpoint.spec.paused = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "paused");
+}
+
+TEST(PoolStatusTest, LeavingAndStuckWorkersAreNotActive) {
+  PoolStatus status;
+  status.counts.unhealthy = 2;
+  EXPECT_TRUE(hasNoActiveWorkers(status));
+  for (auto member : {&WorkerCounts::idle, &WorkerCounts::initializing, &WorkerCounts::running}) {
+    status.counts = {};
+    status.counts.*member = 1;
+    EXPECT_FALSE(hasNoActiveWorkers(status));
+  }
+}
+
+}  // namespace
+}  // namespace jobq
