@@ -8,9 +8,9 @@ namespace jobq {
 /// Number of times that callRepeatedly() repeats a call.
 inline constexpr int kRepeats = 2;
 
-/// Calls a repeatable operation of the storage, and repeats the call up to kRepeats times if its answer was lost. The
-/// client would otherwise read 503 and send its request a second time. Throws OutcomeUnknown if the operation may have
-/// happened, also if a repeated call fails with another StorageError.
+/// Calls a repeatable operation of the storage, and repeats the call at once, up to kRepeats times, if its answer was
+/// lost. A client would otherwise read 503 and send its request a second time. Throws OutcomeUnknown if the operation
+/// may have happened, also if a repeated call fails with another StorageError.
 template <class Operation>
 auto callRepeatedly(Operation&& operation) {
   for (int repeats = 0;; ++repeats) {

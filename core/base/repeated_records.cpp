@@ -14,8 +14,8 @@ UpdateResult RepeatedRecords::update(Record record, std::uint64_t expectedVersio
   return callRepeatedly([&] { return store_.update(record, expectedVersion); });
 }
 
-// A repeated call that finds no record follows a lost call that removed the record. The answer is wrong only if the
-// record was absent before the lost call too: then nobody misses the record.
+// If a repeated call finds no record, the call before has removed the record. Only if the record was absent before the
+// first call, too, the answer should have been false.
 bool RepeatedRecords::remove(std::string_view kind, std::string_view id) {
   int calls = 0;
   return callRepeatedly([&] {

@@ -12,9 +12,8 @@
 
 namespace jobq {
 
-/// The record store of the storage. Each change gets a name and is repeated if its answer was lost
-/// (`core/base/repeated_call.h`); every change then throws OutcomeUnknown only if no repeated call is answered. Any
-/// thread.
+/// A RecordStore in front of the storage's. Gives each change a name, and repeats a change whose answer was lost
+/// (`core/base/repeated_call.h`). A change throws OutcomeUnknown if no call was answered. Any thread.
 class RepeatedRecords final : public RecordStore {
  public:
   /// `store` outlives the object.

@@ -22,21 +22,35 @@ void Sweeper::stop() {
   periodic_.stop();
 }
 
-// Sweeps one batch, and gives the result to the listener.
+// Sweeps one batch, and gives the result to the listener. Before that the listener deals with an earlier batch without
+// an answer; the sweep happens whatever the result of this.
 SweepResult Sweeper::sweepBatch() {
-  if (isUnanswered_.exchange(false)) {
-    try {
-      listener_->sweepUnanswered();
-    } catch (...) {
-      isUnanswered_ = true;
-      throw;
-    }
+  SweepResult swept;
+  performAll([this] { reportUnanswered(); }, [&] { swept = sweepAndReport(); });
+  return swept;
+}
+
+void Sweeper::reportUnanswered() {
+  if (!isUnanswered_.exchange(false)) return;
+  try {
+    listener_->sweepUnanswered();
+  } catch (...) {
+    isUnanswered_ = true;
+    throw;
   }
+}
+
+SweepResult Sweeper::sweepAndReport() {
   try {
     SweepResult swept = storage_.leases().sweep(kSweepBatch);
     listener_->swept(swept);
     return swept;
   } catch (const OutcomeUnknown&) {
+    isUnanswered_ = true;
+    throw;
+  } catch (const StorageError&) {  // the batch has changed nothing
+    throw;
+  } catch (...) {  // the listener has not dealt with the whole batch
     isUnanswered_ = true;
     throw;
   }

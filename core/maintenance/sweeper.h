@@ -25,8 +25,8 @@ class SweepListener {
   /// on several threads at once. An exception ends the sweep.
   virtual void swept(const SweepResult& result) = 0;
 
-  /// Called in place of swept() for a batch whose answer was lost, on the same threads: any job may have ended or may
-  /// be in the queue since the batch before. Repeated before the next batch if it throws.
+  /// Called at the begin of the batch behind a batch whose lists are lost, on the thread that sweeps then: any job may
+  /// have ended, or may be in the queue. Called again at the begin of the next batch if it throws.
   virtual void sweepUnanswered() = 0;
 
   /// Tasks after the sweep. Called on the sweeper's thread. May throw any std::exception.
@@ -60,11 +60,13 @@ class Sweeper final : public Service, public OverdueJobs, private PeriodicTask {
  private:
   void run() override;
   SweepResult sweepBatch();
+  void reportUnanswered();
+  SweepResult sweepAndReport();
 
   Storage& storage_;
   SweepListener* listener_ = nullptr;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> isUnanswered_ = false;  // the answer of a batch was lost, and the listener has not dealt with that
+  std::atomic<bool> isUnanswered_ = false;  // the lists of a batch are lost, at least in part
   Periodic periodic_;
 };
 

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "core/base/periodic.h"
+#include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
 #include "jobq/error.h"
 
@@ -78,9 +80,15 @@ bool Dispatcher::runPass() {
   deps_.supervisor.noticeStuck();
   deps_.supervisor.rollReleases();
   deps_.supervisor.stopIdleWorkers();
-  if (!stopping_) askForUnanswered();
-  const bool more = !stopping_ && claimBatch(deps_.pools.reserveWorkers(nullptr, kClaimedAtOnce));
-  deps_.supervisor.startWhereNeeded();
+  bool more = false;
+  performAll(
+      [this] {
+        if (!stopping_) askForUnanswered();
+      },
+      [&] {
+        more = !stopping_ && claimBatch(deps_.pools.reserveWorkers(nullptr, kClaimedAtOnce));
+        deps_.supervisor.startWhereNeeded();
+      });
   return more;
 }
 
@@ -108,22 +116,35 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
 bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   if (wants.empty()) return false;
   std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
-  const Claim& claim = claims.emplace_back(std::move(wants), callIds_.next(), deps_.running);
+  const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next()});
+  const RunningJobs::Claiming claiming(deps_.running);
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : claim.wants) deps_.queueSignal.clear(want.endpoint);
   try {
     jobs = claimJobs(claim);
   } catch (const OutcomeUnknown&) {
-    for (const ClaimWant& want : claim.wants) deps_.queueSignal.rearm(want.endpoint);
-    Lock lock(mutex_);
-    unanswered_.splice(unanswered_.end(), claims);
+    keepUnanswered(claims);
     throw;
-  } catch (...) {
+  } catch (const StorageError&) {  // the step has changed nothing
+    rearm(claim.wants);
     deps_.pools.concludeReservations(claim.wants, {});
-    for (const ClaimWant& want : claim.wants) deps_.queueSignal.rearm(want.endpoint);
+    throw;
+  } catch (...) {  // such as std::bad_alloc, perhaps behind the step
+    keepUnanswered(claims);
     throw;
   }
   return acceptJobs(claim.wants, std::move(jobs));
+}
+
+// Sets the signals again: the queues may have jobs that the claim has not taken.
+void Dispatcher::rearm(const std::vector<ClaimWant>& wants) {
+  for (const ClaimWant& want : wants) deps_.queueSignal.rearm(want.endpoint);
+}
+
+void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
+  for (const Claim& claim : claims) rearm(claim.wants);
+  Lock lock(mutex_);
+  unanswered_.splice(unanswered_.end(), claims);
 }
 
 // Claims jobs, and asks for the jobs of the claim if the answer does not come. Throws OutcomeUnknown if the storage
@@ -133,41 +154,65 @@ std::vector<ClaimedJob> Dispatcher::claimJobs(const Claim& claim) {
     return deps_.storage.leases().claim(claim.wants, Holder{node_, Holder::Kind::process, {}}, claim.id);
   } catch (const OutcomeUnknown&) {
     try {
-      return deps_.storage.leases().claimed(claim.wants, claim.id);
-    } catch (const std::exception& error) {
+      return readJobs(claim);
+    } catch (const StorageError& error) {
       throw OutcomeUnknown(error.what());
     }
   }
 }
 
-// Asks for the jobs of each claim without an answer. Throws the exception of the storage; the remaining claims wait for
-// the next pass.
-void Dispatcher::askForUnanswered() {
-  while (true) {
-    const Claim* claim = nullptr;
-    {
-      Lock lock(mutex_);
-      if (unanswered_.empty()) return;
-      claim = &unanswered_.front();
-    }
-    std::vector<ClaimedJob> jobs = deps_.storage.leases().claimed(claim->wants, claim->id);
-    std::list<Claim> answered;
-    {
-      Lock lock(mutex_);
-      answered.splice(answered.end(), unanswered_, unanswered_.begin());
-    }
-    acceptJobs(claim->wants, std::move(jobs));
-  }
+// Returns the jobs of a claim without an answer. Sets the signals, because a short or empty answer does not show that
+// the queues are empty: the claim may never have happened.
+std::vector<ClaimedJob> Dispatcher::readJobs(const Claim& claim) {
+  std::vector<ClaimedJob> jobs = deps_.storage.leases().claimed(claim.wants, claim.id);
+  rearm(claim.wants);
+  return jobs;
 }
 
-// The jobs of these claims stay IN_PROGRESS until their lease ends, or the storage is opened again.
+// Asks for the jobs of each claim without an answer. Claims that stay without an answer wait for the next pass. Throws
+// the first exception after all claims.
+void Dispatcher::askForUnanswered() {
+  std::list<Claim> asked;
+  {
+    Lock lock(mutex_);
+    asked.swap(unanswered_);
+  }
+  std::exception_ptr fault;
+  while (!asked.empty()) {
+    std::list<Claim> claim;
+    claim.splice(claim.end(), asked, asked.begin());
+    const RunningJobs::Claiming claiming(deps_.running);
+    try {
+      std::vector<ClaimedJob> jobs = readJobs(claim.front());
+      const std::vector<ClaimWant> wants = std::move(claim.front().wants);
+      claim.clear();
+      acceptJobs(wants, std::move(jobs));
+    } catch (...) {
+      if (!fault) fault = std::current_exception();
+      keepUnanswered(claim);  // nothing, if the storage has answered
+    }
+  }
+  if (fault) std::rethrow_exception(fault);
+}
+
+// Returns the jobs of claims without an answer to their queues. The jobs of a claim that stays unanswered are
+// IN_PROGRESS until their lease ends, or the storage is opened again.
 void Dispatcher::giveUpUnanswered() {
   std::list<Claim> claims;
   {
     Lock lock(mutex_);
     claims.swap(unanswered_);
   }
-  for (const Claim& claim : claims) deps_.pools.concludeReservations(claim.wants, {});
+  for (const Claim& claim : claims) {
+    try {
+      std::vector<LeaseRef> leases;
+      for (const ClaimedJob& job : readJobs(claim)) leases.push_back(job.lease);
+      (void)callRepeatedly([&] { return deps_.storage.leases().release(leases); });
+    } catch (const std::exception& error) {
+      deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    }
+    deps_.pools.concludeReservations(claim.wants, {});
+  }
 }
 
 // Hands the jobs of a claim to their workers and frees the other reserved workers. Returns true if there are jobs.
@@ -219,7 +264,7 @@ void Dispatcher::releaseJob(const LeaseRef& lease) noexcept {
     }
   };
   try {
-    deps_.storage.leases().release(std::vector{lease});
+    (void)callRepeatedly([&] { return deps_.storage.leases().release(std::vector{lease}); });
     log(" was returned to the queue: no memory to hand it to its worker");
   } catch (...) {
     log(" stays IN_PROGRESS until its execution timeout: neither its worker nor the storage could take it");

@@ -66,11 +66,8 @@ class Dispatcher final : public Service, private Claimer {
  private:
   /// A call of LeaseStore::claim(). The workers in `wants` are reserved.
   struct Claim {
-    Claim(std::vector<ClaimWant> wanted, CallId call, RunningJobs& running)
-        : wants(std::move(wanted)), id(call), claiming(running) {}
-    const std::vector<ClaimWant> wants;
-    const CallId id;
-    const RunningJobs::Claiming claiming;
+    std::vector<ClaimWant> wants;
+    CallId id = 0;
   };
 
   void loop();
@@ -78,7 +75,10 @@ class Dispatcher final : public Service, private Claimer {
   bool runPass();
   void claimForCaller(const EndpointId& endpoint) override;
   bool claimBatch(std::vector<ClaimWant> wants);
+  void rearm(const std::vector<ClaimWant>& wants);
+  void keepUnanswered(std::list<Claim>& claims);
   std::vector<ClaimedJob> claimJobs(const Claim& claim);
+  std::vector<ClaimedJob> readJobs(const Claim& claim);
   bool acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs);
   void askForUnanswered();
   void giveUpUnanswered();
@@ -92,7 +92,7 @@ class Dispatcher final : public Service, private Claimer {
   Mutex mutex_;
   int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers inside claimForCaller()
   Condition callersDone_;
-  std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // only the dispatcher thread removes one
+  std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of their last question
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -8,6 +8,11 @@
 #include "core/jobs/queue_signal.h"
 
 namespace jobq {
+namespace {
+
+constexpr Millis kLease{15'000};  // Planned: the lease of a node on a shared storage
+
+}  // namespace
 
 WorkerSupervisor::WorkerSupervisor(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {}
 
@@ -41,7 +46,7 @@ void WorkerSupervisor::stopRun(const LeaseRef& lease) {
 
 void WorkerSupervisor::stopEndedRuns() {
   const std::vector<LeaseRef> leases = deps_.running.leases();
-  const std::vector<LeaseState> states = deps_.storage.leases().renew(leases, Millis(0));
+  const std::vector<LeaseState> states = deps_.storage.leases().renew(leases, kLease);
   for (std::size_t i = 0; i < leases.size(); ++i) {
     if (states[i] != LeaseState::held) stopRun(leases[i]);
   }

@@ -50,7 +50,7 @@ class WorkerSupervisor final : public WorkerEvents {
   /// thread.
   void stopRun(const LeaseRef& lease);
 
-  /// Asks the storage for the state of each attempt that runs here, and stops the runs whose attempt has ended. Throws
+  /// Renews the lease of each attempt that runs here, and stops the runs whose attempt has ended in the storage. Throws
   /// StorageError. Any thread.
   void stopEndedRuns();
 

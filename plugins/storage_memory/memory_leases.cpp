@@ -92,12 +92,14 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
+    std::vector<const Row*> running;
+    for (const auto& [deadline, row] : s_.byDeadline) {
+      if (row->run->claim == id && row->state == JobState::inProgress && !row->expired(now)) running.push_back(row);
+    }
     for (const ClaimWant& want : wants) {
       for (const WorkerId& worker : want.workers) {
-        for (const auto& [deadline, row] : s_.byDeadline) {
-          const bool isTheirs =
-              row->run->claim == id && row->run->worker == worker && row->spec->endpoint == want.endpoint;
-          if (isTheirs && row->state == JobState::inProgress && !row->expired(now)) taken.push_back(claimedRow(*row));
+        for (const Row* row : running) {
+          if (row->run->worker == worker && row->spec->endpoint == want.endpoint) taken.push_back(claimedRow(*row));
         }
       }
     }

@@ -2,6 +2,7 @@
 #include "leases.h"
 
 #include <algorithm>
+#include <map>
 
 #include "job_rows.h"
 
@@ -67,15 +68,15 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vec
   }
 }
 
-/// Returns the numbers of the jobs that are IN_PROGRESS under the claim at this worker.
-std::vector<std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, const WorkerId& worker, CallId id) {
+/// Returns the numbers of the endpoint's jobs that are IN_PROGRESS under the claim, by worker.
+std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, CallId id) {
   Query query = step.db.query(
-      "SELECT num FROM job INDEXED BY job_begun WHERE endpoint = ?1 AND state = ?2 AND state > 0 AND claim = ?3 AND "
-      "worker = ?4 AND lease_end <> ?5 AND expires_at > ?6");
-  query.bind(endpoint, JobState::inProgress, id, worker, kProcessDied, step.now);
-  std::vector<std::int64_t> numbers;
-  while (query.next()) numbers.push_back(query.integer(0));
-  return numbers;
+      "SELECT worker, num FROM job INDEXED BY job_begun WHERE endpoint = ?1 AND state = ?2 AND state > 0 AND "
+      "claim = ?3 AND lease_end <> ?4 AND expires_at > ?5");
+  query.bind(endpoint, JobState::inProgress, id, kProcessDied, step.now);
+  std::multimap<WorkerId, std::int64_t> running;
+  while (query.next()) running.emplace(query.text(0), query.integer(1));
+  return running;
 }
 
 /// Returns whether the attempt of the lease has ended as `state` with this error and output.
@@ -145,14 +146,15 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   });
 }
 
-// The writer runs the step behind every earlier step of the claim's caller.
+// The step is run by the writer, so it comes after a claim that was begun before.
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
   return writer_.write([&](Step& step) {
     std::vector<ClaimedJob> jobs;
     for (const ClaimWant& want : wants) {
+      const auto running = runningUnder(step, want.endpoint, id);
       for (const WorkerId& worker : want.workers) {
-        for (const std::int64_t num : runningUnder(step, want.endpoint, worker, id))
-          jobs.push_back(claimedJob(step, num));
+        const auto [from, to] = running.equal_range(worker);
+        for (auto at = from; at != to; ++at) jobs.push_back(claimedJob(step, at->second));
       }
     }
     return jobs;

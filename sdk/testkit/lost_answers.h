@@ -57,7 +57,7 @@ auto callTwice(const char* operation, Call&& call, Same&& isSame = {}) {
   return answer;
 }
 
-/// Calls each repeatable operation twice.
+/// Calls each operation twice whose repeated call has no further effect.
 class JobsWithLostAnswers final : public JobStore {
  public:
   /// `inner` outlives the object.
@@ -97,7 +97,7 @@ class JobsWithLostAnswers final : public JobStore {
   JobStore& inner_;
 };
 
-/// Calls each repeatable operation twice.
+/// Calls each operation twice whose repeated call has no further effect.
 class LeasesWithLostAnswers final : public LeaseStore {
  public:
   /// Both outlive the object. `jobs` tells which attempts have ended.
@@ -148,7 +148,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
   JobStore& jobs_;
 };
 
-/// Calls each repeatable operation twice.
+/// Calls each operation twice whose repeated call has no further effect.
 class ChunksWithLostAnswers final : public ChunkStore {
  public:
   /// `inner` outlives the object.
@@ -180,7 +180,7 @@ class ChunksWithLostAnswers final : public ChunkStore {
   std::mutex consuming_;
 };
 
-/// Calls each repeatable operation twice.
+/// Calls each operation twice whose repeated call has no further effect.
 class OutboxWithLostAnswers final : public OutboxStore {
  public:
   /// `inner` outlives the object.
@@ -235,7 +235,8 @@ class RecordsWithLostAnswers final : public RecordStore {
   bool remove(std::string_view kind, std::string_view id) override {
     const std::lock_guard lock(changing_);
     const bool lost = inner_.remove(kind, id);
-    return inner_.remove(kind, id) || lost;
+    EXPECT_FALSE(inner_.remove(kind, id)) << "the record is removed";
+    return lost;
   }
   Changes changedSince(std::string_view kind, std::uint64_t version) override {
     return inner_.changedSince(kind, version);

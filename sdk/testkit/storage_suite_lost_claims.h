@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/time.h"
@@ -51,6 +52,16 @@ TEST_P(RepeatedCalls, AnAttemptThatHasEndedIsNoJobOfItsClaimAnyMore) {
   ASSERT_EQ(leases().claim({&want, 1}, holder, 71).size(), 1U) << "the returned job, under its next claim";
   EXPECT_EQ(leases().claimed({&want, 1}, 70).size(), 1U);
   EXPECT_EQ(leases().claimed({&want, 1}, 71).at(0).lease.job, "returned");
+}
+
+TEST_P(RepeatedCalls, AClaimIsStoredWithItsJobs) {
+  if (!GetParam().durable) GTEST_SKIP() << GetParam().name << " does not promise to keep anything";
+  constexpr CallId kLargest = ~CallId{0};
+  submit("a");
+  const ClaimWant want{"ep", {"w1"}};
+  ASSERT_EQ(leases().claim({&want, 1}, {"node", Holder::Kind::timed, Millis(60'000)}, kLargest).size(), 1U);
+  reopen();
+  EXPECT_EQ(leases().claimed({&want, 1}, kLargest).at(0).lease, (LeaseRef{"a", 1}));
 }
 
 TEST_P(RepeatedCalls, AClaimWhoseLeaseHasEndedHasNoJobs) {

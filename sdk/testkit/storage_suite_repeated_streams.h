@@ -17,6 +17,7 @@
 #include "jobq/job_store.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
+#include "jobq/time.h"
 #include "testkit/storage_suite_repeated_calls.h"
 
 namespace jobq::testkit {
@@ -98,6 +99,18 @@ TEST_P(RepeatedStreamCalls, TheLastPageIsReturnedAgain) {
   EXPECT_EQ(consumed(72), "3") << "all chunks are consumed";
   EXPECT_EQ(consumed(73), "");
   EXPECT_EQ(consumed(72), "3") << "the empty page left no trace";
+}
+
+TEST_P(RepeatedStreamCalls, TheIdOfTheLastCallIsStoredWithTheChunks) {
+  if (!GetParam().durable) GTEST_SKIP() << GetParam().name << " does not promise to keep anything";
+  constexpr CallId kLargest = ~CallId{0};
+  submit("a");
+  const LeaseRef lease = claimTimed(Millis(60'000));
+  addChunks(lease, {"0", "1", "2"});
+  EXPECT_EQ(consumed(kLargest), "01+");
+  reopen();
+  EXPECT_EQ(consumed(kLargest), "01+");
+  EXPECT_EQ(consumed(kLargest - 1), "2");
 }
 
 // The store keeps one id. A chunk is not returned twice: the page of the earlier call is lost.

@@ -141,6 +141,10 @@ void FaultPlan::enter(const char* operation) {
     if (how_ == CallFault::onward) from_ = calls_;
     if (how_ == CallFault::unanswered) losing_ = failing_;
     doubtful_ = how_ == CallFault::done;
+    if (how_ == CallFault::lost) {
+      failed_.emplace_back(operation);
+      throw OutcomeUnknown(std::string(kInjected) + " before " + operation);
+    }
   }
   if (losing_ == operation) {
     failing_ = losing_;

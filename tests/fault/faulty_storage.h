@@ -21,6 +21,7 @@ namespace jobq::fault {
 enum class CallFault {
   before,  ///< the call fails
   done,    ///< the call is done, and throws OutcomeUnknown (repeatable operations, jobs.remove, a sweep with effects)
+  lost,    ///< the call is not done, and throws OutcomeUnknown; once
   unanswered,  ///< CallFault::done for the call and for every later call of the operation, until heal()
   onward,      ///< the call fails, and every later call too, until heal()
 };

@@ -141,6 +141,26 @@ TEST_P(OperationOutage, AClaimWithoutAnAnswerRunsItsJobOnce) {
   }
 }
 
+// Neither the call nor its answer has happened.
+TEST_P(OperationOutage, ACallThatIsLostWholeIsMadeAgain) {
+  openFaulty(kOutageEndpoints);
+  for (const char* operation : {"jobs.insert", "leases.claim", "leases.finish", "chunks.append", "chunks.appendLog"}) {
+    plan_.failCall(operation, 1, CallFault::lost);
+    const std::string id = run("t", R"({"input":{"chunks":1,"log":["a"],"output":1}})").field("id");
+    ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; })) << operation;
+    EXPECT_EQ(faultsOf(operation), 1U);
+    EXPECT_EQ(stored("t", id)->attempt, 1U) << operation;
+    EXPECT_EQ(chunksOf("t", id).size(), 1U) << operation;
+    EXPECT_EQ(inner_->chunks().readLog({"t", id}).value().size(), 1U) << operation;
+  }
+  const std::string id = run("t", R"({"input":{"chunks":1,"output":1}})").field("id");
+  ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+  plan_.failCall("chunks.consume", 1, CallFault::lost);
+  EXPECT_THAT(call("GET", "/v2/t/stream/" + id).body, HasSubstr("\"chunk\":0"));
+  plan_.failCall("records.create", 1, CallFault::lost);
+  EXPECT_EQ(call("POST", "/v1/templates", R"({"name":"a","imageName":"plugin/echo"})").status, 200);
+}
+
 TEST_P(OperationOutage, ChunksWithoutAnAnswerAreStoredOnce) {
   openFaulty(kOutageEndpoints);
   plan_.failCall("chunks.append", 2, CallFault::done);
@@ -205,8 +225,8 @@ TEST_P(OperationOutage, ASweepWithoutAnAnswerStopsTheRunAndWakesItsCaller) {
   EXPECT_EQ(answer.field("status"), "TIMED_OUT") << answer.body;
   EXPECT_LT(clock_.now() - begin, Millis(120'000)) << "the caller waited to the end";
   EXPECT_EQ(faultsOf("leases.sweep"), 1U);
-  EXPECT_TRUE(reached([&] { return call("GET", "/v2/t/health").body.find("\"running\":0") != std::string::npos; }))
-      << "the handler was not stopped";
+  EXPECT_TRUE(reached([&] { return call("GET", "/v2/t/health").body.find("\"running\":0") != std::string::npos; }));
+  EXPECT_LT(clock_.now() - begin, Millis(500'000)) << "the handler was not stopped";
 }
 
 TEST_P(OperationOutage, AChangeOfATemplateWithoutAnAnswerIsDoneOnce) {

@@ -263,13 +263,37 @@ TEST_F(LostClaimTest, TheJobOfAClaimWithoutAnAnswerRunsOnce) {
   EXPECT_EQ(faulty_.jobs().find({"ep", "a"})->attempt, 1U);
 }
 
+// Neither the claim nor its answer has happened, so the queue still has the job.
+TEST_F(LostClaimTest, AJobWaitsNoLongerIfItsClaimNeverHappened) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::lost);
+  submitHere("a");
+  turn();
+  EXPECT_EQ(plan_.failed(), std::vector<std::string>{"leases.claim"});
+  EXPECT_EQ(executor_.runs.size(), 1U);
+  EXPECT_EQ(faulty_.jobs().find({"ep", "a"})->attempt, 1U);
+}
+
+// The memory may end behind the step of the storage: the jobs are asked for as well.
+TEST_F(LostClaimTest, AClaimThatEndsWithoutMemoryIsAskedFor) {
+  plan_.exhaustNext("leases.claim");
+  submitHere("a");
+  for (int i = 0; i < 2; ++i) {
+    turn();
+    clock_.advance(Millis(500));
+  }
+  turn();
+  EXPECT_EQ(executor_.runs.size(), 1U);
+}
+
 // The worker of the claim stays reserved meanwhile: it would have two jobs otherwise.
 TEST_F(LostClaimTest, AnUnansweredClaimIsAskedForUntilTheStorageAnswers) {
   plan_.failCall("leases.claim", 1, fault::CallFault::done);
   plan_.failOperation("leases.claimed");
   submitHere("a");
-  submitHere("b");
   turn();
+  submitHere("b");
+  queueSignal_.clear("ep");
+  queueSignal_.notifyAndClaim("ep", false);  // claims on this thread, without a look at the unanswered claim
   for (int i = 0; i < 3; ++i) {
     clock_.advance(Millis(500));
     turn();
@@ -296,6 +320,19 @@ TEST_F(LostClaimTest, AJobThatWasCancelledMeanwhileDoesNotRunAndItsWorkerIsFree)
   turn();
   ASSERT_EQ(executor_.runs.size(), 1U);
   EXPECT_EQ(faulty_.jobs().find({"ep", "b"})->state, JobState::inProgress);
+}
+
+TEST_F(LostClaimTest, AShutdownReturnsTheJobsOfAnUnansweredClaim) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::done);
+  plan_.failNext("leases.claimed");
+  submitHere("a");
+  turn();
+  EXPECT_EQ(running(), 1U);
+  dispatch_.dispatcher.stop();
+  EXPECT_TRUE(executor_.runs.empty());
+  const auto job = faulty_.jobs().find({"ep", "a"});
+  EXPECT_EQ(job->state, JobState::inQueue);
+  EXPECT_EQ(job->losses, 0U);
 }
 
 TEST_F(LostClaimTest, AShutdownDoesNotWaitForTheAnswer) {

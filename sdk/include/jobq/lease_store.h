@@ -91,18 +91,19 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Claims queued jobs in the order (lowPriority, rank, arrival) for all `wants` in one step, and raises the attempt
   /// of each by one. No two callers ever receive a job under the same attempt. Returns the claimed jobs, for each want
   /// in the order of its workers; an empty result means that no job waits. `id` names the call. After OutcomeUnknown
-  /// the caller asks claimed() for the jobs until that call answers: until then the jobs run at no worker.
+  /// the caller asks claimed() for the jobs until that call answers: until then the jobs run at no worker. Not
+  /// repeatable: a second call with the same id claims further jobs.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
                                                       CallId id) = 0;
 
-  /// Returns the jobs that are IN_PROGRESS under the claim `id`, called with the same `wants`, as claim() returned them
-  /// or would have returned them. A job whose attempt has ended since the claim is left out. The storage makes sure
+  /// Returns the jobs that are IN_PROGRESS under the claim `id`, called with the same `wants`, in the order of claim()
+  /// and with their present values. A job whose attempt has ended since the claim is left out. The storage makes sure
   /// that the step of an unanswered claim has happened, or never happens, before the call returns. Changes nothing.
   [[nodiscard]] virtual std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) = 0;
 
   /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
   /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable: a repeated call moves the
-  /// ends again. Planned: no caller yet.
+  /// ends again.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
@@ -134,7 +135,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// times out the job nor takes the job back.
   ///
   /// After OutcomeUnknown the lists are lost: a further call does the remaining work and names other jobs. The caller
-  /// then asks renew() about each attempt that it runs, and looks at each job that somebody waits for.
+  /// then asks renew() about each attempt that it runs, reads each job that a client waits for, and treats all queues
+  /// and owed webhooks as changed.
   [[nodiscard]] virtual SweepResult sweep(std::size_t max) = 0;
 
   /// Returns the number of jobs of the endpoint in front of the job in the present queue, counted up to `most`. The

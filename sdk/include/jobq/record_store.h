@@ -60,8 +60,8 @@ class JOBQ_VISIBLE RecordStore : public abi::Versioned {
   [[nodiscard]] virtual CreateResult create(Record record) = 0;
 
   /// Replaces name and body of the record if the stored version is `expectedVersion`. Returns Stored, NameTaken,
-  /// Conflict or NoRecord. Repeatable like create(). After a further change of the record a repeated call returns
-  /// Conflict.
+  /// Conflict or NoRecord. Repeatable like create(). After a further change of the record a repeated update returns
+  /// Conflict, and a repeated creation NameTaken with the record's own id.
   [[nodiscard]] virtual UpdateResult update(Record record, std::uint64_t expectedVersion) = 0;
 
   /// Returns the record, or an empty optional if the kind has no record with the id.
@@ -70,8 +70,8 @@ class JOBQ_VISIBLE RecordStore : public abi::Versioned {
   /// Returns all records of a kind, by id.
   [[nodiscard]] virtual std::vector<Record> list(std::string_view kind) = 0;
 
-  /// Removes the record. Returns false if the kind has no record with the id. Repeatable, but for the answer: a
-  /// repeated call returns false.
+  /// Removes the record. Returns false if the kind has no record with the id. Repeatable, but for the answer, which is
+  /// then false, and for a record created in between, which is removed too.
   virtual bool remove(std::string_view kind, std::string_view id) = 0;
 
   /// Returns the changes of a kind after `version`; from 0 all existing records. A record created and removed since

@@ -10,11 +10,12 @@
 //    the connection broke before the answer came.
 //  - The contract of an operation may say "Repeatable". After OutcomeUnknown the caller may repeat such a call with the
 //    same arguments, any number of times. All calls together have the effect of one call, and each returns the answer
-//    that the first call gave or would have given; the contract says how the storage recognises a repeated call. Where
-//    a call counts a time from now, the time of the last call counts. The storage makes sure that the step of an
-//    unanswered call has happened, or never happens, before a repeated call takes effect. "Repeatable, but for ..."
-//    names the part of the answer that a repeated call does not give again. LeaseStore::sweep() and
-//    OutboxStore::claimDue() change the storage and are not repeatable; their contracts say what a lost answer means.
+//    that the first call gave or would have given, unless the job or the record has changed since; the contract says
+//    how the storage recognises a repeated call. Where a call counts a time from now, the time of the last call counts.
+//    The storage makes sure that the step of an unanswered call has happened, or never happens, before a repeated call
+//    takes effect. "Repeatable, but for ..." names what a repeated call does or answers otherwise. LeaseStore::claim(),
+//    LeaseStore::sweep() and OutboxStore::claimDue() change the storage and are not repeatable; their contracts say
+//    what a lost answer means.
 //  - A job of another endpoint is absent for every operation. A job past its expiry is absent too, also before a sweep
 //    has freed the job's space.
 //  - A change of state follows transitions.h or does not happen; the result of the operation says which.
