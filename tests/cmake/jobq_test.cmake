@@ -9,7 +9,7 @@
 #   fuzz, bench, arch
 # Further labels choose tests for a tier: `asan` and `tsan` (runs under that sanitizer, too; each GoogleTest program has
 # `asan`), `analysis` (clang and the format), `pace` (figures of a machine without other work), `nightly` (too long for
-# CI).
+# CI), `whole` (all tests of a program in one process), `single` (a test of such a program by itself).
 include(GoogleTest)
 
 # Time limits end a hang and judge no pace. Sanitizers are slower, and the proofs of the nightly tier are longer.
@@ -26,8 +26,8 @@ math(EXPR jobq_longest_proof "900 * ${jobq_test_time}")
 #
 # Builds the GoogleTest program build/tests/<name> and makes a test of CTest of each of its tests, named <name>.<test>.
 # OPTIMISED is for programs with hard work of their own: the optimiser needs five times as long as the compiler for the
-# templates of GoogleTest. SMALL is for programs with hundreds of small tests: under a sanitizer the start of a process costs
-# more than such a test, so the program is one test of CTest there. NEEDS are targets opened by the running program. TIMEOUT bounds one test, to end a hang.
+# templates of GoogleTest. SMALL is for programs with hundreds of small tests: the start of a process costs more than such a
+# test, so the tiers play the program as one test of CTest, <name>; the preset `quick` plays single tests. NEEDS are targets opened by the running program. TIMEOUT bounds one test, to end a hang.
 function(jobq_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;SMALL" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
   if(NOT arg_TIMEOUT)
@@ -58,11 +58,18 @@ function(jobq_add_test name)
       set_property(GLOBAL APPEND PROPERTY jobq_programs_of_${sanitizer} ${name})
     endif()
   endforeach()
-  if(JOBQ_SANITIZE AND arg_SMALL)
+  if(arg_SMALL)
+    set(labels whole)
+    if(JOBQ_SANITIZE)
+      set(labels ${arg_LABELS} asan)
+    endif()
     add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
-    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};asan" TIMEOUT ${arg_TIMEOUT}
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT}
       PROCESSORS ${arg_PROCESSORS} COST 100 ${arg_PROPERTIES})
-    return()
+    if(JOBQ_SANITIZE)
+      return()
+    endif()
+    list(APPEND arg_LABELS single)
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX ${name}.
     TEST_LIST ${name}_tests
