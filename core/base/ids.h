@@ -28,7 +28,7 @@ std::string randomBytes(std::size_t bytes);
 /// Returns whether `text` matches [A-Za-z0-9_-]+ and has at most 128 characters: the shape of endpoint and job ids.
 bool isIdentifier(std::string_view text);
 
-/// Source of the names of calls at one storage: counts from a random number. Any thread.
+/// Source of the ids of calls at one storage: counts from a random number. Any thread.
 class CallIds {
  public:
   CallIds();

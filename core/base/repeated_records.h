@@ -12,8 +12,10 @@
 
 namespace jobq {
 
-/// A RecordStore in front of the storage's. Gives each change a name, and repeats a change whose answer was lost
-/// (`core/base/repeated_call.h`). A change throws OutcomeUnknown if no call was answered. Any thread.
+/// A RecordStore in front of the storage's store. Each change gets an id, and a change whose answer was lost is
+/// repeated
+/// (`core/base/repeated_call.h`). A change throws OutcomeUnknown if no call was answered, and otherwise what the store
+/// throws. Any thread.
 class RepeatedRecords final : public RecordStore {
  public:
   /// `store` outlives the object.

@@ -22,15 +22,15 @@ void Sweeper::stop() {
   periodic_.stop();
 }
 
-// Sweeps one batch, and gives the result to the listener. Before that the listener deals with an earlier batch without
-// an answer; the sweep happens whatever the result of this.
+// Sweeps one batch and passes the result to the listener. If the lists of an earlier batch are lost, the listener is
+// told first; the sweep happens also if the listener fails.
 SweepResult Sweeper::sweepBatch() {
   SweepResult swept;
-  performAll([this] { reportUnanswered(); }, [&] { swept = sweepAndReport(); });
+  performAll([this] { notifyUnanswered(); }, [&] { swept = sweepAndNotify(); });
   return swept;
 }
 
-void Sweeper::reportUnanswered() {
+void Sweeper::notifyUnanswered() {
   if (!isUnanswered_.exchange(false)) return;
   try {
     listener_->sweepUnanswered();
@@ -40,7 +40,7 @@ void Sweeper::reportUnanswered() {
   }
 }
 
-SweepResult Sweeper::sweepAndReport() {
+SweepResult Sweeper::sweepAndNotify() {
   try {
     SweepResult swept = storage_.leases().sweep(kSweepBatch);
     listener_->swept(swept);

@@ -25,8 +25,8 @@ class SweepListener {
   /// on several threads at once. An exception ends the sweep.
   virtual void swept(const SweepResult& result) = 0;
 
-  /// Called at the begin of the batch behind a batch whose lists are lost, on the thread that sweeps then: any job may
-  /// have ended, or may be in the queue. Called again at the begin of the next batch if it throws.
+  /// Called before a batch if the lists of the batch before it are lost, on the thread that sweeps then: any job may
+  /// have ended, or may be in the queue. Called again before the next batch if it throws.
   virtual void sweepUnanswered() = 0;
 
   /// Tasks after the sweep. Called on the sweeper's thread. May throw any std::exception.
@@ -60,8 +60,8 @@ class Sweeper final : public Service, public OverdueJobs, private PeriodicTask {
  private:
   void run() override;
   SweepResult sweepBatch();
-  void reportUnanswered();
-  SweepResult sweepAndReport();
+  void notifyUnanswered();
+  SweepResult sweepAndNotify();
 
   Storage& storage_;
   SweepListener* listener_ = nullptr;

@@ -10,7 +10,9 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kLease{15'000};  // Planned: the lease of a node on a shared storage
+/// Lease of a running job. A storage with one process ignores the lease; Planned: nodes on a shared storage renew
+/// theirs every second.
+constexpr Millis kLease{15'000};
 
 }  // namespace
 

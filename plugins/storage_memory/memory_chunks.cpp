@@ -48,9 +48,12 @@ Leaf leaf(const Row& row, const Range& range, std::size_t maxBytes) {
   return leaf;
 }
 
-/// Returns the next page for a caller and moves the cursor behind the page.
-Leaf consumeNow(const Row& row, std::size_t maxBytes, CallId id) {
+/// Returns the page of the last call again if that call has the id; otherwise returns the next page and moves the
+/// cursor behind the page.
+Leaf consumeNow(Row& row, std::size_t maxBytes, CallId id) {
+  if (!row.run) return leaf(row, {0, 0}, maxBytes);
   Run& run = *row.run;
+  if (run.takenBy == id) return leaf(row, {run.takenFrom, run.taken}, kAnyBytes);
   Leaf next = leaf(row, {run.taken, run.chunks.size()}, maxBytes);
   if (next.chunks.empty()) return next;
   run.takenBy = id;
@@ -86,11 +89,9 @@ std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes
   Leaf taken;
   {
     Lock lock(s_.mutex);
-    const Row* row = s_.find(key, s_.clock.now());
+    Row* row = s_.find(key, s_.clock.now());
     if (row == nullptr) return std::nullopt;
-    taken = !row->run                 ? leaf(*row, {0, 0}, maxBytes)
-            : row->run->takenBy == id ? leaf(*row, {row->run->takenFrom, row->run->taken}, kAnyBytes)
-                                      : consumeNow(*row, maxBytes, id);
+    taken = consumeNow(*row, maxBytes, id);
   }
   return std::move(taken).whole();
 }

@@ -12,7 +12,7 @@ bool isRepeated(const Record& record, const Record& stored) {
   return record.change != 0 && record.change == stored.change;
 }
 
-/// Returns a copy of the stored record for a caller, without the name of its last change.
+/// Returns a copy of the stored record for a caller, without the id of its last change.
 Record copied(const Record& stored) {
   Record copy = stored;
   copy.change = 0;

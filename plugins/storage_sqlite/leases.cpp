@@ -19,7 +19,7 @@ std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, st
   return numbers;
 }
 
-/// What the jobs of one call of claim() have in common.
+/// Columns with the same values for all jobs of one call of claim().
 struct ClaimMark {
   std::int64_t leaseEnd;
   CallId id;
@@ -146,7 +146,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   });
 }
 
-// The step is run by the writer, so it comes after a claim that was begun before.
+// The writer runs the steps one by one, so this step comes behind every claim that was begun earlier.
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
   return writer_.write([&](Step& step) {
     std::vector<ClaimedJob> jobs;

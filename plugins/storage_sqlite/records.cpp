@@ -37,7 +37,7 @@ std::optional<std::string> holderOfName(Step& step, const Record& record) {
   return query.text(0);
 }
 
-/// The stored version of a record, and the name of the call that made it.
+/// The stored version of a record, and the id of the call that made it.
 struct LastChange {
   std::uint64_t version;
   CallId change;

@@ -163,9 +163,9 @@ CREATE TRIGGER delivery_goes AFTER DELETE ON delivery WHEN old.settled_at IS NOT
 END;
 )sql";
 
-// The names of the last calls, by which a repeated call is recognised. `claim` started the present attempt; `taken_by`
+// The ids of the last calls, by which a repeated call is recognised. `claim` started the present attempt; `taken_by`
 // consumed the chunks from number `taken_from` up to `taken`; `change` made the version of a record.
-constexpr char kNamesOfCalls[] = R"sql(
+constexpr char kIdsOfCalls[] = R"sql(
 ALTER TABLE job ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN taken_by INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN taken_from INTEGER NOT NULL DEFAULT 0;
@@ -173,7 +173,7 @@ ALTER TABLE record ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
 )sql";
 
 constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
-                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kNamesOfCalls}};
+                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls}};
 
 }  // namespace
 

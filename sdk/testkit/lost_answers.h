@@ -212,7 +212,7 @@ class OutboxWithLostAnswers final : public OutboxStore {
   OutboxStore& inner_;
 };
 
-/// Makes each change twice, under a name.
+/// Makes each change twice, with one id.
 class RecordsWithLostAnswers final : public RecordStore {
  public:
   /// `inner` outlives the object.
@@ -220,13 +220,13 @@ class RecordsWithLostAnswers final : public RecordStore {
 
   CreateResult create(Record record) override {
     const std::lock_guard lock(changing_);
-    nameChange(record);
+    giveId(record);
     return callTwice(
         "create", [&] { return inner_.create(record); }, kSame);
   }
   UpdateResult update(Record record, std::uint64_t expectedVersion) override {
     const std::lock_guard lock(changing_);
-    nameChange(record);
+    giveId(record);
     return callTwice(
         "update", [&] { return inner_.update(record, expectedVersion); }, kSame);
   }
@@ -243,7 +243,7 @@ class RecordsWithLostAnswers final : public RecordStore {
   }
 
  private:
-  void nameChange(Record& record) {
+  void giveId(Record& record) {
     if (record.change == 0) record.change = ++lastChange_;
   }
 

@@ -130,7 +130,7 @@ class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
 /// Short forms of the operations on the chunks and the log of a job.
 class JobOutput : public OpenStorage {
  protected:
-  /// Returns the name of a call, which no other call has, not even in another process of the test.
+  /// Returns the id of a call, which no other call has, not even in another process of the test.
   CallId nextCall() { return (static_cast<CallId>(getpid()) << 32U) + ++lastCall_; }
   /// Adds chunks behind the chunks that this test has added to the attempt.
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> added) {
@@ -150,6 +150,11 @@ class JobOutput : public OpenStorage {
   }
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes) {
     return chunks().consume(key, maxBytes, nextCall());
+  }
+  static std::string outputsOf(const ChunkPage& page) {
+    std::string outputs;
+    for (const Chunk& chunk : page.chunks) outputs += chunk.output;
+    return outputs;
   }
   std::vector<Chunk> taken(const JobId& id) {
     const auto page = consume({"ep", id}, 1'000'000);

@@ -277,12 +277,7 @@ TEST_P(RepeatedCalls, RepeatedChunksAreStoredOnce) {
   EXPECT_EQ(add(first, 1, {"1", "2", "3"}), ReportResult::accepted) << "the rest is stored";
   EXPECT_EQ(add(first, 2, {}), ReportResult::accepted);
   EXPECT_THROW((void)add(first, 5, {}), Error);
-  const auto stored = [this] {
-    const auto page = chunks().read({"ep", "a"}, 0, 1'000);
-    std::string outputs;
-    for (const Chunk& chunk : page.value().chunks) outputs += chunk.output;
-    return outputs;
-  };
+  const auto stored = [this] { return outputsOf(chunks().read({"ep", "a"}, 0, 1'000).value()); };
   EXPECT_EQ(stored(), "0123");
   EXPECT_EQ(taken("a").size(), 4U);
   EXPECT_EQ(add(first, 2, {"2", "3", "4"}), ReportResult::accepted);

@@ -14,11 +14,11 @@
 
 namespace jobq::testkit {
 
-/// Returns a template with the name of a change.
+/// Returns a template with the id of a change.
 inline Record changed(const std::string& id, const std::string& name, CallId change) {
-  Record named = record(id, name);
-  named.change = change;
-  return named;
+  Record made = record(id, name);
+  made.change = change;
+  return made;
 }
 
 TEST_P(RepeatedCalls, ARepeatedCreationIsOneRecord) {
@@ -32,8 +32,8 @@ TEST_P(RepeatedCalls, ARepeatedCreationIsOneRecord) {
   EXPECT_EQ(records().list("template").size(), 1U);
 }
 
-// Without a name a second call is a second change.
-TEST_P(RepeatedCalls, AChangeWithoutANameIsNotRepeatable) {
+// Without an id a second call is a second change.
+TEST_P(RepeatedCalls, AChangeWithoutAnIdIsNotRepeatable) {
   const std::uint64_t version = versionOf(records().create(record("t1", "alpha")));
   EXPECT_EQ(holderOf(records().create(record("t1", "alpha"))), "t1");
   EXPECT_TRUE(stored(records().update(record("t1", "beta"), version)));
@@ -53,14 +53,14 @@ TEST_P(RepeatedCalls, ARepeatedUpdateIsOneChange) {
   EXPECT_EQ(versionOf(records().update(changed("t1", "gamma", 72), second)), third);
 }
 
-TEST_P(RepeatedCalls, ARemovalEndsTheNamesOfChanges) {
+TEST_P(RepeatedCalls, ARemovalEndsTheIdsOfChanges) {
   const std::uint64_t version = versionOf(records().create(changed("t1", "alpha", 70)));
   EXPECT_TRUE(records().remove("template", "t1"));
   EXPECT_TRUE(std::holds_alternative<NoRecord>(records().update(changed("t1", "beta", 70), version)));
   EXPECT_GT(versionOf(records().create(changed("t1", "alpha", 70))), version) << "a new record";
 }
 
-TEST_P(RepeatedCalls, TheNameOfAChangeIsStoredWithTheRecord) {
+TEST_P(RepeatedCalls, TheIdOfAChangeIsStoredWithTheRecord) {
   if (!GetParam().durable) GTEST_SKIP() << GetParam().name << " does not promise to keep anything";
   constexpr CallId kLargest = ~CallId{0};
   const std::uint64_t version = versionOf(records().create(changed("t1", "alpha", kLargest)));

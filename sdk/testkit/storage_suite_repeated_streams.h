@@ -43,9 +43,7 @@ class RepeatedStreamCalls : public RepeatedCalls {
   /// Returns the outputs of the page, and "+" behind them if the store has more.
   std::string consumed(CallId id, std::size_t maxBytes = 2) {
     const ChunkPage page = chunks().consume({"ep", "a"}, maxBytes, id).value();
-    std::string outputs;
-    for (const Chunk& chunk : page.chunks) outputs += chunk.output;
-    return outputs + (page.more ? "+" : "");
+    return outputsOf(page) + (page.more ? "+" : "");
   }
 };
 

@@ -26,8 +26,9 @@ math(EXPR jobq_longest_proof "900 * ${jobq_test_time}")
 #
 # Builds the GoogleTest program build/tests/<name> and makes a test of CTest of each of its tests, named <name>.<test>.
 # OPTIMISED is for programs with hard work of their own: the optimiser needs five times as long as the compiler for the
-# templates of GoogleTest. SMALL is for programs with hundreds of small tests: the start of a process costs more than such a
-# test, so the tiers play the program as one test of CTest, <name>; the preset `quick` plays single tests. NEEDS are targets opened by the running program. TIMEOUT bounds one test, to end a hang.
+# templates of GoogleTest. SMALL is for programs with hundreds of small tests: the start of a process costs more than such
+# a test, so the tiers play the program as one test of CTest, <name>, and the preset `quick` plays single tests. NEEDS are
+# targets opened by the running program. TIMEOUT bounds one test, to end a hang.
 function(jobq_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;SMALL" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
   if(NOT arg_TIMEOUT)
@@ -59,14 +60,11 @@ function(jobq_add_test name)
     endif()
   endforeach()
   if(arg_SMALL)
-    set(labels whole)
-    if(JOBQ_SANITIZE)
-      set(labels ${arg_LABELS} asan)
-    endif()
     add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
-    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT}
-      PROCESSORS ${arg_PROCESSORS} COST 100 ${arg_PROPERTIES})
+    set_tests_properties(${name} PROPERTIES LABELS whole TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST 100
+      ${arg_PROPERTIES})
     if(JOBQ_SANITIZE)
+      set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};asan")
       return()
     endif()
     list(APPEND arg_LABELS single)

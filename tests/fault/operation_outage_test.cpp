@@ -40,6 +40,11 @@ class OperationOutage : public FaultTest {
     return done;
   }
 
+  /// Returns whether the only delivery of the job is delivered.
+  bool isDelivered(const std::string& job) const {
+    const auto known = deliveries(job);
+    return known.size() == 1 && known.front().state == DeliveryState::delivered;
+  }
   std::vector<Delivery> deliveries(const std::string& job) const { return inner_->outbox().list("", job, 10); }
 };
 
@@ -247,10 +252,7 @@ TEST_P(OperationOutage, AChangeOfATemplateWithoutAnAnswerIsDoneOnce) {
 TEST_P(OperationOutage, AReplayWithoutAnAnswerIsRepeated) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
-  ASSERT_TRUE(reached([&] {
-    const auto owed = deliveries(id);
-    return owed.size() == 1 && owed.front().state == DeliveryState::delivered;
-  }));
+  ASSERT_TRUE(reached([&] { return isDelivered(id); }));
   plan_.failCall("outbox.replay", 1, CallFault::done);
   EXPECT_EQ(call("POST", "/v1/webhooks/" + id + ".1/replay").status, 200);
   EXPECT_TRUE(reached([&] { return posted("post")[id + ".1"].size() >= 2; }));
@@ -295,10 +297,7 @@ TEST_P(OperationOutage, AdminsReadTheReason) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
   // The test waits for the stored state: a replay during the first call would be joined with the running call.
-  ASSERT_TRUE(reached([&] {
-    const auto owed = deliveries(id);
-    return owed.size() == 1 && owed.front().state == DeliveryState::delivered;
-  }));
+  ASSERT_TRUE(reached([&] { return isDelivered(id); }));
   EXPECT_THAT(refusedThenDone("outbox.list", "GET", "/v1/webhooks?jobId=" + id).body, HasSubstr(id + ".1"));
   (void)refusedThenDone("outbox.replay", "POST", "/v1/webhooks/" + id + ".1/replay");
   EXPECT_TRUE(reached([&] { return posted("post")[id + ".1"].size() == 2; }));
@@ -322,11 +321,7 @@ TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
     EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
         << "its webhook is no matter of the job";
     if (blocked) std::filesystem::remove(obstacle);
-    const auto delivered = [&] {
-      const auto known = deliveries(id);
-      return known.size() == 1 && known[0].state == DeliveryState::delivered;
-    };
-    EXPECT_TRUE(reached(delivered)) << operation;
+    EXPECT_TRUE(reached([&] { return isDelivered(id); })) << operation;
     EXPECT_EQ(posted(file)[id + ".1"].size(), 1U) << operation;
     EXPECT_EQ(deliveries(id).at(0).attempts.size(), blocked ? 2U : 1U) << operation;
     plan_.heal();

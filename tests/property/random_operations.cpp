@@ -265,8 +265,8 @@ void Player::claimDeliveries(OutboxStore& outbox, const Operation& operation) {
   for (const Delivery& delivery : outbox.claimDue(places, Millis(15'000))) claims_.push_back(delivery.claim());
 }
 
-// A third of the changes has no name, and some calls repeat the last change, or have its name by mistake.
-CallId Player::nameChange(const Operation& operation) {
+// A third of the changes has no id, and some calls repeat the last change, or have its id by mistake.
+CallId Player::idOfChange(const Operation& operation) {
   if (operation.a % 3 == 0) return 0;
   return operation.b % 5 == 0 ? lastChange_ : ++lastChange_;
 }
@@ -292,11 +292,11 @@ void Player::playOnRecord(RecordStore& records, const Operation& operation) {
   const std::string name = operation.a % 5 == 0 ? "" : "n" + std::to_string(operation.a % 3);
   const std::string body = std::to_string(operation.b) + std::string(operation.b % 31 == 0 ? 30'000 : 0, 'x');
   if (operation.action == Action::createRecord) {
-    const Record record{kind, id, name, body, 0, {}, nameChange(operation)};
+    const Record record{kind, id, name, body, 0, {}, idOfChange(operation)};
     const auto result = records.create(record);
     if (const auto* now = std::get_if<Stored>(&result)) versions_.push_back(now->version);
   } else if (operation.action == Action::updateRecord) {
-    updateRecord(records, {kind, id, name, body, 0, {}, nameChange(operation)}, operation.a);
+    updateRecord(records, {kind, id, name, body, 0, {}, idOfChange(operation)}, operation.a);
   } else if (operation.action == Action::removeRecord) {
     records.remove(kind, id);
   } else if (operation.action == Action::findRecord) {

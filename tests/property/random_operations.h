@@ -100,7 +100,7 @@ class Player {
   void playOnDelivery(Storage& storage, const Operation& operation);
   void claimDeliveries(OutboxStore& outbox, const Operation& operation);
   void playOnRecord(RecordStore& records, const Operation& operation);
-  CallId nameChange(const Operation& operation);
+  CallId idOfChange(const Operation& operation);
   void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
   void claim(Storage& storage, const Operation& operation, const Holder& holder);
   void insert(Storage& storage, const Operation& operation);

@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <utility>
 
 namespace jobq::model {
 namespace {
 
 constexpr Millis kRemembered{86'400'000};
-
-/// Returns whether the change of `record` is the last change of the stored record.
-bool isRepeated(const Record& record, const Record& stored) {
-  return record.change != 0 && record.change == stored.change;
-}
-
-/// Returns a copy of the stored record for a caller, without the name of its last change.
-Record copied(const Record& stored) {
-  Record copy = stored;
-  copy.change = 0;
-  return copy;
-}
 
 }  // namespace
 
@@ -68,17 +57,22 @@ std::optional<std::string> RecordModel::holderOf(const Record& record) const {
   return std::nullopt;
 }
 
+bool RecordModel::isRepeated(const Record& record) const {
+  return record.change != 0 && lastCalls_.at({record.kind, record.id}) == record.change;
+}
+
 Stored RecordModel::store(Record record, Instant now) {
   record.version = ++version_;
   record.changedAt = now;
   const Key key(record.kind, record.id);
+  lastCalls_[key] = std::exchange(record.change, 0);
   records_[key] = std::move(record);
   return {version_};
 }
 
 CreateResult RecordModel::create(Record record, Instant now) {
   if (const auto found = records_.find({record.kind, record.id}); found != records_.end()) {
-    if (isRepeated(record, found->second)) return Stored{found->second.version};
+    if (isRepeated(record)) return Stored{found->second.version};
     return NameTaken{record.id};
   }
   if (const auto holder = holderOf(record)) return NameTaken{*holder};
@@ -88,7 +82,7 @@ CreateResult RecordModel::create(Record record, Instant now) {
 UpdateResult RecordModel::update(Record record, std::uint64_t expectedVersion, Instant now) {
   const auto found = records_.find({record.kind, record.id});
   if (found == records_.end()) return NoRecord{};
-  if (isRepeated(record, found->second)) return Stored{found->second.version};
+  if (isRepeated(record)) return Stored{found->second.version};
   if (found->second.version != expectedVersion) return Conflict{};
   if (const auto holder = holderOf(record)) return NameTaken{*holder};
   return store(std::move(record), now);
@@ -96,13 +90,13 @@ UpdateResult RecordModel::update(Record record, std::uint64_t expectedVersion, I
 
 std::optional<Record> RecordModel::find(const std::string& kind, const std::string& id) const {
   const auto found = records_.find({kind, id});
-  return found != records_.end() ? std::optional(copied(found->second)) : std::nullopt;
+  return found != records_.end() ? std::optional(found->second) : std::nullopt;
 }
 
 std::vector<Record> RecordModel::list(const std::string& kind) const {
   std::vector<Record> listed;
   for (const auto& [key, record] : records_) {
-    if (record.kind == kind) listed.push_back(copied(record));
+    if (record.kind == kind) listed.push_back(record);
   }
   return listed;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
 
@@ -64,9 +65,12 @@ class RecordModel {
   };
 
   std::optional<std::string> holderOf(const Record& record) const;
+  /// Returns whether the call that stored the record last is repeated. The record exists.
+  bool isRepeated(const Record& record) const;
   Stored store(Record record, Instant now);
 
   std::map<Key, Record> records_;
+  std::map<Key, CallId> lastCalls_;  // the call that stored each record last
   std::map<Key, Removal> removals_;
   std::uint64_t version_ = 0;
   Versions versions_;

@@ -56,10 +56,10 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   /// Returns the next chunks that no call has consumed, in their order, and moves the cursor behind the page. The page
   /// has at least one chunk if there is one; further chunks follow while the outputs and metrics of the page stay
   /// within `maxBytes`. The cursor is in the store: each chunk goes to a single caller, also with many callers at once.
-  /// Returns an empty optional if the job is absent. `id` names the call. Repeatable while no other call has consumed a
-  /// chunk of the attempt: the store keeps the id of the last call, and returns all chunks of that call again, whatever
-  /// `maxBytes`. Without chunks the call leaves no trace, and a repeated call may return the chunks that were added
-  /// since.
+  /// Returns an empty optional if the job is absent. `id` is the id of the call. Repeatable while no other call has
+  /// consumed a chunk of the attempt: the store keeps the id of the last call, and returns all chunks of that call
+  /// again, whatever `maxBytes`. Without chunks the call leaves no trace, and a repeated call may return the chunks
+  /// that were added since.
   [[nodiscard]] virtual std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) = 0;
 
   /// Returns the chunks from number `offset` on, within the bounds of consume(), and leaves the cursor alone. Returns

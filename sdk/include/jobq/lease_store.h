@@ -90,9 +90,9 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
 
   /// Claims queued jobs in the order (lowPriority, rank, arrival) for all `wants` in one step, and raises the attempt
   /// of each by one. No two callers ever receive a job under the same attempt. Returns the claimed jobs, for each want
-  /// in the order of its workers; an empty result means that no job waits. `id` names the call. After OutcomeUnknown
-  /// the caller asks claimed() for the jobs until that call answers: until then the jobs run at no worker. Not
-  /// repeatable: a second call with the same id claims further jobs.
+  /// in the order of its workers; an empty result means that no job waits. `id` is the id of the call. After
+  /// OutcomeUnknown the caller asks claimed() for the jobs until that call answers: until then the jobs run at no
+  /// worker. Not repeatable: a second call with the same id claims further jobs.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
                                                       CallId id) = 0;
 

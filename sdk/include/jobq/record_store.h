@@ -24,7 +24,7 @@ struct Record {
   std::string body;           ///< JSON text; the host seals secrets inside
   std::uint64_t version = 0;  ///< set by the store: grows over all records with every change, never used again
   Instant changedAt{};        ///< set by the store
-  CallId change = 0;          ///< name of the call that stores the record, or 0 if never repeated; 0 in results
+  CallId change = 0;          ///< id of the call that stores the record, or 0 if never repeated; 0 in results
 };
 
 /// The record is stored, with this version.
@@ -55,8 +55,8 @@ class JOBQ_VISIBLE RecordStore : public abi::Versioned {
   virtual ~RecordStore() = default;
 
   /// Stores a new record. The version and changedAt of the argument are ignored. Returns Stored or NameTaken.
-  /// Repeatable if record.change is not 0: the store keeps the name of the last change of each record, and answers
-  /// Stored with the present version to a call with that name.
+  /// Repeatable if record.change is not 0: the store keeps the id of the last change of each record, and answers
+  /// Stored with the present version to a call with that id.
   [[nodiscard]] virtual CreateResult create(Record record) = 0;
 
   /// Replaces name and body of the record if the stored version is `expectedVersion`. Returns Stored, NameTaken,
