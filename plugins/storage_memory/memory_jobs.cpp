@@ -88,20 +88,17 @@ std::optional<Job> Jobs::find(const JobKey& key) {
   return std::move(answer).whole();
 }
 
-std::vector<Job> Jobs::findFinished(std::span<const JobKey> keys) {
-  std::vector<Found> finished;
-  {
-    Lock lock(s_.mutex);
-    const Instant now = s_.clock.now();
-    for (const JobKey& key : keys) {
-      const Row* row = s_.find(key, now);
-      if (row != nullptr && terminal(row->state)) finished.push_back(found(*row));
-    }
+std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
+  std::vector<std::optional<JobSummary>> summaries;
+  summaries.reserve(keys.size());
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  for (const JobKey& key : keys) {
+    std::optional<JobSummary>& summary = summaries.emplace_back();
+    const Row* row = s_.find(key, now);
+    if (row != nullptr) summary = JobSummary{row->state, row->attempt, row->run ? row->run->chunks.size() : 0};
   }
-  std::vector<Job> jobs;
-  jobs.reserve(finished.size());
-  for (Found& each : finished) jobs.push_back(std::move(each).whole());
-  return jobs;
+  return summaries;
 }
 
 CancelResult Jobs::cancel(const JobKey& key) {
@@ -217,7 +214,7 @@ EndpointCounts Jobs::counts(std::string_view name) {
   const auto at = s_.endpoints.find(name);
   if (at == s_.endpoints.end()) return counts;
   Endpoint& endpoint = at->second;
-  if (const Row* head = s_.head(endpoint.queues[false], now)) counts.headQueuedAt = head->queuedAt;
+  if (const Row* head = s_.head(endpoint.queues[false], now)) counts.headWait = now - head->queuedAt;
   counts.inQueueLow = endpoint.queues[true].size();
   counts.inQueue = endpoint.queues[false].size() + counts.inQueueLow;
   counts.inProgress = endpoint.inProgress;

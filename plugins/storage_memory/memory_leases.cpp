@@ -1,4 +1,4 @@
-// The operations of a worker: claim, renew, finish, progress, release. The handling of overdue jobs and of lost workers
+// The operations of a worker: claim, finish, progress, release. The handling of overdue jobs and of lost workers
 // is in `memory_sweep.cpp`.
 #include <algorithm>
 
@@ -18,7 +18,7 @@ void Leases::markClaimed(Row& row, const WorkerId& worker, const Holder& holder,
   row.run->startedAt = now;
   row.run->deadline = now + row.spec->policy.executionTimeout;
   s_.byDeadline.emplace_hint(s_.byDeadline.end(), row.run->deadline, &row);
-  if (holder.kind == Holder::Kind::timed) s_.setLease(row, now + holder.lease);
+  row.run->holder = holder.epoch;
 }
 
 namespace {
@@ -29,14 +29,14 @@ struct ClaimedRow {
   WorkerId worker;
   Instant submittedAt;
   Instant startedAt;
-  Instant deadline;
+  Millis runsFor;
   std::uint64_t logLines;
 };
 
 /// Called inside the critical section. The job is IN_PROGRESS.
-ClaimedRow claimedRow(const Row& row) {
+ClaimedRow claimedRow(const Row& row, Instant now) {
   return {row.spec,         row.attempt,         row.run->worker,
-          row.submittedAt,  *row.run->startedAt, std::min(row.run->deadline, row.expiresAt),
+          row.submittedAt,  *row.run->startedAt, std::min(row.run->deadline, row.expiresAt) - now,
           row.run->logLines};
 }
 
@@ -51,7 +51,7 @@ ClaimedJob claimedJob(ClaimedRow taken) {
   job.policy = taken.spec->policy;
   job.submittedAt = taken.submittedAt;
   job.startedAt = taken.startedAt;
-  job.deadline = taken.deadline;
+  job.runsFor = taken.runsFor;
   job.logLines = taken.logLines;
   return job;
 }
@@ -71,6 +71,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
+    if (!s_.lives.isAlive(holder)) return {};
     for (const ClaimWant& want : wants) {
       const auto endpoint = s_.endpoints.find(want.endpoint);
       if (endpoint == s_.endpoints.end()) continue;
@@ -80,7 +81,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
         if (row == nullptr) break;
         markClaimed(*row, worker, holder, now);
         row->run->claim = id;
-        taken.push_back(claimedRow(*row));
+        taken.push_back(claimedRow(*row, now));
       }
     }
   }
@@ -99,7 +100,8 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
     for (const ClaimWant& want : wants) {
       for (const WorkerId& worker : want.workers) {
         for (const Row* row : running) {
-          if (row->run->worker == worker && row->spec->endpoint == want.endpoint) taken.push_back(claimedRow(*row));
+          if (row->run->worker == worker && row->spec->endpoint == want.endpoint)
+            taken.push_back(claimedRow(*row, now));
         }
       }
     }
@@ -107,23 +109,39 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
   return claimedJobs(std::move(taken));
 }
 
-std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis lease) {
+namespace {
+
+/// Returns the state of the attempt. `row` is null if the job is absent.
+LeaseState stateOf(const Row* row, const LeaseRef& lease) {
+  if (row == nullptr) return LeaseState::deleted;
+  if (!isCurrentAttempt(*row, lease)) return LeaseState::takenOver;
+  switch (row->state) {
+    case JobState::inProgress: return LeaseState::held;
+    case JobState::cancelled: return LeaseState::cancelled;
+    case JobState::timedOut: return LeaseState::timedOut;
+    default: return LeaseState::takenOver;
+  }
+}
+
+}  // namespace
+
+std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
   std::vector<LeaseState> states;
   states.reserve(leases.size());
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
-  for (const LeaseRef& ref : leases) {
-    Row* row = s_.find(ref.job, now);
-    if (row == nullptr || row->attempt != ref.attempt) {
-      states.push_back(LeaseState::lost);
-    } else if (row->state == JobState::inProgress) {
-      if (row->run->leaseEnds) s_.setLease(*row, now + lease);
-      states.push_back(LeaseState::held);
-    } else {
-      states.push_back(row->state == JobState::cancelled ? LeaseState::cancelled : LeaseState::lost);
-    }
-  }
+  for (const LeaseRef& lease : leases) states.push_back(stateOf(s_.find(lease.job, now), lease));
   return states;
+}
+
+std::vector<QueuedEndpoint> Leases::queuedEndpoints() {
+  std::vector<QueuedEndpoint> queued;
+  Lock lock(s_.mutex);
+  for (const auto& [id, endpoint] : s_.endpoints) {
+    const bool hasNormal = !endpoint.queues[false].empty();
+    if (hasNormal || !endpoint.queues[true].empty()) queued.push_back({id, hasNormal});
+  }
+  return queued;
 }
 
 namespace {

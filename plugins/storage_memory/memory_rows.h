@@ -28,10 +28,10 @@ using Text = std::shared_ptr<const std::string>;  // null if absent
 struct Run {
   WorkerId worker;
   CallId claim = 0;
+  std::uint64_t holder = 0;  // epoch of the holder of the running attempt
   std::optional<Instant> startedAt;
   std::optional<Instant> finishedAt;
-  Instant deadline{};                // end of the running attempt, by the execution timeout
-  std::optional<Instant> leaseEnds;  // end of a timed lease
+  Instant deadline{};  // end of the running attempt, by the execution timeout
   Text output;
   std::string progress;
   std::string error;

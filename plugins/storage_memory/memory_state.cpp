@@ -60,16 +60,8 @@ void State::setExpiry(Row& row, Instant expiry) {
   byExpiry.emplace_hint(byExpiry.end(), expiry, &row);
 }
 
-void State::setLease(Row& row, Instant end) {
-  if (row.run->leaseEnds) byLease.erase({*row.run->leaseEnds, &row});
-  row.run->leaseEnds = end;
-  byLease.emplace_hint(byLease.end(), end, &row);
-}
-
 void State::stopRunning(Row& row) {
   byDeadline.erase({row.run->deadline, &row});
-  if (row.run->leaseEnds) byLease.erase({*row.run->leaseEnds, &row});
-  row.run->leaseEnds.reset();
   --row.endpoint->inProgress;
 }
 

@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -20,12 +21,14 @@
 #include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "memory_deliveries.h"
+#include "memory_lives.h"
 #include "memory_rows.h"
 
 namespace jobq::memory {
 
 struct State {
-  State(Clock& systemClock, const ReceiverNames& names) : clock(systemClock), deliveries(names) {}
+  State(Clock& systemClock, const ReceiverNames& names, std::optional<Millis> leaseLife)
+      : clock(systemClock), lives(leaseLife), deliveries(names) {}
 
   /// The end of an idempotency record. The entries are in the order of `endsAt`, because all records live equally long.
   struct IdempotencyEnd {
@@ -41,7 +44,7 @@ struct State {
   std::unordered_map<std::string_view, Rows::iterator> byId JOBQ_GUARDED_BY(mutex);  // views into JobSpec::id
   RowsByTime byExpiry JOBQ_GUARDED_BY(mutex);
   RowsByTime byDeadline JOBQ_GUARDED_BY(mutex);  // IN_PROGRESS
-  RowsByTime byLease JOBQ_GUARDED_BY(mutex);     // IN_PROGRESS under a timed lease
+  Lives lives JOBQ_GUARDED_BY(mutex);
   std::deque<IdempotencyEnd> idempotencyEnds JOBQ_GUARDED_BY(mutex);
   Deliveries deliveries JOBQ_GUARDED_BY(mutex);
   std::uint64_t arrivals JOBQ_GUARDED_BY(mutex) = 0;
@@ -64,8 +67,7 @@ struct State {
       JOBQ_REQUIRES(mutex);
 
   void setExpiry(Row& row, Instant expiry) JOBQ_REQUIRES(mutex);
-  void setLease(Row& row, Instant end) JOBQ_REQUIRES(mutex);
-  /// Removes the deadline and the lease of the running attempt.
+  /// Removes the deadline of the running attempt.
   void stopRunning(Row& row) JOBQ_REQUIRES(mutex);
   /// Ends the job from any state, and writes the owed webhook.
   void end(Row& row, Trigger trigger, Instant now) JOBQ_REQUIRES(mutex);

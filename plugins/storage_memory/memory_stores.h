@@ -1,6 +1,6 @@
 // The six stores of the memory storage. Contract: `sdk/include/jobq/storage.h`. Each operation is a critical section
-// over the shared state. Workers and records have a separate mutex each, because no step changes a job together with a
-// worker or a record. Any thread may call the methods. The state and the clock outlive the stores.
+// over the shared state. Records have a separate mutex, because no step changes a job together with a record. Any
+// thread may call the methods. The state and the clock outlive the stores.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,16 @@
 
 #include "jobq/call_id.h"
 #include "jobq/chunk_store.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/lease_store.h"
 #include "jobq/mutex.h"
+#include "jobq/node_store.h"
 #include "jobq/outbox_store.h"
 #include "jobq/queue_policy.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
-#include "jobq/worker_store.h"
 #include "memory_rows.h"
 #include "memory_state.h"
 
@@ -39,7 +40,7 @@ class Jobs final : public JobStore {
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
-  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
   std::size_t purgeQueued(std::string_view endpoint) override;
@@ -64,7 +65,8 @@ class Leases final : public LeaseStore {
   explicit Leases(State& state) : s_(state) {}
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
+  std::vector<QueuedEndpoint> queuedEndpoints() override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
@@ -111,22 +113,17 @@ class Outbox final : public OutboxStore {
   State& s_;
 };
 
-class Workers final : public WorkerStore {
+class Nodes final : public NodeStore {
  public:
-  explicit Workers(Clock& clock) : clock_(clock) {}
-  void beat(std::string_view node, std::span<const EndpointWorkers> workers) override;
+  explicit Nodes(State& state) : s_(state) {}
+  Holder join(std::string_view name) override;
+  BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
+  void leave(const Holder& holder) override;
   WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override;
   std::vector<NodeInfo> nodes() override;
 
  private:
-  struct Beat {
-    Instant at{};
-    std::vector<EndpointWorkers> workers;
-  };
-  void forgetOld() JOBQ_REQUIRES(mutex_);
-  Clock& clock_;
-  Mutex mutex_;
-  std::map<std::string, Beat, std::less<>> beats_ JOBQ_GUARDED_BY(mutex_);
+  State& s_;
 };
 
 class Records final : public RecordStore {

@@ -15,6 +15,19 @@ std::vector<Row*> due(const RowsByTime& index, Instant now, std::size_t max) {
   return rows;
 }
 
+/// Returns at most `max` jobs whose holder's life has ended. Jobs past their execution timeout, left by a bounded sweep
+/// for the next sweep, are skipped. Reads all running jobs, and only after the end of a life.
+std::vector<Row*> lostRows(const RowsByTime& running, Lives& lives, Instant now, std::size_t max) {
+  std::vector<Row*> rows;
+  if (!lives.mayHaveLostJobs()) return rows;
+  for (const auto& [deadline, row] : running) {
+    if (rows.size() == max) return rows;
+    if (deadline > now && !row->expired(now) && !lives.isAlive(row->run->holder)) rows.push_back(row);
+  }
+  lives.noteNoLostJobs();
+  return rows;
+}
+
 JobKey keyOf(const Row& row) { return {row.spec->endpoint, row.spec->id}; }
 
 }  // namespace
@@ -78,7 +91,8 @@ SweepResult Leases::sweep(std::size_t max) {
   freeExpired(now, max, dead, swept);
   const auto overdue = due(s_.byDeadline, now, max);
   for (Row* row : overdue) timeOut(*row, now, swept);
-  const auto lost = due(s_.byLease, now, max);
+  s_.lives.endOverdue(now);
+  const auto lost = lostRows(s_.byDeadline, s_.lives, now, max);
   for (Row* row : lost) lose(*row, now, swept, requeuedAt);
   const std::size_t idempotencyKeys = dropIdempotencyKeys(now, max);
   const std::size_t deliveries = s_.deliveries.dropOld(now, max);

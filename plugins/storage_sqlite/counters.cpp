@@ -111,6 +111,16 @@ Tally Counters::of(std::string_view endpoint) const {
   return found == endpoints_.end() ? Tally{} : found->second;
 }
 
+std::vector<QueuedEndpoint> Counters::queuedEndpoints() const {
+  Lock lock(mutex_);
+  std::vector<QueuedEndpoint> queued;
+  for (const auto& [endpoint, tally] : endpoints_) {
+    const std::int64_t jobs = tally.jobs[static_cast<std::size_t>(JobState::inQueue)];
+    if (jobs > 0) queued.push_back({endpoint, jobs > tally.queuedLow});
+  }
+  return queued;
+}
+
 std::vector<std::string> Counters::owing() const {
   Lock lock(mutex_);
   std::vector<std::string> owing;

@@ -13,6 +13,7 @@
 
 #include "connection.h"
 #include "jobq/job.h"
+#include "jobq/lease_store.h"
 #include "jobq/mutex.h"
 
 namespace jobq::sqlite {
@@ -81,6 +82,8 @@ class Counters {
   void apply(const CounterChanges& changes);
   /// Returns the numbers of the endpoint, all 0 if unknown.
   Tally of(std::string_view endpoint) const;
+  /// Returns the endpoints with queued jobs, in ascending order.
+  std::vector<QueuedEndpoint> queuedEndpoints() const;
   /// Returns the endpoints that owe webhooks, in ascending order.
   std::vector<std::string> owing() const;
 

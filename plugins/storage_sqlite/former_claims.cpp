@@ -5,9 +5,8 @@
 namespace jobq::sqlite {
 
 void loseFormerClaims(Connection& connection) {
-  connection
-      .query("UPDATE job INDEXED BY job_deadline SET lease_end = ?1 WHERE deadline IS NOT NULL AND lease_end = ?2")
-      .bind(kProcessDied, kWithProcess)
+  connection.query("UPDATE job INDEXED BY job_deadline SET holder = ?1 WHERE deadline IS NOT NULL AND holder <> ?1")
+      .bind(kLifeEnded)
       .run();
 }
 

@@ -1,12 +1,12 @@
-// The claims of the former process that had the file open. The former process is dead, and so are its workers.
+// The claims of a life of the node that has ended (`jobq/node_store.h`).
 #pragma once
 
 #include "connection.h"
 
 namespace jobq::sqlite {
 
-/// Marks the claims of the former process as lost. Leases::sweep() returns their jobs to the queue and counts the
-/// losses. Called once, when the storage is opened. Throws StorageError.
+/// Marks all claims as lost. Leases::sweep() returns their jobs to the queue and counts the losses. Called in the step
+/// that ends a life. Throws StorageError.
 void loseFormerClaims(Connection& connection);
 
 }  // namespace jobq::sqlite

@@ -39,11 +39,12 @@ Tally countExpired(Connection& connection, std::string_view endpoint, Instant no
   return expired;
 }
 
-std::optional<Instant> headQueuedAt(Connection& connection, std::string_view endpoint, Instant now) {
+std::optional<Millis> headWait(Connection& connection, std::string_view endpoint, Instant now) {
   Query query = connection.query(
       "SELECT queued_at FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND low = 0 AND state = 0 AND "
       "expires_at > ?2 ORDER BY rank, arrival LIMIT 1");
-  return query.bind(endpoint, now).next() ? query.instantOrNone(0) : std::nullopt;
+  if (!query.bind(endpoint, now).next()) return std::nullopt;
+  return now - query.instant(0);
 }
 
 /// A commit between the two sources can make the difference negative for a moment.
@@ -112,18 +113,21 @@ std::optional<Job> Jobs::find(const JobKey& key) {
   });
 }
 
-std::vector<Job> Jobs::findFinished(std::span<const JobKey> keys) {
+std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
   if (keys.empty()) return {};
   return readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
-    std::vector<Job> finished;
+    std::vector<std::optional<JobSummary>> summaries;
+    summaries.reserve(keys.size());
     for (const JobKey& key : keys) {
-      Query query = connection.query(JOBQ_WHOLE_JOB
-                                     "WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3 AND finished_at IS NOT NULL");
-      if (query.bind(key.id, key.endpoint, now).next()) finished.push_back(wholeJobOf(query));
+      std::optional<JobSummary>& summary = summaries.emplace_back();
+      Query query = connection.query(
+          "SELECT state, attempt, chunks FROM job WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3");
+      if (!query.bind(key.id, key.endpoint, now).next()) continue;
+      summary = JobSummary{query.state(0), query.number(1), static_cast<std::uint64_t>(query.integer(2))};
     }
-    return finished;
+    return summaries;
   });
 }
 
@@ -153,10 +157,10 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
 }
 
 EndpointCounts Jobs::counts(std::string_view endpoint) {
-  std::optional<Instant> head;
+  std::optional<Millis> head;
   const Tally expired = readers_.read([&](Connection& connection) {
     const Instant now = clock_.now();
-    head = headQueuedAt(connection, endpoint, now);
+    head = headWait(connection, endpoint, now);
     return countExpired(connection, endpoint, now);
   });
   const Tally all = counters_.of(endpoint);

@@ -49,7 +49,7 @@ JobRow rowOf(const CurrentRow& columns) {
   row.expiresAt = columns.instant(13);
   row.expiryFixed = columns.flag(14);
   row.owes = columns.flag(15);
-  row.leaseEnd = columns.integer(16);
+  row.holder = columns.integer(16);
   row.chunks = columns.integer(17);
   row.taken = columns.integer(18);
   row.logLines = columns.integer(19);
@@ -83,7 +83,7 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   step.db
       .query(
           "UPDATE job SET state = ?2, finished_at = ?3, expires_at = ?4, losses = ?5, retries = ?6, deadline = NULL, "
-          "lease_end = NULL WHERE num = ?1")
+          "holder = NULL WHERE num = ?1")
       .bind(row.num, to, step.now, expiry, row.losses, row.retries)
       .run();
   if (!ending.error.empty() || !ending.output.empty()) {
@@ -101,7 +101,7 @@ void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t
   step.db
       .query(
           "UPDATE job SET state = ?2, attempt = attempt + 1, losses = ?3, retries = ?4, deadline = NULL, "
-          "lease_end = NULL, chunks = 0, taken = 0, taken_by = 0 WHERE num = ?1")
+          "holder = NULL, chunks = 0, taken = 0, taken_by = 0 WHERE num = ?1")
       .bind(row.num, to, losses, retries)
       .run();
   discardReports(step, row);

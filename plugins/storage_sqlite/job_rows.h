@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +18,8 @@
 
 namespace jobq::sqlite {
 
-/// `lease_end` of a claim that ends with the process: a time that no clock reaches.
-inline constexpr std::int64_t kWithProcess = std::numeric_limits<std::int64_t>::max();
-/// `lease_end` of a claim whose process has died; set when the file is opened.
-inline constexpr std::int64_t kProcessDied = 0;
+/// `holder` of a running job whose holder's life has ended.
+inline constexpr std::int64_t kLifeEnded = 0;
 
 /// The part of a job's row needed for decisions.
 struct JobRow {
@@ -42,7 +39,7 @@ struct JobRow {
   Instant expiresAt{};
   bool expiryFixed = false;
   bool owes = false;
-  std::int64_t leaseEnd = 0;
+  std::int64_t holder = 0;  // epoch; or kLifeEnded
   std::int64_t chunks = 0;
   std::int64_t taken = 0;
   std::int64_t logLines = 0;
@@ -53,7 +50,7 @@ struct JobRow {
 /// The columns of a job's row, in the order of reading in rowOf().
 #define JOBQ_ROW_COLUMNS                                                                            \
   "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, " \
-  "retention, submitted_at, expires_at, expiry_fixed, owes, lease_end, chunks, taken, log_lines, taken_by, taken_from"
+  "retention, submitted_at, expires_at, expiry_fixed, owes, holder, chunks, taken, log_lines, taken_by, taken_from"
 JobRow rowOf(const CurrentRow& columns);
 
 /// Returns the job, unless the job is absent at `now`.

@@ -31,7 +31,7 @@ class Jobs final : public JobStore {
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
-  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
   std::size_t purgeQueued(std::string_view endpoint) override;

@@ -1,4 +1,4 @@
-// The reports and requests of a worker: claim, renew, finish, progress, release.
+// The reports and requests of a worker: claim, finish, progress, release.
 #include "leases.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, st
 
 /// Columns with the same values for all jobs of one call of claim().
 struct ClaimMark {
-  std::int64_t leaseEnd;
+  std::uint64_t holder;
   CallId id;
 };
 
@@ -30,8 +30,8 @@ void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, const Cla
   step.db
       .query(
           "UPDATE job SET state = ?2, attempt = attempt + 1, started_at = ?3, deadline = ?3 + execution_timeout, "
-          "lease_end = ?4, worker = ?5, claim = ?6 WHERE num = ?1")
-      .bind(num, kTo, step.now, mark.leaseEnd, worker, mark.id)
+          "holder = ?4, worker = ?5, claim = ?6 WHERE num = ?1")
+      .bind(num, kTo, step.now, mark.holder, worker, mark.id)
       .run();
 }
 
@@ -51,7 +51,7 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
   job.policy = {query.millis(4), query.millis(5), query.flag(6), static_cast<std::int32_t>(query.integer(7))};
   job.submittedAt = query.instant(8);
   job.startedAt = query.instant(9);
-  job.deadline = query.instant(10);
+  job.runsFor = query.instant(10) - step.now;
   job.webhook = query.text(11);
   job.s3Config = query.text(12);
   job.input = query.text(13);
@@ -72,8 +72,8 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vec
 std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, CallId id) {
   Query query = step.db.query(
       "SELECT worker, num FROM job INDEXED BY job_begun WHERE endpoint = ?1 AND state = ?2 AND state > 0 AND "
-      "claim = ?3 AND lease_end <> ?4 AND expires_at > ?5");
-  query.bind(endpoint, JobState::inProgress, id, kProcessDied, step.now);
+      "claim = ?3 AND expires_at > ?4");
+  query.bind(endpoint, JobState::inProgress, id, step.now);
   std::multimap<WorkerId, std::int64_t> running;
   while (query.next()) running.emplace(query.text(0), query.integer(1));
   return running;
@@ -90,15 +90,21 @@ bool hasEnded(Step& step, const LeaseRef& lease, JobState state, const Ending& e
   return query.flag(0);
 }
 
-LeaseState renewOne(Step& step, const LeaseRef& lease, Millis life) {
-  const auto row = findRow(step.db, lease.job, step.now);
-  if (!row || row->attempt != lease.attempt) return LeaseState::lost;
-  if (row->state == JobState::cancelled) return LeaseState::cancelled;
-  if (row->state != JobState::inProgress || row->leaseEnd == kProcessDied) return LeaseState::lost;
-  if (row->leaseEnd != kWithProcess) {
-    step.db.query("UPDATE job SET lease_end = ?2 WHERE num = ?1").bind(row->num, step.now + life).run();
+LeaseState stateOf(Connection& connection, const LeaseRef& lease, Instant now) {
+  const auto row = findRow(connection, lease.job, now);
+  if (!row) return LeaseState::deleted;
+  if (row->attempt != lease.attempt) return LeaseState::takenOver;
+  switch (row->state) {
+    case JobState::inProgress: return LeaseState::held;
+    case JobState::cancelled: return LeaseState::cancelled;
+    case JobState::timedOut: return LeaseState::timedOut;
+    default: return LeaseState::takenOver;
   }
-  return LeaseState::held;
+}
+
+bool isAlive(Step& step, const Holder& holder) {
+  Query query = step.db.query("SELECT value = ?1 FROM number WHERE name = 'life'");
+  return holder.epoch != 0 && query.bind(holder.epoch).next() && query.flag(0);
 }
 
 std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
@@ -138,10 +144,9 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
   return writer_.write([&](Step& step) {
-    const std::int64_t leaseEnd =
-        holder.kind == Holder::Kind::process ? kWithProcess : toEpochMillis(step.now + holder.lease);
     std::vector<ClaimedJob> claimed;
-    for (const ClaimWant& want : wants) claimFor(step, want, {leaseEnd, id}, claimed);
+    if (!isAlive(step, holder)) return claimed;
+    for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, claimed);
     return claimed;
   });
 }
@@ -161,15 +166,19 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
   });
 }
 
-std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis lease) {
+std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
   if (leases.empty()) return {};
-  return writer_.write([&](Step& step) {
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
     std::vector<LeaseState> states;
     states.reserve(leases.size());
-    for (const LeaseRef& ref : leases) states.push_back(renewOne(step, ref, lease));
+    for (const LeaseRef& lease : leases) states.push_back(stateOf(connection, lease, now));
     return states;
   });
 }
+
+std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return counters_.queuedEndpoints(); }
 
 ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);

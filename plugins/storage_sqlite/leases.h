@@ -11,6 +11,7 @@
 #include "connection.h"
 #include "counters.h"
 #include "jobq/call_id.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -35,7 +36,8 @@ class Leases final : public LeaseStore {
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
+  std::vector<QueuedEndpoint> queuedEndpoints() override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;

@@ -105,7 +105,7 @@ CREATE TABLE number (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITH
 INSERT INTO number (name, value) VALUES ('record_version', 0), ('checked', 0);
 )sql";
 
-// A claim that ends with its process never ends by time (`job_rows.h`, kWithProcess). Most claims are of this kind and
+// A claim that ended with its process never ended by time. Most claims are of this kind and
 // need no entry in the index.
 constexpr char kTimedLeasesOnly[] = R"sql(
 DROP INDEX job_lease;
@@ -172,8 +172,19 @@ ALTER TABLE job ADD COLUMN taken_from INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE record ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// A job names the epoch of its holder instead of the end of its lease (`job_rows.h`). Until now each running job
+// belonged to a process that is dead by now. A node has lives with epochs.
+constexpr char kHolders[] = R"sql(
+DROP INDEX job_lease;
+ALTER TABLE job RENAME COLUMN lease_end TO holder;
+UPDATE job INDEXED BY job_deadline SET holder = 0 WHERE deadline IS NOT NULL;
+CREATE INDEX job_lost ON job (holder) WHERE holder = 0;
+ALTER TABLE node ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+INSERT INTO number (name, value) VALUES ('epoch', 0), ('life', 0);
+)sql";
+
 constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
-                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls}};
+                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders}};
 
 }  // namespace
 

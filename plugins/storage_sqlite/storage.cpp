@@ -1,7 +1,6 @@
 #include "storage.h"
 
 #include "backup.h"
-#include "former_claims.h"
 #include "schema.h"
 #include "shrink.h"
 
@@ -20,13 +19,19 @@ std::filesystem::path prepared(const std::filesystem::path& directory) {
   return file;
 }
 
+/// Throws SqliteError if another program holds the write lock.
+void checkWriteLock(Connection& connection) {
+  connection.execute("BEGIN IMMEDIATE");
+  connection.execute("ROLLBACK");
+}
+
 /// Prepares connection and file before any other use. Returns the highest arrival number in the file.
 std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, const PluginEnv& env) {
   try {
     connection.setReceiverNames(*env.receivers);
     migrate(connection, file, schemaSteps(), env.log);
+    checkWriteLock(connection);
     adviseConversion(connection, file, env.log);
-    loseFormerClaims(connection);
     counters.load(connection);
     return lastArrival(connection);
   } catch (const std::filesystem::filesystem_error& error) {
@@ -56,7 +61,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       leases_(writer_, readers_, counters_, clock_, reports_),
       chunks_(writer_, readers_, clock_),
       outbox_(writer_, readers_, counters_, clock_),
-      workers_(writer_, readers_, clock_),
+      nodes_(writer_, readers_, clock_),
       records_(writer_, readers_) {}
 
 // Only a real write gives a reliable answer: the write meets the same lock, the same disk and the same refusal as any

@@ -24,11 +24,11 @@
 #include "jobq/time.h"
 #include "jobs.h"
 #include "leases.h"
+#include "nodes.h"
 #include "outbox.h"
 #include "readers.h"
 #include "records.h"
 #include "reports_under_way.h"
-#include "workers.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
@@ -50,7 +50,7 @@ class SqliteStorage final : public Storage {
   LeaseStore& leases() override { return leases_; }
   ChunkStore& chunks() override { return chunks_; }
   OutboxStore& outbox() override { return outbox_; }
-  WorkerStore& workers() override { return workers_; }
+  NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
   Instant now() override { return clock_.now(); }
   void check() override;
@@ -73,7 +73,7 @@ class SqliteStorage final : public Storage {
   Leases leases_;
   Chunks chunks_;
   Outbox outbox_;
-  Workers workers_;
+  Nodes nodes_;
   Records records_;
 };
 

@@ -82,9 +82,9 @@ void loseOne(Sweep& sweep, JobRow row) {
 }
 
 void sweepLost(Sweep& sweep) {
-  for (JobRow& row : sweep.dueRunning("SELECT " JOBQ_ROW_COLUMNS
-                                      " FROM job INDEXED BY job_lease WHERE lease_end < 9223372036854775807 "
-                                      "AND lease_end <= ?1 AND expires_at > ?1 ORDER BY lease_end LIMIT ?2")) {
+  for (JobRow& row : sweep.dueRunning(
+           "SELECT " JOBQ_ROW_COLUMNS
+           " FROM job INDEXED BY job_lost WHERE holder = 0 AND deadline > ?1 AND expires_at > ?1 LIMIT ?2")) {
     loseOne(sweep, std::move(row));
   }
 }
@@ -108,14 +108,6 @@ void dropOutlived(Sweep& sweep) {
       "DELETE FROM record_removed WHERE (kind, id) IN "
       "(SELECT kind, id FROM record_removed WHERE removed_at <= ?1 ORDER BY removed_at LIMIT ?2)",
       kDay);
-  sweep.step.db
-      .query(
-          "DELETE FROM node_worker WHERE node IN "
-          "(SELECT name FROM node WHERE last_beat <= ?1 ORDER BY name LIMIT ?2)")
-      .bind(sweep.step.now - kDay, sweep.max)
-      .run();
-  sweep.drop("DELETE FROM node WHERE name IN (SELECT name FROM node WHERE last_beat <= ?1 ORDER BY name LIMIT ?2)",
-             kDay);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ def compile_probe(sdk):
 
 def probe_in(folder, sdk):
     compiler = os.environ.get("CXX", "g++").split()
-    entries = ", ".join(f'{{jobq::PluginKind::{kind}, "x", "1", nullptr, nullptr}}' for kind in KINDS)
+    entries = ", ".join(f'{{jobq::PluginKind::{kind}, "x", "1", nullptr, nullptr, nullptr}}' for kind in KINDS)
     (folder / "probe.cpp").write_text(PROBE % entries)
     subprocess.run([*compiler, "-std=c++20", "-g", "-gdwarf-4", "-fno-eliminate-unused-debug-types",
                     "-femit-class-debug-always", "-c", f"-I{sdk / 'include'}", "probe.cpp", "-o", "probe.o"],

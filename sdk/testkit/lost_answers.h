@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "jobq/call_id.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
@@ -73,7 +74,9 @@ class JobsWithLostAnswers final : public JobStore {
     return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency);
   }
   std::optional<Job> find(const JobKey& key) override { return inner_.find(key); }
-  std::vector<Job> findFinished(std::span<const JobKey> keys) override { return inner_.findFinished(keys); }
+  std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
+    return inner_.summaries(keys);
+  }
   CancelResult cancel(const JobKey& key) override {
     return callTwice(
         "cancel", [&] { return inner_.cancel(key); }, kSame);
@@ -121,9 +124,8 @@ class LeasesWithLostAnswers final : public LeaseStore {
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return inner_.claimed(wants, id);
   }
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
-    return callTwice("renew", [&] { return inner_.renew(leases, lease); });
-  }
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override { return inner_.states(leases); }
+  std::vector<QueuedEndpoint> queuedEndpoints() override { return inner_.queuedEndpoints(); }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
     return callTwice("finish", [&] { return inner_.finish(lease, outcome); });
   }
@@ -252,6 +254,34 @@ class RecordsWithLostAnswers final : public RecordStore {
   CallId lastChange_ = (static_cast<CallId>(std::random_device()()) << 32U) + 1;
 };
 
+/// Calls each operation twice that is repeatable.
+class NodesWithLostAnswers final : public NodeStore {
+ public:
+  /// `inner` outlives the object.
+  explicit NodesWithLostAnswers(NodeStore& inner) : inner_(inner) {}
+
+  Holder join(std::string_view name) override {
+    const Holder lost = inner_.join(name);
+    const Holder holder = inner_.join(name);
+    EXPECT_GT(holder.epoch, lost.epoch);
+    return holder;
+  }
+  BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
+    return callTwice("beat", [&] { return inner_.beat(holder, workers); });
+  }
+  void leave(const Holder& holder) override {
+    inner_.leave(holder);
+    inner_.leave(holder);
+  }
+  WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
+    return inner_.count(endpoint, exceptNode);
+  }
+  std::vector<NodeInfo> nodes() override { return inner_.nodes(); }
+
+ private:
+  NodeStore& inner_;
+};
+
 /// The storage `inner` with lost answers. The thread rules of `inner` apply.
 class StorageWithLostAnswers final : public Storage {
  public:
@@ -261,14 +291,16 @@ class StorageWithLostAnswers final : public Storage {
         leases_(inner_->leases(), inner_->jobs()),
         chunks_(inner_->chunks()),
         outbox_(inner_->outbox()),
+        nodes_(inner_->nodes()),
         records_(inner_->records()) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
   ChunkStore& chunks() override { return chunks_; }
   OutboxStore& outbox() override { return outbox_; }
-  WorkerStore& workers() override { return inner_->workers(); }
+  NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
+  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
   Instant now() override { return inner_->now(); }
   void check() override { inner_->check(); }
   BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
@@ -281,6 +313,7 @@ class StorageWithLostAnswers final : public Storage {
   LeasesWithLostAnswers leases_;
   ChunksWithLostAnswers chunks_;
   OutboxWithLostAnswers outbox_;
+  NodesWithLostAnswers nodes_;
   RecordsWithLostAnswers records_;
 };
 

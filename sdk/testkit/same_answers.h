@@ -15,7 +15,7 @@ inline bool isSameClaim(const ClaimedJob& one, const ClaimedJob& other) {
   const auto all = [](const ClaimedJob& job) {
     return std::tie(job.lease, job.endpoint, job.worker, job.input, job.webhook, job.s3Config,
                     job.policy.executionTimeout, job.policy.ttl, job.policy.lowPriority, job.policy.priority,
-                    job.submittedAt, job.startedAt, job.deadline, job.logLines);
+                    job.submittedAt, job.startedAt, job.runsFor, job.logLines);
   };
   return all(one) == all(other);
 }

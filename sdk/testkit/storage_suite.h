@@ -30,7 +30,8 @@
 #include <vector>
 
 #include "jobq/call_id.h"  // IWYU pragma: export
-#include "jobq/job.h"      // IWYU pragma: export
+#include "jobq/holder.h"
+#include "jobq/job.h"  // IWYU pragma: export
 #include "jobq/mutex.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"  // IWYU pragma: export
@@ -51,7 +52,6 @@ struct StorageUnderTest {
   /// storage. The storage names receivers with PlainReceiverNames (plain_receiver_names.h).
   std::function<std::unique_ptr<Storage>(Clock&, const std::filesystem::path&)> open;
   bool durable = false;  ///< acknowledged changes survive closing and opening
-  bool shared = false;   ///< several processes may open the storage at once: process leases are timed
 };
 
 inline std::ostream& operator<<(std::ostream& out, const StorageUnderTest& under) { return out << under.name; }
@@ -88,7 +88,10 @@ class TakeTurns final : public QueuePolicy {
 /// A storage on an empty folder with a clock that moves by hand: its stores, and how the storage is opened and closed.
 class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
  protected:
-  void SetUp() override { storage_ = GetParam().open(clock_, dir_); }
+  void SetUp() override {
+    storage_ = GetParam().open(clock_, dir_);
+    newLife();
+  }
   void TearDown() override { storage_.reset(); }
 
   JobStore& jobs() { return storage_->jobs(); }
@@ -96,22 +99,27 @@ class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
   ChunkStore& chunks() { return storage_->chunks(); }
   OutboxStore& outbox() { return storage_->outbox(); }
   RecordStore& records() { return storage_->records(); }
-  WorkerStore& workers() { return storage_->workers(); }
+  NodeStore& nodes() { return storage_->nodes(); }
 
-  /// Closes the storage and opens the storage again on the same directory.
+  /// Begins another life of the test's node, as a server does at its start: the next sweep() takes back all jobs that
+  /// were claimed before.
+  void newLife() { holder_ = nodes().join("node"); }
+
+  /// Closes the storage and opens the storage again on the same directory. The life of the test's node goes on.
   void reopen() {
     storage_.reset();
     storage_ = GetParam().open(clock_, dir_);
   }
 
   /// Runs `body` with the storage open in a child process, which then dies without closing the storage; afterwards
-  /// opens the storage here again. `body` does not move the clock. The test fails if `body` fails.
+  /// opens the storage here again with a new life. `body` does not move the clock. The test fails if `body` fails.
   void inAProcessThatDies(const std::function<void()>& body) {
     storage_.reset();
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       storage_ = GetParam().open(clock_, dir_);
+      newLife();
       body();
       _exit(HasFailure() ? 1 : 0);
     }
@@ -120,11 +128,13 @@ class OpenStorage : public testing::TestWithParam<StorageUnderTest> {
     ASSERT_EQ(waitpid(child, &status, 0), child);  // bounded by the guard
     ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the other process failed";
     storage_ = GetParam().open(clock_, dir_);
+    newLife();
   }
 
   ManualClock clock_;
   const TemporaryFolder dir_;
   std::unique_ptr<Storage> storage_;
+  Holder holder_;  // the life of the test's node
 };
 
 /// Short forms of the operations on the chunks and the log of a job.
@@ -184,8 +194,10 @@ class StorageSuite : public JobOutput {
   }
   void submit(const JobId& id) { submit(spec(id)); }
 
-  std::vector<ClaimedJob> claim(std::size_t max, const EndpointId& endpoint = "ep",
-                                Holder holder = {"node", Holder::Kind::process, Millis(604'800'000)}) {
+  std::vector<ClaimedJob> claim(std::size_t max, const EndpointId& endpoint = "ep") {
+    return claimAs(holder_, max, endpoint);
+  }
+  std::vector<ClaimedJob> claimAs(const Holder& holder, std::size_t max, const EndpointId& endpoint = "ep") {
     ClaimWant want{endpoint, {}};
     for (std::size_t i = 0; i < max; ++i) want.workers.push_back("w" + std::to_string(i));
     return storage_->leases().claim(std::vector{want}, holder, nextCall());
@@ -195,11 +207,8 @@ class StorageSuite : public JobOutput {
     EXPECT_EQ(jobs.size(), 1U);
     return jobs.empty() ? LeaseRef{} : jobs[0].lease;
   }
-  LeaseRef claimTimed(Millis lease) {
-    auto jobs = claim(1, "ep", {"node", Holder::Kind::timed, lease});
-    EXPECT_EQ(jobs.size(), 1U);
-    return jobs.empty() ? LeaseRef{} : jobs[0].lease;
-  }
+  /// Returns the state of one attempt.
+  LeaseState leaseState(const LeaseRef& lease) { return leases().states(std::vector{lease}).at(0); }
   ReportResult complete(const LeaseRef& lease, const std::string& output = "{\"ok\":true}") {
     return storage_->leases().finish(lease, Completed{output});
   }

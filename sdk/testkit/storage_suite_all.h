@@ -14,6 +14,7 @@
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
 #include "testkit/storage_suite_lost_claims.h"
+#include "testkit/storage_suite_nodes.h"
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_owed.h"
 #include "testkit/storage_suite_queue_position.h"
@@ -27,13 +28,13 @@
 #include "testkit/storage_suite_restart.h"
 #include "testkit/storage_suite_states.h"
 #include "testkit/storage_suite_sweep.h"
-#include "testkit/storage_suite_workers.h"
 
 /// Runs the suite against storages: `JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(...))`, once, at namespace scope.
 #define JOBQ_STORAGE_CONFORMANCE(prefix, storages)                                                                   \
   namespace jobq::testkit {                                                                                          \
   inline std::string nameOfStorage(const testing::TestParamInfo<StorageUnderTest>& info) { return info.param.name; } \
   INSTANTIATE_TEST_SUITE_P(prefix, StorageSuite, storages, nameOfStorage);                                           \
+  INSTANTIATE_TEST_SUITE_P(prefix, SharedSuite, storages, nameOfStorage);                                            \
   INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, GroupSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, OutboxSuite, storages, nameOfStorage);                                            \

@@ -57,14 +57,30 @@ TEST_P(StorageSuite, TheQueueIsOrderedByClassRankAndArrival) {
   EXPECT_EQ(order, (std::vector<JobId>{"first", "second", "late", "low-early", "low-late"}));
 }
 
-TEST_P(StorageSuite, FindFinishedAnswersTheTerminalOnesInOneQuestion) {
+TEST_P(StorageSuite, SummariesComeInTheOrderOfTheKeys) {
   bring("done", JobState::completed);
-  bring("failed", JobState::failed);
-  bring("waits", JobState::inQueue);
-  const std::vector<JobKey> keys{{"ep", "done"}, {"ep", "waits"}, {"other", "failed"}, {"ep", "failed"}, {"ep", "no"}};
-  std::set<JobId> ids;
-  for (const Job& job : storage_->jobs().findFinished(keys)) ids.insert(job.id);
-  EXPECT_EQ(ids, (std::set<JobId>{"done", "failed"}));
+  bring("stopped", JobState::cancelled);
+  const LeaseRef runs = bring("runs", JobState::inProgress);
+  EXPECT_EQ(append(runs, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(consume({"ep", "runs"}, 1)->chunks.size(), 1U);
+  JobSpec brief = spec("brief");
+  brief.policy.ttl = Millis(10'000);
+  submit(std::move(brief));
+  submit("waits");
+  const std::vector<JobKey> keys{{"ep", "waits"}, {"ep", "runs"},  {"other", "done"}, {"ep", "done"},
+                                 {"ep", "none"},  {"ep", "brief"}, {"ep", "stopped"}, {"ep", "done"}};
+  const std::optional<JobSummary> done = JobSummary{JobState::completed, 1, 0};
+  const std::optional<JobSummary> queued = JobSummary{JobState::inQueue, 0, 0};
+  const std::optional<JobSummary> stopped = JobSummary{JobState::cancelled, 0, 0};
+  std::optional<JobSummary> running = JobSummary{JobState::inProgress, runs.attempt, 2};
+  EXPECT_EQ(jobs().summaries(keys),
+            (std::vector<std::optional<JobSummary>>{queued, running, {}, done, {}, queued, stopped, done}));
+  EXPECT_EQ(leases().release(std::vector{runs}), 1U);
+  clock_.advance(Millis(10'000));
+  running = JobSummary{JobState::inQueue, runs.attempt + 1, 0};
+  EXPECT_EQ(jobs().summaries(keys),
+            (std::vector<std::optional<JobSummary>>{queued, running, {}, done, {}, {}, stopped, done}));
+  EXPECT_TRUE(jobs().summaries({}).empty());
 }
 
 TEST_P(StorageSuite, CancelNamesTheLastAttempt) {
@@ -219,20 +235,6 @@ TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
       << "no idempotency record was left";
 }
 
-TEST_P(StorageSuite, FindFinishedAnswersWholeJobs) {
-  const LeaseRef lease = bring("done", JobState::completed);
-  bring("cancelled", JobState::cancelled);
-  bring("late", JobState::timedOut);
-  bring("runs", JobState::inProgress);
-  const std::vector<JobKey> keys{{"ep", "runs"}, {"ep", "done"}, {"ep", "cancelled"}, {"ep", "late"}};
-  const auto finished = jobs().findFinished(keys);
-  ASSERT_EQ(finished.size(), 3U);
-  for (const Job& job : finished) EXPECT_EQ(describe(job), describe(*find(job.id)));
-  EXPECT_EQ(find("done")->attempt, lease.attempt);
-  EXPECT_EQ(find("done")->output, "{\"ok\":true}");
-  EXPECT_TRUE(jobs().findFinished({}).empty());
-}
-
 TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
   submit("a");
   const LeaseRef lease = claimOne();
@@ -348,7 +350,7 @@ TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
   EXPECT_FALSE(consume({"ep", "a"}, 100));
   EXPECT_FALSE(chunks().readLog({"ep", "a"}));
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
-  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
+  EXPECT_EQ(leaseState(lease), LeaseState::deleted);
   EXPECT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("new"))) << "its idempotency records are gone";
   EXPECT_EQ(jobs().remove("never seen", 9), 0U);
 }

@@ -1,6 +1,7 @@
 // Conformance: the operations of a worker (sdk/include/jobq/lease_store.h).
 #pragma once
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@ TEST_P(StorageSuite, AClaimServesManyEndpointsAtOnceAndNamesEachWorker) {
   submit(spec("b", "one"));
   submit(spec("c", "two"));
   const std::vector<ClaimWant> wants{{"one", {"w1"}}, {"two", {"w2", "w3"}}, {"none", {"w4"}}};
-  const auto jobs = storage_->leases().claim(wants, {"node", Holder::Kind::process, {}}, nextCall());
+  const auto jobs = storage_->leases().claim(wants, holder_, nextCall());
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[0].lease, (LeaseRef{"a", 1}));
   EXPECT_EQ(jobs[0].worker, "w1");
@@ -25,7 +26,7 @@ TEST_P(StorageSuite, AClaimServesManyEndpointsAtOnceAndNamesEachWorker) {
   EXPECT_EQ(find("a", "one")->startedAt, clock_.now());
 }
 
-TEST_P(StorageSuite, AClaimCarriesThePolicyAndItsDeadline) {
+TEST_P(StorageSuite, AClaimCarriesThePolicyAndItsTime) {
   JobSpec job = spec("a");
   job.policy.executionTimeout = Millis(7'000);
   job.policy.ttl = Millis(60'000);
@@ -40,8 +41,8 @@ TEST_P(StorageSuite, AClaimCarriesThePolicyAndItsDeadline) {
   EXPECT_EQ(jobs[0].policy.executionTimeout, Millis(7'000));
   EXPECT_EQ(jobs[0].policy.ttl, Millis(60'000));
   EXPECT_EQ(jobs[0].policy.priority, 3);
-  EXPECT_EQ(jobs[0].deadline, clock_.now() + Millis(7'000));
-  EXPECT_EQ(jobs[1].deadline, clock_.now() + Millis(10'000)) << "the expiry comes first";
+  EXPECT_EQ(jobs[0].runsFor, Millis(7'000));
+  EXPECT_EQ(jobs[1].runsFor, Millis(10'000)) << "the expiry comes first";
 }
 
 TEST_P(StorageSuite, FinishRecordsTheOutcome) {
@@ -83,12 +84,52 @@ TEST_P(StorageSuite, ReleaseKeepsThePlaceAndCountsNoLoss) {
   EXPECT_EQ(claimOne().job, "first");
 }
 
-TEST_P(StorageSuite, RenewTellsCancelledFromLost) {
-  submit("a");
-  const LeaseRef lease = claimOne();
-  (void)storage_->jobs().cancel({"ep", "a"});
-  EXPECT_EQ(storage_->leases().renew(std::vector{lease, LeaseRef{"none", 1}}, Millis(1)),
-            (std::vector{LeaseState::cancelled, LeaseState::lost}));
+TEST_P(StorageSuite, TheStateOfALeaseTellsWhyTheAttemptHasEnded) {
+  const LeaseRef held = bring("held", JobState::inProgress);
+  const LeaseRef done = bring("done", JobState::completed);
+  const LeaseRef failed = bring("failed", JobState::failed);
+  const LeaseRef stopped = bring("stopped", JobState::inProgress);
+  (void)jobs().cancel({"ep", "stopped"});
+  const LeaseRef returned = bring("returned", JobState::inProgress);
+  EXPECT_EQ(leases().release(std::vector{returned}), 1U);
+  const LeaseRef again = claimOne();
+  EXPECT_EQ(again.job, "returned");
+  EXPECT_EQ(complete(held), ReportResult::accepted);  // the timeout below would end the job too
+  const LeaseRef late = bring("late", JobState::timedOut);
+  EXPECT_EQ(leases().states(std::vector{late, {"none", 1}, returned, stopped, failed, done, held}),
+            (std::vector{LeaseState::timedOut, LeaseState::deleted, LeaseState::takenOver, LeaseState::cancelled,
+                         LeaseState::takenOver, LeaseState::takenOver, LeaseState::takenOver}));
+  EXPECT_TRUE(leases().states({}).empty());
+}
+
+TEST_P(StorageSuite, ALeaseIsHeldUntilASweepHasEndedTheAttempt) {
+  const LeaseRef lease = bring("a", JobState::inProgress);
+  clock_.advance(Millis(5'001));
+  EXPECT_EQ(leaseState(lease), LeaseState::held);
+  (void)sweep();
+  EXPECT_EQ(leaseState(lease), LeaseState::timedOut);
+}
+
+TEST_P(StorageSuite, TheEndpointsWithQueuedJobsAreNamed) {
+  EXPECT_TRUE(leases().queuedEndpoints().empty());
+  submit(spec("a", "one"));
+  submit(spec("b", "two"));
+  submit(spec("c", "two"));
+  JobSpec low = spec("d", "three");
+  low.policy.lowPriority = true;
+  submit(std::move(low));
+  const auto queued = [this] {
+    std::multiset<std::pair<EndpointId, bool>> endpoints;
+    for (const QueuedEndpoint& each : leases().queuedEndpoints()) endpoints.emplace(each.endpoint, each.hasNormal);
+    return endpoints;
+  };
+  EXPECT_EQ(queued(), (std::multiset<std::pair<EndpointId, bool>>{{"one", true}, {"three", false}, {"two", true}}));
+  const LeaseRef lease = claimOne("one");
+  (void)claimOne("two");
+  EXPECT_EQ(queued(), (std::multiset<std::pair<EndpointId, bool>>{{"three", false}, {"two", true}}));
+  EXPECT_EQ(leases().release(std::vector{lease}), 1U);
+  EXPECT_EQ(jobs().purgeQueued("two"), 1U);
+  EXPECT_EQ(queued(), (std::multiset<std::pair<EndpointId, bool>>{{"one", true}, {"three", false}}));
 }
 
 TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage_->check()); }
@@ -96,7 +137,7 @@ TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage
 TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsTakesNothing) {
   EXPECT_TRUE(claim(3).empty()) << "an endpoint that was never seen";
   submit("a");
-  EXPECT_TRUE(leases().claim({}, {"node", Holder::Kind::process, {}}, nextCall()).empty());
+  EXPECT_TRUE(leases().claim({}, holder_, nextCall()).empty());
   EXPECT_TRUE(claim(0).empty());
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(find("a")->attempt, 0U);
@@ -134,44 +175,14 @@ TEST_P(StorageSuite, AReportIsTakenUntilASweepHasEndedTheAttempt) {
   EXPECT_EQ(complete(late), ReportResult::accepted);
   EXPECT_EQ(stateOf("late"), JobState::completed);
   submit("lost");
-  const LeaseRef lost = claimTimed(Millis(1'000));
-  clock_.advance(Millis(1'001));
-  EXPECT_EQ(complete(lost), ReportResult::accepted);
+  const LeaseRef lost = claimOne();
+  newLife();
+  EXPECT_EQ(complete(lost), ReportResult::accepted) << "no sweep has taken the job back";
   const SweepResult swept = sweep();
   EXPECT_TRUE(swept.stopped.empty());
   EXPECT_TRUE(swept.finished.empty());
   EXPECT_EQ(counts().completed, 2U);
   EXPECT_EQ(counts().failed + counts().retried, 0U);
-}
-
-TEST_P(StorageSuite, RenewAnswersForEachInOrderAndCountsFromNow) {
-  submit("a");
-  submit("b");
-  const LeaseRef a = claimTimed(Millis(1'000));
-  const LeaseRef b = claimTimed(Millis(60'000));
-  EXPECT_EQ(complete(b), ReportResult::accepted);
-  clock_.advance(Millis(900));
-  const std::vector<LeaseRef> asked{b, a, {"a", a.attempt + 1}, {"none", 1}, a};
-  EXPECT_EQ(leases().renew(asked, Millis(5'000)),
-            (std::vector{LeaseState::lost, LeaseState::held, LeaseState::lost, LeaseState::lost, LeaseState::held}));
-  EXPECT_TRUE(leases().renew({}, Millis(1)).empty());
-  clock_.advance(Millis(4'999));
-  EXPECT_TRUE(sweep().stopped.empty());
-  clock_.advance(Millis(2));
-  EXPECT_EQ(sweep().stopped, (std::vector{a}));
-}
-
-TEST_P(StorageSuite, ARenewedLeaseDoesNotProlongTheExecutionTimeout) {
-  JobSpec job = spec("a");
-  job.policy.executionTimeout = Millis(5'000);
-  submit(std::move(job));
-  const LeaseRef lease = claimTimed(Millis(3'000));
-  clock_.advance(Millis(2'500));
-  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(600'000))[0], LeaseState::held);
-  clock_.advance(Millis(2'501));
-  (void)sweep();
-  EXPECT_EQ(stateOf("a"), JobState::timedOut);
-  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(600'000))[0], LeaseState::lost);
 }
 
 TEST_P(StorageSuite, ProgressIsTheLastReportOfThisAttempt) {
@@ -215,7 +226,7 @@ TEST_P(StorageSuite, TheStartIsOfTheLastAttempt) {
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].startedAt, clock_.now());
   EXPECT_EQ(again[0].submittedAt, first);
-  EXPECT_EQ(again[0].deadline, clock_.now() + Millis(600'000)) << "each attempt has its own time";
+  EXPECT_EQ(again[0].runsFor, Millis(600'000)) << "each attempt has its own time";
   EXPECT_EQ(find("a")->startedAt, clock_.now());
 }
 

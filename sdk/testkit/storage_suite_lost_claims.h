@@ -20,13 +20,14 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
   for (const char* id : {"a", "b", "c"}) submit(id);
   submit(spec("d", "other"));
   const std::vector<ClaimWant> wants{{"other", {"w1"}}, {"ep", {"w3", "w2"}}, {"none", {"w4"}}};
-  const Holder holder{"node", Holder::Kind::process, {}};
   EXPECT_TRUE(leases().claimed(wants, 70).empty()) << "such a claim was never made";
-  const auto jobs = leases().claim(wants, holder, 70);
+  const auto jobs = leases().claim(wants, holder_, 70);
   ASSERT_EQ(jobs.size(), 3U);
   clock_.advance(Millis(10));
-  const auto again = leases().claimed(wants, 70);
+  auto again = leases().claimed(wants, 70);
   ASSERT_EQ(again.size(), 3U);
+  EXPECT_EQ(again[0].runsFor, jobs[0].runsFor - Millis(10)) << "from the answer on";
+  for (ClaimedJob& job : again) job.runsFor += Millis(10);
   for (std::size_t i = 0; i < jobs.size(); ++i) EXPECT_TRUE(isSameClaim(jobs[i], again[i])) << i;
   EXPECT_EQ(again[1].worker, "w3");
   EXPECT_EQ(again[1].lease, (LeaseRef{"a", 1}));
@@ -39,8 +40,7 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
 TEST_P(RepeatedCalls, AnAttemptThatHasEndedIsNoJobOfItsClaimAnyMore) {
   const ClaimWant want{"ep", {"w1", "w2", "w3", "w4", "w5"}};
   for (const char* id : {"done", "stopped", "returned", "late", "kept"}) submit(id);
-  const Holder holder{"node", Holder::Kind::process, {}};
-  ASSERT_EQ(leases().claim({&want, 1}, holder, 70).size(), 5U);
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).size(), 5U);
   EXPECT_EQ(complete({"done", 1}), ReportResult::accepted);
   (void)jobs().cancel({"ep", "stopped"});
   EXPECT_EQ(leases().release(std::vector{LeaseRef{"returned", 1}}), 1U);
@@ -49,7 +49,7 @@ TEST_P(RepeatedCalls, AnAttemptThatHasEndedIsNoJobOfItsClaimAnyMore) {
   const auto left = leases().claimed({&want, 1}, 70);
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].lease, (LeaseRef{"kept", 1}));
-  ASSERT_EQ(leases().claim({&want, 1}, holder, 71).size(), 1U) << "the returned job, under its next claim";
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 71).size(), 1U) << "the returned job, under its next claim";
   EXPECT_EQ(leases().claimed({&want, 1}, 70).size(), 1U);
   EXPECT_EQ(leases().claimed({&want, 1}, 71).at(0).lease.job, "returned");
 }
@@ -59,7 +59,7 @@ TEST_P(RepeatedCalls, AClaimIsStoredWithItsJobs) {
   constexpr CallId kLargest = ~CallId{0};
   submit("a");
   const ClaimWant want{"ep", {"w1"}};
-  ASSERT_EQ(leases().claim({&want, 1}, {"node", Holder::Kind::timed, Millis(60'000)}, kLargest).size(), 1U);
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, kLargest).size(), 1U);
   reopen();
   EXPECT_EQ(leases().claimed({&want, 1}, kLargest).at(0).lease, (LeaseRef{"a", 1}));
 }
@@ -67,8 +67,8 @@ TEST_P(RepeatedCalls, AClaimIsStoredWithItsJobs) {
 TEST_P(RepeatedCalls, AClaimWhoseLeaseHasEndedHasNoJobs) {
   submit("a");
   const ClaimWant want{"ep", {"w1"}};
-  ASSERT_EQ(leases().claim({&want, 1}, {"node", Holder::Kind::timed, Millis(1'000)}, 70).size(), 1U);
-  clock_.advance(Millis(1'000));
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).size(), 1U);
+  newLife();
   (void)leases().sweep(9);
   EXPECT_TRUE(leases().claimed({&want, 1}, 70).empty());
 }

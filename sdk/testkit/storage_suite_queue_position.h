@@ -1,4 +1,4 @@
-// Conformance: position and age of queued jobs (LeaseStore::ahead, EndpointCounts::headQueuedAt).
+// Conformance: position and age of queued jobs (LeaseStore::ahead, EndpointCounts::headWait).
 #pragma once
 
 #include <cstddef>
@@ -42,32 +42,33 @@ TEST_P(StorageSuite, AnExpiredJobIsAheadOfNoOther) {
   submit(std::move(brief));
   submit("a");
   EXPECT_EQ(leases().ahead({"ep", "a"}, 100), 1U);
-  EXPECT_EQ(counts().headQueuedAt, find("brief")->queuedAt);
-  clock_.advance(Millis(10'000));
+  EXPECT_EQ(counts().headWait, Millis(0));
+  clock_.advance(Millis(3));
+  EXPECT_EQ(counts().headWait, Millis(3));
+  clock_.advance(Millis(9'997));
   EXPECT_EQ(leases().ahead({"ep", "a"}, 100), 0U);
   EXPECT_EQ(leases().ahead({"ep", "brief"}, 100), std::nullopt);
-  EXPECT_EQ(counts().headQueuedAt, find("a")->queuedAt);
+  EXPECT_EQ(counts().headWait, Millis(10'000));
 }
 
 TEST_P(StorageSuite, TheHeadOfTheQueueIsTheNormalJobThatIsClaimedNext) {
-  EXPECT_EQ(counts().headQueuedAt, std::nullopt);
+  EXPECT_EQ(counts().headWait, std::nullopt);
   JobSpec low = spec("low");
   low.policy.lowPriority = true;
   submit(std::move(low));
-  EXPECT_EQ(counts().headQueuedAt, std::nullopt) << "a low-priority job triggers no scaling";
+  EXPECT_EQ(counts().headWait, std::nullopt) << "a low-priority job triggers no scaling";
   clock_.advance(Millis(5));
   submit("a");
-  const Instant first = clock_.now();
   clock_.advance(Millis(7));
   submit("b");
-  EXPECT_EQ(counts().headQueuedAt, first);
+  EXPECT_EQ(counts().headWait, Millis(7));
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(counts().headQueuedAt, first + Millis(7));
+  EXPECT_EQ(counts().headWait, Millis(0));
   clock_.advance(Millis(100));
   (void)leases().release(std::vector{lease});
-  EXPECT_EQ(counts().headQueuedAt, first) << "it has waited since then";
+  EXPECT_EQ(counts().headWait, Millis(107)) << "it has waited since then";
   (void)jobs().purgeQueued("ep");
-  EXPECT_EQ(counts().headQueuedAt, std::nullopt);
+  EXPECT_EQ(counts().headWait, std::nullopt);
 }
 
 }  // namespace jobq::testkit

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/holder.h"
 #include "jobq/log.h"
 #include "testkit/storage_suite.h"
 #include "testkit/storage_suite_record_changes.h"
@@ -46,14 +47,13 @@ TEST_P(RestartSuite, AcknowledgedWritesSurviveAReopen) {
 }
 
 TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
-  if (GetParam().shared)
-    GTEST_SKIP() << GetParam().name << " can be opened by several processes, so a process lease ends by time";
   JobSpec job = spec("a");
   job.maxAttempts = 2;
   submit(std::move(job));
   submit("behind");
   LeaseRef lease = claimOne();
   reopen();
+  newLife();
   SweepResult swept = sweep();
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
   EXPECT_EQ(find("a")->losses, 1U);
@@ -62,6 +62,7 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
   lease = claimOne();
   EXPECT_EQ(lease.job, "a") << "at its old position in the queue";
   reopen();
+  newLife();
   swept = sweep();
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
   EXPECT_EQ(stateOf("a"), JobState::failed);
@@ -70,8 +71,6 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
 }
 
 TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
-  if (GetParam().shared)
-    GTEST_SKIP() << GetParam().name << " can be opened by several processes, so a process lease ends by time";
   inAProcessThatDies([this] {
     JobSpec last = spec("last");
     last.maxAttempts = 1;
@@ -118,17 +117,23 @@ TEST_P(RestartSuite, AcknowledgedWritesSurviveTheDeathOfTheProcess) {
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
-TEST_P(RestartSuite, ATimedLeaseSurvivesAReopen) {
+TEST_P(RestartSuite, ALifeGoesOnAfterAReopen) {
   submit("a");
   submit("b");
-  const LeaseRef a = claimTimed(Millis(10'000));
-  const LeaseRef b = claimTimed(Millis(10'000));
+  const LeaseRef a = claimOne();
+  const LeaseRef b = claimOne();
   reopen();
   EXPECT_TRUE(sweep().stopped.empty());
-  EXPECT_EQ(leases().renew(std::vector{a}, Millis(20'000))[0], LeaseState::held);
+  EXPECT_EQ(leaseState(a), LeaseState::held);
   EXPECT_EQ(complete(a), ReportResult::accepted);
-  clock_.advance(Millis(10'001));
-  EXPECT_EQ(sweep().stopped, (std::vector{b})) << "the end of the lease was stored too";
+  EXPECT_EQ(nodes().beat(holder_, {}), BeatResult::extended);
+  submit("c");
+  const LeaseRef c = claimOne();
+  EXPECT_EQ(c.job, "c");
+  const Holder before = holder_;
+  newLife();
+  EXPECT_GT(holder_.epoch, before.epoch);
+  EXPECT_EQ(sweep().stopped, (std::vector{b, c})) << "the holders were stored too";
 }
 
 TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
@@ -162,7 +167,7 @@ TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
 
 TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
   submit("a");
-  const LeaseRef lease = claimTimed(Millis(600'000));  // the reopen would end a process lease
+  const LeaseRef lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(consume({"ep", "a"}, 1)->chunks.size(), 1U);
   EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), ReportResult::accepted);
@@ -304,6 +309,7 @@ TEST_P(RestartSuite, AttemptNumbersGrowAfterAReopen) {
   const LeaseRef now = claimOne();
   EXPECT_GT(now.attempt, old.attempt);
   reopen();
+  newLife();
   sweepAll();
   EXPECT_GT(claimOne().attempt, now.attempt);
 }

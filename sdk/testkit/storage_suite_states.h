@@ -21,15 +21,14 @@ inline constexpr Trigger kAllTriggers[] = {Trigger::claim,   Trigger::complete, 
 
 class StateSuite : public StorageSuite {
  protected:
-  /// Brings a job into `state`, with a timed lease of one minute if the job runs. `maxAttempts` decides the result of a
-  /// loss.
-  void bringTimed(const JobId& id, JobState state, std::uint32_t maxAttempts) {
+  /// Brings a job into `state`. `maxAttempts` decides the result of a loss.
+  void bringTo(const JobId& id, JobState state, std::uint32_t maxAttempts) {
     JobSpec job = spec(id);
     job.policy.executionTimeout = Millis(300'000);
     job.maxAttempts = maxAttempts;
     submit(std::move(job));
     if (state == JobState::inQueue) return;
-    const LeaseRef lease = claimTimed(Millis(60'000));
+    const LeaseRef lease = claimOne();
     if (state == JobState::completed) (void)complete(lease);
     if (state == JobState::failed) (void)fail(lease);
     if (state == JobState::cancelled) (void)jobs().cancel({"ep", id});
@@ -48,12 +47,9 @@ class StateSuite : public StorageSuite {
       case Trigger::cancel: (void)jobs().cancel({"ep", id}); return;
       case Trigger::retry: (void)requeue({"ep", id}, policy_); return;
       case Trigger::release: (void)leases().release(lease); return;
-      case Trigger::timeOut:
-        (void)leases().renew(lease, Millis(600'000));
-        clock_.advance(Millis(300'001));
-        return sweepAll();
+      case Trigger::timeOut: clock_.advance(Millis(300'001)); return sweepAll();
       case Trigger::lose:
-      case Trigger::loseLast: clock_.advance(Millis(60'001)); return sweepAll();
+      case Trigger::loseLast: newLife(); return sweepAll();
     }
   }
 };
@@ -63,7 +59,7 @@ TEST_P(StateSuite, EveryTriggerInEveryStateFollowsTheTable) {
   for (JobState from : kAllStates) {
     for (Trigger trigger : kAllTriggers) {
       const JobId id = "j" + std::to_string(number++);
-      bringTimed(id, from, trigger == Trigger::loseLast ? 1 : 9);
+      bringTo(id, from, trigger == Trigger::loseLast ? 1 : 9);
       const std::string before = describe(*find(id));
       pull(id, trigger);
       const auto to = next(from, trigger);
@@ -119,8 +115,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
     EXPECT_EQ(storage_->leases().progress(lease, "1"), expected) << nameOf(from);
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), expected) << nameOf(from);
     EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
-    EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0] == LeaseState::held,
-              from == JobState::inProgress);
+    EXPECT_EQ(leaseState(lease) == LeaseState::held, from == JobState::inProgress);
     EXPECT_EQ(complete(lease, "\"late\""), expected) << nameOf(from);
     EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
     EXPECT_EQ(stateOf(id), from == JobState::inProgress ? JobState::completed : from);
@@ -139,8 +134,7 @@ TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
   EXPECT_EQ(append(old, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
   EXPECT_EQ(appendLog(old, {LogLine{}}), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().release(std::vector{old}), 0U);
-  EXPECT_EQ(storage_->leases().renew(std::vector{old, now}, Millis(1'000)),
-            (std::vector{LeaseState::lost, LeaseState::held}));
+  EXPECT_EQ(leases().states(std::vector{old, now}), (std::vector{LeaseState::takenOver, LeaseState::held}));
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inProgress);
   EXPECT_EQ(job->progress, "");
@@ -155,7 +149,7 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEachOperation) {
     const JobKey key{"other", id};
     const std::string before = describe(*find(id));
     EXPECT_FALSE(storage_->jobs().find(key));
-    EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
+    EXPECT_EQ(jobs().summaries(std::vector{key}).at(0), std::nullopt);
     EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().cancel(key)));
     EXPECT_TRUE(std::holds_alternative<NotFound>(requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
@@ -179,7 +173,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
     (void)storage_->jobs().setTtl(key, Millis(1'000));
     clock_.advance(Millis(1'000));
     EXPECT_FALSE(storage_->jobs().find(key));
-    EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
+    EXPECT_EQ(jobs().summaries(std::vector{key}).at(0), std::nullopt);
     EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().cancel(key)));
     EXPECT_TRUE(std::holds_alternative<NotFound>(requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
@@ -189,7 +183,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
     EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->leases().progress(lease, "1"), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
-    EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
+    EXPECT_EQ(leaseState(lease), LeaseState::deleted);
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
     EXPECT_EQ(appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
     EXPECT_FALSE(consume(key, 100));
@@ -212,13 +206,13 @@ TEST_P(StorageSuite, TheAttemptOnlyGrows) {
     EXPECT_GT(attempt, last) << what;
     last = attempt;
   };
-  LeaseRef lease = claimTimed(Millis(1'000));
+  LeaseRef lease = claimOne();
   grew("claim");
   (void)storage_->leases().release(std::vector{lease});
   grew("release");
-  lease = claimTimed(Millis(1'000));
+  lease = claimOne();
   grew("claim");
-  clock_.advance(Millis(1'000));
+  newLife();
   (void)sweep();
   grew("loss");
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);

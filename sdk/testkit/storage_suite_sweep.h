@@ -47,37 +47,6 @@ TEST_P(StorageSuite, AJobThatIsDeletedInTheQueueIsNamedAndNoOther) {
   EXPECT_TRUE(swept.finished.empty());
 }
 
-TEST_P(StorageSuite, ATimedLeaseEndsUnlessItIsRenewed) {
-  submit("a");
-  const LeaseRef lease = claimTimed(Millis(10'000));
-  clock_.advance(Millis(9'000));
-  EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::held);
-  clock_.advance(Millis(9'000));
-  EXPECT_TRUE(sweep().stopped.empty());
-  clock_.advance(Millis(1'000));
-  const SweepResult swept = sweep();
-  EXPECT_EQ(swept.stopped, (std::vector{lease}));
-  EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
-  EXPECT_EQ(stateOf("a"), JobState::inQueue);
-  EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::lost);
-}
-
-TEST_P(StorageSuite, AProcessLeaseNeverEndsByTimeWhileTheProcessLives) {
-  if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
-  JobSpec job = spec("a");
-  job.policy.executionTimeout = Millis(600'000);
-  submit(std::move(job));
-  const auto claimed = claim(1, "ep", {"node", Holder::Kind::process, Millis(1'000)});
-  ASSERT_EQ(claimed.size(), 1U);
-  const LeaseRef lease = claimed[0].lease;
-  clock_.advance(Millis(300'000));
-  EXPECT_TRUE(sweep().stopped.empty());
-  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::held);
-  clock_.advance(Millis(299'000));
-  EXPECT_TRUE(sweep().stopped.empty());
-  EXPECT_EQ(complete(lease), ReportResult::accepted);
-}
-
 TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
   JobSpec job = spec("a");
   job.maxAttempts = 3;
@@ -85,10 +54,10 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
   submit("behind");
   const Instant queued = find("a")->queuedAt;
   for (int loss = 1; loss <= 3; ++loss) {
-    const LeaseRef lease = claimTimed(Millis(1'000));
+    const LeaseRef lease = claimOne();
     EXPECT_EQ(lease.job, "a") << "it keeps its place";
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
-    clock_.advance(Millis(1'000));
+    newLife();
     const SweepResult swept = sweep();
     EXPECT_EQ(swept.stopped, (std::vector{lease}));
     EXPECT_EQ(swept.finished.size(), loss == 3 ? 1U : 0U);
@@ -141,12 +110,13 @@ TEST_P(StorageSuite, ExpiryGoesBeforeTimeoutAndTimeoutBeforeLoss) {
   gone.policy.ttl = Millis(10'000);
   gone.webhook = "http://example.com/";
   submit(std::move(gone));
-  const LeaseRef expired = claimTimed(Millis(1'000));
+  const LeaseRef expired = claimOne();
   JobSpec late = spec("late");
   late.policy.executionTimeout = Millis(5'000);
   submit(std::move(late));
-  const LeaseRef timedOut = claimTimed(Millis(1'000));
+  const LeaseRef timedOut = claimOne();
   clock_.advance(Millis(10'001));
+  newLife();
   const SweepResult swept = sweep();
   EXPECT_EQ(swept.stopped, (std::vector{expired, timedOut}));
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "late"}}));
@@ -169,8 +139,9 @@ TEST_P(StorageSuite, EachTaskOfASweepIsBounded) {
     submit(spec("l" + std::to_string(i), "lost"));
   }
   (void)claim(3, "late");
-  (void)claim(3, "lost", {"node", Holder::Kind::timed, Millis(1'000)});
+  (void)claim(3, "lost");
   clock_.advance(Millis(10'001));
+  newLife();
   std::size_t removed = 0;
   std::set<JobId> finished;
   std::set<JobId> stopped;
@@ -199,9 +170,9 @@ TEST_P(StorageSuite, EachTaskOfASweepIsBounded) {
 TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
   for (int i = 0; i < 3; ++i) submit(spec("a" + std::to_string(i), "one"));
   submit(spec("b", "two"));
-  (void)claim(9, "one", {"node", Holder::Kind::timed, Millis(1'000)});
-  (void)claim(9, "two", {"node", Holder::Kind::timed, Millis(1'000)});
-  clock_.advance(Millis(1'001));
+  (void)claim(9, "one");
+  (void)claim(9, "two");
+  newLife();
   const SweepResult swept = sweep();
   EXPECT_EQ(swept.requeuedAt.size(), 2U);
   EXPECT_EQ(std::set<EndpointId>(swept.requeuedAt.begin(), swept.requeuedAt.end()),
@@ -211,12 +182,12 @@ TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
 
 TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
   submit("a");
-  const LeaseRef lease = claimTimed(Millis(1'000));
+  const LeaseRef lease = claimOne();
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
   EXPECT_EQ(append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(consume({"ep", "a"}, 1)->chunks.size(), 1U);
   EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), ReportResult::accepted);
-  clock_.advance(Millis(1'001));
+  newLife();
   (void)sweep();
   EXPECT_EQ(find("a")->progress, "");
   EXPECT_EQ(find("a")->error, "");
@@ -233,14 +204,14 @@ TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
   job.maxAttempts = 2;
   submit(std::move(job));
   for (int i = 0; i < 5; ++i) (void)leases().release(std::vector{claimOne()});
-  (void)claimTimed(Millis(1'000));
-  clock_.advance(Millis(1'001));
+  (void)claimOne();
+  newLife();
   (void)sweep();
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   ASSERT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", "a"}, policy_)));
-  (void)claimTimed(Millis(1'000));
-  clock_.advance(Millis(1'001));
+  (void)claimOne();
+  newLife();
   (void)sweep();
   EXPECT_EQ(stateOf("a"), JobState::inQueue) << "a retry starts the count again";
   EXPECT_EQ(find("a")->losses, 1U);

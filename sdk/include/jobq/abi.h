@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string_view>
+#include <vector>
 
 #include "jobq/abi_entry.h"
 #include "jobq/abi_layout.h"
@@ -93,12 +94,27 @@ inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER      
     "\nsanitizer=" JOBQ_SANITIZER                                                                   //
     "\n";
 
+namespace detail {
+
+template <class Implementation>
+constexpr auto probeOf() -> std::vector<CheckResult> (*)(const PluginEnv&) {
+  if constexpr (requires(const PluginEnv& env) { Implementation::probe(env); }) {
+    return [](const PluginEnv& env) { return Implementation::probe(env); };
+  } else {
+    return nullptr;
+  }
+}
+
+}  // namespace detail
+
 /// Returns the entry of the class Implementation, which implements Interface and is constructible from PluginEnv.
-/// Implementation may have a nested class `Options` with a constructor that reads the settings from a PluginConfig.
-/// `name` and `version` are literals of the library.
+/// Implementation may have a nested class `Options` with a constructor that reads the settings from a PluginConfig, and
+/// a static function `probe` for Entry::probe. `name` and `version` are literals of the library.
 template <class Interface, class Implementation>
 constexpr Entry entry(const char* name, const char* version) {
-  return Entry{Interface::kKind, name, version,
+  return Entry{Interface::kKind,
+               name,
+               version,
                [](const PluginConfig& config) {
                  if constexpr (requires { typename Implementation::Options; }) {
                    (void)typename Implementation::Options(config);
@@ -106,7 +122,8 @@ constexpr Entry entry(const char* name, const char* version) {
                    (void)config;
                  }
                },
-               [](const PluginEnv& env) -> Plugin* { return static_cast<Interface*>(new Implementation(env)); }};
+               [](const PluginEnv& env) -> Plugin* { return static_cast<Interface*>(new Implementation(env)); },
+               detail::probeOf<Implementation>()};
 }
 
 /// Returns the text of the section: a title, the minor, the fingerprint, the layouts of the common types and of the

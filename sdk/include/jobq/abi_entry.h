@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "jobq/config.h"
 #include "jobq/plugin.h"
@@ -19,6 +20,9 @@ struct Entry {
   void (*declare)(const PluginConfig&);  ///< reads each setting once and creates no plugin
   Plugin* (*create)(const PluginEnv&);   ///< creates the plugin, an implementation of the interface of `kind`; the
                                          ///< caller owns the result
+  /// Checks what the plugin needs, with the settings of `env`, creates no plugin and leaves nothing behind. Throws
+  /// ConfigError for a bad setting; every other fault is a result. Null for a plugin that checks nothing.
+  std::vector<CheckResult> (*probe)(const PluginEnv& env);
 };
 
 /// Result of `jobq_plugin_v5()`: constant, owned by the library. New fields go last; the host reads a field of a later

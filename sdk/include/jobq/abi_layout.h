@@ -22,6 +22,7 @@
 #include "jobq/abi_entry.h"
 #include "jobq/admission_filter.h"
 #include "jobq/error.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"
@@ -135,11 +136,13 @@ class LayoutWriter {
 template <class Writer>
 constexpr void describeCommon(Writer writer) {
   JOBQ_OPEN(Descriptor, size, minor, fingerprint, entries, entryCount);
-  JOBQ_CLOSED(Entry, kind, name, version, declare, create);
+  JOBQ_CLOSED(Entry, kind, name, version, declare, create, probe);
   JOBQ_OPEN_ENUM(PluginKind, storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport);
   JOBQ_OPEN_ENUM(LogLevel, debug, information, warning, error);
   JOBQ_OPEN(PluginEnv, config, clock, log, dataDir, allowPrivateAddresses, scriptsDir, receivers);
   JOBQ_CLOSED(ScriptReport, name, fault);
+  JOBQ_OPEN_ENUM(CheckVerdict, passed, warned, failed);
+  JOBQ_CLOSED(CheckResult, name, verdict, text);
   JOBQ_CLOSED(Plugin);
   JOBQ_CLOSED(Error);
   JOBQ_CLOSED(StorageError);
@@ -204,7 +207,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(LeaseStore);
   JOBQ_CLOSED(ChunkStore);
   JOBQ_CLOSED(OutboxStore);
-  JOBQ_CLOSED(WorkerStore);
+  JOBQ_CLOSED(NodeStore);
   JOBQ_CLOSED(RecordStore);
   JOBQ_CLOSED_ENUM(JobState, inQueue, inProgress, completed, failed, cancelled, timedOut);
   JOBQ_CLOSED(JobKey, endpoint, id);
@@ -230,15 +233,16 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(JobFilter, endpoint, state);
   JOBQ_CLOSED(PageWindow, offset, limit, cursor);
   JOBQ_CLOSED(JobPage, jobs, total, next);
-  JOBQ_CLOSED(EndpointCounts, inQueue, inQueueLow, inProgress, completed, failed, retried, headQueuedAt);
+  JOBQ_CLOSED(EndpointCounts, inQueue, inQueueLow, inProgress, completed, failed, retried, headWait);
+  JOBQ_CLOSED(JobSummary, state, attempt, chunks);
 
   JOBQ_CLOSED(ClaimWant, endpoint, workers);
-  JOBQ_CLOSED_ENUM(Holder::Kind, process, timed);
-  JOBQ_CLOSED(Holder, node, kind, lease);
-  JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, deadline,
+  JOBQ_CLOSED(Holder, node, epoch);
+  JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, runsFor,
               logLines);
-  JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, lost);
+  JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, timedOut, deleted, takenOver);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
+  JOBQ_CLOSED(QueuedEndpoint, endpoint, hasNormal);
   JOBQ_CLOSED(SweepResult, stopped, finished, expired, requeuedAt, removed, more);
 
   JOBQ_CLOSED(Chunk, output, metrics, partial);
@@ -258,7 +262,8 @@ constexpr void describeStorage(Writer writer) {
 
   JOBQ_CLOSED(WorkerCounts, idle, initializing, ready, running, throttled, unhealthy);
   JOBQ_CLOSED(EndpointWorkers, endpoint, workers);
-  JOBQ_CLOSED(NodeInfo, node, lastBeat, alive);
+  JOBQ_CLOSED(NodeInfo, name, epoch, sinceBeat, isAlive);
+  JOBQ_CLOSED_ENUM(BeatResult, extended, ended, replaced);
 
   JOBQ_CLOSED(Record, kind, id, name, body, version, changedAt, change);
   JOBQ_CLOSED(Stored, version);

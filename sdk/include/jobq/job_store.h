@@ -84,6 +84,14 @@ inline std::string listedError(std::string_view error) {
   return std::string(error.substr(0, end)) + "...";
 }
 
+/// Present state of a job, for the callers that wait for a change.
+struct JobSummary {
+  JobState state = JobState::inQueue;
+  std::uint32_t attempt = 0;
+  std::uint64_t chunks = 0;  ///< number of chunks of the attempt
+  bool operator==(const JobSummary&) const = default;
+};
+
 /// Counters of an endpoint. inQueue and inProgress are present numbers. completed, failed (with TIMED_OUT) and retried
 /// (losses and retries) count from the endpoint's first job on, change in the step that causes the change, and are not
 /// lowered by expiry.
@@ -94,7 +102,8 @@ struct EndpointCounts {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
   std::uint64_t retried = 0;
-  std::optional<Instant> headQueuedAt{};  ///< queuedAt of the normal job that is claimed next; empty if none waits
+  std::optional<Millis>
+      headWait{};  ///< time since queuedAt of the normal job that is claimed next; empty if none waits
 };
 
 /// Operations on jobs for the callers of the API. The storage owns the store.
@@ -125,8 +134,9 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// Returns the job, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 
-  /// Returns the terminal jobs among `keys`, in any order. Planned: a node asks once for all its waiting callers.
-  [[nodiscard]] virtual std::vector<Job> findFinished(std::span<const JobKey> keys) = 0;
+  /// Returns a summary of each job, in the order of `keys`, without reading its bodies; an empty optional for an absent
+  /// job. A node asks for all jobs at once that its callers wait for.
+  [[nodiscard]] virtual std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) = 0;
 
   /// Changes a job from IN_QUEUE or IN_PROGRESS to CANCELLED, and writes the owed webhook, if any. Returns Cancelled,
   /// WrongState for a job with another terminal state, or NotFound. Repeatable: a CANCELLED job stays unchanged.

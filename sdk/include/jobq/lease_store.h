@@ -1,5 +1,6 @@
-// Store of leases: the operations of a worker (claim, renew, finish, report), and the treatment of jobs of failed
-// workers. A thread uses these operations; Planned: a child process and a remote machine use the same. The rules for
+// Store of leases: the operations of a worker (claim, finish, report), and the treatment of jobs of failed workers. A
+// lease is the right of a holder to run an attempt of a job, and is valid as long as the holder's life (node_store.h).
+// A thread uses these operations; Planned: a child process and a remote machine use the same. The rules for
 // every store are in storage.h.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "jobq/abi_version.h"
 #include "jobq/call_id.h"
 #include "jobq/error.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 
@@ -23,21 +25,6 @@ namespace jobq {
 struct ClaimWant {
   EndpointId endpoint;
   std::vector<WorkerId> workers;
-};
-
-/// The owner of a claim and the end of the claim's lease.
-struct Holder {
-  /// Kind of the lease.
-  enum class Kind {
-    process,  ///< The lease ends with the process that opened the storage. A storage for a single process never ends
-              ///< such a lease by time. A shared storage treats the lease as timed; Planned: the holder renews it
-              ///< every second.
-    timed,    ///< the lease ends unless renewed within `lease`; Planned: no caller yet
-  };
-  /// Name of the node that claims.
-  std::string node;
-  Kind kind = Kind::process;
-  Millis lease{10'000};  ///< duration of a lease of kind `timed`
 };
 
 /// A job that is IN_PROGRESS now. The store has recorded the claim before the call returns.
@@ -51,17 +38,32 @@ struct ClaimedJob {
   JobPolicy policy;
   Instant submittedAt{};
   Instant startedAt{};
-  Instant deadline{};          ///< startedAt + executionTimeout, or the expiry if earlier
+  Millis runsFor{0};           ///< time from the answer to the end of the attempt: executionTimeout, or the time to
+                               ///< the expiry if shorter; negative if the time is over
   std::uint64_t logLines = 0;  ///< number of log lines of all earlier attempts, also of lines dropped since
 };
 
-/// Answer of renew() about one lease: still valid; ended because the job was cancelled; ended for any further reason.
-enum class LeaseState { held, cancelled, lost };
+/// Answer of states() about one attempt.
+enum class LeaseState {
+  held,       ///< the job is IN_PROGRESS under the attempt
+  cancelled,  ///< the job is CANCELLED, and this was its last attempt
+  timedOut,   ///< the job is TIMED_OUT, and this was its last attempt
+  deleted,    ///< the job is absent
+  takenOver   ///< the attempt has ended for any other reason: reported, returned to the queue, or lost
+};
+
 /// Answer to a report about an attempt.
 enum class ReportResult {
   accepted,
   staleAttempt,  ///< the job is not IN_PROGRESS under this attempt, and the report does not repeat its end; the report
                  ///< changed nothing, and the worker drops its work
+};
+
+/// An endpoint with queued jobs.
+struct QueuedEndpoint {
+  EndpointId endpoint;
+  bool hasNormal = false;  ///< a queued job has no lowPriority
+  bool operator==(const QueuedEndpoint&) const = default;
 };
 
 /// Result of one sweep.
@@ -89,8 +91,10 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   virtual ~LeaseStore() = default;
 
   /// Claims queued jobs in the order (lowPriority, rank, arrival) for all `wants` in one step, and raises the attempt
-  /// of each by one. No two callers ever receive a job under the same attempt. Returns the claimed jobs, for each want
-  /// in the order of its workers; an empty result means that no job waits. `id` is the id of the call. After
+  /// of each by one. The order holds for the jobs of one call; on a shared storage calls of several nodes at once may
+  /// pass each other. No two callers ever receive a job under the same attempt. Returns the claimed jobs, for each want
+  /// in the order of its workers; an empty result means that no job waits, or that the life of `holder` has ended.
+  /// `id` is the id of the call. After
   /// OutcomeUnknown the caller asks claimed() for the jobs until that call answers: until then the jobs run at no
   /// worker. Not repeatable: a second call with the same id claims further jobs.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
@@ -101,10 +105,13 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// that the step of an unanswered claim has happened, or never happens, before the call returns. Changes nothing.
   [[nodiscard]] virtual std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) = 0;
 
-  /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
-  /// renewal. Returns one state for each lease, in the order of the arguments. Repeatable: a repeated call moves the
-  /// ends again.
-  [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
+  /// Returns one state for each attempt, in the order of the arguments. Changes nothing.
+  [[nodiscard]] virtual std::vector<LeaseState> states(std::span<const LeaseRef> leases) = 0;
+
+  /// Returns the endpoints that have a queued job, each once, in any order. A node asks for jobs that arrived at other
+  /// nodes. An endpoint whose last queued job has just expired may be among them. The time of the call grows with the
+  /// number of endpoints, not with the number of jobs.
+  [[nodiscard]] virtual std::vector<QueuedEndpoint> queuedEndpoints() = 0;
 
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
   /// counter, the owed webhook, and, unless setTtl() has set it, the expiry min(submission + ttl, completion +
@@ -126,16 +133,17 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Does the periodic work of the store, at most `max` jobs for each step, in this order:
   ///  - Frees expired jobs; `stopped` names the jobs with a worker.
   ///  - Ends IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError().
-  ///  - Takes back jobs whose lease has ended or whose process has died. Losses and retries grow by one. The job is
-  ///    IN_QUEUE with the old position, a grown attempt and without chunks and progress; or FAILED if losses reach
+  ///  - On a shared storage, ends the lives of nodes without a beat (node_store.h).
+  ///  - Takes back jobs whose holder's life has ended. Losses and retries grow by one. The job is IN_QUEUE with the old
+  ///  position, a grown attempt and without chunks and progress; or FAILED if losses reach
   ///    maxAttempts, with an error that says how often the worker was lost.
   ///  - Drops idempotency records, delivery records and logs that have outlived their time.
   ///
-  /// A finish() that began before the sweep counts as earlier, also if the outcome is stored later: the sweep neither
-  /// times out the job nor takes the job back.
+  /// A finish() of the same process that began before the sweep counts as earlier, also if the outcome is stored later:
+  /// the sweep neither times out the job nor takes the job back.
   ///
   /// After OutcomeUnknown the lists are lost: a further call does the remaining work and names other jobs. The caller
-  /// then asks renew() about each attempt that it runs, reads each job that a client waits for, and treats all queues
+  /// then asks states() about each attempt that it runs, reads each job that a client waits for, and treats all queues
   /// and owed webhooks as changed.
   [[nodiscard]] virtual SweepResult sweep(std::size_t max) = 0;
 

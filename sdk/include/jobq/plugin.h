@@ -41,6 +41,20 @@ struct ScriptReport {
   std::optional<std::string> fault;  ///< why the newest text does not run, while an earlier text may; absent if it runs
 };
 
+/// Verdict of a check.
+enum class CheckVerdict {
+  passed,
+  warned,  ///< the plugin works, and the administrator should know of something
+  failed   ///< the plugin refuses to work
+};
+
+/// Result of one check of something that a plugin needs and does not own, such as a database server.
+struct CheckResult {
+  std::string name;  ///< one word, such as "version"
+  CheckVerdict verdict = CheckVerdict::passed;
+  std::string text;  ///< what was found; of a warning or a failure a sentence with the remedy
+};
+
 /// The base of every plugin interface.
 class JOBQ_VISIBLE Plugin : public abi::Versioned {
  public:

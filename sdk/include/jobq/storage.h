@@ -1,4 +1,4 @@
-// Contract of the storage stage: the storage keeps jobs, leases, chunks, owed webhooks, workers and records. The
+// Contract of the storage stage: the storage keeps jobs, leases, chunks, owed webhooks, nodes and records. The
 // storage is the only contract between nodes, and the state of a job changes nowhere else.
 //
 // Rules for each operation of each store:
@@ -23,6 +23,10 @@
 //    IN_PROGRESS under exactly that attempt.
 //  - The step that ends a job also writes the owed webhook of the job, if the job has a webhook, with a snapshot of the
 //    outcome (outbox_store.h). The rule holds for finish, cancel and sweep alike.
+//  - The questions that a node asks all the time (LeaseStore::queuedEndpoints() and sweep(), OutboxStore::dueHosts()
+//  and
+//    abandonOwed(), RecordStore::changedSince()) may miss what another process has changed within the last second, so
+//    that a storage can answer several of them with one look. They never miss what this process has changed.
 //  - The clock of the storage, now(), decides about time. Callers pass durations in milliseconds.
 //  - The caller owns the results. Arguments of type string_view and span are valid during the call only; a storage
 //    keeps copies.
@@ -31,6 +35,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -38,11 +43,11 @@
 #include "jobq/error.h"
 #include "jobq/job_store.h"     // IWYU pragma: export
 #include "jobq/lease_store.h"   // IWYU pragma: export
+#include "jobq/node_store.h"    // IWYU pragma: export
 #include "jobq/outbox_store.h"  // IWYU pragma: export
 #include "jobq/plugin.h"
 #include "jobq/record_store.h"  // IWYU pragma: export
 #include "jobq/time.h"
-#include "jobq/worker_store.h"  // IWYU pragma: export
 
 namespace jobq {
 
@@ -55,10 +60,10 @@ enum class BackupResult {
 
 /// A storage plugin with its six stores.
 ///
-/// Construction opens the storage, migrates an older schema, and marks the leases of a dead process as lost; the next
-/// sweep() returns their jobs to the queue. Construction throws StorageError if the storage cannot be opened and
-/// ConfigError for a bad setting. Destruction ends every thread of the storage and closes the storage cleanly; no call
-/// may be under way then.
+/// Construction opens the storage and migrates an older schema. The server then begins a life of its node
+/// (NodeStore::join), which ends the leases of its dead process. Construction throws StorageError if the storage cannot
+/// be opened and ConfigError for a bad setting. Destruction ends every thread of the storage and closes the storage
+/// cleanly; no call may be under way then.
 class JOBQ_VISIBLE Storage : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::storage;
@@ -69,10 +74,16 @@ class JOBQ_VISIBLE Storage : public Plugin {
   virtual LeaseStore& leases() = 0;
   virtual ChunkStore& chunks() = 0;
   virtual OutboxStore& outbox() = 0;
-  virtual WorkerStore& workers() = 0;
+  virtual NodeStore& nodes() = 0;
   virtual RecordStore& records() = 0;
 
-  /// Returns the present time of the storage: the only clock for leases, timeouts and expiry. Any thread.
+  /// Returns the time for which a life of a node lasts after its last beat (node_store.h), at least 10 s; or an empty
+  /// optional for a storage that a single process uses: lives do not end by time, and nodes need not beat. The value
+  /// is constant. Any thread; no exception.
+  [[nodiscard]] virtual std::optional<Millis> leaseLife() const noexcept { return std::nullopt; }
+
+  /// Returns the present time of the storage: the only clock for leases, timeouts and expiry. The hosts of the nodes
+  /// may have other clocks, so answers for callers who measure time carry durations. Any thread.
   virtual Instant now() = 0;
 
   /// Checks that the storage can take a write now, for `/readyz`, without writing a job. Throws StorageError with the
