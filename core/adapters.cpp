@@ -7,7 +7,9 @@
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/outbox_cleaner.h"
-#include "core/workers/pool_status.h"
+#include "core/webhooks/dispatcher.h"
+#include "core/workers/node_drains.h"
+#include "core/workers/node_life.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
@@ -19,15 +21,24 @@ std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
   return found ? found->webhookKey : std::string();
 }
 
-WorkerCounts NodeWorkers::counts(const EndpointId& endpoint) const {
-  WorkerCounts workers = deps_.pools.status(endpoint).counts;
-  return workers += deps_.storage.workers().count(endpoint, deps_.node);
+PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
+  PoolStatus status = deps_.pools.status(endpoint);
+  if (deps_.storage.leaseLife()) status.counts += deps_.storage.nodes().count(endpoint, deps_.node.name());
+  return status;
 }
+
+WorkerCounts NodeWorkers::counts(const EndpointId& endpoint) const { return statusOfAllNodes(endpoint).counts; }
+
+bool NodeWorkers::hasNoActiveWorkers(const EndpointId& endpoint) const {
+  return jobq::hasNoActiveWorkers(statusOfAllNodes(endpoint));
+}
+
+std::uint32_t NodeWorkers::nodes() const { return deps_.node.share().nodes; }
 
 WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const { return deps_.pools.view(endpoint); }
 
 std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPriority) const {
-  return jobq::waitReason(deps_.pools.status(endpoint.spec.id), endpoint, lowPriority);
+  return jobq::waitReason(statusOfAllNodes(endpoint.spec.id), endpoint, lowPriority);
 }
 
 void NodeWorkers::stopRun(const LeaseRef& lease) {
@@ -44,7 +55,13 @@ std::uint64_t NodeWorkers::waiting(const EndpointId& endpoint) const {
   return deps_.storage.jobs().counts(endpoint).inQueue;
 }
 
-std::map<std::string, std::size_t> NodeWorkers::workersOfTemplates() const { return deps_.pools.workersOfTemplates(); }
+std::map<std::string, std::size_t> NodeWorkers::workersOfTemplates() const {
+  std::map<std::string, std::size_t> workers;
+  for (const PoolSummary& pool : deps_.pools.summaries()) {
+    for (const auto& [id, count] : pool.workersOfTemplates) workers[id] += count;
+  }
+  return workers;
+}
 
 void EndpointLifecycle::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
   if (now) {
@@ -62,12 +79,21 @@ bool EndpointLifecycle::isInUse(const EndpointId& endpoint) const { return deps_
 void EndpointLifecycle::forget(const EndpointId& endpoint) { deps_.service.forget(endpoint); }
 
 bool EndpointLifecycle::hasNoActiveWorkers(const EndpointId& endpoint) const {
-  return jobq::hasNoActiveWorkers(deps_.pools.status(endpoint));
+  return deps_.workers.hasNoActiveWorkers(endpoint);
 }
 
 void EndpointLifecycle::announceRemoved(const EndpointId& endpoint) { deps_.completions.announceAllOf(endpoint); }
 
-void SweepTasks::beforeSweep() { deps_.endpoints.refresh(); }
+void DrainOrders::beginDrain(const std::string& node) { drains_.begin(node); }
+
+void DrainOrders::endDrain(const std::string& node) { drains_.end(node); }
+
+bool DrainOrders::isDrained(const std::string& node) const { return node_.isDrained(node); }
+
+void SweepTasks::beforeSweep() {
+  deps_.webhooks.setNodes(deps_.workers.nodes());
+  performAll([this] { deps_.endpoints.refresh(); }, [this] { deps_.drains.refresh(); });
+}
 
 void SweepTasks::swept(const SweepResult& result) {
   deps_.reports.announce(result);

@@ -19,20 +19,24 @@
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/sweeper.h"
 #include "core/webhooks/webhook_secrets.h"
+#include "core/workers/pool_status.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
+#include "jobq/node_store.h"
 #include "jobq/storage.h"
-#include "jobq/worker_store.h"
 
 namespace jobq {
 
 class ApiKeys;
 class CompletionNotifier;
 class EndpointService;
+class NodeDrains;
+class NodeLife;
 class OutboxCleaner;
 class RunReports;
 class RuntimeMeter;
 class ThreadExecutor;
+class WebhookDispatcher;
 class WorkerPools;
 class WorkerSupervisor;
 
@@ -54,11 +58,13 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
     WorkerSupervisor& supervisor;
     ThreadExecutor& executor;
     Storage& storage;
-    const std::string& node;  ///< name of this process in the storage
+    const NodeLife& node;
   };
   explicit NodeWorkers(const Deps& deps) : deps_(deps) {}
 
   WorkerCounts counts(const EndpointId& endpoint) const override;
+  /// Returns true if no node has a worker of the endpoint that may run a job. Throws StorageError.
+  bool hasNoActiveWorkers(const EndpointId& endpoint) const;
   WorkerPoolView view(const EndpointId& endpoint) const override;
   std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const override;
   void stopRun(const LeaseRef& lease) override;
@@ -66,6 +72,7 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
   /// Stops the runs of this node whose attempt has ended in the storage. Throws StorageError.
   void stopEndedRuns();
 
+  std::uint32_t nodes() const override;
   std::uint32_t running(const EndpointId& endpoint) const override { return counts(endpoint).running; }
   std::uint64_t waiting(const EndpointId& endpoint) const override;
 
@@ -73,7 +80,22 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
   std::map<std::string, std::size_t> workersOfTemplates() const;
 
  private:
+  PoolStatus statusOfAllNodes(const EndpointId& endpoint) const;
+
   const Deps deps_;
+};
+
+/// Routes order the drains of nodes.
+class DrainOrders final : public NodeDraining {
+ public:
+  DrainOrders(NodeDrains& drains, const NodeLife& node) : drains_(drains), node_(node) {}
+  void beginDrain(const std::string& node) override;
+  void endDrain(const std::string& node) override;
+  bool isDrained(const std::string& node) const override;
+
+ private:
+  NodeDrains& drains_;
+  const NodeLife& node_;
 };
 
 /// The registry reports changes of endpoints, and the remover asks for the remains of deleted endpoints.
@@ -82,6 +104,7 @@ class EndpointLifecycle final : public EndpointListener, public LeavingEndpoints
   struct Deps {
     EndpointRegistry& registry;
     EndpointService& service;
+    const NodeWorkers& workers;
     WorkerPools& pools;
     CompletionNotifier& completions;
   };
@@ -104,12 +127,14 @@ class SweepTasks final : public SweepListener {
  public:
   struct Deps {
     EndpointRegistry& endpoints;
+    NodeDrains& drains;
     RunReports& reports;
     NodeWorkers& workers;
     OutboxCleaner& outboxCleaner;
     EndpointRemover& remover;
     ApiKeys& keys;
     RuntimeMeter& runtimes;
+    WebhookDispatcher& webhooks;
   };
   explicit SweepTasks(const Deps& deps) : deps_(deps) {}
 

@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
+#include "core/base/node_name.h"
 #include "core/base/shutdown_deadline.h"
 #include "core/config/filter_name.h"
 #include "core/http/api/routes.h"
@@ -14,6 +15,10 @@
 
 namespace jobq {
 namespace {
+
+// Time after which every node of a shared storage knows that an endpoint is deleted: twice the time of a refresh, and
+// the time of a beat.
+constexpr Millis kEndpointsSettle{3'000};
 
 // Time for the answers to waiting callers, however long the jobs took before.
 constexpr Millis kLastAnswers{1'000};
@@ -46,7 +51,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       sameTime_(clock),
       wall_(wall == nullptr ? sameTime_ : *wall),
       log_(log),
-      node_(newName(14)),
+      workerPrefix_(newName(14)),
       dataDir_(config_.dataDir),
       secrets_(config_.secretKeyFile),
       plugins_(loadPlugins(config_, log_)),
@@ -67,19 +72,25 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       keys_(records_, clock_, wall_, log_),
       queueSignal_({}),
       completions_(clock_),
+      changes_({*storage_, completions_, queueSignal_, clock_, log_}),
       jobs_(*storage_, queueSignal_, completions_, webhooks_),
       reports_(*storage_, queueSignal_, completions_, webhooks_),
       sweeper_(*storage_, clock_, log_),
       deadlines_(clock_, log_, sweeper_),
       executor_({reports_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
-      supervisor_({workerPools_, *storage_, queueSignal_, executor_, running_, log_}, node_),
-      dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executor_, running_, clock_, log_}, node_),
+      node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),
+      drains_({records_, node_, queueSignal_, log_}),
+      drainOrders_(drains_, node_),
+      supervisor_({workerPools_, *storage_, queueSignal_, executor_, running_, node_, log_}, workerPrefix_),
+      leaseKeeper_({node_, *storage_, workerPools_, supervisor_, running_, queueSignal_, clock_, log_}),
+      dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executor_, running_, node_, clock_, log_}),
       workers_({workerPools_, supervisor_, executor_, *storage_, node_}),
-      lifecycle_({endpoints_, endpointService_, workerPools_, completions_}),
-      remover_(storage_->jobs(), lifecycle_, lifecycle_),
+      lifecycle_({endpoints_, endpointService_, workers_, workerPools_, completions_}),
+      remover_({storage_->jobs(), lifecycle_, lifecycle_, clock_},
+               storage_->leaseLife() ? kEndpointsSettle : Millis(0)),
       outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, clock_, log_),
-      sweepTasks_({endpoints_, reports_, workers_, outboxCleaner_, remover_, keys_, runtimes_}),
+      sweepTasks_({endpoints_, drains_, reports_, workers_, outboxCleaner_, remover_, keys_, runtimes_, webhooks_}),
       backups_(*storage_, dataDir_.path()),
       limiter_(instances_.makeLimiter()),
       rates_(config_.limits, {*limiter_, clock_, workers_}),
@@ -107,13 +118,20 @@ void Application::start() {
   if (auto sentence = restrictToOwner(config_.secretKeyFile)) opened.push_back(std::move(*sentence));
   for (const std::string& sentence : opened) log_.write(LogLevel::warning, "data.modes", sentence);
   server_.open();  // a taken address ends the start before a job begins
+  if (storage_->leaseLife()) checkSecretKey(records_, secrets_);
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
-  // The recovery runs before the first claim: jobs of a dead process are counted and return to their old position in
-  // the queue.
+  // Before the first claim the jobs of a dead process are counted and return to their old position in the queue. On a
+  // shared storage any node takes them back.
   LostJobs lost(storage_->jobs(), log_);
-  for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->spec.id);
+  if (!storage_->leaseLife()) {
+    for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->spec.id);
+  }
+  drains_.end(node_.name());  // a node that starts is meant to work
+  drains_.refresh();
+  leaseKeeper_.join();
+  leaseKeeper_.start();
   if (sweeper_.endOverdue()) {
     log_.write(LogLevel::information, "start.expired",
                "the storage holds expired jobs, which are removed while the server runs");
@@ -124,6 +142,7 @@ void Application::start() {
   deadlines_.start();
   webhooks_.start();
   dispatcher_.start();
+  changes_.start();
   server_.start();
   writePrivateFile(dataDir_.path() / "address", address() + "\n");
 }
@@ -139,9 +158,11 @@ bool Application::stop() {
   deadlines_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
+  leaveStorage();
   // A backup still being written would outlast the drain; a backup being sent is a request in flight.
   backups_.stop();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
+  changes_.stop();
   outboxCleaner_.stop();
   sweeper_.stop();
   std::error_code ignored;
@@ -155,6 +176,18 @@ bool Application::stop() {
   return clean_;
 }
 
+// On a shared storage the other nodes take over at once. A storage for a single process ends the life at the next
+// start.
+void Application::leaveStorage() {
+  leaseKeeper_.stop();
+  try {
+    leaseKeeper_.leave();
+  } catch (const StorageError& error) {
+    log_.write(LogLevel::warning, "node.leave",
+               std::string("the other nodes notice the end of this node when its life ends by time: ") + error.what());
+  }
+}
+
 void Application::addRoutes() {
   addQueueRoutes(router_, {jobs_,
                            {secrets_, config_.allowPrivateAddresses, transports_.schemes()},
@@ -165,11 +198,12 @@ void Application::addRoutes() {
                            answerMemory_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);
+  addNodeRoutes(router_, {*storage_, drainOrders_, node_.name()});
   addBackupRoutes(router_, {backups_, config_.storage, draining_});
   addWebhookRoutes(router_, {storage_->outbox(), webhookSecrets_, webhooks_});
   addTemplateRoutes(router_, templateService_, endpoints_, runtimes_);
   addEndpointRoutes(router_, {endpointService_, endpoints_, workers_, runtimes_, config_.queuePolicy});
-  addProcessRoutes(router_, *storage_, clock_, draining_);
+  addProcessRoutes(router_, *storage_, clock_, {draining_, node_.isFenced(), node_.isDrained()});
 }
 
 void Application::check(const Config& config, Log& log) {

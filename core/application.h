@@ -29,6 +29,7 @@
 #include "core/http/api/router.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/server.h"
+#include "core/jobs/change_poller.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
@@ -45,6 +46,9 @@
 #include "core/webhooks/webhook_secrets.h"
 #include "core/workers/deadline_timer.h"
 #include "core/workers/dispatcher.h"
+#include "core/workers/lease_keeper.h"
+#include "core/workers/node_drains.h"
+#include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
@@ -100,6 +104,7 @@ class Application {
 
  private:
   std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
+  void leaveStorage();
   void addRoutes();
 
   const Config config_;
@@ -107,7 +112,7 @@ class Application {
   const ClockAsWallClock sameTime_;
   const WallClock& wall_;
   Log& log_;
-  const std::string node_;
+  const std::string workerPrefix_;  // begins the ids of workers
   std::atomic<bool> draining_ = false;
   bool stopped_ = false;
   bool clean_ = true;
@@ -130,6 +135,7 @@ class Application {
   ApiKeys keys_;                    // stage: authentication
   QueueSignal queueSignal_;         // from storage to dispatch
   CompletionNotifier completions_;  // stage: completion, waiting callers
+  ChangePoller changes_;            // changes by other nodes
   JobService jobs_;                 // stage: submission
   RunReports reports_;              // stage: completion, reports of workers
   Sweeper sweeper_;
@@ -137,7 +143,11 @@ class Application {
   RunningJobs running_;
   ThreadExecutor executor_;  // stage: execution
   WorkerPools workerPools_;
+  NodeLife node_;      // this node's life in the storage
+  NodeDrains drains_;  // nodes that an administrator lets drain
+  DrainOrders drainOrders_;
   WorkerSupervisor supervisor_;  // starts and stops workers
+  LeaseKeeper leaseKeeper_;      // beats on a shared storage
   Dispatcher dispatcher_;        // stage: dispatch
   NodeWorkers workers_;
   EndpointLifecycle lifecycle_;

@@ -10,7 +10,10 @@
 #include "core/config/filter_name.h"
 #include "core/endpoints/image.h"
 #include "core/http/transport/byte_stream.h"
+#include "jobq/base64.h"
 #include "jobq/error.h"
+#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -134,6 +137,29 @@ std::optional<std::string> exposureOf(const Config& config) {
   return "net.allowPrivate = true, and server.host = " + config.server.host +
          ": callers on other machines can reach this machine's loopback and private addresses through handlers and "
          "webhooks; set net.allowPrivate = false in production";
+}
+
+void checkSecretKey(RecordStore& records, const SecretBox& secrets) {
+  constexpr const char* kKind = "secretKey";
+  constexpr const char* kId = "check";
+  const auto bodyOf = [](std::string_view sealed) {
+    return json::object([sealed](json::ObjectWriter& out) { out.member("sealed", toBase64(sealed)); });
+  };
+  if (!records.find(kKind, kId)) {
+    (void)records.create({kKind, kId, "", bodyOf(secrets.seal(kId)), 0, {}});  // another node may have been first
+  }
+  const auto record = records.find(kKind, kId);
+  const std::string body = record ? record->body : "";
+  const auto document = json::read(body);
+  const auto* object = std::get_if<json::Document>(&document);
+  const auto value = object != nullptr ? object->find("sealed") : std::nullopt;
+  const auto sealed = value ? fromBase64(json::toText(*value).value_or("")) : std::nullopt;
+  try {
+    if (sealed && secrets.open(*sealed) == kId) return;
+  } catch (const Error&) {  // sealed with another key
+  }
+  throw ConfigError(
+      "the key in secret.keyFile is not the key of the other nodes of this storage: copy the file of another node");
 }
 
 }  // namespace jobq

@@ -1,11 +1,13 @@
-// Checks of the plugins, files and origins named by a configuration, before any data is opened.
+// Checks at a start: the plugins, files and origins named by a configuration, and the secret key of a node.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "core/base/secret_box.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin_host.h"
+#include "jobq/record_store.h"
 
 namespace jobq {
 
@@ -19,6 +21,11 @@ void checkOrigins(const Config& config);
 /// Checks all files of the configuration. Throws ConfigError if a script has no file, or if the TLS files cannot be
 /// used.
 void checkFiles(const Config& config);
+
+/// Checks that this node seals secrets with the key of the other nodes: seals a word in `records` if no node has, and
+/// opens the word. Throws ConfigError if the word was sealed with another key, and StorageError. Called at the start on
+/// a shared storage.
+void checkSecretKey(RecordStore& records, const SecretBox& secrets);
 
 /// Returns a warning if callers on other machines can make this server connect to private addresses.
 std::optional<std::string> exposureOf(const Config& config);

@@ -35,6 +35,8 @@ bool isEnding(const ApiKey& key, Instant now) {
 // Record with the digest of the key in `admin.key`, written when the file's key was last made or taken in.
 constexpr const char* kFileRecords = "adminKeyFile";
 constexpr const char* kFileRecord = "last";
+// The id of the first key: a second node that makes one at the same time finds the id taken.
+constexpr const char* kFirstKey = "first-admin-key";
 
 std::string digestBody(const std::string& secret) {
   return json::object([&secret](json::ObjectWriter& out) { out.member("digest", sha256(secret)); });
@@ -103,7 +105,7 @@ void ApiKeys::bootstrap(const std::filesystem::path& file) {
                "the key in " + file.string() + " was revoked: the server makes a new key");
     secret.reset();
   }
-  makeAdminKey(file, secret.value_or(""));
+  makeAdminKey(file, secret.value_or(""), kFirstKey);
 }
 
 void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
@@ -127,21 +129,27 @@ void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
   for (const ApiKey& key : list()) {
     if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
   }
-  makeAdminKey(file, "");
+  makeAdminKey(file, "", randomHex(6));
   reloadAfterChange();
 }
 
 // Writes the file first. After a failure between the steps a reset makes file and key again, while a stored admin key
 // with a lost secret would count as a further admin key for ever.
-void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret) {
-  if (secret.empty()) {
+void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret, const std::string& id) {
+  const bool isNew = secret.empty();
+  if (isNew) {
     secret = "jobq_" + randomHex(32);
     writePrivateFile(file, secret + "\n");
   }
   ApiKey key;
   key.name = "first admin key";
   key.scopes = {"admin"};
-  store(key, secret);
+  key.id = id;
+  if (!store(key, secret)) {
+    if (isNew) std::filesystem::remove(file);
+    log_.write(LogLevel::information, "keys.bootstrap", "another node has made the admin key at the same time");
+    return;
+  }
   Record digest{kFileRecords, kFileRecord, "", digestBody(secret), 0, {}};
   if (const auto former = records_.find(kFileRecords, kFileRecord)) {
     (void)records_.update(std::move(digest), former->version);
@@ -151,19 +159,19 @@ void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret
   log_.write(LogLevel::information, "keys.bootstrap", "the admin key is in " + file.string());
 }
 
-void ApiKeys::store(ApiKey& key, const std::string& secret) {
-  key.id = randomHex(6);
+// Returns false if the id of the key is taken.
+bool ApiKeys::store(ApiKey& key, const std::string& secret) {
   key.digest = sha256(secret);
   key.createdAt = wall_.now();
-  if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
-    throw StorageError("the new key's id is taken: try again");
-  }
+  if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) return false;
   reloadAfterChange();
+  return true;
 }
 
 std::string ApiKeys::create(ApiKey& key) {
   const std::string secret = "jobq_" + randomHex(32);
-  store(key, secret);
+  key.id = randomHex(6);
+  if (!store(key, secret)) throw StorageError("the new key's id is taken: try again");
   return secret;
 }
 

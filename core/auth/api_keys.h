@@ -42,9 +42,10 @@ class ApiKeys {
 
   /// Prepares an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
   /// to `file` with mode 0600. Only the path is logged. A key known to this storage before is not taken in again,
-  /// because it was revoked. With keys in the store, logs a warning if no admin key is valid for ever, and a warning if
-  /// the file's key is unknown. Throws ConfigError if the file's key has fewer than 32 characters, Error if a file
-  /// operation fails, and StorageError. Called once, at the start.
+  /// because it was revoked. Of several nodes that start at once on an empty storage one makes the key. With keys in
+  /// the store, logs a warning if no admin key is valid for ever, and a warning if the file's key is unknown. Throws
+  /// ConfigError if the file's key has fewer than 32 characters, Error if a file operation fails, and StorageError.
+  /// Called once, at the start.
   void bootstrap(const std::filesystem::path& file);
 
   /// Revokes the former key of `file`, unless its record is damaged, makes an admin key and writes the new key to
@@ -100,10 +101,10 @@ class ApiKeys {
   std::optional<ApiKey> readable(const Record& record);
   void publish(const KeySetPtr& keys);
   void reloadAfterChange();
-  void store(ApiKey& key, const std::string& secret);
+  bool store(ApiKey& key, const std::string& secret);
   void warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
                       const std::optional<std::string>& secret);
-  void makeAdminKey(const std::filesystem::path& file, std::string secret);
+  void makeAdminKey(const std::filesystem::path& file, std::string secret, const std::string& id);
   bool hasLastingAdminKey(const std::string& besides);
   Revocation mark(const std::string& id);
   void unmark(const std::string& id);

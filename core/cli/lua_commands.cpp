@@ -9,6 +9,7 @@
 #include "core/base/script_name.h"
 #include "core/base/script_result.h"
 #include "core/cli/commands.h"
+#include "core/cli/error_log.h"
 #include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
 #include "core/cli/table_print.h"
@@ -21,14 +22,6 @@ namespace {
 
 constexpr Millis kTimeout{60'000};
 constexpr DurationRange kRunTimeouts{Millis(1), Millis(3'600'000)};
-
-// Prints warnings and errors of plugins to standard error.
-class ErrorLog final : public Log {
- public:
-  void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
-    if (level >= LogLevel::warning) std::cerr << "jobqctl: " << harmless(std::string(message)) << '\n';
-  }
-};
 
 std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option) {
   std::map<std::string, std::string> pairs;

@@ -61,14 +61,19 @@ SettingSection serverSection() {
 SettingSection dataSection() {
   return {"Data",
           {
-              pathSetting<C>("data.dir", &C::dataDir,
-                             "The folder of the database, `admin.key`, `secret.key`, `address` and `lock`; made with "
-                             "mode 0700, used by one server at a time. Must lie on a local file system."),
+              pathSetting<C>(
+                  "data.dir", &C::dataDir,
+                  "The folder of the database, `admin.key`, `secret.key`, `address`, `node-id` and `lock`; made with "
+                  "mode 0700, used by one server at a time. Must lie on a local file system."),
               pathSetting<C>("secret.keyFile", &C::secretKeyFile,
                              "The file with the key that seals `s3Config`, webhook secrets and template env.")
                   .withDefault("`secret.key` in `data.dir`"),
               textSetting<C>("storage", &C::storage,
                              "The storage plugin: `sqlite` is durable, `memory` is gone with the process."),
+              textSetting<C>("node.name", &C::nodeName, 1, 64,
+                             "The name of this server in a storage that several servers share, different for each "
+                             "server and the same at each start.")
+                  .withDefault("the name of the host and an id from the file `node-id` in `data.dir`"),
           }};
 }
 

@@ -12,8 +12,11 @@ constexpr std::chrono::milliseconds kMoment{20};
 CompletionNotifier::Waiter::Waiter(CompletionNotifier& watch, JobKey job, Interest interest)
     : watch_(watch), job_(std::move(job)), interest_(interest) {
   Lock lock(watch_.mutex_);
+  const bool isFirst = watch_.waiting_.empty();
   place_ = watch_.waiting_.emplace(job_.id, this);
   if (interest_ == Interest::chunks) ++watch_.streams_;
+  lock.unlock();
+  if (isFirst && watch_.listener_ != nullptr) watch_.listener_->waiterCame();
 }
 
 CompletionNotifier::Waiter::~Waiter() {
@@ -95,6 +98,25 @@ void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {
     waiter.bytes_ += bytes;
     if (waiter.bytes_ >= waiter.wanted_) waiter.changed_.notifyAll();
   }
+}
+
+bool CompletionNotifier::hasWaiters() const {
+  Lock lock(mutex_);
+  return !waiting_.empty();
+}
+
+std::vector<AwaitedJob> CompletionNotifier::awaited(const JobId& after, std::size_t most) const {
+  std::vector<AwaitedJob> jobs;
+  Lock lock(mutex_);
+  for (auto at = waiting_.upper_bound(after); at != waiting_.end(); ++at) {
+    const Waiter& waiter = *at->second;
+    if (jobs.empty() || jobs.back().job.id != waiter.job_.id) {
+      if (jobs.size() == most) break;
+      jobs.push_back({waiter.job_, false});
+    }
+    if (waiter.interest_ == Interest::chunks) jobs.back().isStreamed = true;
+  }
+  return jobs;
 }
 
 std::size_t CompletionNotifier::streams() const {

@@ -1,5 +1,5 @@
 // Second half of the stage completion: callers waiting for the end or the next chunk of a job. Each caller sleeps on a
-// condition; the storage is not polled.
+// condition. `core/jobs/change_poller.h` reports the changes that other nodes make.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <map>
 #include <stop_token>
 #include <string_view>
+#include <vector>
 
 #include "jobq/job.h"
 #include "jobq/mutex.h"
@@ -18,11 +19,29 @@ namespace jobq {
 /// out to be long, because most waits are short.
 using DisconnectSignal = std::function<std::stop_token()>;
 
+/// A job with at least one waiting caller.
+struct AwaitedJob {
+  JobKey job;
+  bool isStreamed = false;  ///< a waiter is interested in chunks
+};
+
+/// Told when callers begin to wait.
+class WaiterListener {
+ public:
+  virtual ~WaiterListener() = default;
+
+  /// Called when a first waiter has come, on its thread and without a lock. Must not block.
+  virtual void waiterCame() = 0;
+};
+
 /// Wakes the callers waiting for jobs. Any thread may call the functions. The notifier outlives its waiters.
 class CompletionNotifier {
  public:
   /// `clock` outlives the object and decides about the deadlines of waits.
   explicit CompletionNotifier(Clock& clock) : clock_(clock) {}
+
+  /// Returns the present time of the clock that decides about deadlines.
+  Instant now() const { return clock_.now(); }
 
   /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk (`chunks`).
   enum class Interest { end, chunks };
@@ -75,6 +94,15 @@ class CompletionNotifier {
   /// Wakes the waiters for chunks of a job with new chunks of `bytes` bytes in all.
   void announceChunk(const JobId& job, std::size_t bytes);
 
+  /// Sets the listener, before the first waiter. `listener` is valid until the last waiter has come.
+  void setListener(WaiterListener& listener) { listener_ = &listener; }
+
+  bool hasWaiters() const;
+
+  /// Returns the awaited jobs behind the id `after`, in ascending order of their ids, at most `most`. An empty `after`
+  /// begins with the first job.
+  std::vector<AwaitedJob> awaited(const JobId& after, std::size_t most) const;
+
   /// Returns the number of waiters for chunks.
   std::size_t streams() const;
 
@@ -90,6 +118,7 @@ class CompletionNotifier {
 
  private:
   Clock& clock_;
+  WaiterListener* listener_ = nullptr;
   mutable Mutex mutex_;
   std::multimap<JobId, Waiter*> waiting_ JOBQ_GUARDED_BY(mutex_);
   std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -48,7 +48,7 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
                                               const std::function<void(const InsertResult&)>& durable,
                                               const DisconnectSignal& gone) {
   const JobKey key{endpoint.spec.id, job.id};
-  const Instant deadline = storage_.now() + wait;
+  const Instant deadline = completions_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
   const bool low = job.policy.lowPriority;
   Waited waited{insert(std::move(job), endpoint, idempotency), {}};
@@ -72,7 +72,7 @@ std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most
 }
 
 std::optional<Job> JobService::await(const JobKey& key, Millis wait, const DisconnectSignal& gone) {
-  const Instant deadline = storage_.now() + wait;
+  const Instant deadline = completions_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
   return readUntilEnd(key, waiter, true, deadline, gone);
 }
@@ -95,14 +95,14 @@ std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
 // Chunks are consumed only after the wait for further chunks: a chunk handed out cannot be put back.
 JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone) {
   Stream stream;
-  const Instant deadline = storage_.now() + ask.wait;
+  const Instant deadline = completions_.now() + ask.wait;
   CompletionNotifier::Waiter waiter(completions_, ask.key, CompletionNotifier::Interest::chunks);
   const ChunkAsk present{ask.key, kBeyondAnyChunk, 1};
   stream.page = chunks(present);
   if (!stream.page) return stream;
   bool gathers = stream.page->state == JobState::inProgress && ask.wait > Millis(0);
   for (bool more = true;;) {
-    if (gathers) (void)waiter.wait(storage_.now() + gatherTime(), gone, kGathered);
+    if (gathers) (void)waiter.wait(completions_.now() + gatherTime(), gone, kGathered);
     stream.hasWaited = stream.hasWaited || gathers;
     stream.page = chunks(waiter.clientHasLeft() ? present : ask);
     if (!more || !stream.page || !stream.page->chunks.empty() || terminal(stream.page->state)) return stream;

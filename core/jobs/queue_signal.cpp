@@ -23,17 +23,22 @@ QueueSignal::Flags* QueueSignal::flagsOf(const EndpointId& endpoint) const {
 bool QueueSignal::setFlag(const EndpointId& endpoint, bool lowPriority) {
   Flags* const flags = flagsOf(endpoint);
   if (flags == nullptr) return false;
-  return !(lowPriority ? flags->low : flags->normal).exchange(true);
+  return lowPriority ? flags->low.exchange(Low::set) == Low::clear : !flags->normal.exchange(true);
 }
 
-void QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
-  if (setFlag(endpoint, lowPriority)) wake();
+bool QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
+  const bool wasClear = setFlag(endpoint, lowPriority);
+  if (wasClear) wake();
+  return wasClear;
 }
 
 void QueueSignal::notifyAll() {
   {
     Lock lock(flagsMutex_);
-    for (const auto& [endpoint, flags] : flags_) flags->normal = flags->low = true;
+    for (const auto& [endpoint, flags] : flags_) {
+      flags->normal = true;
+      flags->low = Low::set;
+    }
   }
   wake();
 }
@@ -67,21 +72,41 @@ bool QueueSignal::consume() {
 
 bool QueueSignal::isSet(const EndpointId& endpoint) const {
   const Flags* const flags = flagsOf(endpoint);
-  return flags != nullptr && (flags->normal || flags->low);
+  return flags != nullptr && (flags->normal || flags->low != Low::clear);
 }
 
 void QueueSignal::clear(const EndpointId& endpoint) {
   Flags* const flags = flagsOf(endpoint);
   if (flags == nullptr) return;
   flags->normal = false;
-  flags->low = false;
+  flags->low = Low::clear;
 }
 
-void QueueSignal::rearm(const EndpointId& endpoint, bool lowPriorityOnly) {
+void QueueSignal::rearm(const EndpointId& endpoint) {
   Flags* const flags = flagsOf(endpoint);
   if (flags == nullptr) return;
-  flags->low = true;
-  flags->normal = !lowPriorityOnly;
+  flags->low = Low::set;
+  flags->normal = true;
+}
+
+void QueueSignal::beginCount(const EndpointId& endpoint) {
+  Flags* const flags = flagsOf(endpoint);
+  if (flags == nullptr) return;
+  flags->low = Low::counting;
+  flags->normal = false;
+}
+
+void QueueSignal::endCount(const EndpointId& endpoint, bool hasNormal, bool hasLow) {
+  Flags* const flags = flagsOf(endpoint);
+  if (flags == nullptr) return;
+  if (hasNormal) flags->normal = true;
+  if (hasNormal || hasLow) {
+    // A claimer that has cleared the signal during the count expects that the next job wakes a claimer.
+    if (flags->low.exchange(Low::set) == Low::clear) wake();
+    return;
+  }
+  Low counted = Low::counting;
+  flags->low.compare_exchange_strong(counted, Low::clear);
 }
 
 }  // namespace jobq

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,8 +37,9 @@ class QueueSignal {
   void addEndpoint(const EndpointId& endpoint);
 
   /// Reports a job in the queue of `endpoint`. The class of the job matters: a waiting low-priority job must not hide a
-  /// normal job, for which a worker is started. An endpoint without a signal is not served by this node.
-  void notify(const EndpointId& endpoint, bool lowPriority);
+  /// normal job, for which a worker is started. Returns true if the signal of the class was clear. An endpoint without
+  /// a signal is not served by this node.
+  bool notify(const EndpointId& endpoint, bool lowPriority);
 
   /// Reports that jobs of each class may wait at every endpoint.
   void notifyAll();
@@ -68,12 +70,20 @@ class QueueSignal {
   void clear(const EndpointId& endpoint);
   /// Sets the signal without waking the dispatcher, because more jobs may wait than were claimed. Called by the
   /// dispatcher or the claimer.
-  void rearm(const EndpointId& endpoint, bool lowPriorityOnly = false);
+  void rearm(const EndpointId& endpoint);
+
+  /// Begins a count of the queue: the signal of normal jobs is cleared, so that a job that comes meanwhile is news.
+  /// isSet() stays true. Called by the dispatcher.
+  void beginCount(const EndpointId& endpoint);
+  /// Ends the count. The signal is set for the classes of jobs that wait. Without such jobs the signal is cleared,
+  /// unless a notification has come since beginCount(). Called by the dispatcher.
+  void endCount(const EndpointId& endpoint, bool hasNormal, bool hasLow);
 
  private:
+  enum class Low : std::uint8_t { clear, counting, set };
   struct Flags {
     std::atomic<bool> normal = true;
-    std::atomic<bool> low = true;
+    std::atomic<Low> low = Low::set;  // counting: set before the present count, and not since
   };
 
   /// Returns null if the endpoint has no signal.

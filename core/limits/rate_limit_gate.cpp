@@ -64,7 +64,8 @@ Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const
 RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own,
                                  Instant now) {
   const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
-  return row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
+  const RateLimit limit = row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
+  return partOf(limit, deps_.load.nodes());
 }
 
 // Returns the remaining requests of the rate, as last known. Fails if the call would not be counted, whatever its body:

@@ -13,9 +13,9 @@
 #include "core/limits/rate_limits.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
+#include "jobq/node_store.h"
 #include "jobq/rate_limiter.h"
 #include "jobq/time.h"
-#include "jobq/worker_store.h"
 
 namespace jobq {
 
@@ -26,10 +26,14 @@ struct RateLimitStatus {
   Millis retryAfter{0};  ///< set in a refusal, otherwise 0
 };
 
-/// The present load of an endpoint. Any thread may call the functions; both throw StorageError.
+/// The present load of an endpoint. Any thread may call the functions; running() and waiting() throw
+/// StorageError.
 class EndpointLoad {
  public:
   virtual ~EndpointLoad() = default;
+
+  /// Returns the number of nodes that share the limits of the endpoint. Throws nothing.
+  virtual std::uint32_t nodes() const = 0;
 
   /// Returns the number of busy workers on all nodes.
   virtual std::uint32_t running(const EndpointId& endpoint) const = 0;

@@ -15,6 +15,11 @@ std::uint32_t narrow(std::uint64_t number) noexcept {
 
 }  // namespace
 
+RateLimit partOf(const RateLimit& limit, std::uint32_t nodes) noexcept {
+  const auto part = [nodes](std::uint32_t whole) { return whole / nodes + (whole % nodes == 0 ? 0 : 1); };
+  return {part(limit.requests), limit.window, part(limit.concurrent)};
+}
+
 RateLimits::RateLimits(const LimitsConfig& config) {
   for (std::size_t i = 0; i < kOperations; ++i) {
     const LimitSetting& setting = config.operations[i];

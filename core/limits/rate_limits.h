@@ -26,6 +26,10 @@ struct RateRow {
 /// `own` sets perWorker.
 RateRow rowWith(const RateRow& base, const LimitSetting& own) noexcept;
 
+/// Returns the part of one of `nodes` nodes in a limit on all nodes together. Parts are rounded up: 0 would mean no
+/// limit.
+RateLimit partOf(const RateLimit& limit, std::uint32_t nodes) noexcept;
+
 /// The limits of all operations. Immutable; any thread.
 class RateLimits {
  public:

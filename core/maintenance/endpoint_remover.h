@@ -1,10 +1,12 @@
 // Removes the jobs of deleted endpoints, and then the rest of the endpoints.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "jobq/job.h"
 #include "jobq/job_store.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -23,12 +25,13 @@ class LeavingEndpoints {
   virtual void forget(const EndpointId& endpoint) = 0;
 };
 
-/// The running jobs and the waiting callers of an endpoint on this node. All functions belong to one thread.
+/// The running jobs of an endpoint on all nodes, and its waiting callers on this node. All functions belong to one
+/// thread.
 class EndpointActivity {
  public:
   virtual ~EndpointActivity() = default;
 
-  /// Returns true if the endpoint has no worker on this node except leaving and stuck ones.
+  /// Returns true if the endpoint has no worker on any node except leaving and stuck ones. Throws StorageError.
   virtual bool hasNoActiveWorkers(const EndpointId& endpoint) const = 0;
 
   /// Wakes the callers that wait for jobs of the endpoint, because jobs were removed.
@@ -39,9 +42,16 @@ class EndpointActivity {
 /// interrupted step continues later.
 class EndpointRemover {
  public:
-  /// The referenced objects outlive the remover.
-  EndpointRemover(JobStore& jobs, LeavingEndpoints& endpoints, EndpointActivity& activity)
-      : jobs_(jobs), endpoints_(endpoints), activity_(activity) {}
+  /// Everything here outlives the remover.
+  struct Deps {
+    JobStore& jobs;
+    LeavingEndpoints& endpoints;
+    EndpointActivity& activity;
+    Clock& clock;
+  };
+  /// An endpoint is removed `settle` milliseconds after this node has first seen it deleted: another node that does not
+  /// know yet may still insert jobs. 0 on a storage for a single process.
+  EndpointRemover(const Deps& deps, Millis settle) : deps_(deps), settle_(settle) {}
 
   /// Removes at most 10,000 jobs of each endpoint; the next step continues. Throws StorageError.
   void step();
@@ -49,9 +59,9 @@ class EndpointRemover {
  private:
   void removeFrom(const EndpointId& endpoint);
 
-  JobStore& jobs_;
-  LeavingEndpoints& endpoints_;
-  EndpointActivity& activity_;
+  const Deps deps_;
+  const Millis settle_;
+  std::map<EndpointId, Instant> seen_;  // when this node first saw each deleted endpoint
 };
 
 }  // namespace jobq

@@ -153,16 +153,30 @@ std::string PluginHost::absence(PluginKind kind, std::string_view name) const {
          " (there are: " + (there.empty() ? "none" : there) + ")" + rejected;
 }
 
+const PluginHost::Entry& PluginHost::existing(PluginKind kind, std::string_view name) const {
+  const Entry* const entry = find(kind, name);
+  if (entry == nullptr) throw ConfigError(absence(kind, name));
+  return *entry;
+}
+
+std::optional<std::vector<CheckResult>> PluginHost::probe(PluginKind kind, std::string_view name, const Deps& around,
+                                                          Log& log) const {
+  const Entry& entry = existing(kind, name);
+  if (entry.code->probe == nullptr) return std::nullopt;
+  const DeclaredConfig config(entry.prefix, settings_);
+  return entry.code->probe(
+      PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, {}, around.receivers});
+}
+
 std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view name, const Deps& around,
                                               Log& log) const {
-  const Entry* entry = find(kind, name);
-  if (entry == nullptr) throw ConfigError(absence(kind, name));
+  const Entry& entry = existing(kind, name);
   if (kind == PluginKind::storage && around.receivers == nullptr) {
     throw ConfigError("a storage needs the names of webhook receivers, which this program does not have");
   }
-  const DeclaredConfig config(entry->prefix, settings_);
+  const DeclaredConfig config(entry.prefix, settings_);
   const auto& scripts = kind == PluginKind::admissionFilter ? around.filterScripts : around.handlerScripts;
-  return std::unique_ptr<Plugin>(entry->code->create(
+  return std::unique_ptr<Plugin>(entry.code->create(
       PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, scripts, around.receivers}));
 }
 

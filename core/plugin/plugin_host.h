@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,11 @@ class PluginHost {
   /// plugin.
   void checkValues(PluginKind kind, std::string_view name) const;
 
+  /// Checks what the entry needs outside of this server. Makes no plugin. Returns an empty optional for an entry that
+  /// checks nothing. Throws ConfigError as create() does.
+  std::optional<std::vector<CheckResult>> probe(PluginKind kind, std::string_view name, const Deps& around,
+                                                Log& log) const;
+
   /// Makes a plugin of the entry, owned by the caller. Throws ConfigError if the entry does not exist, with the
   /// existing names and the reason why a library of that name was rejected.
   template <class Interface>
@@ -82,6 +88,7 @@ class PluginHost {
  private:
   void loadFile(Library& library);
   const Entry* find(PluginKind kind, std::string_view name) const;
+  const Entry& existing(PluginKind kind, std::string_view name) const;
   std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, const Deps& around, Log& log) const;
 
   const std::map<std::string, std::string>& settings_;

@@ -13,6 +13,11 @@ std::vector<HostPlaces> DeliveryPool::placesFor(const std::vector<std::string>& 
   return receivers_.placesFor(hosts);
 }
 
+void DeliveryPool::setNodes(std::uint32_t nodes) {
+  Lock lock(mutex_);
+  receivers_.setNodes(nodes);
+}
+
 bool DeliveryPool::hasPlaces() const {
   Lock lock(mutex_);
   return !stopping_ && receivers_.hasPlaces();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <thread>
@@ -38,6 +39,9 @@ class DeliveryPool {
   /// Returns how many due deliveries of each host may start now. The numbers stay valid for the scheduler, because only
   /// start() lowers the number of free places.
   std::vector<HostPlaces> placesFor(const std::vector<std::string>& hosts);
+  /// Sets the number of living nodes, which share the places of each host. Any thread.
+  void setNodes(std::uint32_t nodes);
+
   /// Returns whether placesFor() could name a host.
   bool hasPlaces() const;
 

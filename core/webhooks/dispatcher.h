@@ -24,6 +24,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -53,6 +54,9 @@ class WebhookDispatcher final : public Service, public DeliveryNotifier, private
   /// Tells running calls to stop; their deliveries are due again at once, and the calls do not count as tries. Blocks
   /// until all threads have ended.
   void stop() override;
+
+  /// Sets the number of living nodes, at least 1, which share the places of each host. Any thread.
+  void setNodes(std::uint32_t nodes) { pool_.setNodes(nodes); }
 
   /// Announces a new delivery. Any thread may call; costs one atomic exchange if a notification is pending already.
   void notify() noexcept override;

@@ -27,7 +27,7 @@ std::vector<HostPlaces> ReceiverTable::placesFor(const std::vector<std::string>&
     candidate.lastTurn = oldest;
     if (const auto at = known_.find(host); at != known_.end()) {
       candidate.inUse = at->second.inUse;
-      candidate.most = at->second.most;
+      candidate.most = std::min(at->second.most, partOf(kPlacesPerHost));
       candidate.answers = at->second.answers;
       candidate.lastTurn = std::max(at->second.lastTurn, oldest);
     }
@@ -86,8 +86,8 @@ void ReceiverTable::recordResult(Receiver& receiver, CallEnd how) {
   const bool answered = receiver.answers;
   receiver.answers = how == CallEnd::answered;
   switch (how) {
-    case CallEnd::answered: receiver.most = std::min(receiver.most + 1, kPlacesPerHost); break;
-    case CallEnd::answeredLate: receiver.most = std::min(receiver.most + 1, kPlacesPerLateHost); break;
+    case CallEnd::answered: receiver.most = std::min(receiver.most + 1, partOf(kPlacesPerHost)); break;
+    case CallEnd::answeredLate: receiver.most = std::min(receiver.most + 1, partOf(kPlacesPerLateHost)); break;
     default: receiver.most = 1;
   }
   if (receiver.answers == answered) return;

@@ -5,8 +5,11 @@
 //    leaves one place until a later call is answered.
 //  - Hosts without an answer to the last call within kPromptAnswer share kPlacesForOthers places and three quarters of
 //    the bytes. The remainder is kept for responsive hosts.
+//
+// Several nodes on one storage call the same hosts: each node has an equal part of the places of a host, at least one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,8 +22,8 @@
 
 namespace jobq {
 
-/// Most concurrent deliveries: in all, to one host, to one host with late answers, and to all hosts together without a
-/// known answer within kPromptAnswer.
+/// Most concurrent deliveries: of this node in all, of all nodes to one host and to one host with late answers, and of
+/// this node to all hosts together without a known answer within kPromptAnswer.
 inline constexpr std::size_t kPlaces = 64;
 inline constexpr std::size_t kPlacesPerHost = 32;
 inline constexpr std::size_t kPlacesPerLateHost = 8;
@@ -55,6 +58,9 @@ class ReceiverTable {
   /// Ends a delivery for which begin() was called with the same values.
   void end(const std::string& host, std::size_t bytes, CallEnd how);
 
+  /// Sets the number of living nodes, at least 1.
+  void setNodes(std::uint32_t nodes) noexcept { nodes_ = nodes; }
+
   /// Returns whether a responsive host could start a delivery.
   bool hasPlaces() const noexcept { return inUse_ < kPlaces && bytes_ < kBytesInHand; }
 
@@ -67,6 +73,8 @@ class ReceiverTable {
     std::uint64_t lastTurn = 0;
   };
 
+  /// Returns the part of this node in `places` of a host.
+  std::size_t partOf(std::size_t places) const noexcept { return std::max<std::size_t>(places / nodes_, 1); }
   void recordResult(Receiver& receiver, CallEnd how);
   void forgetIdle();
 
@@ -76,6 +84,7 @@ class ReceiverTable {
   std::size_t bytes_ = 0;
   std::size_t bytesOfOthers_ = 0;
   std::uint64_t turns_ = 0;
+  std::uint32_t nodes_ = 1;
   std::minstd_rand chance_;
 };
 

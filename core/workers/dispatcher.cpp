@@ -13,7 +13,7 @@
 namespace jobq {
 namespace {
 
-// Pause after a pass that failed.
+// Pause after a pass that failed, and between the passes of a fenced node.
 constexpr Millis kClaimRetry{500};
 
 /// Most workers reserved by a caller's claim. The number is above 1, so that a claim of just the caller's job shows the
@@ -26,9 +26,7 @@ constexpr std::size_t kClaimedAtOnce = 64;
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {
-  deps_.queueSignal.setClaimer(*this);
-}
+Dispatcher::Dispatcher(const Deps& deps) : deps_(deps) { deps_.queueSignal.setClaimer(*this); }
 
 void Dispatcher::start() {
   if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });
@@ -67,7 +65,11 @@ void Dispatcher::runPassAndPlan() {
   // A task that becomes due during the pass is due at once: the pass may have asked for it too early.
   const Instant begun = deps_.clock.now();
   try {
-    deps_.supervisor.planPass(runPass() ? deps_.clock.now() : deps_.pools.nextTaskAt(begun));
+    const bool more = runPass();
+    // A node that may not claim leaves the signals set, so its idle workers stay, and their idle time would be due
+    // again at once.
+    const Instant earliest = !deps_.node.mayClaim() ? deps_.clock.now() + kClaimRetry : Instant::min();
+    deps_.supervisor.planPass(std::max(earliest, more ? deps_.clock.now() : deps_.pools.nextTaskAt(begun)));
   } catch (const std::exception& error) {  // also std::bad_alloc of the storage: the next pass may succeed
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     deps_.supervisor.planPass(deps_.clock.now() + kClaimRetry);
@@ -83,11 +85,11 @@ bool Dispatcher::runPass() {
   bool more = false;
   performAll(
       [this] {
-        if (!stopping_) askForUnanswered();
+        if (!stopping_ && !deps_.node.isFenced()) askForUnanswered();
       },
       [&] {
         more = !stopping_ && claimBatch(deps_.pools.reserveWorkers(nullptr, kClaimedAtOnce));
-        deps_.supervisor.startWhereNeeded();
+        if (!deps_.node.isDrained()) deps_.supervisor.startWhereNeeded();
       });
   return more;
 }
@@ -115,8 +117,12 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
 // Returns true if there were jobs.
 bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   if (wants.empty()) return false;
+  if (!deps_.node.mayClaim()) {
+    deps_.pools.concludeReservations(wants, {});
+    return false;
+  }
   std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
-  const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next()});
+  const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
   const RunningJobs::Claiming claiming(deps_.running);
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : claim.wants) deps_.queueSignal.clear(want.endpoint);
@@ -132,6 +138,11 @@ bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   } catch (...) {  // such as std::bad_alloc, perhaps behind the step
     keepUnanswered(claims);
     throw;
+  }
+  if (deps_.node.holder() != claim.holder) {  // the life has ended meanwhile, and other nodes may have the jobs
+    rearm(claim.wants);
+    giveUp(claim);
+    return false;
   }
   return acceptJobs(claim.wants, std::move(jobs));
 }
@@ -151,7 +162,7 @@ void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
 // answers neither call.
 std::vector<ClaimedJob> Dispatcher::claimJobs(const Claim& claim) {
   try {
-    return deps_.storage.leases().claim(claim.wants, Holder{node_, Holder::Kind::process, {}}, claim.id);
+    return deps_.storage.leases().claim(claim.wants, claim.holder, claim.id);
   } catch (const OutcomeUnknown&) {
     try {
       return readJobs(claim);
@@ -169,8 +180,8 @@ std::vector<ClaimedJob> Dispatcher::readJobs(const Claim& claim) {
   return jobs;
 }
 
-// Asks for the jobs of each claim without an answer. Claims that stay without an answer wait for the next pass. Throws
-// the first exception after all claims.
+// Asks for the jobs of each claim without an answer. Claims that stay without an answer wait for the next pass. The
+// jobs of a claim of an earlier life return to the queue. Throws the first exception after all claims.
 void Dispatcher::askForUnanswered() {
   std::list<Claim> asked;
   {
@@ -181,6 +192,10 @@ void Dispatcher::askForUnanswered() {
   while (!asked.empty()) {
     std::list<Claim> claim;
     claim.splice(claim.end(), asked, asked.begin());
+    if (deps_.node.holder() != claim.front().holder) {
+      giveUp(claim.front());
+      continue;
+    }
     const RunningJobs::Claiming claiming(deps_.running);
     try {
       std::vector<ClaimedJob> jobs = readJobs(claim.front());
@@ -196,23 +211,26 @@ void Dispatcher::askForUnanswered() {
 }
 
 // Returns the jobs of claims without an answer to their queues. The jobs of a claim that stays unanswered are
-// IN_PROGRESS until their lease ends, or the storage is opened again.
+// IN_PROGRESS until the life of this node ends.
 void Dispatcher::giveUpUnanswered() {
   std::list<Claim> claims;
   {
     Lock lock(mutex_);
     claims.swap(unanswered_);
   }
-  for (const Claim& claim : claims) {
-    try {
-      std::vector<LeaseRef> leases;
-      for (const ClaimedJob& job : readJobs(claim)) leases.push_back(job.lease);
-      (void)callRepeatedly([&] { return deps_.storage.leases().release(leases); });
-    } catch (const std::exception& error) {
-      deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
-    }
-    deps_.pools.concludeReservations(claim.wants, {});
+  for (const Claim& claim : claims) giveUp(claim);
+}
+
+// Returns the jobs of the claim to their queues, and frees the reserved workers.
+void Dispatcher::giveUp(const Claim& claim) {
+  try {
+    std::vector<LeaseRef> leases;
+    for (const ClaimedJob& job : readJobs(claim)) leases.push_back(job.lease);
+    (void)callRepeatedly([&] { return deps_.storage.leases().release(leases); });
+  } catch (const std::exception& error) {
+    deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
+  deps_.pools.concludeReservations(claim.wants, {});
 }
 
 // Hands the jobs of a claim to their workers and frees the other reserved workers. Returns true if there are jobs.

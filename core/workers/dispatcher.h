@@ -7,12 +7,11 @@
 //
 // A storage behind a connection may not answer a claim (`OutcomeUnknown` in `jobq/error.h`). The workers of such a
 // claim stay reserved, and the dispatcher thread asks for the jobs of the claim in each pass, until the storage
-// answers.
+// answers. A fenced node (`core/workers/lease_keeper.h`) claims nothing.
 #pragma once
 
 #include <atomic>
 #include <list>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,10 +20,12 @@
 #include "core/base/service.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/executor.h"
+#include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
 #include "jobq/call_id.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
@@ -45,11 +46,12 @@ class Dispatcher final : public Service, private Claimer {
     QueueSignal& queueSignal;
     Executor& executor;
     RunningJobs& running;
+    const NodeLife& node;
     Clock& clock;
     Log& log;
   };
-  /// `node` is the name of this process as the holder of leases. The constructor sets the claimer of `queueSignal`.
-  Dispatcher(const Deps& deps, std::string node);
+  /// Sets the claimer of `queueSignal`.
+  explicit Dispatcher(const Deps& deps);
   ~Dispatcher() override { stop(); }
 
   /// Starts the dispatcher thread, unless stop() was called.
@@ -68,6 +70,7 @@ class Dispatcher final : public Service, private Claimer {
   struct Claim {
     std::vector<ClaimWant> wants;
     CallId id = 0;
+    Holder holder;
   };
 
   void loop();
@@ -81,12 +84,12 @@ class Dispatcher final : public Service, private Claimer {
   std::vector<ClaimedJob> readJobs(const Claim& claim);
   bool acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs);
   void askForUnanswered();
+  void giveUp(const Claim& claim);
   void giveUpUnanswered();
   void assignJobs(std::vector<ClaimedJob> jobs);
   void releaseJob(const LeaseRef& lease) noexcept;
 
   const Deps deps_;
-  const std::string node_;
   CallIds callIds_;
 
   Mutex mutex_;

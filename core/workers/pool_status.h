@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/endpoints/endpoint.h"
-#include "jobq/worker_store.h"
+#include "jobq/node_store.h"
 
 namespace jobq {
 

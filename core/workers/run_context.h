@@ -35,14 +35,20 @@ class RunContext final : public JobContext {
     Clock& clock;
     Log& log;
   };
-  /// `job` outlives the context. `s3Config` is the opened text, empty without one. `stop` is the job's stop token.
-  RunContext(const Deps& deps, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
-      : deps_(deps), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)), nextLine_(job.logLines) {}
+  /// `job` outlives the context; `deadline` is the end of the attempt on the clock of `deps`. `s3Config` is the opened
+  /// text, empty without one. `stop` is the job's stop token.
+  RunContext(const Deps& deps, const ClaimedJob& job, Instant deadline, std::string s3Config, std::stop_token stop)
+      : deps_(deps),
+        job_(job),
+        deadline_(deadline),
+        s3Config_(std::move(s3Config)),
+        stop_(std::move(stop)),
+        nextLine_(job.logLines) {}
 
   const JobId& id() const override { return job_.lease.job; }
   std::uint32_t attempt() const override { return job_.lease.attempt; }
   std::stop_token stopToken() const override { return stop_; }
-  Instant deadline() const override { return job_.deadline; }
+  Instant deadline() const override { return deadline_; }
   std::string_view s3Config() const override { return s3Config_; }
   void emit(std::string_view chunk, std::string_view metrics) override;
   void progress(std::string_view json) override;
@@ -53,6 +59,7 @@ class RunContext final : public JobContext {
 
   const Deps deps_;
   const ClaimedJob& job_;
+  const Instant deadline_;
   const std::string s3Config_;
   const std::stop_token stop_;
   OutputQuota outputQuota_;

@@ -14,30 +14,68 @@ RunningJobs::Claiming::~Claiming() {
 
 RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease) : jobs_(jobs), lease_(lease) {
   Lock lock(jobs_.mutex_);
-  jobs_.running_.emplace(std::pair(lease.job, lease.attempt), source_);
-  if (jobs_.stoppedEarly_.contains(std::pair(lease.job, lease.attempt))) source_.request_stop();
+  Run& run = jobs_.running_[Attempt(lease.job, lease.attempt)];
+  run.source = source_;
+  run.isFenced = jobs_.fenced_;
+  if (run.isFenced || jobs_.stoppedEarly_.contains(Attempt(lease.job, lease.attempt))) source_.request_stop();
+}
+
+bool RunningJobs::Entry::beginReport() const {
+  Lock lock(jobs_.mutex_);
+  Run& run = jobs_.running_.at(Attempt(lease_.job, lease_.attempt));
+  run.reports = !run.isFenced;
+  return run.reports;
 }
 
 RunningJobs::Entry::~Entry() {
   Lock lock(jobs_.mutex_);
-  jobs_.running_.erase(std::pair(lease_.job, lease_.attempt));
+  const auto run = jobs_.running_.find(Attempt(lease_.job, lease_.attempt));
+  if (run->second.isFenced) jobs_.endedFenced_.push_back(lease_);
+  jobs_.running_.erase(run);
 }
 
 std::vector<LeaseRef> RunningJobs::leases() const {
   Lock lock(mutex_);
   std::vector<LeaseRef> leases;
   leases.reserve(running_.size());
-  for (const auto& [lease, source] : running_) leases.push_back({lease.first, lease.second});
+  for (const auto& [attempt, run] : running_) leases.push_back({attempt.first, attempt.second});
   return leases;
+}
+
+std::vector<LeaseRef> RunningJobs::fence() {
+  std::vector<LeaseRef> fenced;
+  Lock lock(mutex_);
+  fenced.reserve(running_.size());
+  for (const auto& [attempt, run] : running_) {
+    if (!run.isFenced && !run.reports) fenced.push_back({attempt.first, attempt.second});
+  }
+  for (const LeaseRef& lease : fenced) running_.find(Attempt(lease.job, lease.attempt))->second.isFenced = true;
+  fenced_ = true;
+  return fenced;
+}
+
+void RunningJobs::unfence() {
+  Lock lock(mutex_);
+  fenced_ = false;
+}
+
+std::vector<LeaseRef> RunningJobs::endedFenced() const {
+  Lock lock(mutex_);
+  return endedFenced_;
+}
+
+void RunningJobs::forgetFenced(std::size_t count) {
+  Lock lock(mutex_);
+  endedFenced_.erase(endedFenced_.begin(), endedFenced_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 void RunningJobs::stop(const LeaseRef& lease) {
   std::stop_source source{std::nostopstate};
   {
     Lock lock(mutex_);
-    const auto found = running_.find(std::pair(lease.job, lease.attempt));
+    const auto found = running_.find(Attempt(lease.job, lease.attempt));
     if (found != running_.end()) {
-      source = found->second;
+      source = found->second.source;
     } else if (claiming_ > 0) {
       stoppedEarly_.emplace(lease.job, lease.attempt);
     }

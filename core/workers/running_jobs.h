@@ -1,6 +1,7 @@
 // The running jobs of this node with their stop tokens. A stop on the same node takes effect at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -39,6 +40,9 @@ class RunningJobs {
     /// Returns the stop token of the run. A token that has fired already means a stop before the start: the handler
     /// must not begin.
     std::stop_token token() const { return source_.get_token(); }
+    /// Called when the handler has returned. Returns false if the run was fenced before: the handler was stopped and
+    /// has not failed, and its outcome must not be reported. After true no fence() concerns the run.
+    bool beginReport() const;
 
    private:
     RunningJobs& jobs_;
@@ -49,14 +53,37 @@ class RunningJobs {
   /// Fires the token of the attempt if the attempt runs here, or keeps the stop while a thread is claiming.
   void stop(const LeaseRef& lease);
 
+  /// Marks all present runs as fenced, except runs whose handler has returned, and stops all runs that begin until
+  /// unfence(). Returns the attempts marked by this call; the caller stops them. Without memory the call throws
+  /// std::bad_alloc and changes nothing.
+  std::vector<LeaseRef> fence();
+
+  /// Ends the fence for runs that begin from now on. Fenced runs stay fenced.
+  void unfence();
+
+  /// Returns the fenced attempts whose handlers have ended, oldest first: their jobs can go back to the queue.
+  std::vector<LeaseRef> endedFenced() const;
+
+  /// Drops the first `count` attempts of endedFenced().
+  void forgetFenced(std::size_t count);
+
   /// Returns the attempts that run here.
   std::vector<LeaseRef> leases() const;
 
  private:
+  using Attempt = std::pair<JobId, std::uint32_t>;
+  struct Run {
+    std::stop_source source;
+    bool isFenced = false;
+    bool reports = false;  // the handler has returned
+  };
+
   mutable Mutex mutex_;
   int claiming_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::set<std::pair<JobId, std::uint32_t>> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
-  std::map<std::pair<JobId, std::uint32_t>, std::stop_source> running_ JOBQ_GUARDED_BY(mutex_);
+  bool fenced_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::set<Attempt> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
+  std::map<Attempt, Run> running_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<LeaseRef> endedFenced_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

@@ -94,8 +94,13 @@ class ThreadExecutor::Worker {
  private:
   struct Task {
     Task(const Deps& deps, ClaimedJob claimed)
-        : job(std::move(claimed)), entry(deps.running, job.lease), limit(deps.deadlines, job.deadline) {}
+        : job(std::move(claimed)),
+          deadline(deps.clock.now() + job.runsFor),
+          entry(deps.running, job.lease),
+          limit(deps.deadlines, deadline) {}
     const ClaimedJob job;
+    // A little later than the storage's own moment, because the answer of the claim took time.
+    const Instant deadline;
     const RunningJobs::Entry entry;
     const DeadlineTimer::Entry limit;
   };
@@ -134,23 +139,24 @@ class ThreadExecutor::Worker {
     if (task.entry.token().stop_requested()) return;  // cancelled or overdue before the start
     Outcome outcome = Failed{};
     try {
-      RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, deps_.secrets.open(job.s3Config),
-                         task.entry.token());
+      RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, task.deadline,
+                         deps_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
-    reportOutcome(job, outcome);
+    reportOutcome(task, outcome);
   }
 
   // Reports the outcome, with pauses, until the storage accepts the outcome or calls it stale. The job stays
   // IN_PROGRESS meanwhile, so no other worker runs it. Past the deadline, overdue jobs are ended first: this job is
-  // TIMED_OUT then, and its outcome is stale. After abandonJob() no outcome is reported: the handler was stopped and
-  // has not failed.
-  void reportOutcome(const ClaimedJob& job, const Outcome& outcome) {
-    if (givenUp_.stop_requested()) return;
+  // TIMED_OUT then, and its outcome is stale. After abandonJob(), or if the node was fenced while the handler ran, no
+  // outcome is reported: the handler was stopped and has not failed.
+  void reportOutcome(const Task& task, const Outcome& outcome) {
+    if (!task.entry.beginReport() || givenUp_.stop_requested()) return;
+    const ClaimedJob& job = task.job;
     const LeaseRef& lease = job.lease;
-    const bool late = deps_.clock.now() >= job.deadline;
+    const bool late = deps_.clock.now() >= task.deadline;
     Backoff backoff(deps_.clock, givenUp_.get_token());
     do {
       try {
@@ -259,31 +265,64 @@ void ThreadExecutor::drain(Instant deadline) {
   while (!drained() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, changed_, deadline);
 }
 
-// Stops unfinished jobs and returns them to the queue. The return is repeated while the storage fails, and then the
-// handlers are awaited; both together take at most the longest stopGrace among the endpoints of the workers that still
-// run.
+// Stops unfinished jobs, and returns each to the queue when its handler has ended: another node may run the job at
+// once. A handler that has not ended after the longest stopGrace among the endpoints of the workers that still run does
+// not keep its job back any longer. The return is repeated while the storage fails, within the same time.
 void ThreadExecutor::stopUnfinishedWorkers() {
-  std::vector<std::shared_ptr<Worker>> rest;
+  Millis grace{0};
+  std::vector<Unfinished> rest = abandonJobs(grace);
+  const Instant end = deps_.clock.now() + grace;
+  for (const Unfinished& job : rest) deps_.running.stop(job.lease);
+  std::map<EndpointId, std::vector<LeaseRef>> ended;
+  for (Backoff backoff(deps_.clock, {});;) {
+    const bool isOver = deps_.clock.now() >= end;
+    moveEndedJobs(rest, ended, isOver);
+    const bool areReleased = release(ended);
+    if (isOver || (areReleased && rest.empty())) break;
+    if (areReleased) {
+      awaitEndOf(rest, end);
+    } else {
+      backoff.pause(end);
+    }
+  }
+  awaitAllEnded(end);
+}
+
+// Makes all workers drop the outcomes of their jobs. Raises `grace` to the longest stopGrace of the workers that still
+// run. Returns their jobs.
+std::vector<ThreadExecutor::Unfinished> ThreadExecutor::abandonJobs(Millis& grace) {
+  std::vector<std::shared_ptr<Worker>> workers;
   {
     Lock lock(mutex_);
     for (const auto& [id, worker] : workers_) {
-      if (!worker->ended) rest.push_back(worker);
+      if (!worker->ended) workers.push_back(worker);
     }
   }
-  Millis grace{0};
-  std::map<EndpointId, std::vector<LeaseRef>> jobs;
-  for (const auto& worker : rest) {
+  std::vector<Unfinished> jobs;
+  for (const auto& worker : workers) {
     grace = std::max(grace, worker->endpoint().spec.stopGrace);
-    if (const auto lease = worker->abandonJob()) jobs[worker->endpoint().spec.id].push_back(*lease);
+    if (const auto lease = worker->abandonJob()) jobs.push_back({worker, *lease});
   }
-  const Instant end = deps_.clock.now() + grace;
-  // Handlers are stopped first, because a call to a locked database may block for the whole grace.
-  for (const auto& [endpoint, leases] : jobs) {
-    for (const LeaseRef& lease : leases) deps_.running.stop(lease);
-  }
-  Backoff backoff(deps_.clock, {});
-  while (!release(jobs) && deps_.clock.now() < end) backoff.pause(end);
-  awaitAllEnded(end);
+  return jobs;
+}
+
+// Moves the jobs of ended workers, or `all` jobs, from `rest` to `ended`.
+void ThreadExecutor::moveEndedJobs(std::vector<Unfinished>& rest, std::map<EndpointId, std::vector<LeaseRef>>& ended,
+                                   bool all) {
+  Lock lock(mutex_);
+  std::erase_if(rest, [&](const Unfinished& job) {
+    if (!all && !job.worker->ended) return false;
+    ended[job.worker->endpoint().spec.id].push_back(job.lease);
+    return true;
+  });
+}
+
+void ThreadExecutor::awaitEndOf(const std::vector<Unfinished>& rest, Instant deadline) {
+  Lock lock(mutex_);
+  const auto hasEnded = [&]() JOBQ_REQUIRES(mutex_) {
+    return std::any_of(rest.begin(), rest.end(), [](const Unfinished& job) { return job.worker->ended; });
+  };
+  while (!hasEnded() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, changed_, deadline);
 }
 
 // Removes the released jobs from `jobs`. Returns true if no job is left in `jobs`.
@@ -295,7 +334,7 @@ bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) 
     } catch (const std::exception& error) {
       deps_.log.write(LogLevel::error, "drain.release",
                       std::to_string(at->second.size()) + " jobs of " + at->first +
-                          " are still recorded as running, and the next start counts them as lost: " + error.what());
+                          " are still recorded as running and will be counted as lost: " + error.what());
       ++at;
     }
   }

@@ -47,18 +47,26 @@ class ThreadExecutor final : public Executor {
   /// wait for a stopped job. Any thread.
   void wakeDrain();
 
-  /// Gives running jobs the time `drainTime` to finish. Stops the rest, returns the jobs to the queue, and waits for
-  /// the handlers, for the longest stopGrace of their endpoints. Returns the number of abandoned threads, whose
-  /// handlers have not ended; above 0 the process has to end with _exit.
+  /// Gives running jobs the time `drainTime` to finish. Stops the rest, waits for the handlers, for the longest
+  /// stopGrace of their endpoints, and returns each job to the queue when its handler has ended. Returns the number of
+  /// abandoned threads, whose handlers have not ended; above 0 the process has to end with _exit.
   std::size_t stop(Millis drainTime);
 
  private:
   class Worker;
+  /// The job of a worker that still runs.
+  struct Unfinished {
+    std::shared_ptr<Worker> worker;
+    LeaseRef lease;
+  };
 
   void reap();
   bool awaitAllEnded(Instant deadline);
   void drain(Instant deadline);
   void stopUnfinishedWorkers();
+  std::vector<Unfinished> abandonJobs(Millis& grace);
+  void moveEndedJobs(std::vector<Unfinished>& rest, std::map<EndpointId, std::vector<LeaseRef>>& ended, bool all);
+  void awaitEndOf(const std::vector<Unfinished>& rest, Instant deadline);
   bool release(std::map<EndpointId, std::vector<LeaseRef>>& jobs);
 
   const Deps deps_;

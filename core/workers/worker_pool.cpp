@@ -174,7 +174,7 @@ ScalerView WorkerPool::scalerView() const {
 
 std::size_t WorkerPool::workersMissing(ScalerView view, const EndpointCounts& jobs, Instant now) {
   if (!endpoint_->spec.paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
-  if (jobs.headQueuedAt) view.headWait = now - *jobs.headQueuedAt;
+  view.headWait = jobs.headWait;
   const ScalingDecision decision = scale(view);
   if (decision.recheckAfter) scaleAt_ = now + *decision.recheckAfter;
   return decision.workers > view.workers ? decision.workers - view.workers : 0;

@@ -7,6 +7,22 @@
 #include "core/jobs/queue_signal.h"
 
 namespace jobq {
+namespace {
+
+void logRefusals(Log& log, const std::vector<std::string>& refusals) {
+  for (const std::string& refusal : refusals) log.write(LogLevel::error, "worker.state", refusal);
+}
+
+// Returns the definition with the part of this node in the numbers of workers.
+EndpointPtr partOf(const EndpointPtr& whole, const NodeShare& share) {
+  if (share.nodes == 1) return whole;
+  auto part = std::make_shared<Endpoint>(*whole);
+  part->spec.workersMin = share.of(whole->spec.workersMin, whole->spec.id);
+  part->spec.workersMax = share.of(whole->spec.workersMax, whole->spec.id);
+  return part;
+}
+
+}  // namespace
 
 WorkerPools::WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints) : deps_(deps) {
   for (const EndpointPtr& endpoint : endpoints) setEndpoint(endpoint);
@@ -17,15 +33,26 @@ void WorkerPools::setEndpoint(const EndpointPtr& now) {
     Lock lock(mutex_);
     const auto found = pools_.find(now->spec.id);
     if (found != pools_.end()) {
-      found->second.change(now);
+      found->second.change(partOf(now, share_));
     } else if (now->release) {
-      pools_.emplace(now->spec.id, WorkerPool(now));
+      pools_.emplace(now->spec.id, WorkerPool(partOf(now, share_)));
     } else {
       return;  // no pool: its jobs wait for a release. Planned: remote workers take them
     }
+    wholes_[now->spec.id] = now;
   }
   deps_.queueSignal.addEndpoint(now->spec.id);
   deps_.queueSignal.rearm(now->spec.id);
+  deps_.queueSignal.wake();
+}
+
+void WorkerPools::setShare(const NodeShare& share) {
+  {
+    Lock lock(mutex_);
+    if (share_ == share) return;
+    share_ = share;
+    for (auto& [id, pool] : pools_) pool.change(partOf(wholes_.at(id), share));
+  }
   deps_.queueSignal.wake();
 }
 
@@ -51,15 +78,17 @@ WorkerPoolView WorkerPools::view(const EndpointId& endpoint) const {
   return pool == pools_.end() ? WorkerPoolView{} : pool->second.view();
 }
 
-std::map<std::string, std::size_t> WorkerPools::workersOfTemplates() const {
-  std::map<std::string, std::size_t> workers;
+std::vector<PoolSummary> WorkerPools::summaries() const {
+  std::vector<PoolSummary> summaries;
   Lock lock(mutex_);
+  const Instant now = deps_.clock.now();
   for (const auto& [id, pool] : pools_) {
+    PoolSummary& summary = summaries.emplace_back(PoolSummary{id, pool.status(now).counts, {}});
     for (const auto& [worker, info] : pool.workers().all()) {
-      if (!info.release->templateId.empty()) ++workers[info.release->templateId];
+      if (!info.release->templateId.empty()) ++summary.workersOfTemplates[info.release->templateId];
     }
   }
-  return workers;
+  return summaries;
 }
 
 std::vector<ClaimWant> WorkerPools::reserveWorkers(const EndpointId* only, std::size_t most) {
@@ -94,7 +123,7 @@ void WorkerPools::concludeReservations(const std::vector<ClaimWant>& wants, cons
       std::ranges::move(workers.collectRefusals(), std::back_inserter(refusals));
     }
   }
-  logRefusals(refusals);
+  logRefusals(deps_.log, refusals);
   if (retired) deps_.queueSignal.wake();
 }
 
@@ -107,11 +136,11 @@ WorkerPools::ReadyResult WorkerPools::recordReady(const EndpointId& endpoint, co
     WorkerPool& pool = pools_.at(endpoint);
     result.stays = pool.recordReady(worker, now);
     result.rolling = pool.isRolling();
-    const Endpoint& rules = *pool.endpoint();
-    if (pool.workers().all().size() > rules.spec.workersMin) result.idleUntil = now + rules.spec.idleTimeout;
+    if (pool.workers().all().size() > pool.endpoint()->spec.workersMin)
+      result.idleUntil = now + pool.endpoint()->spec.idleTimeout;
     refusals = pool.workers().collectRefusals();
   }
-  logRefusals(refusals);
+  logRefusals(deps_.log, refusals);
   return result;
 }
 
@@ -162,6 +191,7 @@ std::vector<WorkerPools::RollingPool> WorkerPools::rollingPools() {
   for (auto at = pools_.begin(); at != pools_.end();) {
     const auto& [id, pool] = *at;
     if (pool.workers().all().empty() && !pool.target()) {
+      wholes_.erase(id);
       at = pools_.erase(at);
       continue;
     }
@@ -193,8 +223,9 @@ std::vector<EndpointId> WorkerPools::beginScaling() {
   Lock lock(mutex_);
   for (auto& [id, pool] : pools_) {
     if (!pool.beginScaling(now)) continue;
-    const Endpoint& rules = *pool.endpoint();
-    if (pool.slots() < rules.spec.workersMin || (!rules.spec.paused && deps_.queueSignal.isSet(id))) ids.push_back(id);
+    const bool isPaused = pool.endpoint()->spec.paused;
+    if (pool.slots() < pool.endpoint()->spec.workersMin || (!isPaused && deps_.queueSignal.isSet(id)))
+      ids.push_back(id);
   }
   return ids;
 }
@@ -205,8 +236,8 @@ ScalerView WorkerPools::scalerView(const EndpointId& endpoint) const {
   return pool == pools_.end() ? ScalerView{} : pool->second.scalerView();
 }
 
-std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const ScalerView& view,
-                                        const EndpointCounts& jobs) {
+std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const ScalerView& view, const EndpointCounts& jobs,
+                                        std::size_t others) {
   const Instant now = deps_.clock.now();
   std::size_t missing = 0;
   bool hasChanged = false;
@@ -219,6 +250,8 @@ std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const Scaler
     // Only workers for which both views ask: the earlier view counts no job twice that was claimed during the count,
     // and the present view counts no ended job and has the present rules.
     missing = std::min(pool->second.workersMissing(view, jobs, now), pool->second.workersMissing(present, jobs, now));
+    const std::size_t most = wholes_.at(endpoint)->spec.workersMax;
+    missing = std::min(missing, most - std::min(most, pool->second.slots() + others));
   }
   if (hasChanged && jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.wake();
   return missing;
@@ -229,10 +262,6 @@ Instant WorkerPools::nextTaskAt(Instant now) const {
   Lock lock(mutex_);
   for (const auto& [id, pool] : pools_) next = std::min(next, pool.nextTaskAt(now));
   return next;
-}
-
-void WorkerPools::logRefusals(const std::vector<std::string>& refusals) const {
-  for (const std::string& refusal : refusals) deps_.log.write(LogLevel::error, "worker.state", refusal);
 }
 
 }  // namespace jobq

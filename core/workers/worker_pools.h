@@ -11,6 +11,7 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
+#include "core/workers/node_share.h"
 #include "core/workers/pool_status.h"
 #include "core/workers/scaler.h"
 #include "core/workers/worker_end.h"
@@ -21,11 +22,19 @@
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
+#include "jobq/node_store.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
 class QueueSignal;
+
+/// The workers of an endpoint on this node.
+struct PoolSummary {
+  EndpointId endpoint;
+  WorkerCounts counts;
+  std::map<std::string, std::size_t> workersOfTemplates;  ///< by id of the template
+};
 
 /// Any thread. Calls no executor and no storage; the log and the wakes of the dispatcher are called without the lock.
 class WorkerPools {
@@ -45,6 +54,10 @@ class WorkerPools {
   /// release is ignored unless a pool of the endpoint exists here.
   void setEndpoint(const EndpointPtr& now);
 
+  /// Sets the part of this node in workersMin and workersMax of all endpoints. Workers beyond the part leave when they
+  /// have no job.
+  void setShare(const NodeShare& share);
+
   /// Removes the endpoint: the jobs are stopped and the workers leave.
   void retire(const EndpointId& endpoint);
 
@@ -54,8 +67,8 @@ class WorkerPools {
   /// Returns each of this node's workers and the progress of the endpoint's release.
   WorkerPoolView view(const EndpointId& endpoint) const;
 
-  /// Returns the number of workers of each template on this node.
-  std::map<std::string, std::size_t> workersOfTemplates() const;
+  /// Returns the numbers of workers of each pool.
+  std::vector<PoolSummary> summaries() const;
 
   /// Reserves idle workers of the endpoints whose signal is set, up to `most` for each endpoint. `only`, if not null,
   /// is the only endpoint considered. No other thread claims for a reserved worker.
@@ -118,18 +131,21 @@ class WorkerPools {
 
   /// Asks the scaler with `view`, which is scalerView() from before the queue was counted as `jobs`, and with the
   /// present view. Returns the smaller number of missing workers, so that no job counts both as queued and as running.
-  /// Wakes the dispatcher for a further pass if normal jobs wait and the workers changed in between.
-  std::size_t workersMissing(const EndpointId& endpoint, const ScalerView& view, const EndpointCounts& jobs);
+  /// Wakes the dispatcher for a further pass if normal jobs wait and the workers changed in between. `others` is the
+  /// number of workers of the endpoint at other nodes: all nodes together keep workersMax.
+  std::size_t workersMissing(const EndpointId& endpoint, const ScalerView& view, const EndpointCounts& jobs,
+                             std::size_t others);
 
   /// Returns the time of the next task that no event announces; Instant::max() if there is none. `now` is the beginning
   /// of the last pass: a backoff that ended during the pass is a task too, in the past.
   Instant nextTaskAt(Instant now) const;
 
  private:
-  void logRefusals(const std::vector<std::string>& refusals) const;
-
   const Deps deps_;
   mutable Mutex mutex_;
+  NodeShare share_ JOBQ_GUARDED_BY(mutex_);
+  // The definitions of the endpoints with a pool. The pools have the part of this node in the numbers of workers.
+  std::map<EndpointId, EndpointPtr> wholes_ JOBQ_GUARDED_BY(mutex_);
   std::map<EndpointId, WorkerPool> pools_ JOBQ_GUARDED_BY(mutex_);
 };
 

@@ -8,15 +8,7 @@
 #include "core/jobs/queue_signal.h"
 
 namespace jobq {
-namespace {
-
-/// Lease of a running job. A storage with one process ignores the lease; Planned: nodes on a shared storage renew
-/// theirs every second.
-constexpr Millis kLease{15'000};
-
-}  // namespace
-
-WorkerSupervisor::WorkerSupervisor(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {}
+WorkerSupervisor::WorkerSupervisor(const Deps& deps, std::string prefix) : deps_(deps), prefix_(std::move(prefix)) {}
 
 void WorkerSupervisor::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
   const WorkerPools::ReadyResult result = deps_.pools.recordReady(endpoint, worker);
@@ -48,7 +40,7 @@ void WorkerSupervisor::stopRun(const LeaseRef& lease) {
 
 void WorkerSupervisor::stopEndedRuns() {
   const std::vector<LeaseRef> leases = deps_.running.leases();
-  const std::vector<LeaseState> states = deps_.storage.leases().renew(leases, kLease);
+  const std::vector<LeaseState> states = deps_.storage.leases().states(leases);
   for (std::size_t i = 0; i < leases.size(); ++i) {
     if (states[i] != LeaseState::held) stopRun(leases[i]);
   }
@@ -105,21 +97,29 @@ void WorkerSupervisor::startWhereNeeded() {
   }
 }
 
+// A low-priority job does not trigger scaling (core/http/API.md, "Policy"), so a normal job that comes after the count
+// is news. If the count fails, the signal stays set for the next pass.
+EndpointCounts WorkerSupervisor::countQueue(const EndpointId& id) {
+  deps_.queueSignal.beginCount(id);
+  const EndpointCounts jobs = deps_.storage.jobs().counts(id);
+  deps_.queueSignal.endCount(id, jobs.inQueue > jobs.inQueueLow, jobs.inQueueLow > 0);
+  return jobs;
+}
+
 // Returns the number of workers that the endpoint is short of.
 std::size_t WorkerSupervisor::workersMissing(const EndpointId& id) {
   // The view comes before the count: a job claimed in between must not count as queued and as running.
   const ScalerView view = deps_.pools.scalerView(id);
-  // A low-priority job does not trigger scaling (core/http/API.md, "Policy"). The flag of normal jobs is cleared before
-  // the count, so a normal job that comes after the count sets the flag again.
-  const bool signalled = deps_.queueSignal.isSet(id);
-  if (signalled) deps_.queueSignal.rearm(id, true);
-  const EndpointCounts jobs = signalled ? deps_.storage.jobs().counts(id) : EndpointCounts{};
-  if (jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.rearm(id);
-  return deps_.pools.workersMissing(id, view, jobs);
+  const EndpointCounts jobs = deps_.queueSignal.isSet(id) ? countQueue(id) : EndpointCounts{};
+  const std::size_t missing = deps_.pools.workersMissing(id, view, jobs, 0);
+  if (missing == 0 || !deps_.storage.leaseLife()) return missing;
+  // A node whose part has become smaller keeps its workers until their jobs end.
+  const WorkerCounts others = deps_.storage.nodes().count(id, deps_.node.name());
+  return deps_.pools.workersMissing(id, view, jobs, others.initializing + others.idle + others.running);
 }
 
 void WorkerSupervisor::startWorker(const EndpointId& id, const WorkerPool::Step& why) {
-  const WorkerId worker = node_ + "-" + std::to_string(++workersStarted_);
+  const WorkerId worker = prefix_ + "-" + std::to_string(++workersStarted_);
   const auto made = deps_.pools.addWorker(id, worker, why);
   if (!made) return;
   try {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/workers/executor.h"
+#include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/worker_end.h"
 #include "core/workers/worker_pool.h"
@@ -35,10 +36,11 @@ class WorkerSupervisor final : public WorkerEvents {
     QueueSignal& queueSignal;
     Executor& executor;
     RunningJobs& running;
+    const NodeLife& node;
     Log& log;
   };
-  /// `node` is the name of this process in worker ids.
-  WorkerSupervisor(const Deps& deps, std::string node);
+  /// `prefix` begins the ids of workers.
+  WorkerSupervisor(const Deps& deps, std::string prefix);
 
   /// Stops a worker that does not stay. Wakes the dispatcher thread only for a reason: a job for the worker, the next
   /// step of a release, or the end of an idle time before the next pass. Throws std::out_of_range for an unknown
@@ -50,8 +52,7 @@ class WorkerSupervisor final : public WorkerEvents {
   /// thread.
   void stopRun(const LeaseRef& lease);
 
-  /// Renews the lease of each attempt that runs here, and stops the runs whose attempt has ended in the storage. Throws
-  /// StorageError. Any thread.
+  /// Stops the runs here whose attempt has ended in the storage. Throws StorageError. Any thread.
   void stopEndedRuns();
 
   /// Marks and logs workers whose handlers still run stopGrace after the stop.
@@ -81,11 +82,12 @@ class WorkerSupervisor final : public WorkerEvents {
 
  private:
   bool rollOne(const EndpointId& endpoint);
+  EndpointCounts countQueue(const EndpointId& endpoint);
   std::size_t workersMissing(const EndpointId& endpoint);
   void startWorker(const EndpointId& endpoint, const WorkerPool::Step& why);
 
   const Deps deps_;
-  const std::string node_;
+  const std::string prefix_;
   std::atomic<Instant> nextPassAt_{};
   std::atomic<bool> stopping_ = false;
   std::uint64_t workersStarted_ = 0;  // used by the dispatcher thread

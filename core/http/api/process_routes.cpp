@@ -22,7 +22,7 @@ constexpr const char* kOnlyItself =
 
 }  // namespace
 
-void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const std::atomic<bool>& draining) {
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const UnreadyReasons& reasons) {
   const auto readiness = std::make_shared<Readiness>(storage, clock);
   router.add({{"GET"}, "/openapi.json", Scope::none, 1024, false, [](const ApiRequest&) {
                 return ApiResponse{200, openapiText()};
@@ -37,8 +37,14 @@ void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const std:
   router.add({{"GET"}, "/healthz", Scope::none, 1024, false, [](const ApiRequest&) {
                 return ApiResponse{200, R"({"status":"alive"})"};
               }});
-  router.add({{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, &draining](const ApiRequest& request) {
-                if (draining) return unavailable(request.path, "the server is shutting down");
+  router.add({{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, reasons](const ApiRequest& request) {
+                if (reasons.draining) return unavailable(request.path, "the server is shutting down");
+                if (reasons.isFenced) {
+                  return unavailable(request.path, "this node could not renew its leases and runs no jobs");
+                }
+                if (reasons.isDrained) {
+                  return unavailable(request.path, "this node drains: `jobqctl node resume` or a restart ends that");
+                }
                 readiness->check();
                 return ApiResponse{200, R"({"status":"ready"})"};
               }});

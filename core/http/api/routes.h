@@ -15,9 +15,9 @@
 #include "core/http/transport/budget.h"
 #include "core/jobs/submission.h"
 #include "jobq/job.h"
+#include "jobq/node_store.h"
 #include "jobq/plugin.h"
 #include "jobq/time.h"
-#include "jobq/worker_store.h"
 
 namespace jobq {
 
@@ -110,6 +110,26 @@ struct EndpointDeps {
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
+/// Drains of nodes (`core/workers/node_drains.h`). Any thread.
+class NodeDraining {
+ public:
+  virtual ~NodeDraining() = default;
+
+  /// Orders and ends the drain of a node. Throw StorageError.
+  virtual void beginDrain(const std::string& node) = 0;
+  virtual void endDrain(const std::string& node) = 0;
+  /// Returns whether the node drains, as of the last second.
+  virtual bool isDrained(const std::string& node) const = 0;
+};
+
+/// Routes under /v1/nodes.
+struct NodeDeps {
+  Storage& storage;
+  NodeDraining& draining;
+  std::string self;  ///< name of this node
+};
+void addNodeRoutes(Router& router, const NodeDeps& deps);
+
 /// Route /v1/backup.
 struct BackupDependencies {
   Backups& backups;
@@ -118,8 +138,13 @@ struct BackupDependencies {
 };
 void addBackupRoutes(Router& router, const BackupDependencies& with);
 
-/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key. While `draining` is true /readyz answers
-/// 503.
-void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const std::atomic<bool>& draining);
+/// Reasons for which /readyz answers 503 although the storage takes writes.
+struct UnreadyReasons {
+  const std::atomic<bool>& draining;   ///< the server is shutting down
+  const std::atomic<bool>& isFenced;   ///< the node may have lost its life in the storage
+  const std::atomic<bool>& isDrained;  ///< an administrator lets the node drain
+};
+/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key.
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const UnreadyReasons& reasons);
 
 }  // namespace jobq
