@@ -8,6 +8,7 @@
 #include "plugins/storage_sqlite/connection.h"
 #include "plugins/storage_sqlite/counters.h"
 #include "plugins/storage_sqlite/leases.h"
+#include "plugins/storage_sqlite/nodes.h"
 #include "plugins/storage_sqlite/readers.h"
 #include "plugins/storage_sqlite/reports_under_way.h"
 #include "plugins/storage_sqlite/writer.h"
@@ -22,7 +23,8 @@ struct OpenSqlite {
         loaded(load(counters, connection)),
         writer(connection, counters, clock, log, 64UL << 20),
         readers(file, 2),
-        leases(writer, readers, counters, clock, reports) {}
+        leases(writer, readers, counters, clock, reports),
+        nodes(writer, readers, clock) {}
 
   static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
     static const PlainReceiverNames kPlain{};
@@ -38,6 +40,7 @@ struct OpenSqlite {
   sqlite::Readers readers;
   sqlite::ReportsUnderWay reports;
   sqlite::Leases leases;
+  sqlite::Nodes nodes;
 };
 
 }  // namespace jobq::testkit

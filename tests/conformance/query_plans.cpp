@@ -48,7 +48,7 @@ constexpr std::array<std::string_view, 9> kAllowed{
     "SELECT low, count(*) FROM (SELECT low FROM job INDEXED BY job_waiting",
     "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry",
     // Statements on a table with one row for each node.
-    "SELECT name, last_beat FROM node",
+    "SELECT name, epoch, last_beat FROM node",
     "DELETE FROM node",
 };
 

@@ -23,6 +23,7 @@ class SqliteBackup : public SqliteTest {
   void restore() {
     storage_.reset();
     storage_ = openAt(restored_);
+    holder_ = storage_->nodes().join("node");
   }
 
   const TemporaryFolder restored_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "jobq/error.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 #include "jobq/queue_policy.h"
@@ -52,6 +53,8 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 
 /// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
+    "DELETE FROM number WHERE name IN ('epoch', 'life'); ALTER TABLE node DROP COLUMN epoch; DROP INDEX job_lost; "
+    "ALTER TABLE job RENAME COLUMN holder TO lease_end; "
     "ALTER TABLE job DROP COLUMN claim; ALTER TABLE job DROP COLUMN taken_by; "
     "ALTER TABLE job DROP COLUMN taken_from; ALTER TABLE record DROP COLUMN change; "
     "DROP TRIGGER delivery_settles; DROP TRIGGER delivery_is_owed_again; DROP TRIGGER delivery_goes; "
@@ -60,7 +63,7 @@ inline constexpr char kBackToTheFirstVersion[] =
     "claims; "
     "DROP INDEX delivery_due; CREATE INDEX delivery_due ON delivery (due_at) WHERE state = 0; "
     "ALTER TABLE delivery DROP COLUMN host; ALTER TABLE delivery DROP COLUMN tries; "
-    "DROP INDEX job_lease; CREATE INDEX job_lease ON job (lease_end) WHERE lease_end IS NOT NULL; "
+    "CREATE INDEX job_lease ON job (lease_end) WHERE lease_end IS NOT NULL; "
     "PRAGMA user_version = 1;";
 
 class SqliteTest : public testing::Test {
@@ -76,7 +79,11 @@ class SqliteTest : public testing::Test {
     return loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so", "sqlite",
                                PluginEnv{config, clock_, log_, dir, false});
   }
-  void open() { storage_ = openAt(dir_); }
+  /// Opens the storage and begins a life, as a server does.
+  void open() {
+    storage_ = openAt(dir_);
+    holder_ = storage_->nodes().join("node");
+  }
   /// Opens the storage. Returns the message of the refusal, or an empty string after success.
   std::string refusal() {
     try {
@@ -108,7 +115,7 @@ class SqliteTest : public testing::Test {
     }
   }
   std::vector<ClaimedJob> claim(std::size_t max) {
-    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, Holder{"node"}, 1);
+    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, holder_, 1);
   }
   std::optional<Job> find(const JobId& id) { return storage_->jobs().find({"ep", id}); }
 
@@ -117,6 +124,7 @@ class SqliteTest : public testing::Test {
   OneLine policy_;
   const testkit::TemporaryFolder dir_;
   std::unique_ptr<Storage> storage_;
+  Holder holder_;
 };
 
 }  // namespace jobq::testkit

@@ -25,15 +25,13 @@ class LateCommit : public SqliteTest {
     SqliteTest::TearDown();
   }
 
-  LeaseRef claimWith(const Holder& holder) {
-    return sqlite_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder, 1).at(0).lease;
-  }
+  LeaseRef claimOne() { return sqlite_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder_, 1).at(0).lease; }
 
   std::unique_ptr<OpenSqlite> sqlite_;
 };
 
 TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
-  const LeaseRef lease = claimWith(Holder{"node"});
+  const LeaseRef lease = claimOne();
   clock_.advance(kTimeout);
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
@@ -48,7 +46,7 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
 
 // A shutdown returns the jobs of handlers that did not end in time, while the last reports wait for their commits.
 TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
-  const LeaseRef lease = claimWith(Holder{"node"});
+  const LeaseRef lease = claimOne();
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
     EXPECT_EQ(sqlite_->leases.release(std::vector{lease}), 0U);
@@ -57,15 +55,15 @@ TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
 }
 
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
-  const LeaseRef lease = claimWith(Holder{"node"});
+  const LeaseRef lease = claimOne();
   clock_.advance(kTimeout);
   const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, {lease.job, lease.attempt - 1});
   EXPECT_EQ(sqlite_->leases.sweep(1).finished.size(), 1U);
 }
 
 TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
-  const LeaseRef lease = claimWith(Holder{"node", Holder::Kind::timed, Millis(10'000)});
-  clock_.advance(Millis(10'000));
+  const LeaseRef lease = claimOne();
+  (void)sqlite_->nodes.join("node");
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
     EXPECT_TRUE(sqlite_->leases.sweep(1).requeuedAt.empty());
@@ -77,7 +75,7 @@ TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
 // the outcome.
 TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   constexpr std::size_t kLarge = 5UL << 20;
-  const LeaseRef lease = claimWith(Holder{"node"});
+  const LeaseRef lease = claimOne();
   std::promise<void> begun;
   std::promise<void> released;
   auto other = std::async(std::launch::async, [&] {

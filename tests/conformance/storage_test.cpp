@@ -1,8 +1,10 @@
-// Both storages in the tree under the storage suites, also behind a connection that loses answers. The libraries are
-// the plugins loaded by the server.
+// The storages in the tree under the storage suites, also behind a connection that loses answers. The libraries are the
+// plugins loaded by the server; the memory storage is also tested as several servers of one process share it.
+#include "memory_storage.h"
 #include "query_plans.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/lost_answers.h"
+#include "testkit/plain_receiver_names.h"
 #include "testkit/storage_suite_all.h"
 
 namespace {
@@ -21,6 +23,18 @@ StorageUnderTest storage(const std::string& name, bool durable) {
           durable};
 }
 
+StorageUnderTest sharedMemory() {
+  return {"shared_memory",
+          [](Clock& clock, const std::filesystem::path& dir) {
+            static SilentLog log;
+            static const MapConfig config;
+            static const PlainReceiverNames names;
+            return std::make_unique<memory::MemoryStorage>(PluginEnv{config, clock, log, dir, false, {}, &names},
+                                                           Millis(15'000));
+          },
+          false};
+}
+
 }  // namespace
 
 namespace jobq::test {
@@ -36,6 +50,7 @@ TEST(QueryPlans, AreAskedFor) {
 
 }  // namespace jobq::test
 
-JOBQ_STORAGE_CONFORMANCE(Every, testing::Values(storage("memory", false), storage("sqlite", true),
-                                                withLostAnswers(storage("memory", false)),
-                                                withLostAnswers(storage("sqlite", true))));
+JOBQ_STORAGE_CONFORMANCE(Every,
+                         testing::Values(storage("memory", false), sharedMemory(), storage("sqlite", true),
+                                         withLostAnswers(storage("memory", false)), withLostAnswers(sharedMemory()),
+                                         withLostAnswers(storage("sqlite", true))));

@@ -1,0 +1,129 @@
+// A connection to the database with its prepared statements.
+//
+// The connection uses the client library alone. Poco::Data cannot open the connection: its MySQL connector (1.11) takes
+// neither the path of a Unix socket, nor TLS, nor a read timeout, and connects inside the constructor of the session,
+// so nobody can set them on the handle before. Poco::Data also prepares a statement at each execution, cannot read a
+// LONGBLOB, and hides the error number.
+#pragma once
+
+#include <mysql.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "options.h"
+#include "row_batch.h"
+#include "statement.h"
+
+namespace jobq::mysql {
+
+/// Time for one answer of the database, unless a connection has another. A dead network shows after this time at the
+/// latest; a commit of 20 MB on a slow disk needs less.
+inline constexpr std::chrono::seconds kAnswerTime{10};
+
+/// Isolation of the transactions of a connection.
+enum class Isolation {
+  readCommitted,  ///< for changes: locks no gaps, and each statement sees what was committed before
+  repeatableRead  ///< for reads: a transaction is a snapshot
+};
+
+/// Owns the handle and its statements. The connection is open from construction on, until a statement throws a
+/// MysqlError with isLost(). Not thread-safe.
+///
+/// A server of a Galera cluster may abort a transaction between two statements, and does not always say so:
+/// MariaDB 10.11 loses the news when a prepared statement is closed or executed for several rows. The next statements
+/// would be committed one by one. Therefore begin() turns off the commit of each statement on such a server and sets a
+/// savepoint, and commit() demands that the savepoint is still there: a later transaction does not have it. No
+/// statement is closed inside a transaction.
+class Connection {
+ public:
+  /// Throws MysqlError if the server refuses the connection or does not answer in time.
+  Connection(const Options& options, const std::string& password, Isolation isolation, std::chrono::seconds answerTime);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Sends the waiting rows, and returns an execution of `sql`. The text must be a literal, because the statement is
+  /// prepared at its first use and kept under the address of the text. Throws MysqlError.
+  Query query(const char* sql);
+
+  /// Returns the rows that wait for `sql`, a literal without a result, for the caller to add a row. The rows are sent
+  /// before the next query() and by send(), so that each query sees them. Rows of different statements are sent in the
+  /// order in which the statements were first named.
+  RowBatch& later(const char* sql);
+
+  /// Sends the waiting rows. Throws MysqlError.
+  void send();
+
+  /// Forgets the waiting rows.
+  void discard() noexcept;
+
+  /// Runs a statement without parameters and without a result. Throws MysqlError.
+  void execute(std::string_view sql);
+
+  /// Begins a transaction. Throws MysqlError.
+  void begin();
+
+  /// Commits the transaction of begin(). Throws MysqlError: a conflict if the server has aborted the transaction.
+  void commit();
+
+  /// Returns whether the server is one of a Galera cluster. Throws MysqlError.
+  bool isOnGalera();
+
+  /// Returns the value of a variable of the server, or an empty string if the server does not know the variable. Throws
+  /// MysqlError.
+  std::string variable(std::string_view name);
+
+ private:
+  struct Closer {
+    void operator()(MYSQL* handle) const noexcept { mysql_close(handle); }
+  };
+
+  void configure(const Options& options, std::chrono::seconds answerTime);
+  /// Waits until the server of a Galera cluster has what other servers have committed; `always` lets each later read
+  /// and transaction wait, too.
+  void awaitOthers(bool always);
+  Statement& statement(const char* sql);
+  /// Returns whether the last answer of the server came from inside a transaction.
+  bool isInTransaction() const noexcept;
+
+  std::unique_ptr<MYSQL, Closer> handle_;
+  std::optional<bool> isOnGalera_;
+  bool commitsAlone_ = true;    // the server commits each statement outside of a transaction
+  bool sendsTogether_ = false;  // the server accepts all rows of a statement as one message
+  std::unordered_map<const char*, std::unique_ptr<Statement>> statements_;
+  std::vector<std::unique_ptr<Statement>> broken_;  // to be closed behind the transaction
+  std::unordered_map<const char*, RowBatch> batches_;
+  std::vector<const char*> waiting_;  // the statements whose rows wait
+};
+
+/// Opens connections to the database of the settings. Any thread.
+class Connector {
+ public:
+  /// Reads the password. `answerTime` is the time for one answer of the server, longer than any wait for a lock needs
+  /// to be. Throws ConfigError.
+  explicit Connector(Options options, std::chrono::seconds answerTime = kAnswerTime)
+      : options_(std::move(options)), password_(options_.readPassword()), answerTime_(answerTime) {
+    options_.checkAuthorities();
+  }
+
+  /// Throws MysqlError as the constructor of Connection does.
+  std::unique_ptr<Connection> open(Isolation isolation) const {
+    return std::make_unique<Connection>(options_, password_, isolation, answerTime_);
+  }
+
+  const Options& options() const noexcept { return options_; }
+
+ private:
+  const Options options_;
+  const std::string password_;
+  const std::chrono::seconds answerTime_;
+};
+
+}  // namespace jobq::mysql

@@ -1,0 +1,156 @@
+// The changes of jobs from outside: cancel, retry, purge, ttl, remove.
+#include "jobs.h"
+
+#include <algorithm>
+
+#include "job_rows.h"
+#include "queue_order.h"
+#include "unique_step.h"
+
+namespace jobq::mysql {
+namespace {
+
+/// Jobs that one step of a purge removes: a longer step would lock the queue for too long.
+constexpr std::size_t kPurgeBatch = 500;
+
+/// Returns the job as submitted, with the time left until `expiry` as ttl, for a new rank by the queue policy.
+JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
+  Query query = step.db.query(
+      "SELECT job_input.webhook, job_input.api_key, job_input.s3, job_input.input, job.priority "
+      "FROM job_input JOIN job ON job.num = job_input.num WHERE job.num = ?");
+  if (!query.bind(row.num).next()) throw StorageError("the database has lost the input of job " + row.id);
+  JobSpec spec;
+  spec.id = row.id;
+  spec.endpoint = row.endpoint;
+  spec.webhook = query.text(0);
+  spec.apiKeyId = query.text(1);
+  spec.s3Config = query.text(2);
+  spec.input = query.text(3);
+  spec.policy = {row.executionTimeout, expiry - step.now, row.low, static_cast<std::int32_t>(query.integer(4))};
+  spec.retention = row.retention;
+  spec.maxAttempts = row.maxAttempts;
+  return spec;
+}
+
+RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
+  auto row = lockRow(step, key);
+  if (!row) return NotFound{};
+  if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
+  const auto to = next(row->state, Trigger::retry);
+  if (!to || row->attempt < failedAttempt) return WrongState{row->state};
+  const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
+  row->rank = rankOf(step, specOf(step, *row, expiry), policy);
+  row->arrival = step.numbers.next();
+  row->queuedAt = step.now;
+  row->expiresAt = expiry;
+  step.db
+      .query(
+          "UPDATE job SET state = ?, queue_rank = ?, arrival = ?, queued_at = ?, expires_at = ?, "
+          "attempt = attempt + 1, retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, "
+          "worker = '', chunks = 0, taken = 0, taken_by = 0, has_progress = 0 WHERE num = ?")
+      .bind(*to, row->rank, row->arrival, step.now, expiry, row->num)
+      .run();
+  addToQueue(step, *row);
+  discardReports(step, *row);
+  step.db.query("DELETE FROM job_output WHERE num = ?").bind(row->num).run();
+  step.counters.moved(row->endpoint, row->state, *to, row->low);
+  step.counters.retried(row->endpoint);
+  return Requeued{};
+}
+
+/// Removes the first jobs of the queue that arrived up to the number `upTo`. Returns the number of removed jobs.
+std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
+  std::vector<JobRow> rows;
+  {
+    Query query = step.db.query("SELECT " JOBQ_MYSQL_ROW
+                                " FROM ready_job JOIN job ON job.num = ready_job.num WHERE ready_job.endpoint = ? AND "
+                                "ready_job.expires_at > ? AND ready_job.arrival <= ? "
+                                "ORDER BY ready_job.low, ready_job.queue_rank, ready_job.arrival LIMIT ? FOR UPDATE");
+    query.bind(endpoint, step.now, upTo, kPurgeBatch);
+    rows = collectRows(query);
+  }
+  for (const JobRow& row : rows) removeJob(step, row);
+  return rows.size();
+}
+
+std::size_t removeIdempotencyKeys(Step& step, std::string_view endpoint, std::size_t most) {
+  return step.db.query("DELETE FROM idempotency WHERE endpoint = ? LIMIT ?").bind(endpoint, most).run();
+}
+
+std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most) {
+  return step.db.query("DELETE FROM queue_group WHERE endpoint = ? LIMIT ?").bind(endpoint, most).run();
+}
+
+}  // namespace
+
+CancelResult Jobs::cancel(const JobKey& key) {
+  const auto cancelNow = [&](Step& step) -> CancelResult {
+    const auto row = lockRow(step, key);
+    if (!row) return NotFound{};
+    if (row->state != JobState::cancelled) {
+      if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
+      end(step, *row, Trigger::cancel, {});
+    }
+    return Cancelled{{row->id, row->attempt}};
+  };
+  return writer_.write(cancelNow, {.job = key.id});
+}
+
+RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
+  return untilUnique([&](bool isRepeated) {
+    return writer_.write([&](Step& step) {
+      if (isRepeated) step.numbers.changeGenerator();
+      return requeueNow(step, key, failedAttempt, policy);
+    });
+  });
+}
+
+std::size_t Jobs::purgeQueued(std::string_view endpoint) {
+  std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
+  std::size_t all = 0;
+  for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
+    purged = writer_.write([&](Step& step) {
+      if (!last) last = step.numbers.next();
+      return purge(step, endpoint, *last);
+    });
+  }
+  return all;
+}
+
+std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
+  return writer_.write([&](Step& step) -> std::optional<Instant> {
+    const auto row = lockRow(step, key);
+    if (!row) return std::nullopt;
+    const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
+    step.db.query("UPDATE job SET expires_at = ?, expiry_fixed = 1 WHERE num = ?").bind(expiry, row->num).run();
+    if (row->state == JobState::inQueue) {
+      step.db
+          .query(
+              "UPDATE ready_job SET expires_at = ? WHERE endpoint = ? AND low = ? AND queue_rank = ? AND "
+              "arrival = ?")
+          .bind(expiry, row->endpoint, row->low, row->rank, row->arrival)
+          .run();
+    }
+    return expiry;
+  });
+}
+
+std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
+  return writer_.write([&](Step& step) {
+    std::vector<JobRow> rows;
+    {
+      Query query =
+          step.db.query("SELECT " JOBQ_MYSQL_ROW " FROM job WHERE endpoint = ? ORDER BY num LIMIT ? FOR UPDATE");
+      query.bind(endpoint, batch);
+      rows = collectRows(query);
+    }
+    for (const JobRow& row : rows) removeJob(step, row);
+    std::size_t removed = rows.size();
+    if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);
+    if (removed < batch) removed += removeGroups(step, endpoint, batch - removed);
+    if (removed < batch) forgetTotals(step.db, endpoint);
+    return removed;
+  });
+}
+
+}  // namespace jobq::mysql

@@ -1,0 +1,298 @@
+// The reports and requests of a worker: claim, states, finish, progress, release.
+#include "leases.h"
+
+#include <algorithm>
+#include <map>
+
+#include "counters.h"
+#include "job_reads.h"
+#include "job_rows.h"
+#include "lives.h"
+
+namespace jobq::mysql {
+namespace {
+
+/// The position of a queued job among the jobs of its endpoint: the columns that order the claims.
+struct QueuePlace {
+  std::int64_t low = 0;
+  std::int64_t rank = 0;
+  std::int64_t arrival = 0;
+};
+
+/// A queued job with the values that its claim needs, except its bodies.
+struct QueuedJob {
+  std::int64_t num = 0;
+  QueuePlace place;
+  Instant expiresAt{};
+  ClaimedJob job;
+};
+
+/// Values with which all jobs of one call of claim() are marked.
+struct ClaimMark {
+  std::uint64_t epoch;
+  CallId id;
+};
+
+/// The columns of a ClaimedJob, in the order of reading in claimedJobOf(). The attempt is that of the row.
+#define JOBQ_MYSQL_CLAIMED                                                                                 \
+  "job.id, job.attempt, job.endpoint, job.worker, job.execution_timeout, job.ttl, job.low, job.priority, " \
+  "job.submitted_at, job.log_lines, job.expires_at"
+constexpr std::size_t kClaimedColumns = 11;
+
+ClaimedJob claimedJobOf(const CurrentRow& columns) {
+  ClaimedJob job;
+  job.lease = {columns.text(0), columns.number(1)};
+  job.endpoint = columns.text(2);
+  job.worker = columns.text(3);
+  job.policy = {columns.millis(4), columns.millis(5), columns.flag(6), static_cast<std::int32_t>(columns.integer(7))};
+  job.submittedAt = columns.instant(8);
+  job.logLines = columns.count(9);
+  return job;
+}
+
+/// Locks the first jobs of the queue with their rows. Jobs that another transaction claims or changes are passed over.
+std::vector<QueuedJob> lockHead(Step& step, const EndpointId& endpoint, std::size_t max) {
+  Query query = step.db.query("SELECT " JOBQ_MYSQL_CLAIMED
+                              ", ready_job.num, ready_job.low, ready_job.queue_rank, ready_job.arrival "
+                              "FROM ready_job STRAIGHT_JOIN job ON job.num = ready_job.num "
+                              "WHERE ready_job.endpoint = ? AND ready_job.expires_at > ? "
+                              "ORDER BY ready_job.low, ready_job.queue_rank, ready_job.arrival LIMIT ? "
+                              "FOR UPDATE SKIP LOCKED");
+  query.bind(endpoint, step.now, max);
+  std::vector<QueuedJob> head;
+  while (query.next()) {
+    constexpr std::size_t kPlace = kClaimedColumns;
+    head.push_back({query.integer(kPlace),
+                    {query.integer(kPlace + 1), query.integer(kPlace + 2), query.integer(kPlace + 3)},
+                    query.instant(10),
+                    claimedJobOf(query)});
+  }
+  return head;
+}
+
+/// The rows are written later, with those of other claims.
+void markClaimed(Step& step, const QueuedJob& queued, const ClaimMark& mark) {
+  constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
+  const ClaimedJob& job = queued.job;
+  step.db.later("UPDATE job SET state = ?, attempt = attempt + 1, started_at = ?, worker = ?, claim = ? WHERE num = ?")
+      .add(kTo, step.now, job.worker, mark.id, queued.num);
+  step.db.later("DELETE FROM ready_job WHERE endpoint = ? AND low = ? AND queue_rank = ? AND arrival = ?")
+      .add(job.endpoint, queued.place.low, queued.place.rank, queued.place.arrival);
+  step.db.later("INSERT INTO running_job (num, epoch, deadline) VALUES (?, ?, ?)")
+      .add(queued.num, mark.epoch, step.now + job.policy.executionTimeout);
+}
+
+/// Number of jobs whose bodies one statement reads. Places without a job repeat the last job.
+constexpr std::size_t kBodiesTogether = 8;
+
+/// Reads what the caller of each job has sent.
+void readBodies(Connection& connection, std::vector<QueuedJob>& jobs) {
+  for (std::size_t from = 0; from < jobs.size(); from += kBodiesTogether) {
+    std::map<std::int64_t, ClaimedJob*> missing;
+    Query query =
+        connection.query("SELECT num, webhook, s3, input FROM job_input WHERE num IN (?, ?, ?, ?, ?, ?, ?, ?)");
+    for (std::size_t i = from; i < from + kBodiesTogether; ++i) {
+      QueuedJob& job = jobs[std::min(i, jobs.size() - 1)];
+      query.bind(job.num);
+      missing[job.num] = &job.job;
+    }
+    while (query.next()) {
+      const auto found = missing.find(query.integer(0));
+      found->second->webhook = query.text(1);
+      found->second->s3Config = query.text(2);
+      found->second->input = query.text(3);
+      missing.erase(found);
+    }
+    if (missing.empty()) continue;
+    throw StorageError("the database has lost the input of job " + missing.begin()->second->lease.job +
+                       "; restore a backup of the database");
+  }
+}
+
+/// Returns the job of a claim, or an empty optional if the job is gone.
+std::optional<ClaimedJob> claimedJob(Connection& connection, std::int64_t num, Instant now) {
+  Query query = connection.query("SELECT " JOBQ_MYSQL_CLAIMED
+                                 ", job.started_at, LEAST(job.started_at + job.execution_timeout, job.expires_at), "
+                                 "job_input.webhook, job_input.s3, job_input.input "
+                                 "FROM job JOIN job_input ON job_input.num = job.num WHERE job.num = ?");
+  if (!query.bind(num).next()) return std::nullopt;
+  ClaimedJob job = claimedJobOf(query);
+  job.startedAt = query.instant(kClaimedColumns);
+  job.runsFor = query.instant(kClaimedColumns + 1) - now;
+  job.webhook = query.text(kClaimedColumns + 2);
+  job.s3Config = query.text(kClaimedColumns + 3);
+  job.input = query.text(kClaimedColumns + 4);
+  return job;
+}
+
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed) {
+  std::vector<QueuedJob> head = lockHead(step, want.endpoint, want.workers.size());
+  readBodies(step.db, head);
+  auto worker = want.workers.begin();
+  for (QueuedJob& queued : head) {
+    ClaimedJob& job = queued.job;
+    job.worker = *worker++;
+    ++job.lease.attempt;
+    job.startedAt = step.now;
+    job.runsFor = std::min(step.now + job.policy.executionTimeout, queued.expiresAt) - step.now;
+    markClaimed(step, queued, mark);
+    step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
+    claimed.push_back(std::move(job));
+  }
+}
+
+/// Returns the numbers of the endpoint's jobs that are IN_PROGRESS under the claim, by worker.
+std::multimap<WorkerId, std::int64_t> runningUnder(Connection& connection, const EndpointId& endpoint, CallId id,
+                                                   Instant now) {
+  Query query = connection.query(
+      "SELECT worker, num FROM job FORCE INDEX (job_of_state) WHERE endpoint = ? AND state = ? AND claim = ? AND "
+      "expires_at > ? ORDER BY num");
+  query.bind(endpoint, JobState::inProgress, id, now);
+  std::multimap<WorkerId, std::int64_t> running;
+  while (query.next()) running.emplace(query.text(0), query.integer(1));
+  return running;
+}
+
+/// Returns whether the attempt of the lease has ended as `state` with this error and output.
+bool hasEnded(Step& step, const std::optional<JobRow>& row, const LeaseRef& lease, JobState state,
+              const Ending& ending) {
+  if (!row || row->state != state || row->attempt != lease.attempt) return false;
+  Query query = step.db.query("SELECT error = ? AND output = ? FROM job_output WHERE num = ?");
+  if (!query.bind(ending.error, ending.output, row->num).next()) return ending.error.empty() && ending.output.empty();
+  return query.flag(0);
+}
+
+LeaseState stateOf(const LeaseRef& lease, const std::map<JobId, JobGlance, std::less<>>& jobs) {
+  const auto found = jobs.find(lease.job);
+  if (found == jobs.end()) return LeaseState::deleted;
+  const JobGlance& job = found->second;
+  if (job.attempt != lease.attempt) return LeaseState::takenOver;
+  if (job.state == JobState::inProgress) return LeaseState::held;
+  if (job.state == JobState::cancelled) return LeaseState::cancelled;
+  return job.state == JobState::timedOut ? LeaseState::timedOut : LeaseState::takenOver;
+}
+
+std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
+  Query query = connection.query(
+      "SELECT low, queue_rank, IF(arrival = 0, num, arrival) FROM job "
+      "WHERE id = ? AND endpoint = ? AND state = 0 AND expires_at > ?");
+  if (!query.bind(key.id, key.endpoint, now).next()) return std::nullopt;
+  return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
+}
+
+/// Returns the number of queued jobs before `place`, at most `most`. The comparison of rows is no range for MySQL, so
+/// the condition is written out.
+std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const QueuePlace& place, std::size_t most,
+                        Instant now) {
+  Query query = connection.query(
+      "SELECT COUNT(*) FROM (SELECT 1 FROM ready_job WHERE endpoint = ? AND expires_at > ? AND (low < ? OR "
+      "(low = ? AND queue_rank < ?) OR (low = ? AND queue_rank = ? AND arrival < ?)) LIMIT ?) AS before_it");
+  query.bind(endpoint, now, place.low, place.low, place.rank, place.low, place.rank, place.arrival, most).next();
+  return query.size(0);
+}
+
+/// Number of endpoints in a claim from which on the counters are asked first which of them have a queue.
+constexpr std::size_t kManyWants = 4;
+
+}  // namespace
+
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+  return writer_.write([&](Step& step) {
+    std::vector<ClaimedJob> claimed;
+    if (!shareLife(step, holder)) return claimed;
+    std::optional<std::vector<QueuedEndpoint>> queued;
+    if (wants.size() >= kManyWants) queued = endpointsWithQueue(step.db);
+    for (const ClaimWant& want : wants) {
+      if (queued && std::ranges::find(*queued, want.endpoint, &QueuedEndpoint::endpoint) == queued->end()) continue;
+      claimFor(step, want, {holder.epoch, id}, claimed);
+    }
+    return claimed;
+  });
+}
+
+std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
+  return readers_.read([&](Connection& connection) {
+    awaitClaims(connection);
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    std::vector<ClaimedJob> jobs;
+    for (const ClaimWant& want : wants) {
+      const auto running = runningUnder(connection, want.endpoint, id, now);
+      for (const WorkerId& worker : want.workers) {
+        const auto [from, to] = running.equal_range(worker);
+        for (auto at = from; at != to; ++at) {
+          if (auto job = claimedJob(connection, at->second, now)) jobs.push_back(std::move(*job));
+        }
+      }
+    }
+    return jobs;
+  });
+}
+
+std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
+  if (leases.empty()) return {};
+  std::vector<JobId> ids;
+  ids.reserve(leases.size());
+  for (const LeaseRef& lease : leases) ids.push_back(lease.job);
+  const auto jobs = readers_.read([&](Connection& connection) { return glanceAt(connection, ids, clock_.now()); });
+  std::vector<LeaseState> states;
+  states.reserve(leases.size());
+  for (const LeaseRef& lease : leases) states.push_back(stateOf(lease, jobs));
+  return states;
+}
+
+std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return glances_.read(kNewGlance).queued; }
+
+ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
+  const ReportsUnderWay::Entry entry(reports_, lease);
+  const auto* failed = std::get_if<Failed>(&outcome);
+  const Ending ending =
+      failed != nullptr ? Ending{failed->error, failed->output} : Ending{"", std::get<Completed>(outcome).output};
+  const Trigger trigger = failed != nullptr ? Trigger::fail : Trigger::complete;
+  const auto finishNow = [&](Step& step) {
+    const auto row = lockRow(step, lease.job);
+    if (isHeld(row, lease)) {
+      end(step, *row, trigger, ending);
+      return ReportResult::accepted;
+    }
+    const JobState state = next(JobState::inProgress, trigger).value();
+    return hasEnded(step, row, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
+  };
+  return writer_.write(finishNow, {.bytes = ending.output.size(), .job = lease.job});
+}
+
+ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
+  const auto setNow = [&](Step& step) {
+    const auto row = lockHeld(step, lease);
+    if (!row) return ReportResult::staleAttempt;
+    step.db.later("REPLACE INTO job_progress (num, progress) VALUES (?, ?)").add(row->num, Lent{json});
+    if (!row->hasProgress) step.db.later("UPDATE job SET has_progress = 1 WHERE num = ?").add(row->num);
+    return ReportResult::accepted;
+  };
+  return writer_.write(setNow, {.bytes = json.size(), .job = lease.job});
+}
+
+std::size_t Leases::release(std::span<const LeaseRef> leases) {
+  if (leases.empty()) return 0;
+  return writer_.write([&](Step& step) {
+    std::size_t released = 0;
+    for (const LeaseRef& lease : leases) {
+      const auto row = lockHeld(step, lease);
+      if (!row || reports_.contains(lease)) continue;
+      returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
+      ++released;
+    }
+    return released;
+  });
+}
+
+std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
+  return readers_.read([&](Connection& connection) -> std::optional<std::size_t> {
+    const Instant now = clock_.now();
+    const auto place = placeOf(connection, key, now);
+    if (!place) return std::nullopt;
+    return most == 0 ? 0 : countBefore(connection, key.endpoint, *place, most, now);
+  });
+}
+
+}  // namespace jobq::mysql

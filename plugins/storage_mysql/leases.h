@@ -1,0 +1,48 @@
+// The store of leases: the operations of a worker. Contract: `sdk/include/jobq/lease_store.h`. The handling of jobs
+// whose worker fails is in `sweep.cpp`.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "database_clock.h"
+#include "glance.h"
+#include "jobq/call_id.h"
+#include "jobq/holder.h"
+#include "jobq/job.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "readers.h"
+#include "reports_under_way.h"
+#include "writer.h"
+
+namespace jobq::mysql {
+
+/// Any thread may call the methods. The arguments of the constructor outlive the store.
+class Leases final : public LeaseStore {
+ public:
+  Leases(Writer& writer, Readers& readers, const DatabaseClock& clock, Glances& glances)
+      : writer_(writer), readers_(readers), clock_(clock), glances_(glances) {}
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
+  std::vector<QueuedEndpoint> queuedEndpoints() override;
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  ReportResult progress(const LeaseRef& lease, std::string json) override;
+  std::size_t release(std::span<const LeaseRef> leases) override;
+  SweepResult sweep(std::size_t max) override;
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
+
+ private:
+  Writer& writer_;
+  Readers& readers_;
+  const DatabaseClock& clock_;
+  Glances& glances_;
+  ReportsUnderWay reports_;
+};
+
+}  // namespace jobq::mysql

@@ -1,0 +1,6 @@
+// Plugin `storage_mysql`: a storage that several nodes share.
+#include "jobq/abi.h"
+#include "storage.h"
+
+constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::Storage, jobq::mysql::MysqlStorage>("mysql", "1.0.0")};
+JOBQ_PLUGIN(kEntries)

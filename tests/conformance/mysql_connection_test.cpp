@@ -1,0 +1,83 @@
+// Connections of storage_mysql: the end of broken statements, commits without a transaction, and servers without
+// writes.
+#include <string>
+
+#include "mysql_fixture.h"
+
+namespace jobq::test {
+namespace {
+
+using namespace jobq::testkit;
+
+class MysqlConnection : public MysqlTest {
+ protected:
+  void SetUp() override { (void)open(); }  // makes the tables
+
+  std::unique_ptr<mysql::Connection> connect() {
+    const MapConfig config(settingsFor(server(), database()));
+    return mysql::Connector{mysql::Options(config)}.open(mysql::Isolation::readCommitted);
+  }
+};
+
+std::int64_t closedStatements(mysql::Connection& connection) {
+  mysql::Query query = connection.query(
+      "SELECT CAST(variable_value AS SIGNED) FROM information_schema.session_status "
+      "WHERE variable_name = 'Com_stmt_close'");
+  return query.next() ? query.integer(0) : -1;
+}
+
+TEST_F(MysqlConnection, ABrokenStatementIsClosedBehindItsTransaction) {
+  const auto connection = connect();
+  constexpr char kInsert[] = "INSERT INTO ended_life (epoch) VALUES (?)";
+  connection->execute("BEGIN");
+  connection->query(kInsert).bind(1).run();
+  EXPECT_THROW(connection->query(kInsert).bind(1).run(), mysql::MysqlError);
+  const std::int64_t before = closedStatements(*connection);
+  connection->query(kInsert).bind(2).run();  // prepared again
+  EXPECT_EQ(closedStatements(*connection), before);
+  connection->execute("ROLLBACK");
+  connection->execute("BEGIN");
+  EXPECT_EQ(closedStatements(*connection), before + 1);
+  connection->execute("ROLLBACK");
+}
+
+TEST_F(MysqlConnection, ACommitOfAnEndedTransactionIsAConflict) {
+  const auto connection = connect();
+  connection->execute("BEGIN");
+  connection->query("INSERT INTO ended_life (epoch) VALUES (?)").bind(1).run();
+  connection->execute("ROLLBACK");
+  try {
+    connection->commit();
+    ADD_FAILURE() << "a commit without a transaction succeeded";
+  } catch (const mysql::MysqlError& error) {
+    EXPECT_TRUE(error.isConflict());
+    EXPECT_FALSE(error.isLost());
+  }
+  connection->execute("BEGIN");
+  connection->commit();
+}
+
+// Behind a load balancer or a moving address the next connection reaches the server that takes the writes now.
+TEST_F(MysqlConnection, AServerThatTakesNoWritesAnyMoreIsLeft) {
+  server().run(
+      "", {"CREATE OR REPLACE USER 'reader'@'localhost'", "GRANT ALL ON " + database() + ".* TO 'reader'@'localhost'"});
+  Settings settings = settingsFor(server(), database());
+  settings["user"] = "reader";
+  settings["pool"] = "2";  // one connection for changes
+  const auto storage = openMysql(clock_, log_, settings);
+  storage->check();
+  const auto newest = [&] {
+    return std::stoll(
+        server().ask("", "SELECT MAX(id) FROM information_schema.processlist WHERE user = 'reader'").at(0));
+  };
+  const std::int64_t before = newest();
+  server().run("", {"SET GLOBAL read_only = 1"});
+  EXPECT_THROW(storage->check(), StorageError);
+  server().run("", {"SET GLOBAL read_only = 0"});
+  storage->check();
+  EXPECT_GT(newest(), before);
+  server().run("", {"DROP USER 'reader'@'localhost'"});
+}
+
+}  // namespace
+}  // namespace jobq::test
