@@ -10,7 +10,6 @@ void Comparison::reopen(std::shared_ptr<Storage> real) {
   real_ = std::move(real);
   worlds_.insert(worlds_.end(), doubts_.begin(), doubts_.end());
   doubts_.clear();
-  for (StorageModel& world : worlds_) world.state.processDied();
   failed_ = false;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "jobq/error.h"
+#include "jobq/holder.h"
 #include "jobq/storage.h"
 #include "storage_model.h"
 #include "text.h"
@@ -36,6 +37,10 @@ class Comparison {
   /// Replaces the dead process, which had the storage open, by a new process with `real`.
   void reopen(std::shared_ptr<Storage> real);
   void close() { real_.reset(); }
+  /// Begins the life of the node in each world.
+  void follow(const Holder& life) {
+    for (StorageModel& world : worlds_) world.state.life = world.state.epochs = life.epoch;
+  }
 
   /// Asks the real storage by `real` and each world by `expected`. Returns the answer of the real storage; throws
   /// Disagreement if the answer is right in no world, and the StorageError of the real storage.

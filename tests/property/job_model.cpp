@@ -62,15 +62,6 @@ std::optional<Job> JobModel::find(const JobKey& key) const {
   return entry != nullptr ? std::optional(entry->job) : std::nullopt;
 }
 
-std::vector<Job> JobModel::findFinished(std::span<const JobKey> keys) const {
-  std::vector<Job> jobs;
-  for (const JobKey& key : keys) {
-    const auto job = find(key);
-    if (job && terminal(job->state)) jobs.push_back(*job);
-  }
-  return jobs;
-}
-
 CancelResult JobModel::cancel(const JobKey& key) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return NotFound{};
@@ -152,7 +143,7 @@ EndpointCounts JobModel::counts(std::string_view endpoint) const {
     if (entry.job.lowPriority) ++counts.inQueueLow;
   }
   const std::vector<const Entry*> queue = state_.queue(endpoint);
-  if (!queue.empty() && !queue.front()->job.lowPriority) counts.headQueuedAt = queue.front()->job.queuedAt;
+  if (!queue.empty() && !queue.front()->job.lowPriority) counts.headWait = state_.now - queue.front()->job.queuedAt;
   const auto since = state_.counters.find(endpoint);
   if (since == state_.counters.end()) return counts;
   counts.completed = since->second.completed;

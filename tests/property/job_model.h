@@ -26,7 +26,6 @@ class JobModel {
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) const;
   std::optional<Job> find(const JobKey& key) const;
-  std::vector<Job> findFinished(std::span<const JobKey> keys) const;
   CancelResult cancel(const JobKey& key);
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
   std::size_t purgeQueued(std::string_view endpoint);

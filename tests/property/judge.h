@@ -1,6 +1,7 @@
-// A storage in front of two others: the real storage and the model. Every operation except findFinished goes to both,
-// and a difference between their answers is thrown as a Disagreement. The user of the storage, a test or the core, does
-// not notice the judge. `tests/property/comparison.h` has the rule for operations that fail.
+// A storage in front of two others: the real storage and the model. Every operation except summaries and
+// queuedEndpoints goes to both, and a difference between their answers is thrown as a Disagreement. The user of the
+// storage, a test or the core, does not notice the judge. `tests/property/comparison.h` has the rule for operations
+// that fail.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "comparison.h"
+#include "jobq/holder.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "judged_stores.h"
@@ -27,6 +29,9 @@ class Judge final : public Storage {
   void reopen(std::shared_ptr<Storage> real) { compared_.reopen(std::move(real)); }
   void close() { compared_.close(); }
 
+  /// Tells the model of a life of the node that began on another way to the same storage.
+  void follow(const Holder& life) { compared_.follow(life); }
+
   /// Compares every value open to reading; throws Disagreement.
   void inspect();
 
@@ -39,7 +44,7 @@ class Judge final : public Storage {
   LeaseStore& leases() override { return leases_; }
   ChunkStore& chunks() override { return chunks_; }
   OutboxStore& outbox() override { return outbox_; }
-  WorkerStore& workers() override { return real().workers(); }
+  NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
   Instant now() override { return compared_.real().now(); }
   void check() override { compared_.real().check(); }
@@ -49,6 +54,7 @@ class Judge final : public Storage {
   JudgedJobs jobs_{compared_};
   JudgedLeases leases_{compared_};
   JudgedChunks chunks_{compared_};
+  JudgedNodes nodes_{compared_};
   JudgedOutbox outbox_{compared_};
   JudgedRecords records_{compared_};
 };

@@ -24,8 +24,8 @@ std::optional<Job> JudgedJobs::find(const JobKey& key) {
       [&](StorageModel& model) { return model.jobs().find(key); });
 }
 
-std::vector<Job> JudgedJobs::findFinished(std::span<const JobKey> keys) {
-  return compared_.real().jobs().findFinished(keys);
+std::vector<std::optional<JobSummary>> JudgedJobs::summaries(std::span<const JobKey> keys) {
+  return compared_.real().jobs().summaries(keys);
 }
 
 CancelResult JudgedJobs::cancel(const JobKey& key) {

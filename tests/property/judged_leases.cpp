@@ -14,10 +14,19 @@ std::vector<ClaimedJob> JudgedLeases::claimed(std::span<const ClaimWant> wants, 
       [&](StorageModel& model) { return model.leases().claimed(wants, id); });
 }
 
-std::vector<LeaseState> JudgedLeases::renew(std::span<const LeaseRef> leases, Millis lease) {
+std::vector<LeaseState> JudgedLeases::states(std::span<const LeaseRef> leases) {
   return compared_.ask(
-      "renew", [&] { return compared_.real().leases().renew(leases, lease); },
-      [&](StorageModel& model) { return model.leases().renew(leases, lease); });
+      "states", [&] { return compared_.real().leases().states(leases); },
+      [&](StorageModel& model) { return model.leases().states(leases); });
+}
+
+std::vector<QueuedEndpoint> JudgedLeases::queuedEndpoints() { return compared_.real().leases().queuedEndpoints(); }
+
+Holder JudgedNodes::join(std::string_view name) {
+  const std::uint64_t epoch = compared_.ask(
+      "join", [&] { return std::size_t{compared_.real().nodes().join(name).epoch}; },
+      [](StorageModel& model) { return std::size_t{model.leases().join()}; });
+  return {std::string(name), epoch};
 }
 
 ReportResult JudgedLeases::finish(const LeaseRef& lease, Outcome outcome) {

@@ -14,9 +14,11 @@
 #include "comparison.h"
 #include "jobq/call_id.h"
 #include "jobq/chunk_store.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/lease_store.h"
+#include "jobq/node_store.h"
 #include "jobq/outbox_store.h"
 #include "jobq/queue_policy.h"
 #include "jobq/record_store.h"
@@ -34,7 +36,7 @@ class JudgedJobs final : public JobStore {
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
-  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
   std::size_t purgeQueued(std::string_view endpoint) override;
@@ -56,12 +58,33 @@ class JudgedLeases final : public LeaseStore {
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
+  std::vector<QueuedEndpoint> queuedEndpoints() override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
+
+ private:
+  Comparison& compared_;
+};
+
+/// Compares the lives only; the beats of workers belong to no job.
+class JudgedNodes final : public NodeStore {
+ public:
+  explicit JudgedNodes(Comparison& compared) : compared_(compared) {}
+
+  Holder join(std::string_view name) override;
+  BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
+    return compared_.real().nodes().beat(holder, workers);
+  }
+  /// Not played: a storage of a single process ends its lives with join().
+  void leave(const Holder&) override { throw Disagreement("leave() has no model"); }
+  WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
+    return compared_.real().nodes().count(endpoint, exceptNode);
+  }
+  std::vector<NodeInfo> nodes() override { return compared_.real().nodes().nodes(); }
 
  private:
   Comparison& compared_;

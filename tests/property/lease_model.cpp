@@ -34,11 +34,11 @@ ClaimedJob LeaseModel::start(Entry& entry, const WorkerId& worker, const Holder&
   job.startedAt = state_.now;
   job.workerId = worker;
   entry.deadline = state_.now + entry.spec.policy.executionTimeout;
-  if (holder.kind == Holder::Kind::timed) entry.leaseEnd = state_.now + holder.lease;
+  entry.holder = holder.epoch;
   return started(entry);
 }
 
-ClaimedJob LeaseModel::started(const Entry& entry) {
+ClaimedJob LeaseModel::started(const Entry& entry) const {
   const Job& job = entry.job;
   ClaimedJob claimed;
   claimed.lease = {job.id, job.attempt};
@@ -50,13 +50,14 @@ ClaimedJob LeaseModel::started(const Entry& entry) {
   claimed.policy = entry.spec.policy;
   claimed.submittedAt = job.submittedAt;
   claimed.startedAt = *job.startedAt;
-  claimed.deadline = std::min(entry.deadline, job.expiresAt);
+  claimed.runsFor = std::min(entry.deadline, job.expiresAt) - state_.now;
   claimed.logLines = entry.logLines;
   return claimed;
 }
 
 std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
   std::vector<ClaimedJob> claimed;
+  if (holder.epoch == 0 || holder.epoch != state_.life) return claimed;
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
       Entry* entry = first(want.endpoint);
@@ -74,8 +75,7 @@ std::vector<ClaimedJob> LeaseModel::claimed(std::span<const ClaimWant> wants, Ca
     for (const WorkerId& worker : want.workers) {
       for (const Entry& entry : state_.entries) {
         const bool isTheirs = entry.claim == id && entry.job.workerId == worker && entry.job.endpoint == want.endpoint;
-        const bool runs =
-            entry.job.state == JobState::inProgress && !entry.ownerDied && entry.job.expiresAt > state_.now;
+        const bool runs = entry.job.state == JobState::inProgress && entry.job.expiresAt > state_.now;
         if (isTheirs && runs) jobs.push_back(started(entry));
       }
     }
@@ -83,21 +83,26 @@ std::vector<ClaimedJob> LeaseModel::claimed(std::span<const ClaimWant> wants, Ca
   return jobs;
 }
 
-std::vector<LeaseState> LeaseModel::renew(std::span<const LeaseRef> leases, Millis lease) {
+std::vector<LeaseState> LeaseModel::states(std::span<const LeaseRef> leases) {
   std::vector<LeaseState> states;
-  for (const LeaseRef& ref : leases) {
-    Entry* entry = state_.find(ref.job);
-    if (entry == nullptr || entry->job.attempt != ref.attempt || entry->ownerDied) {
-      states.push_back(LeaseState::lost);
+  for (const LeaseRef& lease : leases) {
+    const Entry* entry = state_.find(lease.job);
+    if (entry == nullptr) {
+      states.push_back(LeaseState::deleted);
+    } else if (entry->job.attempt != lease.attempt) {
+      states.push_back(LeaseState::takenOver);
     } else if (entry->job.state == JobState::inProgress) {
-      if (entry->leaseEnd) entry->leaseEnd = state_.now + lease;
       states.push_back(LeaseState::held);
+    } else if (entry->job.state == JobState::cancelled) {
+      states.push_back(LeaseState::cancelled);
     } else {
-      states.push_back(entry->job.state == JobState::cancelled ? LeaseState::cancelled : LeaseState::lost);
+      states.push_back(entry->job.state == JobState::timedOut ? LeaseState::timedOut : LeaseState::takenOver);
     }
   }
   return states;
 }
+
+std::uint64_t LeaseModel::join() { return state_.life = ++state_.epochs; }
 
 ReportResult LeaseModel::finish(const LeaseRef& lease, const Outcome& outcome) {
   const auto* failed = std::get_if<Failed>(&outcome);
@@ -125,8 +130,6 @@ void LeaseModel::sendBack(Entry& entry, Trigger trigger) {
   entry.job.state = next(entry.job.state, trigger).value();
   ++entry.job.attempt;
   entry.job.progress.clear();
-  entry.leaseEnd.reset();
-  entry.ownerDied = false;
   entry.chunks.clear();
   entry.taken = 0;
   entry.takenBy = 0;
@@ -172,7 +175,7 @@ SweepResult LeaseModel::sweep() {
       swept.stopped.push_back({entry.job.id, entry.job.attempt});
       swept.finished.push_back({entry.job.endpoint, entry.job.id});
       state_.end(entry, Trigger::timeOut, kAnyError, "");
-    } else if (entry.ownerDied || (entry.leaseEnd && *entry.leaseEnd <= state_.now)) {
+    } else if (entry.holder != state_.life) {
       lose(entry, swept);
     }
   }

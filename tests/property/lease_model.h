@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "jobq/call_id.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/time.h"
@@ -24,7 +26,9 @@ class LeaseModel {
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id);
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) const;
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease);
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases);
+  /// Begins a life and returns its epoch (NodeStore::join on a storage of a single process).
+  std::uint64_t join();
   ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
   ReportResult progress(const LeaseRef& lease, const std::string& json);
   std::size_t release(std::span<const LeaseRef> leases);
@@ -37,7 +41,7 @@ class LeaseModel {
  private:
   Entry* first(const EndpointId& endpoint);
   ClaimedJob start(Entry& entry, const WorkerId& worker, const Holder& holder);
-  static ClaimedJob started(const Entry& entry);
+  ClaimedJob started(const Entry& entry) const;
   void sendBack(Entry& entry, Trigger trigger);
   void lose(Entry& entry, SweepResult& swept);
 

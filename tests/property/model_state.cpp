@@ -47,8 +47,6 @@ void ModelState::end(Entry& entry, Trigger trigger, std::string error, std::stri
   job.progress.clear();
   job.error = std::move(error);
   job.output = std::move(output);
-  entry.leaseEnd.reset();
-  entry.ownerDied = false;
   if (!entry.expiryFixed) job.expiresAt = std::min(job.submittedAt + entry.spec.policy.ttl, now + entry.spec.retention);
   Counters& counted = counters[job.endpoint];
   if (job.state == JobState::completed) ++counted.completed;
@@ -72,12 +70,6 @@ void ModelState::removeIf(const std::function<bool(const Entry&)>& goes) {
 bool ModelState::hasUnswept(std::string_view endpoint) const {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const Entry& entry) { return entry.job.endpoint == endpoint && entry.job.expiresAt <= now; });
-}
-
-void ModelState::processDied() {
-  for (Entry& entry : entries) {
-    if (entry.job.state == JobState::inProgress && !entry.leaseEnd) entry.ownerDied = true;
-  }
 }
 
 }  // namespace jobq::model

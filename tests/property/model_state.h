@@ -30,9 +30,8 @@ struct Entry {
   std::uint64_t arrival = 0;
   bool expiryFixed = false;
   Instant deadline{};
-  std::optional<Instant> leaseEnd;  // end of a timed lease
   CallId claim = 0;
-  bool ownerDied = false;  // a process lease without a living process
+  std::uint64_t holder = 0;  // epoch of the life that claimed last
   std::vector<Chunk> chunks;
   std::size_t taken = 0;
   CallId takenBy = 0;  // the last call that consumed chunks of the attempt
@@ -87,8 +86,6 @@ struct ModelState {
   /// Ends a job in a step that also owes its webhook.
   void end(Entry& entry, Trigger trigger, std::string error, std::string output);
   void removeIf(const std::function<bool(const Entry&)>& goes);
-  /// Ends the process, which had the storage open, without an orderly close.
-  void processDied();
 
   Instant now{};               ///< set by the caller before each operation
   std::vector<Entry> entries;  ///< in the order of submission, expired jobs included until their sweep
@@ -97,6 +94,8 @@ struct ModelState {
   std::map<std::tuple<EndpointId, std::string, std::string>, IdempotencyEntry> idempotencyKeys;
   std::map<EndpointId, Counters, std::less<>> counters;
   std::uint64_t arrivals = 0;
+  std::uint64_t epochs = 0;          ///< number of lives so far
+  std::uint64_t life = 0;            ///< epoch of the present life
   std::vector<CountedPart> counted;  ///< of the last second
 };
 

@@ -6,8 +6,10 @@ add_library(jobq_model STATIC property/model_state.cpp property/job_model.cpp pr
 target_include_directories(jobq_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_model PUBLIC jobq::testkit)
 
-jobq_add_test(storage_property_test OPTIMISED LABELS property SOURCES property/storage_property_test.cpp LIBRARIES jobq_model
+jobq_add_test(storage_property_test OPTIMISED LABELS property SOURCES property/storage_property_test.cpp
+  LIBRARIES jobq_model jobq_named_storages
   NEEDS ${JOBQ_PLUGINS})
-jobq_add_test(record_property_test OPTIMISED LABELS property SOURCES property/record_property_test.cpp LIBRARIES jobq_model
+jobq_add_test(record_property_test OPTIMISED LABELS property SOURCES property/record_property_test.cpp
+  LIBRARIES jobq_model jobq_named_storages
   NEEDS ${JOBQ_PLUGINS})
 jobq_add_test(limiter_property_test OPTIMISED LABELS property SOURCES property/limiter_property_test.cpp NEEDS ${JOBQ_PLUGINS})

@@ -17,15 +17,14 @@ struct Kind {
 };
 constexpr std::array kKinds{
     Kind{Action::insert, "insert", 24},
-    Kind{Action::claim, "claim", 12},
-    Kind{Action::claimTimed, "claimTimed", 6},
+    Kind{Action::claim, "claim", 18},
     Kind{Action::finish, "finish", 16},
     Kind{Action::fail, "fail", 8},
     Kind{Action::progress, "progress", 3},
     Kind{Action::append, "append", 5},
     Kind{Action::log, "log", 3},
     Kind{Action::release, "release", 4},
-    Kind{Action::renew, "renew", 4},
+    Kind{Action::states, "states", 4},
     Kind{Action::cancel, "cancel", 5},
     Kind{Action::requeue, "requeue", 8},
     Kind{Action::find, "find", 3},
@@ -51,11 +50,20 @@ constexpr std::array kKinds{
     Kind{Action::claimDue, "claimDue", 4},
     Kind{Action::abandonOwed, "abandonOwed", 4},
     Kind{Action::remove, "remove", 1},
+    Kind{Action::join, "join", 4},
 };
 static_assert(kKinds.size() == kActions);
 
 // Mostly short times, now and then long enough for the end of leases, retention or a ttl.
 constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
+
+/// Returns the life of the node; begins one if there is none. An older life claims nothing.
+Holder presentLife(NodeStore& nodes) {
+  for (const NodeInfo& node : nodes.nodes()) {
+    if (node.isAlive) return {node.name, node.epoch};
+  }
+  return nodes.join("node");
+}
 
 constexpr std::array kListed{JobState::inQueue, JobState::inProgress, JobState::completed,
                              JobState::failed,  JobState::cancelled,  JobState::timedOut};
@@ -110,13 +118,14 @@ JobSpec Player::spec(std::uint32_t number, std::uint32_t kind) {
   return job;
 }
 
-void Player::claim(Storage& storage, const Operation& operation, const Holder& holder) {
+void Player::claim(Storage& storage, const Operation& operation) {
   std::vector<ClaimWant> wants;
   for (std::uint32_t i = 0; i < 1 + operation.b % 2; ++i) {
     ClaimWant want{endpoint(operation.a + i), {}};
     for (std::uint32_t k = 0; k <= operation.a % 3; ++k) want.workers.push_back("w" + std::to_string(k));
     wants.push_back(std::move(want));
   }
+  const Holder holder = presentLife(storage.nodes());
   for (const ClaimedJob& job : storage.leases().claim(wants, holder, ++lastClaim_)) leases_.push_back(job.lease);
   // The claim before this one: some of its attempts have ended.
   if (operation.b % 3 == 0) (void)storage.leases().claimed(wants, operation.b % 2 == 0 ? lastClaim_ : lastClaim_ - 1);
@@ -180,7 +189,7 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
     case Action::append: append(storage, lease, operation); break;
     case Action::log: appendLog(storage, lease, operation); break;
     case Action::release: storage.leases().release(std::vector{lease, kNobodys}); break;
-    default: (void)storage.leases().renew(std::vector{lease, kNobodys}, Millis(10'000)); break;
+    default: (void)storage.leases().states(std::vector{lease, kNobodys}); break;
   }
 }
 
@@ -317,10 +326,10 @@ void Player::play(Storage& storage, const Operation& operation) {
   } else if (action == Action::insert) {
     insert(storage, operation);
   } else if (action == Action::claim) {
-    claim(storage, operation, Holder{"node"});
-  } else if (action == Action::claimTimed) {
-    claim(storage, operation, Holder{"node", Holder::Kind::timed, Millis(10'000)});
-  } else if (action >= Action::finish && action <= Action::renew) {
+    claim(storage, operation);
+  } else if (action == Action::join) {
+    (void)storage.nodes().join("node");
+  } else if (action >= Action::finish && action <= Action::states) {
     playOnLease(storage, operation);
   } else if (action == Action::counts || action == Action::list || action == Action::purge ||
              action == Action::remove) {

@@ -22,14 +22,13 @@ namespace jobq::model {
 enum class Action : std::uint8_t {
   insert,
   claim,
-  claimTimed,
   finish,
   fail,
   progress,
   append,
   log,
   release,
-  renew,
+  states,
   cancel,
   requeue,
   find,
@@ -56,12 +55,13 @@ enum class Action : std::uint8_t {
   claimDue,
   abandonOwed,
   remove,
+  join,
 };
 inline constexpr int kActionsOfOneEndpoint = static_cast<int>(Action::sweep);
 inline constexpr bool isOfRecords(Action action) {
   return action >= Action::createRecord && action <= Action::changedSince;
 }
-inline constexpr int kActions = static_cast<int>(Action::remove) + 1;
+inline constexpr int kActions = static_cast<int>(Action::join) + 1;
 
 struct Operation {
   Action action{};
@@ -102,7 +102,7 @@ class Player {
   void playOnRecord(RecordStore& records, const Operation& operation);
   CallId idOfChange(const Operation& operation);
   void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
-  void claim(Storage& storage, const Operation& operation, const Holder& holder);
+  void claim(Storage& storage, const Operation& operation);
   void insert(Storage& storage, const Operation& operation);
   /// Repeats the last insert(), as after a lost answer. The id of an absent job may be taken: no repetition then.
   void repeatInsert(Storage& storage);

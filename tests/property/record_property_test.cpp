@@ -12,6 +12,7 @@
 #include "shrink.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/temporary_folder.h"
+#include "tests/conformance/named_storages.h"
 
 namespace jobq::model {
 namespace {
@@ -28,8 +29,9 @@ class OtherRecords final : public Storage {
   LeaseStore& leases() override { return inner_->leases(); }
   ChunkStore& chunks() override { return inner_->chunks(); }
   OutboxStore& outbox() override { return inner_->outbox(); }
-  WorkerStore& workers() override { return inner_->workers(); }
+  NodeStore& nodes() override { return inner_->nodes(); }
   RecordStore& records() override { return *records_; }
+  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
   Instant now() override { return inner_->now(); }
   void check() override { inner_->check(); }
 
@@ -115,8 +117,7 @@ class RecordPlay : public testing::Test {
   std::unique_ptr<Storage> open(Clock& clock, const std::string& name) {
     static testkit::SilentLog log;
     static const testkit::MapConfig config;
-    return testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_" + name + ".so", name,
-                                        PluginEnv{config, clock, log, dir_, false});
+    return testkit::openNamed(name, PluginEnv{config, clock, log, dir_, false});
   }
 
   static std::vector<Operation> operationsOf(std::uint64_t seed) {
@@ -149,10 +150,11 @@ class RecordPlay : public testing::Test {
   const testkit::TemporaryFolder dir_;
 };
 
-class RecordProperty : public RecordPlay, public testing::WithParamInterface<std::string> {};
+class RecordProperty : public RecordPlay, public testing::WithParamInterface<const char*> {};
 
 TEST_P(RecordProperty, EveryAnswerIsTheModels) {
-  const Seeds seeds(GetParam() == "memory" ? 5'000 : 60);
+  const std::string storage = GetParam();
+  const Seeds seeds(storage == "memory" ? 5'000 : storage == "sqlite" ? 60 : 40);
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     const auto operations = operationsOf(seed);
     if (play(operations, GetParam()).empty()) continue;
@@ -164,7 +166,7 @@ TEST_P(RecordProperty, EveryAnswerIsTheModels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, RecordProperty, testing::Values("memory", "sqlite"),
+INSTANTIATE_TEST_SUITE_P(Each, RecordProperty, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})),
                          [](const auto& info) { return info.param; });
 
 class WrongStores : public RecordPlay {};

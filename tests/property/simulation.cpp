@@ -29,7 +29,7 @@ void Simulation::act(const Move& move) {
       if (!workers.running().empty()) workers.finish(move.a % workers.running().size(), move, process.reports);
       return;
     case Act::remoteClaim: return remote_.claim(move);
-    case Act::remoteRenew: return remote_.renew(move);
+    case Act::remoteAsk: return remote_.ask(move);
     case Act::remoteFinish:
       if (!remote_.running().empty()) remote_.finish(move.a % remote_.running().size(), move, process.reports);
       return;
@@ -41,6 +41,7 @@ void Simulation::act(const Move& move) {
     case Act::sweep: return process.sweeper.sweepAll();
     case Act::deliver: return deliveries_.deliver(move);
     case Act::advance: world_.clock->advance(jumpOf(move.a)); return;
+    case Act::newLife: return machine_.beginLife();
     case Act::stop: return machine_.restart();
     case Act::crash: fault::Disk::instance().cutAt(1 + move.a % kReach); return;
   }

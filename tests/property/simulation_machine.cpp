@@ -15,8 +15,9 @@ Process::Process(World& world, LocalWorkers& workers, const std::string& node)
       jobs(world.storage(), queueSignal, watch, deliveries),
       reports(world.storage(), queueSignal, watch, deliveries),
       pools({queueSignal, *world.clock, log}, world.endpoints),
-      supervisor({pools, world.storage(), queueSignal, workers, running, log}, node),
-      dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, *world.clock, log}, node),
+      life(world.storage(), node),
+      supervisor({pools, world.storage(), queueSignal, workers, running, life, log}, node),
+      dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, life, *world.clock, log}),
       swept([this](const SweepResult& result) {
         reports.announce(result);
         for (const LeaseRef& lease : result.stopped) supervisor.stopRun(lease);
@@ -33,6 +34,7 @@ void Machine::open() {
       world_.judge->reopen(std::move(storage));
       if (world_.plan.judged) world_.judge->inspect();
       process_ = std::make_unique<Process>(world_, *workers_, "node" + std::to_string(++processes_));
+      beginLife();
       process_->sweeper.sweepAll();
       return;
     } catch (const StorageError& error) {
@@ -41,6 +43,11 @@ void Machine::open() {
       closeAfterCrash();
     }
   }
+}
+
+void Machine::beginLife() {
+  process_->life.join();
+  world_.holder = process_->life.holder();
 }
 
 void Machine::closeAfterCrash() {

@@ -12,6 +12,7 @@
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/sweeper.h"
 #include "core/workers/dispatcher.h"
+#include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
@@ -49,6 +50,7 @@ struct Process {
   RunReports reports;
   RunningJobs running;
   WorkerPools pools;
+  NodeLife life;
   WorkerSupervisor supervisor;
   Dispatcher dispatcher;
   test::CallingSweepListener swept;
@@ -63,6 +65,8 @@ class Machine {
   /// Opens the storage like Application at its start: jobs of a dead process go back into the queue before the first
   /// claim.
   void open();
+  /// Begins another life of the node; the workers go on.
+  void beginLife();
   /// Stops in order, without new claims, with the running jobs back in the queue; then starts again.
   void restart();
   /// Starts again after a power cut; does nothing without a cut.

@@ -17,8 +17,8 @@ enum class Act : std::uint8_t {
   report,          // a worker's progress, chunk or log line
   finish,
   remoteClaim,
-  remoteRenew,
-  remoteFinish,  // perhaps long after the end of its lease
+  remoteAsk,
+  remoteFinish,  // perhaps long after the loss of its job
   cancel,
   retry,
   purge,
@@ -27,8 +27,9 @@ enum class Act : std::uint8_t {
   sweep,
   deliver,
   advance,
-  stop,   // an orderly stop, then a start
-  crash,  // the power goes at one of the next steps of the disk
+  newLife,  // the node begins another life: the next sweep takes back the jobs of all running workers
+  stop,     // an orderly stop, then a start
+  crash,    // the power goes at one of the next steps of the disk
 };
 
 struct Move {

@@ -8,8 +8,6 @@
 namespace jobq::model {
 namespace {
 
-constexpr Millis kLease{10'000};
-
 void reportOn(Run& run, const Move& move, Storage& storage) {
   const std::string number = std::to_string(move.b);
   if (move.b % 3 == 0) {
@@ -86,17 +84,16 @@ void RemoteWorkers::claim(const Move& move) {
   std::vector<WorkerId> workers;
   for (std::uint32_t i = 0; i <= move.a % 2; ++i) workers.push_back("remote" + std::to_string(i));
   const std::vector wants{ClaimWant{"remote", workers}};
-  for (const ClaimedJob& job :
-       world_.storage().leases().claim(wants, Holder{"far", Holder::Kind::timed, kLease}, ++lastClaim_)) {
+  for (const ClaimedJob& job : world_.storage().leases().claim(wants, world_.holder, ++lastClaim_)) {
     Run run{job.lease, job.endpoint, "", job.logLines};
     world_.rules.begins(run);
     running_.push_back(std::move(run));
   }
 }
 
-void RemoteWorkers::renew(const Move& move) {
+void RemoteWorkers::ask(const Move& move) {
   if (running_.empty()) return;
-  (void)world_.storage().leases().renew(std::vector{running_[move.a % running_.size()].lease}, kLease);
+  (void)world_.storage().leases().states(std::vector{running_[move.a % running_.size()].lease});
 }
 
 void RemoteWorkers::report(const Move& move) {

@@ -58,7 +58,7 @@ class RemoteWorkers {
   explicit RemoteWorkers(World& world) : world_(world) {}
 
   void claim(const Move& move);
-  void renew(const Move& move);
+  void ask(const Move& move);
   void report(const Move& move);
   void finish(std::size_t which, const Move& move, RunReports& reports);
 

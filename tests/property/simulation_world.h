@@ -8,12 +8,13 @@
 #include <memory>
 #include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "finding.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/storage.h"
@@ -23,12 +24,6 @@
 #include "testkit/manual_clock.h"
 
 namespace jobq::model {
-
-/// A broken rule; ends the simulation.
-class Finding : public std::logic_error {
- public:
-  using std::logic_error::logic_error;
-};
 
 /// The plan of a world: the plugin of its storage, and whether the judge compares answers. Without the judge only
 /// effects visible to a user are checked.
@@ -88,6 +83,7 @@ struct World {
   std::vector<EndpointPtr> endpoints;
   std::unique_ptr<testkit::ManualClock> clock;
   std::shared_ptr<Judge> judge;
+  Holder holder;  // the life of the present process
   RunRules rules;
 };
 

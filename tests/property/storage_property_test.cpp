@@ -11,19 +11,19 @@
 #include "shrink.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/temporary_folder.h"
+#include "tests/conformance/named_storages.h"
 
 namespace jobq::model {
 namespace {
 
 constexpr std::size_t kOperations = 140;
 
-class StorageProperty : public testing::TestWithParam<std::string> {
+class StorageProperty : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Storage> open(Clock& clock) {
     static testkit::SilentLog log;
     static const testkit::MapConfig config;
-    return testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_" + GetParam() + ".so", GetParam(),
-                                        PluginEnv{config, clock, log, dir_, false});
+    return testkit::openNamed(GetParam(), PluginEnv{config, clock, log, dir_, false});
   }
 
   /// Only policies with answers depending on the state: other policies return numbers, sortable by any storage.
@@ -51,7 +51,8 @@ class StorageProperty : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(StorageProperty, EveryAnswerIsTheModels) {
-  const Seeds seeds(GetParam() == "memory" ? 10'000 : 300);
+  const std::string storage = GetParam();
+  const Seeds seeds(storage == "memory" ? 10'000 : storage == "sqlite" ? 300 : 60);
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     const auto operations = randomOperations(seed, kOperations);
     const QueuePolicy* policy = policyOf(seed);
@@ -64,7 +65,7 @@ TEST_P(StorageProperty, EveryAnswerIsTheModels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StorageProperty, testing::Values("memory", "sqlite"),
+INSTANTIATE_TEST_SUITE_P(Each, StorageProperty, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

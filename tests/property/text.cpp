@@ -39,7 +39,9 @@ std::string text(LeaseState state) {
   switch (state) {
     case LeaseState::held: return "held";
     case LeaseState::cancelled: return "cancelled";
-    case LeaseState::lost: return "lost";
+    case LeaseState::timedOut: return "timed out";
+    case LeaseState::deleted: return "deleted";
+    case LeaseState::takenOver: return "taken over";
   }
   return "?";
 }
@@ -81,15 +83,15 @@ std::string text(const EndpointCounts& counts) {
   std::ostringstream out;
   out << "inQueue " << counts.inQueue << " low " << counts.inQueueLow << " inProgress " << counts.inProgress
       << " completed " << counts.completed << " failed " << counts.failed << " retried " << counts.retried;
-  if (counts.headQueuedAt) out << " head " << counts.headQueuedAt->time_since_epoch().count();
+  if (counts.headWait) out << " head " << counts.headWait->count();
   return out.str();
 }
 
 std::string text(const ClaimedJob& job) {
-  return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " until " +
-         text(job.deadline) + " submitted " + text(job.submittedAt) + " input " + job.input + " webhook '" +
-         job.webhook + "' s3 '" + job.s3Config + "' timeout " + std::to_string(job.policy.executionTimeout.count()) +
-         " lines " + std::to_string(job.logLines);
+  return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " for " +
+         std::to_string(job.runsFor.count()) + " submitted " + text(job.submittedAt) + " input " + job.input +
+         " webhook '" + job.webhook + "' s3 '" + job.s3Config + "' timeout " +
+         std::to_string(job.policy.executionTimeout.count()) + " lines " + std::to_string(job.logLines);
 }
 
 std::string text(SweepResult swept) {

@@ -1,0 +1,76 @@
+// Shows each step of the storage to the judge of the simulation of nodes. All nodes share one observer, which lies
+// behind the wires: a step whose answer is lost is a step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "jobq/call_id.h"
+#include "jobq/holder.h"
+#include "jobq/job.h"
+#include "jobq/queue_policy.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "nodes_judge.h"
+#include "tests/support/passed_storage.h"
+
+namespace jobq::model {
+
+class ObservedStorage final : public test::PassedStorage {
+ public:
+  ObservedStorage(Storage& inner, NodesJudge& judge)
+      : PassedStorage(inner), jobs_(inner.jobs(), judge), leases_(inner, judge), nodes_(inner.nodes(), judge) {}
+
+  JobStore& jobs() override { return jobs_; }
+  LeaseStore& leases() override { return leases_; }
+  NodeStore& nodes() override { return nodes_; }
+
+ private:
+  class Jobs final : public test::PassedJobs {
+   public:
+    Jobs(JobStore& inner, NodesJudge& judge) : PassedJobs(inner), judge_(judge) {}
+    InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
+                        const std::optional<Idempotency>& idempotency) override;
+    RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
+    std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
+
+   private:
+    NodesJudge& judge_;
+  };
+
+  class Leases final : public test::PassedLeases {
+   public:
+    Leases(Storage& inner, NodesJudge& judge) : PassedLeases(inner.leases()), storage_(inner), judge_(judge) {}
+    std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+    ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+    std::size_t release(std::span<const LeaseRef> leases) override;
+    SweepResult sweep(std::size_t max) override;
+
+   private:
+    Storage& storage_;
+    NodesJudge& judge_;
+    std::map<JobId, EndpointId> endpoints_;  // of each claimed job
+  };
+
+  class Nodes final : public test::PassedNodes {
+   public:
+    Nodes(NodeStore& inner, NodesJudge& judge) : PassedNodes(inner), judge_(judge) {}
+    Holder join(std::string_view name) override;
+    BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
+    void leave(const Holder& holder) override;
+
+   private:
+    NodesJudge& judge_;
+  };
+
+  Jobs jobs_;
+  Leases leases_;
+  Nodes nodes_;
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,66 @@
+// Broken twins: the parts of the simulation of nodes with one fault each. A twin replaces the storage, stands in front
+// of it, or leaves out a thread of the nodes. The simulation has to find each of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+
+namespace jobq::model {
+
+enum class Twin : std::uint8_t {
+  none,
+  noAttemptFencing,   ///< the storage accepts the result of any attempt
+  noSelfFencing,      ///< the fence is never checked
+  shortLease,         ///< the storage ends lives sooner than nodes beat
+  newsLost,           ///< no question of the ChangePoller is ever asked
+  epochNotGrown,      ///< a join goes on with the life before
+  insertTwice,        ///< a repeated insert makes another job
+  finishTwice,        ///< a repeated finish counts again
+  sweepWithoutCause,  ///< a sweep takes back the jobs of living nodes
+  hostClock,          ///< the clock of the calling node decides about time
+  fencedClaims,       ///< the dispatcher does not see the fence
+  earlyRelease,       ///< the job of a fenced run goes back before its handler has ended
+  noBeatGap,          ///< the first beat after an outage does not extend the lives
+  runsNotFollowed,    ///< each attempt looks held, so that no run learns of its end elsewhere
+  claimsForgotten     ///< the jobs of an unanswered claim are never found
+};
+
+/// Faults in the parts of a node.
+struct Flaws {
+  bool neverChecksFence = false;
+  bool neverPolls = false;
+  bool claimsWhenFenced = false;
+  bool forgetsStoppedRuns = false;
+};
+
+Flaws flawsOf(Twin twin);
+
+/// The true time, or for one twin the clock of the node that calls the storage.
+class CallerClock final : public Clock {
+ public:
+  explicit CallerClock(const Clock& time) : time_(time) {}
+
+  Instant now() const override { return isBroken_ && caller_ != nullptr ? caller_->now() : time_.now(); }
+  void waitUntil(Mutex& mutex, Condition&, Instant) override JOBQ_REQUIRES(mutex);
+
+  void setCaller(const Clock* caller) { caller_ = caller; }
+  void trustCallers() { isBroken_ = true; }
+
+ private:
+  const Clock& time_;
+  const Clock* caller_ = nullptr;
+  bool isBroken_ = false;
+};
+
+/// Returns an empty storage for several nodes.
+std::unique_ptr<Storage> openStore(Twin twin, CallerClock& clock, Log& log);
+
+/// Returns the broken storage of the twin in front of `inner`, or null for a twin without one.
+std::unique_ptr<Storage> breakStorage(Twin twin, Storage& inner, const Clock& clock);
+
+}  // namespace jobq::model
