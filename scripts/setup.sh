@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the missing packages of jobq on this Debian 12 machine. Called by run.sh and test.sh; safe to repeat.
-# Usage: setup.sh [build|test]
+# Installs the missing packages of jobq on this Debian 12 machine. Called by run.sh, test.sh and cluster.sh; safe to
+# repeat. Usage: setup.sh [build|test|cluster]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 packages=(build-essential cmake ninja-build mold pkg-config curl ca-certificates python3
-  libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libssl-dev libelf-dev
+  libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libmariadb-dev libssl-dev libelf-dev
   libgd-dev libcurl4-openssl-dev liblua5.4-dev libgtest-dev libgmock-dev)
 if [ "${1:-build}" = test ]; then
   packages+=(clang-14 libclang-rt-14-dev clang-format-14 binutils git)
@@ -14,6 +14,14 @@ if [ "${1:-build}" = test ]; then
   command -v npm >/dev/null || packages+=(nodejs npm)
   command -v go >/dev/null || packages+=(golang-go)
 fi
+case "${1:-build}" in
+  test | cluster)
+    # The tests and cluster.sh start servers of their own; the services of the packages must not run. Galera comes with
+    # mariadb-server, and rsync copies the data of a server to another one.
+    command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || packages+=(mariadb-server)
+    packages+=(haproxy rsync)
+    ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do
@@ -29,8 +37,23 @@ if [ ${#missing[@]} -gt 0 ]; then
     as_root=(sudo)
   fi
   echo "Installing: ${missing[*]}" >&2
+  # Debian asks this program before it starts the service of a package; 101 forbids the start.
+  policy=/usr/sbin/policy-rc.d
+  services=()
+  if [[ " ${missing[*]} " = *" mariadb-server "* ]]; then services+=(mariadb.service); fi
+  if [[ " ${missing[*]} " = *" haproxy "* ]]; then services+=(haproxy.service); fi
+  if [[ " ${missing[*]} " = *" rsync "* ]]; then services+=(rsync.service); fi
+  if [ ${#services[@]} -gt 0 ] && [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+    "${as_root[@]}" chmod 755 "$policy"
+    trap '"${as_root[@]}" rm -f "$policy"' EXIT
+  fi
   "${as_root[@]}" apt-get update -qq >&2
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+  # A policy of our own let no service start now; without the policy the services would start with the machine.
+  if [ ${#services[@]} -gt 0 ] && command -v systemctl >/dev/null; then
+    "${as_root[@]}" systemctl disable --quiet "${services[@]}" >&2 || true
+  fi
 fi
 [ "${1:-build}" = test ] || exit 0
 

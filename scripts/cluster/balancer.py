@@ -1,0 +1,105 @@
+"""HAProxy with the addresses of a cluster on one machine in place of the addresses of etc/haproxy.cfg."""
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+
+import machine
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "etc/haproxy.cfg"
+LONGEST_ANSWER = 20.0  # seconds
+
+
+def program():
+    return shutil.which("haproxy") or "/usr/sbin/haproxy"
+
+
+def configuration(folder, binds, servers):
+    """Returns the text of the example with other addresses. `binds` has the port of each section, and `servers` the
+    ports of its servers, whose names keep their form: node-1, node-2, and so on. Raises ClusterError if the
+    example does not have a section as expected."""
+    text = re.sub(r"stats socket \S+", f"stats socket {folder}/haproxy.socket", EXAMPLE.read_text(encoding="utf-8"))
+    parts = re.split(r"(?m)^(?=listen )", text)
+    for position, part in enumerate(parts[1:], 1):
+        name = part.split()[1]
+        lines = re.findall(r"(?m)^  server (\w+-)\d+ \S+( .*)$", part)
+        if name not in binds or not lines or part.count("  bind ") != 1:
+            raise machine.ClusterError(f"{EXAMPLE} has no section {name} with one address and with servers")
+        part = re.sub(r"(?m)^  bind .*$", f"  bind 127.0.0.1:{binds[name]}", part)
+        part = re.sub(r"(?m)^  server .*\n", "", part).rstrip("\n") + "\n"
+        for number, port in enumerate(servers[name], 1):
+            form, options = lines[min(number, len(lines)) - 1]
+            part += f"  server {form}{number} 127.0.0.1:{port}{options}\n"
+        parts[position] = part + "\n"
+    return "".join(parts)
+
+
+class Balancer:
+    """HAProxy in the foreground. start() waits until it listens."""
+
+    def __init__(self, folder, ports, nodes, databases):
+        self.folder = pathlib.Path(folder)
+        self.binds = {"jobq": ports.reserve(), "database": ports.reserve()}
+        self.servers = {"jobq": nodes, "database": databases}
+        self.file = self.folder / "haproxy.cfg"
+        self.process = None
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.binds['jobq']}"
+
+    def start(self, change=lambda text: text):
+        """Starts HAProxy with the example, after a change of its text."""
+        self.file.write_text(change(configuration(self.folder, self.binds, self.servers)), encoding="utf-8")
+        self.process = machine.start([program(), "-db", "-f", str(self.file)], str(self.folder / "haproxy.log"),
+                                     group_of_its_own=True)
+        machine.until(self._listens, "HAProxy listens")
+        return self
+
+    def stop(self):
+        machine.end(self.process)
+
+    def ask(self, command):
+        """Returns the answer of HAProxy to a command of its socket."""
+        with socket.socket(socket.AF_UNIX) as plain:
+            plain.settimeout(LONGEST_ANSWER)
+            plain.connect(str(self.folder / "haproxy.socket"))
+            plain.sendall(command.encode() + b"\n")
+            answer = b""
+            while part := plain.recv(65536):
+                answer += part
+        return answer.decode()
+
+    def states(self, section):
+        """Returns the state of each server of a section by its name, such as UP or DOWN."""
+        lines = [line.split(",") for line in self.ask("show stat -1 4 -1").lstrip("# ").splitlines() if line]
+        columns = lines[0]
+        rows = [dict(zip(columns, line)) for line in lines[1:]]
+        return {row["svname"]: row["status"].split()[0] for row in rows if row["pxname"] == section}
+
+    def writer(self):
+        """Returns the name of the database server that gets the connections, or `None` before the first one."""
+        table = self.ask("show table database")
+        number = re.search(r"server_id=(\d+)", table)
+        name = re.search(r"server_key=(\S+)", table)
+        if name:
+            return name[1]
+        return f"db-{number[1]}" if number else None
+
+    def _listens(self):
+        if self.process.poll() is not None:
+            log = (self.folder / "haproxy.log").read_text(encoding="utf-8", errors="replace")
+            raise machine.ClusterError(f"HAProxy ended with {self.process.returncode}:\n{log}")
+        try:
+            with socket.create_connection(("127.0.0.1", self.binds["jobq"]), timeout=LONGEST_ANSWER):
+                return True
+        except OSError:
+            return False
+
+
+def judge_example():
+    """Returns what HAProxy says about the example in etc; an empty text means that the example is right."""
+    done = subprocess.run([program(), "-c", "-q", "-f", str(EXAMPLE)], capture_output=True, text=True, check=False,
+                          timeout=machine.LONGEST_START)
+    return (done.stdout + done.stderr).strip() if done.returncode != 0 or done.stderr else ""
