@@ -16,6 +16,7 @@ CPP_ALLOWED = {  # file -> why its waits need no deadline of their own
     "sdk/testkit/manual_clock.h": "waits of the code under test; those of tests are bounded by awaitWaiter()",
     "sdk/testkit/wait_for.h": "bounded by HangGuard",
     "sdk/testkit/run_together.h": "bounded by HangGuard",
+    "tests/conformance/mariadb_server.cpp": "the keeper ends at the closed pipe, and its children by SIGKILL",
     "tests/bench/gearman_worker.cpp": "a program that runs until it is killed",
     "tests/fault/crash/board.cpp": "a consumer ended by close(), which each life calls at its own deadline",
     "tests/unit/thread_executor_stop_test.cpp": "plays a handler that never ends, on a thread that the test leaves behind",

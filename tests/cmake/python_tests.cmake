@@ -23,6 +23,10 @@ foreach(stem backlog fair_share limits_load load release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()
 
+# Three database servers, HAProxy and three nodes.
+jobq_add_python_test(cluster.galera cluster/test_galera.py LABELS fault TIMEOUT 600 PROCESSORS 4)
+jobq_add_python_test(cluster.script cluster/test_cluster_script.py LABELS fault PROCESSORS 2)
+
 file(GLOB arch_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} arch/test_*.py arch/*_test.py)
 foreach(file IN LISTS arch_files)
   cmake_path(GET file STEM stem)

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
@@ -23,6 +24,7 @@
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "tests/conformance/named_storages.h"
 #include "tests/server/server_fixture.h"
 
 namespace jobq::fault {
@@ -35,13 +37,23 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
   /// Returns the name of the storage for the server: the parameter, unless a suite puts more into its parameter.
   virtual std::string storageName() const { return GetParam(); }
 
+  /// Returns the lines of the configuration that choose the storage. The storage mysql has a database for each data
+  /// directory: a removed directory begins with an empty one.
+  std::string storageSettings() const {
+    const std::filesystem::path data = dir_ / "jobq-data";
+    if (std::filesystem::create_directory(data)) {
+      std::filesystem::permissions(data, std::filesystem::perms::owner_all);
+    }
+    return testkit::settingsOfNamed(storageName(), data);
+  }
+
   /// Builds and starts the server. Throws StorageError if the storage fails meanwhile.
   void openFaulty(const std::string& endpoints) {
     close();
     std::ofstream(dir_ / "jobq.properties")
-        << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\nstorage = "
-        << storageName() << "\nwebhook.transports = http, file\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
-        << endpoints;
+        << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\n"
+           "webhook.transports = http, file\n"
+        << storageSettings() << endpoints;
     application_ = std::make_unique<Application>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
                                                  [this](std::unique_ptr<Storage> storage) {
                                                    inner_ = storage.get();
@@ -75,7 +87,8 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     auto stopping = std::async(std::launch::async, [this] { return application_->stop(); });
     const Instant drained = clock_.now() + Millis(10'000);
     const auto pass = [&](int look) {
-      if (look % (clock_.now() < drained ? 2 : 200) == 0) clock_.advance(Millis(500));
+      const int pause = clock_.now() >= drained ? 200 : hasBeaten() ? 2 : 20;
+      if (look % pause == 0) clock_.advance(Millis(500));
     };
     EXPECT_TRUE(poll([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
     EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored its stop token";
@@ -83,13 +96,16 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     inner_ = nullptr;
   }
 
+  /// Returns false if the thread that beats for the node has fallen behind the clock. The life of the node would end.
+  bool hasBeaten() const { return inner_ == nullptr || !inner_->leaseLife() || plan_.sinceBeat() <= Millis(4'000); }
+
   /// Polls `condition` while time passes: half a second at every other poll. Time stands still while the storage is at
-  /// work, never outruns the sweeper, and passes slowly after the first half minute, so on a busy machine no result
-  /// expires unseen. Returns false if the condition was not met before the deadline.
+  /// work, outruns neither the sweeper nor the beats of the node, and passes slowly after the first half minute, so on
+  /// a busy machine no result expires unseen. Returns false if the condition was not met before the deadline.
   template <class Predicate>
   bool reached(Predicate&& condition) {
     return poll(condition, [this](int look) {
-      if (look % (look <= 120 ? 2 : 20) != 0 || !plan_.isQuiet()) return;
+      if (look % (look <= 120 ? 2 : 20) != 0 || !plan_.isQuiet() || !hasBeaten()) return;
       clock_.awaitWaiter(Millis(0), Millis(1'000));
       clock_.advance(Millis(500));
     });

@@ -128,7 +128,11 @@ bool FaultPlan::hits(std::string_view operation) {
   return until_ != Instant::min() && (operation_.empty() || operation_ == operation) && clock_.now() < until_;
 }
 
+Millis FaultPlan::sinceBeat() const { return clock_.now() - fromEpochMillis(beatAt_); }
+
 void FaultPlan::enter(const char* operation) {
+  const std::string_view name = operation;
+  if (name == "nodes.join" || name == "nodes.beat") beatAt_ = toEpochMillis(clock_.now());
   Lock lock(mutex_);
   ++calls_;
   if (exhausted_ == operation) {
@@ -207,8 +211,8 @@ class Jobs final : public Before<JobStore> {
     return at("jobs.findByIdempotencyKey")->findByIdempotencyKey(endpoint, apiKeyId, idempotency);
   }
   std::optional<Job> find(const JobKey& key) override { return at("jobs.find")->find(key); }
-  std::vector<Job> findFinished(std::span<const JobKey> keys) override {
-    return at("jobs.findFinished")->findFinished(keys);
+  std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
+    return at("jobs.summaries")->summaries(keys);
   }
   CancelResult cancel(const JobKey& key) override { return done("jobs.cancel", at("jobs.cancel")->cancel(key)); }
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
@@ -245,9 +249,10 @@ class Leases final : public Before<LeaseStore> {
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return at("leases.claimed")->claimed(wants, id);
   }
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
-    return done("leases.renew", at("leases.renew")->renew(leases, lease));
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override {
+    return at("leases.states")->states(leases);
   }
+  std::vector<QueuedEndpoint> queuedEndpoints() override { return at("leases.queuedEndpoints")->queuedEndpoints(); }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
     return done("leases.finish", at("leases.finish")->finish(lease, std::move(outcome)));
   }
@@ -321,17 +326,22 @@ class Outbox final : public Before<OutboxStore> {
   }
 };
 
-class Workers final : public Before<WorkerStore> {
+class Nodes final : public Before<NodeStore> {
  public:
   using Before::Before;
 
-  void beat(std::string_view node, std::span<const EndpointWorkers> workers) override {
-    at("workers.beat")->beat(node, workers);
+  Holder join(std::string_view name) override { return done("nodes.join", at("nodes.join")->join(name)); }
+  BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
+    return done("nodes.beat", at("nodes.beat")->beat(holder, workers));
+  }
+  void leave(const Holder& holder) override {
+    at("nodes.leave")->leave(holder);
+    plan_.leave("nodes.leave");
   }
   WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
-    return at("workers.count")->count(endpoint, exceptNode);
+    return at("nodes.count")->count(endpoint, exceptNode);
   }
-  std::vector<NodeInfo> nodes() override { return at("workers.nodes")->nodes(); }
+  std::vector<NodeInfo> nodes() override { return at("nodes.nodes")->nodes(); }
 };
 
 class Records final : public Before<RecordStore> {
@@ -367,7 +377,7 @@ FaultyStorage::FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan)
       leases_(std::make_unique<Leases>(inner_->leases(), plan)),
       chunks_(std::make_unique<Chunks>(inner_->chunks(), plan)),
       outbox_(std::make_unique<Outbox>(inner_->outbox(), plan)),
-      workers_(std::make_unique<Workers>(inner_->workers(), plan)),
+      nodes_(std::make_unique<Nodes>(inner_->nodes(), plan)),
       records_(std::make_unique<Records>(inner_->records(), plan)) {}
 
 void FaultyStorage::check() {

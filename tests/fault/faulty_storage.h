@@ -4,8 +4,10 @@
 // the storage throws OutcomeUnknown, like a storage behind a connection that breaks before the answer comes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -48,10 +50,9 @@ class FaultPlan {
   void failAtRandom(unsigned seed, unsigned every);
   /// Fails the `number`-th call of `operation` from now on; once.
   void failCall(std::string operation, std::uint64_t number, CallFault how);
-  /// Holds the next claim with a job: the claim is done, but its caller does not get the result before letGo(). Other
-  /// threads can act in this moment.
-  void holdClaims() { hold("leases.claim"); }
-  /// Holds the `number`-th call of `operation` from now on in the same way; `operation` is an operation of records.
+  /// Holds the `number`-th call of `operation` from now on: the call is done, but its caller does not get the result
+  /// before letGo(). Other threads can act in this moment. `operation` is an operation of records, or "leases.claim",
+  /// where claims without a job do not count.
   void hold(std::string operation, std::uint64_t number = 1);
   bool isHolding() const;
   void letGo();
@@ -61,6 +62,9 @@ class FaultPlan {
   std::uint64_t calls() const;
   /// Returns the names of the failed operations, in order.
   std::vector<std::string> failed() const;
+
+  /// Returns the time since the last join or beat of a node, answered or not, or since the creation of the plan.
+  Millis sinceBeat() const;
 
   /// Returns true if no call is under way. A held call does not count, because its work is done.
   bool isQuiet() const;
@@ -79,6 +83,7 @@ class FaultPlan {
   bool hits(std::string_view operation) JOBQ_REQUIRES(mutex_);
 
   const Clock& clock_;
+  std::atomic<std::int64_t> beatAt_{toEpochMillis(clock_.now())};
   mutable Mutex mutex_;
   std::uint64_t calls_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::uint64_t once_ JOBQ_GUARDED_BY(mutex_) = 0;
@@ -115,8 +120,9 @@ class FaultyStorage final : public Storage {
   LeaseStore& leases() override { return *leases_; }
   ChunkStore& chunks() override { return *chunks_; }
   OutboxStore& outbox() override { return *outbox_; }
-  WorkerStore& workers() override { return *workers_; }
+  NodeStore& nodes() override { return *nodes_; }
   RecordStore& records() override { return *records_; }
+  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
   Instant now() override { return inner_->now(); }
   void check() override;
 
@@ -127,7 +133,7 @@ class FaultyStorage final : public Storage {
   const std::unique_ptr<LeaseStore> leases_;
   const std::unique_ptr<ChunkStore> chunks_;
   const std::unique_ptr<OutboxStore> outbox_;
-  const std::unique_ptr<WorkerStore> workers_;
+  const std::unique_ptr<NodeStore> nodes_;
   const std::unique_ptr<RecordStore> records_;
 };
 

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <ostream>
 
+#include "call_shares.h"
 #include "management_fixture.h"
 
 namespace jobq::fault {
@@ -84,21 +85,24 @@ class ManagementOutage : public ManagementFaultTest {
 
   /// Plays `day` with each call of `operation` failing in turn, until a day ran to its end without a fault.
   void strikeEach(const std::string& operation, CallFault how, const std::function<void()>& day) {
+    const std::uint64_t stride = std::string(GetParam()) == "mysql" ? sparseness() : 1;
     std::uint64_t number = 1;
-    for (bool struck = true; struck; ++number) {
+    int days = 0;
+    for (bool struck = true; struck; number += stride) {
       begin(how);
       plan_.failCall(operation, number, how);
       day();
       mend();
       plan_.heal();
       struck = plan_.failed().size() > faultsBefore_;
+      days += struck ? 1 : 0;
       if (!HasFailure()) expectSlots("t", 1);
       clear();
       ASSERT_FALSE(HasFailure()) << operation << " number " << number << ", how " << static_cast<int>(how);
       ASSERT_LT(number, 500U) << "the day has no end";
     }
-    std::cout << "  " << operation << " " << number - 2 << std::endl;
-    EXPECT_GT(number, 2U) << operation << " was never called";
+    std::cout << "  " << operation << " " << days << std::endl;
+    EXPECT_GT(days, 0) << operation << " was never called";
   }
 };
 
@@ -157,7 +161,8 @@ TEST_P(ManagementOutage, AReleaseThatIsCutOffLeavesNoEndpointBehind) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, ManagementOutage, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, ManagementOutage, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})),
+                         nameOfStorage);
 
 }  // namespace
 }  // namespace jobq::fault

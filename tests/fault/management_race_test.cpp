@@ -174,8 +174,9 @@ TEST_P(DeletedMeanwhile, APauseThatComesTooLateLeavesNothing) {
   eventually("something is left", [&] { return ids(kEndpointKind).empty() && ids(kPauseKind).empty(); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, DeletedMeanwhile, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, DeletedMeanwhile, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})),
+                         nameOfStorage);
 
-INSTANTIATE_TEST_SUITE_P(Over, RemovalRace, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, RemovalRace, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})), nameOfStorage);
 }  // namespace
 }  // namespace jobq::fault

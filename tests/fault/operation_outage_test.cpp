@@ -328,7 +328,8 @@ TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, OperationOutage, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, OperationOutage, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})),
+                         nameOfStorage);
 
 }  // namespace
 }  // namespace jobq::fault

@@ -16,6 +16,7 @@
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
+#include "tests/conformance/named_storages.h"
 
 namespace jobq::fault {
 namespace {
@@ -37,8 +38,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     judge_->close();
     isOpen_ = false;
     const std::string name = GetParam();
-    auto storage = testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_" + name + ".so", name,
-                                                PluginEnv{config, clock_, log, folder_, false});
+    auto storage = testkit::openNamed(name, PluginEnv{config, clock_, log, folder_, false});
     judge_->reopen(std::make_shared<FaultyStorage>(std::move(storage), plan_));
     isOpen_ = true;
   }
@@ -112,7 +112,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
 
   /// Runs one storage with the planned failures and checks the remaining content. Returns false if no call failed.
   bool play(const std::function<void()>& fail) {
-    const bool durable = std::string(GetParam()) == "sqlite";
+    const bool durable = std::string(GetParam()) != "memory";
     judge_.emplace(nullptr);
     isOpen_ = false;
     folder_.clear();
@@ -166,7 +166,7 @@ TEST_P(RecordFault, OfEachCall) {
   std::cout << k - 1 << " calls" << std::endl;
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, RecordFault, testing::Values("memory", "sqlite"),
+INSTANTIATE_TEST_SUITE_P(Over, RecordFault, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})),
                          [](const auto& info) { return info.param; });
 
 /// The faults of a disk, once and for ever. After an error the storage is opened again on a sound disk; after a full

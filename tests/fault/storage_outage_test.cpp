@@ -32,6 +32,9 @@ class Outage : public FaultTest {
   bool awaitRunning(int count) {
     return reachedNow([&] { return health("t", "running") == count; });
   }
+  /// Returns a time without a storage after which the node goes on with its running jobs. A node that shares its
+  /// storage gives its jobs up after ten seconds without a beat, because another node may take them over.
+  Millis bearableOutage() const { return inner_->leaseLife() ? Millis(8'000) : kOutage; }
   bool hasFailed(const std::string& operation, std::size_t times = 1) const {
     const auto failed = plan_.failed();
     return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), operation)) >= times;
@@ -118,7 +121,7 @@ TEST_P(Outage, AfterAStopNothingIsReported) {
   CompletionNotifier watch(clock_);
   test::CountingDeliveries deliveries;
   RunReports reports(storage, queueSignal, watch, deliveries);
-  RunContext context({reports, storage, clock_, log_}, job, "", stop.get_token());
+  RunContext context({reports, storage, clock_, log_}, job, Instant(), "", stop.get_token());
   stop.request_stop();
   context.emit("1", "");
   context.progress("1");
@@ -131,7 +134,7 @@ TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
   const auto ids = submit(6, sleeper);
   ASSERT_TRUE(awaitRunning(4));
   clock_.awaitWaiter(Millis(1'000), Millis(1'000), 4);
-  const Instant end = clock_.now() + kOutage;
+  const Instant end = clock_.now() + bearableOutage();
   plan_.failOperation("", end);
   ASSERT_TRUE(reached([&] { return hasFailed("leases.sweep"); }));
   while (clock_.now() + Millis(1'000) < end) {
@@ -221,10 +224,13 @@ TEST_P(Outage, DueWorkIsDoneAfterTheOutage) {
   const std::string gone = run("t", R"({"input":{"sleepMs":600000},"policy":{"ttl":10000}})").field("id");
   ASSERT_TRUE(awaitRunning(2));
   plan_.failOperation("leases.sweep");
-  clock_.advance(kOutage);
+  const Instant end = clock_.now() + kOutage;
+  ASSERT_TRUE(reached([&] { return clock_.now() >= end; }));
   ASSERT_TRUE(reached([&] { return hasFailed("leases.sweep", 3); }));
   EXPECT_EQ(status("t", gone).status, 404) << "absent, swept or not";
-  EXPECT_EQ(health("t", "running"), 2);
+  // A node that shares its storage asks for the ends of its runs, and needs no sweep to stop the expired job.
+  const int running = inner_->leaseLife() ? 1 : 2;
+  EXPECT_TRUE(reachedNow([&] { return health("t", "running") == running; })) << health("t", "running");
   plan_.heal();
   EXPECT_TRUE(reached([&] { return status("t", late).field("status") == "TIMED_OUT"; }));
   EXPECT_TRUE(reached([&] { return health("t", "running") == 0; }));
@@ -236,7 +242,7 @@ TEST_P(Outage, DueWorkIsDoneAfterTheOutage) {
 TEST_P(Outage, ACancelBetweenTheClaimAndTheStartIsNotLost) {
   openFaulty("endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\n");
   for (const bool waits : {false, true}) {
-    plan_.holdClaims();
+    plan_.hold("leases.claim");
     std::future<Answer> caller;
     std::string id;
     if (waits) {
@@ -333,8 +339,8 @@ TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Outage, testing::Values("memory", "sqlite"), nameOfStorage);
-INSTANTIATE_TEST_SUITE_P(Over, OutageOverARestart, testing::Values("sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, Outage, testing::ValuesIn(testkit::andMysql({"memory", "sqlite"})), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, OutageOverARestart, testing::ValuesIn(testkit::andMysql({"sqlite"})), nameOfStorage);
 
 }  // namespace
 }  // namespace jobq::fault

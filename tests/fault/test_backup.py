@@ -78,7 +78,7 @@ class RestoreTest(HttpTest):
             assert database.execute(question).fetchone() == (0,), "each job has its input"
             # The values of JobState: 0 waits, 1 runs, 2 is completed (sdk/include/jobq/job.h).
             question = """SELECT count(*) FROM job WHERE state NOT IN (0, 1, 2) OR (state = 0) <> (started_at IS NULL)
-                OR (state = 2) <> (finished_at IS NOT NULL) OR (state = 1) <> (lease_end IS NOT NULL)"""
+                OR (state = 2) <> (finished_at IS NOT NULL) OR (state = 1) <> (holder IS NOT NULL)"""
             assert database.execute(question).fetchone() == (0,), "a job is in a state that no step leads to"
             return {row[0]: row[1] for row in database.execute(
                 "SELECT job.id, CAST(input AS TEXT) FROM job JOIN job_input USING (num)")}

@@ -8,7 +8,8 @@ from http_case import HttpTest
 QUEUE = [("POST", "run"), ("POST", "runsync"), ("GET", "status/x"), ("POST", "status/x"), ("GET", "status-sync/x"),
          ("POST", "status-sync/x"), ("GET", "stream/x"), ("POST", "stream/x"), ("POST", "cancel/x"),
          ("POST", "retry/x"), ("POST", "purge-queue"), ("GET", "health"), ("GET", "requests")]
-ADMIN = [("POST", "/v1/keys"), ("GET", "/v1/keys"), ("DELETE", "/v1/keys/x"), ("GET", "/v1/plugins"),
+ADMIN = [("POST", "/v1/keys"), ("GET", "/v1/keys"), ("DELETE", "/v1/keys/x"), ("GET", "/v1/plugins"), ("GET", "/v1/nodes"),
+         ("POST", "/v1/nodes/x/drain"), ("POST", "/v1/nodes/x/resume"),
          ("GET", "/v1/webhooks?jobId=x"), ("POST", "/v1/webhooks/x/replay"), ("GET", "/v1/webhooks/secret")]
 
 

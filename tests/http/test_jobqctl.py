@@ -95,9 +95,34 @@ class KeyCommandsTest(JobqctlTest):
         assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 200
 
 
+class NodeCommandsTest(JobqctlTest):
+    def test_list(self):
+        """core/http/API.md, "Plugins and nodes": a server with a storage of its own is its only node."""
+        answer = self.server.request("GET", "/v1/nodes")
+        (node,) = answer.json()
+        assert (node["self"], node["alive"], node["epoch"]) == (True, True, 1)
+        assert node["beatAge"] >= 0 and node["name"]
+        rows = self.table("node", "list").splitlines()
+        assert rows[1].split()[:4] == [node["name"], "yes", "yes", "no"], rows
+        assert self.jobqctl("node", "list", "--json").returncode == 0
+
+    def test_drain(self):
+        """core/http/API.md, "Plugins and nodes": a server that drains is not ready; its jobs wait until it resumes."""
+        (node,) = self.server.request("GET", "/v1/nodes").json()
+        assert "drains" in self.table("node", "drain", node["name"])
+        until(lambda: self.server.request("GET", "/readyz").status == 503, "the server drains")
+        (drained,) = self.server.request("GET", "/v1/nodes").json()
+        assert drained["draining"] is True
+        job = self.server.request("POST", "/v2/echo/run", b'{"input":{}}').json()["id"]
+        assert self.json("node", "resume", node["name"])["draining"] is False
+        until(lambda: self.server.request("GET", f"/v2/echo/status/{job}").json()["status"] == "COMPLETED",
+              "the job runs after the drain")
+        self.sentence("node", "drain", "unknown", code=REFUSED)
+
+
 class PluginCommandsTest(JobqctlTest):
     def test_list(self):
-        """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason."""
+        """core/http/API.md, "Plugins and nodes": `GET /v1/plugins` lists plugins with state and reason."""
         rows = self.table("plugin", "list").splitlines()
         assert rows[0].split() == ["FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"]
         words = [row.split() for row in rows[1:]]
@@ -105,7 +130,7 @@ class PluginCommandsTest(JobqctlTest):
         assert self.jobqctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body + b"\n"
 
     def test_describe(self):
-        """core/http/API.md, "Plugins": the declared table is printed by `jobqctl plugin describe`."""
+        """core/http/API.md, "Plugins and nodes": the declared table is printed by `jobqctl plugin describe`."""
         text = self.table("plugin", "describe", "sqlite")
         assert "KEY" in text
         entry = self.json("plugin", "describe", "storage.sqlite")

@@ -26,7 +26,8 @@ class PluginListTest(HttpTest):
         return answer.json()
 
     def test_shape(self, subtests):
-        """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason, as a bare array."""
+        """core/http/API.md, "Plugins and nodes": `GET /v1/plugins` lists plugins with state and reason, as a bare
+        array."""
         plugins = self.plugins()
         assert isinstance(plugins, list)
         assert plugins
@@ -111,8 +112,8 @@ class RejectedPluginTest(HttpTest):
         return {os.path.basename(plugin["file"]): plugin for plugin in plugins if plugin["state"] == "rejected"}
 
     def test_wrong_files_are_rejected_and_the_server_starts(self, subtests):
-        """core/http/API.md, "Plugins": a file that is no plugin is listed as rejected with the reason, and never
-        loaded."""
+        """core/http/API.md, "Plugins and nodes": a file that is no plugin is listed as rejected with the reason, and
+        never loaded."""
         with open(os.path.join(PLUGINS, "libjobq_handler_echo.so"), "rb") as file:
             whole = file.read()
         self.add("libjobq_text.so", b"not a library\n")
@@ -137,8 +138,8 @@ class RejectedPluginTest(HttpTest):
         assert self.rejected() == {}
 
     def test_a_second_plugin_of_one_name(self):
-        """core/http/API.md, "Plugins": of two entries with one kind and name the second file is rejected, and says
-        so."""
+        """core/http/API.md, "Plugins and nodes": of two entries with one kind and name the second file is rejected, and
+        says so."""
         shutil.copy(os.path.join(PLUGINS, "libjobq_handler_echo.so"), os.path.join(self.extra, "libjobq_copy.so"))
         self.start()
         rejected = self.rejected()

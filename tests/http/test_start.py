@@ -6,7 +6,7 @@ import re
 import pytest
 
 from http_case import HttpTest
-from jobq_server import Server, jobqd
+from jobq_server import Server, jobqd, until
 
 
 class RefusedStartTest(HttpTest):
@@ -79,7 +79,7 @@ class RefusedStartTest(HttpTest):
 
     def test_unknown_plugins_stop_the_start(self, subtests):
         """An unknown plugin name never silently becomes a default."""
-        cases = {"storage": ("cassandra", "memory, sqlite"), "limiter": ("none", "bucket, window"),
+        cases = {"storage": ("cassandra", "memory, mysql, sqlite"), "limiter": ("none", "bucket, window"),
                  "endpoint.echo.image": ("plugin/nothing", "echo"), "queue.policy": ("random", "fifo, priority"),
                  "endpoint.echo.queuePolicy": ("random", "fifo, priority"), "plugins.required": ("nothing", "")}
         for key, (value, others) in cases.items():
@@ -147,6 +147,15 @@ class CommandLineTest(HttpTest):
         server = own_server()
         done = jobqd("--config", server.file, "--check")
         assert done.returncode == 0, done.stderr
+
+    def test_a_start_ends_a_drain(self, own_server):
+        """core/decisions/nodes.md: the next start of a node ends its drain."""
+        server = own_server(storage="sqlite")
+        (node,) = server.request("GET", "/v1/nodes").json()
+        assert server.request("POST", f"/v1/nodes/{node['name']}/drain").status == 200
+        until(lambda: server.request("GET", "/readyz").status == 503, "the server drains")
+        server.restart()
+        assert server.request("GET", "/v1/nodes").json()[0]["draining"] is False
 
     def test_set_overrides_the_file(self):
         """etc/README.md: `--set key=value` overrides."""

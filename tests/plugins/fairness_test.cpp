@@ -34,6 +34,7 @@ class Fairness : public testing::TestWithParam<std::string> {
   void SetUp() override {
     policy_ = load<QueuePolicy>("queue_", "fair");
     storage_ = load<Storage>("storage_", GetParam());
+    holder_ = storage_->nodes().join("node");
   }
   void TearDown() override { storage_.reset(); }
 
@@ -71,7 +72,7 @@ class Fairness : public testing::TestWithParam<std::string> {
 
   std::vector<ClaimedJob> claim(std::size_t most) {
     const std::vector wants{ClaimWant{"ep", std::vector<WorkerId>(most, "w")}};
-    return storage_->leases().claim(wants, Holder{"node"}, 1);
+    return storage_->leases().claim(wants, holder_, 1);
   }
   /// Claims the next jobs and returns their ids.
   std::vector<JobId> taken(std::size_t most) {
@@ -94,6 +95,7 @@ class Fairness : public testing::TestWithParam<std::string> {
     storage_.reset();
     dir_.clear();
     storage_ = load<Storage>("storage_", GetParam());
+    holder_ = storage_->nodes().join("node");
     if (noisy) submitNoisy();
     std::map<JobId, int> waiting;
     Delays delays;
@@ -143,6 +145,7 @@ class Fairness : public testing::TestWithParam<std::string> {
   const testkit::TemporaryFolder dir_;
   std::unique_ptr<QueuePolicy> policy_;
   std::unique_ptr<Storage> storage_;
+  Holder holder_;
 };
 
 // Required fairness: one key queues 10,000 jobs before each of nine other keys queues 100 jobs.

@@ -42,6 +42,25 @@ struct Answer {
   }
 };
 
+/// Sends a request to the server at `address`, with `extra` header fields. Returns the answer.
+inline Answer callAt(const std::string& address, const std::string& key, const std::string& method,
+                     const std::string& target, const std::string& body = "",
+                     const std::map<std::string, std::string>& extra = {}) {
+  const Poco::URI uri(address);
+  Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
+  Poco::Net::HTTPRequest request(method, target, "HTTP/1.1");
+  request.set("Authorization", "Bearer " + key);
+  for (const auto& [name, value] : extra) request.set(name, value);
+  request.setContentLength(static_cast<std::streamsize>(body.size()));
+  session.sendRequest(request) << body;
+  Poco::Net::HTTPResponse response;
+  Answer answer;
+  Poco::StreamCopier::copyToString(session.receiveResponse(response), answer.body);
+  answer.status = response.getStatus();
+  for (const auto& [name, value] : response) answer.headers[name] = value;
+  return answer;
+}
+
 class ServerTest : public testing::Test {
  protected:
   ~ServerTest() override {
@@ -78,19 +97,7 @@ class ServerTest : public testing::Test {
   }
   Answer callWith(const std::string& key, const std::string& method, const std::string& target,
                   const std::string& body = "") const {
-    const Poco::URI uri(application_->address());
-    Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
-    Poco::Net::HTTPRequest request(method, target, "HTTP/1.1");
-    request.set("Authorization", "Bearer " + key);
-    for (const auto& [name, value] : extra_) request.set(name, value);
-    request.setContentLength(static_cast<std::streamsize>(body.size()));
-    session.sendRequest(request) << body;
-    Poco::Net::HTTPResponse response;
-    Answer answer;
-    Poco::StreamCopier::copyToString(session.receiveResponse(response), answer.body);
-    answer.status = response.getStatus();
-    for (const auto& [name, value] : response) answer.headers[name] = value;
-    return answer;
+    return callAt(application_->address(), key, method, target, body, extra_);
   }
   Answer run(const std::string& endpoint, const std::string& body) const {
     return call("POST", "/v2/" + endpoint + "/run", body);

@@ -68,9 +68,8 @@ class CountedLeases final : public LeaseStore {
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return inner_.claimed(wants, id);
   }
-  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
-    return inner_.renew(leases, lease);
-  }
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override { return inner_.states(leases); }
+  std::vector<QueuedEndpoint> queuedEndpoints() override { return inner_.queuedEndpoints(); }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
     return inner_.finish(lease, std::move(outcome));
   }
@@ -95,8 +94,9 @@ class CountedStorage final : public Storage {
   LeaseStore& leases() override { return leases_; }
   ChunkStore& chunks() override { return inner_->chunks(); }
   OutboxStore& outbox() override { return inner_->outbox(); }
-  WorkerStore& workers() override { return inner_->workers(); }
+  NodeStore& nodes() override { return inner_->nodes(); }
   RecordStore& records() override { return inner_->records(); }
+  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
   Instant now() override { return inner_->now(); }
   void check() override { inner_->check(); }
 

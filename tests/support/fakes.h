@@ -43,11 +43,13 @@ class CountingDeliveries final : public DeliveryNotifier {
 /// Has the same load for every endpoint.
 class FixedLoad final : public EndpointLoad {
  public:
+  std::uint32_t nodes() const override { return nodeCount; }
   std::uint32_t running(const EndpointId&) const override { return busyWorkers; }
   std::uint64_t waiting(const EndpointId&) const override {
     ++askedForWaiting;
     return waitingJobs;
   }
+  std::uint32_t nodeCount = 1;
   std::uint32_t busyWorkers = 0;
   std::uint64_t waitingJobs = 0;
   mutable int askedForWaiting = 0;

@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import http.server
 import json
+import sys
 import threading
 import time
 
@@ -41,6 +42,15 @@ class ReceivedCall:
         text = b".".join([self.headers["webhook-id"].encode(), self.headers["webhook-timestamp"].encode(), self.body])
         expected = "v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
         return any(hmac.compare_digest(expected, given) for given in self.headers["webhook-signature"].split())
+
+
+class _ReceivingServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A caller that is killed during its call is no fault of the receiver."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class WebhookReceiver:
@@ -70,8 +80,7 @@ class WebhookReceiver:
             def log_message(self, *_):
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _ReceivingServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
 

@@ -12,6 +12,7 @@
 #include "core/workers/worker_supervisor.h"
 #include "endpoint_fixture.h"
 #include "executor_fixture.h"
+#include "tests/support/shared_memory.h"
 
 namespace jobq {
 namespace {
@@ -22,12 +23,12 @@ class AdaptersTest : public testing::Test {
   test::EndpointFixture::Node node_{world_, {test::EndpointFixture::fixedEndpoint("file")}};
   test::ExecutorFixture fixture_;
   WorkerPools pools_{{fixture_.queueSignal, fixture_.storage.clock, fixture_.storage.log}, {}};
-  WorkerSupervisor supervisor_{
-      {pools_, *fixture_.storage, fixture_.queueSignal, fixture_.executor, fixture_.running, fixture_.storage.log},
-      "node"};
-  const std::string name_ = "node";
-  NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, *fixture_.storage, name_}};
-  EndpointLifecycle lifecycle_{{node_.registry, node_.endpoints, pools_, fixture_.watch}};
+  NodeLife nodeLife_{*fixture_.storage, "node"};
+  WorkerSupervisor supervisor_{{pools_, *fixture_.storage, fixture_.queueSignal, fixture_.executor, fixture_.running,
+                                nodeLife_, fixture_.storage.log},
+                               "node"};
+  NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, *fixture_.storage, nodeLife_}};
+  EndpointLifecycle lifecycle_{{node_.registry, node_.endpoints, workers_, pools_, fixture_.watch}};
 };
 
 TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
@@ -36,12 +37,22 @@ TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
   WorkerCounts counts;
   counts.running = 3;
   const EndpointWorkers others{"ep", counts};
-  fixture_.storage->workers().beat("other", {&others, 1});
-  fixture_.storage->workers().beat("node", {&others, 1});
-  EXPECT_EQ(workers_.running("ep"), 3U) << "the pools know the workers of this node";
-  EXPECT_EQ(workers_.counts("ep").running, 3U);
   EXPECT_EQ(workers_.waiting("ep"), 2U);
-  EXPECT_EQ(workers_.running("none"), 0U);
+  const auto shared = test::sharedMemory(fixture_.storage.clock, fixture_.storage.log);
+  const NodeWorkers workers({pools_, supervisor_, fixture_.executor, *shared, nodeLife_});
+  NodeStore& nodes = shared->nodes();
+  EXPECT_EQ(nodes.beat(nodes.join("other"), {&others, 1}), BeatResult::extended);
+  EXPECT_EQ(nodes.beat(nodes.join("node"), {&others, 1}), BeatResult::extended);
+  EXPECT_EQ(workers.running("ep"), 3U) << "the pools know the workers of this node";
+  EXPECT_EQ(workers.counts("ep").running, 3U);
+  EXPECT_EQ(workers.running("none"), 0U);
+  EXPECT_FALSE(workers.hasNoActiveWorkers("ep"));
+  EXPECT_TRUE(workers.hasNoActiveWorkers("none"));
+  pools_.setEndpoint(fixture_.endpoint);
+  EXPECT_EQ(workers.waitReason(*fixture_.endpoint, false), "workers_busy");
+  EXPECT_EQ(workers.nodes(), 1U);
+  nodeLife_.setShare({1, 3});
+  EXPECT_EQ(workers.nodes(), 3U);
 }
 
 TEST_F(AdaptersTest, AnEndpointComesAndLeaves) {

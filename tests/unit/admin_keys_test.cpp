@@ -32,6 +32,22 @@ TEST_F(AdminKeysTest, TheFirstStartMakesAnAdminKeyThatOnlyItsOwnerReads) {
   EXPECT_THAT(storage_.log.text(), Not(HasSubstr(secret)));
 }
 
+TEST_F(AdminKeysTest, OfTwoNodesThatStartAtOnceOneMakesTheKey) {
+  const auto other = node();
+  const std::filesystem::path theirs = file_.string() + ".other";
+  storage_.faults.hold("records.list");
+  auto late = std::async(std::launch::async, [&] { keys_->bootstrap(file_); });
+  const bool isHeld = holdsSoon([&] { return storage_.faults.isHolding(); });
+  other->bootstrap(theirs);
+  storage_.faults.letGo();
+  late.get();
+  ASSERT_TRUE(isHeld) << "the late node has not found the storage empty";
+  EXPECT_EQ(other->list().size(), 1U);
+  EXPECT_TRUE(std::filesystem::exists(theirs));
+  EXPECT_FALSE(std::filesystem::exists(file_)) << "its key is in no storage";
+  EXPECT_THAT(storage_.log.text(), HasSubstr("another node has made the admin key"));
+}
+
 TEST_F(AdminKeysTest, AnAdminMayBringTheFirstKey) {
   const std::string secret(32, 'k');
   std::ofstream(file_) << secret << " \r\n";

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <stop_token>
 
 #include "jobq/error.h"
@@ -24,8 +25,9 @@ class CopiedStorage final : public Storage {
   LeaseStore& leases() override { return other_.leases(); }
   ChunkStore& chunks() override { return other_.chunks(); }
   OutboxStore& outbox() override { return other_.outbox(); }
-  WorkerStore& workers() override { return other_.workers(); }
+  NodeStore& nodes() override { return other_.nodes(); }
   RecordStore& records() override { return other_.records(); }
+  std::optional<Millis> leaseLife() const noexcept override { return other_.leaseLife(); }
   Instant now() override { return other_.now(); }
   void check() override { other_.check(); }
 

@@ -105,12 +105,16 @@ struct Dispatch {
   Dispatch(Storage& storage, QueueSignal& signal, Executor& executor, RunningJobs& running, Clock& clock, Log& log,
            const std::string& node, const std::vector<EndpointPtr>& endpoints)
       : pools({signal, clock, log}, endpoints),
-        supervisor({pools, storage, signal, executor, running, log}, node),
-        dispatcher({pools, supervisor, storage, signal, executor, running, clock, log}, node) {}
+        life(storage, node),
+        supervisor({pools, storage, signal, executor, running, life, log}, node),
+        dispatcher({pools, supervisor, storage, signal, executor, running, life, clock, log}) {
+    life.join();
+  }
 
   bool runPassIfDue() { return dispatcher.runPassIfDue(); }
 
   WorkerPools pools;
+  NodeLife life;
   WorkerSupervisor supervisor;
   Dispatcher dispatcher;
 };
@@ -262,6 +266,59 @@ class LostClaimTest : public DispatcherTest {
   BusyExecutor executor_{running_};
   Dispatch dispatch_{faulty_, queueSignal_, executor_, running_, clock_, log_, "other", endpoints(handlers_)};
 };
+
+TEST_F(LostClaimTest, AFencedNodeClaimsNothing) {
+  dispatch_.life.setFenced(true);
+  submitHere("a");
+  turn();
+  EXPECT_EQ(running(), 0U);
+  dispatch_.life.setFenced(false);
+  queueSignal_.notifyAll();
+  turn();
+  EXPECT_EQ(executor_.runs.size(), 1U);
+}
+
+// The idle time of the worker is over, but the signal says that jobs wait: the pass must not be due again at once.
+TEST_F(LostClaimTest, ADispatcherOfAFencedNodePauses) {
+  dispatch_.life.setFenced(true);
+  queueSignal_.notifyAll();
+  clock_.advance(Millis(86'400'000));
+  int passes = 0;
+  for (; passes < 100 && dispatch_.runPassIfDue(); ++passes) continue;
+  EXPECT_LE(passes, 2);
+}
+
+TEST_F(LostClaimTest, AFencedNodeDoesNotAskForClaimsWithoutAnAnswer) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::unanswered);
+  plan_.failOperation("leases.claimed");
+  submitHere("a");
+  turn();
+  plan_.heal();
+  dispatch_.life.setFenced(true);
+  clock_.advance(Millis(500));
+  turn();
+  EXPECT_EQ(executor_.runs.size(), 0U);
+  dispatch_.life.setFenced(false);
+  queueSignal_.notifyAll();
+  turn();
+  EXPECT_EQ(executor_.runs.size(), 1U);
+}
+
+// The jobs of an earlier life are lost: other nodes may have them.
+TEST_F(LostClaimTest, TheJobsOfAClaimOfAnEarlierLifeGoBack) {
+  plan_.failCall("leases.claim", 1, fault::CallFault::unanswered);
+  plan_.failOperation("leases.claimed");
+  submitHere("a");
+  turn();
+  plan_.heal();
+  dispatch_.life.join();
+  clock_.advance(Millis(500));
+  turn();
+  turn();
+  ASSERT_EQ(executor_.runs.size(), 1U) << "claimed by the new life";
+  EXPECT_EQ(faulty_.jobs().find({"ep", "a"})->attempt, 3U);
+  EXPECT_TRUE(faulty_.leases().sweep(9).stopped.empty()) << "no job of the earlier life is left";
+}
 
 TEST_F(LostClaimTest, TheJobOfAClaimWithoutAnAnswerRunsOnce) { expectOneRun(fault::CallFault::done); }
 

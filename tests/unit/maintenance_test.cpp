@@ -172,7 +172,8 @@ class EndpointRemoverTest : public testing::Test, private LeavingEndpoints, priv
   std::set<EndpointId> inUse_;
   std::vector<EndpointId> announced_;
   std::vector<EndpointId> forgotten_;
-  EndpointRemover remover_{storage_->jobs(), *this, *this};
+  EndpointRemover remover_{{storage_->jobs(), *this, *this, storage_.clock}, Millis(0)};
+  EndpointRemover late_{{storage_->jobs(), *this, *this, storage_.clock}, Millis(3'000)};
 };
 
 TEST_F(EndpointRemoverTest, JobsOfAnEndpointThatWasDeletedAreRemovedAndThenItIsForgotten) {
@@ -217,6 +218,26 @@ TEST_F(EndpointRemoverTest, WhileACallMayBringItAJobItIsNotForgotten) {
   remover_.step();
   EXPECT_EQ(jobsOf("gone"), 0U);
   EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+// Another node learns of the deletion a little later, and may insert a job until then.
+TEST_F(EndpointRemoverTest, OnASharedStorageAnEndpointIsRemovedWhenAllNodesKnow) {
+  insert(1, "gone");
+  leaving_ = {"gone"};
+  late_.step();
+  storage_.clock.advance(Millis(2'999));
+  late_.step();
+  EXPECT_EQ(jobsOf("gone"), 1U);
+  storage_.clock.advance(Millis(1));
+  late_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+  leaving_ = {};
+  late_.step();
+  leaving_ = {"gone"};
+  insert(1, "gone");
+  late_.step();
+  EXPECT_EQ(jobsOf("gone"), 1U) << "the time counts from each deletion";
 }
 
 TEST_F(EndpointRemoverTest, AStepIsABoundedPieceOfWork) {
@@ -326,21 +347,23 @@ TEST_F(OutboxCleanerTest, WorkBeforeAFailureIsReported) {
   EXPECT_EQ(owedBy(), 10U);
 }
 
-// A lease that ends by time stands for a dead process; tests/http/test_lifecycle.py kills a process.
+// A new life of the node stands for a dead process; tests/http/test_lifecycle.py kills a process.
 class LostJobsTest : public testing::Test {
  protected:
-  void runOnAnotherNode(const JobId& id) {
+  void runInAnEarlierLife(const JobId& id) {
     storage_.insert(id);
-    claimOnAnotherNode();
+    claimInAnEarlierLife();
   }
-  void claimOnAnotherNode() {
+  void claimInAnEarlierLife() {
     const ClaimWant want{"ep", {"w"}};
-    (void)storage_.real->leases().claim({&want, 1}, {"other", Holder::Kind::timed, Millis(1'000)}, 1);
+    (void)storage_.real->leases().claim({&want, 1}, storage_.life->holder(), 1);
   }
-  std::vector<std::string> report() {
+  /// Returns the lines about lost jobs at a start, or at the start of another node.
+  std::vector<std::string> report(bool ofAnotherNode = false) {
     testkit::RecordingLog log;
     LostJobs lost(storage_.real->jobs(), log);
     lost.collect("ep");
+    if (!ofAnotherNode) storage_.life->join();
     (void)storage_.real->leases().sweep(100);
     lost.report();
     return log.lines();
@@ -350,23 +373,20 @@ class LostJobsTest : public testing::Test {
 };
 
 TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
-  runOnAnotherNode("a");
-  storage_.clock.advance(Millis(1'000));
+  runInAnEarlierLife("a");
   EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("job.lost"), HasSubstr("a of ep was running"),
                                                    HasSubstr("waits again"), HasSubstr("lost 1 time so far"))));
-  claimOnAnotherNode();
-  storage_.clock.advance(Millis(1'000));
+  claimInAnEarlierLife();
   EXPECT_THAT(report(), ElementsAre(HasSubstr("lost 2 times so far")));
-  claimOnAnotherNode();
-  storage_.clock.advance(Millis(1'000));
+  claimInAnEarlierLife();
   EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("the job is FAILED"), HasSubstr("lost 3 times"))));
   EXPECT_THAT(report(), IsEmpty());
 }
 
 TEST_F(LostJobsTest, WhoseWorkerLivesIsNotNamed) {
-  runOnAnotherNode("a");
+  runInAnEarlierLife("a");
   storage_.insert("waits");
-  EXPECT_THAT(report(), IsEmpty());
+  EXPECT_THAT(report(true), IsEmpty());
 }
 
 }  // namespace

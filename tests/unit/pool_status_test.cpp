@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/endpoints/endpoint.h"
-#include "jobq/worker_store.h"
+#include "jobq/node_store.h"
 
 namespace jobq {
 namespace {

@@ -56,6 +56,16 @@ TEST(RateLimits, TheEffectiveLimitIsTheHigherOfBaseAndWorkers) {
   EXPECT_EQ(RateLimits(config).at(Operation::run).with(9).requests, 0U) << "no limit stays none";
 }
 
+TEST(RateLimits, EachNodeHasAPartThatIsNeverZero) {
+  const RateLimit whole{10, Millis(1'000), 4};
+  EXPECT_EQ(partOf(whole, 1).requests, 10U);
+  EXPECT_EQ(partOf(whole, 3).requests, 4U);
+  EXPECT_EQ(partOf(whole, 3).concurrent, 2U);
+  EXPECT_EQ(partOf(whole, 99).requests, 1U) << "0 would mean no limit";
+  EXPECT_EQ(partOf(whole, 3).window, Millis(1'000));
+  EXPECT_EQ(partOf({0, Millis(1'000), 0}, 3).requests, 0U) << "no limit stays none";
+}
+
 struct ToldLimiter final : RateLimiter {
   RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
     lastKey = key;
@@ -108,6 +118,7 @@ template <class Failure>
 class FailingLoad final : public EndpointLoad {
  public:
   explicit FailingLoad(Failure failure) : failure_(std::move(failure)) {}
+  std::uint32_t nodes() const override { return 1; }
   std::uint32_t running(const EndpointId&) const override { return 0; }
   std::uint64_t waiting(const EndpointId&) const override { throw Failure(failure_); }
 

@@ -64,6 +64,23 @@ TEST_F(ReceiverTableTest, EachAnswerAddsAPlaceUpToABound) {
   EXPECT_EQ(allowed("a"), kPlacesPerHost);
 }
 
+TEST_F(ReceiverTableTest, SeveralNodesShareThePlacesOfAHost) {
+  answer("a", 100);
+  EXPECT_EQ(allowed("a"), kPlacesPerHost);
+  table_.setNodes(3);
+  EXPECT_EQ(allowed("a"), kPlacesPerHost / 3) << "also the places that the host had before";
+  for (int i = 0; i < 20; ++i) {
+    table_.begin("late", 0);
+    table_.end("late", 0, CallEnd::answeredLate);
+  }
+  EXPECT_EQ(allowed("late"), kPlacesPerLateHost / 3);
+  table_.setNodes(100);
+  EXPECT_EQ(allowed("a"), 1U) << "no host is left out";
+  table_.setNodes(1);
+  answer("a", 100);
+  EXPECT_EQ(allowed("a"), kPlacesPerHost);
+}
+
 TEST_F(ReceiverTableTest, ACallWithoutAnAnswerTakesAllButOneAwayUntilOneIsAnswered) {
   answer("a", 9);
   begin("a", 2);

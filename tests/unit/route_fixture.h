@@ -22,7 +22,7 @@
 #include "core/http/transport/budget.h"
 #include "core/http/transport/connected_client.h"
 #include "jobq/job.h"
-#include "jobq/worker_store.h"
+#include "jobq/node_store.h"
 
 namespace jobq::test {
 

@@ -21,9 +21,9 @@ using testing::SizeIs;
 
 class RunContextTest : public testing::Test {
  protected:
-  RunContextTest() {
-    storage_.insert("a");
-    job_ = storage_.claim();
+  static ClaimedJob claimed(const test::UnitStorage& storage) {
+    storage.insert("a");
+    return storage.claim();
   }
 
   std::vector<Chunk> chunks() { return storage_.real->chunks().read({"ep", "a"}, 0, 1UL << 30).value().chunks; }
@@ -35,8 +35,12 @@ class RunContextTest : public testing::Test {
   test::CountingDeliveries deliveries_;
   RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
   std::stop_source stop_;
-  ClaimedJob job_;
-  RunContext run_{{reports_, *storage_, storage_.clock, storage_.log}, job_, "{\"s3\":1}", stop_.get_token()};
+  const ClaimedJob job_ = claimed(storage_);
+  RunContext run_{{reports_, *storage_, storage_.clock, storage_.log},
+                  job_,
+                  storage_.clock.now() + job_.runsFor,
+                  "{\"s3\":1}",
+                  stop_.get_token()};
   JobContext& context_ = run_;  // the context as seen by a handler
 };
 

@@ -39,10 +39,12 @@ using testing::StartsWith;
 
 class ProcessRoutesTest : public testing::Test, protected test::RouteFixture {
  protected:
-  ProcessRoutesTest() { addProcessRoutes(router_, *storage_, storage_.clock, draining_); }
+  ProcessRoutesTest() { addProcessRoutes(router_, *storage_, storage_.clock, {draining_, fenced_, drained_}); }
 
   test::UnitStorage storage_;
   std::atomic<bool> draining_ = false;
+  std::atomic<bool> fenced_ = false;
+  std::atomic<bool> drained_ = false;
 };
 
 TEST_F(ProcessRoutesTest, TheRootNamesTheOtherRoutes) {
@@ -71,6 +73,21 @@ TEST_F(ProcessRoutesTest, ADrainingServerIsAliveAndNotReady) {
   EXPECT_EQ(headersOf(response), "Retry-After: 1\n");
   expectAnswer(call("GET", "/healthz"), 200, R"({"status":"alive"})");
   EXPECT_EQ(scope_, Scope::none);
+}
+
+TEST_F(ProcessRoutesTest, ADrainedNodeIsAliveAndNotReady) {
+  drained_ = true;
+  expectAnswer(call("GET", "/readyz"), 503,
+               R"({"error":"this node drains: `jobqctl node resume` or a restart ends that"})");
+  expectAnswer(call("GET", "/healthz"), 200, R"({"status":"alive"})");
+}
+
+TEST_F(ProcessRoutesTest, AFencedNodeIsAliveAndNotReady) {
+  fenced_ = true;
+  expectAnswer(call("GET", "/readyz"), 503, R"({"error":"this node could not renew its leases and runs no jobs"})");
+  expectAnswer(call("GET", "/healthz"), 200, R"({"status":"alive"})");
+  fenced_ = false;
+  expectAnswer(call("GET", "/readyz"), 200, R"({"status":"ready"})");
 }
 
 TEST_F(ProcessRoutesTest, TheDescriptionIsAJsonObject) {
@@ -155,6 +172,7 @@ class BackupRoutesTest : public testing::Test, protected test::RouteFixture {
   const testkit::TemporaryFolder folder_;
   Backups backups_{storage_, folder_};
   std::atomic<bool> draining_ = false;
+  std::atomic<bool> fenced_ = false;
 };
 
 TEST_F(BackupRoutesTest, ACopyIsTheBodyOfTheAnswer) {

@@ -99,6 +99,53 @@ TEST_F(ThreadExecutorStop, AJobThatDoesNotEndInTimeGoesBackUnharmed) {
   EXPECT_EQ(job.output, "");
 }
 
+// Another node may run the job as soon as it is back in the queue.
+TEST_F(ThreadExecutorStop, AJobGoesBackWhenItsHandlerHasEnded) {
+  std::promise<void> begun;
+  std::promise<void> stopped;
+  handlers.run = [&](std::string_view, JobContext& context) {
+    begun.set_value();
+    EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
+    stopped.set_value();
+    storage.clock.awaitWaiter(Millis(0), Millis(5'000));  // the stop waits for this handler
+    EXPECT_EQ(find("a").state, JobState::inProgress) << "the handler still runs";
+    return std::string("1");
+  };
+  startWorker();
+  ASSERT_TRUE(events.has(1));
+  give("a");
+  ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(executor.stop(Millis(0)), 0U);
+  EXPECT_EQ(stopped.get_future().wait_for(Millis(0)), std::future_status::ready);
+  EXPECT_EQ(find("a").state, JobState::inQueue);
+}
+
+TEST_F(ThreadExecutorStop, AHandlerThatIsStillRunningKeepsNoOtherJobBack) {
+  std::promise<void> released;
+  auto mayEnd = released.get_future().share();
+  std::atomic<int> begun = 0;
+  handlers.run = [&](std::string_view, JobContext& context) {
+    ++begun;
+    EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
+    if (context.id() == "slow") {
+      EXPECT_EQ(mayEnd.wait_for(kSoon), std::future_status::ready);
+    }
+    return std::string("1");
+  };
+  startWorker("v");
+  startWorker("w");
+  ASSERT_TRUE(events.has(2));
+  give("slow", "v");
+  give("quick", "w");
+  ASSERT_TRUE(holdsSoon([&] { return begun == 2; }));
+  auto stopping = std::async(std::launch::async, [this] { return executor.stop(Millis(0)); });
+  EXPECT_TRUE(holdsSoon([&] { return find("quick").state == JobState::inQueue; }));
+  EXPECT_EQ(find("slow").state, JobState::inProgress);
+  released.set_value();
+  EXPECT_EQ(stopping.get(), 0U);
+  EXPECT_EQ(find("slow").state, JobState::inQueue);
+}
+
 TEST_F(ThreadExecutorStop, AStopWithoutWorkersIsNothing) {
   EXPECT_EQ(executor.stop(Millis(1'000)), 0U);
   EXPECT_EQ(executor.stop(Millis(1'000)), 0U);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/workers/node_life.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/plugin.h"
@@ -41,6 +42,8 @@ struct UnitStorage {
                                                PluginEnv{config, clock, log, "/nowhere", false});
     real = memory.get();
     faulty = std::make_unique<fault::FaultyStorage>(std::move(memory), faults);
+    life = std::make_unique<NodeLife>(*real, "node");
+    life->join();
   }
 
   /// Returns the storage for a class under test.
@@ -58,7 +61,7 @@ struct UnitStorage {
   /// Claims the next job of the endpoint, without the planned faults.
   ClaimedJob claim(const WorkerId& worker = "w", const EndpointId& endpoint = "ep") const {
     const ClaimWant want{endpoint, {worker}};
-    return real->leases().claim({&want, 1}, {"node", Holder::Kind::process, Millis(0)}, 1).at(0);
+    return real->leases().claim({&want, 1}, life->holder(), 1).at(0);
   }
   JobState stateOf(const JobId& id, const EndpointId& endpoint = "ep") const {
     return real->jobs().find({endpoint, id}).value().state;
@@ -70,6 +73,7 @@ struct UnitStorage {
   fault::FaultPlan faults{clock};
   Storage* real = nullptr;  ///< the same storage without the faults
   std::unique_ptr<Storage> faulty;
+  std::unique_ptr<NodeLife> life;  ///< has joined as "node"
 };
 
 inline constexpr std::chrono::seconds kSoon = testkit::kHangDeadline;  ///< how long a test waits for another thread

@@ -90,7 +90,7 @@ class WorkerSupervisorTest : public testing::Test {
     storage_.insert("job" + std::to_string(++submitted_));
     signal_.notify("ep", false);
     const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
-    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, Holder{"node", Holder::Kind::process, {}}, 1);
+    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, storage_.life->holder(), 1);
     pools_.concludeReservations(wants, jobs);
     signal_.clear("ep");
     return jobs.at(0);
@@ -108,13 +108,13 @@ class WorkerSupervisorTest : public testing::Test {
   RunningJobs running_;
   RecordingExecutor executor_;
   WorkerPools pools_{{signal_, clock_, log_}, {}};
-  WorkerSupervisor supervisor_{{pools_, *storage_, signal_, executor_, running_, log_}, "node"};
+  WorkerSupervisor supervisor_{{pools_, *storage_, signal_, executor_, running_, *storage_.life, log_}, "node"};
 };
 
 TEST_F(WorkerSupervisorTest, WorkersAreKeptAtTheMinimum) {
   begin(endpoint(2, 3));
   EXPECT_EQ(counts().idle, 2U);
-  EXPECT_EQ(pools_.workersOfTemplates().at("template"), 2U);
+  EXPECT_EQ(pools_.summaries().at(0).workersOfTemplates.at("template"), 2U);
   supervisor_.workerGone("ep", "node-1", {});
   EXPECT_TRUE(isWoken());
   supervisor_.startWhereNeeded();
@@ -136,6 +136,34 @@ TEST_F(WorkerSupervisorTest, ARunWhoseAttemptHasEndedInTheStorageIsStopped) {
   EXPECT_FALSE(kept.token().stop_requested());
 }
 
+TEST_F(WorkerSupervisorTest, WorkersBeyondThePartOfTheNodeLeaveWhenIdle) {
+  begin(endpoint(3, 3));
+  const ClaimedJob job = runJob();
+  pools_.setShare({0, 3});
+  EXPECT_TRUE(isWoken());
+  supervisor_.stopIdleWorkers();
+  EXPECT_EQ(executor_.stopped.size(), 2U);
+  for (const WorkerId& worker : executor_.stopped) supervisor_.workerGone("ep", worker, {});
+  supervisor_.startWhereNeeded();
+  EXPECT_THAT(executor_.started, IsEmpty());
+  supervisor_.workerReady("ep", job.worker);
+  EXPECT_EQ(counts().idle, 1U) << "the part is one worker of three";
+  pools_.setShare({});
+  supervisor_.startWhereNeeded();
+  EXPECT_EQ(executor_.started.size(), 2U);
+}
+
+TEST_F(WorkerSupervisorTest, AnEmptyQueueIsCountedOnce) {
+  begin(endpoint(0, 3));
+  signal_.notify("ep", true);
+  supervisor_.startWhereNeeded();
+  storage_.faults.failOperation("jobs.counts");
+  EXPECT_NO_THROW(supervisor_.startWhereNeeded()) << "no job was reported since";
+  signal_.notify("ep", false);
+  EXPECT_THROW(supervisor_.startWhereNeeded(), StorageError);
+  EXPECT_TRUE(signal_.isSet("ep")) << "a failed count is repeated";
+}
+
 /// The dispatcher counts the queue while the threads of callers claim and end jobs.
 class CountRaceTest : public WorkerSupervisorTest {
  protected:
@@ -151,7 +179,7 @@ class CountRaceTest : public WorkerSupervisorTest {
   /// Gives the first queued job to the idle worker.
   ClaimedJob runFirst() {
     const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
-    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, Holder{"node"}, 1);
+    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, storage_.life->holder(), 1);
     pools_.concludeReservations(wants, jobs);
     return jobs.at(0);
   }

@@ -2,6 +2,7 @@
 // server. A line is one write() within a page, so a kill leaves the line whole or absent.
 //
 //   input   {"number":17,"workMs":5,"failBelow":3,"chunks":2}   works for 5 ms; attempts below 3 fail
+//           with "ignoreStop":1 the work goes on after a stop; with "nameAttempt":1 the output has "attempt" too
 //   chunks  {"number":17,"attempt":1,"place":0}      2 of these during the work
 //   output  {"echo":17,"square":289}                 unique to the job
 //   journal begin|output|failed|stopped, number, job, attempt, process, CLOCK_MONOTONIC in nanoseconds
@@ -70,7 +71,9 @@ class Witness final : public jobq::JobHandler {
       throw jobq::JobFailed("number " + std::to_string(number) + " was told to fail");
     }
     journal_.write("output", number, context);
-    return "{\"echo\":" + std::to_string(number) + ",\"square\":" + std::to_string(number * number) + "}";
+    std::string output = "{\"echo\":" + std::to_string(number) + ",\"square\":" + std::to_string(number * number);
+    if (integer(document, "nameAttempt") != 0) output += ",\"attempt\":" + std::to_string(context.attempt());
+    return output + "}";
   }
 
  private:
@@ -83,12 +86,13 @@ class Witness final : public jobq::JobHandler {
   static bool emitAndWork(std::int64_t number, const jobq::json::Document& document, jobq::JobContext& context) {
     const std::int64_t chunks = integer(document, "chunks");
     const std::chrono::milliseconds part(integer(document, "workMs") / (chunks + 1));
+    const std::stop_token stop = integer(document, "ignoreStop") != 0 ? std::stop_token() : context.stopToken();
     for (std::int64_t place = 0; place < chunks; ++place) {
       context.emit("{\"number\":" + std::to_string(number) + ",\"attempt\":" + std::to_string(context.attempt()) +
                    ",\"place\":" + std::to_string(place) + "}");
-      if (!work(part, context.stopToken())) return false;
+      if (!work(part, stop)) return false;
     }
-    return work(part, context.stopToken());
+    return work(part, stop);
   }
 
   /// Returns false if stopped before the time was over.

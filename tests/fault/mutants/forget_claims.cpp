@@ -1,4 +1,4 @@
-// Replaces plugins/storage_sqlite/former_claims.cpp: after a crash the jobs look as if never claimed.
+// Replaces plugins/storage_sqlite/former_claims.cpp: after the end of a life the jobs look as if never claimed.
 #include "former_claims.h"
 
 namespace jobq::sqlite {
@@ -6,7 +6,7 @@ namespace jobq::sqlite {
 void loseFormerClaims(Connection& connection) {
   connection
       .query(
-          "UPDATE job SET state = 0, attempt = attempt - 1, started_at = NULL, deadline = NULL, lease_end = NULL, "
+          "UPDATE job SET state = 0, attempt = attempt - 1, started_at = NULL, deadline = NULL, holder = NULL, "
           "worker = '' WHERE state = 1")
       .run();
 }

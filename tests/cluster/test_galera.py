@@ -1,0 +1,172 @@
+"""Nodes of jobq on a Galera cluster of three database servers: with one writer behind HAProxy, with the loss of a
+server, and with a writer for each node. JOBQ_CLUSTER_ROUNDS repeats the losses."""
+
+import collections
+import os
+import re
+import time
+
+import pytest
+
+import balancer
+import galera
+import machine
+
+ROUNDS = int(os.environ.get("JOBQ_CLUSTER_ROUNDS", "1"))
+JOBS = 150  # acknowledged jobs between two events of a round
+LONGEST_ROUND = 120  # seconds
+
+pytestmark = [pytest.mark.skipif(bool(galera.reason_to_skip()), reason=str(galera.reason_to_skip())),
+              pytest.mark.timeout(120 + LONGEST_ROUND * ROUNDS)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = galera.Galera()
+    try:
+        yield made.start()
+        made.stop_nodes()
+    finally:
+        made.remove()
+
+
+@pytest.fixture(scope="module")
+def one_writer(cluster):
+    """Three nodes that share one writer."""
+    cluster.start_nodes()
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def several_writers(cluster):
+    """Three nodes with a writer each."""
+    cluster.start_nodes([database.port for database in cluster.databases.all])
+    return cluster
+
+
+def check_jobs(cluster, load):
+    """Every acknowledged job has ended with its output. Returns the text of the counts."""
+    api = cluster.api()
+    for job, output in load.acknowledged:
+        ended = api.finished(galera.ENDPOINT, job)
+        assert (ended["status"], ended["output"]) == ("COMPLETED", output), ended
+    jobs = api.quiet(galera.ENDPOINT)
+    counts = cluster.counts_of_jobs()
+    assert {job for job, _ in load.acknowledged} <= set(counts)
+    # A success that counted twice would be in the counter, and a second begin of a handler is a line of the job's log.
+    assert (jobs["completed"], jobs["failed"]) == (len(counts), 0)
+    again = {job: count for job, count in counts.items() if count != (1, 0, 1)}
+    for job, (attempt, losses, begun) in again.items():
+        assert begun <= attempt and losses < attempt, (job, attempt, losses, begun)
+    reasons = collections.Counter(reason[:60] for reason in load.refused)
+    return (f"{len(load.acknowledged)} acknowledged, {len(counts)} stored in all, 0 lost, 0 counted twice, "
+            f"{len(again)} begun again; calls without an acknowledgement: {dict(reasons) or 0}")
+
+
+def await_work(load, begun):
+    """Waits for the next acknowledged jobs and returns the seconds since `begun`."""
+    load.await_more(1)
+    return time.monotonic() - begun
+
+
+class OneWriterTest:
+    def test_all_jobs_once_and_no_conflict(self, one_writer):
+        before = one_writer.conflicts()
+        with galera.Load(one_writer.api()) as load:
+            load.await_more(4 * JOBS)
+        text = check_jobs(one_writer, load)
+        conflicts = {name: value - before[name] for name, value in one_writer.conflicts().items()}
+        print(f"one writer: {text}; {conflicts}")
+        assert not load.refused
+        assert conflicts == {"cert_failures": 0, "bf_aborts": 0}
+
+    def test_the_writer_is_killed(self, one_writer):
+        for _ in range(ROUNDS):
+            with galera.Load(one_writer.api()) as load:
+                load.await_more(JOBS)
+                writer = one_writer.writer()
+                begun = time.monotonic()
+                writer.kill()
+                passed = await_work(load, begun)
+                load.await_more(JOBS)
+            assert one_writer.writer() is not writer
+            print(f"{writer.name} killed, {one_writer.writer().name} writes: back to work after {passed:.1f} s; "
+                  f"{check_jobs(one_writer, load)}")
+            one_writer.databases.restart(writer)
+
+    def test_another_server_is_killed(self, one_writer):
+        for _ in range(ROUNDS):
+            with galera.Load(one_writer.api()) as load:
+                load.await_more(JOBS)
+                other = next(one for one in one_writer.databases.all if one is not one_writer.writer())
+                begun = time.monotonic()
+                other.kill()
+                passed = await_work(load, begun)
+                load.await_more(JOBS)
+            print(f"{other.name} killed, {one_writer.writer().name} writes: back to work after {passed:.1f} s; "
+                  f"{check_jobs(one_writer, load)}")
+            one_writer.databases.restart(other)
+
+
+    def test_the_majority_is_lost(self, one_writer):
+        """A server alone takes no writes and gets no connections; with the others it works again."""
+        with galera.Load(one_writer.api()) as load:
+            load.await_more(JOBS)
+            writer = one_writer.writer()
+            others = [one for one in one_writer.databases.all if one is not writer]
+            for other in others:
+                other.kill()
+            machine.until(lambda: one_writer.balancer.states("database")[writer.name] == "DOWN",
+                          f"HAProxy sends no connection to {writer.name}, which has no majority")
+            begun = time.monotonic()
+            one_writer.databases.restart(*others)
+            passed = await_work(load, begun)
+            load.await_more(JOBS)
+        print(f"all but {writer.name} killed and started again: back to work {passed:.1f} s after the start; "
+              f"{check_jobs(one_writer, load)}")
+
+
+class SeveralWritersTest:
+    def test_no_job_is_lost_and_none_succeeds_twice(self, several_writers):
+        before = several_writers.conflicts()
+        with galera.Load(several_writers.api()) as load:
+            load.await_more(4 * JOBS * ROUNDS)
+        text = check_jobs(several_writers, load)
+        conflicts = {name: value - before[name] for name, value in several_writers.conflicts().items()}
+        print(f"a writer for each node: {text}; {conflicts}")
+        faults = [line for node in several_writers.nodes for line in node.log().splitlines() if "fault" in line]
+        assert not faults
+
+    def test_each_node_knows_each_job_at_once(self, several_writers):
+        """A job that one node has acknowledged is found at the others, while jobs of all nodes are written."""
+        nodes = several_writers.nodes
+        connections = [node.connect() for node in nodes]
+        with galera.Load(several_writers.api()):
+            for number in range(JOBS):
+                first, other = number % len(nodes), (number + 1) % len(nodes)
+                job = nodes[first].request("POST", f"/v2/{galera.ENDPOINT}/run", {"input": {}},
+                                           connection=connections[first]).json()["id"]
+                answer = nodes[other].request("GET", f"/v2/{galera.ENDPOINT}/status/{job}",
+                                              connection=connections[other])
+                assert answer.status == 200, (number, answer)
+
+
+class BalancerTest:
+    def test_haproxy_accepts_the_example(self):
+        assert balancer.judge_example() == ""
+
+    def test_a_node_whose_connections_reach_several_servers_is_refused(self, cluster, tmp_path):
+        """The locks of a server exclude only its own sessions, so a load balancer must not spread connections."""
+        spreading = balancer.Balancer(tmp_path, cluster.ports, [], cluster.balancer.servers["database"])
+        spreading.start(lambda text: re.sub(r"(?m)^  stick.*\n| backup$", "", text))
+        try:
+            machine.until(lambda: set(spreading.states("database").values()) == {"UP"}, "HAProxy has all databases")
+            node = galera.NodeServer("stray", cluster.ports.reserve(), spreading.binds["database"],
+                                     cluster.folder / "keys")
+            try:
+                assert not node.start_unless_it_dies()
+                assert "two connections of this node reached two servers of a Galera cluster" in node.log()
+            finally:
+                node.remove()
+        finally:
+            spreading.stop()

@@ -1,0 +1,68 @@
+// Tests of the count of a queue between two signals (core/jobs/queue_signal.h).
+#include "core/jobs/queue_signal.h"
+
+#include <gtest/gtest.h>
+
+namespace jobq {
+namespace {
+
+class QueueCountTest : public testing::Test {
+ protected:
+  QueueCountTest() { signal_.clear("ep"); }
+
+  QueueSignal signal_{{"ep"}};
+};
+
+TEST_F(QueueCountTest, AnEmptyQueueClearsTheSignal) {
+  signal_.notify("ep", true);
+  signal_.beginCount("ep");
+  EXPECT_TRUE(signal_.isSet("ep")) << "until the count has ended jobs may wait";
+  signal_.endCount("ep", false, false);
+  EXPECT_FALSE(signal_.isSet("ep"));
+}
+
+TEST_F(QueueCountTest, AJobThatComesDuringTheCountKeepsTheSignal) {
+  for (const bool isLow : {true, false}) {
+    signal_.rearm("ep");
+    signal_.beginCount("ep");
+    signal_.notify("ep", isLow);
+    signal_.endCount("ep", false, false);
+    EXPECT_TRUE(signal_.isSet("ep")) << (isLow ? "low" : "normal");
+    signal_.clear("ep");
+  }
+}
+
+TEST_F(QueueCountTest, ANormalJobBehindLowOnesIsNews) {
+  signal_.rearm("ep");
+  signal_.beginCount("ep");
+  signal_.endCount("ep", false, true);
+  EXPECT_TRUE(signal_.isSet("ep"));
+  EXPECT_FALSE(signal_.notify("ep", true));
+  EXPECT_TRUE(signal_.notify("ep", false)) << "a normal job starts a worker";
+}
+
+TEST_F(QueueCountTest, WaitingNormalJobsSetBothClasses) {
+  signal_.beginCount("ep");
+  signal_.endCount("ep", true, false);
+  EXPECT_FALSE(signal_.notify("ep", false));
+  EXPECT_FALSE(signal_.notify("ep", true));
+}
+
+// The count may be older than the claim, and the dispatcher asks again.
+TEST_F(QueueCountTest, AClaimDuringTheCountWakesTheDispatcher) {
+  signal_.notify("ep", false);
+  (void)signal_.consume();
+  signal_.beginCount("ep");
+  signal_.clear("ep");
+  signal_.endCount("ep", true, false);
+  EXPECT_TRUE(signal_.consume());
+}
+
+TEST_F(QueueCountTest, AnUnknownEndpointIsIgnored) {
+  signal_.beginCount("unknown");
+  signal_.endCount("unknown", true, true);
+  EXPECT_FALSE(signal_.isSet("unknown"));
+}
+
+}  // namespace
+}  // namespace jobq
