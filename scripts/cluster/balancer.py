@@ -79,13 +79,8 @@ class Balancer:
         return {row["svname"]: row["status"].split()[0] for row in rows if row["pxname"] == section}
 
     def writer(self):
-        """Returns the name of the database server that gets the connections, or `None` before the first one."""
-        table = self.ask("show table database")
-        number = re.search(r"server_id=(\d+)", table)
-        name = re.search(r"server_key=(\S+)", table)
-        if name:
-            return name[1]
-        return f"db-{number[1]}" if number else None
+        """Returns the name of the database server that gets the connections, or `None` if no server is up."""
+        return next((name for name, state in self.states("database").items() if state == "UP"), None)
 
     def _listens(self):
         if self.process.poll() is not None:

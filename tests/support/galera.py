@@ -65,6 +65,7 @@ class Galera:
         self.balancer = balancer.Balancer(self.folder, self.ports, self.node_ports,
                                           [database.port for database in self.databases.all])
         self.nodes = []
+        self.seen = {}  # rows of jobs that counts_of_jobs() has found
 
     def start(self):
         self.databases.form()
@@ -96,6 +97,12 @@ class Galera:
         """Returns the database server that HAProxy sends the nodes to."""
         return next(database for database in self.databases.all if database.name == self.balancer.writer())
 
+    def servers_in_use(self):
+        """Returns the names of the running database servers that have sessions of nodes."""
+        count = "SELECT count(*) FROM information_schema.processlist WHERE db = 'jobq'"
+        return [database.name for database in self.databases.all
+                if database.process.poll() is None and database.query(count) != [["0"]]]
+
     def conflicts(self):
         """Returns the failed certifications and the transactions aborted by those of other servers, on all servers."""
         found = [database.status() for database in self.databases.all]
@@ -103,10 +110,12 @@ class Galera:
                 for name in ("cert_failures", "bf_aborts")}
 
     def counts_of_jobs(self):
-        """Returns the rows of all jobs by id: attempt, losses and lines of the log, as the last server has them."""
+        """Returns the rows of all jobs by id: attempt, losses and lines of the log, as the last server has them. The
+        result of a /runsync expires after a minute; a row that an earlier call has found is returned, too."""
         rows = self.databases[-1].query("SET SESSION wsrep_sync_wait = 1; SELECT id, attempt, losses, log_lines FROM job "
                                         f"WHERE endpoint = '{ENDPOINT}'", "jobq")
-        return {row[0]: tuple(map(int, row[1:])) for row in rows}
+        self.seen.update({row[0]: tuple(map(int, row[1:])) for row in rows})
+        return self.seen
 
     def remove(self):
         for node in self.nodes:
