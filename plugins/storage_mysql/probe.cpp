@@ -126,16 +126,21 @@ struct RowStatements {
   const char* skip;
 };
 
-#define JOBQ_ROW_STATEMENTS(table)                                                                                   \
-  {                                                                                                                  \
-    "INSERT INTO " table " (name, value) VALUES ('probe', 0)",                                                       \
-        "UPDATE " table " SET value = value + 1 WHERE name = 'probe'", "DELETE FROM " table " WHERE name = 'probe'", \
-        "SELECT value FROM " table " WHERE name = 'probed' FOR UPDATE",                                              \
-        "SELECT value FROM " table " WHERE name = 'probed' FOR UPDATE SKIP LOCKED"                                   \
+// Each session changes a row of its own. With one row for all, two of three nodes that start at once would deadlock:
+// both wait for the insert of the third with a shared lock, get the lock at its rollback, and want an exclusive one.
+#define JOBQ_OWN_ROW "CONCAT('probe ', CONNECTION_ID())"
+#define JOBQ_ROW_STATEMENTS(table)                                                 \
+  {                                                                                \
+    "INSERT INTO " table " (name, value) VALUES (" JOBQ_OWN_ROW ", 0)",            \
+        "UPDATE " table " SET value = value + 1 WHERE name = " JOBQ_OWN_ROW,       \
+        "DELETE FROM " table " WHERE name = " JOBQ_OWN_ROW,                        \
+        "SELECT value FROM " table " WHERE name = 'probed' FOR UPDATE",            \
+        "SELECT value FROM " table " WHERE name = 'probed' FOR UPDATE SKIP LOCKED" \
   }
 constexpr RowStatements kOfSchema = JOBQ_ROW_STATEMENTS("counted");
 constexpr RowStatements kOfProbe = JOBQ_ROW_STATEMENTS("jobq_probe");
 #undef JOBQ_ROW_STATEMENTS
+#undef JOBQ_OWN_ROW
 
 CheckResult tryChanges(Connection& connection, const RowStatements& row) {
   try {

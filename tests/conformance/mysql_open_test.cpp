@@ -23,6 +23,16 @@ TEST_F(MysqlOpening, FourNodesAtOnceMigrateOnce) {
   server().run("", {"DROP DATABASE " + fresh});
 }
 
+// The checks of an opening change rows, and once made one of several openings at a time end with a deadlock.
+TEST_F(MysqlOpening, NodesThatStartAtOnceDoNotRefuseEachOther) {
+  constexpr int kNodes = 6;
+  constexpr int kStarts = 20;
+  open().reset();
+  runTogether(kNodes, [&](int) {
+    for (int i = 0; i < kStarts; ++i) EXPECT_EQ(refusal(settingsFor(server(), database())), "");
+  });
+}
+
 TEST_F(MysqlOpening, AnInterruptedMigrationIsRepeated) {
   const std::string half = "half_schema";
   server().run("", {"DROP DATABASE IF EXISTS " + half, "CREATE DATABASE " + half});
