@@ -87,8 +87,9 @@ class Balancer:
             log = (self.folder / "haproxy.log").read_text(encoding="utf-8", errors="replace")
             raise machine.ClusterError(f"HAProxy ended with {self.process.returncode}:\n{log}")
         try:
+            # HAProxy accepts connections a moment before its own socket has its name.
             with socket.create_connection(("127.0.0.1", self.binds["jobq"]), timeout=LONGEST_ANSWER):
-                return True
+                return bool(self.ask("show info"))
         except OSError:
             return False
 
