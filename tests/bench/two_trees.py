@@ -17,6 +17,7 @@ import sys
 CALLS = (("/runsync", 1, "/v2/echo/runsync"), ("/runsync", 32, "/v2/echo/runsync"), ("/run", 64, "/v2/parked/run"))
 SECONDS = 1.0  # of load for each measurement
 WARM_UP = 0.3  # seconds
+LONGEST_ROUND = 120.0  # seconds: bounds a hang
 
 
 def processor_time(process):
@@ -51,7 +52,7 @@ def compare(options):
     for number in range(options.rounds):
         for tree in trees if number % 2 == 0 else reversed(trees):
             done = subprocess.run([sys.executable, __file__, tree, tree, "--storage", options.storage, "--measure"],
-                                  stdout=subprocess.PIPE, text=True, check=True)
+                                  stdout=subprocess.PIPE, text=True, check=True, timeout=LONGEST_ROUND)
             found[tree].append(json.loads(done.stdout.splitlines()[-1]))
     print(f"{options.storage}, processor time of a call, medians of {options.rounds} rounds")
     for call in found[trees[0]][0]:

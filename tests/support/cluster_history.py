@@ -199,6 +199,12 @@ def runs_do_not_overlap(job):
                    f"{earlier.node}, for {(ended - later.began) / 1e6:.1f} ms")
 
 
+def is_under_way(run, interruptions):
+    """The handler has not ended, and its node has not died since."""
+    return run.end is None and not any(each.node == run.node and each.kind in DEATHS and each.end >= run.began
+                                       for each in interruptions)
+
+
 def runs_end(job):
     for run in job.runs:
         if run.end is None and not job.interrupted(run, 1 << 63, DEATHS):

@@ -19,12 +19,13 @@ import time
 import urllib.parse
 
 from node_balancer import Broken, read_body, read_head
-from cluster_history import FINAL, Plan, call_of, check
+from cluster_history import FINAL, Plan, call_of, check, is_under_way
 from jobq_api import join
 from webhook_receiver import WebhookReceiver
 
 KINDS = ("poll", "runsync", "webhook", "stream", "cancel", "retry")
 LONGEST_REPETITION = 150.0  # seconds after which a repeated call is a hang
+LONGEST_STOP = 30.0  # seconds: bounds a hang; a node learns of a cancel within a second
 REPEATED = {0, 429, 502, 503}  # answers after which the call is repeated
 _numbers = itertools.count(1)
 
@@ -274,6 +275,7 @@ class Traffic:
         with self.receiver:
             self._confirm_ends()
             webhooks = self._await_webhooks()
+        self._await_ends_of_handlers()
         verdict = check(self.plans, self._calls, self.cluster.runs(), webhooks, self.cluster.interruptions)
         print(verdict, flush=True)
         for text, count in self.refusals.most_common():
@@ -285,6 +287,16 @@ class Traffic:
         with contextlib.closing(self._own.http):
             for number, job in self.submissions:
                 self.await_end(number, job)
+
+    def _await_ends_of_handlers(self):
+        """The node that runs a job learns within a second that another node has cancelled it. The checker objects to a
+        handler that has not ended."""
+        def under_way():
+            return [run for run in self.cluster.runs()
+                    if run.number in self.plans and is_under_way(run, self.cluster.interruptions)]
+        end = time.monotonic() + LONGEST_STOP
+        while under_way() and time.monotonic() < end:
+            time.sleep(0.1)
 
     def _await_webhooks(self):
         """A delivery that a dead node had begun is due a minute later."""
