@@ -155,8 +155,9 @@ MariadbServer::~MariadbServer() {
   while (::waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-// Runs in the keeper. A mariadbd that starts removes every `#sql*` file of its tmpdir, also the temporary tables of another
-// server, so two installations with the tmpdir of the environment end each other: each needs a tmpdir of its own.
+// Runs in the keeper. A mariadbd that starts removes every `#sql*` file of its tmpdir, also the temporary tables of
+// another server, so two installations with the tmpdir of the environment end each other: each needs a tmpdir of its
+// own.
 bool MariadbServer::install() const {
   const pid_t installation =
       startChild({"/usr/bin/mariadb-install-db", "--no-defaults", "--user=" + userName(),
@@ -171,7 +172,7 @@ bool MariadbServer::install() const {
 // Runs in the keeper, until the other end of the pipe is closed.
 void MariadbServer::keep(int commands, int answers, const std::vector<std::string>& arguments) const {
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGINT, SIG_IGN);  // the test process gets the signal too, and its end closes the pipe
+  ::signal(SIGINT, SIG_IGN);   // the test process gets the signal too, and its end closes the pipe
   if (!install()) ::_exit(1);  // the test process reads the output of the installation, and removes the folder
   pid_t server = -1;
   for (char letter = 0; ::read(commands, &letter, 1) == 1;) {
