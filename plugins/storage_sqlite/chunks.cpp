@@ -79,7 +79,7 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
     step.db.query("UPDATE job SET chunks = ?2 WHERE num = ?1").bind(row->num, seq).run();
     return ReportResult::accepted;
   };
-  return writer_.write(appendNow, bytes);
+  return writer_.writeUnsynced(appendNow, bytes);
 }
 
 // Callers waiting for a chunk ask often. The writer is involved only when there is a chunk to return.
@@ -103,7 +103,7 @@ std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, s
 
 ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {
   constexpr auto kKept = static_cast<std::int64_t>(kMaxLogLines);
-  return writer_.write([&](Step& step) {
+  return writer_.writeUnsynced([&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return ReportResult::staleAttempt;
     const auto stored = static_cast<std::uint64_t>(row->logLines);

@@ -1,11 +1,16 @@
-// The durability of commits: an acknowledged step survives a loss of power.
+// The durability of commits: which commits survive a loss of power.
+//
+// SQLite writes a commit to the end of the write-ahead log. Every commit survives the death of the process. A commit
+// survives a loss of power when the log has been synced behind the commit; a sync covers all commits before, so a loss
+// of power undoes the latest commits only, and never a commit without all later commits.
 #pragma once
 
 #include "connection.h"
 
 namespace jobq::sqlite {
 
-/// Makes every later commit of the connection wait until the bytes of the commit are on the disk. Throws StorageError.
-void syncEachCommit(Connection& connection);
+/// Sets whether later commits of the connection sync the log before they return. Called outside a transaction: SQLite
+/// refuses the change within a transaction. Throws StorageError.
+void setSync(Connection& connection, bool syncs);
 
 }  // namespace jobq::sqlite

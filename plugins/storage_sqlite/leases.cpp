@@ -143,7 +143,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
-  return writer_.write([&](Step& step) {
+  return writer_.writeUnsynced([&](Step& step) {
     std::vector<ClaimedJob> claimed;
     if (!isAlive(step, holder)) return claimed;
     for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, claimed);
@@ -153,7 +153,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
 
 // The writer runs the steps one by one, so this step comes behind every claim that was begun earlier.
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
-  return writer_.write([&](Step& step) {
+  return writer_.writeUnsynced([&](Step& step) {
     std::vector<ClaimedJob> jobs;
     for (const ClaimWant& want : wants) {
       const auto running = runningUnder(step, want.endpoint, id);
@@ -198,7 +198,7 @@ ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
-  return writer_.write([&](Step& step) {
+  return writer_.writeUnsynced([&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return ReportResult::staleAttempt;
     step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (?1, ?2)")

@@ -51,7 +51,7 @@ Holder Nodes::join(std::string_view name) {
 }
 
 BeatResult Nodes::beat(const Holder& holder, std::span<const EndpointWorkers> workers) {
-  return writer_.write([&](Step& step) {
+  return writer_.writeUnsynced([&](Step& step) {
     if (holder.epoch == 0 || presentLife(step.db) != holder.epoch) {
       Query later = step.db.query("SELECT 1 FROM node WHERE name = ?1 AND epoch > ?2");
       return later.bind(holder.node, holder.epoch).next() ? BeatResult::replaced : BeatResult::ended;

@@ -226,7 +226,7 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
   fs::permissions(file, kOwnerOnly);
   letItShrink(connection);
   useLog(connection, file);
-  syncEachCommit(connection);
+  setSync(connection, true);
   moveLogOnClose(connection, true);
   if (version == steps.size()) return;
 

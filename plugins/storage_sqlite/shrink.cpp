@@ -40,7 +40,7 @@ void Shrinker::run() {
   try {
     if (!readers_.read([](Connection& connection) { return spaceOf(connection).isWorthCutting(); })) return;
     for (int i = 0; i < kCommitsACall; ++i) {
-      if (!writer_.write([this](Step& step) { return cutSome(step); })) return;
+      if (!writer_.writeUnsynced([this](Step& step) { return cutSome(step); })) return;
     }
   } catch (const StorageError&) {
     // The writer has logged a permanent failure; after a full disk the next call tries again.

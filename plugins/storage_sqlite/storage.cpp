@@ -70,7 +70,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
 void SqliteStorage::check() {
   const bool wasFull = writer_.wasFull();
   writer_.write([wasFull](Step& step) {
-    step.db.query("UPDATE number SET value = ?1 WHERE name = 'checked'").bind(step.now).run();
+    step.db.query("UPDATE number SET value = value + 1 WHERE name = 'checked'").run();
     if (wasFull) {
       step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (-1, zeroblob(262144))").run();
     }

@@ -1,7 +1,8 @@
 // The default storage: one SQLite file, `<data.dir>/jobq.db`, for one server process.
 //
-// A writing operation returns when its change is on disk (WAL, synchronous=FULL; `writer.h`). A read is answered from a
-// snapshot with all changes acknowledged before the call (`readers.h`).
+// A writing operation returns when its change is on disk; an operation whose contract says "Unsynced" returns when the
+// change survives the death of the process (WAL; `writer.h`, `durability.h`). A read is answered from a snapshot with
+// all changes acknowledged before the call (`readers.h`).
 //
 // Time is the clock of the host, stored as milliseconds since the epoch. The clock never goes back while the process
 // lives. When the wall clock was set back between two runs, earlier rows lie in the future by the difference: jobs,

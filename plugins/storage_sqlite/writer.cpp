@@ -15,11 +15,6 @@ constexpr std::uint64_t kPageBytes = 4'096;
 /// once, so a longer log would save nothing and would only make the checkpoint longer.
 constexpr int kLargeLogPages = 4'096;
 
-int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
-  *static_cast<int*>(pages) = inLog;
-  return SQLITE_OK;
-}
-
 /// Returns SQLite's kind of the error, SQLITE_OK for other errors. SQLite reports lack of memory as an I/O error, which
 /// says nothing about the disk.
 int kindOf(const std::exception& error) {
@@ -48,10 +43,10 @@ Writer::Writer(Connection& connection, Counters& counters, Clock& clock, Log& lo
       counters_(counters),
       clock_(clock),
       log_(log),
+      wal_(connection),
       checkpointPages_(static_cast<int>(logSize / kPageBytes)),
       checkpointAt_(checkpointPages_) {
   connection_.execute("PRAGMA journal_size_limit=" + std::to_string(logSize));
-  sqlite3_wal_hook(connection_.handle(), noteLogPages, &logPages_);
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "sqlite-writer");
 }
@@ -63,7 +58,6 @@ Writer::~Writer() {
   }
   arrived_.notifyOne();
   thread_.join();
-  sqlite3_wal_hook(connection_.handle(), nullptr, nullptr);
 }
 
 void Writer::submit(Write& write) {
@@ -175,6 +169,9 @@ void Writer::applyGroup(Write* group, CounterChanges& changes) {
     Lock lock(mutex_);
     if (refusal_) throw StorageError(*refusal_);
   }
+  bool isAwaited = false;
+  for (const Write* write = group; write != nullptr; write = write->next) isAwaited = isAwaited || write->needsSync;
+  wal_.chooseSync(isAwaited);
   connection_.query("BEGIN IMMEDIATE").run();
   if (!applyTogether(group, changes)) {
     changes.clear();
@@ -183,7 +180,7 @@ void Writer::applyGroup(Write* group, CounterChanges& changes) {
     for (Write* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
   }
   changes.persist(connection_);
-  connection_.query("COMMIT").run();
+  wal_.commit();
 }
 
 bool Writer::applyTogether(Write* group, CounterChanges& changes) {
@@ -251,8 +248,8 @@ void Writer::refuseFromNowOn(const std::string& reason) {
 // PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
 // a further checkpointPages_.
 bool Writer::checkpointWhenDue() {
-  if (logPages_ < checkpointAt_) {
-    if (logPages_ < checkpointPages_) checkpointAt_ = checkpointPages_;
+  if (wal_.pages() < checkpointAt_) {
+    if (wal_.pages() < checkpointPages_) checkpointAt_ = checkpointPages_;
     return false;
   }
   int inLog = 0;
@@ -260,8 +257,8 @@ bool Writer::checkpointWhenDue() {
   const int result =
       sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
   keptBack_ = result != SQLITE_OK || inLog != moved;
-  checkpointAt_ = !keptBack_ ? checkpointPages_ : logPages_ + checkpointPages_;
-  logPages_ = 0;
+  checkpointAt_ = !keptBack_ ? checkpointPages_ : wal_.pages() + checkpointPages_;
+  wal_.noteCheckpoint();
   if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
   return true;
 }

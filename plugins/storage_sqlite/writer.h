@@ -1,6 +1,10 @@
 // The only writing connection and its thread. All writes waiting at the same time share a commit, and therefore an
 // fsync; during a commit the next writes gather. The writer never waits for further writes to join.
 //
+// A group is synced only if a caller waits for that (write()); a group of writeUnsynced() alone returns after the write
+// to the log, and its changes reach the disk with the next sync. A write() always brings the changes of earlier groups
+// to the disk, also if the write itself changes nothing.
+//
 // Writes of large bodies have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
 // writes: a small write waits for a single large group or a single checkpoint at most, however many large bodies wait.
 // A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
@@ -34,6 +38,7 @@
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
+#include "write_ahead_log.h"
 
 namespace jobq::sqlite {
 
@@ -70,16 +75,19 @@ class Writer {
   /// Returns the number of writes that wait for their group. Any thread.
   std::size_t queued();
 
-  /// Calls `operation(Step&)` in the writer thread, once or twice, and returns its result when the change is on disk.
-  /// Data lent to `operation` stays valid, because the caller waits. `bytes` is the size of the written bodies. Throws
-  /// the exception of `operation`, or StorageError.
+  /// Calls `operation(Step&)` in the writer thread, once or twice, and returns its result when the change and all
+  /// changes of earlier writes are on disk. Data lent to `operation` stays valid, because the caller waits. `bytes` is
+  /// the size of the written bodies. Throws the exception of `operation`, or StorageError.
   template <class Operation>
   auto write(Operation&& operation, std::size_t bytes = 0) {
-    using Result = std::invoke_result_t<Operation&, Step&>;
-    WriteOf<Operation, Result> write(operation);
-    write.bytes = bytes;
-    submit(write);
-    return std::move(*write.result);
+    return resultOf(operation, bytes, true);
+  }
+
+  /// Does the same as write(), but returns when the change survives the death of the process. A loss of power undoes
+  /// the change unless a write() returned afterwards, and then undoes every later writeUnsynced() too.
+  template <class Operation>
+  auto writeUnsynced(Operation&& operation, std::size_t bytes = 0) {
+    return resultOf(operation, bytes, false);
   }
 
  private:
@@ -91,6 +99,7 @@ class Writer {
     void markDone();
 
     std::size_t bytes = 0;
+    bool needsSync = true;
     Write* next = nullptr;
     Write* followers = nullptr;           // a list linked by `next`; notified by the thread of this write
     std::exception_ptr error;             // error of the write alone
@@ -127,6 +136,16 @@ class Writer {
     std::size_t size_ = 0;
   };
 
+  template <class Operation>
+  auto resultOf(Operation& operation, std::size_t bytes, bool needsSync) {
+    using Result = std::invoke_result_t<Operation&, Step&>;
+    WriteOf<Operation, Result> write(operation);
+    write.bytes = bytes;
+    write.needsSync = needsSync;
+    submit(write);
+    return std::move(*write.result);
+  }
+
   void submit(Write& write);
   static void markAllDone(Write* group);
   void run();
@@ -152,7 +171,7 @@ class Writer {
   Clock& clock_;
   Log& log_;
   std::atomic<bool> full_ = false;
-  int logPages_ = 0;  // used by the writer thread; set by SQLite after each commit
+  WriteAheadLog wal_;  // used by the writer thread
   const int checkpointPages_;
   int checkpointAt_;       // used by the writer thread
   bool keptBack_ = false;  // used by the writer thread: the last checkpoint left pages to a reader's snapshot

@@ -39,7 +39,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     isOpen_ = false;
     const std::string name = GetParam();
     auto storage = testkit::openNamed(name, PluginEnv{config, clock_, log, folder_, false});
-    judge_->reopen(std::make_shared<FaultyStorage>(std::move(storage), plan_));
+    judge_->reopen(std::make_shared<FaultyStorage>(std::move(storage), plan_), model::FormerEnd::process);
     isOpen_ = true;
   }
 

@@ -6,8 +6,10 @@ namespace jobq::model {
 
 Comparison::Comparison(std::shared_ptr<Storage> real) : real_(std::move(real)), worlds_(1) {}
 
-void Comparison::reopen(std::shared_ptr<Storage> real) {
+void Comparison::reopen(std::shared_ptr<Storage> real, FormerEnd end) {
   real_ = std::move(real);
+  if (end == FormerEnd::power) worlds_.insert(worlds_.end(), unsynced_.begin(), unsynced_.end());
+  unsynced_.clear();
   worlds_.insert(worlds_.end(), doubts_.begin(), doubts_.end());
   doubts_.clear();
   failed_ = false;

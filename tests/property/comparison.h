@@ -4,6 +4,10 @@
 // and afterwards it may have, because its bytes may have reached the disk. From then on there are several worlds. A
 // world contradicted by an answer is dropped; with no world left, the storage is wrong. Only the first failure leaves a
 // doubt: after a failure of its disk a storage writes no more until opened again.
+//
+// A loss of power may undo the latest unsynced steps (sdk/include/jobq/storage.h): the worlds before each of them join
+// the others when the storage is opened again after a loss of power. A later synced step makes the steps before
+// durable.
 #pragma once
 
 #include <functional>
@@ -28,6 +32,10 @@ class Disagreement : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+/// The end of the time in which the storage was open before: the process closed the storage or died, or the machine
+/// lost its power.
+enum class FormerEnd { process, power };
+
 /// The real storage and the possible worlds. Confined to one thread at a time.
 class Comparison {
  public:
@@ -35,7 +43,7 @@ class Comparison {
   explicit Comparison(std::shared_ptr<Storage> real);
 
   /// Replaces the dead process, which had the storage open, by a new process with `real`.
-  void reopen(std::shared_ptr<Storage> real);
+  void reopen(std::shared_ptr<Storage> real, FormerEnd end);
   void close() { real_.reset(); }
   /// Begins the life of the node in each world.
   void follow(const Holder& life) {
@@ -46,6 +54,21 @@ class Comparison {
   /// Disagreement if the answer is right in no world, and the StorageError of the real storage.
   template <class Ask, class Expect>
   auto ask(const std::string& action, Ask real, Expect expected);
+  /// Does the same for a step that survives a loss of power, and makes all earlier steps survive too.
+  template <class Ask, class Expect>
+  auto askSynced(const std::string& action, Ask real, Expect expected) {
+    auto answer = ask(action, real, expected);
+    noteSynced();
+    return answer;
+  }
+  /// Does the same for a step that a loss of power may undo.
+  template <class Ask, class Expect>
+  auto askUnsynced(const std::string& action, Ask real, Expect expected) {
+    unsynced_.insert(unsynced_.end(), worlds_.begin(), worlds_.end());
+    return ask(action, real, expected);
+  }
+  /// Notes that every step so far survives a loss of power.
+  void noteSynced() { unsynced_.clear(); }
   /// Drops every world for which `contradiction` returns a text; throws Disagreement if no world is left.
   void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
 
@@ -56,9 +79,10 @@ class Comparison {
 
  private:
   std::shared_ptr<Storage> real_;
-  std::vector<StorageModel> worlds_;  // never empty
-  std::vector<StorageModel> doubts_;  // worlds that join the others when the storage is opened again
-  bool failed_ = false;               // a call failed since the storage was opened
+  std::vector<StorageModel> worlds_;    // never empty
+  std::vector<StorageModel> doubts_;    // worlds that join the others when the storage is opened again
+  std::vector<StorageModel> unsynced_;  // worlds before each step that a loss of power may undo now
+  bool failed_ = false;                 // a call failed since the storage was opened
   std::string disagreement_;
 };
 

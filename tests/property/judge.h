@@ -26,7 +26,7 @@ class Judge final : public Storage {
   ~Judge() override;
 
   /// Replaces the dead process, which had the storage open, by a new process with `real`.
-  void reopen(std::shared_ptr<Storage> real) { compared_.reopen(std::move(real)); }
+  void reopen(std::shared_ptr<Storage> real, FormerEnd end) { compared_.reopen(std::move(real), end); }
   void close() { compared_.close(); }
 
   /// Tells the model of a life of the node that began on another way to the same storage.
@@ -47,7 +47,10 @@ class Judge final : public Storage {
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
   Instant now() override { return compared_.real().now(); }
-  void check() override { compared_.real().check(); }
+  void check() override {
+    compared_.real().check();
+    compared_.noteSynced();
+  }
 
  private:
   Comparison compared_;

@@ -3,16 +3,18 @@
 namespace jobq::model {
 
 ReportResult JudgedChunks::append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) {
-  return compared_.ask(
+  return compared_.askUnsynced(
       "append to " + lease.job + " from " + std::to_string(first),
       [&] { return compared_.real().chunks().append(lease, first, chunks); },
       [&](StorageModel& model) { return model.chunks().append(lease, first, chunks); });
 }
 
 std::optional<ChunkPage> JudgedChunks::consume(const JobKey& key, std::size_t maxBytes, CallId id) {
-  return compared_.ask(
+  auto page = compared_.ask(
       "consume from " + key.id, [&] { return compared_.real().chunks().consume(key, maxBytes, id); },
       [&](StorageModel& model) { return model.chunks().consume(key, maxBytes, id); });
+  if (page && !page->chunks.empty()) compared_.noteSynced();
+  return page;
 }
 
 std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
@@ -22,7 +24,7 @@ std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t off
 }
 
 ReportResult JudgedChunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {
-  return compared_.ask(
+  return compared_.askUnsynced(
       "log of " + lease.job, [&] { return compared_.real().chunks().appendLog(lease, first, lines); },
       [&](StorageModel& model) { return model.chunks().appendLog(lease, first, lines); });
 }

@@ -5,7 +5,7 @@ namespace jobq::model {
 InsertResult JudgedJobs::insert(JobSpec&& job, const QueuePolicy& policy,
                                 const std::optional<Idempotency>& idempotency) {
   endpoints_.insert(job.endpoint);
-  return compared_.ask(
+  return compared_.askSynced(
       "insert of " + job.id, [&] { return compared_.real().jobs().insert(JobSpec(job), policy, idempotency); },
       [&](StorageModel& model) { return model.jobs().insert(job, policy, idempotency); });
 }
@@ -29,26 +29,26 @@ std::vector<std::optional<JobSummary>> JudgedJobs::summaries(std::span<const Job
 }
 
 CancelResult JudgedJobs::cancel(const JobKey& key) {
-  return compared_.ask(
+  return compared_.askSynced(
       "cancel of " + key.id, [&] { return compared_.real().jobs().cancel(key); },
       [&](StorageModel& model) { return model.jobs().cancel(key); });
 }
 
 RequeueResult JudgedJobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
-  return compared_.ask(
+  return compared_.askSynced(
       "requeue of " + key.id + " after attempt " + std::to_string(failedAttempt),
       [&] { return compared_.real().jobs().requeue(key, failedAttempt, policy); },
       [&](StorageModel& model) { return model.jobs().requeue(key, failedAttempt, policy); });
 }
 
 std::size_t JudgedJobs::purgeQueued(std::string_view endpoint) {
-  return compared_.ask(
+  return compared_.askSynced(
       "purge", [&] { return compared_.real().jobs().purgeQueued(endpoint); },
       [&](StorageModel& model) { return model.jobs().purgeQueued(endpoint); });
 }
 
 std::optional<Instant> JudgedJobs::setTtl(const JobKey& key, Millis ttl) {
-  return compared_.ask(
+  return compared_.askSynced(
       "ttl of " + key.id, [&] { return compared_.real().jobs().setTtl(key, ttl); },
       [&](StorageModel& model) { return model.jobs().setTtl(key, ttl); });
 }
@@ -77,7 +77,7 @@ EndpointCounts JudgedJobs::counts(std::string_view endpoint) {
 
 // The caller adds up the removed jobs of all batches; expired jobs may be among them.
 std::size_t JudgedJobs::remove(std::string_view endpoint, std::size_t batch) {
-  const std::size_t removed = compared_.ask(
+  const std::size_t removed = compared_.askSynced(
       "remove", [&] { return compared_.real().jobs().remove(endpoint, batch) < batch; },
       [&](StorageModel& model) {
         model.jobs().remove(endpoint);

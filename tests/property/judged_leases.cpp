@@ -3,7 +3,7 @@
 namespace jobq::model {
 
 std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return compared_.ask(
+  return compared_.askUnsynced(
       "claim", [&] { return compared_.real().leases().claim(wants, holder, id); },
       [&](StorageModel& model) { return model.leases().claim(wants, holder, id); });
 }
@@ -23,7 +23,7 @@ std::vector<LeaseState> JudgedLeases::states(std::span<const LeaseRef> leases) {
 std::vector<QueuedEndpoint> JudgedLeases::queuedEndpoints() { return compared_.real().leases().queuedEndpoints(); }
 
 Holder JudgedNodes::join(std::string_view name) {
-  const std::uint64_t epoch = compared_.ask(
+  const std::uint64_t epoch = compared_.askSynced(
       "join", [&] { return std::size_t{compared_.real().nodes().join(name).epoch}; },
       [](StorageModel& model) { return std::size_t{model.leases().join()}; });
   return {std::string(name), epoch};
@@ -31,25 +31,27 @@ Holder JudgedNodes::join(std::string_view name) {
 
 ReportResult JudgedLeases::finish(const LeaseRef& lease, Outcome outcome) {
   const std::string action = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
-  return compared_.ask(
+  return compared_.askSynced(
       action, [&] { return compared_.real().leases().finish(lease, outcome); },
       [&](StorageModel& model) { return model.leases().finish(lease, outcome); });
 }
 
 ReportResult JudgedLeases::progress(const LeaseRef& lease, std::string json) {
-  return compared_.ask(
+  return compared_.askUnsynced(
       "progress of " + lease.job, [&] { return compared_.real().leases().progress(lease, json); },
       [&](StorageModel& model) { return model.leases().progress(lease, json); });
 }
 
 std::size_t JudgedLeases::release(std::span<const LeaseRef> leases) {
-  return compared_.ask(
+  const std::size_t released = compared_.ask(
       "release", [&] { return compared_.real().leases().release(leases); },
       [&](StorageModel& model) { return model.leases().release(leases); });
+  if (released > 0) compared_.noteSynced();
+  return released;
 }
 
 SweepResult JudgedLeases::sweep(std::size_t max) {
-  return compared_.ask(
+  return compared_.askSynced(
       "sweep", [&] { return compared_.real().leases().sweep(max); },
       [&](StorageModel& model) { return model.leases().sweep(); });
 }

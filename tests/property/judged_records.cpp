@@ -6,7 +6,7 @@ namespace jobq::model {
 CreateResult JudgedRecords::create(Record record) {
   kinds_.insert(record.kind);
   CreateResult said;
-  return compared_.ask(
+  return compared_.askSynced(
       "create of " + record.kind + "/" + record.id, [&] { return said = compared_.real().records().create(record); },
       [&](StorageModel& model) { return model.records.asTold(model.records.create(record, model.state.now), said); });
 }
@@ -14,7 +14,7 @@ CreateResult JudgedRecords::create(Record record) {
 UpdateResult JudgedRecords::update(Record record, std::uint64_t expectedVersion) {
   const std::string action = "update of " + record.kind + "/" + record.id + " from " + std::to_string(expectedVersion);
   UpdateResult said;
-  return compared_.ask(
+  return compared_.askSynced(
       action, [&] { return said = compared_.real().records().update(record, expectedVersion); },
       [&](StorageModel& model) {
         const std::uint64_t expected = model.records.versions().change(expectedVersion);
@@ -42,7 +42,7 @@ std::vector<Record> JudgedRecords::list(std::string_view kind) {
 bool JudgedRecords::remove(std::string_view kind, std::string_view id) {
   const std::string ofKind(kind);
   const std::string ofId(id);
-  return compared_.ask(
+  return compared_.askSynced(
       "remove of " + ofKind + "/" + ofId, [&] { return compared_.real().records().remove(kind, id); },
       [&](StorageModel& model) { return model.records.remove(ofKind, ofId, model.state.now); });
 }

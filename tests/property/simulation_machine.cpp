@@ -31,7 +31,7 @@ void Machine::open() {
     try {
       std::shared_ptr<Storage> storage = world_.plan.open(*world_.clock);
       workers_ = std::make_unique<LocalWorkers>(world_);
-      world_.judge->reopen(std::move(storage));
+      world_.judge->reopen(std::move(storage), world_.plan.canCrash ? FormerEnd::power : FormerEnd::process);
       if (world_.plan.judged) world_.judge->inspect();
       process_ = std::make_unique<Process>(world_, *workers_, "node" + std::to_string(++processes_));
       beginLife();
@@ -54,6 +54,7 @@ void Machine::closeAfterCrash() {
   process_.reset();
   world_.judge->close();
   fault::Disk::instance().restore(world_.random);
+  world_.rules.losePower();
 }
 
 // A starting machine may have another time of day, by an hour at most.

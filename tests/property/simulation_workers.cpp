@@ -84,7 +84,11 @@ void RemoteWorkers::claim(const Move& move) {
   std::vector<WorkerId> workers;
   for (std::uint32_t i = 0; i <= move.a % 2; ++i) workers.push_back("remote" + std::to_string(i));
   const std::vector wants{ClaimWant{"remote", workers}};
-  for (const ClaimedJob& job : world_.storage().leases().claim(wants, world_.holder, ++lastClaim_)) {
+  const std::vector<ClaimedJob> claimed = world_.storage().leases().claim(wants, world_.holder, ++lastClaim_);
+  // A loss of power may undo a claim, and a remote worker survives the loss of power: the worker learns of its claim
+  // after a synced step only.
+  world_.storage().check();
+  for (const ClaimedJob& job : claimed) {
     Run run{job.lease, job.endpoint, "", job.logLines};
     world_.rules.begins(run);
     running_.push_back(std::move(run));

@@ -45,17 +45,24 @@ void RunRules::note(std::string_view what) {
 }
 
 void RunRules::begins(const Run& run) {
-  check(lastAttempt_[run.lease.job] < run.lease.attempt, run.lease.job + " began attempt " +
-                                                             std::to_string(run.lease.attempt) + " after attempt " +
-                                                             std::to_string(lastAttempt_[run.lease.job]));
+  const std::uint32_t first = lastAttempt_[run.lease.job] + (undoable_.erase(run.lease.job) == 1 ? 0 : 1);
+  check(first <= run.lease.attempt, run.lease.job + " began attempt " + std::to_string(run.lease.attempt) +
+                                        " after attempt " + std::to_string(lastAttempt_[run.lease.job]));
   check(!succeeded_.contains(run.lease.job), "double run: " + run.lease.job + " was given out after it had succeeded");
   lastAttempt_[run.lease.job] = run.lease.attempt;
+  if (!run.worker.empty()) runningHere_.insert(run.lease.job);
+}
+
+void RunRules::losePower() {
+  undoable_.merge(runningHere_);
+  runningHere_.clear();
 }
 
 void RunRules::accepted(const Run& run, bool succeeds) {
   check(lastAttempt_[run.lease.job] == run.lease.attempt,
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
             " was accepted while attempt " + std::to_string(lastAttempt_[run.lease.job]) + " runs");
+  runningHere_.erase(run.lease.job);
   if (succeeds) check(succeeded_.insert(run.lease.job).second, "double run: " + run.lease.job + " succeeded twice");
 }
 

@@ -56,12 +56,17 @@ class RunRules {
   void begins(const Run& run);
   /// Judges a result that the storage has accepted.
   void accepted(const Run& run, bool succeeds);
+  /// Notes a loss of power, which stops the runs on the machine and may undo their claims: a further run of such a job
+  /// may have the same attempt.
+  void losePower();
   /// Notes a retry by a caller, which counts as an attempt.
   void retried(const JobId& job) { ++lastAttempt_[job]; }
 
  private:
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
+  std::set<JobId> runningHere_;  // by workers on the machine, since the last loss of power
+  std::set<JobId> undoable_;     // jobs whose last run ended by a loss of power
   std::string found_;
 };
 

@@ -50,7 +50,7 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   /// Adds chunks in their order, all or none. `first` is the number of the first of `chunks`, counted from 0 in each
   /// attempt. Returns accepted, or staleAttempt if the job is not IN_PROGRESS under the attempt. Throws Error if the
   /// attempt is right and the store has fewer than `first` chunks of it: the caller has left chunks out. Repeatable:
-  /// skips the chunks whose numbers the store has already, without a comparison of their content.
+  /// skips the chunks whose numbers the store has already, without a comparison of their content. Unsynced.
   [[nodiscard]] virtual ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) = 0;
 
   /// Returns the next chunks that no call has consumed, in their order, and moves the cursor behind the page. The page
@@ -71,7 +71,7 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   /// the first of `lines`, counted from 0 over all attempts; an attempt begins at ClaimedJob::logLines. Returns
   /// accepted, or staleAttempt if the job is not IN_PROGRESS under the attempt. Throws Error if the attempt is right
   /// and the store has counted fewer than `first` lines: the caller has left lines out. Repeatable: skips the lines
-  /// whose numbers the store has counted already, without a comparison of their content.
+  /// whose numbers the store has counted already, without a comparison of their content. Unsynced.
   [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::uint64_t first,
                                                std::vector<LogLine> lines) = 0;
 

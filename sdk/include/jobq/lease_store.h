@@ -97,6 +97,9 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// `id` is the id of the call. After
   /// OutcomeUnknown the caller asks claimed() for the jobs until that call answers: until then the jobs run at no
   /// worker. Not repeatable: a second call with the same id claims further jobs.
+  /// Unsynced: a loss of power may undo the claim, and a later claim then gives the job the same attempt. The attempt
+  /// still fences, because the workers of the former claim stopped with the machine. Planned: a worker on another
+  /// machine learns of its claim after a synced step.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
                                                       CallId id) = 0;
 
@@ -121,7 +124,7 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the
-  /// attempt. Repeatable: the same progress replaces itself.
+  /// attempt. Repeatable: the same progress replaces itself. Unsynced.
   [[nodiscard]] virtual ReportResult progress(const LeaseRef& lease, std::string json) = 0;
 
   /// Returns jobs to the queue unharmed: IN_QUEUE with the old position; the attempt grows, the losses do not; chunks

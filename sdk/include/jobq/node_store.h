@@ -85,7 +85,7 @@ class JOBQ_VISIBLE NodeStore : public abi::Versioned {
 
   /// Moves the end of the life to leaseLife() from now, and replaces the earlier report of the life's workers with
   /// `workers`. An empty list means that the node has no worker. Changes nothing if the life has ended. Returns
-  /// extended, ended or replaced. Repeatable: a repeated call moves the end again.
+  /// extended, ended or replaced. Repeatable: a repeated call moves the end again. Unsynced.
   [[nodiscard]] virtual BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) = 0;
 
   /// Ends the life. The node has released its jobs before; the next sweep() takes back any that is left. Repeatable:

@@ -1,8 +1,8 @@
-// Replaces plugins/storage_sqlite/durability.cpp: commits do not wait for the disk.
+// Replaces plugins/storage_sqlite/durability.cpp: neither commits nor checkpoints wait for the disk.
 #include "durability.h"
 
 namespace jobq::sqlite {
 
-void syncEachCommit(Connection& connection) { connection.execute("PRAGMA synchronous=OFF"); }
+void setSync(Connection& connection, bool) { connection.execute("PRAGMA synchronous=OFF"); }
 
 }  // namespace jobq::sqlite

@@ -1,0 +1,8 @@
+// Replaces plugins/storage_sqlite/durability.cpp: acknowledgements do not wait for the disk, only checkpoints do.
+#include "durability.h"
+
+namespace jobq::sqlite {
+
+void setSync(Connection& connection, bool) { connection.execute("PRAGMA synchronous=NORMAL"); }
+
+}  // namespace jobq::sqlite
