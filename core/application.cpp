@@ -94,7 +94,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       backups_(*storage_, dataDir_.path()),
       limiter_(instances_.makeLimiter()),
       rates_(config_.limits, {*limiter_, clock_, workers_}),
-      waiting_(static_cast<std::uint64_t>(config_.server.threads - kNeverWaitingThreads)),
+      waiting_(static_cast<std::uint64_t>(config_.server.waiting)),
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
       cors_(config_.server.corsOrigins),

@@ -1,27 +1,33 @@
 // The settings of the HTTP server: the only part of the configuration that core/http/transport knows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "jobq/time.h"
 
 namespace jobq {
 
-/// Part of server.threads for calls that never wait: a server full of waiting callers still answers.
-inline constexpr int kNeverWaitingThreads = 512;
-
 /// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
 inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
+
+/// Returns the default of server.threads: 16 for each processor, at least 32 and at most 256. Threads sleep while the
+/// storage syncs, so there are more of them than processors.
+inline int threadsForMachine() noexcept {
+  return static_cast<int>(std::clamp(16 * std::thread::hardware_concurrency(), 32U, 256U));
+}
 
 /// Settings of the HTTP server and of its shutdown.
 struct ServerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;                   ///< 0: any free port
-  int threads = 2048;                          ///< threads for requests; an idle connection needs no thread
+  int threads = threadsForMachine();           ///< threads for requests; waiting callers and idle connections need none
+  int waiting = 100'000;                       ///< most callers that wait for jobs at once
   std::uint64_t bodyMemory = 1UL << 30;        ///< most bytes of all bodies over 1 MB while read
   std::size_t connectionsPerAddress = 10'000;  ///< most connections of one peer address at once; 0: any number
   std::filesystem::path tlsCertificate;        ///< empty: plain HTTP

@@ -31,9 +31,13 @@ SettingSection serverSection() {
           wholeSetting<C>(
               "server.port", ofServer(&ServerConfig::port), {0, 65'535},
               "The port; 0 takes any free port, which is then in the file `address` of the data directory."),
-          wholeSetting<C>("server.threads", ofServer(&ServerConfig::threads), {kNeverWaitingThreads + 1, 100'000},
-                          "The most threads that serve requests, started when needed. 512 of them are kept for calls "
-                          "that never wait; the others are the callers that may wait for results at once."),
+          wholeSetting<C>("server.threads", ofServer(&ServerConfig::threads), {4, 10'000},
+                          "The most threads that serve requests, started when needed. A caller that waits for a job "
+                          "and an idle connection need no thread.")
+              .withDefault("16 for each processor, at least 32 and at most 256"),
+          wholeSetting<C>("server.waiting", ofServer(&ServerConfig::waiting), {1, 10'000'000},
+                          "The callers that may wait for jobs at once, 8 KB of memory each. A caller beyond is "
+                          "answered with the present state of its job."),
           sizeSetting<C>("server.bodyMemory", ofServer(&ServerConfig::bodyMemory), kLargestBody, kTerabyte,
                          "The memory for all request bodies over 1 MB while they are read. A body without room reads "
                          "503. The bodies of one endpoint have a quarter of it, at least 20 MB."),

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/service.h"
+
 namespace jobq {
 namespace {
 
@@ -9,53 +11,79 @@ constexpr std::chrono::milliseconds kMoment{20};
 
 }  // namespace
 
-CompletionNotifier::Waiter::Waiter(CompletionNotifier& watch, JobKey job, Interest interest)
-    : watch_(watch), job_(std::move(job)), interest_(interest) {
-  Lock lock(watch_.mutex_);
-  const bool isFirst = watch_.waiting_.empty();
-  place_ = watch_.waiting_.emplace(job_.id, this);
-  if (interest_ == Interest::chunks) ++watch_.streams_;
+CompletionNotifier::CompletionNotifier(Clock& clock) : clock_(clock) {
+  thread_ = std::thread([this] { watchDeadlines(); });
+}
+
+CompletionNotifier::~CompletionNotifier() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    deadlinesChanged_.notifyAll();
+  }
+  thread_.join();
+}
+
+CompletionNotifier::Waiter::Waiter(CompletionNotifier& notifier, JobKey job, Interest interest)
+    : notifier_(notifier), job_(std::move(job)), interest_(interest), mayHold_(interest == Interest::end) {
+  Lock lock(notifier_.mutex_);
+  const bool isFirst = notifier_.waiting_.empty();
+  place_ = notifier_.waiting_.emplace(job_.id, this);
+  if (interest_ == Interest::chunks) ++notifier_.streams_;
   lock.unlock();
-  if (isFirst && watch_.listener_ != nullptr) watch_.listener_->waiterCame();
+  if (isFirst && notifier_.listener_ != nullptr) notifier_.listener_->waiterCame();
 }
 
 CompletionNotifier::Waiter::~Waiter() {
-  Lock lock(watch_.mutex_);
-  watch_.waiting_.erase(place_);
-  if (interest_ == Interest::chunks) --watch_.streams_;
+  Lock lock(notifier_.mutex_);
+  disarm();
+  notifier_.waiting_.erase(place_);
+  if (interest_ == Interest::chunks) --notifier_.streams_;
 }
 
-bool CompletionNotifier::Waiter::wait(Instant deadline, const DisconnectSignal& gone, std::size_t bytes) {
-  {
-    Lock lock(watch_.mutex_);
-    wanted_ = bytes;
+CompletionNotifier::Progress CompletionNotifier::Waiter::poll(Instant deadline, const WaitingCaller& caller,
+                                                              std::size_t bytes) {
+  Lock lock(notifier_.mutex_);
+  disarm();
+  wanted_ = bytes;
+  if (!caller.hasLeft && mustWait(deadline)) {
+    if (std::exchange(mayHold_, false) && caller.mayHoldThread) holdThread(deadline);
+    if (mustWait(deadline)) {
+      arm(deadline, caller.call);
+      return Progress::pending;
+    }
   }
-  if (waitAMoment(deadline)) return consumeEvents();
-  const std::stop_callback leave(gone(), [this] {
-    Lock lock(watch_.mutex_);
-    left_ = true;
-    changed_.notifyAll();
-  });
-  waitLong(deadline);
-  return consumeEvents();
+  const bool had = hasEvents();
+  news_ = hasChunks_ = false;
+  bytes_ = 0;
+  return had && !caller.hasLeft ? Progress::event : Progress::over;
 }
 
-// Returns true if the wait is over. The bound is 20 ms of real time, independent of the server's clock, because the
-// reason for the bound is the cost of watching a client.
-bool CompletionNotifier::Waiter::waitAMoment(Instant deadline) {
+// The bound is 20 ms of real time, independent of the server's clock, because the reason for the bound is the cost of a
+// suspension.
+void CompletionNotifier::Waiter::holdThread(Instant deadline) {
   const auto end = std::chrono::steady_clock::now() + kMoment;
-  Lock lock(watch_.mutex_);
+  Condition changed;
+  held_ = &changed;
   while (mustWait(deadline)) {
     const auto now = std::chrono::steady_clock::now();
-    if (now >= end) return false;
-    changed_.waitFor(watch_.mutex_, end - now);
+    if (now >= end) break;
+    changed.waitFor(notifier_.mutex_, end - now);
   }
-  return true;
+  held_ = nullptr;
 }
 
-void CompletionNotifier::Waiter::waitLong(Instant deadline) {
-  Lock lock(watch_.mutex_);
-  while (mustWait(deadline)) watch_.clock_.waitUntil(watch_.mutex_, changed_, deadline);
+void CompletionNotifier::Waiter::arm(Instant deadline, SuspendedCall call) {
+  call_ = call;
+  deadline_ = deadline;
+  const auto place = notifier_.deadlines_.emplace(deadline, this).first;
+  armed_ = true;
+  if (place == notifier_.deadlines_.begin()) notifier_.deadlinesChanged_.notifyOne();
+}
+
+void CompletionNotifier::Waiter::disarm() {
+  if (!std::exchange(armed_, false)) return;
+  notifier_.deadlines_.erase({deadline_, this});
 }
 
 bool CompletionNotifier::Waiter::hasEvents() const {
@@ -63,41 +91,74 @@ bool CompletionNotifier::Waiter::hasEvents() const {
 }
 
 bool CompletionNotifier::Waiter::mustWait(Instant deadline) const {
-  return !hasEvents() && !left_ && !watch_.closed_ && watch_.clock_.now() < deadline;
+  return !hasEvents() && !notifier_.closed_ && notifier_.clock_.now() < deadline;
 }
 
-bool CompletionNotifier::Waiter::consumeEvents() {
-  Lock lock(watch_.mutex_);
-  const bool had = hasEvents();
-  news_ = hasChunks_ = false;
-  bytes_ = 0;
-  return had && !left_;
+void CompletionNotifier::wake(Waiter& waiter, ReadyCalls& ready) {
+  if (waiter.held_ != nullptr) waiter.held_->notifyAll();
+  if (!std::exchange(waiter.armed_, false)) return;
+  deadlines_.erase({waiter.deadline_, &waiter});
+  ready.push_back(waiter.call_);
 }
 
-bool CompletionNotifier::Waiter::clientHasLeft() const {
-  Lock lock(watch_.mutex_);
-  return left_;
+void CompletionNotifier::resumeAll(const ReadyCalls& ready) {
+  for (const SuspendedCall& call : ready) call.resume();
+}
+
+void CompletionNotifier::watchDeadlines() {
+  nameThread("wait-deadlines");
+  Lock lock(mutex_);
+  while (!stopping_) {
+    if (deadlines_.empty()) {
+      deadlinesChanged_.wait(mutex_);
+      continue;
+    }
+    const Instant first = deadlines_.begin()->first;
+    if (clock_.now() < first) {
+      clock_.waitUntil(mutex_, deadlinesChanged_, first);
+      continue;
+    }
+    const ReadyCalls ready = takeOverdue();
+    lock.unlock();
+    resumeAll(ready);
+    lock.lock();
+  }
+}
+
+CompletionNotifier::ReadyCalls CompletionNotifier::takeOverdue() {
+  ReadyCalls ready;
+  const Instant now = clock_.now();
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) wake(*deadlines_.begin()->second, ready);
+  return ready;
 }
 
 void CompletionNotifier::announce(const JobId& job) {
-  Lock lock(mutex_);
-  const auto [from, to] = waiting_.equal_range(job);
-  for (auto at = from; at != to; ++at) {
-    at->second->news_ = at->second->ended_ = true;
-    at->second->changed_.notifyAll();
+  ReadyCalls ready;
+  {
+    Lock lock(mutex_);
+    const auto [from, to] = waiting_.equal_range(job);
+    for (auto at = from; at != to; ++at) {
+      at->second->news_ = at->second->ended_ = true;
+      wake(*at->second, ready);
+    }
   }
+  resumeAll(ready);
 }
 
 void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {
-  Lock lock(mutex_);
-  const auto [from, to] = waiting_.equal_range(job);
-  for (auto at = from; at != to; ++at) {
-    Waiter& waiter = *at->second;
-    if (waiter.interest_ != Interest::chunks) continue;
-    waiter.hasChunks_ = true;
-    waiter.bytes_ += bytes;
-    if (waiter.bytes_ >= waiter.wanted_) waiter.changed_.notifyAll();
+  ReadyCalls ready;
+  {
+    Lock lock(mutex_);
+    const auto [from, to] = waiting_.equal_range(job);
+    for (auto at = from; at != to; ++at) {
+      Waiter& waiter = *at->second;
+      if (waiter.interest_ != Interest::chunks) continue;
+      waiter.hasChunks_ = true;
+      waiter.bytes_ += bytes;
+      if (waiter.bytes_ >= waiter.wanted_) wake(waiter, ready);
+    }
   }
+  resumeAll(ready);
 }
 
 bool CompletionNotifier::hasWaiters() const {
@@ -125,26 +186,38 @@ std::size_t CompletionNotifier::streams() const {
 }
 
 void CompletionNotifier::announceAllOf(std::string_view endpoint) {
-  Lock lock(mutex_);
-  for (const auto& [id, waiter] : waiting_) {
-    if (waiter->job_.endpoint != endpoint) continue;
-    waiter->news_ = waiter->ended_ = true;
-    waiter->changed_.notifyAll();
+  ReadyCalls ready;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, waiter] : waiting_) {
+      if (waiter->job_.endpoint != endpoint) continue;
+      waiter->news_ = waiter->ended_ = true;
+      wake(*waiter, ready);
+    }
   }
+  resumeAll(ready);
 }
 
 void CompletionNotifier::announceAll() {
-  Lock lock(mutex_);
-  for (const auto& [id, waiter] : waiting_) {
-    waiter->news_ = true;
-    waiter->changed_.notifyAll();
+  ReadyCalls ready;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, waiter] : waiting_) {
+      waiter->news_ = true;
+      wake(*waiter, ready);
+    }
   }
+  resumeAll(ready);
 }
 
 void CompletionNotifier::close() {
-  Lock lock(mutex_);
-  closed_ = true;
-  for (const auto& [job, waiter] : waiting_) waiter->changed_.notifyAll();
+  ReadyCalls ready;
+  {
+    Lock lock(mutex_);
+    closed_ = true;
+    for (const auto& [job, waiter] : waiting_) wake(*waiter, ready);
+  }
+  resumeAll(ready);
 }
 
 }  // namespace jobq

@@ -1,23 +1,29 @@
-// Second half of the stage completion: callers waiting for the end or the next chunk of a job. Each caller sleeps on a
-// condition. `core/jobs/change_poller.h` reports the changes that other nodes make.
+// Second half of the stage completion: callers waiting for the end or the next chunk of a job. A waiting caller holds no
+// thread: its call is suspended, and an event or its deadline continues the call. `core/jobs/change_poller.h` reports
+// the changes that other nodes make.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
-#include <stop_token>
+#include <set>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "core/base/suspended_call.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
-/// Returns a stop token on which a stop is requested when the waiter's client has left. Called only when the wait turns
-/// out to be long, because most waits are short.
-using DisconnectSignal = std::function<std::stop_token()>;
+/// The caller of a wait, as it is at the moment of a poll.
+struct WaitingCaller {
+  SuspendedCall call;
+  bool hasLeft = false;        ///< the client has closed its side: the wait is over
+  bool mayHoldThread = false;  ///< the first poll may hold the thread for a moment, because most waits are short
+};
 
 /// A job with at least one waiting caller.
 struct AwaitedJob {
@@ -34,64 +40,74 @@ class WaiterListener {
   virtual void waiterCame() = 0;
 };
 
-/// Wakes the callers waiting for jobs. Any thread may call the functions. The notifier outlives its waiters.
+/// Continues the calls waiting for jobs. Any thread may call the functions. The notifier outlives its waiters. Has a
+/// thread of its own for the deadlines of all waits.
 class CompletionNotifier {
  public:
   /// `clock` outlives the object and decides about the deadlines of waits.
-  explicit CompletionNotifier(Clock& clock) : clock_(clock) {}
+  explicit CompletionNotifier(Clock& clock);
+  ~CompletionNotifier();
+  CompletionNotifier(const CompletionNotifier&) = delete;
+  CompletionNotifier& operator=(const CompletionNotifier&) = delete;
 
   /// Returns the present time of the clock that decides about deadlines.
   Instant now() const { return clock_.now(); }
 
   /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk (`chunks`).
   enum class Interest { end, chunks };
+  enum class Progress {
+    event,   ///< the caller reads the job, and polls again if the event is not enough
+    over,    ///< the deadline is reached, the client has left, or close() was called
+    pending  ///< the call is continued at the next event or at the deadline
+  };
 
   /// A waiting caller. To be constructed before the job is read or submitted, so that an event between the reading and
-  /// the wait is not missed. Used by one thread.
+  /// the wait is not missed. Used by one thread at a time.
   class Waiter {
    public:
-    /// Registers the waiter for `job`. `watch` outlives the waiter.
-    Waiter(CompletionNotifier& watch, JobKey job, Interest interest = Interest::end);
+    /// Registers the waiter for `job`. `notifier` outlives the waiter.
+    Waiter(CompletionNotifier& notifier, JobKey job, Interest interest = Interest::end);
     ~Waiter();
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    /// Waits for an event: the job's end, or chunks of at least `bytes` bytes in all since the last call. With `bytes`
-    /// above 0 an end reported by an earlier call counts as a new event. Returns true after an event: the caller reads
-    /// the job again, and waits again if the event is not enough. Returns false if the wait is over, because close()
-    /// was called, the waiter's client has left, or `deadline` is reached; chunks of fewer bytes are forgotten then.
-    /// `gone` is called once the wait has lasted 20 ms.
-    [[nodiscard]] bool wait(Instant deadline, const DisconnectSignal& gone, std::size_t bytes = 0);
-
-    /// Returns true if a wait found that the waiter's client has left.
-    bool clientHasLeft() const;
+    /// Looks for an event since the last poll: the job's end, or chunks of at least `bytes` bytes in all. With `bytes`
+    /// above 0 an end reported by an earlier poll counts as a new event. `over` forgets chunks of fewer bytes. With
+    /// `pending` the wait goes on without a thread, and a later event resumes `caller.call` once; the caller polls
+    /// again. The first poll holds the thread for up to 20 ms if the caller allows it; a poll for chunks does not,
+    /// because chunks are gathered for longer.
+    [[nodiscard]] Progress poll(Instant deadline, const WaitingCaller& caller, std::size_t bytes = 0);
 
    private:
-    bool waitAMoment(Instant deadline);
-    void waitLong(Instant deadline);
-    bool hasEvents() const JOBQ_REQUIRES(watch_.mutex_);
-    bool mustWait(Instant deadline) const JOBQ_REQUIRES(watch_.mutex_);
-    bool consumeEvents();
     friend class CompletionNotifier;
-    CompletionNotifier& watch_;
+    bool hasEvents() const JOBQ_REQUIRES(notifier_.mutex_);
+    bool mustWait(Instant deadline) const JOBQ_REQUIRES(notifier_.mutex_);
+    void holdThread(Instant deadline) JOBQ_REQUIRES(notifier_.mutex_);
+    void arm(Instant deadline, SuspendedCall call) JOBQ_REQUIRES(notifier_.mutex_);
+    void disarm() JOBQ_REQUIRES(notifier_.mutex_);
+
+    CompletionNotifier& notifier_;
     const JobKey job_;
     const Interest interest_;
-    Condition changed_;
-    // The following fields are guarded by watch_.mutex_.
+    // The following fields are guarded by notifier_.mutex_.
+    Condition* held_ = nullptr;  // notified instead of a resumption while the thread is held
+    bool mayHold_;
+    bool armed_ = false;  // the call is to be resumed
+    Instant deadline_{};  // of an armed waiter
+    SuspendedCall call_{nullptr, 0};
     bool news_ = false;
-    bool left_ = false;
     // The job has or may have ended. Never reset, because one call may report the end together with a chunk.
     bool ended_ = false;
     bool hasChunks_ = false;
-    std::size_t bytes_ = 0;   // in the chunks since the last call of wait()
+    std::size_t bytes_ = 0;   // in the chunks since the last poll
     std::size_t wanted_ = 0;  // bytes of chunks that end the wait
     std::multimap<JobId, Waiter*>::iterator place_;
   };
 
-  /// Wakes the waiters of a job that has ended or is gone.
+  /// Continues the waiters of a job that has ended or is gone.
   void announce(const JobId& job);
 
-  /// Wakes the waiters for chunks of a job with new chunks of `bytes` bytes in all.
+  /// Continues the waiters for chunks of a job with new chunks of `bytes` bytes in all.
   void announceChunk(const JobId& job, std::size_t bytes);
 
   /// Sets the listener, before the first waiter. `listener` is valid until the last waiter has come.
@@ -106,23 +122,36 @@ class CompletionNotifier {
   /// Returns the number of waiters for chunks.
   std::size_t streams() const;
 
-  /// Wakes all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs
+  /// Continues all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs
   /// (purge).
   void announceAllOf(std::string_view endpoint);
 
-  /// Wakes all waiters, because the storage has not told which jobs have ended. A waiter whose job goes on waits again.
+  /// Continues all waiters, because the storage has not told which jobs have ended. A waiter whose job goes on waits
+  /// again.
   void announceAll();
 
   /// Ends every wait, now and from now on. Called at shutdown.
   void close();
 
  private:
+  /// Calls to be resumed without the lock.
+  using ReadyCalls = std::vector<SuspendedCall>;
+
+  void wake(Waiter& waiter, ReadyCalls& ready) JOBQ_REQUIRES(mutex_);
+  static void resumeAll(const ReadyCalls& ready);
+  void watchDeadlines();
+  ReadyCalls takeOverdue() JOBQ_REQUIRES(mutex_);
+
   Clock& clock_;
   WaiterListener* listener_ = nullptr;
   mutable Mutex mutex_;
+  Condition deadlinesChanged_;
   std::multimap<JobId, Waiter*> waiting_ JOBQ_GUARDED_BY(mutex_);
+  std::set<std::pair<Instant, Waiter*>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // of the armed waiters
   std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool closed_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
 };
 
 }  // namespace jobq

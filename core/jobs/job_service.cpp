@@ -1,6 +1,6 @@
 #include "core/jobs/job_service.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "core/base/delivery_notifier.h"
 #include "core/base/repeated_call.h"
@@ -9,11 +9,6 @@
 
 namespace jobq {
 namespace {
-
-constexpr Millis kGatherLeast{100};
-constexpr Millis kGatherMost{1'000};
-constexpr Millis kGatherAStream{5};  // 200 requests a second, the rate limit of /stream
-constexpr std::size_t kGathered = 1UL << 20;
 
 // An offset beyond the chunks of any job: a page from there has the job's state and hands out no chunk.
 constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
@@ -43,26 +38,19 @@ std::optional<IdempotencyRecord> JobService::findByIdempotencyKey(const Endpoint
   return storage_.jobs().findByIdempotencyKey(endpoint.spec.id, apiKeyId, idempotency);
 }
 
-JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint,
-                                              const std::optional<Idempotency>& idempotency, Millis wait,
-                                              const std::function<void(const InsertResult&)>& durable,
-                                              const DisconnectSignal& gone) {
-  const JobKey key{endpoint.spec.id, job.id};
-  const Instant deadline = completions_.now() + wait;
-  CompletionNotifier::Waiter waiter(completions_, key);
+JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpoint& endpoint,
+                                                        const std::optional<Idempotency>& idempotency, Millis wait) {
   const bool low = job.policy.lowPriority;
-  Waited waited{insert(std::move(job), endpoint, idempotency), {}};
-  durable(waited.inserted);
-  if (std::holds_alternative<KeyConflict>(waited.inserted)) return waited;
-  if (const auto* first = std::get_if<Duplicate>(&waited.inserted)) {
-    waited.job = await({endpoint.spec.id, first->id}, wait, gone);
-    return waited;
+  AwaitedSubmission submission{{}, await({endpoint.spec.id, job.id}, wait)};
+  submission.inserted = insert(std::move(job), endpoint, idempotency);
+  if (const auto* first = std::get_if<Duplicate>(&submission.inserted)) {
+    submission.wait = await({endpoint.spec.id, first->id}, wait);
+  } else if (std::holds_alternative<KeyConflict>(submission.inserted)) {
+    submission.wait.reset();
+  } else {
+    submission.wait->noteSubmitted(low);
   }
-  queueSignal_.notifyAndClaim(endpoint.spec.id, low);
-  // Reading the job before the first wait would cost every short job one more query.
-  const bool more = waiter.wait(deadline, gone);
-  waited.job = readUntilEnd(key, waiter, more, deadline, gone);
-  return waited;
+  return submission;
 }
 
 std::optional<Job> JobService::find(const JobKey& key) { return storage_.jobs().find(key); }
@@ -71,19 +59,8 @@ std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most
   return storage_.leases().ahead(key, most);
 }
 
-std::optional<Job> JobService::await(const JobKey& key, Millis wait, const DisconnectSignal& gone) {
-  const Instant deadline = completions_.now() + wait;
-  CompletionNotifier::Waiter waiter(completions_, key);
-  return readUntilEnd(key, waiter, true, deadline, gone);
-}
-
-std::optional<Job> JobService::readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more,
-                                            Instant deadline, const DisconnectSignal& gone) {
-  for (;;) {
-    std::optional<Job> job = find(key);
-    if (!more || !job || terminal(job->state)) return job;
-    more = waiter.wait(deadline, gone);
-  }
+std::unique_ptr<JobWait> JobService::await(const JobKey& key, Millis wait) {
+  return std::make_unique<JobWait>(JobWait::Deps{*this, completions_, queueSignal_}, key, wait);
 }
 
 std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
@@ -92,34 +69,14 @@ std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
   return callRepeatedly([&, id = callIds_.next()] { return store.consume(ask.key, ask.maxBytes, id); });
 }
 
-// Chunks are consumed only after the wait for further chunks: a chunk handed out cannot be put back.
-JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone) {
-  Stream stream;
-  const Instant deadline = completions_.now() + ask.wait;
-  CompletionNotifier::Waiter waiter(completions_, ask.key, CompletionNotifier::Interest::chunks);
-  const ChunkAsk present{ask.key, kBeyondAnyChunk, 1};
-  stream.page = chunks(present);
-  if (!stream.page) return stream;
-  bool gathers = stream.page->state == JobState::inProgress && ask.wait > Millis(0);
-  for (bool more = true;;) {
-    if (gathers) (void)waiter.wait(completions_.now() + gatherTime(), gone, kGathered);
-    stream.hasWaited = stream.hasWaited || gathers;
-    stream.page = chunks(waiter.clientHasLeft() ? present : ask);
-    if (!more || !stream.page || !stream.page->chunks.empty() || terminal(stream.page->state)) return stream;
-    more = ask.wait > Millis(0) && waiter.wait(deadline, gone);
-    stream.hasWaited = stream.hasWaited || ask.wait > Millis(0);
-    gathers = more;
-  }
-}
+std::optional<ChunkPage> JobService::presentState(const JobKey& key) { return chunks({key, kBeyondAnyChunk, 1}); }
 
-// Returns a gathering time by which all streams together stay below the request rate allowed for one endpoint.
-Millis JobService::gatherTime() const {
-  const auto streams = static_cast<std::int64_t>(completions_.streams());
-  return std::clamp<Millis>(kGatherAStream * streams, kGatherLeast, kGatherMost);
+std::unique_ptr<ChunkWait> JobService::awaitChunks(const ChunkAsk& ask) {
+  return std::make_unique<ChunkWait>(*this, completions_, ask);
 }
 
 std::optional<JobService::Log> JobService::log(const JobKey& key) {
-  const auto present = chunks({key, kBeyondAnyChunk, 1});
+  const auto present = presentState(key);
   if (!present) return std::nullopt;
   auto lines = storage_.chunks().readLog(key);
   if (!lines) return std::nullopt;
@@ -150,7 +107,7 @@ CancelResult JobService::cancel(const JobKey& key) {
 }
 
 RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
-  const auto present = chunks({key, kBeyondAnyChunk, 1});  // state and attempt, without the bodies of the job
+  const auto present = presentState(key);
   if (!present) return NotFound{};
   if (!next(present->state, Trigger::retry)) return WrongState{present->state};
   try {

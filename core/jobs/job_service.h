@@ -4,14 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/base/ids.h"
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_notifier.h"
+#include "core/jobs/job_wait.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -37,16 +37,14 @@ class JobService {
   std::optional<IdempotencyRecord> findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
                                                         const Idempotency& idempotency);
 
-  struct Waited {
+  struct AwaitedSubmission {
     InsertResult inserted;
-    std::optional<Job> job;  ///< empty if the job is absent, or if a KeyConflict prevented the insertion
+    std::unique_ptr<JobWait> wait;  ///< null if a KeyConflict prevented the insertion
   };
-  /// Calls submit(), then waits for the end of the job (of the first job, for a repeated idempotency key) and returns
-  /// the job as it is at its end or after `wait` milliseconds. `durable` is called in between, when the job's body is
-  /// no longer in memory. A stop on the token of `gone` ends the wait early.
-  Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
-                        Millis wait, const std::function<void(const InsertResult&)>& durable,
-                        const DisconnectSignal& gone);
+  /// Stores the job as submit() does, and begins a wait of `wait` milliseconds for its end, or for the end of the first
+  /// job with a repeated idempotency key. The first poll of the wait, or its end, notifies the dispatcher.
+  AwaitedSubmission submitAwaited(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
+                                  Millis wait);
 
   /// Returns the job, or no value if the job is absent.
   std::optional<Job> find(const JobKey& key);
@@ -55,30 +53,18 @@ class JobService {
   /// queued.
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most);
 
-  /// Returns the job as it is at its end or after `wait` milliseconds, or no value if the job is absent. A stop on the
-  /// token of `gone` ends the wait early.
-  std::optional<Job> await(const JobKey& key, Millis wait, const DisconnectSignal& gone);
+  /// Begins a wait of `wait` milliseconds for the end of the job.
+  std::unique_ptr<JobWait> await(const JobKey& key, Millis wait);
 
-  struct ChunkAsk {
-    JobKey key;
-    /// Number of the first chunk to be read (ChunkStore::read). Without an offset chunks are handed out
-    /// (ChunkStore::consume).
-    std::optional<std::uint64_t> offset{};
-    std::size_t maxBytes = 0;  ///< bytes of outputs and metrics in one page
-    Millis wait{0};            ///< how long to wait for the first chunk
-  };
   /// Returns the next chunks as they are now, or no value if the job is absent. Never waits.
   std::optional<ChunkPage> chunks(const ChunkAsk& ask);
 
-  struct Stream {
-    std::optional<ChunkPage> page;  ///< empty if the job is absent
-    bool hasWaited = false;
-  };
-  /// Returns the next chunks as soon as a chunk exists, the job has ended, or `ask.wait` has passed. While the job
-  /// runs, the chunks of 100 ms (more with many open streams) or of 1 MB are gathered: clients ask again at once, and
-  /// an answer for each chunk would cause a request for each chunk. Hands out no chunk if the client has left
-  /// meanwhile.
-  Stream awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone);
+  /// Returns a page with the state and the attempt of the job and without chunks, or no value if the job is absent.
+  /// Reads no body and hands out no chunk.
+  std::optional<ChunkPage> presentState(const JobKey& key);
+
+  /// Begins a wait for the next chunks, of `ask.wait` milliseconds for the first chunk.
+  std::unique_ptr<ChunkWait> awaitChunks(const ChunkAsk& ask);
 
   struct Log {
     std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
@@ -112,9 +98,6 @@ class JobService {
  private:
   /// Stores the job. Wakes the dispatcher if no answer came, because the job may be in the queue.
   InsertResult insert(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
-  Millis gatherTime() const;
-  std::optional<Job> readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
-                                  const DisconnectSignal& gone);
 
   Storage& storage_;
   QueueSignal& queueSignal_;

@@ -103,12 +103,12 @@ class ShutdownTest(HttpTest):
 
 
 class PlacesTest(HttpTest):
-    """core/http/API.md, "Places for waiting callers": at most server.threads - 512 callers wait; beyond, a waiting call
-    answers the present state."""
+    """core/http/API.md, "Places for waiting callers": at most server.waiting callers wait; beyond, a waiting call answers
+    the present state."""
 
     @pytest.fixture(autouse=True)
     def eight_places(self, question, own_server):
-        self.server = own_server(server__threads="520")  # eight places
+        self.server = own_server(server__waiting="8", server__threads="4")
 
     def wait_in_queue(self, operation="runsync"):
         """A caller that waits for five minutes, far longer than any wait of these tests, or is answered at once."""

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <stop_token>
 #include <utility>
 #include <variant>
 
@@ -33,9 +32,9 @@ bool NodesClients::submitAt(NodeProcess& process, JobSpec job, const Endpoint& a
   InsertResult result;
   try {
     if (waits) {
-      const auto durable = [](const InsertResult&) {};
-      const auto stays = [] { return std::stop_token(); };
-      result = process.jobs().submitAndAwait(std::move(job), at, idempotency, Millis(0), durable, stays).inserted;
+      auto submission = process.jobs().submitAwaited(std::move(job), at, idempotency, Millis(0));
+      if (submission.wait) (void)submission.wait->poll({{nullptr, 0}});
+      result = std::move(submission.inserted);
     } else {
       result = process.jobs().submit(std::move(job), at, idempotency);
     }

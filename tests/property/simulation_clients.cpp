@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <stop_token>
 #include <utility>
 #include <variant>
 
@@ -26,10 +25,9 @@ void Clients::submit(const Move& move, bool waits) {
   jobs_.push_back({job.endpoint, job.id});
   InsertResult result;
   if (waits) {
-    const auto durable = [](const InsertResult&) {};
-    const auto stays = [] { return std::stop_token(); };
-    result =
-        machine_.process().jobs.submitAndAwait(std::move(job), at, idempotency, Millis(0), durable, stays).inserted;
+    auto submission = machine_.process().jobs.submitAwaited(std::move(job), at, idempotency, Millis(0));
+    if (submission.wait) (void)submission.wait->poll({{nullptr, 0}});
+    result = std::move(submission.inserted);
   } else {
     result = machine_.process().jobs.submit(std::move(job), at, idempotency);
   }

@@ -21,7 +21,8 @@ class PiecewiseStream final : public ByteStream {
  public:
   PiecewiseStream() : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
-  std::optional<std::size_t> read(char* to, std::size_t size, Wait) override {
+  std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
+    if (pieces.empty() && wait == Wait::linger) ++lingered;
     if (pieces.empty()) return open ? std::nullopt : std::optional<std::size_t>(0);
     std::string& piece = pieces.front();
     const std::size_t step = std::min(size, piece.size());
@@ -33,6 +34,7 @@ class PiecewiseStream final : public ByteStream {
   bool write(std::string_view, std::string_view, TransferDeadline) override { return false; }
 
   std::deque<std::string> pieces;
+  int lingered = 0;   ///< waits without a byte
   bool open = false;  ///< with true, more bytes may come after the last piece
 };
 
@@ -137,6 +139,37 @@ TEST_F(BodyReaderTest, IsReadByteByByte) {
   EXPECT_EQ(in.get(), 'c');
   EXPECT_EQ(in.get(), std::istream::traits_type::eof());
   EXPECT_TRUE(reader_->complete());
+}
+
+TEST_F(BodyReaderTest, ABodyWhoseRestHasNotComePausesAndGoesOn) {
+  BodyReader& reader = ofLength(6);
+  stream_.pieces = {"abc"};
+  stream_.open = true;
+  std::string body(10, '\0');
+  EXPECT_EQ(reader.readOrPause(body.data(), 10, false), 3U);
+  EXPECT_FALSE(reader.isPaused());
+  EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 0U);
+  EXPECT_TRUE(reader.isPaused());
+  EXPECT_TRUE(reader.result());
+  EXPECT_GT(reader.timeLeft().count(), 0);
+  EXPECT_EQ(stream_.lingered, 1);
+  EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 0U);
+  EXPECT_EQ(stream_.lingered, 1) << "a client that drips holds no thread";
+  stream_.pieces = {"defX"};
+  EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 3U);
+  EXPECT_EQ(reader.readOrPause(body.data() + 6, 4, false), 0U);
+  EXPECT_FALSE(reader.isPaused()) << "the body is complete";
+  EXPECT_TRUE(reader.complete());
+  EXPECT_EQ(body.substr(0, 6), "abcdef");
+}
+
+TEST_F(BodyReaderTest, ABusyServerLingersForNoBody) {
+  BodyReader& reader = ofLength(6);
+  stream_.open = true;
+  char byte = 0;
+  EXPECT_EQ(reader.readOrPause(&byte, 1, true), 0U);
+  EXPECT_TRUE(reader.isPaused());
+  EXPECT_EQ(stream_.lingered, 0);
 }
 
 TEST_F(BodyReaderTest, AnEarlyEndIsAFaultAndSaysHowFarItCame) {

@@ -15,6 +15,7 @@
 #include "core/jobs/queue_signal.h"
 #include "jobq/job.h"
 #include "tests/fault/faulty_storage.h"
+#include "tests/support/held_caller.h"
 #include "tests/support/passed_storage.h"
 #include "tests/support/shared_memory.h"
 #include "unit_storage.h"
@@ -26,8 +27,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Waiter = CompletionNotifier::Waiter;
-
-std::stop_token stays() { return {}; }
 
 class ChangePollerTest : public testing::Test {
  protected:
@@ -51,7 +50,9 @@ class ChangePollerTest : public testing::Test {
     return storage_.leases().claim({&want, 1}, other_.holder(), ++claims_).at(0).lease;
   }
   /// Returns whether the waiter has an event now.
-  bool isWoken(Waiter& waiter, std::size_t bytes = 0) { return waiter.wait(clock_.now(), stays, bytes); }
+  bool isWoken(Waiter& waiter, std::size_t bytes = 0) {
+    return test::HeldCaller().awaitEvent(waiter, clock_.now(), bytes);
+  }
   /// Asks the next question that is due.
   void pollNext() {
     const Instant due = poller_.poll();
@@ -240,7 +241,7 @@ TEST_F(ChangePollerTest, TheThreadAsksAsSoonAsACallerWaits) {
   poller_.start();
   auto waits = std::async(std::launch::async, [&] {
     Waiter waiter(completions_, {"ep", "a"});
-    return waiter.wait(clock_.now() + Millis(600'000), stays);
+    return test::HeldCaller().awaitEvent(waiter, clock_.now() + Millis(600'000));
   });
   (void)storage_.leases().finish(lease, Completed{"1"});
   ASSERT_TRUE(test::holdsSoon([&] {

@@ -105,15 +105,20 @@ TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
 
 TEST_F(ConfigTest, TheDoorHasItsSettings) {
   const Config config = load(
-      "server.threads = 513\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n"
+      "server.threads = 4\nserver.waiting = 7\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n"
       "server.connectionsPerAddress = 7\n");
   EXPECT_EQ(config.server.connectionsPerAddress, 7U);
-  EXPECT_EQ(config.server.threads, 513);
+  EXPECT_EQ(config.server.threads, 4);
+  EXPECT_EQ(config.server.waiting, 7);
+  EXPECT_EQ(load("").server.waiting, 100'000);
+  EXPECT_GE(load("").server.threads, 32);
+  EXPECT_LE(load("").server.threads, 256);
   EXPECT_EQ(config.server.bodyMemory, 20UL << 20);
   EXPECT_EQ(config.server.tlsCertificate, dir_ / "c.pem");
   EXPECT_EQ(config.server.tlsKey, "/k.pem");
   EXPECT_EQ(load("").server.bodyMemory, 1UL << 30);
-  EXPECT_THAT(refusal("server.threads = 512\n"), HasSubstr("server.threads")) << "nobody could wait";
+  EXPECT_THAT(refusal("server.threads = 3\n"), HasSubstr("server.threads"));
+  EXPECT_THAT(refusal("server.waiting = 0\n"), HasSubstr("server.waiting"));
   EXPECT_THAT(refusal("server.bodyMemory = 19MB\n"), HasSubstr("server.bodyMemory")) << "a 20 MB body never fits";
   EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("belong together"));
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/suspended_call.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/connection.h"
 #include "core/http/transport/message.h"
@@ -38,6 +39,13 @@ class CountingMonitor final : public ClientMonitor {
   std::vector<std::uint64_t> unwatched;
 };
 
+/// Records the resumed calls.
+class RecordingResumer final : public CallResumer {
+ public:
+  void resume(std::uint64_t call) noexcept override { resumed.push_back(call); }
+  std::vector<std::uint64_t> resumed;
+};
+
 /// Serves every request with the function of the test.
 class FunctionHandlers : public RequestHandlerFactory {
  public:
@@ -55,7 +63,33 @@ class FunctionHandlers : public RequestHandlerFactory {
   class Handler final : public RequestHandler {
    public:
     explicit Handler(const Serve& serve) : serve_(serve) {}
-    void handle(ServerRequest& request, ServerResponse& response) override { serve_(request, response); }
+    Progress handle(ServerRequest& request, ServerResponse& response) override {
+      serve_(request, response);
+      return Progress::answered;
+    }
+
+   private:
+    const Serve& serve_;
+  };
+};
+
+/// Serves every request with a function of the test that may let the request wait.
+class SteppingHandlers final : public RequestHandlerFactory {
+ public:
+  using Progress = RequestHandler::Progress;
+  using Serve = std::function<Progress(ServerRequest&, ServerResponse&)>;
+
+  explicit SteppingHandlers(Serve serve) : act(std::move(serve)) {}
+  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<Handler>(act); }
+  std::string errorBody(std::string_view sentence) const override { return std::string(sentence); }
+
+  Serve act;
+
+ private:
+  class Handler final : public RequestHandler {
+   public:
+    explicit Handler(const Serve& serve) : serve_(serve) {}
+    Progress handle(ServerRequest& request, ServerResponse& response) override { return serve_(request, response); }
 
    private:
     const Serve& serve_;
@@ -66,7 +100,7 @@ class FunctionHandlers : public RequestHandlerFactory {
 class ConnectionFixture {
  protected:
   Connection::Server serverOf(RequestHandlerFactory& handlers) {
-    return {handlers, *params_, waiting_, readers_, heads_, watch_, closing_, threadsBusy_};
+    return {handlers, *params_, waiting_, readers_, heads_, watch_, resumer_, closing_, threadsBusy_};
   }
 
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
@@ -74,6 +108,7 @@ class ConnectionFixture {
   Budget readers_{8};
   Budget heads_{1UL << 20};
   CountingMonitor watch_;
+  RecordingResumer resumer_;
   std::atomic<bool> closing_ = false;
   std::atomic<bool> threadsBusy_ = true;  // no thread lingers for a next request
 };

@@ -5,11 +5,16 @@
 #include <Poco/Net/ServerSocket.h>
 #include <Poco/Net/StreamSocket.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "connection_fixture.h"
 #include "core/http/transport/message.h"
@@ -70,6 +75,97 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
   EXPECT_EQ(reactor.serving(), 0U) << "a later look at them would be a use after free";
   EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
   reactor.stop();
+}
+
+/// Lets each request wait for its resumption; then answers whether the client has left.
+class WaitingFactory final : public RequestHandlerFactory {
+ public:
+  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<Waiting>(*this); }
+  std::string errorBody(std::string_view sentence) const override { return std::string(sentence); }
+  std::vector<SuspendedCall> calls() {
+    Lock lock(mutex_);
+    return calls_;
+  }
+
+  std::atomic<int> left = 0;
+
+ private:
+  class Waiting final : public RequestHandler {
+   public:
+    explicit Waiting(WaitingFactory& factory) : factory_(factory) {}
+    Progress handle(ServerRequest& request, ServerResponse& response) override {
+      if (!std::exchange(waits_, true)) {
+        Lock lock(factory_.mutex_);
+        factory_.calls_.push_back(request.call());
+        return Progress::waitsForResume;
+      }
+      if (request.hasLeft()) ++factory_.left;
+      response.sendBuffer("done", 4);
+      return Progress::answered;
+    }
+
+   private:
+    WaitingFactory& factory_;
+    bool waits_ = false;
+  };
+
+  Mutex mutex_;
+  std::vector<SuspendedCall> calls_ JOBQ_GUARDED_BY(mutex_);
+};
+
+class SuspensionTest : public ConnectionReactorTest {
+ protected:
+  std::size_t waiting() { return factory_.calls().size(); }
+  static std::string answerOf(Poco::Net::StreamSocket& client) {
+    client.setReceiveTimeout(Poco::Timespan(60, 0));
+    std::string text;
+    char piece[512];
+    while (text.find("done") == std::string::npos) {
+      const int got = client.receiveBytes(piece, sizeof piece);
+      if (got <= 0) break;
+      text.append(piece, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+
+  WaitingFactory factory_;
+  const ConnectionReactor::Rules oneThread_{1, std::chrono::minutes(10), 0, nullptr, factory_, *params_, waiting_};
+  const std::string request_ = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+};
+
+TEST_F(SuspensionTest, ManyRequestsWaitOnOneThread) {
+  ConnectionReactor reactor(listener(), oneThread_, log_);
+  reactor.start();
+  std::vector<Poco::Net::StreamSocket> clients;
+  for (int i = 0; i < 100; ++i) clients.push_back(ask(request_));
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 100; })) << "the only thread is held by a request that waits";
+  for (const SuspendedCall& call : factory_.calls()) call.resume();
+  for (auto& client : clients) EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+  EXPECT_EQ(factory_.left, 0);
+  reactor.stop();
+  for (const SuspendedCall& call : factory_.calls()) call.resume();  // a late event changes nothing
+}
+
+TEST_F(SuspensionTest, AClientThatLeavesEndsItsWait) {
+  ConnectionReactor reactor(listener(), oneThread_, log_);
+  reactor.start();
+  auto client = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+  client.shutdownSend();
+  EXPECT_TRUE(holdsSoon([&] { return factory_.left == 1; }));
+  EXPECT_THAT(answerOf(client), testing::HasSubstr("done")) << "a half close is answered";
+}
+
+TEST_F(SuspensionTest, AStopEndsSuspendedRequests) {
+  ConnectionReactor reactor(listener(), oneThread_, log_);
+  reactor.start();
+  auto client = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+  reactor.drain();
+  EXPECT_FALSE(reactor.awaitQuiet(std::chrono::milliseconds(0))) << "a request that waits is in flight";
+  reactor.stop();
+  EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
+  EXPECT_EQ(answerOf(client), "");
 }
 
 }  // namespace

@@ -159,6 +159,63 @@ TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
   EXPECT_FALSE(table_.extractReady(7)) << "neither watched nor parked";
 }
 
+TEST_F(ConnectionTableTest, ASuspendedConnectionIsTakenByItsResumption) {
+  auto served = connect(7, client_);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  ASSERT_FALSE(table_.suspend(std::move(served)));
+  EXPECT_FALSE(quiet());
+  EXPECT_EQ(table_.serving(), 0U);
+  client_.send("a pipelined request is no event");
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty());
+  auto resumed = table_.extractSuspended(7);
+  ASSERT_TRUE(resumed);
+  EXPECT_FALSE(table_.extractSuspended(7));
+  EXPECT_FALSE(table_.extractSuspended(8)) << "an unknown call";
+  ASSERT_TRUE(table_.beginServing(*resumed, at(10)));
+  table_.forget(7);
+  EXPECT_TRUE(quiet());
+}
+
+TEST_F(ConnectionTableTest, AResumptionBeforeTheSuspensionIsNotLost) {
+  auto served = connect(7, client_);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  EXPECT_FALSE(table_.extractSuspended(7));
+  served = table_.suspend(std::move(served));
+  ASSERT_TRUE(served) << "the request goes on at once";
+  ASSERT_FALSE(table_.suspend(std::move(served))) << "one resumption continues the request once";
+  EXPECT_TRUE(table_.extractSuspended(7));
+}
+
+TEST_F(ConnectionTableTest, TheEndOfItsClientTakesASuspendedConnection) {
+  auto served = connect(7, client_);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  ASSERT_FALSE(table_.suspend(std::move(served)));
+  client_.hangUp();
+  EXPECT_THAT(events(kSoon), ElementsAre(7));
+  const auto taken = table_.extractReady(7);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->state, State::suspended);
+  EXPECT_FALSE(table_.extractSuspended(7)) << "the client and the job end at the same time";
+}
+
+TEST_F(ConnectionTableTest, ADrainKeepsSuspendedConnectionsAndAStopClosesThem) {
+  auto served = connect(7, client_);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  table_.drain();
+  ASSERT_FALSE(table_.suspend(std::move(served)));
+  table_.closeUnserved();
+  EXPECT_FALSE(quiet()) << "the request is in flight";
+  test::SocketPair other;
+  auto late = connect(8, other);
+  ASSERT_TRUE(table_.beginServing(*late, at(10)));
+  table_.beginStop();
+  EXPECT_FALSE(table_.suspend(std::move(late)));
+  EXPECT_FALSE(table_.extractSuspended(8));
+  table_.closeUnserved();
+  EXPECT_TRUE(quiet());
+  EXPECT_EQ(client_.received(), "");
+}
+
 TEST_F(ConnectionTableTest, TheSleepEndsAtTheFirstDeadline) {
   EXPECT_EQ(table_.untilNextDeadline({}, at(0)), -1);
   EXPECT_EQ(table_.untilNextDeadline(at(5), at(0)), 5'000);

@@ -5,7 +5,7 @@
 
 #include <future>
 #include <optional>
-#include <stop_token>
+#include <utility>
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_notifier.h"
@@ -15,6 +15,7 @@
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "tests/support/fakes.h"
+#include "tests/support/held_caller.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -36,8 +37,6 @@ class JobServiceTest : public testing::Test {
     job.policy.lowPriority = lowPriority;
     return job;
   }
-  /// Returns the signal of a caller that stays connected.
-  static std::stop_token stays() { return {}; }
   static JobKey key(const JobId& id) { return {"ep", id}; }
   /// Returns true if the endpoint's signal was set since the last call, and clears the signal.
   bool wasNotified() {
@@ -49,9 +48,24 @@ class JobServiceTest : public testing::Test {
   void submit(const JobId& id) { (void)jobs_.submit(job(id), endpoint_, std::nullopt); }
   LeaseRef claim() const { return storage_.claim().lease; }
   std::future<std::optional<Job>> await(const JobId& id, Millis wait) {
-    auto waiting = std::async(std::launch::async, [=, this] { return jobs_.await(key(id), wait, stays); });
+    auto waiting = std::async(std::launch::async, [=, this] { return awaitNow(id, wait); });
     storage_.clock.awaitWaiter(Millis(1), wait);
     return waiting;
+  }
+  /// Waits on the calling thread.
+  std::optional<Job> awaitNow(const JobId& id, Millis wait) {
+    test::HeldCaller caller;
+    return caller.complete(*jobs_.await(key(id), wait)).job;
+  }
+  /// The result of a submission that waits for the end of its job.
+  struct Waited {
+    InsertResult inserted;
+    std::optional<Job> job;
+  };
+  Waited submitAndAwait(const JobId& id, const std::optional<Idempotency>& idempotency, test::HeldCaller& caller) {
+    auto submission = jobs_.submitAwaited(job(id), endpoint_, idempotency, Millis(5'000));
+    if (!submission.wait) return {std::move(submission.inserted), {}};
+    return {std::move(submission.inserted), caller.complete(*submission.wait).job};
   }
 
   mutable test::UnitStorage storage_;

@@ -71,8 +71,8 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
 TEST_F(JobServiceTest, AJobThatHasEndedIsNotWaitedFor) {
   submit("a");
   (void)jobs_.cancel(key("a"));
-  EXPECT_EQ(jobs_.await(key("a"), Millis(5'000), stays)->state, JobState::cancelled);
-  EXPECT_FALSE(jobs_.await(key("b"), Millis(5'000), stays));
+  EXPECT_EQ(awaitNow("a", Millis(5'000))->state, JobState::cancelled);
+  EXPECT_FALSE(awaitNow("b", Millis(5'000)));
 }
 
 TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
@@ -143,46 +143,50 @@ TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndNotifies) {
 }
 
 TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
-  std::vector<bool> durable;
+  bool isStored = false;
   test::CallingClaimer claimer([&] {
-    EXPECT_THAT(durable, SizeIs(1)) << "the caller was told before the job runs";
+    EXPECT_TRUE(isStored) << "the job may run when its submission has returned";
     (void)reports_.finish(claim(), Completed{"7"}, false);
   });
   queueSignal_.setClaimer(claimer);
-  const auto waited = jobs_.submitAndAwait(
-      job("a"), endpoint_, std::nullopt, Millis(5'000), [&](const InsertResult&) { durable.push_back(true); }, stays);
-  EXPECT_TRUE(std::holds_alternative<Inserted>(waited.inserted));
-  EXPECT_EQ(waited.job->output, "7");
-  EXPECT_THAT(durable, SizeIs(1));
+  auto submission = jobs_.submitAwaited(job("a"), endpoint_, std::nullopt, Millis(5'000));
+  isStored = true;
+  EXPECT_TRUE(std::holds_alternative<Inserted>(submission.inserted));
+  test::HeldCaller caller;
+  EXPECT_EQ(caller.complete(*submission.wait).job->output, "7");
+}
+
+// The dispatcher must hear of a job whose caller is lost between the submission and the first poll.
+TEST_F(JobServiceTest, ASubmissionWithoutAPollNotifiesTheDispatcher) {
+  auto submission = jobs_.submitAwaited(job("a"), endpoint_, std::nullopt, Millis(5'000));
+  EXPECT_FALSE(wasNotified());
+  submission.wait.reset();
+  EXPECT_TRUE(wasNotified());
 }
 
 TEST_F(JobServiceTest, ARepeatedSubmissionThatWaitsGetsTheFirstJobsResult) {
   const Idempotency idempotency{"k", "hash"};
+  test::HeldCaller caller;
   (void)jobs_.submit(job("a"), endpoint_, idempotency);
   (void)reports_.finish(claim(), Completed{"7"}, false);
-  const auto ignore = [](const InsertResult&) {};
-  const auto waited = jobs_.submitAndAwait(job("b"), endpoint_, idempotency, Millis(5'000), ignore, stays);
+  const Waited waited = submitAndAwait("b", idempotency, caller);
   EXPECT_EQ(std::get<Duplicate>(waited.inserted).id, "a");
   EXPECT_EQ(waited.job->output, "7");
-  const auto other = jobs_.submitAndAwait(job("c"), endpoint_, Idempotency{"k", "x"}, Millis(5'000), ignore, stays);
+  const Waited other = submitAndAwait("c", Idempotency{"k", "x"}, caller);
   EXPECT_TRUE(std::holds_alternative<KeyConflict>(other.inserted));
   EXPECT_FALSE(other.job);
 }
 
 TEST_F(JobServiceTest, ASubmissionWhoseCallerHasGoneWaitsNoLonger) {
-  std::stop_source gone;
-  auto waiting = std::async(std::launch::async, [&] {
-    return jobs_.submitAndAwait(
-        job("a"), endpoint_, std::nullopt, Millis(5'000), [](const InsertResult&) {},
-        [&gone] { return gone.get_token(); });
-  });
+  test::HeldCaller caller;
+  auto waiting = std::async(std::launch::async, [&] { return submitAndAwait("a", std::nullopt, caller); });
   storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
-  gone.request_stop();
+  caller.leave();
   EXPECT_EQ(testkit::resultOf("the end of the wait", waiting).job->state, JobState::inQueue)
       << "the job itself goes on";
 }
 
-using Stream = JobService::Stream;
+using Stream = ChunkWait::Result;
 
 class StreamTest : public JobServiceTest {
  protected:
@@ -192,11 +196,12 @@ class StreamTest : public JobServiceTest {
   }
 
   /// Starts a caller of /stream. The caller waits 100 ms for chunks and then for the first chunk, up to 5 s in all.
-  std::future<Stream> stream(std::stop_token gone = {}) {
-    return std::async(std::launch::async, [this, gone] {
-      return jobs_.awaitChunks({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}, [gone] { return gone; });
-    });
+  std::future<Stream> stream() {
+    return std::async(std::launch::async,
+                      [this] { return streamNow({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}); });
   }
+  /// Waits on the calling thread.
+  Stream streamNow(const ChunkAsk& ask) { return caller_.complete(*jobs_.awaitChunks(ask)); }
   void append(const std::string& output) {
     EXPECT_EQ(reports_.append(lease_, appended_++, {{output, "", false}}), ReportResult::accepted);
   }
@@ -211,6 +216,7 @@ class StreamTest : public JobServiceTest {
     return answer.page->chunks.size();
   }
 
+  test::HeldCaller caller_;
   LeaseRef lease_;
   std::uint64_t appended_ = 0;
 };
@@ -254,29 +260,28 @@ TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
   append("1");
   (void)reports_.finish(lease_, Completed{"7"}, false);
   for (const std::size_t chunks : {1U, 0U}) {
-    const Stream answer = jobs_.awaitChunks({key("a"), std::nullopt, 1'000, Millis(5'000)}, stays);
+    const Stream answer = streamNow({key("a"), std::nullopt, 1'000, Millis(5'000)});
     EXPECT_THAT(answer.page->chunks, SizeIs(chunks)) << "each is handed out once";
     EXPECT_EQ(answer.page->state, JobState::completed);
     EXPECT_FALSE(answer.hasWaited);
   }
-  EXPECT_THAT(jobs_.awaitChunks({key("a"), 0, 1'000, Millis(5'000)}, stays).page->chunks, SizeIs(1));
+  EXPECT_THAT(streamNow({key("a"), 0, 1'000, Millis(5'000)}).page->chunks, SizeIs(1));
   EXPECT_EQ(reports_.append(lease_, appended_, {{"3", "", false}}), ReportResult::staleAttempt);
-  EXPECT_FALSE(jobs_.awaitChunks({key("b"), std::nullopt, 1'000, Millis(5'000)}, stays).page);
+  EXPECT_FALSE(streamNow({key("b"), std::nullopt, 1'000, Millis(5'000)}).page);
 }
 
 TEST_F(StreamTest, WithoutAPlaceToWaitTheAnswerIsWhatIsThere) {
   append("1");
-  const Stream answer = jobs_.awaitChunks({key("a"), std::nullopt, 1'000, Millis(0)}, stays);
+  const Stream answer = streamNow({key("a"), std::nullopt, 1'000, Millis(0)});
   EXPECT_THAT(answer.page->chunks, SizeIs(1));
   EXPECT_FALSE(answer.hasWaited);
 }
 
 TEST_F(StreamTest, AClientThatLeavesWhileChunksAreGatheredTakesNone) {
-  std::stop_source gone;
-  auto waiting = stream(gone.get_token());
+  auto waiting = stream();
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   append("1");
-  gone.request_stop();
+  caller_.leave();
   EXPECT_EQ(chunksOf(waiting), 0U);
   EXPECT_THAT(jobs_.chunks({key("a"), std::nullopt, 1'000})->chunks, SizeIs(1)) << "it is for the next caller";
 }
@@ -300,9 +305,9 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   submit("stopped");
   std::vector<std::future<std::optional<Job>>> waiting;
   for (const char* id : {"finished", "expired", "stopped"}) {
-    waiting.push_back(std::async(std::launch::async, [=, this] { return jobs_.await(key(id), Millis(5'000), stays); }));
+    waiting.push_back(std::async(std::launch::async, [=, this] { return awaitNow(id, Millis(5'000)); }));
   }
-  storage_.clock.awaitWaiter(Millis(1), Millis(5'000), 3);
+  testkit::waitFor("three waiting callers", [&] { return watch_.awaited("", 10).size() == 3; });
   for (const char* id : {"finished", "expired", "stopped"}) (void)storage_.real->jobs().cancel(key(id));
   (void)wasNotified();
   SweepResult swept;

@@ -30,6 +30,11 @@ class ParkedConnectionsTest : public testing::Test, protected test::ConnectionFi
     test::SocketPair pair;
     parked_.add({std::make_unique<Connection>(id, pair.releaseStream(), server_), state, at(second)});
   }
+  void suspend(std::uint64_t id) {
+    test::SocketPair pair;
+    parked_.add({std::make_unique<Connection>(id, pair.releaseStream(), server_), State::suspended,
+                 ParkedConnection::Moment::max()});
+  }
   static std::vector<std::uint64_t> idsOf(const std::vector<ParkedConnection>& taken) {
     std::vector<std::uint64_t> ids;
     for (const ParkedConnection& each : taken) ids.push_back(each.connection->id());
@@ -76,14 +81,28 @@ TEST_F(ParkedConnectionsTest, AConnectionIsLateFromItsDeadlineOn) {
   EXPECT_EQ(parked_.nextDeadline(), at(30));
 }
 
-TEST_F(ParkedConnectionsTest, StayingAreAllThatHaveNotHadTheirLastAnswer) {
+TEST_F(ParkedConnectionsTest, UnservedAreThoseWithoutARequest) {
   park(1, State::idle, 30);
   park(2, State::readingHead, 10);
   park(3, State::lingeringClose, 20);
-  EXPECT_THAT(idsOf(parked_.extractUnlessLingering()), UnorderedElementsAre(1, 2));
+  park(4, State::awaitingInput, 25);
+  suspend(5);
+  EXPECT_THAT(idsOf(parked_.extractUnserved()), UnorderedElementsAre(1, 2));
   EXPECT_EQ(parked_.nextDeadline(), at(20));
-  EXPECT_THAT(idsOf(parked_.extractAll()), ElementsAre(3));
+  EXPECT_THAT(idsOf(parked_.extractAll()), UnorderedElementsAre(3, 4, 5));
   EXPECT_TRUE(parked_.empty());
+  EXPECT_EQ(parked_.nextDeadline(), std::nullopt);
+}
+
+TEST_F(ParkedConnectionsTest, ASuspendedConnectionHasNoDeadline) {
+  suspend(5);
+  EXPECT_EQ(parked_.nextDeadline(), std::nullopt);
+  EXPECT_THAT(parked_.extractLate(at(1'000'000)), IsEmpty());
+  park(6, State::awaitingInput, 10);
+  EXPECT_FALSE(parked_.extractSuspended(6)) << "a request that waits for its body is not resumed";
+  ASSERT_TRUE(parked_.extractSuspended(5));
+  EXPECT_FALSE(parked_.extractSuspended(5));
+  EXPECT_THAT(idsOf(parked_.extractLate(at(10))), ElementsAre(6));
 }
 
 TEST_F(ParkedConnectionsTest, BudgetsReturnWithTheEndOfATakenConnection) {

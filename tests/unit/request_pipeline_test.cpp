@@ -163,8 +163,13 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   Connection connection(1, client.releaseStream(), server_);
   client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
-  auto sending = std::async(std::launch::async, [&] { client.send(body); });
-  EXPECT_EQ(connection.serve(), Connection::Next::park);
+  EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
+  EXPECT_EQ(bodyMemory_.left(), 3UL << 20) << "no byte of the body has come";
+  client.send(body.substr(0, 1'000));
+  EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1'000) << "a body that waits for its rest counts whole";
+  auto sending = std::async(std::launch::async, [&] { client.send(body.substr(1'000)); });
+  testkit::waitFor("the whole body", [&] { return connection.serve() == Connection::Next::park; });
   testkit::resultOf("the client to send its body", sending);
   EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
   EXPECT_EQ(come, (3UL << 20) - size);

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,18 +19,11 @@
 #include "core/http/api/router.h"
 #include "core/http/api/routes.h"
 #include "core/http/transport/budget.h"
-#include "core/http/transport/connected_client.h"
 #include "jobq/job.h"
 #include "jobq/node_store.h"
+#include "tests/support/held_caller.h"
 
 namespace jobq::test {
-
-/// A client that stays until its test lets it leave.
-class PatientClient final : public ConnectedClient {
- public:
-  std::stop_token disconnected() override { return source.get_token(); }
-  std::stop_source source;
-};
 
 /// The workers of every endpoint, as set by the test.
 class FixedWorkers final : public WorkerStatus {
@@ -78,9 +70,13 @@ class RouteFixture {
     request.params = match->params;
     request.endpoint = endpoint_;
     request.key = key_;
-    request.client = &client_;
+    HeldCaller client;
+    request.client = &client;
     request.answers = &answers_;
-    return match->route->run(request);
+    RouteResult result = match->route->run(request);
+    if (auto* response = std::get_if<ApiResponse>(&result)) return std::move(*response);
+    PendingCall& pending = *std::get<std::unique_ptr<PendingCall>>(result);
+    return client.whenReady([&] { return pending.poll(request); });
   }
 
   /// Returns the headers of an answer as one text, such as "Retry-After: 1\n".
@@ -94,7 +90,6 @@ class RouteFixture {
   Scope scope_ = Scope::none;  ///< scope of the route called last
   EndpointPtr endpoint_;       ///< of routes with {endpoint}
   ApiKeyPtr key_;
-  PatientClient client_;
   Budget answers_{64UL << 20};
 };
 

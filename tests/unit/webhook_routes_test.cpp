@@ -44,7 +44,7 @@ class WebhookRoutes : public testing::Test {
     call.path = path;
     call.query = std::move(query);
     call.params = match.params;
-    return match.route->run(call);
+    return std::get<ApiResponse>(match.route->run(call));
   }
   void owe(const JobId& id, const std::string& url = "https://u:p@h/?token=1") {
     JobSpec job;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/auth/api_keys.h"
@@ -41,5 +42,18 @@ struct ApiResponse {
   std::vector<std::pair<std::string, std::string>> headers{};
   std::shared_ptr<const BodyFile> file{};  ///< the body, instead of `body`; released when sent
 };
+
+/// A call whose answer comes later: between two polls the call needs no thread. One thread at a time.
+class PendingCall {
+ public:
+  virtual ~PendingCall() = default;
+
+  /// Returns the answer, or no value while the call has to wait. The call `request.client->call()` is then resumed when
+  /// the answer may exist. `request` is the request of the route. Throws as a route does.
+  virtual std::optional<ApiResponse> poll(ApiRequest& request) = 0;
+};
+
+/// What a route returns: the answer, or the call that will give the answer.
+using RouteResult = std::variant<ApiResponse, std::unique_ptr<PendingCall>>;
 
 }  // namespace jobq

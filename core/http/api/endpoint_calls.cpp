@@ -52,12 +52,12 @@ void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
 
 }  // namespace
 
-ApiResponse health(const QueueDeps& deps, ApiRequest& request) {
+RouteResult health(const QueueDeps& deps, ApiRequest& request) {
   if (const auto refusal = countWellFormed(request)) return *refusal;
   const EndpointCounts jobs = deps.jobs.counts(request.endpoint->spec.id);
   const WorkerCounts workers = deps.workers.counts(request.endpoint->spec.id);
   const OwedDeliveries owed = deps.jobs.owed(request.endpoint->spec.id);
-  return {200, json::object([&](json::ObjectWriter& out) {
+  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
             out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
             out.object("webhooks", [&owed](json::ObjectWriter& group) {
               group.member("owed", owed.count);
@@ -68,7 +68,7 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& request) {
 }
 
 // Lists jobs newest first, as job objects without output (core/http/API.md, "/requests").
-ApiResponse requests(const QueueDeps& deps, ApiRequest& request) {
+RouteResult requests(const QueueDeps& deps, ApiRequest& request) {
   const auto filter = readFilter(request);
   if (!filter) return badRequest(request, filter.failure());
   const auto offset = readNumber(request, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
@@ -87,7 +87,7 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& request) {
   }
   ApiResponse response = list.finish();
   if (response.status != 200) return response;
-  return {200, json::object([&](json::ObjectWriter& out) {
+  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
             out.raw("requests", response.body);
             out.member("total", page.total);
             out.member("offset", window.offset);
@@ -97,10 +97,10 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& request) {
           })};
 }
 
-ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& request) {
+RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request) {
   if (const auto refusal = countWellFormed(request)) return *refusal;
   const std::size_t removed = deps.jobs.purge(request.endpoint->spec.id);
-  return {200, json::object([removed](json::ObjectWriter& out) {
+  return ApiResponse{200, json::object([removed](json::ObjectWriter& out) {
             out.member("removed", removed);
             out.member("status", "completed");
           })};

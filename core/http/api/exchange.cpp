@@ -25,12 +25,33 @@ ApiResponse faultResponse(const ApiRequest& request, const Fault& fault) {
   return errorResponse(request.path, fault.status, fault.sentence);
 }
 
+bool drawUpTo(ApiRequest& request, std::size_t size, BodyMemory& bodyMemory) {
+  if (size <= request.bodyMemory.amount()) return true;
+  const std::string_view endpoint = request.endpoint ? std::string_view(request.endpoint->spec.id) : std::string_view();
+  return request.bodyMemory.grow(bodyMemory, endpoint, size - request.bodyMemory.amount());
+}
+
 /// Draws on the budget as bytes come, because an announced length alone must take nothing from other bodies. Returns
 /// false if the budget has no room for a body of `size` bytes.
 bool draw(ApiRequest& request, std::size_t size, BodyMemory& bodyMemory) {
-  if (size <= kFreeBody || size <= request.bodyMemory.amount()) return true;
-  const std::string_view endpoint = request.endpoint ? std::string_view(request.endpoint->spec.id) : std::string_view();
-  return request.bodyMemory.grow(bodyMemory, endpoint, size - request.bodyMemory.amount());
+  return size <= kFreeBody || drawUpTo(request, size, bodyMemory);
+}
+
+/// Draws on the budget for all bytes so far: the number of bodies that wait for their rest is not bounded by the
+/// threads, so each byte of theirs counts. Returns false if the budget has no room.
+bool drawAll(ApiRequest& request, BodyMemory& bodyMemory) {
+  return drawUpTo(request, request.body.size(), bodyMemory);
+}
+
+/// Reads `size` bytes of the body. Returns fewer if the body ends, fails or pauses before.
+std::size_t readUpTo(ServerRequest& request, char* to, std::size_t size) {
+  std::size_t came = 0;
+  while (came < size) {
+    const std::size_t got = request.readBody(to + came, size - came);
+    if (got == 0) break;
+    came += got;
+  }
+  return came;
 }
 
 }  // namespace
@@ -51,11 +72,10 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
       request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};
   if (!chunked && announced == 0) return std::nullopt;
   request_.limitBody(limit);
-  std::istream& in = request_.stream();
   std::string& body = request.body;
   // The whole room at once avoids moves; pages of memory are touched only as bytes come.
-  body.reserve(announced);
-  while (in.good()) {
+  if (body.empty()) body.reserve(announced);
+  for (;;) {
     const std::size_t had = body.size();
     if (had > limit) return tooLarge(request.path, limit);
     if (!chunked && had == announced) break;
@@ -63,9 +83,11 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
     const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
     if (!draw(request, std::min(had + step, limit), bodyMemory)) return noBodyMemory(request.path);
     body.resize(had + step);
-    in.read(body.data() + had, static_cast<std::streamsize>(step));
-    body.resize(had + static_cast<std::size_t>(in.gcount()));
+    const std::size_t came = readUpTo(request_, body.data() + had, step);
+    body.resize(had + came);
+    if (came < step) break;
   }
+  if (isPaused() && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
   if (const auto& read = request_.bodyResult(); !read) {
     const Fault& fault = read.failure();
     return fault.status == 413 ? tooLarge(request.path, limit) : faultResponse(request, fault);
@@ -73,6 +95,8 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
   if (body.size() > limit) return tooLarge(request.path, limit);
   return std::nullopt;
 }
+
+bool Exchange::isPaused() const noexcept { return request_.isPaused(); }
 
 void Exchange::send(const ApiResponse& response) {
   request_.discardBody();

@@ -22,9 +22,13 @@ class Exchange {
  public:
   Exchange(ServerRequest& request, ServerResponse& response) : request_(request), response_(response) {}
 
-  /// Reads the whole body into `request.body`, at most `limit` bytes, drawing on `bodyMemory`. Returns the refusal if
-  /// the body is too long, malformed, cut off or too slow, or if the budget has no room.
+  /// Reads the body into `request.body`, at most `limit` bytes, drawing on `bodyMemory`. Returns the refusal if the
+  /// body is too long, malformed, cut off or too slow, or if the budget has no room. Returns without a refusal when the
+  /// body is complete, or isPaused(): the next call goes on behind the bytes read so far.
   std::optional<ApiResponse> readBody(ApiRequest& request, std::size_t limit, BodyMemory& bodyMemory);
+
+  /// Returns true if the rest of the body has not come yet.
+  bool isPaused() const noexcept;
 
   /// Sends the answer.
   void send(const ApiResponse& response);

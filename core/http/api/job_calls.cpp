@@ -39,7 +39,7 @@ ApiResponse present(const QueueDeps& deps, ApiRequest& request, std::optional<Jo
 
 }  // namespace
 
-ApiResponse status(const QueueDeps& deps, ApiRequest& request) {
+RouteResult status(const QueueDeps& deps, ApiRequest& request) {
   const JobKey key = jobOf(request);
   const auto ttl = readNumber(request, "ttl", kAnyTtl, OutOfRange::refuse, 0);
   if (!ttl) return badRequest(request, ttl.failure());
@@ -50,27 +50,48 @@ ApiResponse status(const QueueDeps& deps, ApiRequest& request) {
   return present(deps, request, deps.jobs.find(key));
 }
 
-ApiResponse statusSync(const QueueDeps& deps, ApiRequest& request) {
+namespace {
+
+/// A call of /status-sync, which waits for the end of the job.
+class AwaitedStatus final : public PendingCall {
+ public:
+  AwaitedStatus(const QueueDeps& deps, const ApiRequest& request, Millis wait)
+      : deps_(deps), slot_(deps, wait), wait_(deps.jobs.await(jobOf(request), slot_.wait)) {}
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    auto result = wait_->poll(waitingCaller(request));
+    if (!result) return std::nullopt;
+    return present(deps_, request, std::move(result->job));
+  }
+
+ private:
+  const QueueDeps& deps_;
+  const WaitSlot slot_;
+  const std::unique_ptr<JobWait> wait_;
+};
+
+}  // namespace
+
+RouteResult statusSync(const QueueDeps& deps, ApiRequest& request) {
   const auto wait = readWait(deps, request, kWaitDefault);
   if (!wait) return badRequest(request, wait.failure());
   if (const auto refusal = countWellFormed(request)) return *refusal;
-  const WaitSlot slot(deps, *wait);
-  return present(deps, request, deps.jobs.await(jobOf(request), slot.wait, disconnectSignal(request)));
+  return begin(std::make_unique<AwaitedStatus>(deps, request, *wait), request);
 }
 
 // Changes the state at once, whatever the handler does (core/decisions/jobs.md). A job that has ended stays unchanged.
-ApiResponse cancel(const QueueDeps& deps, ApiRequest& request) {
+RouteResult cancel(const QueueDeps& deps, ApiRequest& request) {
   if (const auto refusal = countWellFormed(request)) return *refusal;
   const JobKey key = jobOf(request);
   const CancelResult result = deps.jobs.cancel(key);
   if (std::holds_alternative<NotFound>(result)) return noJob(request);
-  if (const auto* ended = std::get_if<WrongState>(&result)) return {200, jobSummaryJson(key.id, ended->state)};
+  if (const auto* ended = std::get_if<WrongState>(&result)) return ApiResponse{200, jobSummaryJson(key.id, ended->state)};
   const LeaseRef& lease = std::get<Cancelled>(result).lease;
   if (lease.attempt > 0) deps.runs.stopRun(lease);  // attempt 0: no worker has had the job
-  return {200, jobSummaryJson(key.id, JobState::cancelled)};
+  return ApiResponse{200, jobSummaryJson(key.id, JobState::cancelled)};
 }
 
-ApiResponse retry(const QueueDeps& deps, ApiRequest& request) {
+RouteResult retry(const QueueDeps& deps, ApiRequest& request) {
   if (deps.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
   if (const auto refusal = countWellFormed(request)) return *refusal;
   const JobKey key = jobOf(request);
@@ -81,7 +102,7 @@ ApiResponse retry(const QueueDeps& deps, ApiRequest& request) {
                          "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
                              ": only a FAILED or TIMED_OUT job can be retried");
   }
-  return {200, jobSummaryJson(key.id, JobState::inQueue)};
+  return ApiResponse{200, jobSummaryJson(key.id, JobState::inQueue)};
 }
 
 }  // namespace jobq

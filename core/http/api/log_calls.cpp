@@ -91,7 +91,7 @@ bool writeLinesAfter(json::ArrayWriter& out, const std::vector<LogLine>& lines, 
 
 }  // namespace
 
-ApiResponse logs(const QueueDeps& deps, ApiRequest& request) {
+RouteResult logs(const QueueDeps& deps, ApiRequest& request) {
   const auto read = readCursor(request);
   if (!read) return badRequest(request, read.failure());
   Cursor cursor = *read;
@@ -101,7 +101,7 @@ ApiResponse logs(const QueueDeps& deps, ApiRequest& request) {
   const auto log = deps.jobs.log({request.endpoint->spec.id, request.params.at("id")});
   if (!log) return noJob(request);
   bool more = false;
-  return {200, json::object([&](json::ObjectWriter& out) {
+  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
             out.array("lines", [&](json::ArrayWriter& lines) { more = writeLinesAfter(lines, log->lines, cursor); });
             out.member("next", cursorText(cursor));
             out.member("more", more);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -21,27 +22,27 @@
 namespace jobq {
 
 // Defined in submit_calls.cpp.
-ApiResponse run(const QueueDeps& deps, ApiRequest& request);
-ApiResponse runsync(const QueueDeps& deps, ApiRequest& request);
+RouteResult run(const QueueDeps& deps, ApiRequest& request);
+RouteResult runsync(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in job_calls.cpp.
-ApiResponse status(const QueueDeps& deps, ApiRequest& request);
-ApiResponse statusSync(const QueueDeps& deps, ApiRequest& request);
-ApiResponse cancel(const QueueDeps& deps, ApiRequest& request);
-ApiResponse retry(const QueueDeps& deps, ApiRequest& request);
+RouteResult status(const QueueDeps& deps, ApiRequest& request);
+RouteResult statusSync(const QueueDeps& deps, ApiRequest& request);
+RouteResult cancel(const QueueDeps& deps, ApiRequest& request);
+RouteResult retry(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in stream_calls.cpp: the array of chunks of the mount /v2, and the object that SDKs need on the mount
 // /sdk/v2.
-ApiResponse streamArray(const QueueDeps& deps, ApiRequest& request);
-ApiResponse streamObject(const QueueDeps& deps, ApiRequest& request);
+RouteResult streamArray(const QueueDeps& deps, ApiRequest& request);
+RouteResult streamObject(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in log_calls.cpp.
-ApiResponse logs(const QueueDeps& deps, ApiRequest& request);
+RouteResult logs(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in endpoint_calls.cpp.
-ApiResponse health(const QueueDeps& deps, ApiRequest& request);
-ApiResponse requests(const QueueDeps& deps, ApiRequest& request);
-ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& request);
+RouteResult health(const QueueDeps& deps, ApiRequest& request);
+RouteResult requests(const QueueDeps& deps, ApiRequest& request);
+RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request);
 
 /// Counts the call towards its rate limit. To be called when parameters and body are known to be good, before the call
 /// takes effect. Returns the 429 if the rate is exceeded.
@@ -53,7 +54,7 @@ ApiResponse noJob(const ApiRequest& request);
 /// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount.
 Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis fallback);
 
-/// A place among the waiting calls, held for as long as the call lasts. If all places are taken the wait is 0: the call
+/// A place among the waiting calls (`server.waiting`), held for as long as the call lasts. If all places are taken the wait is 0: the call
 /// answers with the present state at once.
 struct WaitSlot {
   WaitSlot(const QueueDeps& deps, Millis asked) : wait(place.grow(deps.waiting, 1) ? asked : Millis(0)) {}
@@ -65,6 +66,9 @@ struct WaitSlot {
 /// as its client takes to read.
 ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job& job);
 
-DisconnectSignal disconnectSignal(const ApiRequest& request);
+/// Returns the caller of a request for a wait.
+WaitingCaller waitingCaller(const ApiRequest& request);
+/// Polls the new call. Returns the answer if there is one already, else the call.
+RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request);
 
 }  // namespace jobq

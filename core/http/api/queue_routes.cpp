@@ -37,8 +37,13 @@ ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job&
                                        "status again in a moment");
 }
 
-DisconnectSignal disconnectSignal(const ApiRequest& request) {
-  return [client = request.client] { return client->disconnected(); };
+WaitingCaller waitingCaller(const ApiRequest& request) {
+  return {request.client->call(), request.client->hasLeft(), request.client->mayHoldThread()};
+}
+
+RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request) {
+  if (auto response = call->poll(request)) return std::move(*response);
+  return call;
 }
 
 namespace {
@@ -47,7 +52,7 @@ constexpr std::size_t kRunLimit = 10UL << 20;
 constexpr std::size_t kRunsyncLimit = 20UL << 20;
 constexpr std::size_t kIgnored = 1UL << 20;  // bytes of bodies that carry no parameters
 
-using Answer = ApiResponse (*)(const QueueDeps&, ApiRequest&);
+using Answer = RouteResult (*)(const QueueDeps&, ApiRequest&);
 struct Row {
   const char* path;
   bool get;

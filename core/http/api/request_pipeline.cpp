@@ -41,8 +41,8 @@ class PipelineHandler final : public RequestHandler {
   PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context)
       : pipeline_(pipeline), context_(std::move(context)) {}
 
-  void handle(ServerRequest& request, ServerResponse& response) override {
-    pipeline_.serve(std::move(context_), request, response);
+  Progress handle(ServerRequest& request, ServerResponse& response) override {
+    return pipeline_.serve(context_, request, response);
   }
 
  private:
@@ -171,31 +171,40 @@ void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& c
   }
 }
 
-void RequestPipeline::serve(RequestContext context, ServerRequest& request, ServerResponse& serverResponse) noexcept {
+RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerRequest& request,
+                                                ServerResponse& serverResponse) noexcept {
+  using Progress = RequestHandler::Progress;
   Exchange exchange(request, serverResponse);
   try {
-    ApiResponse response = respond(context, request, exchange);
-    if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(response, *context.apiRequest.rateLimitStatus);
-    cors_.addTo(response, request.get("Origin", ""));
-    exchange.send(response);
+    std::optional<ApiResponse> response = respond(context, request, exchange);
+    if (!response) return context.pending ? Progress::waitsForResume : Progress::waitsForInput;
+    if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
+    cors_.addTo(*response, request.get("Origin", ""));
+    exchange.send(*response);
   } catch (const std::exception& error) {
     // No whole answer can be sent: memory is missing, or the connection broke.
     log_.write(LogLevel::debug, "http.broken", error.what());
     exchange.abandon();
   }
+  return Progress::answered;
 }
 
-// Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws. After a fault while
-// the answer is counted the work of the route may be done: a 500 always leaves that open (core/http/API.md,
-// "Statuses").
-ApiResponse RequestPipeline::respond(RequestContext& context, ServerRequest& request, Exchange& exchange) {
+// Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws; no value while the
+// request has to wait. After a fault while the answer is counted the work of the route may be done: a 500 always leaves
+// that open (core/http/API.md, "Statuses").
+std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, ServerRequest& request,
+                                                    Exchange& exchange) {
   try {
-    if (!context.refusal)
+    if (!context.refusal && !context.pending) {
       context.refusal = exchange.readBody(context.apiRequest, context.route->bodyLimit, bodyMemory_);
+      if (!context.refusal && exchange.isPaused()) return std::nullopt;
+    }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
-    ApiResponse response = context.refusal ? std::move(*context.refusal) : runRoute(context);
-    countResponse(context.apiRequest, response);
+    std::optional<ApiResponse> response = context.refusal ? std::move(context.refusal) : runRoute(context);
+    if (!response) return std::nullopt;
+    context.pending.reset();
+    countResponse(context.apiRequest, *response);
     return response;
   } catch (const std::exception& error) {
     return ownFault(context.apiRequest, error.what());
@@ -219,9 +228,13 @@ void RequestPipeline::countResponse(ApiRequest& apiRequest, ApiResponse& respons
   response = tooMany(apiRequest.path, refused.sentence, refused.rateLimitStatus->retryAfter);
 }
 
-ApiResponse RequestPipeline::runRoute(RequestContext& context) {
+std::optional<ApiResponse> RequestPipeline::runRoute(RequestContext& context) {
   try {
-    return context.route->run(context.apiRequest);
+    if (context.pending) return context.pending->poll(context.apiRequest);
+    RouteResult result = context.route->run(context.apiRequest);
+    if (auto* response = std::get_if<ApiResponse>(&result)) return std::move(*response);
+    context.pending = std::get<std::unique_ptr<PendingCall>>(std::move(result));
+    return std::nullopt;
   } catch (const StorageError& error) {
     return storageFault(context.apiRequest, error);
   } catch (const FilterError& error) {

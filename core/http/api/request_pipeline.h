@@ -32,6 +32,7 @@ class RequestPipeline final : public RequestHandlerFactory {
     ApiRequest apiRequest;
     const Route* route = nullptr;
     std::optional<ApiResponse> refusal;
+    std::unique_ptr<PendingCall> pending;  ///< set while the route waits
   };
 
   /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;
@@ -57,7 +58,9 @@ class RequestPipeline final : public RequestHandlerFactory {
   RequestContext checkHead(const ServerRequest& request);
 
   /// Reads the body, runs the route, and sends the answer. Answers the refusal of `context` instead if there is one.
-  void serve(RequestContext context, ServerRequest& request, ServerResponse& serverResponse) noexcept;
+  /// Called again with the same arguments after a wait (RequestHandler).
+  RequestHandler::Progress serve(RequestContext& context, ServerRequest& request,
+                                 ServerResponse& serverResponse) noexcept;
 
  private:
   using Stage = void (RequestPipeline::*)(const ServerRequest&, RequestContext&);
@@ -75,8 +78,8 @@ class RequestPipeline final : public RequestHandlerFactory {
   void limitRate(const ServerRequest& head, RequestContext& context);
   void checkBodySize(const ServerRequest& head, RequestContext& context);
 
-  ApiResponse respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
-  ApiResponse runRoute(RequestContext& context);
+  std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
+  std::optional<ApiResponse> runRoute(RequestContext& context);
   static void countResponse(ApiRequest& apiRequest, ApiResponse& response);
   ApiResponse ownFault(const ApiRequest& apiRequest, const std::string& what,
                        const std::string& told = "the server failed");

@@ -23,7 +23,7 @@ struct Route {
   Scope scope = Scope::client;                  ///< scope of the key; `none`: no key is needed
   std::size_t bodyLimit = 1UL << 20;            ///< bytes
   bool needsBody = false;                       ///< a request without Content-Length and chunks is 400
-  std::function<ApiResponse(ApiRequest&)> run;  ///< called on any HTTP thread
+  std::function<RouteResult(ApiRequest&)> run;  ///< called on any HTTP thread
   std::optional<Operation> operation{};         ///< operation whose rate limits count; empty: no limit
 };
 

@@ -17,7 +17,7 @@ constexpr Range kOffsets{0, std::int64_t{1} << 53};
 constexpr std::size_t kPiece = 1UL << 20;
 constexpr std::size_t kPieces = 8;
 
-using Ask = JobService::ChunkAsk;
+using Ask = ChunkAsk;
 
 Result<Ask> readAsk(const QueueDeps& deps, const ApiRequest& request) {
   Ask ask{{request.endpoint->spec.id, request.params.at("id")}, {}, kPiece};
@@ -79,13 +79,34 @@ std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state
   }
 }
 
-ApiResponse stream(const QueueDeps& deps, ApiRequest& request, bool asObject) {
-  const auto read = readAsk(deps, request);
-  if (!read) return badRequest(request, read.failure());
-  Ask ask = *read;
-  const WaitSlot slot(deps, ask.wait);
-  ask.wait = slot.wait;
-  auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(request));
+/// A call of /stream, which waits for the next chunks.
+class AwaitedStream final : public PendingCall {
+ public:
+  AwaitedStream(const QueueDeps& deps, Ask ask, bool asObject)
+      : deps_(deps), slot_(deps, ask.wait), ask_(withWait(std::move(ask), slot_.wait)), asObject_(asObject),
+        wait_(deps.jobs.awaitChunks(ask_)) {}
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    auto result = wait_->poll(waitingCaller(request));
+    if (!result) return std::nullopt;
+    return answer(request, std::move(result->page), result->hasWaited);
+  }
+
+ private:
+  static Ask withWait(Ask ask, Millis wait) {
+    ask.wait = wait;
+    return ask;
+  }
+  ApiResponse answer(ApiRequest& request, std::optional<ChunkPage> page, bool hasWaited) const;
+
+  const QueueDeps& deps_;
+  const WaitSlot slot_;
+  const Ask ask_;
+  const bool asObject_;
+  const std::unique_ptr<ChunkWait> wait_;
+};
+
+ApiResponse AwaitedStream::answer(ApiRequest& request, std::optional<ChunkPage> page, bool hasWaited) const {
   // A client following a stream asks again at once, and the server decides the frequency: a call that waited is not
   // counted. Any other call is counted without a refusal, even if other calls have used up the rate meanwhile: the
   // chunks are already consumed, so the answer has to carry the chunks.
@@ -95,12 +116,12 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& request, bool asObject) {
     (void)countWellFormed(request);
   }
   if (!page) return noJob(request);
-  addMore(deps, request, ask, *page);
+  addMore(deps_, request, ask_, *page);
   // The end of a job is reported only with its last chunks: some clients stop asking when the end is reported.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
   ApiResponse response{200, chunkArray(page->chunks)};
-  if (asObject) {
-    const std::string error = failureText(deps, ask.key, state);
+  if (asObject_) {
+    const std::string error = failureText(deps_, ask_.key, state);
     response.body = json::object([&](json::ObjectWriter& out) {
       out.member("status", nameOf(state));
       out.raw("stream", response.body);
@@ -111,10 +132,16 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& request, bool asObject) {
   return response;
 }
 
+RouteResult stream(const QueueDeps& deps, ApiRequest& request, bool asObject) {
+  auto ask = readAsk(deps, request);
+  if (!ask) return badRequest(request, ask.failure());
+  return begin(std::make_unique<AwaitedStream>(deps, *std::move(ask), asObject), request);
+}
+
 }  // namespace
 
-ApiResponse streamArray(const QueueDeps& deps, ApiRequest& request) { return stream(deps, request, false); }
+RouteResult streamArray(const QueueDeps& deps, ApiRequest& request) { return stream(deps, request, false); }
 
-ApiResponse streamObject(const QueueDeps& deps, ApiRequest& request) { return stream(deps, request, true); }
+RouteResult streamObject(const QueueDeps& deps, ApiRequest& request) { return stream(deps, request, true); }
 
 }  // namespace jobq

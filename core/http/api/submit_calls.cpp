@@ -69,52 +69,71 @@ ApiResponse synced(const QueueDeps& deps, ApiRequest& request, const JobId& id, 
                        "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
 
+/// A call of /runsync behind the submission, which waits for the end of the job.
+class AwaitedRun final : public PendingCall {
+ public:
+  AwaitedRun(const QueueDeps& deps, WaitSlot slot, JobId id, std::unique_ptr<JobWait> wait)
+      : deps_(deps), slot_(std::move(slot)), id_(std::move(id)), wait_(std::move(wait)) {}
+
+  /// Answers IN_QUEUE if the storage fails, because the job is stored: on 503 the client would submit the job a second
+  /// time.
+  void answerFaultsAsQueued() noexcept { isStored_ = true; }
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    try {
+      const auto result = wait_->poll(waitingCaller(request));
+      if (!result) return std::nullopt;
+      return synced(deps_, request, id_, result->job);
+    } catch (const StorageError&) {
+      if (isStored_) return ApiResponse{200, jobSummaryJson(id_, JobState::inQueue)};
+      throw;
+    }
+  }
+
+ private:
+  const QueueDeps& deps_;
+  const WaitSlot slot_;
+  const JobId id_;
+  const std::unique_ptr<JobWait> wait_;
+  bool isStored_ = false;
+};
+
 }  // namespace
 
-ApiResponse run(const QueueDeps& deps, ApiRequest& request) {
+RouteResult run(const QueueDeps& deps, ApiRequest& request) {
   auto submission = accept(deps, request, std::nullopt);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   if (const auto* first = std::get_if<Duplicate>(&submission))
-    return {200, jobSummaryJson(first->id, JobState::inQueue)};
+    return ApiResponse{200, jobSummaryJson(first->id, JobState::inQueue)};
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
   const InsertResult result = deps.jobs.submit(std::move(job), *request.endpoint, idempotency);
   request.bodyMemory.release();
   if (std::holds_alternative<KeyConflict>(result)) return keyConflict(request);
   if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
-  return {200, jobSummaryJson(id, JobState::inQueue)};
+  return ApiResponse{200, jobSummaryJson(id, JobState::inQueue)};
 }
 
-ApiResponse runsync(const QueueDeps& deps, ApiRequest& request) {
+RouteResult runsync(const QueueDeps& deps, ApiRequest& request) {
   const auto wait = readWait(deps, request, kWaitDefault);
   if (!wait) return badRequest(request, wait.failure());
   auto submission = accept(deps, request, *wait);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
-  const WaitSlot slot(deps, *wait);
+  WaitSlot slot(deps, *wait);
   if (const auto* first = std::get_if<Duplicate>(&submission)) {
-    const auto job = deps.jobs.await({request.endpoint->spec.id, first->id}, slot.wait, disconnectSignal(request));
-    return synced(deps, request, first->id, job);
+    auto awaited = deps.jobs.await({request.endpoint->spec.id, first->id}, slot.wait);
+    return begin(std::make_unique<AwaitedRun>(deps, std::move(slot), first->id, std::move(awaited)), request);
   }
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
-  bool stored = false;
+  auto [inserted, awaited] = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);
   // A body counts as memory in use until the storage has the job: 400 bodies waiting for one writer would be 8 GB.
-  const auto durable = [&](const InsertResult& result) {
-    stored = true;
-    request.bodyMemory.release();
-    if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
-  };
-  JobService::Waited waited;
-  try {
-    waited = deps.jobs.submitAndAwait(std::move(job), *request.endpoint, idempotency, slot.wait, durable,
-                                      disconnectSignal(request));
-  } catch (const StorageError&) {
-    // The job is already stored. Answer IN_QUEUE: on 503 the client would submit the job a second time.
-    if (stored) return {200, jobSummaryJson(id, JobState::inQueue)};
-    throw;
-  }
-  if (std::holds_alternative<KeyConflict>(waited.inserted)) return keyConflict(request);
-  return synced(deps, request, id, waited.job);
+  request.bodyMemory.release();
+  if (std::holds_alternative<KeyConflict>(inserted)) return keyConflict(request);
+  if (const auto* first = std::get_if<Duplicate>(&inserted)) id = first->id;
+  auto call = std::make_unique<AwaitedRun>(deps, std::move(slot), std::move(id), std::move(awaited));
+  call->answerFaultsAsQueued();
+  return begin(std::move(call), request);
 }
 
 }  // namespace jobq

@@ -66,8 +66,11 @@ bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
   const bool straight = size >= kDirect && expected() >= kDirect;
   const std::size_t most = std::min<std::uint64_t>(size, expected());
   const auto got =
-      straight ? stream_.read(to, most, ByteStream::Wait::linger) : buffer_.fill(stream_, ByteStream::Wait::linger);
-  if (!got) return mayWait();
+      straight ? stream_.read(to, most, waitMode()) : buffer_.fill(stream_, waitMode());
+  if (!got) {
+    paused_ = mayWait() && mayPause_;
+    return result_ && !paused_;
+  }
   if (*got == 0) {
     result_ = Fault{400, "the body ended early: " + std::to_string(taken_) + " bytes came; send the whole body"};
     return false;
@@ -89,6 +92,15 @@ std::size_t BodyReader::readSome(char* to, std::size_t size) {
     if (!receive(to, size, got)) break;
   }
   taken_ += got;
+  return got;
+}
+
+std::size_t BodyReader::readOrPause(char* to, std::size_t size, bool threadsBusy) {
+  lingers_ = !paused_ && lingers_ && !threadsBusy;
+  paused_ = false;
+  mayPause_ = true;
+  const std::size_t got = readSome(to, size);
+  mayPause_ = false;
   return got;
 }
 

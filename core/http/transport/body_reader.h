@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <ios>
@@ -26,6 +27,15 @@ class BodyReader final : public std::streambuf {
   /// bytes over the limit are read.
   void limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
 
+  /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete, result()
+  /// has failed, or the next bytes have not come (isPaused()). Waits for kLinger at most, before the first pause and
+  /// without `threadsBusy` only: a client that drips holds no thread.
+  std::size_t readOrPause(char* to, std::size_t size, bool threadsBusy);
+  /// Returns true if the last readOrPause() ended because the next bytes have not come.
+  bool isPaused() const noexcept { return paused_; }
+  /// Returns the time in which further bytes have to come.
+  std::chrono::milliseconds timeLeft() const noexcept { return deadline_.left(); }
+
   /// Returns true if the whole body was read and was well-formed.
   bool complete() const noexcept;
 
@@ -46,6 +56,7 @@ class BodyReader final : public std::streambuf {
   std::uint64_t expected() const noexcept;
   bool receive(char* to, std::size_t size, std::size_t& direct);
   bool mayWait();
+  ByteStream::Wait waitMode() const noexcept { return lingers_ ? ByteStream::Wait::linger : ByteStream::Wait::no; }
 
   ByteStream& stream_;
   ReadBuffer& buffer_;
@@ -56,6 +67,9 @@ class BodyReader final : public std::streambuf {
   std::uint64_t limit_ = UINT64_MAX;
   Result<void, Fault> result_;
   TransferDeadline deadline_;
+  bool mayPause_ = false;  // readOrPause() is reading
+  bool paused_ = false;
+  bool lingers_ = true;
   std::array<char, 1024> ahead_{};  // for readers that take single bytes
 };
 

@@ -3,16 +3,26 @@
 
 #include <stop_token>
 
+#include "core/base/suspended_call.h"
+
 namespace jobq {
 
-/// Valid while the request of the client is served. One thread.
+/// Valid while the request of the client is open. One thread at a time.
 class ConnectedClient {
  public:
   virtual ~ConnectedClient() = default;
 
-  /// Returns a token that is requested soon after the client has closed its side. The first call starts the watch of
-  /// the socket.
+  /// Returns a token that is requested soon after the client has closed its side, for a call that works on its thread.
+  /// The first call starts the watch of the socket. Such a call is not suspended.
   virtual std::stop_token disconnected() = 0;
+
+  /// Returns true if the client has closed its side while the call was suspended.
+  virtual bool hasLeft() const noexcept = 0;
+  /// Returns the name under which the call is continued.
+  virtual SuspendedCall call() noexcept = 0;
+  /// Returns true if the call may hold its thread for a moment (20 ms) instead of being suspended: most threads that
+  /// serve requests are idle.
+  virtual bool mayHoldThread() const noexcept = 0;
 };
 
 }  // namespace jobq

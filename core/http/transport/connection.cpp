@@ -1,5 +1,7 @@
 #include "core/http/transport/connection.h"
 
+#include <utility>
+
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
 
@@ -10,6 +12,33 @@ constexpr const char* kNoHeadMemory =
     "too many heads over 8 KB are being received: send a shorter one, or try again in a moment";
 
 }  // namespace
+
+/// A request from its head to the end of its answer, with the memory that both need.
+struct Connection::OpenRequest {
+  OpenRequest(Connection& connection, const RequestHead& head, Budget::Reservation copiedHead)
+      : copies(std::move(copiedHead)),
+        response(*connection.stream_, head.method == "HEAD", head.http10, connection.server_.readers,
+                 connection.server_.closing),
+        request({*connection.stream_,
+                 connection.buffer_,
+                 connection.server_.waiting,
+                 connection.server_.watch,
+                 {&connection.server_.resumer, connection.id_},
+                 connection.server_.threadsBusy,
+                 connection.server_.params},
+                head, response) {}
+
+  const Budget::Reservation copies;
+  ServerResponse response;
+  ServerRequest request;
+  std::unique_ptr<RequestHandler> handler;
+};
+
+Connection::Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server,
+                       AddressPlaces::Place place)
+    : place_(std::move(place)), id_(id), stream_(std::move(stream)), server_(server), buffer_(server.heads) {}
+
+Connection::~Connection() = default;
 
 Connection::Ready Connection::receive() {
   while (head_ == HeadScanner::State::incomplete) {
@@ -45,8 +74,8 @@ Connection::Next Connection::serve() {
     const Ready ready = receive();
     if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
   }
-  while (awaitHead()) {
-    const Next next = serveOne();
+  while (open_ != nullptr || awaitHead()) {
+    const Next next = open_ != nullptr ? continueRequest() : beginRequest();
     if (next != Next::park) return next;
     scanner_.restart();
     head_ = HeadScanner::State::incomplete;
@@ -54,7 +83,7 @@ Connection::Next Connection::serve() {
   return gone_ ? Next::close : Next::park;
 }
 
-Connection::Next Connection::serveOne() {
+Connection::Next Connection::beginRequest() {
   if (buffer_.full()) return refuse(503, kNoHeadMemory, false);
   const auto head = parseHead(
       buffer_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
@@ -64,17 +93,30 @@ Connection::Next Connection::serveOne() {
   if (scanner_.size() > ReadBuffer::kFree && !copies.grow(server_.heads, 2 * scanner_.size())) {
     return refuse(503, kNoHeadMemory, false);
   }
-  ServerResponse response(*stream_, head->method == "HEAD", head->http10, server_.readers, server_.closing);
-  if (!head->keepAlive) response.closeAfter();
-  ServerRequest request({*stream_, buffer_, server_.waiting, server_.watch, id_, server_.params}, *head, response);
+  open_ = std::make_unique<OpenRequest>(*this, *head, std::move(copies));
+  if (!head->keepAlive) open_->response.closeAfter();
   // The views of the head end here; the request has copies.
   buffer_.consume(scanner_.size());
   buffer_.shrink();
-  server_.handlers.make(request)->handle(request, response);
-  response.finish();
-  if (!response.sent() || !response.delivered()) return Next::close;
-  return response.closes() || !request.isBodyConsumed() ? afterLast() : Next::park;
+  open_->handler = server_.handlers.make(open_->request);
+  return continueRequest();
 }
+
+Connection::Next Connection::continueRequest() {
+  switch (open_->handler->handle(open_->request, open_->response)) {
+    case RequestHandler::Progress::waitsForResume: return Next::suspend;
+    case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
+    case RequestHandler::Progress::answered: break;
+  }
+  const std::unique_ptr<OpenRequest> ended = std::move(open_);
+  ended->response.finish();
+  if (!ended->response.sent() || !ended->response.delivered()) return Next::close;
+  return ended->response.closes() || !ended->request.isBodyConsumed() ? afterLast() : Next::park;
+}
+
+void Connection::noteClientLeft() noexcept { open_->request.noteClientLeft(); }
+
+std::chrono::milliseconds Connection::inputTimeLeft() const noexcept { return open_->request.inputTimeLeft(); }
 
 // A close with unread input would send a reset, and a client that still sends would lose the answer.
 Connection::Next Connection::afterLast() {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <utility>
 
 #include "core/http/transport/address_places.h"
 #include "core/http/transport/budget.h"
@@ -19,13 +19,12 @@ class HTTPServerParams;
 
 namespace jobq {
 
+class CallResumer;
 class ClientMonitor;
 class RequestHandlerFactory;
-class ServerRequest;
-class ServerResponse;
 
 /// Used by one thread at a time: the reactor thread while it reads a head or ends a late connection, an HTTP thread
-/// while a request is served. A parked connection has no thread.
+/// while a request is served. A parked connection has no thread, also if its request waits for an event.
 class Connection {
  public:
   /// The objects shared by all connections of a server. All outlive the connections.
@@ -36,14 +35,17 @@ class Connection {
     Budget& readers;  ///< slots for clients that read their answers slowly
     Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
     ClientMonitor& watch;
+    CallResumer& resumer;  ///< continues requests that wait; a request has the id of its connection
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
     const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
   };
 
   /// `id` is never used for another connection. The destructor of the connection returns `place`.
   Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server,
-             AddressPlaces::Place place = {})
-      : place_(std::move(place)), id_(id), stream_(std::move(stream)), server_(server), buffer_(server.heads) {}
+             AddressPlaces::Place place = {});
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   std::uint64_t id() const noexcept { return id_; }
   ByteStream& stream() noexcept { return *stream_; }
@@ -64,23 +66,34 @@ class Connection {
   /// processor time, and waits for nothing.
   bool handshaking() const noexcept { return stream_->handshaking(); }
 
-  /// Serves requests until no request is left. Waits up to kLinger (50 ms) for the next request, unless more than half
+  /// Serves requests until no request is left, or a request has to wait; then the next call continues that request.
+  /// Waits up to kLinger (50 ms) for the next request, unless more than half
   /// of the HTTP threads are busy or the server is draining. Throws what a handler throws, and std::bad_alloc.
   enum class Next {
     park,    ///< for the next request
     resume,  ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
+    suspend,     ///< until CallResumer::resume() or the end of the client; noteClientLeft() says the latter
+    awaitInput,  ///< for the rest of a body, within inputTimeLeft()
     discardInput,  ///< after the last answer, for a moment, so that the client can read the answer
     close
   };
   Next serve();
+
+  /// Notes that the client has closed its side. The request waits.
+  void noteClientLeft() noexcept;
+  /// Returns the time in which further bytes of the body have to come. The request waits for input.
+  std::chrono::milliseconds inputTimeLeft() const noexcept;
 
   /// Ends a connection whose head is late: answers 408, or closes without an answer during the TLS handshake. Does not
   /// wait. Throws std::bad_alloc.
   Next refuseLateHead();
 
  private:
+  struct OpenRequest;
+
   bool awaitHead();
-  Next serveOne();
+  Next beginRequest();
+  Next continueRequest();
   Next refuse(int status, std::string_view sentence, bool hurried);
   Next afterLast();
 
@@ -92,6 +105,7 @@ class Connection {
   HeadScanner scanner_;
   HeadScanner::State head_ = HeadScanner::State::incomplete;
   bool gone_ = false;
+  std::unique_ptr<OpenRequest> open_;  // refers to the members above
 };
 
 }  // namespace jobq

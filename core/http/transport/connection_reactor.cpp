@@ -21,8 +21,8 @@ constexpr std::size_t kDiscardBufferSize = 256UL << 10;
 constexpr int kMaxDiscardReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
 constexpr int kMaxAcceptsPerEvent = 256;
 
-/// At most this many threads wait for clients that read their answers slowly, so that enough threads stay free for
-/// other requests.
+/// At most this many threads wait for clients that read their answers slowly. The pool starts a thread for each of
+/// them, so the threads for other requests stay free.
 constexpr std::uint64_t kSlowReaderSlots = 128;
 
 /// Bytes for all heads together. The first ReadBuffer::kFree bytes of each head do not count.
@@ -44,9 +44,10 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
       readers_(kSlowReaderSlots),
       heads_(kHeadMemory),
       connections_(poll_),
-      threads_(rules.threads, *this),
+      threads_(rules.threads, *this, readers_),
       server_{rules_.handlers, rules_.params, rules_.waiting, readers_,
-              heads_,          connections_,  closing_,       threads_.busyFlag()},
+              heads_,          connections_,  *this,          closing_,
+              threads_.busyFlag()},
       lastId_(EventPoll::kWakeup),
       discardBuffer_(new char[kDiscardBufferSize]) {}
 
@@ -148,11 +149,19 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
   guarded(id, [this, id] {
     auto parked = connections_.extractReady(id);
     if (!parked) return;
-    if (parked->state == State::lingeringClose) {
-      dropInput(std::move(*parked));
-    } else {
-      readHead(std::move(*parked));
+    switch (parked->state) {
+      case State::lingeringClose: return dropInput(std::move(*parked));
+      case State::suspended: parked->connection->noteClientLeft(); [[fallthrough]];
+      case State::awaitingInput: return toServing(std::move(parked->connection), Moment::max());
+      case State::idle:
+      case State::readingHead: return readHead(std::move(*parked));
     }
+  });
+}
+
+void ConnectionReactor::resume(std::uint64_t call) noexcept {
+  guarded(call, [this, call] {
+    if (auto connection = connections_.extractSuspended(call)) toServing(std::move(connection), Moment::max());
   });
 }
 
@@ -189,11 +198,13 @@ void ConnectionReactor::handleExpiredDeadlines() {
   acceptor_.retry(now);
   for (ParkedConnection& parked : connections_.extractLate(now)) {
     const std::uint64_t id = parked.connection->id();
-    if (parked.state != State::readingHead) {
+    if (parked.state != State::readingHead && parked.state != State::awaitingInput) {
       connections_.forget(id);
       continue;
     }
     guarded(id, [this, &parked] {
+      // The request itself finds that its body is late.
+      if (parked.state == State::awaitingInput) return toServing(std::move(parked.connection), Moment::max());
       const Connection::Next next = parked.connection->refuseLateHead();
       continueAfter(std::move(parked.connection), next);
     });
@@ -227,6 +238,13 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
       const Moment headDeadline = connections_.headDeadline(id);
       return connections_.park({std::move(connection), State::readingHead, headDeadline});
     }
+    case Connection::Next::awaitInput: {
+      const Moment end = now + connection->inputTimeLeft();
+      return connections_.park({std::move(connection), State::awaitingInput, end});
+    }
+    case Connection::Next::suspend:
+      connection = connections_.suspend(std::move(connection));
+      return connection == nullptr ? void() : toServing(std::move(connection), Moment::max());
     case Connection::Next::close: break;
   }
   connections_.forget(id);

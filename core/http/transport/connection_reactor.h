@@ -1,6 +1,6 @@
-// The listener and all connections without a request in service. A single thread watches them with epoll: an idle
-// client, and a client that sends its head slowly, occupy no thread. A connection with a whole head goes to a thread of
-// the HttpThreadPool and returns when it is quiet.
+// The listener and all connections without a thread. A single thread watches them with epoll: an idle client, a client
+// that sends its request slowly, and a client whose request waits for a job occupy no thread. A connection with a whole
+// head goes to a thread of the HttpThreadPool and returns when it is quiet, or when its request has to wait.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/base/service.h"
+#include "core/base/suspended_call.h"
 #include "core/http/transport/acceptor.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
@@ -31,7 +32,7 @@ namespace jobq {
 class RequestHandlerFactory;
 
 /// Owns the thread that watches the connections; ConnectionTable knows where each of them is.
-class ConnectionReactor final : public Service, private ConnectionHandler {
+class ConnectionReactor final : public Service, public CallResumer, private ConnectionHandler {
  public:
   using Moment = ConnectionTable::Moment;
 
@@ -42,7 +43,7 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
     const TlsContext* tls;                ///< null without TLS
     RequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
-    /// Slots for waiting callers, also used for slow bodies.
+    /// Slots for slow bodies.
     Budget& waiting;
   };
 
@@ -64,6 +65,9 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
 
   /// Calls drain(), cuts the connections that are still served, and joins all threads.
   void stop() override;
+
+  /// Continues the request of the connection `call` on a thread of the pool. Changes nothing after stop().
+  void resume(std::uint64_t call) noexcept override;
 
   /// Returns the number of connections that are served or queued for a thread. Any thread.
   std::size_t serving() { return connections_.serving(); }

@@ -18,7 +18,9 @@ void ConnectionTable::park(ParkedConnection parked) {
   {
     Lock lock(mutex_);
     active_.erase(parked.connection->id());
-    const bool welcome = !stopping_ && (!draining_ || parked.state == ParkedConnection::State::lingeringClose);
+    const bool isUnserved =
+        parked.state == ParkedConnection::State::idle || parked.state == ParkedConnection::State::readingHead;
+    const bool welcome = !stopping_ && (!draining_ || !isUnserved);
     if (welcome) {
       sooner = parked.deadline < wakesAt_;
       const Connection& connection = *parked.connection;
@@ -30,6 +32,34 @@ void ConnectionTable::park(ParkedConnection parked) {
     }
   }
   if (sooner) poll_.wake();
+}
+
+std::unique_ptr<Connection> ConnectionTable::suspend(std::unique_ptr<Connection> connection) {
+  Lock lock(mutex_);
+  const auto active = active_.find(connection->id());
+  if (!stopping_ && std::exchange(active->second.resumed, false)) return connection;
+  active_.erase(active);
+  if (!stopping_) {
+    const Connection& parked = *connection;
+    parked_.add({std::move(connection), ParkedConnection::State::suspended, Moment::max()});
+    // Armed under the lock: without the lock a thread could take and close the connection first.
+    poll_.arm(parked, EPOLLRDHUP);
+  } else if (quiet()) {
+    becameQuiet_.notifyAll();
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Connection> ConnectionTable::extractSuspended(std::uint64_t id) {
+  Lock lock(mutex_);
+  if (const auto active = active_.find(id); active != active_.end()) {
+    active->second.resumed = true;
+    return nullptr;
+  }
+  auto parked = parked_.extractSuspended(id);
+  if (!parked) return nullptr;
+  active_.emplace(id, Active{parked->connection.get()});
+  return std::move(parked->connection);
 }
 
 std::optional<ParkedConnection> ConnectionTable::extractReady(std::uint64_t id) {
@@ -61,7 +91,7 @@ std::vector<ParkedConnection> ConnectionTable::extractLate(Moment now) {
 void ConnectionTable::closeUnserved() {
   std::vector<ParkedConnection> going;  // destroyed after the lock
   Lock lock(mutex_);
-  going = stopping_ ? parked_.extractAll() : parked_.extractUnlessLingering();
+  going = stopping_ ? parked_.extractAll() : parked_.extractUnserved();
   if (quiet()) becameQuiet_.notifyAll();
 }
 

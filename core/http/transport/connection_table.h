@@ -1,4 +1,4 @@
-// The place of each connection of a reactor. A connection is parked, or active: in the hands of the reactor thread
+// The place of each connection of a reactor. A connection is parked (idle, or with a request that waits), or active: in the hands of the reactor thread
 // after its event or deadline, queued for a thread of the HttpThreadPool, or served by such a thread. Only a connection
 // that was just accepted is in neither state.
 #pragma once
@@ -22,8 +22,8 @@
 
 namespace jobq {
 
-/// Any thread, unless a function says otherwise. A connection leaves the active state through park(), forget(),
-/// a refused beginServing(), or cutServed() for dropped ones.
+/// Any thread, unless a function says otherwise. A connection leaves the active state through park(), suspend(),
+/// forget(), a refused beginServing(), or cutServed() for dropped ones.
 class ConnectionTable final : public ClientMonitor {
  public:
   using Moment = ParkedConnection::Moment;
@@ -32,16 +32,24 @@ class ConnectionTable final : public ClientMonitor {
   explicit ConnectionTable(const EventPoll& poll) : poll_(poll) {}
 
   /// Parks the connection and requests its next event. Closes the connection instead after beginStop(), and after
-  /// drain() unless the connection is in State::lingeringClose (ParkedConnection). The reactor thread may take the
+  /// drain() if no request is open or was answered (State::idle, State::readingHead). The reactor thread may take the
   /// connection before the call returns.
   void park(ParkedConnection parked);
+
+  /// Parks an active connection whose request waits, in State::suspended, and requests the end of its client as the
+  /// next event. Returns the connection, still active, if extractSuspended() was called for it since beginServing();
+  /// null otherwise. Closes the connection instead after beginStop().
+  [[nodiscard]] std::unique_ptr<Connection> suspend(std::unique_ptr<Connection> connection);
+  /// Takes a suspended connection, which is active from then on. Returns null if the connection is not suspended; an
+  /// active one is then returned by its next suspend().
+  std::unique_ptr<Connection> extractSuspended(std::uint64_t id);
 
   /// Handles an event of the connection: returns the connection if parked, which is active from then on. Requests a
   /// stop on the token of watch() instead if a handler watches the client, and returns nullopt. Reactor thread.
   std::optional<ParkedConnection> extractReady(std::uint64_t id);
   /// Returns the parked connections with a deadline at or before `now`, which are active from then on. Reactor thread.
   std::vector<ParkedConnection> extractLate(Moment now);
-  /// Closes parked connections: all after beginStop(), otherwise those that are not in State::lingeringClose.
+  /// Closes parked connections: all after beginStop(), otherwise those without an open or answered request.
   void closeUnserved();
 
   /// Marks an active connection as served or queued for a thread. `headDeadline` is the latest moment for the handshake
@@ -80,7 +88,8 @@ class ConnectionTable final : public ClientMonitor {
   struct Active {
     Connection* connection;
     Moment headDeadline{};
-    bool served = false;  // served or queued for a thread; false in the hands of the reactor thread
+    bool served = false;   // served or queued for a thread; false in the hands of the reactor thread
+    bool resumed = false;  // a request to continue came while the connection was active
   };
 
   bool quiet() const JOBQ_REQUIRES(mutex_) { return active_.empty() && parked_.empty(); }

@@ -16,7 +16,8 @@ constexpr std::chrono::seconds kIdleLife{60};
 
 }  // namespace
 
-HttpThreadPool::HttpThreadPool(std::size_t most, ConnectionHandler& handler) : most_(most), handler_(handler) {}
+HttpThreadPool::HttpThreadPool(std::size_t most, ConnectionHandler& handler, const Budget& slowReaders)
+    : most_(most), handler_(handler), slowReaders_(slowReaders) {}
 
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
@@ -32,7 +33,7 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
     latest.over.notifyOne();
     return nullptr;
   }
-  if (threads_.size() < most_) addThread();
+  if (threads_.size() < most_ + slowReaders_.drawn()) addThread();
   noteLoad();
   ended.swap(ended_);
   lock.unlock();

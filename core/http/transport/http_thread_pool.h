@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/http/transport/budget.h"
 #include "jobq/mutex.h"
 
 namespace Poco {
@@ -34,8 +35,9 @@ class ConnectionHandler {
 /// queue.)
 class HttpThreadPool {
  public:
-  /// `most` bounds the threads. `handler` outlives the pool.
-  HttpThreadPool(std::size_t most, ConnectionHandler& handler);
+  /// `most` bounds the threads. Each slot drawn from `slowReaders` is a thread that waits for its client, and allows one
+  /// thread more. `handler` and `slowReaders` outlive the pool.
+  HttpThreadPool(std::size_t most, ConnectionHandler& handler, const Budget& slowReaders);
   /// Calls stop().
   ~HttpThreadPool();
 
@@ -69,6 +71,7 @@ class HttpThreadPool {
 
   const std::size_t most_;
   ConnectionHandler& handler_;
+  const Budget& slowReaders_;
   std::atomic<bool> threadsBusy_ = false;  // written under the mutex
   Mutex mutex_;
   Condition left_;

@@ -187,13 +187,19 @@ ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerRe
 }
 
 ServerRequest::~ServerRequest() {
-  if (watched_) deps_.watch.unwatch(deps_.connection);
+  if (watched_) deps_.watch.unwatch(deps_.call.id);
 }
 
 std::istream& ServerRequest::stream() {
   if (owesContinue_) response_.sendContinue();
   owesContinue_ = false;
   return bodyStream_;
+}
+
+std::size_t ServerRequest::readBody(char* to, std::size_t size) {
+  if (owesContinue_) response_.sendContinue();
+  owesContinue_ = false;
+  return body_.readOrPause(to, size, deps_.threadsBusy);
 }
 
 const SocketAddress& ServerRequest::clientAddress() const {
@@ -208,7 +214,7 @@ const SocketAddress& ServerRequest::serverAddress() const {
 
 std::stop_token ServerRequest::disconnected() {
   watched_ = true;
-  return deps_.watch.watch(deps_.connection);
+  return deps_.watch.watch(deps_.call.id);
 }
 
 void ServerRequest::discardBody() {

@@ -6,6 +6,7 @@
 #include <Poco/Net/SocketAddress.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <istream>
@@ -18,6 +19,7 @@
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/base/suspended_call.h"
 #include "core/http/transport/body_reader.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
@@ -74,7 +76,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   std::unique_ptr<std::ostream> bodyStream_;
 };
 
-/// Watches the sockets of clients with waiting calls. Any thread.
+/// Watches the sockets of clients whose calls work on their threads. Any thread.
 class ClientMonitor {
  public:
   virtual ~ClientMonitor() = default;
@@ -84,7 +86,7 @@ class ClientMonitor {
   virtual void unwatch(std::uint64_t connection) noexcept = 0;
 };
 
-/// One request. One thread. All of Deps outlives the request.
+/// One request. One thread at a time. All of Deps outlives the request.
 class ServerRequest final : public Poco::Net::HTTPServerRequest, public ConnectedClient {
  public:
   struct Deps {
@@ -92,15 +94,23 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
     ReadBuffer& buffer;
     Budget& waiting;
     ClientMonitor& watch;
-    std::uint64_t connection;
+    SuspendedCall call;  ///< has the id of the connection of the request
+    const std::atomic<bool>& threadsBusy;
     const Poco::Net::HTTPServerParams& params;
   };
   ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
   ~ServerRequest() override;
 
-  /// Returns the body. The first call sends `100 Continue` to a client that waits for it.
+  /// Returns the body for a reader that holds its thread until all bytes have come. The first call sends `100 Continue` to a client that waits for it.
   std::istream& stream() override;
   void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
+  /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete,
+  /// bodyResult() has failed, or isPaused(). The first call sends `100 Continue` to a client that waits for it.
+  std::size_t readBody(char* to, std::size_t size);
+  /// Returns true if readBody() needs bytes that have not come. The request then waits for input.
+  bool isPaused() const noexcept { return body_.isPaused(); }
+  /// Returns the time in which further bytes have to come.
+  std::chrono::milliseconds inputTimeLeft() const noexcept { return body_.timeLeft(); }
   const Poco::Net::SocketAddress& clientAddress() const override;
   const Poco::Net::SocketAddress& serverAddress() const override;
   const Poco::Net::HTTPServerParams& serverParams() const override { return deps_.params; }
@@ -108,6 +118,11 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   bool secure() const override { return deps_.stream.secure(); }
 
   std::stop_token disconnected() override;
+  bool hasLeft() const noexcept override { return clientLeft_; }
+  SuspendedCall call() noexcept override { return deps_.call; }
+  bool mayHoldThread() const noexcept override { return !deps_.threadsBusy; }
+  /// Notes that the client has closed its side.
+  void noteClientLeft() noexcept { clientLeft_ = true; }
 
   /// Returns the result of reading the body so far. Fails if the stream ended before the body was complete.
   const Result<void, Fault>& bodyResult() const noexcept { return body_.result(); }
@@ -125,6 +140,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   std::istream bodyStream_;
   bool owesContinue_;
   bool watched_ = false;
+  bool clientLeft_ = false;
   mutable std::optional<Poco::Net::SocketAddress> client_;
   mutable std::optional<Poco::Net::SocketAddress> server_;
 };

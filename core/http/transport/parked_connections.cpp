@@ -9,7 +9,7 @@ std::optional<ParkedConnections::Moment> ParkedConnections::nextDeadline() const
 
 void ParkedConnections::add(ParkedConnection parked) {
   const std::uint64_t id = parked.connection->id();
-  deadlines_.emplace(parked.deadline, id);
+  if (parked.deadline != Moment::max()) deadlines_.emplace(parked.deadline, id);
   parked_.emplace(id, std::move(parked));
 }
 
@@ -22,6 +22,12 @@ std::optional<ParkedConnection> ParkedConnections::extract(std::uint64_t id) {
   return parked;
 }
 
+std::optional<ParkedConnection> ParkedConnections::extractSuspended(std::uint64_t id) {
+  const auto found = parked_.find(id);
+  if (found == parked_.end() || found->second.state != ParkedConnection::State::suspended) return std::nullopt;
+  return extract(id);
+}
+
 std::vector<ParkedConnection> ParkedConnections::extractLate(Moment now) {
   std::vector<ParkedConnection> late;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
@@ -30,16 +36,23 @@ std::vector<ParkedConnection> ParkedConnections::extractLate(Moment now) {
   return late;
 }
 
-std::vector<ParkedConnection> ParkedConnections::extractUnlessLingering() {
+std::vector<ParkedConnection> ParkedConnections::extractUnserved() {
   std::vector<ParkedConnection> taken;
   for (auto at = parked_.begin(); at != parked_.end();) {
     const auto here = at++;
-    if (here->second.state != ParkedConnection::State::lingeringClose)
-      taken.push_back(std::move(*extract(here->first)));
+    const ParkedConnection::State state = here->second.state;
+    if (state != ParkedConnection::State::idle && state != ParkedConnection::State::readingHead) continue;
+    taken.push_back(std::move(*extract(here->first)));
   }
   return taken;
 }
 
-std::vector<ParkedConnection> ParkedConnections::extractAll() { return extractLate(Moment::max()); }
+std::vector<ParkedConnection> ParkedConnections::extractAll() {
+  std::vector<ParkedConnection> taken;
+  for (auto& [id, parked] : parked_) taken.push_back(std::move(parked));
+  parked_.clear();
+  deadlines_.clear();
+  return taken;
+}
 
 }  // namespace jobq

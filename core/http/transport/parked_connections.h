@@ -1,4 +1,4 @@
-// The connections without a request in service, and the moments when their time is over.
+// The connections without a thread, and the moments when their time is over.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,21 @@
 
 namespace jobq {
 
-/// A connection without a request in service. Deadlines follow the steady clock, because they concern sockets and not
-/// jobs.
+/// A connection without a thread. Deadlines follow the steady clock, because they concern sockets and not jobs.
 struct ParkedConnection {
   using Moment = std::chrono::steady_clock::time_point;
 
   enum class State {
     idle,           ///< no byte of a head has come
     readingHead,    ///< a part of a head, or of the handshake before the head, has come
+    suspended,      ///< a request waits for CallResumer::resume(); has no deadline
+    awaitingInput,  ///< a request waits for the rest of its body
     lingeringClose  ///< the last answer is sent, and input of the client is dropped
   };
 
   std::unique_ptr<Connection> connection;
   State state;
-  Moment deadline;
+  Moment deadline;  ///< Moment::max() means none
   std::size_t dropped = 0;  ///< bytes dropped so far, in the lingering close
 };
 
@@ -48,17 +49,19 @@ class ParkedConnections {
 
   /// Takes the connection out. Returns nullopt if no connection with the id is parked.
   std::optional<ParkedConnection> extract(std::uint64_t id);
+  /// Takes the connection out if it is in State::suspended. Returns nullopt otherwise.
+  std::optional<ParkedConnection> extractSuspended(std::uint64_t id);
 
   /// Takes the connections with a deadline at or before `now`, the earliest first.
   std::vector<ParkedConnection> extractLate(Moment now);
 
-  /// Takes all connections, except those in State::lingeringClose.
-  std::vector<ParkedConnection> extractUnlessLingering();
+  /// Takes the connections without a request: those in State::idle and State::readingHead.
+  std::vector<ParkedConnection> extractUnserved();
   std::vector<ParkedConnection> extractAll();
 
  private:
   std::unordered_map<std::uint64_t, ParkedConnection> parked_;
-  std::set<std::pair<Moment, std::uint64_t>> deadlines_;  // of parked_
+  std::set<std::pair<Moment, std::uint64_t>> deadlines_;  // of the connections that have a deadline
 };
 
 }  // namespace jobq

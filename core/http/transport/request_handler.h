@@ -11,14 +11,21 @@ namespace jobq {
 class ServerRequest;
 class ServerResponse;
 
-/// One request whose head has been judged. One thread.
+/// One request whose head has been judged. One thread at a time.
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
 
-  /// Reads the body and sends one answer. Throws nothing: a broken connection is marked by
-  /// ServerResponse::closeAfter().
-  virtual void handle(ServerRequest& request, ServerResponse& response) = 0;
+  /// The state of the request when handle() returns.
+  enum class Progress {
+    answered,        ///< the answer was sent, or the connection ends without an answer
+    waitsForResume,  ///< goes on when CallResumer::resume() is called for the connection, or the client leaves
+    waitsForInput    ///< goes on when further bytes of the body have come, or ServerRequest::inputTimeLeft() is over
+  };
+  /// Reads the body and sends one answer. After a progress other than `answered` the connection has no thread until the
+  /// named event, and then any thread calls again with the same arguments. Throws nothing: a broken connection is
+  /// marked by ServerResponse::closeAfter().
+  virtual Progress handle(ServerRequest& request, ServerResponse& response) = 0;
 };
 
 /// Any number of threads, one request each. Outlives the connections.

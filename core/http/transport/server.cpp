@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connection_reactor.h"
 #include "jobq/error.h"
@@ -68,6 +70,7 @@ struct HttpServer::Running {
   Poco::Net::ServerSocket socket;
   const std::string address;
   bool isListening = false;
+  bool hasEnded = false;
   ConnectionReactor reactor;
 };
 
@@ -77,6 +80,7 @@ HttpServer::HttpServer(const ServerConfig& config, RequestHandlerFactory& handle
 HttpServer::~HttpServer() { stop(); }
 
 void HttpServer::open() {
+  if (running_ && running_->hasEnded) running_.reset();
   if (!running_) running_ = std::make_unique<Running>(config_, handlers_, waiting_, log_);
 }
 
@@ -107,15 +111,16 @@ void HttpServer::announceClose() {
 }
 
 void HttpServer::stop(Millis grace) {
-  if (!running_) return;
+  if (!running_ || std::exchange(running_->hasEnded, true)) return;
   running_->reactor.drain();
   if (!running_->reactor.awaitQuiet(grace)) {
     log_.write(LogLevel::information, "http.cut", "requests that did not end within server.drain are cut off");
   }
   running_->reactor.stop();
-  running_.reset();
 }
 
-std::string HttpServer::address() const { return running_ ? running_->address : std::string(); }
+std::string HttpServer::address() const {
+  return running_ && !running_->hasEnded ? running_->address : std::string();
+}
 
 }  // namespace jobq

@@ -18,8 +18,7 @@ class RequestHandlerFactory;
 /// threads.
 class HttpServer final : public Service {
  public:
-  /// `handlers` answer the requests; `waiting` has the places for calls that hold a thread while they wait. All
-  /// references outlive the server.
+  /// `handlers` answer the requests; `waiting` has the places for slow bodies. All references outlive the server.
   HttpServer(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log);
   ~HttpServer() override;
 
@@ -40,7 +39,8 @@ class HttpServer final : public Service {
   void announceClose();
 
   /// Closes the listener and the idle connections, waits up to `grace` for requests in flight, closes their
-  /// connections, and joins the threads.
+  /// connections, and joins the threads. Suspended calls may still be resumed, without an effect, until the server is
+  /// destroyed or opened again.
   void stop(Millis grace);
   void stop() override { stop(Millis(0)); }
 

@@ -1,0 +1,28 @@
+// Calls that wait for an event without a thread, and the interface that continues them.
+#pragma once
+
+#include <cstdint>
+
+namespace jobq {
+
+/// Continues suspended calls. Any thread. Outlives every thread that may continue a call.
+class CallResumer {
+ public:
+  virtual ~CallResumer() = default;
+
+  /// Continues the call on another thread. Never waits. Changes nothing if the call has ended. A call that has not been
+  /// suspended yet continues as soon as it is suspended, so no event between its last check and the suspension is lost;
+  /// a call may therefore continue without a new event.
+  virtual void resume(std::uint64_t call) noexcept = 0;
+};
+
+/// The name of a call for its resumer. A value: the call may have ended.
+struct SuspendedCall {
+  CallResumer* resumer;
+  std::uint64_t id;
+
+  /// Continues the call as CallResumer::resume() does.
+  void resume() const noexcept { resumer->resume(id); }
+};
+
+}  // namespace jobq

@@ -1,0 +1,96 @@
+// The waits of callers for jobs, as objects that a call polls: between two polls a wait needs no thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "core/base/ids.h"
+#include "core/jobs/completion_notifier.h"
+#include "jobq/job.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+class JobService;
+class QueueSignal;
+
+/// The wait of one caller for the end of a job. Made by JobService, which outlives the wait. One thread at a time.
+class JobWait {
+ public:
+  struct Deps {
+    JobService& jobs;
+    CompletionNotifier& completions;
+    QueueSignal& queueSignal;
+  };
+  /// Waits for `wait` milliseconds from now at most.
+  JobWait(const Deps& deps, JobKey key, Millis wait);
+  /// Notifies the dispatcher of a submitted job if poll() was never called.
+  ~JobWait();
+  JobWait(const JobWait&) = delete;
+  JobWait& operator=(const JobWait&) = delete;
+
+  /// Notes that the job was just submitted: the first poll lets an idle worker claim the job.
+  void noteSubmitted(bool lowPriority) noexcept;
+
+  /// Returns the job as it is at its end or at the end of the wait, with an empty `job` if the job is absent. Returns
+  /// no value while the wait goes on; `caller.call` is resumed when the next poll may know more. Throws StorageError.
+  struct Result {
+    std::optional<Job> job;
+  };
+  std::optional<Result> poll(const WaitingCaller& caller);
+
+ private:
+  const Deps deps_;
+  const JobKey key_;
+  const Instant deadline_;
+  CompletionNotifier::Waiter waiter_;
+  std::optional<bool> unclaimed_;  // the class of a submitted job before the first poll: low priority or not
+  bool readsFirst_ = true;         // the next poll reads the job before it waits
+};
+
+struct ChunkAsk {
+  JobKey key;
+  /// Number of the first chunk to be read (ChunkStore::read). Without an offset chunks are handed out
+  /// (ChunkStore::consume).
+  std::optional<std::uint64_t> offset{};
+  std::size_t maxBytes = 0;  ///< bytes of outputs and metrics in one page
+  Millis wait{0};            ///< how long to wait for the first chunk
+};
+
+/// The wait of one caller for the next chunks of a job. While the job runs, the chunks of 100 ms (more with many open
+/// streams) or of 1 MB are gathered: clients ask again at once, and an answer for each chunk would cause a request for
+/// each chunk. Made by JobService, which outlives the wait. One thread at a time.
+class ChunkWait {
+ public:
+  ChunkWait(JobService& jobs, CompletionNotifier& completions, ChunkAsk ask);
+
+  struct Result {
+    std::optional<ChunkPage> page;  ///< empty if the job is absent
+    bool hasWaited = false;
+  };
+  /// Returns the next chunks as soon as a chunk exists, the job has ended, or the wait is over; no value while the wait
+  /// goes on: `caller.call` is resumed when the next poll may know more. Hands out no chunk if the client has left.
+  /// Throws StorageError.
+  std::optional<Result> poll(const WaitingCaller& caller);
+
+ private:
+  enum class Step { readState, gather, readChunks, wait };
+
+  Millis gatherTime() const;
+  bool readState();
+  bool readChunks(bool clientHasLeft);
+
+  JobService& jobs_;
+  CompletionNotifier& completions_;
+  const ChunkAsk ask_;
+  const Instant deadline_;
+  CompletionNotifier::Waiter waiter_;
+  Step step_ = Step::readState;
+  Instant gatheredBy_{};
+  bool isOver_ = false;  // the next reading is the last one
+  Result result_;
+};
+
+}  // namespace jobq

@@ -1,0 +1,80 @@
+// A caller that waits for jobs on the thread of a test, in the place of a suspended call of the server.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+
+#include "core/base/suspended_call.h"
+#include "core/http/transport/connected_client.h"
+#include "core/jobs/completion_notifier.h"
+#include "jobq/mutex.h"
+#include "testkit/wait_for.h"
+
+namespace jobq::test {
+
+/// One thread at a time waits, and throws WaitExpired if no event comes. Any thread calls leave() and resume().
+class HeldCaller final : public CallResumer, public ConnectedClient {
+ public:
+  /// Ends the waits, as a client does that closes its side.
+  void leave() {
+    Lock lock(mutex_);
+    left_ = resumed_ = true;
+    changed_.notifyAll();
+    source_.request_stop();
+  }
+
+  /// Polls until the wait has a result, and returns the result. `wait` has a function poll(WaitingCaller).
+  template <class Wait>
+  auto complete(Wait& wait) {
+    return whenReady([&] { return wait.poll(waitingCaller()); });
+  }
+  /// Calls `poll` until its result is not empty, and returns the result.
+  template <class Poll>
+  auto whenReady(Poll poll) {
+    for (;;) {
+      if (auto result = poll()) return std::move(*result);
+      awaitResume();
+    }
+  }
+  /// Returns true when the waiter has an event, or false when its wait is over.
+  bool awaitEvent(CompletionNotifier::Waiter& waiter, Instant deadline, std::size_t bytes = 0) {
+    for (;;) {
+      const auto progress = waiter.poll(deadline, waitingCaller(), bytes);
+      if (progress != CompletionNotifier::Progress::pending) return progress == CompletionNotifier::Progress::event;
+      awaitResume();
+    }
+  }
+
+  WaitingCaller waitingCaller() { return {call(), hasLeft(), false}; }
+
+  void resume(std::uint64_t) noexcept override {
+    Lock lock(mutex_);
+    resumed_ = true;
+    changed_.notifyAll();
+  }
+
+  std::stop_token disconnected() override { return source_.get_token(); }
+  bool hasLeft() const noexcept override {
+    Lock lock(mutex_);
+    return left_;
+  }
+  SuspendedCall call() noexcept override { return {this, 1}; }
+  bool mayHoldThread() const noexcept override { return false; }
+
+ private:
+  void awaitResume() {
+    testkit::WaitDeadline wait("the resumption of a suspended call");
+    Lock lock(mutex_);
+    while (!resumed_) wait.on(changed_, mutex_);
+    resumed_ = false;
+  }
+
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool resumed_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool left_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::stop_source source_;
+};
+
+}  // namespace jobq::test
