@@ -118,14 +118,14 @@ void CompletionNotifier::watchDeadlines() {
       clock_.waitUntil(mutex_, deadlinesChanged_, first);
       continue;
     }
-    const ReadyCalls ready = takeOverdue();
+    const ReadyCalls ready = extractOverdueCalls();
     lock.unlock();
     resumeAll(ready);
     lock.lock();
   }
 }
 
-CompletionNotifier::ReadyCalls CompletionNotifier::takeOverdue() {
+CompletionNotifier::ReadyCalls CompletionNotifier::extractOverdueCalls() {
   ReadyCalls ready;
   const Instant now = clock_.now();
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) wake(*deadlines_.begin()->second, ready);

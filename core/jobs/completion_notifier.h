@@ -1,6 +1,6 @@
-// Second half of the stage completion: callers waiting for the end or the next chunk of a job. A waiting caller holds no
-// thread: its call is suspended, and an event or its deadline continues the call. `core/jobs/change_poller.h` reports
-// the changes that other nodes make.
+// Second half of the stage completion: callers waiting for the end or the next chunk of a job. A waiting caller holds
+// no thread: its call is suspended, and an event or its deadline continues the call. `core/jobs/change_poller.h`
+// reports the changes that other nodes make.
 #pragma once
 
 #include <cstddef>
@@ -140,7 +140,7 @@ class CompletionNotifier {
   void wake(Waiter& waiter, ReadyCalls& ready) JOBQ_REQUIRES(mutex_);
   static void resumeAll(const ReadyCalls& ready);
   void watchDeadlines();
-  ReadyCalls takeOverdue() JOBQ_REQUIRES(mutex_);
+  ReadyCalls extractOverdueCalls() JOBQ_REQUIRES(mutex_);
 
   Clock& clock_;
   WaiterListener* listener_ = nullptr;

@@ -20,10 +20,7 @@ constexpr std::size_t kGathered = 1UL << 20;
 }  // namespace
 
 JobWait::JobWait(const Deps& deps, JobKey key, Millis wait)
-    : deps_(deps),
-      key_(std::move(key)),
-      deadline_(deps.completions.now() + wait),
-      waiter_(deps.completions, key_) {}
+    : deps_(deps), key_(std::move(key)), deadline_(deps.completions.now() + wait), waiter_(deps.completions, key_) {}
 
 JobWait::~JobWait() {
   if (unclaimed_) deps_.queueSignal.notify(key_.endpoint, *unclaimed_);

@@ -12,8 +12,6 @@ ALLOWED = {
     "core/config/form.h": (3, "the table of the fields of a description: each row reads and writes one field"),
     "core/config/setting.h": (2, "the table of the settings: each row reads and prints one value"),
     "core/http/api/router.h": (1, "the table of routes: each row names its path beside its call"),
-    "core/jobs/completion_notifier.h": (1, "a parameter, called at most once in a wait and not kept"),
-    "core/jobs/job_service.h": (1, "a parameter, called once in a submission and not kept"),
     "core/webhooks/delivery_task.h": (1, "a parameter, repeated until success and not kept"),
     "core/workers/run_context.h": (1, "a parameter, repeated until success and not kept"),
     "plugins/lua/sandbox/sandbox.h": (1, "a parameter, called at most once in a run and not kept"),

@@ -10,7 +10,6 @@ namespace {
 
 constexpr Millis kSecond{1'000};
 
-
 }  // namespace
 
 void NodeProcess::SweepTasks::swept(const SweepResult& result) {
@@ -120,8 +119,7 @@ void NodeProcess::await(const JobKey& job) { callers_.emplace_back(completions_,
 void NodeProcess::stepCallers() {
   for (auto at = callers_.begin(); at != callers_.end();) {
     Caller& caller = *at;
-    const bool hasEvent =
-        caller.waiter.poll(Instant::min(), {{nullptr, 0}}) == CompletionNotifier::Progress::event;
+    const bool hasEvent = caller.waiter.poll(Instant::min(), {{nullptr, 0}}) == CompletionNotifier::Progress::event;
     bool isAnswered = false;
     if (std::exchange(caller.isNew, false) || hasEvent) {
       try {

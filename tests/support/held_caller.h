@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
+#include <utility>
 
 #include "core/base/suspended_call.h"
 #include "core/http/transport/connected_client.h"
 #include "core/jobs/completion_notifier.h"
 #include "jobq/mutex.h"
+#include "jobq/time.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {

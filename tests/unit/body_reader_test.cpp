@@ -31,7 +31,7 @@ class PiecewiseStream final : public ByteStream {
     if (piece.empty()) pieces.pop_front();
     return step;
   }
-  bool write(std::string_view, std::string_view, TransferDeadline) override { return false; }
+  std::optional<std::size_t> writeSome(std::string_view, std::string_view) override { return std::nullopt; }
 
   std::deque<std::string> pieces;
   int lingered = 0;   ///< waits without a byte

@@ -105,7 +105,8 @@ TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
 
 TEST_F(ConfigTest, TheDoorHasItsSettings) {
   const Config config = load(
-      "server.threads = 4\nserver.waiting = 7\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n"
+      "server.threads = 4\nserver.waiting = 7\nserver.bodyMemory = 20MB\nserver.tls.certificate = "
+      "c.pem\nserver.tls.key = /k.pem\n"
       "server.connectionsPerAddress = 7\n");
   EXPECT_EQ(config.server.connectionsPerAddress, 7U);
   EXPECT_EQ(config.server.threads, 4);

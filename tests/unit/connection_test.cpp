@@ -50,8 +50,8 @@ class HandshakeStream final : public ByteStream {
     if (!agreed && wait != Wait::no) ADD_FAILURE() << "a thread waits for the handshake";
     return agreed ? inner_->read(to, size, wait) : std::nullopt;
   }
-  bool write(std::string_view first, std::string_view second, TransferDeadline deadline) override {
-    return inner_->write(first, second, std::move(deadline));
+  std::optional<std::size_t> writeSome(std::string_view first, std::string_view second) override {
+    return inner_->writeSome(first, second);
   }
   bool handshaking() const noexcept override { return !agreed; }
 
@@ -335,56 +335,6 @@ TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilItEnds) {
   EXPECT_TRUE(gone);
   EXPECT_THAT(watch_.watched, ElementsAre(7U));
   EXPECT_THAT(watch_.unwatched, ElementsAre(7U));
-}
-
-TEST_F(ConnectionTest, ARequestThatWaitsGoesOnWhereItStopped) {
-  using Progress = RequestHandler::Progress;
-  std::vector<Progress> steps{Progress::waitsForResume, Progress::waitsForResume, Progress::answered};
-  std::vector<bool> left;
-  test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
-    left.push_back(request.hasLeft());
-    EXPECT_EQ(request.call().id, 9U);
-    const Progress step = steps.front();
-    steps.erase(steps.begin());
-    if (step == Progress::answered) answerWith(request, response, "late");
-    return step;
-  });
-  const Connection::Server server = serverOf(handlers);
-  test::SocketPair client;
-  Connection connection(9, client.releaseStream(), server);
-  client.send("GET /one HTTP/1.1\r\nHost: h\r\n\r\n");
-  ASSERT_EQ(connection.receive(), Ready::yes);
-  EXPECT_EQ(connection.serve(), Next::suspend);
-  EXPECT_EQ(connection.serve(), Next::suspend) << "a resumption without an event";
-  connection.noteClientLeft();
-  EXPECT_EQ(connection.serve(), Next::park);
-  EXPECT_THAT(client.received(), HasSubstr("late"));
-  EXPECT_THAT(left, ElementsAre(false, false, true));
-}
-
-TEST_F(ConnectionTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
-  using Progress = RequestHandler::Progress;
-  std::string body;
-  test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
-    char piece[8];
-    while (const std::size_t got = request.readBody(piece, sizeof piece)) body.append(piece, got);
-    if (request.isPaused()) return Progress::waitsForInput;
-    answerWith(request, response, body);
-    return Progress::answered;
-  });
-  const Connection::Server server = serverOf(handlers);
-  test::SocketPair client;
-  Connection connection(9, client.releaseStream(), server);
-  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc");
-  ASSERT_EQ(connection.receive(), Ready::yes);
-  EXPECT_EQ(connection.serve(), Next::awaitInput);
-  EXPECT_GT(connection.inputTimeLeft().count(), 10'000);
-  EXPECT_EQ(connection.serve(), Next::awaitInput);
-  client.send("defGET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  body.clear();
-  body = "abc";
-  EXPECT_EQ(connection.serve(), Next::park) << "the second request has no body";
-  EXPECT_THAT(client.received(), HasSubstr("abcdef"));
 }
 
 TEST_F(ConnectionTest, ACallThatDoesNotWaitIsNotWatched) {

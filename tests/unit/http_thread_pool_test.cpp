@@ -65,7 +65,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
 };
 
 TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrder) {
-  HttpThreadPool threads(2, *this, readers_);
+  HttpThreadPool threads(2, *this);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
   EXPECT_THAT(begun(), SizeIs(2)) << "there are no more threads";
@@ -80,7 +80,7 @@ TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrde
 }
 
 TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
-  HttpThreadPool threads(1, *this, readers_);
+  HttpThreadPool threads(1, *this);
   for (std::uint64_t id = 1; id <= 20; ++id) {
     letEnd(1);
     threads.submit(connection(id));
@@ -89,7 +89,7 @@ TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
 }
 
 TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
-  HttpThreadPool threads(4, *this, readers_);
+  HttpThreadPool threads(4, *this);
   EXPECT_FALSE(threads.busyFlag());
   for (std::uint64_t id = 1; id <= 2; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
@@ -101,19 +101,8 @@ TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
   EXPECT_TRUE(holdsSoon([&] { return !threads.busyFlag(); })) << "the threads rest again";
 }
 
-TEST_F(HttpThreadPoolTest, AThreadThatWaitsForItsClientIsReplaced) {
-  HttpThreadPool threads(1, *this, readers_);
-  threads.submit(connection(1));
-  ASSERT_TRUE(begins(1));
-  const auto slot = readers_.reserve(1);
-  threads.submit(connection(2));
-  EXPECT_TRUE(begins(2));
-  letEnd(2);
-  EXPECT_TRUE(ends(2));
-}
-
 TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
-  HttpThreadPool threads(1, *this, readers_);
+  HttpThreadPool threads(1, *this);
   threads.submit(connection(1));
   ASSERT_TRUE(begins(1));
   threads.submit(connection(2));
@@ -131,7 +120,7 @@ TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
 }
 
 TEST_F(HttpThreadPoolTest, AnUnusedOneStops) {
-  HttpThreadPool threads(8, *this, readers_);
+  HttpThreadPool threads(8, *this);
   threads.stop();
   threads.stop();
   EXPECT_THAT(begun(), IsEmpty());

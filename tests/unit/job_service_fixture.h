@@ -13,6 +13,7 @@
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/time.h"
 #include "tests/support/fakes.h"
 #include "tests/support/held_caller.h"

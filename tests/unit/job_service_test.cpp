@@ -197,8 +197,9 @@ class StreamTest : public JobServiceTest {
 
   /// Starts a caller of /stream. The caller waits 100 ms for chunks and then for the first chunk, up to 5 s in all.
   std::future<Stream> stream() {
-    return std::async(std::launch::async,
-                      [this] { return streamNow({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}); });
+    return std::async(std::launch::async, [this] {
+      return streamNow({key("a"), std::nullopt, 8UL << 20, Millis(5'000)});
+    });
   }
   /// Waits on the calling thread.
   Stream streamNow(const ChunkAsk& ask) { return caller_.complete(*jobs_.awaitChunks(ask)); }

@@ -58,13 +58,13 @@ RouteResult health(const QueueDeps& deps, ApiRequest& request) {
   const WorkerCounts workers = deps.workers.counts(request.endpoint->spec.id);
   const OwedDeliveries owed = deps.jobs.owed(request.endpoint->spec.id);
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-            out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
-            out.object("webhooks", [&owed](json::ObjectWriter& group) {
-              group.member("owed", owed.count);
-              group.member("oldestMs", owed.oldestAge.count());
-            });
-            out.object("workers", [&workers](json::ObjectWriter& group) { writeCounts(group, workers); });
-          })};
+                       out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
+                       out.object("webhooks", [&owed](json::ObjectWriter& group) {
+                         group.member("owed", owed.count);
+                         group.member("oldestMs", owed.oldestAge.count());
+                       });
+                       out.object("workers", [&workers](json::ObjectWriter& group) { writeCounts(group, workers); });
+                     })};
 }
 
 // Lists jobs newest first, as job objects without output (core/http/API.md, "/requests").
@@ -88,22 +88,22 @@ RouteResult requests(const QueueDeps& deps, ApiRequest& request) {
   ApiResponse response = list.finish();
   if (response.status != 200) return response;
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-            out.raw("requests", response.body);
-            out.member("total", page.total);
-            out.member("offset", window.offset);
-            out.member("limit", window.limit);
-            out.member("hasMore", page.next != 0);
-            if (page.next != 0) out.member("cursor", page.next);
-          })};
+                       out.raw("requests", response.body);
+                       out.member("total", page.total);
+                       out.member("offset", window.offset);
+                       out.member("limit", window.limit);
+                       out.member("hasMore", page.next != 0);
+                       if (page.next != 0) out.member("cursor", page.next);
+                     })};
 }
 
 RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request) {
   if (const auto refusal = countWellFormed(request)) return *refusal;
   const std::size_t removed = deps.jobs.purge(request.endpoint->spec.id);
   return ApiResponse{200, json::object([removed](json::ObjectWriter& out) {
-            out.member("removed", removed);
-            out.member("status", "completed");
-          })};
+                       out.member("removed", removed);
+                       out.member("status", "completed");
+                     })};
 }
 
 }  // namespace jobq

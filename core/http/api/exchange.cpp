@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include "core/http/api/error_response.h"
@@ -39,9 +40,7 @@ bool draw(ApiRequest& request, std::size_t size, BodyMemory& bodyMemory) {
 
 /// Draws on the budget for all bytes so far: the number of bodies that wait for their rest is not bounded by the
 /// threads, so each byte of theirs counts. Returns false if the budget has no room.
-bool drawAll(ApiRequest& request, BodyMemory& bodyMemory) {
-  return drawUpTo(request, request.body.size(), bodyMemory);
-}
+bool drawAll(ApiRequest& request, BodyMemory& bodyMemory) { return drawUpTo(request, request.body.size(), bodyMemory); }
 
 /// Reads `size` bytes of the body. Returns fewer if the body ends, fails or pauses before.
 std::size_t readUpTo(ServerRequest& request, char* to, std::size_t size) {
@@ -98,7 +97,7 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
 
 bool Exchange::isPaused() const noexcept { return request_.isPaused(); }
 
-void Exchange::send(const ApiResponse& response) {
+void Exchange::send(ApiResponse response) {
   request_.discardBody();
   response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(response.status));
   response_.setContentType("application/json");
@@ -106,7 +105,7 @@ void Exchange::send(const ApiResponse& response) {
   if (response.file) {
     sendFile(*response.file);
   } else {
-    response_.sendBuffer(response.body.data(), response.body.size());
+    response_.sendText(std::move(response.body));
   }
 }
 

@@ -30,8 +30,8 @@ class Exchange {
   /// Returns true if the rest of the body has not come yet.
   bool isPaused() const noexcept;
 
-  /// Sends the answer.
-  void send(const ApiResponse& response);
+  /// Sends the answer. A part may leave later (ServerResponse::hasRest).
+  void send(ApiResponse response);
 
   /// Ends the connection: the answer cannot be sent whole.
   void abandon() noexcept;

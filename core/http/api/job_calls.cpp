@@ -85,7 +85,8 @@ RouteResult cancel(const QueueDeps& deps, ApiRequest& request) {
   const JobKey key = jobOf(request);
   const CancelResult result = deps.jobs.cancel(key);
   if (std::holds_alternative<NotFound>(result)) return noJob(request);
-  if (const auto* ended = std::get_if<WrongState>(&result)) return ApiResponse{200, jobSummaryJson(key.id, ended->state)};
+  if (const auto* ended = std::get_if<WrongState>(&result))
+    return ApiResponse{200, jobSummaryJson(key.id, ended->state)};
   const LeaseRef& lease = std::get<Cancelled>(result).lease;
   if (lease.attempt > 0) deps.runs.stopRun(lease);  // attempt 0: no worker has had the job
   return ApiResponse{200, jobSummaryJson(key.id, JobState::cancelled)};

@@ -102,11 +102,12 @@ RouteResult logs(const QueueDeps& deps, ApiRequest& request) {
   if (!log) return noJob(request);
   bool more = false;
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-            out.array("lines", [&](json::ArrayWriter& lines) { more = writeLinesAfter(lines, log->lines, cursor); });
-            out.member("next", cursorText(cursor));
-            out.member("more", more);
-            out.member("status", nameOf(log->state));
-          })};
+                       out.array("lines",
+                                 [&](json::ArrayWriter& lines) { more = writeLinesAfter(lines, log->lines, cursor); });
+                       out.member("next", cursorText(cursor));
+                       out.member("more", more);
+                       out.member("status", nameOf(log->state));
+                     })};
 }
 
 }  // namespace jobq

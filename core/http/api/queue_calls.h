@@ -54,8 +54,8 @@ ApiResponse noJob(const ApiRequest& request);
 /// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount.
 Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis fallback);
 
-/// A place among the waiting calls (`server.waiting`), held for as long as the call lasts. If all places are taken the wait is 0: the call
-/// answers with the present state at once.
+/// A place among the waiting calls (`server.waiting`), held for as long as the call lasts. If all places are taken the
+/// wait is 0: the call answers with the present state at once.
 struct WaitSlot {
   WaitSlot(const QueueDeps& deps, Millis asked) : wait(place.grow(deps.waiting, 1) ? asked : Millis(0)) {}
   Budget::Reservation place;

@@ -180,7 +180,7 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
     if (!response) return context.pending ? Progress::waitsForResume : Progress::waitsForInput;
     if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
     cors_.addTo(*response, request.get("Origin", ""));
-    exchange.send(*response);
+    exchange.send(*std::move(response));
   } catch (const std::exception& error) {
     // No whole answer can be sent: memory is missing, or the connection broke.
     log_.write(LogLevel::debug, "http.broken", error.what());

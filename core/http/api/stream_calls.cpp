@@ -83,7 +83,10 @@ std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state
 class AwaitedStream final : public PendingCall {
  public:
   AwaitedStream(const QueueDeps& deps, Ask ask, bool asObject)
-      : deps_(deps), slot_(deps, ask.wait), ask_(withWait(std::move(ask), slot_.wait)), asObject_(asObject),
+      : deps_(deps),
+        slot_(deps, ask.wait),
+        ask_(withWait(std::move(ask), slot_.wait)),
+        asObject_(asObject),
         wait_(deps.jobs.awaitChunks(ask_)) {}
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {

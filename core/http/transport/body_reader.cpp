@@ -65,8 +65,7 @@ bool BodyReader::mayWait() {
 bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
   const bool straight = size >= kDirect && expected() >= kDirect;
   const std::size_t most = std::min<std::uint64_t>(size, expected());
-  const auto got =
-      straight ? stream_.read(to, most, waitMode()) : buffer_.fill(stream_, waitMode());
+  const auto got = straight ? stream_.read(to, most, waitMode()) : buffer_.fill(stream_, waitMode());
   if (!got) {
     paused_ = mayWait() && mayPause_;
     return result_ && !paused_;

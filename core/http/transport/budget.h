@@ -11,7 +11,7 @@ namespace jobq {
 /// Any thread, without a lock.
 class Budget {
  public:
-  explicit Budget(std::uint64_t amount) noexcept : whole_(amount), left_(amount) {}
+  explicit Budget(std::uint64_t amount) noexcept : left_(amount) {}
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
@@ -60,8 +60,6 @@ class Budget {
     return reservation;
   }
 
-  /// Returns the amount that is drawn now.
-  std::uint64_t drawn() const noexcept { return whole_ - left(); }
   /// Returns the amount left; another thread may draw on it at any moment.
   std::uint64_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
@@ -74,7 +72,6 @@ class Budget {
     return false;
   }
 
-  const std::uint64_t whole_;
   std::atomic<std::uint64_t> left_;
 };
 

@@ -15,6 +15,12 @@ constexpr std::chrono::milliseconds kWaitLimit{20'000};
 constexpr std::chrono::milliseconds kGrace{1'000};
 constexpr std::size_t kBytesASecond = 8192;
 
+void removeFront(std::string_view& first, std::string_view& second, std::size_t bytes) {
+  const std::size_t ofFirst = std::min(bytes, first.size());
+  first.remove_prefix(ofFirst);
+  second.remove_prefix(bytes - ofFirst);
+}
+
 class PlainStream final : public ByteStream {
  public:
   // A read with a time limit in the socket is a single system call; poll and read would be two.
@@ -32,7 +38,8 @@ class PlainStream final : public ByteStream {
     }
   }
 
-  bool write(std::string_view first, std::string_view second, TransferDeadline deadline) override {
+  std::optional<std::size_t> writeSome(std::string_view first, std::string_view second) override {
+    std::size_t moved = 0;
     while (!first.empty() || !second.empty()) {
       iovec parts[] = {{const_cast<char*>(first.data()), first.size()},
                        {const_cast<char*>(second.data()), second.size()}};
@@ -41,18 +48,12 @@ class PlainStream final : public ByteStream {
       message.msg_iovlen = 2;
       const ssize_t sent = ::sendmsg(descriptor(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
-      if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
-      const std::size_t moved = sent < 0 ? 0 : static_cast<std::size_t>(sent);
-      const std::size_t ofFirst = std::min(moved, first.size());
-      first.remove_prefix(ofFirst);
-      second.remove_prefix(moved - ofFirst);
-      deadline.moved(moved);
-      if (sent < 0) {
-        if (deadline.mayWait() != TransferDeadline::Verdict::wait) return false;
-        await(POLLOUT, deadline.untilNextQuestion());
-      }
+      if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (sent < 0) return std::nullopt;
+      moved += static_cast<std::size_t>(sent);
+      removeFront(first, second, static_cast<std::size_t>(sent));
     }
-    return true;
+    return moved;
   }
 };
 
@@ -79,6 +80,18 @@ std::chrono::milliseconds TransferDeadline::left() const noexcept {
 }
 
 ByteStream::~ByteStream() { ::close(descriptor_); }
+
+bool ByteStream::write(std::string_view first, std::string_view second, TransferDeadline deadline) {
+  for (;;) {
+    const auto moved = writeSome(first, second);
+    if (!moved) return false;
+    deadline.moved(*moved);
+    removeFront(first, second, *moved);
+    if (first.empty() && second.empty()) return true;
+    if (deadline.mayWait() != TransferDeadline::Verdict::wait) return false;
+    await(POLLOUT, deadline.untilNextQuestion());
+  }
+}
 
 void ByteStream::endSending() noexcept { ::shutdown(descriptor_, SHUT_WR); }
 

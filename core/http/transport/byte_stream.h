@@ -69,7 +69,11 @@ class ByteStream {
   virtual std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) = 0;
 
   /// Sends both texts, `second` behind `first`. Returns false if the peer is gone or too slow for `deadline`.
-  virtual bool write(std::string_view first, std::string_view second, TransferDeadline deadline) = 0;
+  bool write(std::string_view first, std::string_view second, TransferDeadline deadline);
+
+  /// Sends as much of both texts, `second` behind `first`, as leaves without waiting. Returns the number of bytes that
+  /// left, or nullopt if the peer is gone. A later call repeats the bytes that did not leave.
+  virtual std::optional<std::size_t> writeSome(std::string_view first, std::string_view second) = 0;
 
   /// Ends the sending direction; the peer sees the end of the stream.
   virtual void endSending() noexcept;

@@ -103,11 +103,16 @@ Connection::Next Connection::beginRequest() {
 }
 
 Connection::Next Connection::continueRequest() {
-  switch (open_->handler->handle(open_->request, open_->response)) {
-    case RequestHandler::Progress::waitsForResume: return Next::suspend;
-    case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
-    case RequestHandler::Progress::answered: break;
+  if (open_->response.hasRest()) {
+    open_->response.sendRest();
+  } else {
+    switch (open_->handler->handle(open_->request, open_->response)) {
+      case RequestHandler::Progress::waitsForResume: return Next::suspend;
+      case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
+      case RequestHandler::Progress::answered: break;
+    }
   }
+  if (open_->response.hasRest()) return Next::awaitOutput;
   const std::unique_ptr<OpenRequest> ended = std::move(open_);
   ended->response.finish();
   if (!ended->response.sent() || !ended->response.delivered()) return Next::close;
@@ -117,6 +122,8 @@ Connection::Next Connection::continueRequest() {
 void Connection::noteClientLeft() noexcept { open_->request.noteClientLeft(); }
 
 std::chrono::milliseconds Connection::inputTimeLeft() const noexcept { return open_->request.inputTimeLeft(); }
+
+std::chrono::milliseconds Connection::outputTimeLeft() const noexcept { return open_->response.sendTimeLeft(); }
 
 // A close with unread input would send a reset, and a client that still sends would lose the answer.
 Connection::Next Connection::afterLast() {

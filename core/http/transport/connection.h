@@ -35,7 +35,7 @@ class Connection {
     Budget& readers;  ///< slots for clients that read their answers slowly
     Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
     ClientMonitor& watch;
-    CallResumer& resumer;  ///< continues requests that wait; a request has the id of its connection
+    CallResumer& resumer;                  ///< continues requests that wait; a request has the id of its connection
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
     const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
   };
@@ -70,10 +70,11 @@ class Connection {
   /// Waits up to kLinger (50 ms) for the next request, unless more than half
   /// of the HTTP threads are busy or the server is draining. Throws what a handler throws, and std::bad_alloc.
   enum class Next {
-    park,    ///< for the next request
-    resume,  ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
-    suspend,     ///< until CallResumer::resume() or the end of the client; noteClientLeft() says the latter
-    awaitInput,  ///< for the rest of a body, within inputTimeLeft()
+    park,         ///< for the next request
+    resume,       ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
+    suspend,      ///< until CallResumer::resume() or the end of the client; noteClientLeft() says the latter
+    awaitInput,   ///< for the rest of a body, within inputTimeLeft()
+    awaitOutput,  ///< for a client that reads its answer slowly, within outputTimeLeft()
     discardInput,  ///< after the last answer, for a moment, so that the client can read the answer
     close
   };
@@ -83,6 +84,8 @@ class Connection {
   void noteClientLeft() noexcept;
   /// Returns the time in which further bytes of the body have to come. The request waits for input.
   std::chrono::milliseconds inputTimeLeft() const noexcept;
+  /// Returns the time until the answer is tried again, although the client has read nothing.
+  std::chrono::milliseconds outputTimeLeft() const noexcept;
 
   /// Ends a connection whose head is late: answers 408, or closes without an answer during the TLS handshake. Does not
   /// wait. Throws std::bad_alloc.

@@ -21,8 +21,7 @@ constexpr std::size_t kDiscardBufferSize = 256UL << 10;
 constexpr int kMaxDiscardReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
 constexpr int kMaxAcceptsPerEvent = 256;
 
-/// At most this many threads wait for clients that read their answers slowly. The pool starts a thread for each of
-/// them, so the threads for other requests stay free.
+/// At most this many clients read their answers slowly at once, because an unread answer holds its memory.
 constexpr std::uint64_t kSlowReaderSlots = 128;
 
 /// Bytes for all heads together. The first ReadBuffer::kFree bytes of each head do not count.
@@ -44,10 +43,9 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
       readers_(kSlowReaderSlots),
       heads_(kHeadMemory),
       connections_(poll_),
-      threads_(rules.threads, *this, readers_),
-      server_{rules_.handlers, rules_.params, rules_.waiting, readers_,
-              heads_,          connections_,  *this,          closing_,
-              threads_.busyFlag()},
+      threads_(rules.threads, *this),
+      server_{rules_.handlers, rules_.params, rules_.waiting, readers_,           heads_,
+              connections_,    *this,         closing_,       threads_.busyFlag()},
       lastId_(EventPoll::kWakeup),
       discardBuffer_(new char[kDiscardBufferSize]) {}
 
@@ -152,7 +150,8 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
     switch (parked->state) {
       case State::lingeringClose: return dropInput(std::move(*parked));
       case State::suspended: parked->connection->noteClientLeft(); [[fallthrough]];
-      case State::awaitingInput: return toServing(std::move(parked->connection), Moment::max());
+      case State::awaitingInput:
+      case State::awaitingOutput: return toServing(std::move(parked->connection), Moment::max());
       case State::idle:
       case State::readingHead: return readHead(std::move(*parked));
     }
@@ -198,13 +197,13 @@ void ConnectionReactor::handleExpiredDeadlines() {
   acceptor_.retry(now);
   for (ParkedConnection& parked : connections_.extractLate(now)) {
     const std::uint64_t id = parked.connection->id();
-    if (parked.state != State::readingHead && parked.state != State::awaitingInput) {
+    if (parked.state == State::idle || parked.state == State::lingeringClose) {
       connections_.forget(id);
       continue;
     }
     guarded(id, [this, &parked] {
-      // The request itself finds that its body is late.
-      if (parked.state == State::awaitingInput) return toServing(std::move(parked.connection), Moment::max());
+      // The request itself finds that its body or its answer is late.
+      if (parked.state != State::readingHead) return toServing(std::move(parked.connection), Moment::max());
       const Connection::Next next = parked.connection->refuseLateHead();
       continueAfter(std::move(parked.connection), next);
     });
@@ -241,6 +240,10 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
     case Connection::Next::awaitInput: {
       const Moment end = now + connection->inputTimeLeft();
       return connections_.park({std::move(connection), State::awaitingInput, end});
+    }
+    case Connection::Next::awaitOutput: {
+      const Moment end = now + connection->outputTimeLeft();
+      return connections_.park({std::move(connection), State::awaitingOutput, end});
     }
     case Connection::Next::suspend:
       connection = connections_.suspend(std::move(connection));

@@ -9,6 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
+// A half close must not end the wait for a client that still reads.
+constexpr std::uint32_t kWritable = EPOLLOUT;
 constexpr std::int64_t kLongestSleep = 60'000;  // milliseconds
 
 }  // namespace
@@ -24,9 +26,10 @@ void ConnectionTable::park(ParkedConnection parked) {
     if (welcome) {
       sooner = parked.deadline < wakesAt_;
       const Connection& connection = *parked.connection;
+      const bool writes = parked.state == ParkedConnection::State::awaitingOutput;
       parked_.add(std::move(parked));
       // Armed under the lock: without the lock the reactor thread could close the connection first.
-      poll_.arm(connection, kReadable);
+      poll_.arm(connection, writes ? kWritable : kReadable);
     } else if (quiet()) {
       becameQuiet_.notifyAll();
     }

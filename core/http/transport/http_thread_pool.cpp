@@ -16,8 +16,7 @@ constexpr std::chrono::seconds kIdleLife{60};
 
 }  // namespace
 
-HttpThreadPool::HttpThreadPool(std::size_t most, ConnectionHandler& handler, const Budget& slowReaders)
-    : most_(most), handler_(handler), slowReaders_(slowReaders) {}
+HttpThreadPool::HttpThreadPool(std::size_t most, ConnectionHandler& handler) : most_(most), handler_(handler) {}
 
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
@@ -33,7 +32,7 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
     latest.over.notifyOne();
     return nullptr;
   }
-  if (threads_.size() < most_ + slowReaders_.drawn()) addThread();
+  if (threads_.size() < most_) addThread();
   noteLoad();
   ended.swap(ended_);
   lock.unlock();

@@ -10,7 +10,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/http/transport/budget.h"
 #include "jobq/mutex.h"
 
 namespace Poco {
@@ -35,9 +34,8 @@ class ConnectionHandler {
 /// queue.)
 class HttpThreadPool {
  public:
-  /// `most` bounds the threads. Each slot drawn from `slowReaders` is a thread that waits for its client, and allows one
-  /// thread more. `handler` and `slowReaders` outlive the pool.
-  HttpThreadPool(std::size_t most, ConnectionHandler& handler, const Budget& slowReaders);
+  /// `most` bounds the threads. `handler` outlives the pool.
+  HttpThreadPool(std::size_t most, ConnectionHandler& handler);
   /// Calls stop().
   ~HttpThreadPool();
 
@@ -71,7 +69,6 @@ class HttpThreadPool {
 
   const std::size_t most_;
   ConnectionHandler& handler_;
-  const Budget& slowReaders_;
   std::atomic<bool> threadsBusy_ = false;  // written under the mutex
   Mutex mutex_;
   Condition left_;

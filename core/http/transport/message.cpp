@@ -5,10 +5,12 @@
 #include <Poco/StreamCopier.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <utility>
 
 namespace jobq {
 namespace {
@@ -131,6 +133,31 @@ void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
   setChunkedTransferEncoding(false);
   sent_ = true;
   put(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length));
+}
+
+void ServerResponse::sendText(std::string body) {
+  setContentLength64(static_cast<Poco::Int64>(body.size()));
+  setChunkedTransferEncoding(false);
+  sent_ = true;
+  if (toHead_) body.clear();
+  rest_ = Rest{head(), std::move(body), 0, TransferDeadline(readers_)};
+  sendRest();
+}
+
+void ServerResponse::sendRest() {
+  Rest& rest = *rest_;
+  const std::string_view head = std::string_view(rest.head).substr(std::min(rest.sent, rest.head.size()));
+  const std::size_t ofBody = rest.sent - std::min(rest.sent, rest.head.size());
+  const auto moved = delivered_ ? stream_.writeSome(head, std::string_view(rest.body).substr(ofBody)) : std::nullopt;
+  rest.sent += moved.value_or(0);
+  const bool isSent = rest.sent == rest.head.size() + rest.body.size();
+  if (!isSent) {
+    rest.deadline.moved(moved.value_or(0));
+    if (moved && rest.deadline.mayWait() == TransferDeadline::Verdict::wait) return;
+    delivered_ = false;
+    close_ = true;
+  }
+  rest_.reset();
 }
 
 std::ostream& ServerResponse::send() {

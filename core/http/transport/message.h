@@ -50,6 +50,15 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   std::ostream& send() override;
   void sendFile(const std::string& path, const std::string& mediaType) override;
   void sendBuffer(const void* buffer, std::size_t length) override;
+  /// Sends the body without waiting for the client. The response keeps what does not leave at once: hasRest().
+  void sendText(std::string body);
+  /// Returns true if a part of sendText() has not left.
+  bool hasRest() const noexcept { return rest_.has_value(); }
+  /// Sends more of the rest, without waiting. The rest is dropped, and delivered() false, if the client has left or is
+  /// too slow.
+  void sendRest();
+  /// Returns the time after which sendRest() is called again, although the client has read nothing.
+  std::chrono::milliseconds sendTimeLeft() const noexcept { return rest_->deadline.untilNextQuestion(); }
   void redirect(const std::string& uri, HTTPStatus status) override;
   void requireAuthentication(const std::string& realm) override;
   bool sent() const override { return sent_; }
@@ -59,6 +68,13 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
 
  private:
   class BodyWriter;
+
+  struct Rest {
+    std::string head;
+    std::string body;
+    std::size_t sent;  // of both together
+    TransferDeadline deadline;
+  };
 
   std::string head();
   void put(std::string_view first, std::string_view second);
@@ -72,6 +88,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   bool hurried_ = false;
   bool sent_ = false;
   bool delivered_ = true;
+  std::optional<Rest> rest_;
   std::unique_ptr<BodyWriter> writer_;
   std::unique_ptr<std::ostream> bodyStream_;
 };
@@ -101,7 +118,8 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
   ~ServerRequest() override;
 
-  /// Returns the body for a reader that holds its thread until all bytes have come. The first call sends `100 Continue` to a client that waits for it.
+  /// Returns the body for a reader that holds its thread until all bytes have come. The first call sends `100 Continue`
+  /// to a client that waits for it.
   std::istream& stream() override;
   void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
   /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete,

@@ -20,16 +20,17 @@ struct ParkedConnection {
   using Moment = std::chrono::steady_clock::time_point;
 
   enum class State {
-    idle,           ///< no byte of a head has come
-    readingHead,    ///< a part of a head, or of the handshake before the head, has come
-    suspended,      ///< a request waits for CallResumer::resume(); has no deadline
-    awaitingInput,  ///< a request waits for the rest of its body
-    lingeringClose  ///< the last answer is sent, and input of the client is dropped
+    idle,            ///< no byte of a head has come
+    readingHead,     ///< a part of a head, or of the handshake before the head, has come
+    suspended,       ///< a request waits for CallResumer::resume(); has no deadline
+    awaitingInput,   ///< a request waits for the rest of its body
+    awaitingOutput,  ///< the rest of an answer waits for its client
+    lingeringClose   ///< the last answer is sent, and input of the client is dropped
   };
 
   std::unique_ptr<Connection> connection;
   State state;
-  Moment deadline;  ///< Moment::max() means none
+  Moment deadline;          ///< Moment::max() means none
   std::size_t dropped = 0;  ///< bytes dropped so far, in the lingering close
 };
 

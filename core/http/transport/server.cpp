@@ -119,8 +119,6 @@ void HttpServer::stop(Millis grace) {
   running_->reactor.stop();
 }
 
-std::string HttpServer::address() const {
-  return running_ && !running_->hasEnded ? running_->address : std::string();
-}
+std::string HttpServer::address() const { return running_ && !running_->hasEnded ? running_->address : std::string(); }
 
 }  // namespace jobq

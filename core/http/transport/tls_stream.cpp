@@ -40,14 +40,18 @@ class TlsStream final : public ByteStream {
     }
   }
 
-  bool write(std::string_view first, std::string_view second, TransferDeadline deadline) override {
+  std::optional<std::size_t> writeSome(std::string_view first, std::string_view second) override {
     // A small answer is one record; a large body is not copied.
-    if (second.size() <= kTogether) {
+    if (!first.empty() && second.size() <= kTogether) {
       std::string whole(first);
       whole += second;
-      return writeAll(whole, deadline);
+      return writeOne(whole);
     }
-    return writeAll(first, deadline) && writeAll(second, deadline);
+    const auto ofFirst = writeOne(first);
+    if (!ofFirst || *ofFirst < first.size()) return ofFirst;
+    const auto ofSecond = writeOne(second);
+    if (!ofSecond) return std::nullopt;
+    return *ofFirst + *ofSecond;
   }
 
   void endSending() noexcept override {
@@ -72,20 +76,21 @@ class TlsStream final : public ByteStream {
     }
   }
 
-  bool writeAll(std::string_view text, TransferDeadline& deadline) {
-    while (!text.empty()) {
+  // Without renegotiation a write never waits for input of the peer.
+  std::optional<std::size_t> writeOne(std::string_view text) {
+    std::size_t moved = 0;
+    while (moved < text.size()) {
       ERR_clear_error();
-      const int sent = SSL_write(ssl_, text.data(), static_cast<int>(std::min<std::size_t>(text.size(), INT_MAX)));
+      const std::size_t left = text.size() - moved;
+      const int sent = SSL_write(ssl_, text.data() + moved, static_cast<int>(std::min<std::size_t>(left, INT_MAX)));
       if (sent > 0) {
-        text.remove_prefix(static_cast<std::size_t>(sent));
-        deadline.moved(static_cast<std::size_t>(sent));
+        moved += static_cast<std::size_t>(sent);
         continue;
       }
-      const short wanted = wants(sent);
-      if (wanted == 0 || deadline.mayWait() != TransferDeadline::Verdict::wait) return false;
-      await(wanted, deadline.untilNextQuestion());
+      if (wants(sent) == 0) return std::nullopt;
+      break;
     }
-    return true;
+    return moved;
   }
 
   SSL* ssl_;

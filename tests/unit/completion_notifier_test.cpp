@@ -1,0 +1,202 @@
+// Tests of callers that wait for the end or the chunks of a job (core/jobs/completion_notifier.h).
+#include "core/jobs/completion_notifier.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/base/suspended_call.h"
+#include "jobq/mutex.h"
+#include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
+#include "tests/support/held_caller.h"
+
+namespace jobq {
+namespace {
+
+bool hasEvent(CompletionNotifier::Waiter& waiter, Instant deadline, std::size_t bytes = 0) {
+  return test::HeldCaller().awaitEvent(waiter, deadline, bytes);
+}
+
+TEST(CompletionNotifier, EndsTheWaitOfAClientThatHasGone) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  test::HeldCaller caller;
+  std::thread thread([&] {
+    CompletionNotifier::Waiter awaited(watch, {"e", "a"});
+    EXPECT_FALSE(caller.awaitEvent(awaited, clock.now() + Millis(60'000)));
+  });
+  clock.awaitWaiter(Millis(60'000), Millis(60'000));
+  caller.leave();
+  testkit::join("the waiter", thread);
+  CompletionNotifier::Waiter late(watch, {"e", "a"});
+  EXPECT_FALSE(caller.awaitEvent(late, clock.now() + Millis(60'000)));
+}
+
+/// Counts the resumptions of each call.
+class CountingResumer final : public CallResumer {
+ public:
+  void resume(std::uint64_t call) noexcept override {
+    Lock lock(mutex_);
+    ++counts_[call];
+    changed_.notifyAll();
+  }
+  int countOf(std::uint64_t call) {
+    Lock lock(mutex_);
+    return counts_[call];
+  }
+
+ private:
+  Mutex mutex_;
+  Condition changed_;
+  std::map<std::uint64_t, int> counts_ JOBQ_GUARDED_BY(mutex_);
+};
+
+TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
+  using Progress = CompletionNotifier::Progress;
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CountingResumer resumer;
+  const Instant late = clock.now() + Millis(60'000);
+  CompletionNotifier::Waiter one(watch, {"e", "a"});
+  CompletionNotifier::Waiter two(watch, {"e", "b"});
+  EXPECT_EQ(one.poll(late, {{&resumer, 1}}), Progress::pending);
+  EXPECT_EQ(two.poll(late, {{&resumer, 2}}), Progress::pending);
+  watch.announce("a");
+  watch.announce("a");
+  EXPECT_EQ(resumer.countOf(1), 1) << "the second event meets a call that was resumed already";
+  EXPECT_EQ(resumer.countOf(2), 0);
+  EXPECT_EQ(one.poll(late, {{&resumer, 1}}), Progress::event);
+  EXPECT_EQ(one.poll(late, {{&resumer, 1}}), Progress::pending);
+  watch.close();
+  EXPECT_EQ(resumer.countOf(1), 2);
+  EXPECT_EQ(resumer.countOf(2), 1);
+  EXPECT_EQ(two.poll(late, {{&resumer, 2}}), Progress::over);
+}
+
+TEST(CompletionNotifier, ADeadlineResumesItsCallAndNoLaterOne) {
+  using Progress = CompletionNotifier::Progress;
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CountingResumer resumer;
+  const Instant start = clock.now();
+  std::vector<std::unique_ptr<CompletionNotifier::Waiter>> waiters;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    waiters.push_back(std::make_unique<CompletionNotifier::Waiter>(watch, JobKey{"e", "a"}));
+    // The latest deadline comes first, so each further one is the earliest.
+    EXPECT_EQ(waiters.back()->poll(start + Millis(3'000 - 1'000 * static_cast<int>(i)), {{&resumer, i}}),
+              Progress::pending);
+  }
+  waiters.pop_back();  // a waiter that ends takes its deadline away
+  clock.awaitWaiter(Millis(2'000), Millis(2'000));
+  clock.advance(Millis(2'000));
+  testkit::waitFor("the call whose deadline was reached", [&] { return resumer.countOf(1) == 1; });
+  EXPECT_EQ(resumer.countOf(0), 0);
+  EXPECT_EQ(resumer.countOf(2), 0);
+  EXPECT_EQ(waiters[1]->poll(start + Millis(2'000), {{&resumer, 1}}), Progress::over);
+}
+
+TEST(CompletionNotifier, AShortWaitHoldsItsThreadIfTheCallerAllows) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CountingResumer resumer;
+  CompletionNotifier::Waiter awaited(watch, {"e", "a"});
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(awaited.poll(clock.now() + Millis(60'000), {{&resumer, 1}, false, true}),
+            CompletionNotifier::Progress::pending);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(20));
+  watch.announce("a");
+  EXPECT_EQ(resumer.countOf(1), 1);
+}
+
+TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {
+  const testkit::HangGuard guard("the waits for completions to end");
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  const Instant late = clock.now() + Millis(60'000);
+  std::atomic<bool> other = false;
+  std::thread waiter([&] {
+    CompletionNotifier::Waiter awaited(watch, {"e", "other"});
+    EXPECT_FALSE(test::HeldCaller().awaitEvent(awaited, late)) << "the deadline ends a wait";
+    other = true;
+  });
+  CompletionNotifier::Waiter awaited(watch, {"e", "a"});
+  watch.announce("a");
+  EXPECT_TRUE(hasEvent(awaited, late));
+  clock.awaitWaiter(Millis(60'000), Millis(60'000));
+  EXPECT_FALSE(other);
+  clock.advance(Millis(60'000));
+  testkit::join("the waiter", waiter);
+  CompletionNotifier::Waiter last(watch, {"e", "b"});
+  watch.close();
+  EXPECT_FALSE(hasEvent(last, clock.now() + Millis(1)));
+}
+
+TEST(CompletionNotifier, ReportsChunksToStreamsAlone) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  const Instant now = clock.now();
+  CompletionNotifier::Waiter ends(watch, {"e", "a"});
+  CompletionNotifier::Waiter streams(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
+  watch.announceChunk("a", 1);
+  EXPECT_FALSE(hasEvent(ends, now));
+  EXPECT_TRUE(hasEvent(streams, now));
+  EXPECT_FALSE(hasEvent(streams, now)) << "it was told once";
+  watch.announce("a");
+  EXPECT_TRUE(hasEvent(ends, now));
+  EXPECT_TRUE(hasEvent(streams, now));
+}
+
+TEST(CompletionNotifier, CountsTheBytesOfChunks) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  const Instant now = clock.now();
+  EXPECT_EQ(watch.streams(), 0U);
+  CompletionNotifier::Waiter ends(watch, {"e", "a"});
+  CompletionNotifier::Waiter streams(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
+  EXPECT_EQ(watch.streams(), 1U);
+  watch.announceChunk("a", 60);
+  EXPECT_FALSE(hasEvent(streams, now, 100));
+  watch.announceChunk("a", 99);
+  EXPECT_FALSE(hasEvent(streams, now, 100)) << "what was told before is over";
+  watch.announceChunk("a", 60);
+  watch.announceChunk("a", 40);
+  EXPECT_TRUE(hasEvent(streams, now, 100));
+  watch.announceChunk("a", 1);
+  watch.announce("a");
+  EXPECT_TRUE(hasEvent(streams, now)) << "the chunk and the end";
+  EXPECT_TRUE(hasEvent(streams, now, 100)) << "nothing is gathered after the end";
+  EXPECT_FALSE(hasEvent(streams, now)) << "and no caller looks for the end again and again";
+}
+
+// The storage has not told which jobs have ended, so no job counts as ended.
+TEST(CompletionNotifier, AnUnknownChangeWakesAllWaitersOnce) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CompletionNotifier::Waiter one(watch, {"e", "a"});
+  CompletionNotifier::Waiter streams(watch, {"f", "b"}, CompletionNotifier::Interest::chunks);
+  watch.announceAll();
+  EXPECT_TRUE(hasEvent(one, clock.now()));
+  EXPECT_FALSE(hasEvent(one, clock.now()));
+  EXPECT_TRUE(hasEvent(streams, clock.now(), 100));
+  EXPECT_FALSE(hasEvent(streams, clock.now(), 100)) << "the job goes on, so chunks are gathered again";
+}
+
+TEST(CompletionNotifier, APurgeWakesTheWaitersOfItsEndpoint) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CompletionNotifier::Waiter here(watch, {"e", "a"});
+  CompletionNotifier::Waiter elsewhere(watch, {"f", "b"});
+  watch.announceAllOf("e");
+  EXPECT_TRUE(hasEvent(here, clock.now()));
+  EXPECT_FALSE(hasEvent(elsewhere, clock.now()));
+}
+
+}  // namespace
+}  // namespace jobq
