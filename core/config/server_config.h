@@ -16,11 +16,13 @@ namespace jobq {
 /// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
 inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
 
-/// Returns the default of server.threads: 16 for each processor, at least 32 and at most 256. Threads sleep while the
-/// storage syncs, so there are more of them than processors.
+/// Returns the default of server.threads: 128 for each processor, at least 128 and at most 1024. A thread stays with a
+/// connection that sends one request after the other, so a busy moment has more threads than processors.
 inline int threadsForMachine() noexcept {
-  return static_cast<int>(std::clamp(16 * std::thread::hardware_concurrency(), 32U, 256U));
+  return static_cast<int>(std::clamp(128 * std::thread::hardware_concurrency(), 128U, 1024U));
 }
+/// Returns the number of threads for requests that stay without work for a minute: 16 for each processor, at most 128.
+inline unsigned keptThreads() noexcept { return std::clamp(16 * std::thread::hardware_concurrency(), 16U, 128U); }
 
 /// Settings of the HTTP server and of its shutdown.
 struct ServerConfig {

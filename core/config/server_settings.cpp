@@ -32,9 +32,10 @@ SettingSection serverSection() {
               "server.port", ofServer(&ServerConfig::port), {0, 65'535},
               "The port; 0 takes any free port, which is then in the file `address` of the data directory."),
           wholeSetting<C>("server.threads", ofServer(&ServerConfig::threads), {4, 10'000},
-                          "The most threads that serve requests, started when needed. A caller that waits for a job "
-                          "and an idle connection need no thread.")
-              .withDefault("16 for each processor, at least 32 and at most 256"),
+                          "The most threads that serve requests, started when needed. Beyond 16 for each processor a "
+                          "thread ends after a second without work. A caller that waits for a job and an idle "
+                          "connection need no thread.")
+              .withDefault("128 for each processor, at least 128 and at most 1024"),
           wholeSetting<C>("server.waiting", ofServer(&ServerConfig::waiting), {1, 10'000'000},
                           "The callers that may wait for jobs at once, 8 KB of memory each. A caller beyond is "
                           "answered with the present state of its job."),

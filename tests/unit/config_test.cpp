@@ -112,8 +112,8 @@ TEST_F(ConfigTest, TheDoorHasItsSettings) {
   EXPECT_EQ(config.server.threads, 4);
   EXPECT_EQ(config.server.waiting, 7);
   EXPECT_EQ(load("").server.waiting, 100'000);
-  EXPECT_GE(load("").server.threads, 32);
-  EXPECT_LE(load("").server.threads, 256);
+  EXPECT_GE(load("").server.threads, 128);
+  EXPECT_LE(load("").server.threads, 1024);
   EXPECT_EQ(config.server.bodyMemory, 20UL << 20);
   EXPECT_EQ(config.server.tlsCertificate, dir_ / "c.pem");
   EXPECT_EQ(config.server.tlsKey, "/k.pem");

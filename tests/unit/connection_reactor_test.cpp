@@ -59,7 +59,7 @@ class ConnectionReactorTest : public testing::Test, protected test::ConnectionFi
   testkit::RecordingLog log_;
   BodyReadingFactory handlers_;
   Poco::Net::SocketAddress address_;
-  const ConnectionReactor::Rules rules_{1, std::chrono::minutes(10), 0, nullptr, handlers_, *params_, waiting_};
+  const ConnectionReactor::Rules rules_{{1, 1}, std::chrono::minutes(10), 0, nullptr, handlers_, *params_, waiting_};
 };
 
 TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
@@ -129,7 +129,7 @@ class SuspensionTest : public ConnectionReactorTest {
   }
 
   WaitingFactory factory_;
-  const ConnectionReactor::Rules oneThread_{1, std::chrono::minutes(10), 0, nullptr, factory_, *params_, waiting_};
+  const ConnectionReactor::Rules oneThread_{{1, 1}, std::chrono::minutes(10), 0, nullptr, factory_, *params_, waiting_};
   const std::string request_ = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 };
 

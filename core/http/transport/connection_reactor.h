@@ -37,7 +37,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   using Moment = ConnectionTable::Moment;
 
   struct Rules {
-    std::size_t threads;                  ///< most threads that serve requests
+    HttpThreadPool::Size threads;         ///< of the threads that serve requests
     std::chrono::milliseconds keepAlive;  ///< longest idle time of a connection
     std::size_t perAddress;               ///< most connections of a peer address at once; 0 means any number
     const TlsContext* tls;                ///< null without TLS

@@ -12,11 +12,12 @@ namespace jobq {
 namespace {
 
 constexpr int kStack = 1024 * 1024;  // scripts of filters nest; untouched pages of the stack take no memory
-constexpr std::chrono::seconds kIdleLife{60};
+constexpr std::chrono::seconds kKeptLife{60};
+constexpr std::chrono::seconds kSurplusLife{1};
 
 }  // namespace
 
-HttpThreadPool::HttpThreadPool(std::size_t most, ConnectionHandler& handler) : most_(most), handler_(handler) {}
+HttpThreadPool::HttpThreadPool(Size size, ConnectionHandler& handler) : size_(size), handler_(handler) {}
 
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
@@ -32,7 +33,7 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
     latest.over.notifyOne();
     return nullptr;
   }
-  if (threads_.size() < most_) addThread();
+  if (threads_.size() < size_.most) addThread();
   noteLoad();
   ended.swap(ended_);
   lock.unlock();
@@ -71,14 +72,15 @@ std::unique_ptr<Connection> HttpThreadPool::next() {
   return connection;
 }
 
-// Returns false if no connection came for kIdleLife.
+// Returns false if no connection came in the time that the thread stays without work.
 bool HttpThreadPool::waitIdle() {
-  const auto until = std::chrono::steady_clock::now() + kIdleLife;
+  const auto began = std::chrono::steady_clock::now();
   IdleThread self;
   resting_.push_back(&self);
   noteLoad();
   while (!self.called && !stopping_) {
     const auto now = std::chrono::steady_clock::now();
+    const auto until = began + (threads_.size() > size_.kept ? kSurplusLife : kKeptLife);
     if (now >= until) break;
     self.over.waitFor(mutex_, until - now);
   }
@@ -88,7 +90,7 @@ bool HttpThreadPool::waitIdle() {
 }
 
 void HttpThreadPool::noteLoad() {
-  const bool busy = (threads_.size() - resting_.size()) * 2 > most_;
+  const bool busy = (threads_.size() - resting_.size()) * 2 > size_.most;
   if (threadsBusy_ != busy) threadsBusy_ = busy;
 }
 

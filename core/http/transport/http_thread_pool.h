@@ -1,6 +1,6 @@
-// The threads that serve connections, started on demand and ended after a minute without work. A connection goes to the
-// thread with the shortest idle time, because the memory of such a thread is warm. Threads started for a busy moment
-// then stay idle for their minute and end.
+// The threads that serve connections, started on demand. A few of them are kept for a minute without work; the others,
+// started for a busy moment, end after a second. A connection goes to the thread with the shortest idle time, because
+// the memory of such a thread is warm.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,12 @@ class ConnectionHandler {
 /// queue.)
 class HttpThreadPool {
  public:
-  /// `most` bounds the threads. `handler` outlives the pool.
-  HttpThreadPool(std::size_t most, ConnectionHandler& handler);
+  struct Size {
+    std::size_t most;  ///< bounds the threads
+    std::size_t kept;  ///< threads that stay for a minute without work; threads beyond end after a second
+  };
+  /// `handler` outlives the pool.
+  HttpThreadPool(Size size, ConnectionHandler& handler);
   /// Calls stop().
   ~HttpThreadPool();
 
@@ -46,6 +50,12 @@ class HttpThreadPool {
   /// Returns a flag, set while more than half of the threads are busy: no thread should then wait for a next request.
   /// Any thread.
   const std::atomic<bool>& busyFlag() const noexcept { return threadsBusy_; }
+
+  /// Returns the number of threads, busy and idle.
+  std::size_t size() {
+    Lock lock(mutex_);
+    return threads_.size();
+  }
 
   /// Makes the threads begin no further connection. Returns the queued connections.
   std::deque<std::unique_ptr<Connection>> close();
@@ -67,7 +77,7 @@ class HttpThreadPool {
   std::unique_ptr<Connection> next() JOBQ_EXCLUDES(mutex_);
   bool waitIdle() JOBQ_REQUIRES(mutex_);
 
-  const std::size_t most_;
+  const Size size_;
   ConnectionHandler& handler_;
   std::atomic<bool> threadsBusy_ = false;  // written under the mutex
   Mutex mutex_;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/http/transport/byte_stream.h"
@@ -37,6 +38,11 @@ int ownDescriptor(const Poco::Net::ServerSocket& socket) {
   return descriptor;
 }
 
+HttpThreadPool::Size poolSize(const ServerConfig& config) {
+  const auto most = static_cast<std::size_t>(config.threads);
+  return {most, std::min<std::size_t>(most, keptThreads())};
+}
+
 std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
   if (config.tlsCertificate.empty()) return nullptr;
   return std::make_unique<TlsContext>(config.tlsCertificate.string(), config.tlsKey.string());
@@ -49,10 +55,10 @@ struct HttpServer::Running {
       : tls(tlsOf(config)),
         socket(bindTo(config.host, config.port)),
         address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
-        reactor(ownDescriptor(socket),
-                {static_cast<std::size_t>(config.threads), config.keepAlive, config.connectionsPerAddress, tls.get(),
-                 handlers, *params, waiting},
-                log) {}
+        reactor(
+            ownDescriptor(socket),
+            {poolSize(config), config.keepAlive, config.connectionsPerAddress, tls.get(), handlers, *params, waiting},
+            log) {}
 
   void start() {
     try {
