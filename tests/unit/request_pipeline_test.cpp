@@ -22,6 +22,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -174,6 +175,41 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
   EXPECT_EQ(come, (3UL << 20) - size);
   EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
+}
+
+/// Answers at the second poll.
+class SecondPoll final : public PendingCall {
+ public:
+  explicit SecondPoll(std::vector<std::size_t>& bodies) : bodies_(bodies) {}
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    bodies_.push_back(request.body.capacity());
+    if (bodies_.size() < 2) return std::nullopt;
+    return ApiResponse{200, "{\"late\":true}"};
+  }
+
+ private:
+  std::vector<std::size_t>& bodies_;
+};
+
+TEST_F(RequestPipelineTest, ARouteMayAnswerLaterAndKeepsNoBodyMeanwhile) {
+  std::vector<std::size_t> bodies;
+  Route waiting;
+  waiting.methods = {"POST"};
+  waiting.pattern = "/wait";
+  waiting.scope = Scope::none;
+  waiting.run = [&](ApiRequest&) -> RouteResult { return std::make_unique<SecondPoll>(bodies); };
+  router_.add(std::move(waiting));
+  test::SocketPair client;
+  Connection connection(1, client.releaseStream(), server_);
+  client.send(head("POST /wait", "", "Content-Length: 1000\r\n") + std::string(1'000, 'x'));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  EXPECT_EQ(connection.serve(), Connection::Next::suspend);
+  EXPECT_THAT(bodies, IsEmpty()) << "the route itself polls first, if it wants to";
+  EXPECT_EQ(connection.serve(), Connection::Next::suspend);
+  EXPECT_EQ(connection.serve(), Connection::Next::park);
+  EXPECT_THAT(client.received(), HasSubstr("{\"late\":true}"));
+  ASSERT_EQ(bodies.size(), 2U);
+  EXPECT_LT(bodies[0], 1'000U);
 }
 
 TEST_F(RequestPipelineTest, ABodyThatIsNeededMustHaveALength) {
