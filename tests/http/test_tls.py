@@ -18,7 +18,7 @@ class TlsTest(HttpTest):
 
     @pytest.fixture(autouse=True)
     def tls_server(self, question):
-        server = self.at_end.enter_context(Server(start=False, server__drain="2s", server__threads="516"))
+        server = self.at_end.enter_context(Server(start=False, server__drain="2s", server__waiting="4"))
         files = self.files = [os.path.join(server.folder, name) for name in ("certificate.pem", "key.pem")]
         self.make_certificate()
         server.settings["server.tls.certificate"], server.settings["server.tls.key"] = files
@@ -112,6 +112,19 @@ class TlsTest(HttpTest):
         for secure in waiting:
             assert b"IN_QUEUE" in ends(secure)
             secure.close()
+
+    def test_a_large_answer_waits_for_its_reader(self):
+        """core/decisions/http.md: a client that reads slowly holds no thread; the rest of its answer stays whole."""
+        size = 12 << 20  # more than the buffers between both hold
+        text = b'{"input":{"a":"%s"}}' % (b"x" * size)
+        job = self.server.request("POST", "/v2/echo/runsync", text).json()["id"]
+        with self.server.plug() as secure:
+            secure.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\nConnection: close\r\n"
+                           f"Authorization: Bearer {self.server.key}\r\n\r\n".encode())
+            for _ in range(20):  # the server has sent what the buffers hold, and answers others
+                assert self.server.request("GET", "/healthz").status == 200
+            answer = ends(secure)
+        assert answer.count(b"x" * 1024) == size // 1024
 
     def test_handshakes_take_none_of_the_acceptors_time(self):
         """core/decisions/http.md: handshakes run on the threads that serve; a silent client delays no other."""
