@@ -124,6 +124,7 @@ class PowerLoss : public testing::Test {
       for (const auto& caller : callers) {
         if (!caller->judge.disagreement().empty()) return caller->judge.disagreement();
         caller->judge.reopen(storage, FormerEnd::power);
+        caller->player.losePower();
         caller->judge.inspect();
         caller->judge.close();
       }

@@ -92,6 +92,13 @@ class Player {
   /// Throws the exceptions of the storage.
   void play(Storage& storage, const Operation& operation);
 
+  /// Forgets how many chunks and log lines each attempt has reported. A loss of power may undo reports, and the workers
+  /// that counted them stopped with the machine: a count that is too high would leave chunks or lines out.
+  void losePower() {
+    nextChunks_.clear();
+    nextLines_.clear();
+  }
+
  private:
   JobSpec spec(std::uint32_t number, std::uint32_t kind);
   void playOnLease(Storage& storage, const Operation& operation);
