@@ -183,10 +183,12 @@ TEST_P(ClusterTest, TheJobsOfAServerWithoutStorageRunAgainElsewhere) {
   ASSERT_EQ(theirs().size(), 2U);
   disconnect(two());
   pass(Millis(10'500));
+  // No clock moves meanwhile: only the thread of the fence has to be scheduled.
+  testkit::waitFor("the fence of the second server",
+                   [this] { return testing::Value(two().log.lines(), Contains(HasSubstr("node.fenced"))); });
   const Answer ready = two().call(key_, "GET", "/readyz");
   EXPECT_EQ(ready.status, 503);
   EXPECT_THAT(ready.body, HasSubstr("leases"));
-  EXPECT_THAT(two().log.lines(), Contains(HasSubstr("node.fenced")));
   EXPECT_EQ(storage_->jobs().counts("t").retried, 0U)
       << "its handlers are stopped before another server may have the jobs";
   const Millis passed = eventually("the first server to have both jobs", [&] {
