@@ -60,6 +60,25 @@ TEST_F(ConnectionWaitTest, ARequestThatWaitsGoesOnWhereItStopped) {
   EXPECT_THAT(left, ElementsAre(false, false, true));
 }
 
+// The event of the end may come while the call is not suspended, and a stream must not hand chunks out then.
+TEST_F(ConnectionWaitTest, AClientThatLeavesBetweenResumptionAndPollIsSeen) {
+  using Progress = RequestHandler::Progress;
+  std::vector<bool> left;
+  test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
+    left.push_back(request.hasLeft());
+    if (left.size() == 1) return Progress::waitsForResume;
+    response.sendText("{}");
+    return Progress::answered;
+  });
+  Connection& connection = connect(handlers);
+  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_EQ(connection.receive(), Ready::yes);
+  ASSERT_EQ(connection.serve(), Next::suspend);
+  client_.hangUp();
+  (void)connection.serve();
+  EXPECT_THAT(left, ElementsAre(false, true));
+}
+
 TEST_F(ConnectionWaitTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
   using Progress = RequestHandler::Progress;
   std::string body;

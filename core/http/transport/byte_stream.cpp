@@ -106,6 +106,11 @@ std::optional<std::size_t> ByteStream::drop(char* scrap, std::size_t size) noexc
   }
 }
 
+bool ByteStream::peerHasClosed() const noexcept {
+  pollfd asked{descriptor_, POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) == 1 && (asked.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 void ByteStream::await(short events, std::chrono::milliseconds atMost) const noexcept {
   pollfd waiting{descriptor_, events, 0};
   const auto end = std::chrono::steady_clock::now() + atMost;

@@ -82,6 +82,9 @@ class ByteStream {
   /// available now, or 0 at the end of the stream.
   std::optional<std::size_t> drop(char* scrap, std::size_t size) noexcept;
 
+  /// Returns true if the peer has closed its side or the connection is broken, as far as known now. Never waits.
+  bool peerHasClosed() const noexcept;
+
   /// Ends the connection in both directions; a thread inside read() or write() returns at once. Any thread.
   void shutDown() noexcept;
 

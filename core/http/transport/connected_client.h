@@ -16,7 +16,7 @@ class ConnectedClient {
   /// The first call starts the watch of the socket. Such a call is not suspended.
   virtual std::stop_token disconnected() = 0;
 
-  /// Returns true if the client has closed its side while the call was suspended.
+  /// Returns true if the client has closed its side since the first suspension of the call. Asks the socket.
   virtual bool hasLeft() const noexcept = 0;
   /// Returns the name under which the call is continued.
   virtual SuspendedCall call() noexcept = 0;

@@ -107,7 +107,7 @@ Connection::Next Connection::continueRequest() {
     open_->response.sendRest();
   } else {
     switch (open_->handler->handle(open_->request, open_->response)) {
-      case RequestHandler::Progress::waitsForResume: return Next::suspend;
+      case RequestHandler::Progress::waitsForResume: open_->request.noteSuspended(); return Next::suspend;
       case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
       case RequestHandler::Progress::answered: break;
     }

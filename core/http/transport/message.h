@@ -136,9 +136,11 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   bool secure() const override { return deps_.stream.secure(); }
 
   std::stop_token disconnected() override;
-  bool hasLeft() const noexcept override { return clientLeft_; }
+  bool hasLeft() const noexcept override { return clientLeft_ || (wasSuspended_ && deps_.stream.peerHasClosed()); }
   SuspendedCall call() noexcept override { return deps_.call; }
   bool mayHoldThread() const noexcept override { return !deps_.threadsBusy; }
+  /// Notes that the request is suspended for the first time, or again.
+  void noteSuspended() noexcept { wasSuspended_ = true; }
   /// Notes that the client has closed its side.
   void noteClientLeft() noexcept { clientLeft_ = true; }
 
@@ -158,6 +160,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   std::istream bodyStream_;
   bool owesContinue_;
   bool watched_ = false;
+  bool wasSuspended_ = false;
   bool clientLeft_ = false;
   mutable std::optional<Poco::Net::SocketAddress> client_;
   mutable std::optional<Poco::Net::SocketAddress> server_;
