@@ -53,7 +53,7 @@ class PendingCall {
   virtual std::optional<ApiResponse> poll(ApiRequest& request) = 0;
 };
 
-/// What a route returns: the answer, or the call that will give the answer.
+/// The result of a route: the answer, or the call that gives the answer later.
 using RouteResult = std::variant<ApiResponse, std::unique_ptr<PendingCall>>;
 
 }  // namespace jobq
