@@ -18,8 +18,8 @@ class CallResumer {
 
 /// The name of a call for its resumer. A value: the call may have ended.
 struct SuspendedCall {
-  CallResumer* resumer;
-  std::uint64_t id;
+  CallResumer* resumer = nullptr;
+  std::uint64_t id = 0;
 
   /// Continues the call as CallResumer::resume() does.
   void resume() const noexcept { resumer->resume(id); }

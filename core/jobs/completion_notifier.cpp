@@ -15,14 +15,7 @@ CompletionNotifier::CompletionNotifier(Clock& clock) : clock_(clock) {
   thread_ = std::thread([this] { watchDeadlines(); });
 }
 
-CompletionNotifier::~CompletionNotifier() {
-  {
-    Lock lock(mutex_);
-    stopping_ = true;
-    deadlinesChanged_.notifyAll();
-  }
-  thread_.join();
-}
+CompletionNotifier::~CompletionNotifier() { close(); }
 
 CompletionNotifier::Waiter::Waiter(CompletionNotifier& notifier, JobKey job, Interest interest)
     : notifier_(notifier), job_(std::move(job)), interest_(interest), mayHold_(interest == Interest::end) {
@@ -74,16 +67,15 @@ void CompletionNotifier::Waiter::holdThread(Instant deadline) {
 }
 
 void CompletionNotifier::Waiter::arm(Instant deadline, SuspendedCall call) {
-  call_ = call;
+  const auto place = notifier_.armed_.insert({deadline, this, call}).first;
   deadline_ = deadline;
-  const auto place = notifier_.deadlines_.emplace(deadline, this).first;
   armed_ = true;
-  if (place == notifier_.deadlines_.begin()) notifier_.deadlinesChanged_.notifyOne();
+  if (place == notifier_.armed_.begin()) notifier_.deadlinesChanged_.notifyOne();
 }
 
 void CompletionNotifier::Waiter::disarm() {
   if (!std::exchange(armed_, false)) return;
-  notifier_.deadlines_.erase({deadline_, this});
+  notifier_.armed_.erase({deadline_, this, {}});
 }
 
 bool CompletionNotifier::Waiter::hasEvents() const {
@@ -94,46 +86,45 @@ bool CompletionNotifier::Waiter::mustWait(Instant deadline) const {
   return !hasEvents() && !notifier_.closed_ && notifier_.clock_.now() < deadline;
 }
 
-void CompletionNotifier::wake(Waiter& waiter, ReadyCalls& ready) {
+void CompletionNotifier::wake(Waiter& waiter, ArmedWaits& ready) noexcept {
   if (waiter.held_ != nullptr) waiter.held_->notifyAll();
   if (!std::exchange(waiter.armed_, false)) return;
-  deadlines_.erase({waiter.deadline_, &waiter});
-  ready.push_back(waiter.call_);
+  ready.insert(armed_.extract({waiter.deadline_, &waiter, {}}));
 }
 
-void CompletionNotifier::resumeAll(const ReadyCalls& ready) {
-  for (const SuspendedCall& call : ready) call.resume();
+void CompletionNotifier::resumeAll(const ArmedWaits& ready) noexcept {
+  for (const ArmedWait& wait : ready) wait.call.resume();
 }
 
 void CompletionNotifier::watchDeadlines() {
   nameThread("wait-deadlines");
   Lock lock(mutex_);
-  while (!stopping_) {
-    if (deadlines_.empty()) {
+  while (!closed_) {
+    if (armed_.empty()) {
       deadlinesChanged_.wait(mutex_);
       continue;
     }
-    const Instant first = deadlines_.begin()->first;
+    const Instant first = armed_.begin()->deadline;
     if (clock_.now() < first) {
       clock_.waitUntil(mutex_, deadlinesChanged_, first);
       continue;
     }
-    const ReadyCalls ready = extractOverdueCalls();
+    const ArmedWaits ready = extractOverdue();
     lock.unlock();
     resumeAll(ready);
     lock.lock();
   }
 }
 
-CompletionNotifier::ReadyCalls CompletionNotifier::extractOverdueCalls() {
-  ReadyCalls ready;
+CompletionNotifier::ArmedWaits CompletionNotifier::extractOverdue() {
+  ArmedWaits ready;
   const Instant now = clock_.now();
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now) wake(*deadlines_.begin()->second, ready);
+  while (!armed_.empty() && armed_.begin()->deadline <= now) wake(*armed_.begin()->waiter, ready);
   return ready;
 }
 
 void CompletionNotifier::announce(const JobId& job) {
-  ReadyCalls ready;
+  ArmedWaits ready;
   {
     Lock lock(mutex_);
     const auto [from, to] = waiting_.equal_range(job);
@@ -146,7 +137,7 @@ void CompletionNotifier::announce(const JobId& job) {
 }
 
 void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {
-  ReadyCalls ready;
+  ArmedWaits ready;
   {
     Lock lock(mutex_);
     const auto [from, to] = waiting_.equal_range(job);
@@ -186,7 +177,7 @@ std::size_t CompletionNotifier::streams() const {
 }
 
 void CompletionNotifier::announceAllOf(std::string_view endpoint) {
-  ReadyCalls ready;
+  ArmedWaits ready;
   {
     Lock lock(mutex_);
     for (const auto& [id, waiter] : waiting_) {
@@ -199,7 +190,7 @@ void CompletionNotifier::announceAllOf(std::string_view endpoint) {
 }
 
 void CompletionNotifier::announceAll() {
-  ReadyCalls ready;
+  ArmedWaits ready;
   {
     Lock lock(mutex_);
     for (const auto& [id, waiter] : waiting_) {
@@ -211,13 +202,15 @@ void CompletionNotifier::announceAll() {
 }
 
 void CompletionNotifier::close() {
-  ReadyCalls ready;
+  ArmedWaits ready;
   {
     Lock lock(mutex_);
     closed_ = true;
     for (const auto& [job, waiter] : waiting_) wake(*waiter, ready);
+    deadlinesChanged_.notifyAll();
   }
   resumeAll(ready);
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace jobq

@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 #include <thread>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "core/base/suspended_call.h"
@@ -94,7 +94,6 @@ class CompletionNotifier {
     bool mayHold_;
     bool armed_ = false;  // the call is to be resumed
     Instant deadline_{};  // of an armed waiter
-    SuspendedCall call_{nullptr, 0};
     bool news_ = false;
     // The job has or may have ended. Never reset, because one call may report the end together with a chunk.
     bool ended_ = false;
@@ -130,27 +129,36 @@ class CompletionNotifier {
   /// again.
   void announceAll();
 
-  /// Ends every wait, now and from now on. Called at shutdown.
+  /// Ends every wait, now and from now on, and joins the thread of the deadlines. Called at shutdown, by one thread.
   void close();
 
  private:
-  /// Calls to be resumed without the lock.
-  using ReadyCalls = std::vector<SuspendedCall>;
+  struct ArmedWait {
+    Instant deadline;
+    Waiter* waiter;
+    SuspendedCall call;
 
-  void wake(Waiter& waiter, ReadyCalls& ready) JOBQ_REQUIRES(mutex_);
-  static void resumeAll(const ReadyCalls& ready);
+    bool operator<(const ArmedWait& other) const noexcept {
+      return std::tie(deadline, waiter) < std::tie(other.deadline, other.waiter);
+    }
+  };
+  /// A wait moves from one set to another without new memory, so that a lack of memory loses no resumption.
+  using ArmedWaits = std::set<ArmedWait>;
+
+  void wake(Waiter& waiter, ArmedWaits& ready) noexcept JOBQ_REQUIRES(mutex_);
+  /// Resumes the calls. Called without the lock: the waiters may have ended.
+  static void resumeAll(const ArmedWaits& ready) noexcept;
   void watchDeadlines();
-  ReadyCalls extractOverdueCalls() JOBQ_REQUIRES(mutex_);
+  ArmedWaits extractOverdue() JOBQ_REQUIRES(mutex_);
 
   Clock& clock_;
   WaiterListener* listener_ = nullptr;
   mutable Mutex mutex_;
   Condition deadlinesChanged_;
   std::multimap<JobId, Waiter*> waiting_ JOBQ_GUARDED_BY(mutex_);
-  std::set<std::pair<Instant, Waiter*>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // of the armed waiters
+  ArmedWaits armed_ JOBQ_GUARDED_BY(mutex_);
   std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool closed_ JOBQ_GUARDED_BY(mutex_) = false;
-  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -138,6 +138,22 @@ TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {
   EXPECT_FALSE(hasEvent(last, clock.now() + Millis(1)));
 }
 
+// The server of the calls is destroyed before the notifier.
+TEST(CompletionNotifier, ResumesNothingAfterItIsClosed) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CompletionNotifier::Waiter awaited(watch, {"e", "a"});
+  {
+    CountingResumer resumer;
+    ASSERT_EQ(awaited.poll(clock.now() + Millis(1), {{&resumer, 1}}), CompletionNotifier::Progress::pending);
+    clock.awaitWaiter(Millis(1), Millis(1));
+    watch.close();
+    EXPECT_EQ(resumer.countOf(1), 1);
+  }
+  EXPECT_THROW(clock.awaitWaiter(Millis(1), Millis(1), 1, std::chrono::seconds(0)), testkit::WaitExpired)
+      << "the thread of the deadlines still waits";
+}
+
 TEST(CompletionNotifier, ReportsChunksToStreamsAlone) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
