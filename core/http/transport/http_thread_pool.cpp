@@ -1,8 +1,8 @@
 #include "core/http/transport/http_thread_pool.h"
 
-#include <Poco/Exception.h>
 #include <Poco/Thread.h>
 
+#include <exception>
 #include <utility>
 
 #include "core/base/service.h"
@@ -17,7 +17,10 @@ constexpr std::chrono::seconds kSurplusLife{1};
 
 }  // namespace
 
-HttpThreadPool::HttpThreadPool(Size size, ConnectionHandler& handler) : size_(size), handler_(handler) {}
+HttpThreadPool::HttpThreadPool(Size size, ConnectionHandler& handler) : size_(size), handler_(handler) {
+  Lock lock(mutex_);
+  resting_.reserve(size.most);  // a thread without work must not fail for lack of memory
+}
 
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
@@ -33,7 +36,11 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
     latest.over.notifyOne();
     return nullptr;
   }
-  if (threads_.size() < size_.most) addThread();
+  if (threads_.size() < size_.most && !addThread() && threads_.empty()) {
+    auto refused = std::move(queue_.back());
+    queue_.pop_back();
+    return refused;
+  }
   noteLoad();
   ended.swap(ended_);
   lock.unlock();
@@ -41,32 +48,37 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
   return nullptr;
 }
 
-void HttpThreadPool::addThread() {
-  auto thread = std::make_unique<Poco::Thread>();
-  thread->setStackSize(kStack);
-  const auto self = threads_.insert(threads_.end(), std::move(thread));
+bool HttpThreadPool::addThread() noexcept {
+  Threads added;
   try {
+    added.push_back(std::make_unique<Poco::Thread>());
+    const auto self = added.begin();
+    (*self)->setStackSize(kStack);
     (*self)->startFunc([this, self] { work(self); });
-  } catch (const Poco::Exception&) {
-    // The machine has no thread left: the connection stays queued for the existing threads.
-    threads_.erase(self);
+  } catch (const std::exception&) {
+    return false;
   }
+  threads_.splice(threads_.end(), added);
+  return true;
 }
 
 void HttpThreadPool::work(Threads::iterator self) {
   nameThread("http");
-  while (auto connection = next()) handler_.serve(std::move(connection));
-  Lock lock(mutex_);
-  ended_.splice(ended_.end(), threads_, self);
-  left_.notifyAll();
+  while (auto connection = next(self)) handler_.serve(std::move(connection));
 }
 
-std::unique_ptr<Connection> HttpThreadPool::next() {
+// Returns null if the thread has to end. The thread leaves the list of threads under the lock of that decision, so that
+// submit() does not count on a thread that ends.
+std::unique_ptr<Connection> HttpThreadPool::next(Threads::iterator self) {
   Lock lock(mutex_);
   // A thread that has just finished may have taken the connection before the notified thread.
   while (queue_.empty() && !stopping_ && waitIdle()) {
   }
-  if (queue_.empty() || stopping_) return nullptr;
+  if (queue_.empty() || stopping_) {
+    ended_.splice(ended_.end(), threads_, self);
+    left_.notifyAll();
+    return nullptr;
+  }
   auto connection = std::move(queue_.front());
   queue_.pop_front();
   return connection;

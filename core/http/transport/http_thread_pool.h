@@ -44,7 +44,7 @@ class HttpThreadPool {
   ~HttpThreadPool();
 
   /// Hands a connection to an idle thread, or queues the connection while all threads are busy. Never waits. Returns
-  /// the connection if close() was called, else null.
+  /// the connection if close() was called, or if there is no thread and the system gives none; else null.
   std::unique_ptr<Connection> submit(std::unique_ptr<Connection> connection);
 
   /// Returns a flag, set while more than half of the threads are busy: no thread should then wait for a next request.
@@ -71,10 +71,11 @@ class HttpThreadPool {
     bool called = false;
   };
 
-  void addThread() JOBQ_REQUIRES(mutex_);
+  // Returns false if the system gives no thread.
+  bool addThread() noexcept JOBQ_REQUIRES(mutex_);
   void noteLoad() JOBQ_REQUIRES(mutex_);
   void work(Threads::iterator self);
-  std::unique_ptr<Connection> next() JOBQ_EXCLUDES(mutex_);
+  std::unique_ptr<Connection> next(Threads::iterator self) JOBQ_EXCLUDES(mutex_);
   bool waitIdle() JOBQ_REQUIRES(mutex_);
 
   const Size size_;
