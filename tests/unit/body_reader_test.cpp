@@ -10,6 +10,8 @@
 #include <deque>
 #include <istream>
 
+#include "testkit/wait_for.h"
+
 namespace jobq {
 namespace {
 
@@ -22,7 +24,10 @@ class PiecewiseStream final : public ByteStream {
   PiecewiseStream() : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
   std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
-    if (pieces.empty() && wait == Wait::linger) ++lingered;
+    if (pieces.empty() && wait == Wait::linger) {
+      ++lingered;
+      if (drips) pieces.push_back("x");
+    }
     if (pieces.empty()) return open ? std::nullopt : std::optional<std::size_t>(0);
     std::string& piece = pieces.front();
     const std::size_t step = std::min(size, piece.size());
@@ -34,8 +39,9 @@ class PiecewiseStream final : public ByteStream {
   std::optional<std::size_t> writeSome(std::string_view, std::string_view) override { return std::nullopt; }
 
   std::deque<std::string> pieces;
-  int lingered = 0;   ///< waits without a byte
-  bool open = false;  ///< with true, more bytes may come after the last piece
+  int lingered = 0;    ///< waits without a byte
+  bool drips = false;  ///< each wait brings one byte
+  bool open = false;   ///< with true, more bytes may come after the last piece
 };
 
 class BodyReaderTest : public testing::Test {
@@ -161,6 +167,16 @@ TEST_F(BodyReaderTest, ABodyWhoseRestHasNotComePausesAndGoesOn) {
   EXPECT_FALSE(reader.isPaused()) << "the body is complete";
   EXPECT_TRUE(reader.complete());
   EXPECT_EQ(body.substr(0, 6), "abcdef");
+}
+
+TEST_F(BodyReaderTest, AClientThatDripsHoldsItsThreadForAMoment) {
+  const testkit::HangGuard guard("the pause of a body that drips");
+  BodyReader& reader = ofLength(UINT64_MAX);
+  stream_.open = stream_.drips = true;
+  char byte = 0;
+  while (!reader.isPaused()) (void)reader.readOrPause(&byte, 1, false);
+  EXPECT_TRUE(reader.result());
+  EXPECT_GT(stream_.lingered, 0);
 }
 
 TEST_F(BodyReaderTest, ABusyServerLingersForNoBody) {

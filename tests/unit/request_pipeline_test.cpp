@@ -165,16 +165,37 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
   EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
-  EXPECT_EQ(bodyMemory_.left(), 3UL << 20) << "no byte of the body has come";
-  client.send(body.substr(0, 1'000));
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - (16UL << 10)) << "a body that waits has the memory of its first step";
+  client.send(body.substr(0, 20'000));
   EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
-  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1'000) << "a body that waits for its rest counts whole";
-  auto sending = std::async(std::launch::async, [&] { client.send(body.substr(1'000)); });
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 20'000) << "a body that waits for its rest counts whole";
+  auto sending = std::async(std::launch::async, [&] { client.send(body.substr(20'000)); });
   testkit::waitFor("the whole body", [&] { return connection.serve() == Connection::Next::park; });
   testkit::resultOf("the client to send its body", sending);
   EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
   EXPECT_EQ(come, (3UL << 20) - size);
   EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
+}
+
+TEST_F(RequestPipelineTest, ABodyThatHadToWaitGoesOnInSmallSteps) {
+  constexpr std::size_t kSize = 5UL << 19;
+  constexpr std::size_t kBegin = kSize / 2;
+  test::SocketPair client;
+  Connection connection(1, client.releaseStream(), server_);
+  client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(kSize) + "\r\n"));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  ASSERT_EQ(connection.serve(), Connection::Next::awaitInput);
+  const std::string begin(kBegin, ' ');
+  auto sending = std::async(std::launch::async, [&] { client.send(begin); });
+  testkit::waitFor("half of the body", [&] {
+    EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
+    return bodyMemory_.left() <= (3UL << 20) - kBegin;
+  });
+  testkit::resultOf("the client to send half of its body", sending);
+  BodyMemory::Reservation others;
+  ASSERT_TRUE(others.grow(bodyMemory_, "other", bodyMemory_.left() - (64UL << 10)));
+  client.send("x");
+  EXPECT_EQ(connection.serve(), Connection::Next::awaitInput) << "one byte needs no step of a megabyte";
 }
 
 /// Answers at the second poll.

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kFirstStep = 16UL << 10;
 constexpr std::size_t kLargestStep = 1UL << 20;
+/// Of a body that had to wait: each of its calls clears a step of memory, for few bytes.
+constexpr std::size_t kLargestStepAfterPause = 64UL << 10;
 constexpr std::size_t kMegabyte = 1UL << 20;
 /// Bytes of a file in memory at a time. The client has 20 s and more for each piece (byte_stream.h).
 constexpr std::size_t kFilePiece = 256UL << 10;
@@ -38,9 +40,12 @@ bool draw(ApiRequest& request, std::size_t size, BodyMemory& bodyMemory) {
   return size <= kFreeBody || drawUpTo(request, size, bodyMemory);
 }
 
-/// Draws on the budget for all bytes so far: the number of bodies that wait for their rest is not bounded by the
-/// threads, so each byte of theirs counts. Returns false if the budget has no room.
-bool drawAll(ApiRequest& request, BodyMemory& bodyMemory) { return drawUpTo(request, request.body.size(), bodyMemory); }
+/// Draws on the budget for the memory of the bytes so far: the number of bodies that wait for their rest is not bounded
+/// by the threads, so each byte of theirs counts. Returns false if the budget has no room.
+bool drawAll(ApiRequest& request, BodyMemory& bodyMemory) {
+  const std::size_t ofFirstStep = std::min(kFirstStep, request.body.capacity());
+  return drawUpTo(request, std::max(request.body.size(), ofFirstStep), bodyMemory);
+}
 
 /// Reads `size` bytes of the body. Returns fewer if the body ends, fails or pauses before.
 std::size_t readUpTo(ServerRequest& request, char* to, std::size_t size) {
@@ -72,13 +77,14 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
   if (!chunked && announced == 0) return std::nullopt;
   request_.limitBody(limit);
   std::string& body = request.body;
+  const std::size_t largestStep = body.empty() ? kLargestStep : kLargestStepAfterPause;
   // The whole room at once avoids moves; pages of memory are touched only as bytes come.
   if (body.empty()) body.reserve(announced);
   for (;;) {
     const std::size_t had = body.size();
     if (had > limit) return tooLarge(request.path, limit);
     if (!chunked && had == announced) break;
-    const std::size_t most = std::clamp(had, kFirstStep, kLargestStep);
+    const std::size_t most = std::clamp(had, kFirstStep, largestStep);
     const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
     if (!draw(request, std::min(had + step, limit), bodyMemory)) return noBodyMemory(request.path);
     body.resize(had + step);

@@ -61,6 +61,11 @@ bool BodyReader::mayWait() {
   return false;
 }
 
+ByteStream::Wait BodyReader::waitMode() const noexcept {
+  const bool waits = !mayPause_ || (lingers_ && deadline_.used() < kLinger);
+  return waits ? ByteStream::Wait::linger : ByteStream::Wait::no;
+}
+
 // Reads once, into the ReadBuffer or straight into `to`. Returns false if no further bytes will come.
 bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
   const bool straight = size >= kDirect && expected() >= kDirect;

@@ -28,8 +28,8 @@ class BodyReader final : public std::streambuf {
   void limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
 
   /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete, result()
-  /// has failed, or the next bytes have not come (isPaused()). Waits for kLinger at most, before the first pause and
-  /// without `threadsBusy` only: a client that drips holds no thread.
+  /// has failed, or the next bytes have not come (isPaused()). Waits in the first kLinger of the body only, and not
+  /// with `threadsBusy` or after a pause: a client that drips holds no thread.
   std::size_t readOrPause(char* to, std::size_t size, bool threadsBusy);
   /// Returns true if the last readOrPause() ended because the next bytes have not come.
   bool isPaused() const noexcept { return paused_; }
@@ -56,7 +56,7 @@ class BodyReader final : public std::streambuf {
   std::uint64_t expected() const noexcept;
   bool receive(char* to, std::size_t size, std::size_t& direct);
   bool mayWait();
-  ByteStream::Wait waitMode() const noexcept { return lingers_ ? ByteStream::Wait::linger : ByteStream::Wait::no; }
+  ByteStream::Wait waitMode() const noexcept;
 
   ByteStream& stream_;
   ReadBuffer& buffer_;

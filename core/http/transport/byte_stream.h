@@ -42,12 +42,13 @@ class TransferDeadline {
   Verdict mayWait() noexcept;
   /// Returns the time until the deadline, 0 if the deadline has passed.
   std::chrono::milliseconds left() const noexcept;
+  /// Returns the time since the begin of the transfer.
+  std::chrono::milliseconds used() const noexcept;
   /// Returns left(), but at most the time until a slot is needed.
   std::chrono::milliseconds untilNextQuestion() const noexcept;
 
  private:
   TransferDeadline() noexcept = default;
-  std::chrono::milliseconds used() const noexcept;
 
   Budget* places_ = nullptr;
   Budget::Reservation place_;
