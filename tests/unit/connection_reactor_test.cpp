@@ -69,10 +69,11 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
   const auto served = ask(request);
   ASSERT_TRUE(holdsSoon([&] { return handlers_.begun == 1; })) << "the only thread is not busy";
   const auto queued = ask(request);
-  ASSERT_TRUE(holdsSoon([&] { return reactor.serving() == 2; })) << "the second request does not wait for the first";
+  ASSERT_TRUE(holdsSoon([&] { return reactor.openRequests() == 2; }))
+      << "the second request does not wait for the first";
   reactor.stop();
   EXPECT_EQ(handlers_.begun, 1) << "the queued request was dropped";
-  EXPECT_EQ(reactor.serving(), 0U) << "a later look at them would be a use after free";
+  EXPECT_EQ(reactor.openRequests(), 0U) << "a later look at them would be a use after free";
   EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
   reactor.stop();
 }

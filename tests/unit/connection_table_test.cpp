@@ -75,14 +75,14 @@ TEST_F(ConnectionTableTest, AConnectionInTheHandsOfTheReactorIsNotQuiet) {
   const auto taken = table_.extractReady(7);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(quiet()) << "between the event and the thread that serves";
-  EXPECT_EQ(table_.serving(), 0U);
+  EXPECT_EQ(table_.openRequests(), 0U);
   ASSERT_TRUE(table_.beginServing(*taken->connection, at(10)));
   EXPECT_FALSE(quiet());
-  EXPECT_EQ(table_.serving(), 1U);
+  EXPECT_EQ(table_.openRequests(), 1U);
   EXPECT_EQ(table_.headDeadline(7), at(10));
   table_.forget(7);
   EXPECT_TRUE(quiet());
-  EXPECT_EQ(table_.serving(), 0U);
+  EXPECT_EQ(table_.openRequests(), 0U);
 }
 
 TEST_F(ConnectionTableTest, ALateConnectionIsNotQuietBeforeItsRefusalIsSent) {
@@ -98,6 +98,31 @@ TEST_F(ConnectionTableTest, ALateConnectionIsNotQuietBeforeItsRefusalIsSent) {
   EXPECT_TRUE(table_.extractReady(7));
   table_.forget(7);
   EXPECT_TRUE(quiet());
+}
+
+TEST_F(ConnectionTableTest, ALateConnectionHasNoEventLeft) {
+  park(7, client_, State::awaitingInput, 10);
+  auto late = table_.extractLate(at(10));
+  ASSERT_EQ(late.size(), 1U);
+  ASSERT_TRUE(table_.beginServing(*late[0].connection, at(10)));
+  client_.send("the rest of the body");
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "a suspended request would see the end of its client";
+  table_.forget(7);
+}
+
+TEST_F(ConnectionTableTest, OpenRequestsAreThoseWithoutAWholeAnswer) {
+  test::SocketPair clients[5];
+  park(1, clients[0], State::idle);
+  park(2, clients[1], State::lingeringClose);
+  EXPECT_EQ(table_.openRequests(), 0U);
+  park(3, clients[2], State::awaitingInput);
+  park(4, clients[3], State::awaitingOutput);
+  EXPECT_EQ(table_.openRequests(), 2U);
+  auto served = connect(5, clients[4]);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  EXPECT_EQ(table_.openRequests(), 3U);
+  ASSERT_FALSE(table_.suspend(std::move(served)));
+  EXPECT_EQ(table_.openRequests(), 3U);
 }
 
 TEST_F(ConnectionTableTest, TheLastConnectionWakesTheWaitForQuiet) {
@@ -138,7 +163,7 @@ TEST_F(ConnectionTableTest, AStopCutsWhatIsServedAndForgetsWhatWasDropped) {
   EXPECT_TRUE(table_.stopping());
   table_.cutServed(queued);
   EXPECT_TRUE(client_.received().empty() && client_.sawEnd());
-  EXPECT_EQ(table_.serving(), 1U);
+  EXPECT_EQ(table_.openRequests(), 1U);
   EXPECT_TRUE(reading.received().empty() && !reading.sawEnd()) << "the reactor thread closes the connection itself";
   EXPECT_FALSE(table_.beginServing(*inHand->connection, at(10)));
   table_.forget(7);
@@ -157,6 +182,8 @@ TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
   EXPECT_TRUE(gone.stop_requested());
   table_.unwatch(7);
   EXPECT_FALSE(table_.extractReady(7)) << "neither watched nor parked";
+  table_.forget(7);
+  table_.unwatch(7);  // changes nothing: a stop may forget a connection before its watch ends
 }
 
 TEST_F(ConnectionTableTest, ASuspendedConnectionIsTakenByItsResumption) {
@@ -164,7 +191,7 @@ TEST_F(ConnectionTableTest, ASuspendedConnectionIsTakenByItsResumption) {
   ASSERT_TRUE(table_.beginServing(*served, at(10)));
   ASSERT_FALSE(table_.suspend(std::move(served)));
   EXPECT_FALSE(quiet());
-  EXPECT_EQ(table_.serving(), 0U);
+  EXPECT_EQ(table_.openRequests(), 1U);
   client_.send("a pipelined request is no event");
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());
   auto resumed = table_.extractSuspended(7);

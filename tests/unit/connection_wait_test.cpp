@@ -122,6 +122,60 @@ TEST_F(ConnectionWaitTest, AnAnswerThatItsClientDoesNotReadWaitsWithoutAThread) 
   EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), large);
 }
 
+TEST_F(ConnectionWaitTest, AWatchEndsWithTheAnswerAlthoughItsClientReadsLater) {
+  const std::string large(32UL << 20, 'x');
+  test::FunctionHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
+    (void)request.disconnected();
+    response.sendText(large);
+  });
+  Connection& connection = connect(handlers);
+  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_EQ(connection.receive(), Ready::yes);
+  ASSERT_EQ(connection.serve(), Next::awaitOutput);
+  EXPECT_THAT(watch_.unwatched, ElementsAre(9U)) << "the next event of the connection is the room for more bytes";
+  connection_.reset();
+  EXPECT_THAT(watch_.unwatched, ElementsAre(9U));
+}
+
+/// A client that reads nothing, and whose way is full.
+class FullWayTest : public ConnectionWaitTest {
+ protected:
+  Connection& connectFull() {
+    ByteStream& stream = client_.stream();
+    Connection& connection = connect(handlers_);
+    const std::string piece(65'536, 'x');
+    while (stream.writeSome(piece, "").value_or(0) > 0) {
+    }
+    return connection;
+  }
+  /// A wait for the client would last 20 s (core/http/transport/byte_stream.h).
+  bool hasNotWaited() const { return std::chrono::steady_clock::now() - began_ < std::chrono::seconds(15); }
+
+  bool reads_ = false;
+  test::FunctionHandlers handlers_{[this](ServerRequest& request, ServerResponse&) {
+    char byte = 0;
+    reads_ = request.readBody(&byte, 1) == 1;
+  }};
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(FullWayTest, ARefusalDoesNotWait) {
+  Connection& connection = connectFull();
+  client_.send("no request\r\n\r\n");
+  ASSERT_EQ(connection.receive(), Ready::yes);
+  EXPECT_EQ(connection.serve(), Next::close);
+  EXPECT_TRUE(hasNotWaited());
+}
+
+TEST_F(FullWayTest, TheRequestForABodyDoesNotWait) {
+  Connection& connection = connectFull();
+  client_.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx");
+  ASSERT_EQ(connection.receive(), Ready::yes);
+  EXPECT_EQ(connection.serve(), Next::close);
+  EXPECT_TRUE(reads_);
+  EXPECT_TRUE(hasNotWaited());
+}
+
 TEST_F(ConnectionWaitTest, AnAnswerToAClientThatHasLeftEndsTheConnection) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest&, ServerResponse& response) { response.sendText(large); });

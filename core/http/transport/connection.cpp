@@ -84,14 +84,14 @@ Connection::Next Connection::serve() {
 }
 
 Connection::Next Connection::beginRequest() {
-  if (buffer_.full()) return refuse(503, kNoHeadMemory, false);
+  if (buffer_.full()) return refuse(503, kNoHeadMemory);
   const auto head = parseHead(
       buffer_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
-  if (!head) return refuse(head.failure().status, head.failure().sentence, false);
+  if (!head) return refuse(head.failure().status, head.failure().sentence);
   // Two copies of the head at most: the fields in the request, the target in the call.
   Budget::Reservation copies;
   if (scanner_.size() > ReadBuffer::kFree && !copies.grow(server_.heads, 2 * scanner_.size())) {
-    return refuse(503, kNoHeadMemory, false);
+    return refuse(503, kNoHeadMemory);
   }
   open_ = std::make_unique<OpenRequest>(*this, *head, std::move(copies));
   if (!head->keepAlive) open_->response.closeAfter();
@@ -109,7 +109,7 @@ Connection::Next Connection::continueRequest() {
     switch (open_->handler->handle(open_->request, open_->response)) {
       case RequestHandler::Progress::waitsForResume: open_->request.noteSuspended(); return Next::suspend;
       case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
-      case RequestHandler::Progress::answered: break;
+      case RequestHandler::Progress::answered: open_->request.endWatch();
     }
   }
   if (open_->response.hasRest()) return Next::awaitOutput;
@@ -132,21 +132,19 @@ Connection::Next Connection::afterLast() {
   return Next::discardInput;
 }
 
-Connection::Next Connection::refuse(int status, std::string_view sentence, bool hurried) {
+Connection::Next Connection::refuse(int status, std::string_view sentence) {
   ServerResponse response(*stream_, false, false, server_.readers, server_.closing);
-  if (hurried) response.hurry();
   response.closeAfter();
   response.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(status));
   response.setContentType("application/json");
   if (status == Poco::Net::HTTPResponse::HTTP_SERVICE_UNAVAILABLE) response.set("Retry-After", "1");
-  const std::string body = server_.handlers.errorBody(sentence);
-  response.sendBuffer(body.data(), body.size());
+  response.sendAtOnce(server_.handlers.errorBody(sentence));
   return response.delivered() ? afterLast() : Next::close;
 }
 
 Connection::Next Connection::refuseLateHead() {
   if (handshaking()) return Next::close;
-  return refuse(408, "the request's head did not come in time: send it within 10 seconds", true);
+  return refuse(408, "the request's head did not come in time: send it within 10 seconds");
 }
 
 }  // namespace jobq

@@ -97,7 +97,7 @@ class Connection {
   bool awaitHead();
   Next beginRequest();
   Next continueRequest();
-  Next refuse(int status, std::string_view sentence, bool hurried);
+  Next refuse(int status, std::string_view sentence);
   Next afterLast();
 
   const AddressPlaces::Place place_;

@@ -87,6 +87,8 @@ std::vector<ParkedConnection> ConnectionTable::extractLate(Moment now) {
   std::vector<ParkedConnection> late = parked_.extractLate(now);
   for (const ParkedConnection& parked : late) {
     active_.emplace(parked.connection->id(), Active{parked.connection.get()});
+    // A late event of the former request would look like the end of a client that is suspended meanwhile.
+    poll_.arm(*parked.connection, 0);
   }
   return late;
 }
@@ -139,8 +141,9 @@ std::stop_token ConnectionTable::watch(std::uint64_t connection) {
 void ConnectionTable::unwatch(std::uint64_t connection) noexcept {
   Lock lock(mutex_);
   watched_.erase(connection);
+  const auto active = active_.find(connection);
   // epoll cannot be asked for no events at all; a broken connection is reported at most once more.
-  poll_.arm(*active_.at(connection).connection, 0);
+  if (active != active_.end()) poll_.arm(*active->second.connection, 0);
 }
 
 void ConnectionTable::drain() {
@@ -177,10 +180,11 @@ bool ConnectionTable::awaitQuiet(milliseconds atMost) {
   return true;
 }
 
-std::size_t ConnectionTable::serving() {
+std::size_t ConnectionTable::openRequests() {
   Lock lock(mutex_);
-  return static_cast<std::size_t>(
-      std::count_if(active_.begin(), active_.end(), [](const auto& each) { return each.second.served; }));
+  const auto served =
+      std::count_if(active_.begin(), active_.end(), [](const auto& each) { return each.second.served; });
+  return static_cast<std::size_t>(served) + parked_.openRequests();
 }
 
 }  // namespace jobq

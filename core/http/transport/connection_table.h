@@ -65,7 +65,7 @@ class ConnectionTable final : public ClientMonitor {
   /// deadline, 0 after beginStop(). A later park() with an earlier deadline wakes the reactor thread. Reactor thread.
   int untilNextDeadline(std::optional<Moment> other, Moment now);
 
-  /// The connection is active; otherwise watch() throws std::out_of_range, and unwatch() ends the process.
+  /// The connection is active; otherwise watch() throws std::out_of_range.
   std::stop_token watch(std::uint64_t connection) override;
   void unwatch(std::uint64_t connection) noexcept override;
 
@@ -81,8 +81,8 @@ class ConnectionTable final : public ClientMonitor {
   /// Waits until no connection is parked or active, for `atMost`. Returns false if the time is over.
   bool awaitQuiet(std::chrono::milliseconds atMost);
 
-  /// Returns the number of connections that are served or queued for a thread.
-  std::size_t serving();
+  /// Returns the number of connections whose request waits for a thread, for an event, or for the rest of its answer.
+  std::size_t openRequests();
 
  private:
   struct Active {

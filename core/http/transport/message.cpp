@@ -120,25 +120,32 @@ std::string ServerResponse::head() {
   return text;
 }
 
-void ServerResponse::put(std::string_view first, std::string_view second) {
-  delivered_ =
-      delivered_ && stream_.write(first, second, hurried_ ? TransferDeadline::hurried() : TransferDeadline(readers_));
+void ServerResponse::put(std::string_view first, std::string_view second, TransferDeadline deadline) {
+  delivered_ = delivered_ && stream_.write(first, second, std::move(deadline));
   if (!delivered_) close_ = true;
 }
 
-void ServerResponse::sendContinue() { put("HTTP/1.1 100 Continue\r\n\r\n", ""); }
+void ServerResponse::sendContinue() { put("HTTP/1.1 100 Continue\r\n\r\n", "", TransferDeadline::hurried()); }
 
-void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
+void ServerResponse::beginSized(std::size_t length) {
   setContentLength64(static_cast<Poco::Int64>(length));
   setChunkedTransferEncoding(false);
   sent_ = true;
-  put(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length));
+}
+
+void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
+  beginSized(length);
+  put(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length),
+      TransferDeadline(readers_));
+}
+
+void ServerResponse::sendAtOnce(std::string_view body) {
+  beginSized(body.size());
+  put(head(), toHead_ ? std::string_view() : body, TransferDeadline::hurried());
 }
 
 void ServerResponse::sendText(std::string body) {
-  setContentLength64(static_cast<Poco::Int64>(body.size()));
-  setChunkedTransferEncoding(false);
-  sent_ = true;
+  beginSized(body.size());
   if (toHead_) body.clear();
   rest_ = Rest{head(), std::move(body), 0, TransferDeadline(readers_)};
   sendRest();
@@ -166,7 +173,7 @@ std::ostream& ServerResponse::send() {
   if (!sized && http10_) close_ = true;
   setChunkedTransferEncoding(!sized && !http10_);
   sent_ = true;
-  put(head(), "");
+  put(head(), "", TransferDeadline(readers_));
   writer_ = std::make_unique<BodyWriter>(stream_, readers_, getChunkedTransferEncoding(), toHead_);
   bodyStream_ = std::make_unique<std::ostream>(writer_.get());
   if (!delivered_) bodyStream_->setstate(std::ios::badbit);
@@ -213,8 +220,10 @@ ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerRe
   if (head.chunked) setChunkedTransferEncoding(true);
 }
 
-ServerRequest::~ServerRequest() {
-  if (watched_) deps_.watch.unwatch(deps_.call.id);
+ServerRequest::~ServerRequest() { endWatch(); }
+
+void ServerRequest::endWatch() noexcept {
+  if (std::exchange(watched_, false)) deps_.watch.unwatch(deps_.call.id);
 }
 
 std::istream& ServerRequest::stream() {

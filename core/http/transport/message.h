@@ -41,15 +41,16 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   /// Ends the connection with this response.
   void closeAfter() noexcept { close_ = true; }
   bool closes() const noexcept { return close_; }
-  /// Forbids waiting for this client: bytes that do not leave at once are lost.
-  void hurry() noexcept { hurried_ = true; }
   /// Returns false if the client has left or was too slow.
   bool delivered() const noexcept { return delivered_; }
 
+  /// Does not wait: a client that has no room for these bytes loses the connection.
   void sendContinue() override;
   std::ostream& send() override;
   void sendFile(const std::string& path, const std::string& mediaType) override;
   void sendBuffer(const void* buffer, std::size_t length) override;
+  /// Sends the body without waiting: a client that has no room for it loses the connection.
+  void sendAtOnce(std::string_view body);
   /// Sends the body without waiting for the client. The response keeps what does not leave at once: hasRest().
   void sendText(std::string body);
   /// Returns true if a part of sendText() has not left.
@@ -76,8 +77,9 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
     TransferDeadline deadline;
   };
 
+  void beginSized(std::size_t length);
   std::string head();
-  void put(std::string_view first, std::string_view second);
+  void put(std::string_view first, std::string_view second, TransferDeadline deadline);
 
   ByteStream& stream_;
   const bool toHead_;
@@ -85,7 +87,6 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   Budget& readers_;
   const std::atomic<bool>& closing_;
   bool close_ = false;
-  bool hurried_ = false;
   bool sent_ = false;
   bool delivered_ = true;
   std::optional<Rest> rest_;
@@ -143,6 +144,9 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   void noteSuspended() noexcept { wasSuspended_ = true; }
   /// Notes that the client has closed its side.
   void noteClientLeft() noexcept { clientLeft_ = true; }
+
+  /// Ends the watch of disconnected(), if there is one. The answer is made, and may wait for its reader.
+  void endWatch() noexcept;
 
   /// Returns the result of reading the body so far. Fails if the stream ended before the body was complete.
   const Result<void, Fault>& bodyResult() const noexcept { return body_.result(); }
