@@ -20,9 +20,6 @@ namespace {
 // the time of a beat.
 constexpr Millis kEndpointsSettle{3'000};
 
-// Time for the answers to waiting callers, however long the jobs took before.
-constexpr Millis kLastAnswers{1'000};
-
 // Loads the installed plugins. Throws ConfigError if a plugin named by the configuration is missing.
 PluginHost loadPlugins(const Config& config, Log& log) {
   PluginHost host(config.pluginSettings, log);
@@ -161,7 +158,7 @@ bool Application::stop() {
   leaveStorage();
   // A backup still being written would outlast the drain; a backup being sent is a request in flight.
   backups_.stop();
-  server_.stop(std::max(end - clock_.now(), kLastAnswers));
+  server_.stop(std::max(end - clock_.now(), Millis(0)));
   changes_.stop();
   outboxCleaner_.stop();
   sweeper_.stop();

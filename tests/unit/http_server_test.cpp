@@ -1,17 +1,28 @@
 // Tests of the start of the HTTP server (core/http/transport/server.h).
 #include "core/http/transport/server.h"
 
+#include <Poco/Net/StreamSocket.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "connection_fixture.h"
+#include "core/base/suspended_call.h"
 #include "core/config/server_config.h"
 #include "core/http/transport/budget.h"
+#include "core/http/transport/message.h"
+#include "core/http/transport/request_handler.h"
 #include "jobq/error.h"
+#include "jobq/mutex.h"
 #include "testkit/recording_log.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -59,6 +70,46 @@ TEST_F(HttpServerTest, AFailedStartIsNoStart) {
   server_.stop();
   other.start();
   EXPECT_EQ(other.address(), address);
+}
+
+// All callers that wait for jobs are answered at once when a server stops, and its threads may be few.
+TEST_F(HttpServerTest, AStopAnswersItsCallersAlthoughItsGraceIsOver) {
+  constexpr int kCallers = 200;
+  Mutex mutex;
+  std::set<std::uint64_t> waiting;
+  SuspendedCall call;
+  test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
+    {
+      Lock lock(mutex);
+      call = request.call();
+      if (waiting.insert(call.id).second) return RequestHandler::Progress::waitsForResume;
+    }
+    response.sendText("done");
+    return RequestHandler::Progress::answered;
+  });
+  ServerConfig config = config_;
+  config.threads = 1;
+  HttpServer server(config, handlers, waiting_, log_);
+  server.start();
+  const Poco::Net::SocketAddress address(server.address().substr(std::string_view("http://").size()));
+  const std::string request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+  std::vector<Poco::Net::StreamSocket> clients;
+  for (int i = 0; i < kCallers; ++i) {
+    clients.emplace_back(address);
+    clients.back().sendBytes(request.data(), static_cast<int>(request.size()));
+  }
+  testkit::waitFor("all callers to wait", [&] {
+    Lock lock(mutex);
+    return waiting.size() == kCallers;
+  });
+  for (const std::uint64_t id : waiting) call.resumer->resume(id);
+  server.stop(Millis(0));
+  for (auto& client : clients) {
+    char answer[512];
+    client.setReceiveTimeout(Poco::Timespan(60, 0));
+    const int got = client.receiveBytes(answer, sizeof answer);
+    EXPECT_THAT(std::string(answer, static_cast<std::size_t>(std::max(got, 0))), HasSubstr("done"));
+  }
 }
 
 }  // namespace

@@ -63,14 +63,15 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   /// the time is over.
   bool awaitQuiet(std::chrono::milliseconds atMost) { return connections_.awaitQuiet(atMost); }
 
+  /// Returns the number of connections whose request waits for a thread, for an event, or for the rest of its answer.
+  /// Any thread.
+  std::size_t openRequests() { return connections_.openRequests(); }
+
   /// Calls drain(), cuts the connections that are still served, and joins all threads.
   void stop() override;
 
   /// Continues the request of the connection `call` on a thread of the pool. Changes nothing after stop().
   void resume(std::uint64_t call) noexcept override;
-
-  /// Returns the number of connections that are served or queued for a thread. Any thread.
-  std::size_t serving() { return connections_.serving(); }
 
  private:
   void loop();

@@ -1,6 +1,22 @@
 #include "core/http/transport/parked_connections.h"
 
+#include <algorithm>
+
 namespace jobq {
+namespace {
+
+bool isUnserved(ParkedConnection::State state) {
+  return state == ParkedConnection::State::idle || state == ParkedConnection::State::readingHead;
+}
+
+}  // namespace
+
+std::size_t ParkedConnections::openRequests() const noexcept {
+  return static_cast<std::size_t>(std::count_if(parked_.begin(), parked_.end(), [](const auto& each) {
+    const ParkedConnection::State state = each.second.state;
+    return !isUnserved(state) && state != ParkedConnection::State::lingeringClose;
+  }));
+}
 
 std::optional<ParkedConnections::Moment> ParkedConnections::nextDeadline() const noexcept {
   if (deadlines_.empty()) return std::nullopt;
@@ -40,8 +56,7 @@ std::vector<ParkedConnection> ParkedConnections::extractUnserved() {
   std::vector<ParkedConnection> taken;
   for (auto at = parked_.begin(); at != parked_.end();) {
     const auto here = at++;
-    const ParkedConnection::State state = here->second.state;
-    if (state != ParkedConnection::State::idle && state != ParkedConnection::State::readingHead) continue;
+    if (!isUnserved(here->second.state)) continue;
     taken.push_back(std::move(*extract(here->first)));
   }
   return taken;

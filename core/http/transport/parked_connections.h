@@ -42,6 +42,10 @@ class ParkedConnections {
 
   bool empty() const noexcept { return parked_.empty(); }
 
+  /// Returns the number of connections with a request that is not answered in full: those in State::suspended,
+  /// State::awaitingInput and State::awaitingOutput.
+  std::size_t openRequests() const noexcept;
+
   /// Returns the earliest deadline, or nullopt without a connection.
   std::optional<Moment> nextDeadline() const noexcept;
 

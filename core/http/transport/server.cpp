@@ -18,6 +18,10 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
+// Times of a stop that still answers callers behind its grace.
+constexpr Millis kMoment{1'000};
+constexpr Millis kLastAnswers{10'000};
+
 Poco::Net::ServerSocket bindTo(const std::string& host, std::uint16_t port) {
   const std::string where = host + ":" + std::to_string(port);
   try {
@@ -46,6 +50,21 @@ HttpThreadPool::Size poolSize(const ServerConfig& config) {
 std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
   if (config.tlsCertificate.empty()) return nullptr;
   return std::make_unique<TlsContext>(config.tlsCertificate.string(), config.tlsKey.string());
+}
+
+// Waits for the open requests for `grace` and a moment, and longer while each moment answers some of them. Returns
+// false if some are left.
+bool awaitAnswers(ConnectionReactor& reactor, Millis grace) {
+  const auto latest = std::chrono::steady_clock::now() + grace + kLastAnswers;
+  bool isQuiet = reactor.awaitQuiet(grace);
+  std::size_t open = SIZE_MAX;
+  while (!isQuiet && std::chrono::steady_clock::now() < latest) {
+    const std::size_t left = reactor.openRequests();
+    if (left == 0 || left >= open) break;
+    open = left;
+    isQuiet = reactor.awaitQuiet(kMoment);
+  }
+  return isQuiet || reactor.openRequests() == 0;
 }
 
 }  // namespace
@@ -119,7 +138,7 @@ void HttpServer::announceClose() {
 void HttpServer::stop(Millis grace) {
   if (!running_ || std::exchange(running_->hasEnded, true)) return;
   running_->reactor.drain();
-  if (!running_->reactor.awaitQuiet(grace)) {
+  if (!awaitAnswers(running_->reactor, grace)) {
     log_.write(LogLevel::information, "http.cut", "requests that did not end within server.drain are cut off");
   }
   running_->reactor.stop();

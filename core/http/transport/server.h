@@ -38,9 +38,9 @@ class HttpServer final : public Service {
   /// Lets every later answer say `Connection: close`, before a stop. The listener stays open.
   void announceClose();
 
-  /// Closes the listener and the idle connections, waits up to `grace` for requests in flight, closes their
-  /// connections, and joins the threads. Suspended calls may still be resumed, without an effect, until the server is
-  /// destroyed or opened again.
+  /// Closes the listener and the idle connections, waits up to `grace` and a second for requests in flight,
+  /// and up to 10 s longer while each second answers some of them. Closes their connections, and joins the threads.
+  /// Suspended calls may still be resumed, without an effect, until the server is destroyed or opened again.
   void stop(Millis grace);
   void stop() override { stop(Millis(0)); }
 
