@@ -42,11 +42,15 @@ JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpo
                                                         const std::optional<Idempotency>& idempotency, Millis wait) {
   const bool low = job.policy.lowPriority;
   AwaitedSubmission submission{{}, await({endpoint.spec.id, job.id}, wait)};
-  submission.inserted = insert(std::move(job), endpoint, idempotency);
+  const auto offered = queueSignal_.insertAndClaim(job, *endpoint.policy, idempotency);
+  submission.inserted = offered ? *offered : insert(std::move(job), endpoint, idempotency);
+  submission.isDurable = !offered;
   if (const auto* first = std::get_if<Duplicate>(&submission.inserted)) {
     submission.wait = await({endpoint.spec.id, first->id}, wait);
   } else if (std::holds_alternative<KeyConflict>(submission.inserted)) {
     submission.wait.reset();
+  } else if (offered) {
+    submission.wait->noteOffered();
   } else {
     submission.wait->noteSubmitted(low);
   }

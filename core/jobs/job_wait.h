@@ -33,6 +33,8 @@ class JobWait {
 
   /// Notes that the job was just submitted: the first poll lets an idle worker claim the job.
   void noteSubmitted(bool lowPriority) noexcept;
+  /// Notes that the job was just submitted and offered to idle workers.
+  void noteOffered() noexcept { readsFirst_ = false; }
 
   /// Returns the job as it is at its end or at the end of the wait, with an empty `job` if the job is absent. Returns
   /// no value while the wait goes on; `caller.call` is resumed when the next poll may know more. Throws StorageError.

@@ -52,6 +52,11 @@ void QueueSignal::notifyAndClaim(const EndpointId& endpoint, bool lowPriority) {
   }
 }
 
+std::optional<InsertResult> QueueSignal::insertAndClaim(JobSpec& job, const QueuePolicy& policy,
+                                                        const std::optional<Idempotency>& idempotency) {
+  return claimer_ == nullptr ? std::nullopt : claimer_->insertForCaller(job, policy, idempotency);
+}
+
 void QueueSignal::wake() {
   Lock lock(mutex_);
   if (std::exchange(woken_, true)) return;

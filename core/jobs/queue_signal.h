@@ -6,11 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/mutex.h"
+#include "jobq/queue_policy.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -23,6 +26,14 @@ class Claimer {
   /// Gives waiting jobs of the endpoint to idle workers. Any thread may call; may block for one claim of the storage.
   /// Throws nothing.
   virtual void claimForCaller(const EndpointId& endpoint) = 0;
+
+  /// Stores the job of a caller about to wait for the job, and gives waiting jobs of its endpoint to idle workers in
+  /// the same step of the storage (Storage::insertAndClaim). Until JobStore::find() returns the job, a loss of power
+  /// may undo the step. Returns the result of the insert. Returns no value and an unchanged `job` if no worker is idle,
+  /// or the storage has no such step or has not answered: the caller then stores the job itself, and a second insert
+  /// changes nothing. Throws StorageError if the job is not stored. Any thread.
+  virtual std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
+                                                      const std::optional<Idempotency>& idempotency) = 0;
 };
 
 /// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
@@ -47,6 +58,9 @@ class QueueSignal {
   /// Reports a job like notify(), for a caller about to wait for the job. If the signal was clear, the claimer runs on
   /// the calling thread, and the job does not have to wait for the dispatcher's thread.
   void notifyAndClaim(const EndpointId& endpoint, bool lowPriority);
+  /// Calls Claimer::insertForCaller(). Returns no value without a claimer.
+  std::optional<InsertResult> insertAndClaim(JobSpec& job, const QueuePolicy& policy,
+                                             const std::optional<Idempotency>& idempotency);
   /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for
   /// its construction, so it is set afterwards, before the first notification. `claimer` is valid until the last
   /// notification.

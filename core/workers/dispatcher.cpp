@@ -37,10 +37,7 @@ void Dispatcher::stop() {
   deps_.supervisor.stopStarting();
   deps_.queueSignal.wake();
   if (thread_.joinable()) thread_.join();
-  {
-    Lock lock(mutex_);
-    while (claimingCallers_ > 0) callersDone_.wait(mutex_);
-  }
+  callers_.close();
   giveUpUnanswered();
   deps_.supervisor.stopRetired();
 }
@@ -88,7 +85,7 @@ bool Dispatcher::runPass() {
         if (!stopping_ && !deps_.node.isFenced()) askForUnanswered();
       },
       [&] {
-        more = !stopping_ && claimBatch(deps_.pools.reserveWorkers(nullptr, kClaimedAtOnce));
+        more = !stopping_ && claimBatch(deps_.pools.reserveWorkers({nullptr, kClaimedAtOnce}));
         if (!deps_.node.isDrained()) deps_.supervisor.startWhereNeeded();
       });
   return more;
@@ -97,21 +94,67 @@ bool Dispatcher::runPass() {
 // Runs on the thread of a caller waiting for its job. The dispatcher thread does the rest: more workers, more jobs, a
 // failing storage.
 void Dispatcher::claimForCaller(const EndpointId& endpoint) {
-  {
-    Lock lock(mutex_);
-    if (stopping_) return;
-    ++claimingCallers_;
-  }
+  const ClaimingCallers::Entry caller(callers_);
+  if (!caller.isAllowed()) return;
   bool done = false;
   try {
-    done = claimBatch(deps_.pools.reserveWorkers(&endpoint, kServedByCaller)) && !deps_.queueSignal.isSet(endpoint);
+    done = claimBatch(deps_.pools.reserveWorkers({&endpoint, kServedByCaller})) && !deps_.queueSignal.isSet(endpoint);
   } catch (const std::exception& error) {
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
   if (!done) deps_.queueSignal.wake();
-  Lock lock(mutex_);
-  --claimingCallers_;
-  callersDone_.notifyAll();
+}
+
+std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const QueuePolicy& policy,
+                                                        const std::optional<Idempotency>& idempotency) {
+  if (!insertsAndClaims_ || !deps_.node.mayClaim()) return std::nullopt;
+  const ClaimingCallers::Entry caller(callers_);
+  if (!caller.isAllowed()) return std::nullopt;
+  auto wants = deps_.pools.reserveWorkers({&job.endpoint, kServedByCaller, true});
+  if (wants.empty()) return std::nullopt;
+  std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
+  const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
+  const RunningJobs::Claiming claiming(deps_.running);
+  std::optional<InsertedAndClaimed> done;
+  deps_.queueSignal.clear(job.endpoint);
+  try {
+    done =
+        deps_.storage.insertAndClaim(std::move(job), policy, idempotency, claim.wants.front(), claim.holder, claim.id);
+  } catch (const OutcomeUnknown&) {
+    keepUnanswered(claims);
+    deps_.queueSignal.wake();
+    return std::nullopt;
+  } catch (const StorageError&) {  // the step has changed nothing
+    acceptOffered(claim, {});
+    throw;
+  } catch (...) {  // such as std::bad_alloc, perhaps behind the step
+    keepUnanswered(claims);
+    deps_.queueSignal.wake();
+    throw;
+  }
+  insertsAndClaims_ = done.has_value();
+  try {
+    acceptOffered(claim, done ? std::move(done->claimed) : std::vector<ClaimedJob>());
+  } catch (const std::exception& error) {  // the job is stored, and its caller waits for the job
+    deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    deps_.queueSignal.wake();
+  }
+  return done ? std::optional(std::move(done->inserted)) : std::nullopt;
+}
+
+// Hands the jobs of a caller's claim to their workers. The dispatcher thread claims the jobs that are left.
+void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs) {
+  if (deps_.node.holder() != claim.holder) {  // the life has ended meanwhile, and other nodes may have the jobs
+    rearm(claim.wants);
+    giveUp(claim);
+  } else if (jobs.empty()) {
+    rearm(claim.wants);
+    deps_.pools.concludeReservations(claim.wants, {});
+  } else {
+    acceptJobs(claim.wants, std::move(jobs));
+    if (!deps_.queueSignal.isSet(claim.wants.front().endpoint)) return;
+  }
+  deps_.queueSignal.wake();
 }
 
 // Returns true if there were jobs.

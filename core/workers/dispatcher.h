@@ -1,9 +1,9 @@
 // Brings queued jobs and idle workers together: the claiming half of dispatch. The dispatcher thread claims jobs in
 // batches for all idle workers of all endpoints. A caller waiting for its job may claim on its own thread when a worker
-// is idle (QueueSignal::notifyAndClaim). Every claim reserves the workers first (`core/workers/worker_pools.h`).
-// Each pass performs every task once, with at most 64 claims for an endpoint, so that a flood at an endpoint delays
-// neither the first job of another endpoint nor a release. The tasks that start and stop workers belong to
-// WorkerSupervisor (`core/workers/worker_supervisor.h`).
+// is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim). Every
+// claim reserves the workers first (`core/workers/worker_pools.h`). Each pass performs every task once, with at most 64
+// claims for an endpoint, so that a flood at an endpoint delays neither the first job of another endpoint nor a
+// release. The tasks that start and stop workers belong to WorkerSupervisor (`core/workers/worker_supervisor.h`).
 //
 // A storage behind a connection may not answer a claim (`OutcomeUnknown` in `jobq/error.h`). The workers of such a
 // claim stay reserved, and the dispatcher thread asks for the jobs of the claim in each pass, until the storage
@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <list>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "core/base/ids.h"
 #include "core/base/service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/workers/claiming_callers.h"
 #include "core/workers/executor.h"
 #include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
@@ -27,9 +29,11 @@
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 
@@ -77,6 +81,9 @@ class Dispatcher final : public Service, private Claimer {
   void runPassAndPlan();
   bool runPass();
   void claimForCaller(const EndpointId& endpoint) override;
+  std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
+                                              const std::optional<Idempotency>& idempotency) override;
+  void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   bool claimBatch(std::vector<ClaimWant> wants);
   void rearm(const std::vector<ClaimWant>& wants);
   void keepUnanswered(std::list<Claim>& claims);
@@ -92,10 +99,10 @@ class Dispatcher final : public Service, private Claimer {
   const Deps deps_;
   CallIds callIds_;
 
+  ClaimingCallers callers_;  // inside claimForCaller() and insertForCaller()
   Mutex mutex_;
-  int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers inside claimForCaller()
-  Condition callersDone_;
   std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of their last question
+  std::atomic<bool> insertsAndClaims_ = true;            // the storage has the step, as far as known
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -91,13 +91,15 @@ std::vector<PoolSummary> WorkerPools::summaries() const {
   return summaries;
 }
 
-std::vector<ClaimWant> WorkerPools::reserveWorkers(const EndpointId* only, std::size_t most) {
+std::vector<ClaimWant> WorkerPools::reserveWorkers(const WorkersToReserve& which) {
+  const auto [only, most, jobIsComing] = which;
   std::vector<ClaimWant> wants;
   Lock lock(mutex_);
   auto at = only != nullptr ? pools_.find(*only) : pools_.begin();
   for (; at != pools_.end(); at = only != nullptr ? pools_.end() : std::next(at)) {
     auto& [id, pool] = *at;
-    if (pool.endpoint()->spec.paused || pool.isRetiring() || !deps_.queueSignal.isSet(id)) continue;
+    if (pool.endpoint()->spec.paused || pool.isRetiring()) continue;
+    if (!jobIsComing && !deps_.queueSignal.isSet(id)) continue;
     std::vector<WorkerId> workers = pool.workers().reserve(most);
     if (!workers.empty()) wants.push_back({id, std::move(workers)});
   }

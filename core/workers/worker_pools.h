@@ -70,9 +70,14 @@ class WorkerPools {
   /// Returns the numbers of workers of each pool.
   std::vector<PoolSummary> summaries() const;
 
-  /// Reserves idle workers of the endpoints whose signal is set, up to `most` for each endpoint. `only`, if not null,
-  /// is the only endpoint considered. No other thread claims for a reserved worker.
-  std::vector<ClaimWant> reserveWorkers(const EndpointId* only, std::size_t most);
+  /// Selection of workers for reserveWorkers().
+  struct WorkersToReserve {
+    const EndpointId* only;    ///< null: the workers of all endpoints
+    std::size_t most;          ///< for each endpoint
+    bool jobIsComing = false;  ///< also without a signal of the endpoint: a job is about to be inserted
+  };
+  /// Reserves idle workers of the endpoints whose signal is set. No other thread claims for a reserved worker.
+  std::vector<ClaimWant> reserveWorkers(const WorkersToReserve& which);
 
   /// Makes the workers of `jobs` busy and the other workers of `wants` idle again. Wakes the dispatcher if an endpoint
   /// was retired during the claim: its job has to be stopped.

@@ -39,6 +39,11 @@ void CounterChanges::ended(const std::string& endpoint, JobState from, JobState 
   if (to == JobState::failed || to == JobState::timedOut) ++at(endpoint).tally.failed;
 }
 
+std::int64_t CounterChanges::queuedChange(std::string_view endpoint) const {
+  const auto found = endpoints_.find(endpoint);
+  return found == endpoints_.end() ? 0 : found->second.tally.jobs[static_cast<std::size_t>(JobState::inQueue)];
+}
+
 std::int64_t CounterChanges::owedChange(std::string_view endpoint) const {
   const auto found = endpoints_.find(endpoint);
   return found == endpoints_.end() ? 0 : found->second.tally.owed;

@@ -50,6 +50,8 @@ class CounterChanges {
   void retried(const std::string& endpoint) { ++at(endpoint).tally.retried; }
   /// Adds `webhooks` to the number of webhooks that the endpoint owes; a negative value lowers the number.
   void owes(const std::string& endpoint, std::int64_t webhooks) { at(endpoint).tally.owed += webhooks; }
+  /// Returns the change of the number of queued jobs of the endpoint.
+  std::int64_t queuedChange(std::string_view endpoint) const;
   /// Returns the change of the number of webhooks that the endpoint owes.
   std::int64_t owedChange(std::string_view endpoint) const;
   /// Notes that the endpoint is deleted: its totals start again from 0.

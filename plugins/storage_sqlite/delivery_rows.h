@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "jobq/outbox_store.h"
-#include "writer.h"
+#include "step.h"
 
 namespace jobq::sqlite {
 

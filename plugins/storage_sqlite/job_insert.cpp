@@ -1,4 +1,7 @@
 // The step of a submission: rank, rows and idempotency record of the job are written together or not at all.
+#include <algorithm>
+
+#include "claims.h"
 #include "job_rows.h"
 #include "jobs.h"
 #include "queue_order.h"
@@ -28,6 +31,19 @@ std::optional<IdempotencyRecord> earlier(Connection& db, std::string_view endpoi
   return Duplicate{query.text(1)};
 }
 
+/// Returns the result of an earlier insert with the same key or of the same job, if any.
+std::optional<InsertResult> formerInsert(Step& step, const JobSpec& job,
+                                         const std::optional<Idempotency>& idempotency) {
+  if (idempotency) {
+    if (auto first = earlier(step.db, job.endpoint, job.apiKeyId, *idempotency, step.now)) {
+      const auto* duplicate = std::get_if<Duplicate>(&*first);
+      if (duplicate != nullptr && duplicate->id == job.id) return Inserted{};  // the call is repeated
+      return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
+    }
+  }
+  return isInserted(step.db, job, step.now) ? std::optional<InsertResult>(Inserted{}) : std::nullopt;
+}
+
 void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
   step.db
       .query(
@@ -50,6 +66,37 @@ void insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t ra
       .run();
 }
 
+/// Inserts a row that is claimed already, with the values that insertRow() and the claim of a job would give.
+void insertClaimedRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank, const WorkerId& worker,
+                      const ClaimMark& mark) {
+  constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
+  step.db
+      .query(
+          "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
+          "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
+          "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim) "
+          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 1, 0, 0, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14, ?15, 0, 0, 0, "
+          "?12, ?12 + ?9, ?16, ?17)")
+      .bind(num, job.id, job.endpoint, kTo, job.policy.lowPriority, rank, job.maxAttempts, job.policy.priority,
+            job.policy.executionTimeout, job.policy.ttl, job.retention, step.now, step.now + job.policy.ttl,
+            !job.webhook.empty(), worker, mark.holder, mark.id)
+      .run();
+}
+
+/// Returns the job as a claim returns it, without its input.
+ClaimedJob firstClaim(const JobSpec& job, const WorkerId& worker, Instant now) {
+  ClaimedJob claimed;
+  claimed.lease = {job.id, 1};
+  claimed.endpoint = job.endpoint;
+  claimed.worker = worker;
+  claimed.webhook = job.webhook;
+  claimed.s3Config = job.s3Config;
+  claimed.policy = job.policy;
+  claimed.submittedAt = claimed.startedAt = now;
+  claimed.runsFor = std::min(job.policy.executionTimeout, job.policy.ttl);
+  return claimed;
+}
+
 void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
   static constexpr char kInsert[] =
       "INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -70,20 +117,17 @@ InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::o
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                             const Idempotency& idempotency) {
-  return readers_.read(
+  auto record = readers_.read(
       [&](Connection& connection) { return earlier(connection, endpoint, apiKeyId, idempotency, clock_.now()); });
+  if (record) {
+    if (const auto* first = std::get_if<Duplicate>(&*record)) makeDurable(first->id);
+  }
+  return record;
 }
 
 InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                              const std::optional<Idempotency>& idempotency) {
-  if (idempotency) {
-    if (auto first = earlier(step.db, job.endpoint, job.apiKeyId, *idempotency, step.now)) {
-      const auto* duplicate = std::get_if<Duplicate>(&*first);
-      if (duplicate != nullptr && duplicate->id == job.id) return Inserted{};  // the call is repeated
-      return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
-    }
-  }
-  if (isInserted(step.db, job, step.now)) return Inserted{};
+  if (auto before = formerInsert(step, job, idempotency)) return std::move(*before);
   if (idempotency) remember(step, job, *idempotency);
   const std::int64_t rank = rankOf(step, job, policy);
   const std::int64_t num = ++lastArrival_;
@@ -91,6 +135,57 @@ InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& 
   insertInput(step, job, num);
   step.counters.added(job.endpoint, job.policy.lowPriority);
   return Inserted{};
+}
+
+// A job that meets no queue runs at once: its row never enters the index of the queue.
+InsertedAndClaimed Jobs::insertAndClaimNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+                                           const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                           const ClaimMark& mark) {
+  InsertedAndClaimed done;
+  const auto queued = counters_.of(job.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)];
+  if (queued + step.counters.queuedChange(job.endpoint) > 0) {
+    done.inserted = insertNow(step, job, policy, idempotency);
+    claimFor(step, want, mark, done.claimed);
+    return done;
+  }
+  if (auto before = formerInsert(step, job, idempotency)) {
+    done.inserted = std::move(*before);
+    return done;
+  }
+  if (idempotency) remember(step, job, *idempotency);
+  const std::int64_t rank = rankOf(step, job, policy);
+  const std::int64_t num = ++lastArrival_;
+  insertClaimedRow(step, job, num, rank, want.workers.front(), mark);
+  insertInput(step, job, num);
+  step.counters.added(job.endpoint, job.policy.lowPriority);
+  step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
+  done.claimed.push_back(firstClaim(job, want.workers.front(), step.now));
+  return done;
+}
+
+void Jobs::makeDurable(const JobId& job) {
+  if (writer_.unsynced().contains(job)) makeAllDurable();
+}
+
+void Jobs::makeAllDurable() {
+  if (writer_.unsynced().since()) writer_.write([](Step&) { return true; });
+}
+
+InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                        const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                        const Holder& holder, CallId id) {
+  const auto step = [&](Step& step) {
+    writer_.unsynced().add(job.id);
+    if (isAlive(step, holder)) {
+      return insertAndClaimNow(step, job, policy, idempotency, want, {holder.epoch, id});
+    }
+    return InsertedAndClaimed{insertNow(step, job, policy, idempotency), {}};
+  };
+  InsertedAndClaimed done = writer_.writeUnsynced(step, job.input.size());
+  for (ClaimedJob& claimed : done.claimed) {
+    if (claimed.lease.job == job.id && claimed.input.empty()) claimed.input = std::move(job.input);
+  }
+  return done;
 }
 
 }  // namespace jobq::sqlite

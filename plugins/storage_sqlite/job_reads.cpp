@@ -106,11 +106,13 @@ Job jobOf(const CurrentRow& columns) {
 }
 
 std::optional<Job> Jobs::find(const JobKey& key) {
-  return readers_.read([&](Connection& connection) -> std::optional<Job> {
+  auto job = readers_.read([&](Connection& connection) -> std::optional<Job> {
     Query query = connection.query(JOBQ_WHOLE_JOB "WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3");
     if (!query.bind(key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
     return wholeJobOf(query);
   });
+  if (job) makeDurable(key.id);
+  return job;
 }
 
 std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
@@ -133,7 +135,7 @@ std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> k
 
 JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
   const Tally all = counters_.of(filter.endpoint);
-  return readers_.read([&](Connection& connection) {
+  JobPage found = readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     JobPage page;
@@ -154,6 +156,8 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     }
     return page;
   });
+  if (!found.jobs.empty()) makeAllDurable();
+  return found;
 }
 
 EndpointCounts Jobs::counts(std::string_view endpoint) {

@@ -14,7 +14,7 @@
 #include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "statement.h"
-#include "writer.h"
+#include "step.h"
 
 namespace jobq::sqlite {
 

@@ -9,13 +9,17 @@
 #include <string_view>
 #include <vector>
 
+#include "claims.h"
 #include "connection.h"
 #include "counters.h"
+#include "jobq/call_id.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "readers.h"
+#include "step.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
@@ -28,6 +32,10 @@ class Jobs final : public JobStore {
       : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  /// Implements Storage::insertAndClaim().
+  InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                    const Holder& holder, CallId id);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
@@ -41,9 +49,17 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
+  InsertedAndClaimed insertAndClaimNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+                                       const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                       const ClaimMark& mark);
   InsertResult insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                          const std::optional<Idempotency>& idempotency);
   RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
+
+  /// Brings the job to the disk if a loss of power would undo its insert. Throws StorageError.
+  void makeDurable(const JobId& job);
+  /// Brings every such job to the disk. Throws StorageError.
+  void makeAllDurable();
 
   Writer& writer_;
   Readers& readers_;

@@ -13,6 +13,7 @@
 #include "jobq/log.h"
 #include "jobq/time.h"
 #include "readers.h"
+#include "step.h"
 #include "writer.h"
 
 namespace jobq::sqlite {

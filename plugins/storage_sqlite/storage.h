@@ -14,13 +14,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
+#include <utility>
 
 #include "chunks.h"
 #include "connection.h"
 #include "counters.h"
+#include "jobq/call_id.h"
 #include "jobq/config.h"
+#include "jobq/holder.h"
+#include "jobq/job.h"
 #include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "jobs.h"
@@ -53,6 +59,11 @@ class SqliteStorage final : public Storage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
+  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
+  }
   Instant now() override { return clock_.now(); }
   void check() override;
 

@@ -15,6 +15,9 @@ constexpr std::uint64_t kPageBytes = 4'096;
 /// once, so a longer log would save nothing and would only make the checkpoint longer.
 constexpr int kLargeLogPages = 4'096;
 
+constexpr std::chrono::milliseconds kUnsyncedLife{5};
+constexpr std::chrono::seconds kSyncRetry{1};
+
 /// Returns SQLite's kind of the error, SQLITE_OK for other errors. SQLite reports lack of memory as an I/O error, which
 /// says nothing about the disk.
 int kindOf(const std::exception& error) {
@@ -60,7 +63,7 @@ Writer::~Writer() {
   thread_.join();
 }
 
-void Writer::submit(Write& write) {
+void Writer::submit(PendingWrite& write) {
   {
     Lock lock(mutex_);
     if (refusal_) throw StorageError(*refusal_);
@@ -72,39 +75,26 @@ void Writer::submit(Write& write) {
   if (write.lostWith) throw StorageError(*write.lostWith);
 }
 
-void Writer::Write::awaitDone() {
-  {
-    Lock lock(mutex_);
-    while (!done_) finished_.wait(mutex_);
-  }
-  while (followers != nullptr) std::exchange(followers, followers->next)->markDone();
-}
-
-// Holds the mutex to the end: the waiter owns this object, and continues as soon as the mutex is free.
-void Writer::Write::markDone() {
-  Lock lock(mutex_);
-  done_ = true;
-  finished_.notifyOne();
-}
-
 void Writer::run() {
-  while (Write* group = awaitGroup()) {
+  while (PendingWrite* const group = awaitGroup()) {
     const bool isLarge = group->bytes > kSmallWrite;
     if (!commit(group)) continue;
     if (isLarge && !keptBack_) checkpointAt_ = std::min(checkpointAt_, std::min(checkpointPages_, kLargeLogPages));
     // Small writes go first after a large group, and again after a checkpoint: none of them waits for both.
-    if ((!isLarge || !hasSmall()) && checkpointWhenDue()) letSmallGoFirst();
+    Lock lock(mutex_);
+    const bool mayCheckpoint = !isLarge || small_.isEmpty();
+    lock.unlock();
+    if (!mayCheckpoint || !checkpointWhenDue()) continue;
+    lock.lock();
+    largeIsNext_ = false;
   }
 }
 
-bool Writer::hasSmall() {
-  Lock lock(mutex_);
-  return !small_.isEmpty();
-}
-
-void Writer::letSmallGoFirst() {
-  Lock lock(mutex_);
-  largeIsNext_ = false;
+void Writer::syncByItself() {
+  struct Nothing final : PendingWrite {
+    void apply(Step&) override {}
+  } nothing;
+  if (!commit(&nothing)) unsynced_.postpone(std::chrono::steady_clock::now() + kSyncRetry);
 }
 
 std::size_t Writer::queued() {
@@ -112,33 +102,32 @@ std::size_t Writer::queued() {
   return small_.size() + large_.size();
 }
 
-Writer::Write* Writer::awaitGroup() {
+// Returns null at the end. Syncs the unsynced jobs while no write waits.
+PendingWrite* Writer::awaitGroup() {
   Lock lock(mutex_);
-  while (small_.isEmpty() && large_.isEmpty() && !stopping_) arrived_.wait(mutex_);
+  while (small_.isEmpty() && large_.isEmpty()) {
+    const auto since = unsynced_.since();
+    if (!since && stopping_) return nullptr;
+    if (!since) {
+      arrived_.wait(mutex_);
+      continue;
+    }
+    const auto left = *since + kUnsyncedLife - std::chrono::steady_clock::now();
+    if (left.count() > 0 && !stopping_) {
+      arrived_.waitFor(mutex_, left);
+      continue;
+    }
+    lock.unlock();
+    syncByItself();
+    lock.lock();
+    if (stopping_) return nullptr;
+  }
   const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
   largeIsNext_ = !takesLarge;
   return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
 }
 
-void Writer::Queue::push(Write& write) {
-  (first_ == nullptr ? first_ : last_->next) = &write;
-  last_ = &write;
-  ++size_;
-}
-
-Writer::Write* Writer::Queue::pop(std::size_t bytes) {
-  if (first_ == nullptr) return nullptr;
-  Write* last = first_;
-  --size_;
-  for (std::size_t taken = last->bytes; last->next != nullptr; last = last->next, --size_) {
-    const std::size_t next = last->next->bytes;
-    if (next > bytes - std::min(taken, bytes)) break;
-    taken += next;
-  }
-  return std::exchange(first_, std::exchange(last->next, nullptr));
-}
-
-bool Writer::commit(Write* group) {
+bool Writer::commit(PendingWrite* group) {
   std::optional<std::string> lostWith;
   CounterChanges changes;
   try {
@@ -147,16 +136,16 @@ bool Writer::commit(Write* group) {
     lostWith = giveUp(error);
   }
   if (!lostWith) counters_.apply(changes);
-  for (Write* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
+  for (PendingWrite* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
   markAllDone(group);
   return !lostWith;
 }
 
 // A notified caller may return at once and destroy its write: the write is not touched after its notification.
-void Writer::markAllDone(Write* group) {
+void Writer::markAllDone(PendingWrite* group) {
   while (group != nullptr) {
-    Write* const leader = group;
-    Write* last = leader;
+    PendingWrite* const leader = group;
+    PendingWrite* last = leader;
     for (int i = 1; i < kWokenTogether && last->next != nullptr; ++i) last = last->next;
     group = std::exchange(last->next, nullptr);
     leader->followers = leader->next;
@@ -164,28 +153,30 @@ void Writer::markAllDone(Write* group) {
   }
 }
 
-void Writer::applyGroup(Write* group, CounterChanges& changes) {
+void Writer::applyGroup(PendingWrite* group, CounterChanges& changes) {
   {
     Lock lock(mutex_);
     if (refusal_) throw StorageError(*refusal_);
   }
   bool isAwaited = false;
-  for (const Write* write = group; write != nullptr; write = write->next) isAwaited = isAwaited || write->needsSync;
+  for (const PendingWrite* write = group; write != nullptr; write = write->next)
+    isAwaited = isAwaited || write->needsSync;
   wal_.chooseSync(isAwaited);
   connection_.query("BEGIN IMMEDIATE").run();
   if (!applyTogether(group, changes)) {
     changes.clear();
     connection_.query("ROLLBACK").run();
     connection_.query("BEGIN IMMEDIATE").run();
-    for (Write* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
+    for (PendingWrite* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
   }
   changes.persist(connection_);
   wal_.commit();
+  if (isAwaited) unsynced_.clear();
 }
 
-bool Writer::applyTogether(Write* group, CounterChanges& changes) {
+bool Writer::applyTogether(PendingWrite* group, CounterChanges& changes) {
   try {
-    for (Write* write = group; write != nullptr; write = write->next) {
+    for (PendingWrite* write = group; write != nullptr; write = write->next) {
       Step step{connection_, clock_.now(), changes};
       write->apply(step);
     }
@@ -198,7 +189,7 @@ bool Writer::applyTogether(Write* group, CounterChanges& changes) {
   return false;
 }
 
-void Writer::applyAlone(Write& write, CounterChanges& changes) {
+void Writer::applyAlone(PendingWrite& write, CounterChanges& changes) {
   // The write sees the changes of the group's earlier writes, as applyTogether() would show them.
   CounterChanges before = changes;
   Step step{connection_, clock_.now(), changes};

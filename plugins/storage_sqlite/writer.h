@@ -10,6 +10,8 @@
 // A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
 // checkpoint due early. Only bodies from callers count: copying an input for an owed webhook is a small write.
 //
+// The jobs of insertAndClaim() are synced with the next synced group, or by the writer itself 5 ms later.
+//
 // A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters; the callers wake only
 // afterwards. Failures half way:
 // - A write fails: the group starts again with a savepoint around each write, so the failing write alone is rolled back
@@ -24,6 +26,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -35,19 +38,16 @@
 
 #include "connection.h"
 #include "counters.h"
+#include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
+#include "pending_write.h"
+#include "step.h"
+#include "unsynced_jobs.h"
 #include "write_ahead_log.h"
 
 namespace jobq::sqlite {
-
-/// The context of a write: transaction, moment, and the changed counters.
-struct Step {
-  Connection& db;
-  Instant now;
-  CounterChanges& counters;
-};
 
 /// Bytes above which a write counts as large, and the bound in bytes of a group of large writes.
 inline constexpr std::size_t kSmallWrite = 256UL << 10;
@@ -75,6 +75,9 @@ class Writer {
   /// Returns the number of writes that wait for their group. Any thread.
   std::size_t queued();
 
+  /// The jobs of unsynced writes. A write adds a job, in the writer thread.
+  UnsyncedJobs& unsynced() noexcept { return unsynced_; }
+
   /// Calls `operation(Step&)` in the writer thread, once or twice, and returns its result when the change and all
   /// changes of earlier writes are on disk. Data lent to `operation` stays valid, because the caller waits. `bytes` is
   /// the size of the written bodies. Throws the exception of `operation`, or StorageError.
@@ -91,49 +94,13 @@ class Writer {
   }
 
  private:
-  struct Write {
-    virtual ~Write() = default;
-    virtual void apply(Step& step) = 0;
-
-    void awaitDone();
-    void markDone();
-
-    std::size_t bytes = 0;
-    bool needsSync = true;
-    Write* next = nullptr;
-    Write* followers = nullptr;           // a list linked by `next`; notified by the thread of this write
-    std::exception_ptr error;             // error of the write alone
-    std::optional<std::string> lostWith;  // error of the whole group; absent after a commit
-
-   private:
-    // A std::binary_semaphore of libstdc++ spins and yields before sleeping, at the cost of a fifth of the work on two
-    // cores.
-    Mutex mutex_;
-    Condition finished_;
-    bool done_ JOBQ_GUARDED_BY(mutex_) = false;
-  };
   template <class Operation, class Result>
-  struct WriteOf final : Write {
+  struct WriteOf final : PendingWrite {
     explicit WriteOf(Operation& v) : operation(v) {}
     void apply(Step& step) override { result.emplace(operation(step)); }
 
     Operation& operation;
     std::optional<Result> result;
-  };
-
-  /// Waiting writes in the order of their arrival.
-  class Queue {
-   public:
-    bool isEmpty() const { return first_ == nullptr; }
-    std::size_t size() const { return size_; }
-    void push(Write& write);
-    /// Removes and returns the first writes with up to `bytes` bytes together, at least a single write.
-    Write* pop(std::size_t bytes);
-
-   private:
-    Write* first_ = nullptr;
-    Write* last_ = nullptr;
-    std::size_t size_ = 0;
   };
 
   template <class Operation>
@@ -146,39 +113,38 @@ class Writer {
     return std::move(*write.result);
   }
 
-  void submit(Write& write);
-  static void markAllDone(Write* group);
+  void submit(PendingWrite& write);
+  static void markAllDone(PendingWrite* group);
   void run();
-  Write* awaitGroup();
-  bool hasSmall();
+  PendingWrite* awaitGroup();
+  void syncByItself();
   /// Returns false if the changes of the group are lost.
-  bool commit(Write* group);
-  void applyGroup(Write* group, CounterChanges& changes);
+  bool commit(PendingWrite* group);
+  void applyGroup(PendingWrite* group, CounterChanges& changes);
   /// Returns false if a write failed. The state left behind by the write is then unknown.
-  bool applyTogether(Write* group, CounterChanges& changes);
+  bool applyTogether(PendingWrite* group, CounterChanges& changes);
   /// Applies the write in a savepoint and stores an exception in the write.
-  void applyAlone(Write& write, CounterChanges& changes);
+  void applyAlone(PendingWrite& write, CounterChanges& changes);
   /// Restores a usable connection after a failure, or makes the storage read-only. Returns the message for the callers.
   std::string giveUp(const std::exception& error);
   void refuseFromNowOn(const std::string& reason);
   /// Returns false if no checkpoint is due.
   bool checkpointWhenDue();
-  /// Makes the next group a small one if small writes wait.
-  void letSmallGoFirst();
 
   Connection& connection_;  // used by the writer thread
   Counters& counters_;
   Clock& clock_;
   Log& log_;
   std::atomic<bool> full_ = false;
+  UnsyncedJobs unsynced_;
   WriteAheadLog wal_;  // used by the writer thread
   const int checkpointPages_;
   int checkpointAt_;       // used by the writer thread
   bool keptBack_ = false;  // used by the writer thread: the last checkpoint left pages to a reader's snapshot
   Mutex mutex_;
   Condition arrived_;
-  Queue small_ JOBQ_GUARDED_BY(mutex_);
-  Queue large_ JOBQ_GUARDED_BY(mutex_);
+  WriteQueue small_ JOBQ_GUARDED_BY(mutex_);
+  WriteQueue large_ JOBQ_GUARDED_BY(mutex_);
   bool largeIsNext_ JOBQ_GUARDED_BY(mutex_) = false;
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::optional<std::string> refusal_ JOBQ_GUARDED_BY(mutex_);  // set: read-only until a restart

@@ -11,6 +11,7 @@
 #include "testkit/storage_suite_expiry.h"
 #include "testkit/storage_suite_groups.h"
 #include "testkit/storage_suite_idempotency.h"
+#include "testkit/storage_suite_insert_and_claim.h"
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
 #include "testkit/storage_suite_lost_claims.h"
@@ -35,6 +36,7 @@
   inline std::string nameOfStorage(const testing::TestParamInfo<StorageUnderTest>& info) { return info.param.name; } \
   INSTANTIATE_TEST_SUITE_P(prefix, StorageSuite, storages, nameOfStorage);                                           \
   INSTANTIATE_TEST_SUITE_P(prefix, SharedSuite, storages, nameOfStorage);                                            \
+  INSTANTIATE_TEST_SUITE_P(prefix, InsertAndClaimSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, GroupSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, OutboxSuite, storages, nameOfStorage);                                            \

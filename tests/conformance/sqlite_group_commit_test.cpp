@@ -47,6 +47,58 @@ TEST_F(GroupCommit, AnAcknowledgedWriteWasSynced) {
   }
 }
 
+/// Jobs of Storage::insertAndClaim().
+class OfferedJobs : public GroupCommit {
+ protected:
+  void offer(const std::string& id, const std::optional<Idempotency>& key = std::nullopt) {
+    const ClaimWant want{"ep", {"w1"}};
+    ASSERT_TRUE(storage_->insertAndClaim(spec(id), policy_, key, want, holder_, ++calls_));
+  }
+  CallId calls_ = 0;
+};
+
+TEST_F(OfferedJobs, AreNotShownBeforeTheyAreDurable) {
+  const Idempotency key{"k", "hash"};
+  open();
+  submit("before");
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  offer("a", key);
+  EXPECT_THROW((void)find("a"), StorageError);
+  EXPECT_THROW((void)storage_->jobs().list({"ep", {}}, {}), StorageError);
+  EXPECT_THROW((void)storage_->jobs().findByIdempotencyKey("ep", "", key), StorageError);
+  EXPECT_TRUE(find("before"));
+  EXPECT_FALSE(find("absent"));
+  EXPECT_FALSE(storage_->jobs().findByIdempotencyKey("ep", "", {"other", "hash"}));
+}
+
+TEST_F(OfferedJobs, AreSyncedByTheWriterSoon) {
+  open();
+  const int before = logFaults().syncs;
+  offer("a");
+  testkit::waitFor("the sync of the writer", [&] { return logFaults().syncs > before; });
+  const int after = logFaults().syncs;
+  EXPECT_TRUE(find("a"));
+  EXPECT_EQ(logFaults().syncs, after) << "a job is synced once";
+}
+
+TEST_F(OfferedJobs, AreDurableWithTheirOutcome) {
+  open();
+  offer("a");
+  EXPECT_EQ(storage_->leases().finish({"a", 1}, Completed{"1"}), ReportResult::accepted);
+  const int before = logFaults().syncs;
+  EXPECT_EQ(find("a")->output, "1");
+  EXPECT_EQ(logFaults().syncs, before);
+}
+
+TEST_F(OfferedJobs, AreShownWhenAFullDiskHasSpaceAgain) {
+  open();
+  logFaults().syncAnswers = SQLITE_FULL;
+  offer("a");
+  EXPECT_THROW((void)find("a"), StorageError);
+  logFaults().syncAnswers = SQLITE_OK;
+  EXPECT_TRUE(find("a"));
+}
+
 TEST_F(GroupCommit, CallersShareACommit) {
   constexpr int kCallers = 64;
   constexpr int kEach = 8;

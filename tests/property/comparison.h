@@ -10,6 +10,7 @@
 // durable.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,7 +69,12 @@ class Comparison {
     return ask(action, real, expected);
   }
   /// Notes that every step so far survives a loss of power.
-  void noteSynced() { unsynced_.clear(); }
+  void noteSynced() {
+    unsynced_.clear();
+    ++syncs_;
+  }
+  /// Returns how often noteSynced() or reopen() was called.
+  std::uint64_t syncs() const { return syncs_; }
   /// Drops every world for which `contradiction` returns a text; throws Disagreement if no world is left.
   void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
 
@@ -82,7 +88,8 @@ class Comparison {
   std::vector<StorageModel> worlds_;    // never empty
   std::vector<StorageModel> doubts_;    // worlds that join the others when the storage is opened again
   std::vector<StorageModel> unsynced_;  // worlds before each step that a loss of power may undo now
-  bool failed_ = false;                 // a call failed since the storage was opened
+  std::uint64_t syncs_ = 0;
+  bool failed_ = false;  // a call failed since the storage was opened
   std::string disagreement_;
 };
 

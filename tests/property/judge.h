@@ -5,11 +5,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "comparison.h"
+#include "jobq/call_id.h"
 #include "jobq/holder.h"
+#include "jobq/job.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "judged_stores.h"
@@ -46,6 +50,11 @@ class Judge final : public Storage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
+  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
+  }
   Instant now() override { return compared_.real().now(); }
   void check() override {
     compared_.real().check();

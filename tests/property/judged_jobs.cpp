@@ -12,16 +12,47 @@ InsertResult JudgedJobs::insert(JobSpec&& job, const QueuePolicy& policy,
 
 std::optional<IdempotencyRecord> JudgedJobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                                   const Idempotency& idempotency) {
-  return compared_.ask(
+  auto record = compared_.ask(
       "idempotency key " + idempotency.key,
       [&] { return compared_.real().jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); },
       [&](StorageModel& model) { return model.jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
+  const auto* first = record ? std::get_if<Duplicate>(&*record) : nullptr;
+  if (first != nullptr) noteShown(first->id);
+  return record;
+}
+
+std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                                             const std::optional<Idempotency>& idempotency,
+                                                             const ClaimWant& want, const Holder& holder, CallId id) {
+  endpoints_.insert(job.endpoint);
+  unsynced_[job.id] = compared_.syncs();
+  bool hasStep = true;
+  return compared_.askUnsynced(
+      "insert and claim of " + job.id,
+      [&] {
+        auto done = compared_.real().insertAndClaim(JobSpec(job), policy, idempotency, want, holder, id);
+        hasStep = done.has_value();
+        return done;
+      },
+      [&](StorageModel& model) -> std::optional<InsertedAndClaimed> {
+        if (!hasStep) return std::nullopt;
+        return model.insertAndClaim(job, policy, idempotency, want, holder, id);
+      });
+}
+
+void JudgedJobs::noteShown(const JobId& job) {
+  const auto inserted = unsynced_.find(job);
+  if (inserted == unsynced_.end()) return;
+  if (inserted->second == compared_.syncs()) compared_.noteSynced();
+  unsynced_.erase(inserted);
 }
 
 std::optional<Job> JudgedJobs::find(const JobKey& key) {
-  return compared_.ask(
+  auto job = compared_.ask(
       "find of " + key.id, [&] { return compared_.real().jobs().find(key); },
       [&](StorageModel& model) { return model.jobs().find(key); });
+  if (job) noteShown(key.id);
+  return job;
 }
 
 std::vector<std::optional<JobSummary>> JudgedJobs::summaries(std::span<const JobKey> keys) {
@@ -54,9 +85,11 @@ std::optional<Instant> JudgedJobs::setTtl(const JobKey& key, Millis ttl) {
 }
 
 JobPage JudgedJobs::list(const JobFilter& filter, const PageWindow& window) {
-  return compared_.ask(
+  JobPage page = compared_.ask(
       "list", [&] { return compared_.real().jobs().list(filter, window); },
       [&](StorageModel& model) { return model.jobs().list(filter, window); });
+  for (const Job& job : page.jobs) noteShown(job.id);
+  return page;
 }
 
 // Expired jobs before their sweep may still be counted.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -22,6 +23,7 @@
 #include "jobq/outbox_store.h"
 #include "jobq/queue_policy.h"
 #include "jobq/record_store.h"
+#include "jobq/storage.h"
 #include "jobq/time.h"
 #include "storage_model.h"
 
@@ -45,11 +47,20 @@ class JudgedJobs final : public JobStore {
   EndpointCounts counts(std::string_view endpoint) override;
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
+  /// Judges Storage::insertAndClaim().
+  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                                   const Holder& holder, CallId id);
+
   const std::set<EndpointId>& endpoints() const { return endpoints_; }
 
  private:
+  /// Notes that a read has shown the job: the storage has made the job durable, and all earlier steps with it.
+  void noteShown(const JobId& job);
+
   Comparison& compared_;
   std::set<EndpointId> endpoints_;
+  std::map<JobId, std::uint64_t> unsynced_;  // Comparison::syncs() at the insertAndClaim() of each job
 };
 
 class JudgedLeases final : public LeaseStore {

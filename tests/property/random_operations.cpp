@@ -17,6 +17,7 @@ struct Kind {
 };
 constexpr std::array kKinds{
     Kind{Action::insert, "insert", 24},
+    Kind{Action::insertAndClaim, "insertAndClaim", 12},
     Kind{Action::claim, "claim", 18},
     Kind{Action::finish, "finish", 16},
     Kind{Action::fail, "fail", 8},
@@ -141,8 +142,21 @@ void Player::insert(Storage& storage, const Operation& operation) {
   }
   jobs_.push_back({job.endpoint, job.id});
   lastSubmission_ = Submission{job, once};
-  (void)storage.jobs().insert(std::move(job), policy_, once);
+  if (operation.action == Action::insert || !insertAndClaim(storage, operation, job, once)) {
+    (void)storage.jobs().insert(std::move(job), policy_, once);
+  }
   if (operation.a % 5 == 0) repeatInsert(storage);
+}
+
+bool Player::insertAndClaim(Storage& storage, const Operation& operation, const JobSpec& job,
+                            const std::optional<Idempotency>& once) {
+  ClaimWant want{job.endpoint, {}};
+  for (std::uint32_t k = 0; k <= operation.b % 3; ++k) want.workers.push_back("w" + std::to_string(k));
+  const Holder holder = presentLife(storage.nodes());
+  const auto done = storage.insertAndClaim(JobSpec(job), policy_, once, want, holder, ++lastClaim_);
+  if (!done) return false;
+  for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
+  return true;
 }
 
 void Player::repeatInsert(Storage& storage) {
@@ -323,7 +337,7 @@ void Player::play(Storage& storage, const Operation& operation) {
   const Action action = operation.action;
   if (action == Action::advance) {
     clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
-  } else if (action == Action::insert) {
+  } else if (action == Action::insert || action == Action::insertAndClaim) {
     insert(storage, operation);
   } else if (action == Action::claim) {
     claim(storage, operation);

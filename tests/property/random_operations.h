@@ -21,6 +21,7 @@ namespace jobq::model {
 
 enum class Action : std::uint8_t {
   insert,
+  insertAndClaim,
   claim,
   finish,
   fail,
@@ -111,6 +112,9 @@ class Player {
   void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
   void claim(Storage& storage, const Operation& operation);
   void insert(Storage& storage, const Operation& operation);
+  /// Returns false if the storage has no such step.
+  bool insertAndClaim(Storage& storage, const Operation& operation, const JobSpec& job,
+                      const std::optional<Idempotency>& once);
   /// Repeats the last insert(), as after a lost answer. The id of an absent job may be taken: no repetition then.
   void repeatInsert(Storage& storage);
   void append(Storage& storage, const LeaseRef& lease, const Operation& operation);

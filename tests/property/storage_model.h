@@ -4,8 +4,19 @@
 // model after.
 #pragma once
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "chunk_model.h"
 #include "job_model.h"
+#include "jobq/call_id.h"
+#include "jobq/holder.h"
+#include "jobq/job.h"
+#include "jobq/job_store.h"
+#include "jobq/lease_store.h"
+#include "jobq/queue_policy.h"
+#include "jobq/storage.h"
 #include "lease_model.h"
 #include "model_state.h"
 #include "outbox_model.h"
@@ -19,6 +30,14 @@ struct StorageModel {
   LeaseModel leases() { return LeaseModel(state); }
   ChunkModel chunks() { return ChunkModel(state); }
   OutboxModel outbox() { return OutboxModel(state); }
+
+  /// Inserts the job, and then claims for `want`.
+  InsertedAndClaimed insertAndClaim(const JobSpec& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                    const Holder& holder, CallId id) {
+    InsertResult inserted = jobs().insert(job, policy, idempotency);
+    return {std::move(inserted), leases().claim(std::vector{want}, holder, id)};
+  }
 
   ModelState state;     ///< jobs with their leases, chunks and deliveries
   RecordModel records;  ///< independent of jobs

@@ -87,6 +87,8 @@ std::string text(const EndpointCounts& counts) {
   return out.str();
 }
 
+std::string text(const InsertedAndClaimed& done) { return text(done.inserted) + " " + text(done.claimed); }
+
 std::string text(const ClaimedJob& job) {
   return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " for " +
          std::to_string(job.runsFor.count()) + " submitted " + text(job.submittedAt) + " input " + job.input +

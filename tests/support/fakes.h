@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,8 +19,10 @@
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/lease_store.h"
 #include "jobq/outbox_store.h"
+#include "jobq/queue_policy.h"
 
 namespace jobq::test {
 
@@ -28,6 +31,11 @@ class CallingClaimer final : public Claimer {
  public:
   explicit CallingClaimer(std::function<void()> claim) : claim_(std::move(claim)) {}
   void claimForCaller(const EndpointId&) override { claim_(); }
+  /// Has no idle worker.
+  std::optional<InsertResult> insertForCaller(JobSpec&, const QueuePolicy&,
+                                              const std::optional<Idempotency>&) override {
+    return std::nullopt;
+  }
 
  private:
   const std::function<void()> claim_;

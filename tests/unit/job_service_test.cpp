@@ -156,6 +156,44 @@ TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
   EXPECT_EQ(caller.complete(*submission.wait).job->output, "7");
 }
 
+/// Stores the job and gives the job to a worker of the test.
+class OfferingClaimer final : public Claimer {
+ public:
+  explicit OfferingClaimer(std::function<InsertResult(JobSpec&)> insert) : insert_(std::move(insert)) {}
+  void claimForCaller(const EndpointId&) override { ADD_FAILURE() << "the job was offered already"; }
+  std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy&,
+                                              const std::optional<Idempotency>&) override {
+    return insert_(job);
+  }
+
+ private:
+  const std::function<InsertResult(JobSpec&)> insert_;
+};
+
+TEST_F(JobServiceTest, ASubmissionOfferedToAWorkerMayEndBeforeItReturns) {
+  OfferingClaimer claimer([&](JobSpec& job) -> InsertResult {
+    storage_.insert(job.id);
+    (void)reports_.finish(claim(), Completed{"7"}, false);
+    return Inserted{};
+  });
+  queueSignal_.setClaimer(claimer);
+  auto submission = jobs_.submitAwaited(job("a"), endpoint_, std::nullopt, Millis(5'000));
+  EXPECT_FALSE(submission.isDurable);
+  test::HeldCaller caller;
+  EXPECT_EQ(caller.complete(*submission.wait).job->output, "7");
+  EXPECT_FALSE(wasNotified());
+}
+
+TEST_F(JobServiceTest, ARepeatedSubmissionOfferedToAWorkerWaitsForTheFirstJob) {
+  storage_.insert("first");
+  OfferingClaimer claimer([](JobSpec&) -> InsertResult { return Duplicate{"first"}; });
+  queueSignal_.setClaimer(claimer);
+  auto submission = jobs_.submitAwaited(job("a"), endpoint_, Idempotency{"k", "hash"}, Millis(5'000));
+  (void)reports_.finish(claim(), Completed{"7"}, false);
+  test::HeldCaller caller;
+  EXPECT_EQ(caller.complete(*submission.wait).job->id, "first");
+}
+
 // The dispatcher must hear of a job whose caller is lost between the submission and the first poll.
 TEST_F(JobServiceTest, ASubmissionWithoutAPollNotifiesTheDispatcher) {
   auto submission = jobs_.submitAwaited(job("a"), endpoint_, std::nullopt, Millis(5'000));

@@ -89,7 +89,7 @@ class WorkerSupervisorTest : public testing::Test {
   ClaimedJob runJob() {
     storage_.insert("job" + std::to_string(++submitted_));
     signal_.notify("ep", false);
-    const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
+    const std::vector<ClaimWant> wants = pools_.reserveWorkers({nullptr, 64});
     const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, storage_.life->holder(), 1);
     pools_.concludeReservations(wants, jobs);
     signal_.clear("ep");
@@ -178,7 +178,7 @@ class CountRaceTest : public WorkerSupervisorTest {
   }
   /// Gives the first queued job to the idle worker.
   ClaimedJob runFirst() {
-    const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
+    const std::vector<ClaimWant> wants = pools_.reserveWorkers({nullptr, 64});
     const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, storage_.life->holder(), 1);
     pools_.concludeReservations(wants, jobs);
     return jobs.at(0);
@@ -359,28 +359,28 @@ TEST_F(WorkerSupervisorTest, AReportThatTheStateRefusesIsLoggedAndChangesNothing
 TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAQueueThatIsServed) {
   const auto rules = endpoint(3, 3);
   begin(rules);
-  EXPECT_THAT(pools_.reserveWorkers(nullptr, 64), IsEmpty()) << "no job waits";
+  EXPECT_THAT(pools_.reserveWorkers({nullptr, 64}), IsEmpty()) << "no job waits";
   signal_.notify("ep", false);
   const EndpointId other = "other";
-  EXPECT_THAT(pools_.reserveWorkers(&other, 64), IsEmpty());
-  const std::vector<ClaimWant> wants = pools_.reserveWorkers(&rules->spec.id, 2);
+  EXPECT_THAT(pools_.reserveWorkers({&other, 64}), IsEmpty());
+  const std::vector<ClaimWant> wants = pools_.reserveWorkers({&rules->spec.id, 2});
   ASSERT_EQ(wants.size(), 1U);
   EXPECT_THAT(wants[0].workers, ElementsAre("node-1", "node-2"));
-  EXPECT_EQ(pools_.reserveWorkers(nullptr, 2).at(0).workers, std::vector<WorkerId>{"node-3"});
+  EXPECT_EQ(pools_.reserveWorkers({nullptr, 2}).at(0).workers, std::vector<WorkerId>{"node-3"});
   pools_.concludeReservations(wants, {});
-  EXPECT_EQ(pools_.reserveWorkers(nullptr, 64).at(0).workers, wants[0].workers);
+  EXPECT_EQ(pools_.reserveWorkers({nullptr, 64}).at(0).workers, wants[0].workers);
   pools_.concludeReservations(wants, {});
   auto paused = std::make_shared<Endpoint>(*rules);
   paused->spec.paused = true;
   pools_.setEndpoint(paused);
-  EXPECT_THAT(pools_.reserveWorkers(nullptr, 64), IsEmpty());
+  EXPECT_THAT(pools_.reserveWorkers({nullptr, 64}), IsEmpty());
   EXPECT_THAT(log_.events, IsEmpty());
 }
 
 TEST_F(WorkerSupervisorTest, ARetirementDuringAClaimWakesTheDispatcher) {
   begin(endpoint(1, 1));
   signal_.notify("ep", false);
-  const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
+  const std::vector<ClaimWant> wants = pools_.reserveWorkers({nullptr, 64});
   ASSERT_EQ(wants.size(), 1U);
   pools_.retire("ep");
   (void)isWoken();

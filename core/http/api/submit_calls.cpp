@@ -126,13 +126,14 @@ RouteResult runsync(const QueueDeps& deps, ApiRequest& request) {
   }
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
-  auto [inserted, awaited] = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);
+  auto [inserted, awaited, isDurable] =
+      deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);
   // A body counts as memory in use until the storage has the job: 400 bodies waiting for one writer would be 8 GB.
   request.bodyMemory.release();
   if (std::holds_alternative<KeyConflict>(inserted)) return keyConflict(request);
   if (const auto* first = std::get_if<Duplicate>(&inserted)) id = first->id;
   auto call = std::make_unique<AwaitedRun>(deps, std::move(slot), std::move(id), std::move(awaited));
-  call->answerFaultsAsQueued();
+  if (isDurable) call->answerFaultsAsQueued();
   return begin(std::move(call), request);
 }
 

@@ -42,14 +42,19 @@
 #include <optional>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/chunk_store.h"  // IWYU pragma: export
 #include "jobq/error.h"
+#include "jobq/holder.h"
+#include "jobq/job.h"
 #include "jobq/job_store.h"     // IWYU pragma: export
 #include "jobq/lease_store.h"   // IWYU pragma: export
 #include "jobq/node_store.h"    // IWYU pragma: export
 #include "jobq/outbox_store.h"  // IWYU pragma: export
 #include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
 #include "jobq/record_store.h"  // IWYU pragma: export
 #include "jobq/time.h"
 
@@ -60,6 +65,12 @@ enum class BackupResult {
   written,     ///< the file is complete
   stopped,     ///< the stop token ended the copy; no file exists
   unsupported  ///< the content of this storage cannot be kept in a file; no file exists
+};
+
+/// Result of Storage::insertAndClaim().
+struct InsertedAndClaimed {
+  InsertResult inserted;
+  std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them; not necessarily the inserted job
 };
 
 /// A storage plugin with its six stores.
@@ -107,6 +118,23 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// BackupResult::unsupported.
   [[nodiscard]] virtual BackupResult backupTo(const std::filesystem::path&, std::stop_token) {
     return BackupResult::unsupported;
+  }
+
+  /// Inserts `job` as JobStore::insert() does, and claims for `want` as LeaseStore::claim() does, in one step. `want`
+  /// names the endpoint of `job` and at least one worker. The caller of `job` waits for its end, and workers are idle.
+  ///
+  /// Unsynced: nobody was told of the job. The storage makes the job durable before JobStore::find(), list() or
+  /// findByIdempotencyKey() returns the job or its id, and within about 5 ms, because a handler that runs for longer
+  /// may tell others of its job. A loss of power before undoes the whole step.
+  ///
+  /// Returns no value and changes nothing if the storage has no such step, as the default implementation does; the
+  /// storage then returns no value for every call. Throws as insert() does. After OutcomeUnknown the caller repeats
+  /// insert() with `job`, which is unchanged, and asks LeaseStore::claimed() for the jobs of the claim `id`. Any
+  /// thread.
+  [[nodiscard]] virtual std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&&, const QueuePolicy&,
+                                                                         const std::optional<Idempotency>&,
+                                                                         const ClaimWant&, const Holder&, CallId) {
+    return std::nullopt;
   }
 };
 

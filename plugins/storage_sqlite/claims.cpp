@@ -1,0 +1,68 @@
+#include "claims.h"
+
+#include "job_rows.h"
+
+namespace jobq::sqlite {
+namespace {
+
+std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, std::size_t max) {
+  Query query = step.db.query(
+      "SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
+      "ORDER BY low, rank, arrival LIMIT ?3");
+  query.bind(endpoint, step.now, max);
+  std::vector<std::int64_t> numbers;
+  while (query.next()) numbers.push_back(query.integer(0));
+  return numbers;
+}
+
+void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, const ClaimMark& mark) {
+  constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
+  step.db
+      .query(
+          "UPDATE job SET state = ?2, attempt = attempt + 1, started_at = ?3, deadline = ?3 + execution_timeout, "
+          "holder = ?4, worker = ?5, claim = ?6 WHERE num = ?1")
+      .bind(num, kTo, step.now, mark.holder, worker, mark.id)
+      .run();
+}
+
+}  // namespace
+
+bool isAlive(Step& step, const Holder& holder) {
+  Query query = step.db.query("SELECT value = ?1 FROM number WHERE name = 'life'");
+  return holder.epoch != 0 && query.bind(holder.epoch).next() && query.flag(0);
+}
+
+ClaimedJob claimedJob(Step& step, std::int64_t num) {
+  Query query = step.db.query(
+      "SELECT id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
+      "min(deadline, expires_at), webhook, s3, input, log_lines FROM job JOIN job_input USING (num) WHERE num = ?1");
+  if (!query.bind(num).next()) {
+    // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
+    throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
+                                          "; the file is damaged: stop the server and restore a copy of data.dir");
+  }
+  ClaimedJob job;
+  job.lease = {query.text(0), query.number(1)};
+  job.endpoint = query.text(2);
+  job.worker = query.text(3);
+  job.policy = {query.millis(4), query.millis(5), query.flag(6), static_cast<std::int32_t>(query.integer(7))};
+  job.submittedAt = query.instant(8);
+  job.startedAt = query.instant(9);
+  job.runsFor = query.instant(10) - step.now;
+  job.webhook = query.text(11);
+  job.s3Config = query.text(12);
+  job.input = query.text(13);
+  job.logLines = static_cast<std::uint64_t>(query.integer(14));
+  return job;
+}
+
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed) {
+  auto worker = want.workers.begin();
+  for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
+    markClaimed(step, num, *worker++, mark);
+    ClaimedJob& job = claimed.emplace_back(claimedJob(step, num));
+    step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
+  }
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,29 @@
+// The claim of queued jobs inside the writer's transaction.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "jobq/call_id.h"
+#include "jobq/holder.h"
+#include "jobq/lease_store.h"
+#include "step.h"
+
+namespace jobq::sqlite {
+
+/// Columns with the same values for all jobs of one call of claim().
+struct ClaimMark {
+  std::uint64_t holder;
+  CallId id;
+};
+
+/// Returns whether the life of the holder goes on.
+bool isAlive(Step& step, const Holder& holder);
+
+/// Claims jobs from the head of the queue for the workers of `want`, and appends the jobs to `claimed`.
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed);
+
+/// Returns the running job with the number `num` as a claim returns it. Throws SqliteError if its input is lost.
+ClaimedJob claimedJob(Step& step, std::int64_t num);
+
+}  // namespace jobq::sqlite

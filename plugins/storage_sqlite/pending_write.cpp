@@ -1,0 +1,41 @@
+#include "pending_write.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace jobq::sqlite {
+
+void PendingWrite::awaitDone() {
+  {
+    Lock lock(mutex_);
+    while (!done_) finished_.wait(mutex_);
+  }
+  while (followers != nullptr) std::exchange(followers, followers->next)->markDone();
+}
+
+// Holds the mutex to the end: the waiter owns this object, and continues as soon as the mutex is free.
+void PendingWrite::markDone() {
+  Lock lock(mutex_);
+  done_ = true;
+  finished_.notifyOne();
+}
+
+void WriteQueue::push(PendingWrite& write) {
+  (first_ == nullptr ? first_ : last_->next) = &write;
+  last_ = &write;
+  ++size_;
+}
+
+PendingWrite* WriteQueue::pop(std::size_t bytes) {
+  if (first_ == nullptr) return nullptr;
+  PendingWrite* last = first_;
+  --size_;
+  for (std::size_t taken = last->bytes; last->next != nullptr; last = last->next, --size_) {
+    const std::size_t next = last->next->bytes;
+    if (next > bytes - std::min(taken, bytes)) break;
+    taken += next;
+  }
+  return std::exchange(first_, std::exchange(last->next, nullptr));
+}
+
+}  // namespace jobq::sqlite
