@@ -81,9 +81,15 @@ void Counters::load(Connection& connection) {
     }
   }
   {
-    Query begun = connection.query(
-        "SELECT endpoint, state, count(*) FROM job INDEXED BY job_begun WHERE state > 0 GROUP BY endpoint, state");
-    while (begun.next()) loaded[begun.text(0)].jobs.at(begun.size(1)) = begun.integer(2);
+    Query running = connection.query(
+        "SELECT endpoint, count(*) FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL GROUP BY endpoint");
+    constexpr auto kRunning = static_cast<std::size_t>(JobState::inProgress);
+    while (running.next()) loaded[running.text(0)].jobs[kRunning] = running.integer(1);
+  }
+  {
+    Query ended = connection.query(
+        "SELECT endpoint, state, count(*) FROM job INDEXED BY job_ended WHERE state > 1 GROUP BY endpoint, state");
+    while (ended.next()) loaded[ended.text(0)].jobs.at(ended.size(1)) = ended.integer(2);
   }
   {
     Query owed = connection.query(

@@ -68,11 +68,18 @@ const char* listStatement(const JobFilter& filter) {
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
            "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
+  if (*filter.state == JobState::inProgress) {
+    // At most as many rows as workers, so they may be sorted.
+    return "WITH running AS (SELECT * FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL) "
+           "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+           " FROM running AS job LEFT JOIN job_output USING (num) "
+           "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+  }
   // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
   // all rows.
   return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-         " FROM job INDEXED BY job_begun LEFT JOIN job_output USING (num) "
-         "WHERE endpoint = ?1 AND state > 0 AND unlikely(state = ?2) AND num < ?6 AND expires_at > ?3 "
+         " FROM job INDEXED BY job_ended LEFT JOIN job_output USING (num) "
+         "WHERE endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?6 AND expires_at > ?3 "
          "ORDER BY num DESC LIMIT ?4 OFFSET ?5";
 }
 

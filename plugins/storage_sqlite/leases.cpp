@@ -13,9 +13,9 @@ namespace {
 /// Returns the numbers of the endpoint's jobs that are IN_PROGRESS under the claim, by worker.
 std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, CallId id) {
   Query query = step.db.query(
-      "SELECT worker, num FROM job INDEXED BY job_begun WHERE endpoint = ?1 AND state = ?2 AND state > 0 AND "
-      "claim = ?3 AND expires_at > ?4");
-  query.bind(endpoint, JobState::inProgress, id, step.now);
+      "SELECT worker, num FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL AND endpoint = ?1 AND "
+      "claim = ?2 AND expires_at > ?3");
+  query.bind(endpoint, id, step.now);
   std::multimap<WorkerId, std::int64_t> running;
   while (query.next()) running.emplace(query.text(0), query.integer(1));
   return running;

@@ -53,6 +53,7 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 
 /// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
+    "DROP INDEX job_ended; CREATE INDEX job_begun ON job (endpoint, state) WHERE state > 0; "
     "DELETE FROM number WHERE name IN ('epoch', 'life'); ALTER TABLE node DROP COLUMN epoch; DROP INDEX job_lost; "
     "ALTER TABLE job RENAME COLUMN holder TO lease_end; "
     "ALTER TABLE job DROP COLUMN claim; ALTER TABLE job DROP COLUMN taken_by; "
