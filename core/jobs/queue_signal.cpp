@@ -57,6 +57,10 @@ std::optional<InsertResult> QueueSignal::insertAndClaim(JobSpec& job, const Queu
   return claimer_ == nullptr ? std::nullopt : claimer_->insertForCaller(job, policy, idempotency);
 }
 
+std::optional<FinishedRun> QueueSignal::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
+  return claimer_ == nullptr ? std::nullopt : claimer_->finishAndClaim(job, outcome);
+}
+
 void QueueSignal::wake() {
   Lock lock(mutex_);
   if (std::exchange(woken_, true)) return;

@@ -12,13 +12,20 @@
 
 #include "jobq/job.h"
 #include "jobq/job_store.h"
+#include "jobq/lease_store.h"
 #include "jobq/mutex.h"
 #include "jobq/queue_policy.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
-/// Claims jobs on the thread of a caller. Implemented by the Dispatcher.
+/// The end of a run, as it is stored.
+struct FinishedRun {
+  ReportResult result = ReportResult::accepted;
+  bool hasNext = false;  ///< the worker has its next job, or was reported ready already
+};
+
+/// Claims jobs on the thread of a caller or of a worker. Implemented by the Dispatcher.
 class Claimer {
  public:
   virtual ~Claimer() = default;
@@ -34,6 +41,11 @@ class Claimer {
   /// changes nothing. Throws StorageError if the job is not stored. Any thread.
   virtual std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                                       const std::optional<Idempotency>& idempotency) = 0;
+
+  /// Records the outcome of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
+  /// step of the storage (Storage::finishAndClaim). Returns no value if the worker must not get a job, or the storage
+  /// has no such step: nothing happened then. Throws StorageError; the outcome is not recorded then. Any thread.
+  virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) = 0;
 };
 
 /// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
@@ -61,6 +73,8 @@ class QueueSignal {
   /// Calls Claimer::insertForCaller(). Returns no value without a claimer.
   std::optional<InsertResult> insertAndClaim(JobSpec& job, const QueuePolicy& policy,
                                              const std::optional<Idempotency>& idempotency);
+  /// Calls Claimer::finishAndClaim(). Returns no value without a claimer.
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome);
   /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for
   /// its construction, so it is set afterwards, before the first notification. `claimer` is valid until the last
   /// notification.

@@ -10,6 +10,19 @@
 #include "core/jobs/queue_signal.h"
 
 namespace jobq {
+namespace {
+
+void limitError(Outcome& outcome) {
+  auto* failed = std::get_if<Failed>(&outcome);
+  if (failed == nullptr) return;
+  const std::size_t size = failed->error.size();
+  if (size == 0) failed->error = "the handler failed without a message";
+  if (size > kMaxErrorBytes) {
+    failed->error = clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
+  }
+}
+
+}  // namespace
 
 ReportResult RunReports::append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
@@ -20,20 +33,23 @@ ReportResult RunReports::append(const LeaseRef& lease, std::uint64_t first, std:
 }
 
 ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
-  if (auto* failed = std::get_if<Failed>(&outcome)) {
-    const std::size_t size = failed->error.size();
-    if (size == 0) failed->error = "the handler failed without a message";
-    if (size > kMaxErrorBytes) {
-      failed->error =
-          clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
-    }
-  }
+  limitError(outcome);
   const ReportResult result = storage_.leases().finish(lease, std::move(outcome));
-  if (result == ReportResult::accepted) {
-    completions_.announce(lease.job);
-    if (owesWebhook) deliveries_.notify();
-  }
+  if (result == ReportResult::accepted) announceEnd(lease.job, owesWebhook);
   return result;
+}
+
+FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, Outcome outcome) {
+  limitError(outcome);
+  const auto done = queueSignal_.finishAndClaim(job, outcome);
+  if (!done) return {finish(job.lease, std::move(outcome), !job.webhook.empty())};
+  if (done->result == ReportResult::accepted) announceEnd(job.lease.job, !job.webhook.empty());
+  return *done;
+}
+
+void RunReports::announceEnd(const JobId& job, bool owesWebhook) {
+  completions_.announce(job);
+  if (owesWebhook) deliveries_.notify();
 }
 
 void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/jobs/queue_signal.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/storage.h"
@@ -15,7 +16,6 @@ namespace jobq {
 
 class CompletionNotifier;
 class DeliveryNotifier;
-class QueueSignal;
 
 /// Bytes kept of a failed job's error. A longer error is cut, and a mark follows. A sentence replaces an empty error.
 inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
@@ -37,6 +37,10 @@ class RunReports {
   /// queue.
   ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
+  /// Does the same for the job of a worker, and gives the worker its next job in the same step of the storage if one
+  /// waits and the storage can.
+  FinishedRun finishAndClaim(const ClaimedJob& job, Outcome outcome);
+
   /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss. Skips stale leases.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
 
@@ -48,6 +52,8 @@ class RunReports {
   void announceAll();
 
  private:
+  void announceEnd(const JobId& job, bool owesWebhook);
+
   Storage& storage_;
   QueueSignal& queueSignal_;
   CompletionNotifier& completions_;

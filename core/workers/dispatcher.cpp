@@ -24,6 +24,34 @@ constexpr std::size_t kServedByCaller = 4;
 /// than the claim of 64 jobs takes.
 constexpr std::size_t kClaimedAtOnce = 64;
 
+// Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
+// a worker.
+void releaseJob(Storage& storage, Log& logger, const LeaseRef& lease) noexcept {
+  const auto log = [&](const char* outcome) noexcept {
+    try {
+      logger.write(LogLevel::error, "dispatcher.memory", lease.job + outcome);
+    } catch (...) {  // no memory for the text
+      logger.write(LogLevel::error, "dispatcher.memory", outcome);
+    }
+  };
+  try {
+    (void)callRepeatedly([&] { return storage.leases().release(std::vector{lease}); });
+    log(" was returned to the queue: no memory to hand it to its worker");
+  } catch (...) {
+    log(" stays IN_PROGRESS until its execution timeout: neither its worker nor the storage could take it");
+  }
+}
+
+// Returns a job to the queue whose worker must leave, or whose node has begun a new life, since the claim. A failure
+// leaves the job IN_PROGRESS until its execution timeout or the end of the life.
+void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcept {
+  try {
+    (void)callRepeatedly([&] { return storage.leases().release(std::vector{lease}); });
+  } catch (const std::exception& error) {
+    log.write(LogLevel::error, "dispatcher.storage", error.what());
+  }
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(const Deps& deps) : deps_(deps) { deps_.queueSignal.setClaimer(*this); }
@@ -155,6 +183,29 @@ void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs)
     if (!deps_.queueSignal.isSet(claim.wants.front().endpoint)) return;
   }
   deps_.queueSignal.wake();
+}
+
+std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
+  if (!finishesAndClaims_ || !deps_.node.mayClaim()) return std::nullopt;
+  const ClaimingCallers::Entry caller(callers_);
+  if (!caller.isAllowed()) return std::nullopt;
+  const auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker});
+  if (wants.empty()) return std::nullopt;
+  const Holder holder = deps_.node.holder();
+  const RunningJobs::Claiming claiming(deps_.running);
+  auto done = deps_.storage.finishAndClaim(job.lease, outcome, wants.front(), holder, callIds_.next());
+  finishesAndClaims_ = done.has_value();
+  if (!done) return std::nullopt;
+  FinishedRun run{done->finished, false};
+  for (const ClaimedJob& next : done->claimed) {  // one at most
+    run.hasNext = deps_.node.holder() == holder && deps_.pools.recordReady(next.endpoint, next.worker, &next).stays;
+    if (run.hasNext) break;
+    returnJobToQueue(deps_.storage, deps_.log, next.lease);
+    deps_.queueSignal.rearm(next.endpoint);
+    deps_.queueSignal.wake();
+  }
+  if (run.hasNext) assignJobs(std::move(done->claimed));
+  return run;
 }
 
 // Returns true if there were jobs.
@@ -303,7 +354,7 @@ void Dispatcher::assignJobs(std::vector<ClaimedJob> jobs) {
       deps_.executor.assign(std::move(job));
       continue;
     } catch (const std::bad_alloc&) {
-      releaseJob(lease);
+      releaseJob(deps_.storage, deps_.log, lease);
     }
     try {
       deps_.queueSignal.rearm(endpoint);
@@ -311,24 +362,6 @@ void Dispatcher::assignJobs(std::vector<ClaimedJob> jobs) {
     } catch (const std::exception& error) {  // the other claimed jobs still need their workers
       deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
     }
-  }
-}
-
-// Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
-// a worker.
-void Dispatcher::releaseJob(const LeaseRef& lease) noexcept {
-  const auto log = [&](const char* outcome) noexcept {
-    try {
-      deps_.log.write(LogLevel::error, "dispatcher.memory", lease.job + outcome);
-    } catch (...) {  // no memory for the text
-      deps_.log.write(LogLevel::error, "dispatcher.memory", outcome);
-    }
-  };
-  try {
-    (void)callRepeatedly([&] { return deps_.storage.leases().release(std::vector{lease}); });
-    log(" was returned to the queue: no memory to hand it to its worker");
-  } catch (...) {
-    log(" stays IN_PROGRESS until its execution timeout: neither its worker nor the storage could take it");
   }
 }
 

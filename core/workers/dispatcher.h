@@ -83,6 +83,7 @@ class Dispatcher final : public Service, private Claimer {
   void claimForCaller(const EndpointId& endpoint) override;
   std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                               const std::optional<Idempotency>& idempotency) override;
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) override;
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   bool claimBatch(std::vector<ClaimWant> wants);
   void rearm(const std::vector<ClaimWant>& wants);
@@ -94,7 +95,6 @@ class Dispatcher final : public Service, private Claimer {
   void giveUp(const Claim& claim);
   void giveUpUnanswered();
   void assignJobs(std::vector<ClaimedJob> jobs);
-  void releaseJob(const LeaseRef& lease) noexcept;
 
   const Deps deps_;
   CallIds callIds_;
@@ -102,7 +102,9 @@ class Dispatcher final : public Service, private Claimer {
   ClaimingCallers callers_;  // inside claimForCaller() and insertForCaller()
   Mutex mutex_;
   std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of their last question
-  std::atomic<bool> insertsAndClaims_ = true;            // the storage has the step, as far as known
+  // The storage has these steps, as far as known.
+  std::atomic<bool> insertsAndClaims_ = true;
+  std::atomic<bool> finishesAndClaims_ = true;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -112,8 +112,7 @@ class ThreadExecutor::Worker {
           release_->handler->make(HandlerEnv{endpoint_->spec.id, id_, release_->env, release_->script});
       events_.workerReady(endpoint_->spec.id, id_);
       while (auto task = nextTask()) {
-        work(*handler, *task);
-        events_.workerReady(endpoint_->spec.id, id_);
+        if (!work(*handler, *task)) events_.workerReady(endpoint_->spec.id, id_);
       }
       return {};
     } catch (const std::exception& error) {
@@ -134,9 +133,10 @@ class ThreadExecutor::Worker {
     return givenUp_.stop_requested() ? nullptr : std::move(nextTask_);
   }
 
-  void work(JobHandler& handler, const Task& task) {
+  // Returns true if the worker has its next job already.
+  bool work(JobHandler& handler, const Task& task) {
     const ClaimedJob& job = task.job;
-    if (task.entry.token().stop_requested()) return;  // cancelled or overdue before the start
+    if (task.entry.token().stop_requested()) return false;  // cancelled or overdue before the start
     Outcome outcome = Failed{};
     try {
       RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, task.deadline,
@@ -145,15 +145,16 @@ class ThreadExecutor::Worker {
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
-    reportOutcome(task, outcome);
+    return reportOutcome(task, outcome);
   }
 
   // Reports the outcome, with pauses, until the storage accepts the outcome or calls it stale. The job stays
   // IN_PROGRESS meanwhile, so no other worker runs it. Past the deadline, overdue jobs are ended first: this job is
   // TIMED_OUT then, and its outcome is stale. After abandonJob(), or if the node was fenced while the handler ran, no
-  // outcome is reported: the handler was stopped and has not failed.
-  void reportOutcome(const Task& task, const Outcome& outcome) {
-    if (!task.entry.beginReport() || givenUp_.stop_requested()) return;
+  // outcome is reported: the handler was stopped and has not failed. Returns true if the worker has its next job
+  // already.
+  bool reportOutcome(const Task& task, const Outcome& outcome) {
+    if (!task.entry.beginReport() || givenUp_.stop_requested()) return false;
     const ClaimedJob& job = task.job;
     const LeaseRef& lease = job.lease;
     const bool late = deps_.clock.now() >= task.deadline;
@@ -161,17 +162,19 @@ class ThreadExecutor::Worker {
     do {
       try {
         if (late) deps_.deadlines.endOverdue();
-        if (givenUp_.stop_requested()) return;
-        if (deps_.reports.finish(lease, outcome, !job.webhook.empty()) == ReportResult::staleAttempt) {
+        if (givenUp_.stop_requested()) return false;
+        const FinishedRun run = deps_.reports.finishAndClaim(job, outcome);
+        if (run.result == ReportResult::staleAttempt) {
           deps_.log.write(LogLevel::information, "job.stale",
                           "the result of " + lease.job + " is stale and was dropped");
         }
-        return;
+        return run.hasNext;
       } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
         deps_.log.write(LogLevel::error, "job.unfinished",
                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
     } while (backoff.pause());
+    return false;
   }
 
   const Deps deps_;

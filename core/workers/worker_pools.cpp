@@ -13,6 +13,13 @@ void logRefusals(Log& log, const std::vector<std::string>& refusals) {
   for (const std::string& refusal : refusals) log.write(LogLevel::error, "worker.state", refusal);
 }
 
+// Returns true if the worker is busy and stays after its job.
+bool mayGoOn(const WorkerPool& pool, const WorkerId& worker) {
+  const auto found = pool.workers().all().find(worker);
+  if (found == pool.workers().all().end() || found->second.state != WorkerState::busy) return false;
+  return !found->second.drainAfterJob && pool.target() && pool.slots() <= pool.endpoint()->spec.workersMax;
+}
+
 // Returns the definition with the part of this node in the numbers of workers.
 EndpointPtr partOf(const EndpointPtr& whole, const NodeShare& share) {
   if (share.nodes == 1) return whole;
@@ -92,7 +99,7 @@ std::vector<PoolSummary> WorkerPools::summaries() const {
 }
 
 std::vector<ClaimWant> WorkerPools::reserveWorkers(const WorkersToReserve& which) {
-  const auto [only, most, jobIsComing] = which;
+  const auto [only, most, jobIsComing, finishing] = which;
   std::vector<ClaimWant> wants;
   Lock lock(mutex_);
   auto at = only != nullptr ? pools_.find(*only) : pools_.begin();
@@ -100,7 +107,12 @@ std::vector<ClaimWant> WorkerPools::reserveWorkers(const WorkersToReserve& which
     auto& [id, pool] = *at;
     if (pool.endpoint()->spec.paused || pool.isRetiring()) continue;
     if (!jobIsComing && !deps_.queueSignal.isSet(id)) continue;
-    std::vector<WorkerId> workers = pool.workers().reserve(most);
+    std::vector<WorkerId> workers;
+    if (finishing == nullptr) {
+      workers = pool.workers().reserve(most);
+    } else if (mayGoOn(pool, *finishing)) {
+      workers.push_back(*finishing);
+    }
     if (!workers.empty()) wants.push_back({id, std::move(workers)});
   }
   return wants;
@@ -129,14 +141,20 @@ void WorkerPools::concludeReservations(const std::vector<ClaimWant>& wants, cons
   if (retired) deps_.queueSignal.wake();
 }
 
-WorkerPools::ReadyResult WorkerPools::recordReady(const EndpointId& endpoint, const WorkerId& worker) {
+WorkerPools::ReadyResult WorkerPools::recordReady(const EndpointId& endpoint, const WorkerId& worker,
+                                                  const ClaimedJob* next) {
   const Instant now = deps_.clock.now();
   ReadyResult result;
   std::vector<std::string> refusals;
   {
     Lock lock(mutex_);
     WorkerPool& pool = pools_.at(endpoint);
+    if (next != nullptr && !mayGoOn(pool, worker)) return result;
     result.stays = pool.recordReady(worker, now);
+    if (next != nullptr && result.stays) {
+      pool.workers().reserveWorker(worker);
+      pool.workers().assignJob(*next);
+    }
     result.rolling = pool.isRolling();
     if (pool.workers().all().size() > pool.endpoint()->spec.workersMin)
       result.idleUntil = now + pool.endpoint()->spec.idleTimeout;

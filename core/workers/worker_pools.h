@@ -72,9 +72,10 @@ class WorkerPools {
 
   /// Selection of workers for reserveWorkers().
   struct WorkersToReserve {
-    const EndpointId* only;    ///< null: the workers of all endpoints
-    std::size_t most;          ///< for each endpoint
-    bool jobIsComing = false;  ///< also without a signal of the endpoint: a job is about to be inserted
+    const EndpointId* only;               ///< null: the workers of all endpoints
+    std::size_t most;                     ///< for each endpoint
+    bool jobIsComing = false;             ///< also without a signal of the endpoint: a job is about to be inserted
+    const WorkerId* finishing = nullptr;  ///< not null: this busy worker alone, which stays busy
   };
   /// Reserves idle workers of the endpoints whose signal is set. No other thread claims for a reserved worker.
   std::vector<ClaimWant> reserveWorkers(const WorkersToReserve& which);
@@ -90,8 +91,10 @@ class WorkerPools {
     /// End of the idle time if the pool has workers beyond workersMin; otherwise Instant::max().
     Instant idleUntil = Instant::max();
   };
-  /// Records a worker without a job. Throws std::out_of_range for an unknown worker.
-  ReadyResult recordReady(const EndpointId& endpoint, const WorkerId& worker);
+  /// Records a worker without a job, or, with `next`, a busy worker that begins its next job. With `next` a worker that
+  /// must not get a further job does not stay, and the call changes nothing. Throws std::out_of_range for an unknown
+  /// worker.
+  ReadyResult recordReady(const EndpointId& endpoint, const WorkerId& worker, const ClaimedJob* next = nullptr);
 
   /// Records the end of a worker, as WorkerPool::recordGone(). Returns true if the call has halted the release; nullopt
   /// for an endpoint without a pool.

@@ -61,6 +61,9 @@ class WorkerSet {
   /// Reserves up to `most` idle workers and returns them.
   std::vector<WorkerId> reserve(std::size_t most);
 
+  /// Reserves the idle worker. Throws std::out_of_range for an unknown worker.
+  void reserveWorker(const WorkerId& worker) { (void)apply(worker, workers_.at(worker), WorkerEvent::reserve); }
+
   /// Records the job of a reserved worker.
   void assignJob(const ClaimedJob& job);
 

@@ -32,6 +32,23 @@ bool hasEnded(Step& step, const LeaseRef& lease, JobState state, const Ending& e
   return query.flag(0);
 }
 
+ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome) {
+  const auto* failed = std::get_if<Failed>(&outcome);
+  const Ending ending =
+      failed != nullptr ? Ending{failed->error, failed->output} : Ending{"", std::get<Completed>(outcome).output};
+  const Trigger trigger = failed != nullptr ? Trigger::fail : Trigger::complete;
+  if (const auto row = findHeld(step.db, lease, step.now)) {
+    end(step, *row, trigger, ending);
+    return ReportResult::accepted;
+  }
+  const JobState state = next(JobState::inProgress, trigger).value();
+  return hasEnded(step, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
+}
+
+std::size_t sizeOf(const Outcome& outcome) {
+  return std::visit([](const auto& each) { return each.output.size(); }, outcome);
+}
+
 LeaseState stateOf(Connection& connection, const LeaseRef& lease, Instant now) {
   const auto row = findRow(connection, lease.job, now);
   if (!row) return LeaseState::deleted;
@@ -119,19 +136,18 @@ std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return counters_.queuedE
 
 ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);
-  const auto* failed = std::get_if<Failed>(&outcome);
-  const Ending ending =
-      failed != nullptr ? Ending{failed->error, failed->output} : Ending{"", std::get<Completed>(outcome).output};
-  const Trigger trigger = failed != nullptr ? Trigger::fail : Trigger::complete;
-  const auto finishNow = [&](Step& step) {
-    if (const auto row = findHeld(step.db, lease, step.now)) {
-      end(step, *row, trigger, ending);
-      return ReportResult::accepted;
-    }
-    const JobState state = next(JobState::inProgress, trigger).value();
-    return hasEnded(step, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
+  return writer_.write([&](Step& step) { return finishNow(step, lease, outcome); }, sizeOf(outcome));
+}
+
+FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                          const Holder& holder, CallId id) {
+  const ReportsUnderWay::Entry entry(reports_, lease);
+  const auto step = [&](Step& step) {
+    FinishedAndClaimed done{finishNow(step, lease, outcome), {}};
+    if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, done.claimed);
+    return done;
   };
-  return writer_.write(finishNow, std::visit([](const auto& each) { return each.output.size(); }, outcome));
+  return writer_.write(step, sizeOf(outcome));
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {

@@ -39,6 +39,9 @@ class Leases final : public LeaseStore {
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
   std::vector<QueuedEndpoint> queuedEndpoints() override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  /// Implements Storage::finishAndClaim().
+  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                    const Holder& holder, CallId id);
   ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   SweepResult sweep(std::size_t max) override;

@@ -55,6 +55,10 @@ class Judge final : public Storage {
                                                    const Holder& holder, CallId id) override {
     return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
   }
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    return leases_.finishAndClaim(lease, outcome, want, holder, id);
+  }
   Instant now() override { return compared_.real().now(); }
   void check() override {
     compared_.real().check();

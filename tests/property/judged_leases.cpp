@@ -36,6 +36,24 @@ ReportResult JudgedLeases::finish(const LeaseRef& lease, Outcome outcome) {
       [&](StorageModel& model) { return model.leases().finish(lease, outcome); });
 }
 
+std::optional<FinishedAndClaimed> JudgedLeases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome,
+                                                               const ClaimWant& want, const Holder& holder, CallId id) {
+  bool hasStep = true;
+  auto done = compared_.ask(
+      "finish and claim by " + lease.job,
+      [&] {
+        auto said = compared_.real().finishAndClaim(lease, outcome, want, holder, id);
+        hasStep = said.has_value();
+        return said;
+      },
+      [&](StorageModel& model) -> std::optional<FinishedAndClaimed> {
+        if (!hasStep) return std::nullopt;
+        return model.finishAndClaim(lease, outcome, want, holder, id);
+      });
+  if (done) compared_.noteSynced();
+  return done;
+}
+
 ReportResult JudgedLeases::progress(const LeaseRef& lease, std::string json) {
   return compared_.askUnsynced(
       "progress of " + lease.job, [&] { return compared_.real().leases().progress(lease, json); },

@@ -67,6 +67,10 @@ class JudgedLeases final : public LeaseStore {
  public:
   explicit JudgedLeases(Comparison& compared) : compared_(compared) {}
 
+  /// Judges Storage::finishAndClaim().
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                                   const Holder& holder, CallId id);
+
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;

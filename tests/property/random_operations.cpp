@@ -164,9 +164,21 @@ void Player::repeatInsert(Storage& storage) {
   (void)storage.jobs().insert(JobSpec(lastSubmission_->job), policy_, lastSubmission_->idempotency);
 }
 
-void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats) {
-  (void)storage.leases().finish(lease, outcome);
-  if (repeats) (void)storage.leases().finish(lease, outcome);
+void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, const Operation& operation) {
+  const bool claims = operation.b % 2 == 0;
+  if (!claims || !finishAndClaim(storage, lease, outcome)) (void)storage.leases().finish(lease, outcome);
+  if (operation.a % 3 == 0) (void)storage.leases().finish(lease, outcome);
+}
+
+// Returns false if the storage has no such step.
+bool Player::finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome) {
+  const auto job = std::find_if(jobs_.begin(), jobs_.end(), [&](const JobKey& key) { return key.id == lease.job; });
+  const ClaimWant want{job == jobs_.end() ? endpoint(0) : job->endpoint, {"w0"}};
+  const Holder holder = presentLife(storage.nodes());
+  const auto done = storage.finishAndClaim(lease, outcome, want, holder, ++lastClaim_);
+  if (!done) return false;
+  for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
+  return true;
 }
 
 // The number of the first chunk is mostly the next one; otherwise the call repeats some chunks.
@@ -195,9 +207,9 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
   const LeaseRef lease = back < leases_.size() ? leases_[leases_.size() - 1 - back] : kNobodys;
   const std::string number = std::to_string(operation.b);
   switch (operation.action) {
-    case Action::finish: finish(storage, lease, Completed{"{\"out\":" + number + "}"}, operation.a % 3 == 0); break;
+    case Action::finish: finish(storage, lease, Completed{"{\"out\":" + number + "}"}, operation); break;
     case Action::fail:
-      finish(storage, lease, Failed{"no " + number, operation.b % 2 == 0 ? number : ""}, operation.a % 3 == 0);
+      finish(storage, lease, Failed{"no " + number, operation.b % 3 == 0 ? number : ""}, operation);
       break;
     case Action::progress: (void)storage.leases().progress(lease, number); break;
     case Action::append: append(storage, lease, operation); break;

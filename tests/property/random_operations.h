@@ -119,8 +119,9 @@ class Player {
   void repeatInsert(Storage& storage);
   void append(Storage& storage, const LeaseRef& lease, const Operation& operation);
   void appendLog(Storage& storage, const LeaseRef& lease, const Operation& operation);
-  /// Reports an outcome, and repeats the report now and then, as after a lost answer.
-  static void finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool repeats);
+  /// Reports an outcome, and repeats the report now and then, as after a lost answer. Half of the reports claim a job.
+  void finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, const Operation& operation);
+  bool finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
 
   const std::string name_;

@@ -39,6 +39,13 @@ struct StorageModel {
     return {std::move(inserted), leases().claim(std::vector{want}, holder, id)};
   }
 
+  /// Finishes the attempt, and then claims for `want`.
+  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                    const Holder& holder, CallId id) {
+    const ReportResult finished = leases().finish(lease, outcome);
+    return {finished, leases().claim(std::vector{want}, holder, id)};
+  }
+
   ModelState state;     ///< jobs with their leases, chunks and deliveries
   RecordModel records;  ///< independent of jobs
 };

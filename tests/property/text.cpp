@@ -89,6 +89,8 @@ std::string text(const EndpointCounts& counts) {
 
 std::string text(const InsertedAndClaimed& done) { return text(done.inserted) + " " + text(done.claimed); }
 
+std::string text(const FinishedAndClaimed& done) { return text(done.finished) + " " + text(done.claimed); }
+
 std::string text(const ClaimedJob& job) {
   return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " for " +
          std::to_string(job.runsFor.count()) + " submitted " + text(job.submittedAt) + " input " + job.input +

@@ -27,6 +27,7 @@ std::string text(const JobPage& page);
 std::string text(const EndpointCounts& counts);
 std::string text(const ClaimedJob& job);
 std::string text(const InsertedAndClaimed& done);
+std::string text(const FinishedAndClaimed& done);
 std::string text(SweepResult swept);  ///< sorts sets; `more` is no answer but a way of working
 std::string text(const Chunk& chunk);
 std::string text(const ChunkPage& page);

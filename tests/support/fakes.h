@@ -31,6 +31,7 @@ class CallingClaimer final : public Claimer {
  public:
   explicit CallingClaimer(std::function<void()> claim) : claim_(std::move(claim)) {}
   void claimForCaller(const EndpointId&) override { claim_(); }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&) override { return std::nullopt; }
   /// Has no idle worker.
   std::optional<InsertResult> insertForCaller(JobSpec&, const QueuePolicy&,
                                               const std::optional<Idempotency>&) override {

@@ -54,10 +54,14 @@ class BusyExecutor final : public Executor {
                    WorkerEvents& events) override {
     events.workerReady(endpoint->spec.id, worker);
   }
-  void assign(ClaimedJob job) override { runs.push_back(std::make_unique<RunningJobs::Entry>(running_, job.lease)); }
+  void assign(ClaimedJob job) override {
+    runs.push_back(std::make_unique<RunningJobs::Entry>(running_, job.lease));
+    jobs.push_back(std::move(job));
+  }
   void stopWorker(const WorkerId&) override {}
 
   std::vector<std::unique_ptr<RunningJobs::Entry>> runs;
+  std::vector<ClaimedJob> jobs;
 
  private:
   RunningJobs& running_;

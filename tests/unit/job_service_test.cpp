@@ -165,6 +165,7 @@ class OfferingClaimer final : public Claimer {
                                               const std::optional<Idempotency>&) override {
     return insert_(job);
   }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&) override { return std::nullopt; }
 
  private:
   const std::function<InsertResult(JobSpec&)> insert_;

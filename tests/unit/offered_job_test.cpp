@@ -1,6 +1,8 @@
-// Tests of jobs that are inserted and claimed in one step for a waiting caller (core/workers/dispatcher.h).
+// Tests of jobs that are claimed together with another step: with their insert for a waiting caller, and with the
+// report of the worker's last job (core/workers/dispatcher.h).
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +19,7 @@
 namespace jobq {
 namespace {
 
-/// Has the step, made of the two operations of the inner storage.
+/// Has the steps, each made of the two operations of the inner storage.
 class OfferingStorage final : public test::PassedStorage {
  public:
   using PassedStorage::PassedStorage;
@@ -35,6 +37,18 @@ class OfferingStorage final : public test::PassedStorage {
     return done;
   }
 
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    ++calls;
+    if (!hasStep) return std::nullopt;
+    if (fails) throw StorageError("the disk of this test has failed");
+    FinishedAndClaimed done{inner_.leases().finish(lease, outcome), {}};
+    done.claimed = inner_.leases().claim(std::vector{want}, holder, id);
+    onFinish();
+    return done;
+  }
+
+  std::function<void()> onFinish = [] {};
   bool hasStep = true;
   bool fails = false;
   bool losesAnswer = false;
@@ -140,6 +154,96 @@ TEST_F(OfferedJobTest, AFencedOrStoppedNodeClaimsNothing) {
   dispatch_.dispatcher.stop();
   EXPECT_FALSE(offer("a"));
   EXPECT_EQ(offering_.calls, 0);
+}
+
+/// The worker runs the job `job1`, and `job2` waits.
+class NextJobTest : public OfferedJobTest {
+ protected:
+  NextJobTest() {
+    submit("ep");
+    submit("ep");
+    turn();
+    EXPECT_EQ(executor_.jobs.size(), 1U);
+    offering_.calls = 0;
+  }
+  std::optional<FinishedRun> finish() { return queueSignal_.finishAndClaim(executor_.jobs.back(), Completed{"1"}); }
+  JobState stateOf(const JobId& id) { return storage_->jobs().find({"ep", id})->state; }
+};
+
+TEST_F(NextJobTest, AWorkerGetsItsNextJobWithTheReport) {
+  const auto done = finish();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->result, ReportResult::accepted);
+  EXPECT_TRUE(done->hasNext);
+  ASSERT_EQ(executor_.jobs.size(), 2U);
+  EXPECT_EQ(executor_.jobs[1].lease, (LeaseRef{"job2", 1}));
+  EXPECT_EQ(stateOf("job1"), JobState::completed);
+  EXPECT_EQ(counts().running, 1U);
+  dispatch_.supervisor.stopRun({"job2", 1});
+  EXPECT_TRUE(executor_.runs[1]->token().stop_requested()) << "the pool knows the next job";
+}
+
+TEST_F(NextJobTest, ALastJobLeavesTheWorkerToBeReportedReady) {
+  ASSERT_TRUE(finish()->hasNext);
+  const auto last = finish();
+  ASSERT_TRUE(last);
+  EXPECT_FALSE(last->hasNext);
+  EXPECT_EQ(counts().running, 1U);
+  dispatch_.supervisor.workerReady("ep", executor_.jobs[1].worker);
+  EXPECT_EQ(counts().idle, 1U);
+  turn();
+  EXPECT_FALSE(queueSignal_.isSet("ep"));
+}
+
+TEST_F(NextJobTest, WithoutASignalNoJobIsClaimed) {
+  queueSignal_.clear("ep");
+  EXPECT_FALSE(finish());
+  EXPECT_EQ(offering_.calls, 0);
+}
+
+TEST_F(NextJobTest, AWorkerThatHasToLeaveGetsNoJob) {
+  auto newer = std::make_shared<Endpoint>(*endpoint(handlers_, "ep", 1, 1));
+  dispatch_.pools.setEndpoint(newer);
+  turn();  // a worker of the old release leaves after its job
+  EXPECT_FALSE(finish());
+  dispatch_.life.setFenced(true);
+  EXPECT_FALSE(finish());
+  EXPECT_EQ(offering_.calls, 0);
+}
+
+TEST_F(NextJobTest, AStorageWithoutTheStepIsAskedOnceForANextJob) {
+  offering_.hasStep = false;
+  EXPECT_FALSE(finish());
+  EXPECT_FALSE(finish());
+  EXPECT_EQ(offering_.calls, 1);
+  EXPECT_EQ(stateOf("job1"), JobState::inProgress);
+}
+
+TEST_F(NextJobTest, AFailedStepLeavesTheOutcomeToItsWorker) {
+  offering_.fails = true;
+  EXPECT_THROW((void)finish(), StorageError);
+  EXPECT_EQ(stateOf("job1"), JobState::inProgress);
+  EXPECT_EQ(stateOf("job2"), JobState::inQueue);
+  offering_.fails = false;
+  EXPECT_TRUE(finish()->hasNext);
+}
+
+// Between the claim and its acceptance the endpoint is deleted, or the life of the node ends.
+TEST_F(NextJobTest, ANextJobThatComesTooLateGoesBack) {
+  offering_.onFinish = [&] { dispatch_.pools.retire("ep"); };
+  const auto done = finish();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->result, ReportResult::accepted);
+  EXPECT_FALSE(done->hasNext);
+  EXPECT_EQ(stateOf("job2"), JobState::inQueue);
+  EXPECT_EQ(executor_.jobs.size(), 1U);
+}
+
+TEST_F(NextJobTest, ANextJobOfAnEarlierLifeGoesBack) {
+  offering_.onFinish = [&] { dispatch_.life.join(); };
+  EXPECT_FALSE(finish()->hasNext);
+  EXPECT_EQ(stateOf("job2"), JobState::inQueue);
+  EXPECT_TRUE(queueSignal_.isSet("ep"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 
 #include "core/workers/run_context.h"
 #include "executor_fixture.h"
@@ -58,6 +59,42 @@ TEST_F(ThreadExecutorTest, AWorkerRunsOneJobAfterTheOtherInOneHandler) {
   ASSERT_TRUE(events.has(4));
   EXPECT_EQ(find("j3").state, JobState::completed);
   EXPECT_EQ(made, 1);
+}
+
+/// Claims the next job with each report, and gives the job to its worker.
+class NextJobs final : public Claimer {
+ public:
+  explicit NextJobs(test::ExecutorFixture& fixture) : fixture_(fixture) {}
+  void claimForCaller(const EndpointId&) override {}
+  std::optional<InsertResult> insertForCaller(JobSpec&, const QueuePolicy&,
+                                              const std::optional<Idempotency>&) override {
+    return std::nullopt;
+  }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) override {
+    const ReportResult result = fixture_.storage->leases().finish(job.lease, outcome);
+    if (fixture_.storage.real->jobs().counts("ep").inQueue == 0) return FinishedRun{result, false};
+    fixture_.giveClaimed(fixture_.storage.claim(job.worker));
+    return FinishedRun{result, true};
+  }
+
+ private:
+  test::ExecutorFixture& fixture_;
+};
+
+TEST_F(ThreadExecutorTest, AWorkerWithItsNextJobIsNotReportedReady) {
+  NextJobs next(*this);
+  queueSignal.setClaimer(next);
+  startWorker();
+  ASSERT_TRUE(events.has(1));
+  storage.insert("b");
+  storage.insert("c");
+  const ClaimedJob first = storage.claim();
+  EXPECT_EQ(first.lease.job, "b");
+  giveClaimed(first);
+  ASSERT_TRUE(events.has(2));
+  EXPECT_EQ(find("b").state, JobState::completed);
+  EXPECT_EQ(find("c").state, JobState::completed);
+  EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w")) << "after its start and after the last job";
 }
 
 TEST_F(ThreadExecutorTest, WorkersRunAtTheSameTime) {

@@ -241,6 +241,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, runsFor,
               logLines);
   JOBQ_CLOSED(InsertedAndClaimed, inserted, claimed);
+  JOBQ_CLOSED(FinishedAndClaimed, finished, claimed);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, timedOut, deleted, takenOver);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
   JOBQ_CLOSED(QueuedEndpoint, endpoint, hasNormal);

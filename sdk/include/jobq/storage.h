@@ -73,6 +73,12 @@ struct InsertedAndClaimed {
   std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them; not necessarily the inserted job
 };
 
+/// Result of Storage::finishAndClaim().
+struct FinishedAndClaimed {
+  ReportResult finished = ReportResult::accepted;
+  std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them
+};
+
 /// A storage plugin with its six stores.
 ///
 /// Construction opens the storage and migrates an older schema. The server then begins a life of its node
@@ -133,6 +139,18 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// thread.
   [[nodiscard]] virtual std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&&, const QueuePolicy&,
                                                                          const std::optional<Idempotency>&,
+                                                                         const ClaimWant&, const Holder&, CallId) {
+    return std::nullopt;
+  }
+
+  /// Records the outcome of an attempt as LeaseStore::finish() does, and claims for `want` as LeaseStore::claim() does,
+  /// in one step. `want` names the endpoint and the worker of the attempt, which is free with this step. The claim is
+  /// made for a stale attempt too. As durable as finish().
+  ///
+  /// Returns no value and changes nothing if the storage has no such step, as the default implementation does; the
+  /// storage then returns no value for every call. Throws StorageError. A storage that may throw OutcomeUnknown has no
+  /// such step. Any thread.
+  [[nodiscard]] virtual std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef&, const Outcome&,
                                                                          const ClaimWant&, const Holder&, CallId) {
     return std::nullopt;
   }

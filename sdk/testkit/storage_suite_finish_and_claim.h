@@ -1,0 +1,102 @@
+// Conformance: the report of a worker that takes its next job (Storage::finishAndClaim in sdk/include/jobq/storage.h).
+// A storage without this step has to refuse each call and to change nothing.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "jobq/holder.h"
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+class FinishAndClaimSuite : public StorageSuite {
+ protected:
+  /// Returns no value for a storage without the step, and then checks that the attempt goes on.
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome) {
+    const LeaseState before = leaseState(lease);
+    auto done = storage_->finishAndClaim(lease, outcome, {"ep", {"w0"}}, holder_, nextCall());
+    if (!done) {
+      EXPECT_EQ(leaseState(lease), before);
+    }
+    return done;
+  }
+};
+
+TEST_P(FinishAndClaimSuite, AWorkerGetsTheNextJobWithItsReport) {
+  submit("a");
+  submit("b");
+  submit("c");
+  const LeaseRef a = claimOne();
+  clock_.advance(Millis(50));
+  const auto done = finishAndClaim(a, Completed{"[1.0]"});
+  if (!done) return;
+  EXPECT_EQ(done->finished, ReportResult::accepted);
+  ASSERT_EQ(done->claimed.size(), 1U);
+  EXPECT_EQ(done->claimed[0].lease, (LeaseRef{"b", 1}));
+  EXPECT_EQ(done->claimed[0].worker, "w0");
+  EXPECT_EQ(done->claimed[0].input, "{\"n\":1.0}");
+  EXPECT_EQ(find("a")->output, "[1.0]");
+  EXPECT_EQ(*find("a")->finishedAt, clock_.now());
+  EXPECT_EQ(*find("b")->startedAt, clock_.now());
+  EXPECT_EQ(stateOf("c"), JobState::inQueue);
+  const EndpointCounts counts = storage_->jobs().counts("ep");
+  EXPECT_EQ(counts.completed, 1U);
+  EXPECT_EQ(counts.inProgress, 1U);
+  EXPECT_EQ(counts.inQueue, 1U);
+}
+
+TEST_P(FinishAndClaimSuite, WithoutAQueueOnlyTheOutcomeIsStored) {
+  submit("a");
+  const auto done = finishAndClaim(claimOne(), Failed{"bad luck", "1"});
+  if (!done) return;
+  EXPECT_EQ(done->finished, ReportResult::accepted);
+  EXPECT_TRUE(done->claimed.empty());
+  EXPECT_EQ(stateOf("a"), JobState::failed);
+  EXPECT_EQ(find("a")->error, "bad luck");
+}
+
+TEST_P(FinishAndClaimSuite, AStaleReportChangesNothingAndClaims) {
+  submit("a");
+  const LeaseRef a = claimOne();
+  ASSERT_EQ(storage_->leases().release(std::vector{a}), 1U);
+  const auto done = finishAndClaim(a, Completed{"1"});
+  if (!done) return;
+  EXPECT_EQ(done->finished, ReportResult::staleAttempt);
+  ASSERT_EQ(done->claimed.size(), 1U);
+  EXPECT_EQ(done->claimed[0].lease, (LeaseRef{"a", 3}));
+  EXPECT_EQ(find("a")->output, "");
+}
+
+TEST_P(FinishAndClaimSuite, ARepeatedReportIsAccepted) {
+  submit("a");
+  submit("b");
+  const LeaseRef a = claimOne();
+  if (!finishAndClaim(a, Completed{"1"})) return;
+  EXPECT_EQ(complete(a, "1"), ReportResult::accepted);
+  EXPECT_EQ(complete(a, "2"), ReportResult::staleAttempt);
+}
+
+TEST_P(FinishAndClaimSuite, ALifeThatHasEndedClaimsNothing) {
+  submit("a");
+  submit("b");
+  const LeaseRef a = claimOne();
+  const Holder former = holder_;
+  newLife();
+  const auto done = storage_->finishAndClaim(a, Completed{"1"}, {"ep", {"w0"}}, former, nextCall());
+  if (!done) return;
+  EXPECT_EQ(done->finished, ReportResult::accepted) << "the job is not taken back yet";
+  EXPECT_TRUE(done->claimed.empty());
+  EXPECT_EQ(stateOf("b"), JobState::inQueue);
+}
+
+TEST_P(FinishAndClaimSuite, AnOwedWebhookIsWritten) {
+  JobSpec job = spec("a");
+  job.webhook = "http://h/done";
+  submit(job);
+  submit("b");
+  if (!finishAndClaim(claimOne(), Completed{"1"})) return;
+  EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
+}
+
+}  // namespace jobq::testkit
