@@ -19,7 +19,7 @@ namespace {
 constexpr int kBacklog = 4096;
 
 // Times of a stop that still answers callers behind its grace.
-constexpr Millis kMoment{1'000};
+constexpr Millis kAnswerMoment{1'000};
 constexpr Millis kLastAnswers{10'000};
 
 Poco::Net::ServerSocket bindTo(const std::string& host, std::uint16_t port) {
@@ -62,7 +62,7 @@ bool awaitAnswers(ConnectionReactor& reactor, Millis grace) {
     const std::size_t left = reactor.openRequests();
     if (left == 0 || left >= open) break;
     open = left;
-    isQuiet = reactor.awaitQuiet(kMoment);
+    isQuiet = reactor.awaitQuiet(kAnswerMoment);
   }
   return isQuiet || reactor.openRequests() == 0;
 }
