@@ -34,6 +34,10 @@ ReportResult RunReports::append(const LeaseRef& lease, std::uint64_t first, std:
 
 ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   limitError(outcome);
+  return store(lease, std::move(outcome), owesWebhook);
+}
+
+ReportResult RunReports::store(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   const ReportResult result = storage_.leases().finish(lease, std::move(outcome));
   if (result == ReportResult::accepted) announceEnd(lease.job, owesWebhook);
   return result;
@@ -42,7 +46,7 @@ ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owe
 FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, Outcome outcome) {
   limitError(outcome);
   const auto done = queueSignal_.finishAndClaim(job, outcome);
-  if (!done) return {finish(job.lease, std::move(outcome), !job.webhook.empty())};
+  if (!done) return {store(job.lease, std::move(outcome), !job.webhook.empty())};
   if (done->result == ReportResult::accepted) announceEnd(job.lease.job, !job.webhook.empty());
   return *done;
 }

@@ -52,6 +52,7 @@ class RunReports {
   void announceAll();
 
  private:
+  ReportResult store(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
   void announceEnd(const JobId& job, bool owesWebhook);
 
   Storage& storage_;

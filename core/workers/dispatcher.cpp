@@ -165,6 +165,7 @@ std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const Queu
     acceptOffered(claim, done ? std::move(done->claimed) : std::vector<ClaimedJob>());
   } catch (const std::exception& error) {  // the job is stored, and its caller waits for the job
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    rearm(claim.wants);
     deps_.queueSignal.wake();
   }
   return done ? std::optional(std::move(done->inserted)) : std::nullopt;
@@ -198,7 +199,11 @@ std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, con
   if (!done) return std::nullopt;
   FinishedRun run{done->finished, false};
   for (const ClaimedJob& next : done->claimed) {  // one at most
-    run.hasNext = deps_.node.holder() == holder && deps_.pools.recordReady(next.endpoint, next.worker, &next).stays;
+    try {
+      run.hasNext = deps_.node.holder() == holder && deps_.pools.recordReady(next.endpoint, next.worker, &next).stays;
+    } catch (const std::exception& error) {  // the outcome is stored: a repeated report would claim another job
+      deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
+    }
     if (run.hasNext) break;
     returnJobToQueue(deps_.storage, deps_.log, next.lease);
     deps_.queueSignal.rearm(next.endpoint);

@@ -159,22 +159,21 @@ class ThreadExecutor::Worker {
     const LeaseRef& lease = job.lease;
     const bool late = deps_.clock.now() >= task.deadline;
     Backoff backoff(deps_.clock, givenUp_.get_token());
+    std::optional<FinishedRun> run;
     do {
       try {
         if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return false;
-        const FinishedRun run = deps_.reports.finishAndClaim(job, outcome);
-        if (run.result == ReportResult::staleAttempt) {
-          deps_.log.write(LogLevel::information, "job.stale",
-                          "the result of " + lease.job + " is stale and was dropped");
-        }
-        return run.hasNext;
+        run = deps_.reports.finishAndClaim(job, outcome);
       } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
         deps_.log.write(LogLevel::error, "job.unfinished",
                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
-    } while (backoff.pause());
-    return false;
+    } while (!run && backoff.pause());
+    if (run && run->result == ReportResult::staleAttempt) {
+      deps_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " is stale and was dropped");
+    }
+    return run && run->hasNext;
   }
 
   const Deps deps_;

@@ -164,11 +164,7 @@ InsertedAndClaimed Jobs::insertAndClaimNow(Step& step, const JobSpec& job, const
 }
 
 void Jobs::makeDurable(const JobId& job) {
-  if (writer_.unsynced().contains(job)) makeAllDurable();
-}
-
-void Jobs::makeAllDurable() {
-  if (writer_.unsynced().since()) writer_.write([](Step&) { return true; });
+  if (writer_.unsynced().contains(job)) writer_.write([](Step&) { return true; });
 }
 
 InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,

@@ -1,4 +1,5 @@
-// The reads of the job store. Each read is a statement or a snapshot on a read connection; no read waits for a write.
+// The reads of the job store. Each read is a statement or a snapshot on a read connection; no read waits for a write,
+// unless the read shows a job that is not durable yet (`unsynced_jobs.h`).
 #include "job_reads.h"
 
 #include <limits>
@@ -69,7 +70,7 @@ const char* listStatement(const JobFilter& filter) {
            "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
   if (*filter.state == JobState::inProgress) {
-    // At most as many rows as workers, so they may be sorted.
+    // The running jobs of all endpoints are about as many as workers, so they may be sorted.
     return "WITH running AS (SELECT * FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL) "
            "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
            " FROM running AS job LEFT JOIN job_output USING (num) "
@@ -163,7 +164,7 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     }
     return page;
   });
-  if (!found.jobs.empty()) makeAllDurable();
+  for (const Job& job : found.jobs) makeDurable(job.id);
   return found;
 }
 

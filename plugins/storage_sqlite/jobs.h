@@ -58,8 +58,6 @@ class Jobs final : public JobStore {
 
   /// Brings the job to the disk if a loss of power would undo its insert. Throws StorageError.
   void makeDurable(const JobId& job);
-  /// Brings every such job to the disk. Throws StorageError.
-  void makeAllDurable();
 
   Writer& writer_;
   Readers& readers_;

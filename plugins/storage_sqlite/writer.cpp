@@ -120,7 +120,7 @@ PendingWrite* Writer::awaitGroup() {
     lock.unlock();
     syncByItself();
     lock.lock();
-    if (stopping_) return nullptr;
+    if (stopping_ && small_.isEmpty() && large_.isEmpty()) return nullptr;
   }
   const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
   largeIsNext_ = !takesLarge;
@@ -158,7 +158,8 @@ void Writer::applyGroup(PendingWrite* group, CounterChanges& changes) {
     Lock lock(mutex_);
     if (refusal_) throw StorageError(*refusal_);
   }
-  bool isAwaited = false;
+  const auto unsyncedSince = unsynced_.since();
+  bool isAwaited = unsyncedSince && *unsyncedSince + kUnsyncedLife <= std::chrono::steady_clock::now();
   for (const PendingWrite* write = group; write != nullptr; write = write->next)
     isAwaited = isAwaited || write->needsSync;
   wal_.chooseSync(isAwaited);

@@ -373,6 +373,9 @@ TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   EXPECT_EQ(cut, std::string(kMaxErrorBytes, 'e') + "... (cut: the error had 9500000 bytes)");
   (void)reports_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
   EXPECT_EQ(jobs_.find(key("b"))->error.size(), kMaxErrorBytes) << "whole as long as it fits";
+  submit("c");
+  (void)reports_.finishAndClaim(storage_.claim(), Failed{std::string(9'500'000, 'e'), "{}"});
+  EXPECT_EQ(jobs_.find(key("c"))->error, cut) << "the report of a worker";
 }
 
 TEST_F(JobServiceTest, APositionInTheQueueIsCounted) {

@@ -39,6 +39,9 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
   if (threads_.size() < size_.most && !addThread() && threads_.empty()) {
     auto refused = std::move(queue_.back());
     queue_.pop_back();
+    ended.swap(ended_);
+    lock.unlock();
+    for (const auto& thread : ended) thread->join();
     return refused;
   }
   noteLoad();
