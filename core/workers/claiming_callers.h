@@ -1,4 +1,4 @@
-// The threads of callers that claim jobs for themselves.
+// The threads of callers and of workers that claim jobs for themselves.
 #pragma once
 
 #include "jobq/mutex.h"

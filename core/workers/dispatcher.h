@@ -1,7 +1,8 @@
 // Brings queued jobs and idle workers together: the claiming half of dispatch. The dispatcher thread claims jobs in
 // batches for all idle workers of all endpoints. A caller waiting for its job may claim on its own thread when a worker
-// is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim). Every
-// claim reserves the workers first (`core/workers/worker_pools.h`). Each pass performs every task once, with at most 64
+// is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim). A
+// claim reserves idle workers first (`core/workers/worker_pools.h`); a worker that finishes its job claims the next job
+// with its report (finishAndClaim) and stays busy. Each pass performs every task once, with at most 64
 // claims for an endpoint, so that a flood at an endpoint delays neither the first job of another endpoint nor a
 // release. The tasks that start and stop workers belong to WorkerSupervisor (`core/workers/worker_supervisor.h`).
 //
@@ -99,7 +100,7 @@ class Dispatcher final : public Service, private Claimer {
   const Deps deps_;
   CallIds callIds_;
 
-  ClaimingCallers callers_;  // inside claimForCaller() and insertForCaller()
+  ClaimingCallers callers_;  // threads inside the functions of Claimer
   Mutex mutex_;
   std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of their last question
   // The storage has these steps, as far as known.

@@ -14,7 +14,8 @@ class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;
 
-  /// Reports a worker without a job, ready for the next job: after its start and after each job.
+  /// Reports a worker without a job, ready for the next job: after its start, and after each job unless the report of
+  /// the job has brought the next one.
   virtual void workerReady(const EndpointId& endpoint, const WorkerId& worker) = 0;
 
   /// Reports the end of the worker.
@@ -31,8 +32,8 @@ class Executor {
   virtual void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
                            WorkerEvents& events) = 0;
 
-  /// Gives a job to a ready worker. The job can be stopped (RunningJobs) after the return. Throws std::bad_alloc; the
-  /// worker is still ready then.
+  /// Gives a job to a ready worker, or to a worker inside the report of its last job. The job can be stopped
+  /// (RunningJobs) after the return. Throws std::bad_alloc; the worker is still ready then.
   virtual void assign(ClaimedJob job) = 0;
 
   /// Ends a ready worker; workerGone() follows. An unknown worker is ignored.

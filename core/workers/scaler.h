@@ -32,7 +32,7 @@ struct ScalingDecision {
   std::uint32_t workers = 0;
 
   /// Time until the next decision if no event comes before, always above 0; nullopt if an event will come early enough.
-  /// Events are: a job in an empty queue, and a worker that is ready, has finished a job or is gone. A job in a queue
+  /// Events are: a job in an empty queue, and a worker that is ready without a next job or is gone. A job in a queue
   /// that has jobs already is no event (`core/jobs/queue_signal.h`). So requestCount decides again after 1 s while jobs
   /// wait and a further worker is allowed, and queueDelay when the first job will have waited for too long.
   std::optional<Millis> recheckAfter{};

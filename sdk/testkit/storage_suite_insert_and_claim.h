@@ -26,7 +26,7 @@ class InsertAndClaimSuite : public StorageSuite {
     }
     return done;
   }
-  const RankByPriority fifo_;
+  const RankByPriority fifo_{};
 };
 
 TEST_P(InsertAndClaimSuite, AJobWithoutAQueueRunsAtOnce) {
