@@ -1,15 +1,20 @@
 #include "core/workers/running_jobs.h"
 
+#include <cstdint>
+
 namespace jobq {
 
 RunningJobs::Claiming::Claiming(RunningJobs& jobs) : jobs_(jobs) {
   Lock lock(jobs_.mutex_);
-  ++jobs_.claiming_;
+  number_ = *jobs_.claiming_.insert(jobs_.lastClaiming_ + 1).first;
+  jobs_.lastClaiming_ = number_;
 }
 
 RunningJobs::Claiming::~Claiming() {
   Lock lock(jobs_.mutex_);
-  if (--jobs_.claiming_ == 0) jobs_.stoppedEarly_.clear();
+  jobs_.claiming_.erase(number_);
+  const std::uint64_t oldest = jobs_.claiming_.empty() ? UINT64_MAX : *jobs_.claiming_.begin();
+  std::erase_if(jobs_.stoppedEarly_, [oldest](const auto& stop) { return stop.second < oldest; });
 }
 
 RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease) : jobs_(jobs), lease_(lease) {
@@ -76,8 +81,8 @@ void RunningJobs::stop(const LeaseRef& lease) {
     const auto found = running_.find(Attempt(lease.job, lease.attempt));
     if (found != running_.end()) {
       source = found->second.source;
-    } else if (claiming_ > 0) {
-      stoppedEarly_.emplace(lease.job, lease.attempt);
+    } else if (!claiming_.empty()) {
+      stoppedEarly_[Attempt(lease.job, lease.attempt)] = lastClaiming_;
     }
   }
   // Called without the lock, because callbacks of the handler run inside this call.

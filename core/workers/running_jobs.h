@@ -28,6 +28,7 @@ class RunningJobs {
 
    private:
     RunningJobs& jobs_;
+    std::uint64_t number_ = 0;
   };
 
   /// Registers a run for the entry's life.
@@ -79,9 +80,13 @@ class RunningJobs {
   };
 
   mutable Mutex mutex_;
-  int claiming_ JOBQ_GUARDED_BY(mutex_) = 0;
+  // The claims under way, numbered in the order of their begin.
+  std::set<std::uint64_t> claiming_ JOBQ_GUARDED_BY(mutex_);
+  std::uint64_t lastClaiming_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool fenced_ JOBQ_GUARDED_BY(mutex_) = false;
-  std::set<Attempt> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
+  // Stops of unknown attempts, each with the number of the last claim that had begun: a later claim cannot return the
+  // attempt, because the attempt had ended in the storage.
+  std::map<Attempt, std::uint64_t> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
   std::map<Attempt, Run> running_ JOBQ_GUARDED_BY(mutex_);
   std::vector<LeaseRef> endedFenced_ JOBQ_GUARDED_BY(mutex_);
 };

@@ -6,6 +6,7 @@
 
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
+#include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "step.h"
 
@@ -15,6 +16,12 @@ namespace jobq::sqlite {
 struct ClaimMark {
   std::uint64_t holder;
   CallId id;
+};
+
+/// The claim of a job at its insert.
+struct FirstClaim {
+  WorkerId worker;
+  ClaimMark mark;
 };
 
 /// Returns whether the life of the holder goes on.

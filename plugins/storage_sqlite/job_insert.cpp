@@ -53,38 +53,27 @@ void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
       .run();
 }
 
-void insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank) {
-  step.db
-      .query(
-          "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
-          "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
-          "expiry_fixed, owes, worker, chunks, taken, log_lines) "
-          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 0, 0, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14, '', 0, 0, 0)")
-      .bind(num, job.id, job.endpoint, JobState::inQueue, job.policy.lowPriority, rank, job.maxAttempts,
-            job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now,
-            step.now + job.policy.ttl, !job.webhook.empty())
-      .run();
-}
-
-/// Inserts a row that is claimed already, with the values that insertRow() and the claim of a job would give.
-void insertClaimedRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank, const WorkerId& worker,
-                      const ClaimMark& mark) {
-  constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
+/// Inserts the row of a queued job, or of a running job with the values that a later claim would give.
+void insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank, const FirstClaim* claim) {
+  constexpr JobState kRunning = next(JobState::inQueue, Trigger::claim).value();
+  const bool runs = claim != nullptr;
+  const ClaimMark mark = runs ? claim->mark : ClaimMark{0, 0};
+  const std::string_view worker = runs ? std::string_view(claim->worker) : std::string_view();
   step.db
       .query(
           "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
           "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
           "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim) "
-          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 1, 0, 0, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14, ?15, 0, 0, 0, "
-          "?12, ?12 + ?9, ?16, ?17)")
-      .bind(num, job.id, job.endpoint, kTo, job.policy.lowPriority, rank, job.maxAttempts, job.policy.priority,
-            job.policy.executionTimeout, job.policy.ttl, job.retention, step.now, step.now + job.policy.ttl,
-            !job.webhook.empty(), worker, mark.holder, mark.id)
+          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, ?7, 0, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0, ?15, ?16, 0, 0, 0, "
+          "CASE WHEN ?7 THEN ?13 END, CASE WHEN ?7 THEN ?13 + ?10 END, CASE WHEN ?7 THEN ?17 END, ?18)")
+      .bind(num, job.id, job.endpoint, runs ? kRunning : JobState::inQueue, job.policy.lowPriority, rank, runs,
+            job.maxAttempts, job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now,
+            step.now + job.policy.ttl, !job.webhook.empty(), worker, mark.holder, mark.id)
       .run();
 }
 
 /// Returns the job as a claim returns it, without its input.
-ClaimedJob firstClaim(const JobSpec& job, const WorkerId& worker, Instant now) {
+ClaimedJob claimedAtInsert(const JobSpec& job, const WorkerId& worker, Instant now) {
   ClaimedJob claimed;
   claimed.lease = {job.id, 1};
   claimed.endpoint = job.endpoint;
@@ -128,13 +117,20 @@ std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view end
 InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                              const std::optional<Idempotency>& idempotency) {
   if (auto before = formerInsert(step, job, idempotency)) return std::move(*before);
+  insertNew(step, job, policy, idempotency, nullptr);
+  return Inserted{};
+}
+
+void Jobs::insertNew(Step& step, const JobSpec& job, const QueuePolicy& policy,
+                     const std::optional<Idempotency>& idempotency, const FirstClaim* claim) {
   if (idempotency) remember(step, job, *idempotency);
   const std::int64_t rank = rankOf(step, job, policy);
   const std::int64_t num = ++lastArrival_;
-  insertRow(step, job, num, rank);
+  insertRow(step, job, num, rank, claim);
   insertInput(step, job, num);
-  step.counters.added(job.endpoint, job.policy.lowPriority);
-  return Inserted{};
+  const bool low = job.policy.lowPriority;
+  step.counters.added(job.endpoint, low);
+  if (claim != nullptr) step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, low);
 }
 
 // A job that meets no queue runs at once: its row never enters the index of the queue.
@@ -152,14 +148,9 @@ InsertedAndClaimed Jobs::insertAndClaimNow(Step& step, const JobSpec& job, const
     done.inserted = std::move(*before);
     return done;
   }
-  if (idempotency) remember(step, job, *idempotency);
-  const std::int64_t rank = rankOf(step, job, policy);
-  const std::int64_t num = ++lastArrival_;
-  insertClaimedRow(step, job, num, rank, want.workers.front(), mark);
-  insertInput(step, job, num);
-  step.counters.added(job.endpoint, job.policy.lowPriority);
-  step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
-  done.claimed.push_back(firstClaim(job, want.workers.front(), step.now));
+  const FirstClaim claim{want.workers.front(), mark};
+  insertNew(step, job, policy, idempotency, &claim);
+  done.claimed.push_back(claimedAtInsert(job, claim.worker, step.now));
   return done;
 }
 

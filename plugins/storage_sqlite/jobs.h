@@ -52,6 +52,9 @@ class Jobs final : public JobStore {
   InsertedAndClaimed insertAndClaimNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                                        const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                        const ClaimMark& mark);
+  /// Inserts a job that was not inserted before: claimed, or into the queue if `claim` is null.
+  void insertNew(Step& step, const JobSpec& job, const QueuePolicy& policy,
+                 const std::optional<Idempotency>& idempotency, const FirstClaim* claim);
   InsertResult insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                          const std::optional<Idempotency>& idempotency);
   RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);

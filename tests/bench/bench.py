@@ -15,6 +15,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import profile_report
@@ -45,6 +46,22 @@ class Bench:
                        b"Content-Length: %d\r\n\r\n%s" % (len(JOB), JOB))
             for count in connections:
                 self.note("bare", count, server.load("http", count, request, self.options.seconds))
+
+    def fdatasync(self):
+        """Syncs of 4 KB in the middle of a file on the disk of the measured storages."""
+        os.makedirs(os.path.join(BUILD, "bench-data"), exist_ok=True)
+        with tempfile.TemporaryFile(dir=os.path.join(BUILD, "bench-data")) as file:
+            os.pwrite(file.fileno(), b"x" * 64 * MB, 0)
+            os.fsync(file.fileno())
+            times = []
+            for number in range(500 if self.options.quick else 1500):
+                start = time.perf_counter()
+                os.pwrite(file.fileno(), b"y" * 4096, number * 4096)
+                os.fdatasync(file.fileno())
+                times.append(1e6 * (time.perf_counter() - start))
+            times.sort()
+            self.note("fdatasync 4 KB", 1, {"rate": 1e6 / statistics.mean(times), "p50": times[len(times) // 2],
+                                            "p99": times[len(times) * 99 // 100]})
 
     def run(self, storage, connections):
         for count in connections:
@@ -192,6 +209,7 @@ class Bench:
             print(f"round {number + 1} of {self.options.rounds}", flush=True)
             self.bare(with_32)
             self.refused(some)
+            self.fdatasync()
             for storage in ("memory", "sqlite"):
                 self.run(storage, some)
                 self.runsync(storage, with_32)

@@ -90,6 +90,18 @@ TEST_F(OfferedJobs, AreDurableWithTheirOutcome) {
   EXPECT_EQ(logFaults().syncs, before);
 }
 
+// A storage that is read-only since a failed sync still lists the jobs that are on disk.
+TEST_F(OfferedJobs, DoNotHideTheJobsOfOtherEndpoints) {
+  open();
+  JobSpec other = spec("other");
+  other.endpoint = "elsewhere";
+  submit(other);
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  offer("a");
+  EXPECT_THROW((void)find("a"), StorageError);
+  EXPECT_EQ(storage_->jobs().list({"elsewhere", {}}, {}).total, 1U);
+}
+
 TEST_F(OfferedJobs, AreShownWhenAFullDiskHasSpaceAgain) {
   open();
   logFaults().syncAnswers = SQLITE_FULL;

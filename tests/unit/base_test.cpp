@@ -259,6 +259,18 @@ TEST(RunningJobs, AStopBetweenTheClaimAndTheRunIsNotLost) {
   EXPECT_FALSE(RunningJobs::Entry(running, {"b", 1}).token().stop_requested()) << "nobody was claiming: it is over";
 }
 
+// Claims of a busy server overlap without a gap, and a stop must not be kept for ever.
+TEST(RunningJobs, AStopIsKeptForTheClaimsThatHadBegunBefore) {
+  RunningJobs running;
+  auto first = std::make_unique<RunningJobs::Claiming>(running);
+  running.stop({"a", 1});
+  const RunningJobs::Claiming second(running);
+  running.stop({"b", 1});
+  first.reset();
+  EXPECT_FALSE(RunningJobs::Entry(running, {"a", 1}).token().stop_requested());
+  EXPECT_TRUE(RunningJobs::Entry(running, {"b", 1}).token().stop_requested());
+}
+
 TEST(JsonObject, IsAWholeObjectAndNothingElse) {
   for (const char* text : {"{}", " \t\r\n{\"a\":[1]} ", R"({"{":"}"})"}) EXPECT_TRUE(isJsonObject(text)) << text;
   for (const char* text : {"", "  ", "[]", "null", "\"{}\"", "{", "{} {}", "{}x", "{\"a\"}", "\v{}"}) {

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kFirstStep = 16UL << 10;
 constexpr std::size_t kLargestStep = 1UL << 20;
-/// Of a body that had to wait: each of its calls clears a step of memory, for few bytes.
+/// The largest step of a body that had to wait. Each of its calls clears a whole step of memory, although few bytes
+/// come.
 constexpr std::size_t kLargestStepAfterPause = 64UL << 10;
 constexpr std::size_t kMegabyte = 1UL << 20;
 /// Bytes of a file in memory at a time. The client has 20 s and more for each piece (byte_stream.h).

@@ -131,7 +131,8 @@ class JOBQ_VISIBLE Storage : public Plugin {
   ///
   /// Unsynced: nobody was told of the job. The storage makes the job durable before JobStore::find(), list() or
   /// findByIdempotencyKey() returns the job or its id, and within about 5 ms, because a handler that runs for longer
-  /// may tell others of its job. A loss of power before undoes the whole step.
+  /// may tell others of its job. A loss of power before undoes the whole step. The first job that a Duplicate of this
+  /// call names may not be durable either: the caller reads it with find() before the id is told to anyone.
   ///
   /// Returns no value and changes nothing if the storage has no such step, as the default implementation does; the
   /// storage then returns no value for every call. Throws as insert() does. After OutcomeUnknown the caller repeats
