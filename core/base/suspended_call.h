@@ -14,6 +14,10 @@ class CallResumer {
   /// suspended yet continues as soon as it is suspended, so no event between its last check and the suspension is lost;
   /// a call may therefore continue without a new event.
   virtual void resume(std::uint64_t call) noexcept = 0;
+
+  /// Does the same, but may continue the call on the calling thread, which then sends the answer before the function
+  /// returns. Called without a lock.
+  virtual void continueHere(std::uint64_t call) noexcept { resume(call); }
 };
 
 /// The name of a call for its resumer. A value: the call may have ended.
@@ -23,6 +27,8 @@ struct SuspendedCall {
 
   /// Continues the call as CallResumer::resume() does.
   void resume() const noexcept { resumer->resume(id); }
+  /// Continues the call as CallResumer::continueHere() does.
+  void continueHere() const noexcept { resumer->continueHere(id); }
 };
 
 }  // namespace jobq

@@ -5,11 +5,6 @@
 #include "core/base/service.h"
 
 namespace jobq {
-namespace {
-
-constexpr std::chrono::milliseconds kMoment{20};
-
-}  // namespace
 
 CompletionNotifier::CompletionNotifier(Clock& clock) : clock_(clock) {
   thread_ = std::thread([this] { watchDeadlines(); });
@@ -18,7 +13,7 @@ CompletionNotifier::CompletionNotifier(Clock& clock) : clock_(clock) {
 CompletionNotifier::~CompletionNotifier() { close(); }
 
 CompletionNotifier::Waiter::Waiter(CompletionNotifier& notifier, JobKey job, Interest interest)
-    : notifier_(notifier), job_(std::move(job)), interest_(interest), mayHold_(interest == Interest::end) {
+    : notifier_(notifier), job_(std::move(job)), interest_(interest) {
   Lock lock(notifier_.mutex_);
   const bool isFirst = notifier_.waiting_.empty();
   place_ = notifier_.waiting_.emplace(job_.id, this);
@@ -40,30 +35,13 @@ CompletionNotifier::Progress CompletionNotifier::Waiter::poll(Instant deadline, 
   disarm();
   wanted_ = bytes;
   if (!caller.hasLeft && mustWait(deadline)) {
-    if (std::exchange(mayHold_, false) && caller.mayHoldThread) holdThread(deadline);
-    if (mustWait(deadline)) {
-      arm(deadline, caller.call);
-      return Progress::pending;
-    }
+    arm(deadline, caller.call);
+    return Progress::pending;
   }
   const bool had = hasEvents();
   news_ = hasChunks_ = false;
   bytes_ = 0;
   return had && !caller.hasLeft ? Progress::event : Progress::over;
-}
-
-// The bound is 20 ms of real time, independent of the server's clock, because the reason for the bound is the cost of a
-// suspension.
-void CompletionNotifier::Waiter::holdThread(Instant deadline) {
-  const auto end = std::chrono::steady_clock::now() + kMoment;
-  Condition changed;
-  held_ = &changed;
-  while (mustWait(deadline)) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= end) break;
-    changed.waitFor(notifier_.mutex_, end - now);
-  }
-  held_ = nullptr;
 }
 
 void CompletionNotifier::Waiter::arm(Instant deadline, SuspendedCall call) {
@@ -87,7 +65,6 @@ bool CompletionNotifier::Waiter::mustWait(Instant deadline) const {
 }
 
 void CompletionNotifier::wake(Waiter& waiter, ArmedWaits& ready) noexcept {
-  if (waiter.held_ != nullptr) waiter.held_->notifyAll();
   if (!std::exchange(waiter.armed_, false)) return;
   ready.insert(armed_.extract({waiter.deadline_, &waiter, {}}));
 }
@@ -123,17 +100,21 @@ CompletionNotifier::ArmedWaits CompletionNotifier::extractOverdue() {
   return ready;
 }
 
-void CompletionNotifier::announce(const JobId& job) {
+CompletionNotifier::ArmedWaits CompletionNotifier::extractWaitsOf(const JobId& job) {
   ArmedWaits ready;
-  {
-    Lock lock(mutex_);
-    const auto [from, to] = waiting_.equal_range(job);
-    for (auto at = from; at != to; ++at) {
-      at->second->news_ = at->second->ended_ = true;
-      wake(*at->second, ready);
-    }
+  Lock lock(mutex_);
+  const auto [from, to] = waiting_.equal_range(job);
+  for (auto at = from; at != to; ++at) {
+    at->second->news_ = at->second->ended_ = true;
+    wake(*at->second, ready);
   }
-  resumeAll(ready);
+  return ready;
+}
+
+void CompletionNotifier::announce(const JobId& job) { resumeAll(extractWaitsOf(job)); }
+
+void CompletionNotifier::announceHere(const JobId& job) {
+  for (const ArmedWait& wait : extractWaitsOf(job)) wait.call.continueHere();
 }
 
 void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {

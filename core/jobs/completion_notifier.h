@@ -21,8 +21,7 @@ namespace jobq {
 /// The caller of a wait, as it is at the moment of a poll.
 struct WaitingCaller {
   SuspendedCall call;
-  bool hasLeft = false;        ///< the client has closed its side: the wait is over
-  bool mayHoldThread = false;  ///< the first poll may hold the thread for a moment, because most waits are short
+  bool hasLeft = false;  ///< the client has closed its side: the wait is over
 };
 
 /// A job with at least one waiting caller.
@@ -73,16 +72,13 @@ class CompletionNotifier {
 
     /// Looks for an event since the last poll: the job's end, or chunks of at least `bytes` bytes in all. With `bytes`
     /// above 0 an end reported by an earlier poll counts as a new event. `over` forgets chunks of fewer bytes. With
-    /// `pending` the wait goes on without a thread, and a later event resumes `caller.call` once; the caller polls
-    /// again. The first poll holds the thread for up to 20 ms if the caller allows it; a poll for chunks does not,
-    /// because chunks are gathered for longer.
+    /// `pending` the wait goes on, and a later event resumes `caller.call` once; the caller polls again. Never waits.
     [[nodiscard]] Progress poll(Instant deadline, const WaitingCaller& caller, std::size_t bytes = 0);
 
    private:
     friend class CompletionNotifier;
     bool hasEvents() const JOBQ_REQUIRES(notifier_.mutex_);
     bool mustWait(Instant deadline) const JOBQ_REQUIRES(notifier_.mutex_);
-    void holdThread(Instant deadline) JOBQ_REQUIRES(notifier_.mutex_);
     void arm(Instant deadline, SuspendedCall call) JOBQ_REQUIRES(notifier_.mutex_);
     void disarm() JOBQ_REQUIRES(notifier_.mutex_);
 
@@ -90,8 +86,6 @@ class CompletionNotifier {
     const JobKey job_;
     const Interest interest_;
     // The following fields are guarded by notifier_.mutex_.
-    Condition* held_ = nullptr;  // notified instead of a resumption while the thread is held
-    bool mayHold_;
     bool armed_ = false;  // the call is to be resumed
     Instant deadline_{};  // of an armed waiter
     bool news_ = false;
@@ -105,6 +99,8 @@ class CompletionNotifier {
 
   /// Continues the waiters of a job that has ended or is gone.
   void announce(const JobId& job);
+  /// Does the same, but may continue calls on this thread (CallResumer::continueHere). Called without a lock.
+  void announceHere(const JobId& job);
 
   /// Continues the waiters for chunks of a job with new chunks of `bytes` bytes in all.
   void announceChunk(const JobId& job, std::size_t bytes);
@@ -145,6 +141,7 @@ class CompletionNotifier {
   /// A wait moves from one set to another without new memory, so that a lack of memory loses no resumption.
   using ArmedWaits = std::set<ArmedWait>;
 
+  ArmedWaits extractWaitsOf(const JobId& job);
   void wake(Waiter& waiter, ArmedWaits& ready) noexcept JOBQ_REQUIRES(mutex_);
   /// Resumes the calls. Called without the lock: the waiters may have ended.
   static void resumeAll(const ArmedWaits& ready) noexcept;

@@ -34,26 +34,27 @@ ReportResult RunReports::append(const LeaseRef& lease, std::uint64_t first, std:
 
 ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   limitError(outcome);
-  return store(lease, std::move(outcome), owesWebhook);
-}
-
-ReportResult RunReports::store(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   const ReportResult result = storage_.leases().finish(lease, std::move(outcome));
-  if (result == ReportResult::accepted) announceEnd(lease.job, owesWebhook);
+  if (result == ReportResult::accepted) {
+    completions_.announce(lease.job);
+    if (owesWebhook) deliveries_.notify();
+  }
   return result;
 }
 
 FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, Outcome outcome) {
   limitError(outcome);
-  const auto done = queueSignal_.finishAndClaim(job, outcome);
-  if (!done) return {store(job.lease, std::move(outcome), !job.webhook.empty())};
-  if (done->result == ReportResult::accepted) announceEnd(job.lease.job, !job.webhook.empty());
-  return *done;
+  if (const auto done = queueSignal_.finishAndClaim(job, outcome)) return *done;
+  return {storage_.leases().finish(job.lease, std::move(outcome))};
 }
 
-void RunReports::announceEnd(const JobId& job, bool owesWebhook) {
-  completions_.announce(job);
-  if (owesWebhook) deliveries_.notify();
+void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {
+  if (answersHere) {
+    completions_.announceHere(job.lease.job);
+  } else {
+    completions_.announce(job.lease.job);
+  }
+  if (!job.webhook.empty()) deliveries_.notify();
 }
 
 void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {

@@ -37,9 +37,13 @@ class RunReports {
   /// queue.
   ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
-  /// Does the same for the job of a worker, and gives the worker its next job in the same step of the storage if one
-  /// waits and the storage can.
+  /// Records how the run of a worker ended, and gives the worker its next job in the same step of the storage if one
+  /// waits and the storage can. Wakes no waiter: announceEnd() follows an accepted report.
   FinishedRun finishAndClaim(const ClaimedJob& job, Outcome outcome);
+
+  /// Wakes the waiters of a job behind finishAndClaim(). With `answersHere` this thread may send the answers to the
+  /// waiting callers, so the worker should be ready for its next job already. Throws nothing.
+  void announceEnd(const ClaimedJob& job, bool answersHere) noexcept;
 
   /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss. Skips stale leases.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
@@ -52,9 +56,6 @@ class RunReports {
   void announceAll();
 
  private:
-  ReportResult store(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
-  void announceEnd(const JobId& job, bool owesWebhook);
-
   Storage& storage_;
   QueueSignal& queueSignal_;
   CompletionNotifier& completions_;

@@ -14,6 +14,14 @@
 namespace jobq {
 namespace {
 
+/// Largest output whose answer the worker sends itself to a waiting caller. A larger one would keep the worker from its
+/// next job.
+constexpr std::size_t kAnsweredHere = 64UL << 10;
+
+std::size_t outputSize(const Outcome& outcome) {
+  return std::visit([](const auto& each) { return each.output.size(); }, outcome);
+}
+
 Outcome checkOutput(std::string output) {
   if (output.size() > kMaxOutput) {
     return Failed{"the output has " + std::to_string(output.size()) + " bytes, the limit is " +
@@ -105,6 +113,21 @@ class ThreadExecutor::Worker {
     const DeadlineTimer::Entry limit;
   };
 
+  // Wakes the waiters of a job in its destructor, if the outcome was accepted.
+  struct EndAnnouncement {
+    EndAnnouncement(RunReports& to, const ClaimedJob& ended) : reports(to), job(ended) {}
+    ~EndAnnouncement() {
+      if (isAccepted) reports.announceEnd(job, answersHere);
+    }
+    EndAnnouncement(const EndAnnouncement&) = delete;
+    EndAnnouncement& operator=(const EndAnnouncement&) = delete;
+
+    RunReports& reports;
+    const ClaimedJob& job;
+    bool isAccepted = false;
+    bool answersHere = false;
+  };
+
   // Makes the handler and runs jobs until stopWorker().
   WorkerEnd runJobs() {
     try {
@@ -112,7 +135,9 @@ class ThreadExecutor::Worker {
           release_->handler->make(HandlerEnv{endpoint_->spec.id, id_, release_->env, release_->script});
       events_.workerReady(endpoint_->spec.id, id_);
       while (auto task = nextTask()) {
-        if (!work(*handler, *task)) events_.workerReady(endpoint_->spec.id, id_);
+        EndAnnouncement end(deps_.reports, task->job);
+        // The worker is ready before its caller has the answer, because the caller's next job may come at once.
+        if (!work(*handler, *task, end)) events_.workerReady(endpoint_->spec.id, id_);
       }
       return {};
     } catch (const std::exception& error) {
@@ -134,7 +159,7 @@ class ThreadExecutor::Worker {
   }
 
   // Returns true if the worker has its next job already.
-  bool work(JobHandler& handler, const Task& task) {
+  bool work(JobHandler& handler, const Task& task, EndAnnouncement& end) {
     const ClaimedJob& job = task.job;
     if (task.entry.token().stop_requested()) return false;  // cancelled or overdue before the start
     Outcome outcome = Failed{};
@@ -145,7 +170,8 @@ class ThreadExecutor::Worker {
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
-    return reportOutcome(task, outcome);
+    end.answersHere = outputSize(outcome) <= kAnsweredHere;
+    return reportOutcome(task, outcome, end);
   }
 
   // Reports the outcome, with pauses, until the storage accepts the outcome or calls it stale. The job stays
@@ -153,7 +179,7 @@ class ThreadExecutor::Worker {
   // TIMED_OUT then, and its outcome is stale. After abandonJob(), or if the node was fenced while the handler ran, no
   // outcome is reported: the handler was stopped and has not failed. Returns true if the worker has its next job
   // already.
-  bool reportOutcome(const Task& task, const Outcome& outcome) {
+  bool reportOutcome(const Task& task, const Outcome& outcome, EndAnnouncement& end) {
     if (!task.entry.beginReport() || givenUp_.stop_requested()) return false;
     const ClaimedJob& job = task.job;
     const LeaseRef& lease = job.lease;
@@ -170,6 +196,7 @@ class ThreadExecutor::Worker {
                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
     } while (!run && backoff.pause());
+    end.isAccepted = run && run->result == ReportResult::accepted;
     if (run && run->result == ReportResult::staleAttempt) {
       deps_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " is stale and was dropped");
     }

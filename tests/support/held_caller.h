@@ -48,7 +48,7 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
     }
   }
 
-  WaitingCaller waitingCaller() { return {call(), hasLeft(), false}; }
+  WaitingCaller waitingCaller() { return {call(), hasLeft()}; }
 
   void resume(std::uint64_t) noexcept override {
     Lock lock(mutex_);
@@ -62,7 +62,6 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
     return left_;
   }
   SuspendedCall call() noexcept override { return {this, 1}; }
-  bool mayHoldThread() const noexcept override { return false; }
 
  private:
   void awaitResume() {

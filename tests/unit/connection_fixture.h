@@ -26,14 +26,22 @@ class HTTPServerParams;
 namespace jobq::test {
 
 /// Hands out one stop token and records the connections.
-class CountingMonitor final : public ClientMonitor {
+class CountingMonitor final : public ConnectionPlaces {
  public:
+  bool beginStay(Connection& connection) override {
+    if (onStay) onStay();
+    if (std::exchange(isResumed, false)) return false;
+    connection.threadStay().begin();
+    return true;
+  }
   std::stop_token watch(std::uint64_t connection) override {
     watched.push_back(connection);
     return source.get_token();
   }
   void unwatch(std::uint64_t connection) noexcept override { unwatched.push_back(connection); }
 
+  std::function<void()> onStay;
+  bool isResumed = false;  // the request was resumed before its next stay
   std::stop_source source;
   std::vector<std::uint64_t> watched;
   std::vector<std::uint64_t> unwatched;
@@ -74,7 +82,7 @@ class FunctionHandlers : public RequestHandlerFactory {
 };
 
 /// Serves every request with a function of the test that may let the request wait.
-class SteppingHandlers final : public RequestHandlerFactory {
+class SteppingHandlers : public RequestHandlerFactory {
  public:
   using Progress = RequestHandler::Progress;
   using Serve = std::function<Progress(ServerRequest&, ServerResponse&)>;

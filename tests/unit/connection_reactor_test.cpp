@@ -13,12 +13,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "connection_fixture.h"
 #include "core/http/transport/message.h"
 #include "testkit/recording_log.h"
+#include "testkit/wait_for.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -88,7 +90,13 @@ class WaitingFactory final : public RequestHandlerFactory {
     return calls_;
   }
 
+  std::vector<std::thread::id> answerers() {
+    Lock lock(mutex_);
+    return answerers_;
+  }
+
   std::atomic<int> left = 0;
+  RequestHandler::Progress progress = RequestHandler::Progress::waitsForResume;
 
  private:
   class Waiting final : public RequestHandler {
@@ -98,9 +106,13 @@ class WaitingFactory final : public RequestHandlerFactory {
       if (!std::exchange(waits_, true)) {
         Lock lock(factory_.mutex_);
         factory_.calls_.push_back(request.call());
-        return Progress::waitsForResume;
+        return factory_.progress;
       }
       if (request.hasLeft()) ++factory_.left;
+      {
+        Lock lock(factory_.mutex_);
+        factory_.answerers_.push_back(std::this_thread::get_id());
+      }
       response.sendBuffer("done", 4);
       return Progress::answered;
     }
@@ -112,6 +124,7 @@ class WaitingFactory final : public RequestHandlerFactory {
 
   Mutex mutex_;
   std::vector<SuspendedCall> calls_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<std::thread::id> answerers_ JOBQ_GUARDED_BY(mutex_);
 };
 
 class SuspensionTest : public ConnectionReactorTest {
@@ -130,7 +143,10 @@ class SuspensionTest : public ConnectionReactorTest {
   }
 
   WaitingFactory factory_;
-  const ConnectionReactor::Rules oneThread_{{1, 1}, std::chrono::minutes(10), 0, nullptr, factory_, *params_, waiting_};
+  ConnectionReactor::Rules rulesFor(std::size_t threads) {
+    return {{threads, threads}, std::chrono::minutes(10), 0, nullptr, factory_, *params_, waiting_};
+  }
+  const ConnectionReactor::Rules oneThread_ = rulesFor(1);
   const std::string request_ = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 };
 
@@ -155,6 +171,45 @@ TEST_F(SuspensionTest, AClientThatLeavesEndsItsWait) {
   client.shutdownSend();
   EXPECT_TRUE(holdsSoon([&] { return factory_.left == 1; }));
   EXPECT_THAT(answerOf(client), testing::HasSubstr("done")) << "a half close is answered";
+}
+
+// A stay lasts for 20 ms, so an event may come too late on a busy machine: then the next request is tried.
+TEST_F(SuspensionTest, AnAnswerMayBeSentByTheThreadOfTheEvent) {
+  factory_.progress = RequestHandler::Progress::waitsBriefly;
+  ConnectionReactor reactor(listener(), rulesFor(2), log_);
+  reactor.start();
+  std::size_t asked = 0;
+  testkit::waitFor("an answer of this thread", [&] {
+    auto client = ask(request_);
+    testkit::waitFor("the request", [&] { return waiting() > asked; });
+    factory_.calls()[asked++].continueHere();
+    EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+    return factory_.answerers().back() == std::this_thread::get_id();
+  });
+}
+
+TEST_F(SuspensionTest, AnEventWithoutAStayIsLeftToThePool) {
+  ConnectionReactor reactor(listener(), oneThread_, log_);
+  reactor.start();
+  auto client = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+  factory_.calls()[0].continueHere();
+  EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+  EXPECT_NE(factory_.answerers().back(), std::this_thread::get_id());
+}
+
+TEST_F(SuspensionTest, AResumptionEndsTheStayOfTheThread) {
+  factory_.progress = RequestHandler::Progress::waitsBriefly;
+  ConnectionReactor reactor(listener(), rulesFor(2), log_);
+  reactor.start();
+  for (std::size_t i = 0; i < 20; ++i) {
+    auto client = ask(request_);
+    testkit::waitFor("the request", [&] { return waiting() > i; });
+    factory_.calls()[i].resume();
+    EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+    EXPECT_NE(factory_.answerers().back(), std::this_thread::get_id());
+  }
+  EXPECT_EQ(factory_.left, 0);
 }
 
 TEST_F(SuspensionTest, AStopEndsSuspendedRequests) {

@@ -51,6 +51,9 @@ class PendingCall {
   /// Returns the answer, or no value while the call has to wait. The call `request.client->call()` is then resumed when
   /// the answer may exist. `request` is the request of the route. Throws as a route does.
   virtual std::optional<ApiResponse> poll(ApiRequest& request) = 0;
+
+  /// Returns true if most waits of this kind last for milliseconds.
+  virtual bool isBrief() const noexcept { return false; }
 };
 
 /// The result of a route: the answer, or the call that gives the answer later.

@@ -64,6 +64,8 @@ class AwaitedStatus final : public PendingCall {
     return present(deps_, request, std::move(result->job));
   }
 
+  bool isBrief() const noexcept override { return true; }
+
  private:
   const QueueDeps& deps_;
   const WaitSlot slot_;

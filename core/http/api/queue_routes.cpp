@@ -37,9 +37,7 @@ ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job&
                                        "status again in a moment");
 }
 
-WaitingCaller waitingCaller(const ApiRequest& request) {
-  return {request.client->call(), request.client->hasLeft(), request.client->mayHoldThread()};
-}
+WaitingCaller waitingCaller(const ApiRequest& request) { return {request.client->call(), request.client->hasLeft()}; }
 
 RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request) {
   if (auto response = call->poll(request)) return std::move(*response);

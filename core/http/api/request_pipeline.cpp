@@ -177,7 +177,8 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
   Exchange exchange(request, serverResponse);
   try {
     std::optional<ApiResponse> response = respond(context, request, exchange);
-    if (!response) return context.pending ? Progress::waitsForResume : Progress::waitsForInput;
+    if (!response && !context.pending) return Progress::waitsForInput;
+    if (!response) return context.pending->isBrief() ? Progress::waitsBriefly : Progress::waitsForResume;
     if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
     cors_.addTo(*response, request.get("Origin", ""));
     exchange.send(*std::move(response));

@@ -90,6 +90,8 @@ class AwaitedRun final : public PendingCall {
     }
   }
 
+  bool isBrief() const noexcept override { return true; }
+
  private:
   const QueueDeps& deps_;
   const WaitSlot slot_;

@@ -20,9 +20,6 @@ class ConnectedClient {
   virtual bool hasLeft() const noexcept = 0;
   /// Returns the name under which the call is continued.
   virtual SuspendedCall call() noexcept = 0;
-  /// Returns true if the call may hold its thread for a moment (20 ms) instead of being suspended: most threads that
-  /// serve requests are idle.
-  virtual bool mayHoldThread() const noexcept = 0;
 };
 
 }  // namespace jobq

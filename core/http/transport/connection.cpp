@@ -8,6 +8,10 @@
 namespace jobq {
 namespace {
 
+/// Longest stay of a thread with a request that waits briefly. A suspension costs two thread switches and a system
+/// call.
+constexpr std::chrono::milliseconds kStay{20};
+
 constexpr const char* kNoHeadMemory =
     "too many heads over 8 KB are being received: send a shorter one, or try again in a moment";
 
@@ -22,7 +26,7 @@ struct Connection::OpenRequest {
         request({*connection.stream_,
                  connection.buffer_,
                  connection.server_.waiting,
-                 connection.server_.watch,
+                 connection.server_.places,
                  {&connection.server_.resumer, connection.id_},
                  connection.server_.threadsBusy,
                  connection.server_.params},
@@ -75,10 +79,8 @@ Connection::Next Connection::serve() {
     if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
   }
   while (open_ != nullptr || awaitHead()) {
-    const Next next = open_ != nullptr ? continueRequest() : beginRequest();
+    const Next next = open_ != nullptr ? continueRequest(true) : beginRequest();
     if (next != Next::park) return next;
-    scanner_.restart();
-    head_ = HeadScanner::State::incomplete;
   }
   return gone_ ? Next::close : Next::park;
 }
@@ -99,14 +101,33 @@ Connection::Next Connection::beginRequest() {
   buffer_.consume(scanner_.size());
   buffer_.shrink();
   open_->handler = server_.handlers.make(open_->request);
-  return continueRequest();
+  return continueRequest(true);
 }
 
-Connection::Next Connection::continueRequest() {
+void Connection::continueBorrowed() noexcept {
+  try {
+    afterLoan_ = continueRequest(false);
+  } catch (...) {  // such as std::bad_alloc: no whole answer can be sent
+    afterLoan_ = Next::close;
+  }
+  stay_.endLoan(afterLoan_ != Next::park);
+}
+
+// Returns the next step behind the present request, or the reason to wait with it. Without `mayStay` a request that
+// waits is suspended.
+Connection::Next Connection::continueRequest(bool mayStay) {
   if (open_->response.hasRest()) {
     open_->response.sendRest();
   } else {
-    switch (open_->handler->handle(open_->request, open_->response)) {
+    auto progress = open_->handler->handle(open_->request, open_->response);
+    while (progress == RequestHandler::Progress::waitsBriefly && mayStay) {
+      const auto next = stay();
+      if (next == Next::suspend) break;
+      if (next) return *next;
+      progress = open_->handler->handle(open_->request, open_->response);
+    }
+    switch (progress) {
+      case RequestHandler::Progress::waitsBriefly:
       case RequestHandler::Progress::waitsForResume: open_->request.noteSuspended(); return Next::suspend;
       case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
       case RequestHandler::Progress::answered: open_->request.endWatch();
@@ -114,9 +135,26 @@ Connection::Next Connection::continueRequest() {
   }
   if (open_->response.hasRest()) return Next::awaitOutput;
   const std::unique_ptr<OpenRequest> ended = std::move(open_);
+  scanner_.restart();
+  head_ = HeadScanner::State::incomplete;
   ended->response.finish();
   if (!ended->response.sent() || !ended->response.delivered()) return Next::close;
   return ended->response.closes() || !ended->request.isBodyConsumed() ? afterLast() : Next::park;
+}
+
+// Waits for the event of the open request. Returns no value when the event has come, `suspend` if the wait goes on
+// without a thread, and otherwise the next step behind the answer of the thread that has borrowed the connection.
+std::optional<Connection::Next> Connection::stay() {
+  if (server_.threadsBusy || server_.closing) return Next::suspend;
+  const auto end = std::chrono::steady_clock::now() + kStay;
+  while (server_.places.beginStay(*this)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const bool isWoken = ThreadStay::await(descriptor(), left);
+    if (stay_.end()) return afterLoan_;
+    // The next request, the end of the client, or the end of the time.
+    if (!isWoken) return Next::suspend;
+  }
+  return std::nullopt;
 }
 
 void Connection::noteClientLeft() noexcept { open_->request.noteClientLeft(); }

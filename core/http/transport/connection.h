@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/http/transport/address_places.h"
@@ -12,6 +13,7 @@
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
+#include "core/http/transport/thread_stay.h"
 
 namespace Poco::Net {
 class HTTPServerParams;
@@ -20,7 +22,7 @@ class HTTPServerParams;
 namespace jobq {
 
 class CallResumer;
-class ClientMonitor;
+class ConnectionPlaces;
 class RequestHandlerFactory;
 
 /// Used by one thread at a time: the reactor thread while it reads a head or ends a late connection, an HTTP thread
@@ -34,7 +36,7 @@ class Connection {
     Budget& waiting;  ///< slots for calls that wait for a job, and for request bodies that come slowly
     Budget& readers;  ///< slots for clients that read their answers slowly
     Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
-    ClientMonitor& watch;
+    ConnectionPlaces& places;
     CallResumer& resumer;                  ///< continues requests that wait; a request has the id of its connection
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
     const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
@@ -67,8 +69,9 @@ class Connection {
   bool handshaking() const noexcept { return stream_->handshaking(); }
 
   /// Serves requests until no request is left, or a request has to wait; then the next call continues that request.
-  /// Waits up to kLinger (50 ms) for the next request, unless more than half
-  /// of the HTTP threads are busy or the server is draining. Throws what a handler throws, and std::bad_alloc.
+  /// Waits up to kLinger (50 ms) for the next request, and up to kStay (20 ms) for the event of a request that
+  /// waits briefly, unless more than half of the HTTP threads are busy or the server is draining. Throws what a handler
+  /// throws, and std::bad_alloc.
   enum class Next {
     park,         ///< for the next request
     resume,       ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
@@ -79,6 +82,12 @@ class Connection {
     close
   };
   Next serve();
+
+  /// Returns the stay of the thread of serve(), which waits for the event of a request. Any thread, while the
+  /// connection lives.
+  ThreadStay& threadStay() noexcept { return stay_; }
+  /// Continues the request on the thread that has borrowed the connection, and ends the loan.
+  void continueBorrowed() noexcept;
 
   /// Notes that the client has closed its side. The request waits.
   void noteClientLeft() noexcept;
@@ -96,7 +105,8 @@ class Connection {
 
   bool awaitHead();
   Next beginRequest();
-  Next continueRequest();
+  Next continueRequest(bool mayStay);
+  std::optional<Next> stay();
   Next refuse(int status, std::string_view sentence);
   Next afterLast();
 
@@ -108,6 +118,8 @@ class Connection {
   HeadScanner scanner_;
   HeadScanner::State head_ = HeadScanner::State::incomplete;
   bool gone_ = false;
+  ThreadStay stay_;
+  Next afterLoan_ = Next::close;       // the next step behind the last loan
   std::unique_ptr<OpenRequest> open_;  // refers to the members above
 };
 

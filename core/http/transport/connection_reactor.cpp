@@ -63,6 +63,7 @@ void ConnectionReactor::start() {
 
 void ConnectionReactor::drain() {
   announceClose();
+  draining_ = true;
   connections_.drain();
   acceptor_.refuse();
   poll_.wake();
@@ -75,6 +76,7 @@ void ConnectionReactor::stop() {
   const auto dropped = threads_.close();
   connections_.cutServed(dropped);
   threads_.stop();
+  stopping_ = true;
   poll_.wake();
   if (thread_.joinable()) thread_.join();
 }
@@ -93,15 +95,16 @@ void ConnectionReactor::loop() {
         handleEvent(id);
       }
     }
-    if (connections_.draining()) connections_.closeUnserved();
+    const bool isLast = stopping_;  // read before: all connections are closed in the last turn
+    if (draining_) connections_.closeUnserved();
     handleExpiredDeadlines();
     trimHeap();
-    if (connections_.stopping()) return;
+    if (isLast) return;
   }
 }
 
 void ConnectionReactor::acceptAll() {
-  if (connections_.draining()) return acceptor_.unwatch();
+  if (draining_) return acceptor_.unwatch();
   for (int i = 0; i < kMaxAcceptsPerEvent; ++i) {
     try {
       auto accepted = acceptor_.next();
@@ -162,6 +165,11 @@ void ConnectionReactor::resume(std::uint64_t call) noexcept {
   guarded(call, [this, call] {
     if (auto connection = connections_.extractSuspended(call)) toServing(std::move(connection), Moment::max());
   });
+}
+
+void ConnectionReactor::continueHere(std::uint64_t call) noexcept {
+  if (Connection* const borrowed = connections_.borrow(call)) return borrowed->continueBorrowed();
+  resume(call);
 }
 
 void ConnectionReactor::readHead(ParkedConnection parked) {

@@ -72,6 +72,8 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
 
   /// Continues the request of the connection `call` on a thread of the pool. Changes nothing after stop().
   void resume(std::uint64_t call) noexcept override;
+  /// Continues the request here if its HTTP thread stays with the connection; otherwise the same as resume().
+  void continueHere(std::uint64_t call) noexcept override;
 
  private:
   void loop();
@@ -92,6 +94,8 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   const Rules rules_;
   Log& log_;
   std::atomic<bool> closing_ = false;
+  std::atomic<bool> draining_ = false;
+  std::atomic<bool> stopping_ = false;
   Acceptor acceptor_;
   Budget readers_;
   Budget heads_;

@@ -57,12 +57,27 @@ std::unique_ptr<Connection> ConnectionTable::extractSuspended(std::uint64_t id) 
   Lock lock(mutex_);
   if (const auto active = active_.find(id); active != active_.end()) {
     active->second.resumed = true;
+    active->second.connection->threadStay().wake();
     return nullptr;
   }
   auto parked = parked_.extractSuspended(id);
   if (!parked) return nullptr;
   active_.emplace(id, Active{parked->connection.get()});
   return std::move(parked->connection);
+}
+
+Connection* ConnectionTable::borrow(std::uint64_t id) {
+  Lock lock(mutex_);
+  const auto active = active_.find(id);
+  if (stopping_ || active == active_.end() || !active->second.connection->threadStay().borrow()) return nullptr;
+  return active->second.connection;
+}
+
+bool ConnectionTable::beginStay(Connection& connection) {
+  Lock lock(mutex_);
+  if (std::exchange(active_.at(connection.id()).resumed, false)) return false;
+  connection.threadStay().begin();
+  return true;
 }
 
 std::optional<ParkedConnection> ConnectionTable::extractReady(std::uint64_t id) {
@@ -154,11 +169,6 @@ void ConnectionTable::drain() {
 void ConnectionTable::beginStop() {
   Lock lock(mutex_);
   stopping_ = true;
-}
-
-bool ConnectionTable::stopping() {
-  Lock lock(mutex_);
-  return stopping_;
 }
 
 void ConnectionTable::cutServed(const std::deque<std::unique_ptr<Connection>>& dropped) {

@@ -3,7 +3,6 @@
 // such a thread. Only a connection that was just accepted is in neither state.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +23,7 @@ namespace jobq {
 
 /// Any thread, unless a function says otherwise. A connection leaves the active state through park(), suspend(),
 /// forget(), a refused beginServing(), or cutServed() for dropped ones.
-class ConnectionTable final : public ClientMonitor {
+class ConnectionTable final : public ConnectionPlaces {
  public:
   using Moment = ParkedConnection::Moment;
 
@@ -41,8 +40,11 @@ class ConnectionTable final : public ClientMonitor {
   /// null otherwise. Closes the connection instead after beginStop().
   [[nodiscard]] std::unique_ptr<Connection> suspend(std::unique_ptr<Connection> connection);
   /// Takes a suspended connection, which is active from then on. Returns null if the connection is not suspended; an
-  /// active one is then returned by its next suspend().
+  /// active one is then returned by its next suspend(), and a thread that stays with its connection wakes.
   std::unique_ptr<Connection> extractSuspended(std::uint64_t id);
+  /// Borrows an active connection whose thread stays with it (ThreadStay::borrow). Returns null for any other
+  /// connection, and after beginStop().
+  Connection* borrow(std::uint64_t id);
 
   /// Handles an event of the connection: returns the connection if parked, which is active from then on. Requests a
   /// stop on the token of watch() instead if a handler watches the client, and returns nullopt. Reactor thread.
@@ -65,16 +67,15 @@ class ConnectionTable final : public ClientMonitor {
   /// deadline, 0 after beginStop(). A later park() with an earlier deadline wakes the reactor thread. Reactor thread.
   int untilNextDeadline(std::optional<Moment> other, Moment now);
 
-  /// The connection is active; otherwise watch() throws std::out_of_range.
+  /// The connection is active; otherwise beginStay() and watch() throw std::out_of_range.
+  [[nodiscard]] bool beginStay(Connection& connection) override;
   std::stop_token watch(std::uint64_t connection) override;
   void unwatch(std::uint64_t connection) noexcept override;
 
   /// Lets no connection wait for a request any more; closeUnserved() closes the parked ones.
   void drain();
-  bool draining() const noexcept { return draining_; }
   /// Begins no further request and parks no connection.
   void beginStop();
-  bool stopping();
   /// Forgets the connections of `dropped`, and cuts the other ones that are served.
   void cutServed(const std::deque<std::unique_ptr<Connection>>& dropped);
 
@@ -95,13 +96,13 @@ class ConnectionTable final : public ClientMonitor {
   bool quiet() const JOBQ_REQUIRES(mutex_) { return active_.empty() && parked_.empty(); }
 
   const EventPoll& poll_;
-  std::atomic<bool> draining_ = false;  // written under the mutex
   Mutex mutex_;
   Condition becameQuiet_;
   ParkedConnections parked_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Active> active_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
   Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the reactor thread wakes without an event
+  bool draining_ JOBQ_GUARDED_BY(mutex_) = false;
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 

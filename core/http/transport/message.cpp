@@ -223,7 +223,7 @@ ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerRe
 ServerRequest::~ServerRequest() { endWatch(); }
 
 void ServerRequest::endWatch() noexcept {
-  if (std::exchange(watched_, false)) deps_.watch.unwatch(deps_.call.id);
+  if (std::exchange(watched_, false)) deps_.places.unwatch(deps_.call.id);
 }
 
 std::istream& ServerRequest::stream() {
@@ -250,7 +250,7 @@ const SocketAddress& ServerRequest::serverAddress() const {
 
 std::stop_token ServerRequest::disconnected() {
   watched_ = true;
-  return deps_.watch.watch(deps_.call.id);
+  return deps_.places.watch(deps_.call.id);
 }
 
 void ServerRequest::discardBody() {

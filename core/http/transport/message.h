@@ -94,10 +94,15 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   std::unique_ptr<std::ostream> bodyStream_;
 };
 
-/// Watches the sockets of clients whose calls work on their threads. Any thread.
-class ClientMonitor {
+class Connection;
+
+/// Knows where the connections are. Any thread.
+class ConnectionPlaces {
  public:
-  virtual ~ClientMonitor() = default;
+  virtual ~ConnectionPlaces() = default;
+  /// Begins a stay of the calling thread with the connection (ThreadStay::begin). Returns false without a stay if
+  /// the request was resumed since it was served last: the request then continues.
+  [[nodiscard]] virtual bool beginStay(Connection& connection) = 0;
   /// Returns a token that is requested when the client of the connection closes its side.
   virtual std::stop_token watch(std::uint64_t connection) = 0;
   /// Ends the watch of the connection: its token is requested no more.
@@ -111,7 +116,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
     ByteStream& stream;
     ReadBuffer& buffer;
     Budget& waiting;
-    ClientMonitor& watch;
+    ConnectionPlaces& places;
     SuspendedCall call;  ///< has the id of the connection of the request
     const std::atomic<bool>& threadsBusy;
     const Poco::Net::HTTPServerParams& params;
@@ -139,7 +144,6 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   std::stop_token disconnected() override;
   bool hasLeft() const noexcept override { return clientLeft_ || (wasSuspended_ && deps_.stream.peerHasClosed()); }
   SuspendedCall call() noexcept override { return deps_.call; }
-  bool mayHoldThread() const noexcept override { return !deps_.threadsBusy; }
   /// Notes that the request is suspended for the first time, or again.
   void noteSuspended() noexcept { wasSuspended_ = true; }
   /// Notes that the client has closed its side.
