@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 
 #include "jobq/error.h"
@@ -22,6 +24,11 @@ void fillRandom(void* out, std::size_t size) {
   }
 }
 
+std::int64_t wallMillis() {
+  const auto sinceEpoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(sinceEpoch).count();
+}
+
 CallId randomCallId() {
   CallId id = 0;
   fillRandom(&id, sizeof id);
@@ -35,6 +42,8 @@ constexpr char kLowerHexDigits[] = "0123456789abcdef";
 JobId newJobId(bool sync) {
   unsigned char bytes[16];
   fillRandom(bytes, sizeof bytes);
+  const auto moment = static_cast<std::uint32_t>(wallMillis());
+  for (int i = 0; i < 4; ++i) bytes[i] = static_cast<unsigned char>(moment >> (24 - 8 * i));
   bytes[6] = static_cast<unsigned char>(0x40 | (bytes[6] & 0x0f));  // version 4
   bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));  // RFC 4122 variant
   std::string id;

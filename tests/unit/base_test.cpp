@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <regex>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "core/base/backoff.h"
@@ -48,6 +51,17 @@ TEST(Ids, AJobIdIsAUuidWithItsTags) {
   EXPECT_EQ(newName(14).size(), 14U);
   EXPECT_TRUE(isIdentifier("aZ09_-"));
   for (const char* bad : {"", "a b", "a/b", "ä"}) EXPECT_FALSE(isIdentifier(bad));
+}
+
+// Ids made one after the other are neighbours in the index of a storage.
+TEST(Ids, AJobIdBeginsWithItsMillisecond) {
+  const auto wall = [] {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  };
+  const std::uint32_t before = wall();
+  const auto made = static_cast<std::uint32_t>(std::stoul(newJobId(false).substr(0, 8), nullptr, 16));
+  EXPECT_LE(made - before, wall() - before) << "the differences of unsigned numbers survive a new beginning";
 }
 
 TEST(SecretBox, ServesManyThreadsAtOnce) {
