@@ -1,6 +1,7 @@
 """Measures jobq against a bare Poco HTTPServer, and against its peers, in interleaved rounds of one run.
 
     bench.py [--quick] [--peers] [--million] [--rounds N] [--seconds S] [--workers N] [--out DIR] [--write-readme]
+    bench.py --speed        only the rows that the goals of speed compare; with --million also the claims of a long queue
     bench.py --perf NAME    records one contestant, such as "finished sqlite", at 64 connections
 
 tests/bench/run.sh builds first. Results: DIR/bench.json (all rounds), DIR/bench.md (the table), DIR/bench.svg (a chart).
@@ -18,14 +19,21 @@ import sys
 import tempfile
 import time
 
+import deep_queue
+import log_growth
 import profile_report
 import report
 from machine import OtherWork
-from servers import BUILD, PROGRAMS, Bare, Jobq, Running, end_with_parent, install_bullmq, installed, until
+from servers import BUILD, JOB, PROGRAMS, Bare, Jobq, Running, end_with_parent, install_bullmq, installed, until
 
-JOB = b'{"input":{"prompt":"a photo of an astronaut riding a horse","steps":20,"seed":42}}'
 ANSWER = b'{"id":"4ddc7a64-0050-458a-b33d-a7f875f7b7ed-u1","status":"IN_QUEUE"}'
 MB = 1 << 20
+
+
+def finish_jobs(server, path, connections, jobs):
+    """Submits `jobs` jobs, and returns when the last of them is finished."""
+    server.load("http", connections, server.request("POST", path, JOB), count=jobs)
+    until(lambda: server.call("GET", "/v2/echo/health")["jobs"]["completed"] >= jobs, f"{jobs} jobs are completed", 600)
 
 
 class Bench:
@@ -34,8 +42,12 @@ class Bench:
         self.rounds = {}  # (row, connections) -> list of measurements
 
     def note(self, row, connections, measured):
-        """`measured`: rate in 1/s, p50 and p99 in microseconds, copies as growth of the peak memory / size of the body."""
+        """`measured`: rate in 1/s, p50 and p99 in microseconds, copies as growth of the peak memory / size of the body, log
+        as bytes of the write-ahead log for each job."""
         self.rounds.setdefault((row, connections), []).append(measured)
+        if "log" in measured:
+            print(f"  {row:28s} {connections:4d}  {measured['log']:10.0f} bytes a job", flush=True)
+            return
         print(f"  {row:28s} {connections:4d}  {measured.get('rate', 0):10.0f}/s  "
               f"p50 {measured.get('p50', 0):8.0f} us  p99 {measured.get('p99', 0):8.0f} us", flush=True)
 
@@ -97,10 +109,18 @@ class Bench:
             jobs = 4000 if self.options.quick else 30000
             with Jobq(storage) as server:
                 start = time.monotonic()
-                server.load("http", count, server.request("POST", "/v2/echo/run", JOB), count=jobs)
-                until(lambda: server.call("GET", "/v2/echo/health")["jobs"]["completed"] >= jobs,
-                      f"{jobs} jobs are completed", 600)
+                finish_jobs(server, "/v2/echo/run", count, jobs)
                 self.note(f"finished {storage}", count, {"rate": jobs / (time.monotonic() - start)})
+
+    def log_bytes(self):
+        """The write-ahead log of SQLite for each finished job, beyond the job's own bytes."""
+        works = (("finished", "run", 64, 30000), ("/runsync", "runsync", 1, 3000), ("/runsync", "runsync", 32, 10000))
+        for name, path, count, jobs in works:
+            jobs = jobs // 10 if self.options.quick else jobs
+            with Jobq("sqlite", log_growth.SETTINGS) as server:
+                growth = log_growth.LogGrowth(server)
+                finish_jobs(server, f"/v2/echo/{path}", count, jobs)
+                self.note(f"log of {name} sqlite", count, {"log": growth.bytes_beyond(jobs)})
 
     def large(self, storage):
         """20 MB: refused at its last byte (received and judged only), queued, and echoed."""
@@ -154,44 +174,6 @@ class Bench:
                                   check=True, timeout=120, preexec_fn=end_with_parent)
             self.note("BullMQ, Redis fsync always", 64, json.loads(done.stdout))
 
-    def million(self):
-        """Restart, memory and claims with a million queued jobs."""
-        jobs = 1_000_000
-        with Jobq("sqlite") as server:
-            empty = server.memory()
-            server.load("http", 64, server.request("POST", "/v2/parked/run", JOB), count=jobs)
-            grown = server.memory() - empty
-            server.stop()
-            start = time.monotonic()
-            server.launch()
-            ready = time.monotonic() - start
-            rate = server.load("http", 16, server.request("POST", "/v2/echo/runsync", JOB), self.options.seconds)["rate"]
-            restarted = server.memory() - empty
-            server.stop()
-            server.launch("--set", f"endpoint.parked.workersMax={Jobq.workers}",
-                          "--set", f"endpoint.parked.workersMin={Jobq.workers}")
-            deep, shallow = self.finish_rates(server, jobs)
-            measured = {"ready": ready, "bytes": max(grown, restarted) / jobs, "runsync": rate, "deep": deep,
-                        "shallow": shallow}
-            self.rounds[("million", 0)] = [measured]
-            print("  a million queued jobs: " + ", ".join(f"{name} {value:.2f}" for name, value in measured.items()))
-
-    @staticmethod
-    def finish_rates(server, jobs):
-        """Returns the finished jobs a second between 10 % and 20 % and between 80 % and 90 % of the jobs: with a long queue
-        and with a short one."""
-        marks, start = [], time.monotonic()
-
-        def completed():
-            marks.append((time.monotonic() - start, server.call("GET", "/v2/parked/health")["jobs"]["completed"]))
-            return marks[-1][1] >= jobs
-        until(completed, f"{jobs} jobs are completed", 1_800)
-
-        def pace(part):
-            first, last = (next(mark for mark in marks if mark[1] >= jobs * p) for p in (part, part + 0.1))
-            return (last[1] - first[1]) / (last[0] - first[0])
-        return pace(0.1), pace(0.8)
-
     def peers(self):
         if installed("beanstalkd"):
             self.beanstalkd("")
@@ -201,25 +183,44 @@ class Bench:
         if installed("redis-server") and self.bullmq_folder:
             self.bullmq(self.bullmq_folder)
 
-    def all(self):
+    def whole_round(self):
         some = [1, 16, 64] if self.options.quick else [1, 16, 64, 256]
         with_32 = sorted({*some, 32})
+        self.bare(with_32)
+        self.refused(some)
+        self.fdatasync()
+        for storage in ("memory", "sqlite"):
+            self.run(storage, some)
+            self.runsync(storage, with_32)
+            self.finished(storage, [64])
+            self.status(storage, some)
+            self.large(storage)
+        self.log_bytes()
+
+    def speed_round(self):
+        self.bare([1, 64])
+        self.fdatasync()
+        for storage in ("memory", "sqlite"):
+            self.run(storage, [64])
+            self.runsync(storage, [1, 32])
+            self.finished(storage, [64])
+            self.large(storage)
+        self.log_bytes()
+        if installed("gearmand") and not self.options.peers:
+            self.gearmand()
+
+    def all(self):
         self.bullmq_folder = install_bullmq() if self.options.peers and installed("redis-server") else None
         for number in range(self.options.rounds):
             print(f"round {number + 1} of {self.options.rounds}", flush=True)
-            self.bare(with_32)
-            self.refused(some)
-            self.fdatasync()
-            for storage in ("memory", "sqlite"):
-                self.run(storage, some)
-                self.runsync(storage, with_32)
-                self.finished(storage, [64])
-                self.status(storage, some)
-                self.large(storage)
+            if self.options.speed:
+                self.speed_round()
+            else:
+                self.whole_round()
             if self.options.peers:
                 self.peers()
         if self.options.million:
-            self.million()
+            self.rounds[("million", 0)] = [deep_queue.measure(1_000_000, self.options.rounds)]
         return {key: {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
                 for key, rounds in self.rounds.items()}
 
@@ -247,6 +248,7 @@ def perf(bench, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one short round, to show that the benchmark works")
+    parser.add_argument("--speed", action="store_true", help="measure only the rows that the goals of speed compare")
     parser.add_argument("--peers", action="store_true", help="measure beanstalkd, gearmand and BullMQ on Redis too")
     parser.add_argument("--million", action="store_true", help="measure restart, memory and pace with a million queued jobs")
     parser.add_argument("--perf", metavar="NAME", help="records one contestant instead, such as 'finished sqlite'")
@@ -256,6 +258,8 @@ def main():
     parser.add_argument("--out", default=os.path.join(BUILD, "bench"))
     parser.add_argument("--write-readme", action="store_true", help="puts the table into tests/bench/README.md")
     options = parser.parse_args()
+    if options.speed and options.write_readme:
+        parser.error("--write-readme needs all rows, and --speed leaves some out")
     options.rounds = options.rounds or (1 if options.quick else 3)
     options.seconds = options.seconds or (0.5 if options.quick else 2.0)
     Jobq.workers = options.workers

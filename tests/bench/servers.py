@@ -16,6 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
 PROGRAMS = os.path.join(BUILD, "tests")
 BULLMQ = "bullmq@5.34.0"
+JOB = b'{"input":{"prompt":"a photo of an astronaut riding a horse","steps":20,"seed":42}}'
 LONGEST_LOAD = 1_800  # seconds of one run of the load generator, with a million jobs
 
 
