@@ -1,5 +1,7 @@
 #include "claims.h"
 
+#include <utility>
+
 #include "job_rows.h"
 
 namespace jobq::sqlite {
@@ -32,10 +34,11 @@ bool isAlive(Step& step, const Holder& holder) {
   return holder.epoch != 0 && query.bind(holder.epoch).next() && query.flag(0);
 }
 
-ClaimedJob claimedJob(Step& step, std::int64_t num) {
+Claim claimedJob(Step& step, std::int64_t num) {
   Query query = step.db.query(
-      "SELECT id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
-      "min(deadline, expires_at), webhook, s3, input, log_lines FROM job JOIN job_input USING (num) WHERE num = ?1");
+      "SELECT job.id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
+      "min(deadline, expires_at), webhook, s3, input, log_lines, input_file, size FROM job JOIN job_input USING (num) "
+      "LEFT JOIN body_file ON body_file.id = input_file WHERE num = ?1");
   if (!query.bind(num).next()) {
     // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
     throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
@@ -53,15 +56,15 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
   job.s3Config = query.text(12);
   job.input = query.text(13);
   job.logLines = static_cast<std::uint64_t>(query.integer(14));
-  return job;
+  return {std::move(job), bodyFileAt(query, 15)};
 }
 
-void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed) {
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<Claim>& claimed) {
   auto worker = want.workers.begin();
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
     markClaimed(step, num, *worker++, mark);
-    ClaimedJob& job = claimed.emplace_back(claimedJob(step, num));
-    step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
+    const Claim& claim = claimed.emplace_back(claimedJob(step, num));
+    step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, claim.job.policy.lowPriority);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "claimed_inputs.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
@@ -28,9 +29,10 @@ struct FirstClaim {
 bool isAlive(Step& step, const Holder& holder);
 
 /// Claims jobs from the head of the queue for the workers of `want`, and appends the jobs to `claimed`.
-void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed);
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<Claim>& claimed);
 
-/// Returns the running job with the number `num` as a claim returns it. Throws SqliteError if its input is lost.
-ClaimedJob claimedJob(Step& step, std::int64_t num);
+/// Returns the running job with the number `num` as a claim returns it. Throws SqliteError if the row of its input is
+/// lost.
+Claim claimedJob(Step& step, std::int64_t num);
 
 }  // namespace jobq::sqlite

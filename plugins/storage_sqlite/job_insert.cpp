@@ -9,15 +9,15 @@
 namespace jobq::sqlite {
 namespace {
 
-constexpr std::size_t kLargeInput = 1UL << 20;
-
 /// Returns whether a repeated insert() has found its own job; throws StorageError if a different job has the id.
-bool isInserted(Connection& db, const JobSpec& job, Instant now) {
+bool isInserted(Connection& db, const BodyFiles& files, const JobSpec& job, Instant now) {
   Query query = db.query(
-      "SELECT expires_at > ?2 AND endpoint = ?3 AND api_key = ?4 AND input = ?5 FROM job JOIN job_input USING (num) "
-      "WHERE id = ?1");
+      "SELECT expires_at > ?2 AND endpoint = ?3 AND api_key = ?4, input = ?5, input_file, size FROM job "
+      "JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE job.id = ?1");
   if (!query.bind(job.id, now, job.endpoint, job.apiKeyId, Bytes{job.input}).next()) return false;
-  if (!query.flag(0)) throw StorageError("job " + job.id + " exists already; make another id");
+  const BodyFile file = bodyFileAt(query, 2);
+  const bool isSame = query.flag(0) && (file.exists() ? files.isEqual(file, job.input) : query.flag(1));
+  if (!isSame) throw StorageError("job " + job.id + " exists already; make another id");
   return true;
 }
 
@@ -32,7 +32,7 @@ std::optional<IdempotencyRecord> earlier(Connection& db, std::string_view endpoi
 }
 
 /// Returns the result of an earlier insert with the same key or of the same job, if any.
-std::optional<InsertResult> formerInsert(Step& step, const JobSpec& job,
+std::optional<InsertResult> formerInsert(Step& step, const BodyFiles& files, const JobSpec& job,
                                          const std::optional<Idempotency>& idempotency) {
   if (idempotency) {
     if (auto first = earlier(step.db, job.endpoint, job.apiKeyId, *idempotency, step.now)) {
@@ -41,7 +41,7 @@ std::optional<InsertResult> formerInsert(Step& step, const JobSpec& job,
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
   }
-  return isInserted(step.db, job, step.now) ? std::optional<InsertResult>(Inserted{}) : std::nullopt;
+  return isInserted(step.db, files, job, step.now) ? std::optional<InsertResult>(Inserted{}) : std::nullopt;
 }
 
 void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
@@ -86,22 +86,26 @@ ClaimedJob claimedAtInsert(const JobSpec& job, const WorkerId& worker, Instant n
   return claimed;
 }
 
-void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
-  static constexpr char kInsert[] =
-      "INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)";
-  Query query = step.db.query(kInsert);
-  if (job.input.size() < kLargeInput) {
-    query.bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Bytes{job.input}).run();
-    return;
-  }
-  query.bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Room{job.input.size()}).run();
-  writeBlob(step.db.handle(), "job_input", "input", num, job.input);
+void insertInput(Step& step, const JobSpec& job, NewBody& input, std::int64_t num) {
+  const std::int64_t file = input.nameIn(step);
+  step.db
+      .query(
+          "INSERT INTO job_input (num, webhook, api_key, s3, input, input_file) "
+          "VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0))")
+      .bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Bytes{input.inRow()}, file)
+      .run();
 }
 
 }  // namespace
 
 InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
-  return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, job.input.size());
+  NewBody input(bodies_.files, writer_, job.input);
+  InsertResult result = writer_.write([&](Step& step) {
+    input.beginStep();
+    return insertNow(step, {job, input}, policy, idempotency);
+  });
+  input.noteCommit();
+  return result;
 }
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -114,43 +118,45 @@ std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view end
   return record;
 }
 
-InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+InsertResult Jobs::insertNow(Step& step, const NewJob& job, const QueuePolicy& policy,
                              const std::optional<Idempotency>& idempotency) {
-  if (auto before = formerInsert(step, job, idempotency)) return std::move(*before);
+  if (auto before = formerInsert(step, bodies_.files, job.spec, idempotency)) return std::move(*before);
   insertNew(step, job, policy, idempotency, nullptr);
   return Inserted{};
 }
 
-void Jobs::insertNew(Step& step, const JobSpec& job, const QueuePolicy& policy,
+void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy,
                      const std::optional<Idempotency>& idempotency, const FirstClaim* claim) {
+  const JobSpec& job = newJob.spec;
   if (idempotency) remember(step, job, *idempotency);
   const std::int64_t rank = rankOf(step, job, policy);
   const std::int64_t num = ++lastArrival_;
   insertRow(step, job, num, rank, claim);
-  insertInput(step, job, num);
+  insertInput(step, job, newJob.input, num);
   const bool low = job.policy.lowPriority;
   step.counters.added(job.endpoint, low);
   if (claim != nullptr) step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, low);
 }
 
 // A job that meets no queue runs at once: its row never enters the index of the queue.
-InsertedAndClaimed Jobs::insertAndClaimNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
-                                           const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                           const ClaimMark& mark) {
-  InsertedAndClaimed done;
+Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJob, const QueuePolicy& policy,
+                                                 const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                                 const ClaimMark& mark) {
+  const JobSpec& job = newJob.spec;
+  InsertedWithClaims done;
   const auto queued = counters_.of(job.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)];
   if (queued + step.counters.queuedChange(job.endpoint) > 0) {
-    done.inserted = insertNow(step, job, policy, idempotency);
+    done.inserted = insertNow(step, newJob, policy, idempotency);
     claimFor(step, want, mark, done.claimed);
     return done;
   }
-  if (auto before = formerInsert(step, job, idempotency)) {
+  if (auto before = formerInsert(step, bodies_.files, job, idempotency)) {
     done.inserted = std::move(*before);
     return done;
   }
   const FirstClaim claim{want.workers.front(), mark};
-  insertNew(step, job, policy, idempotency, &claim);
-  done.claimed.push_back(claimedAtInsert(job, claim.worker, step.now));
+  insertNew(step, newJob, policy, idempotency, &claim);
+  done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), newJob.input.file()});
   return done;
 }
 
@@ -161,18 +167,24 @@ void Jobs::makeDurable(const JobId& job) {
 InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
                                         const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                         const Holder& holder, CallId id) {
+  NewBody input(bodies_.files, writer_, job.input);
   const auto step = [&](Step& step) {
+    input.beginStep();
     writer_.unsynced().add(job.id);
     if (isAlive(step, holder)) {
-      return insertAndClaimNow(step, job, policy, idempotency, want, {holder.epoch, id});
+      return insertAndClaimNow(step, {job, input}, policy, idempotency, want, {holder.epoch, id});
     }
-    return InsertedAndClaimed{insertNow(step, job, policy, idempotency), {}};
+    return InsertedWithClaims{insertNow(step, {job, input}, policy, idempotency), {}};
   };
-  InsertedAndClaimed done = writer_.writeUnsynced(step, job.input.size());
-  for (ClaimedJob& claimed : done.claimed) {
-    if (claimed.lease.job == job.id && claimed.input.empty()) claimed.input = std::move(job.input);
+  InsertedWithClaims done = writer_.writeUnsynced(step);
+  input.noteCommit();
+  // The caller still has the input of its own job: its file needs no reading.
+  for (Claim& claim : done.claimed) {
+    if (claim.job.lease.job != job.id || !claim.job.input.empty()) continue;
+    claim.job.input = std::move(job.input);
+    claim.inputFile = {};
   }
-  return done;
+  return {std::move(done.inserted), bodies_.inputs.read(std::move(done.claimed))};
 }
 
 }  // namespace jobq::sqlite

@@ -3,6 +3,7 @@
 #include "job_reads.h"
 
 #include <limits>
+#include <utility>
 
 #include "jobq/transitions.h"
 #include "jobs.h"
@@ -14,9 +15,10 @@ namespace {
 /// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
 constexpr int kExpiredBound = 10'000;
 
-#define JOBQ_WHOLE_JOB       \
-  "SELECT " JOBQ_JOB_COLUMNS \
-  ", error, progress, output FROM job LEFT JOIN job_output USING (num) LEFT JOIN job_progress USING (num) "
+#define JOBQ_WHOLE_JOB                                                                      \
+  "SELECT " JOBQ_JOB_COLUMNS                                                                \
+  ", error, progress, output, output_file, size FROM job LEFT JOIN job_output USING (num) " \
+  "LEFT JOIN job_progress USING (num) LEFT JOIN body_file ON body_file.id = output_file "
 
 Job wholeJobOf(const CurrentRow& columns) {
   Job job = jobOf(columns);
@@ -113,14 +115,28 @@ Job jobOf(const CurrentRow& columns) {
   return job;
 }
 
+// The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
+// removed meanwhile, as the second look at the row shows, or the folder is damaged.
 std::optional<Job> Jobs::find(const JobKey& key) {
-  auto job = readers_.read([&](Connection& connection) -> std::optional<Job> {
-    Query query = connection.query(JOBQ_WHOLE_JOB "WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3");
-    if (!query.bind(key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
-    return wholeJobOf(query);
-  });
-  if (job) makeDurable(key.id);
-  return job;
+  BodyFile missing;
+  for (;;) {
+    BodyFile file;
+    auto job = readers_.read([&](Connection& connection) -> std::optional<Job> {
+      Query query = connection.query(JOBQ_WHOLE_JOB "WHERE job.id = ?1 AND endpoint = ?2 AND expires_at > ?3");
+      if (!query.bind(key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
+      file = bodyFileAt(query, kJobColumns + 3);
+      return wholeJobOf(query);
+    });
+    if (job && file.exists()) {
+      auto output = bodies_.files.read(file);
+      if (!output && file.number == missing.number) throw bodies_.files.missing(file);
+      missing = file;
+      if (!output) continue;
+      job->output = std::move(*output);
+    }
+    if (job) makeDurable(key.id);
+    return job;
+  }
 }
 
 std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {

@@ -21,12 +21,23 @@ void oweWebhook(Step& step, const JobRow& row) {
       .run();
   step.db
       .query(
-          "INSERT INTO delivery_body (num, output, input) "
-          "SELECT ?2, ifnull(output, x''), input FROM job_input "
+          "INSERT INTO delivery_body (num, output, input, output_file, input_file) "
+          "SELECT ?2, ifnull(output, x''), input, output_file, input_file FROM job_input "
           "LEFT JOIN job_output USING (num) WHERE num = ?1")
       .bind(row.num, sqlite3_last_insert_rowid(step.db.handle()))
       .run();
   step.counters.owes(row.endpoint, 1);
+}
+
+// A job that can end has no output: the retry has deleted the output of the former end. REPLACE would not fire the
+// triggers that count the owners of a file.
+void insertOutput(Step& step, std::int64_t num, const Ending& ending) {
+  const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
+  const std::int64_t file = ending.output != nullptr ? ending.output->nameIn(step) : 0;
+  if (ending.error.empty() && output.empty() && file == 0) return;
+  step.db.query("INSERT INTO job_output (num, error, output, output_file) VALUES (?1, ?2, ?3, nullif(?4, 0))")
+      .bind(num, ending.error, Bytes{output}, file)
+      .run();
 }
 
 }  // namespace
@@ -86,11 +97,7 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
           "holder = NULL WHERE num = ?1")
       .bind(row.num, to, step.now, expiry, row.losses, row.retries)
       .run();
-  if (!ending.error.empty() || !ending.output.empty()) {
-    step.db.query("INSERT OR REPLACE INTO job_output (num, error, output) VALUES (?1, ?2, ?3)")
-        .bind(row.num, ending.error, Bytes{ending.output})
-        .run();
-  }
+  insertOutput(step, row.num, ending);
   step.db.query(kDropProgress).bind(row.num).run();
   step.counters.ended(row.endpoint, row.state, to, row.low);
   if (row.owes) oweWebhook(step, row);

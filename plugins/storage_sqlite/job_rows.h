@@ -13,6 +13,7 @@
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
+#include "new_body.h"
 #include "statement.h"
 #include "step.h"
 
@@ -63,7 +64,7 @@ std::optional<JobRow> findHeld(Connection& connection, const LeaseRef& lease, In
 /// Error and output of an ended job.
 struct Ending {
   std::string_view error;
-  std::string_view output;
+  NewBody* output = nullptr;  ///< null: the job has no output
 };
 
 /// Ends the job by `trigger`: writes state, times, output, counters and the owed webhook, and deletes the progress. The

@@ -2,6 +2,7 @@
 #include "jobs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "job_rows.h"
 #include "queue_order.h"
@@ -9,10 +10,11 @@
 namespace jobq::sqlite {
 namespace {
 
-/// Returns the job as submitted, with the time left until `expiry` as ttl, for a new rank by the queue policy.
-JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
-  Query query =
-      step.db.query("SELECT webhook, api_key, s3, input, priority FROM job_input JOIN job USING (num) WHERE num = ?1");
+/// Returns the job as submitted, with the time left until `expiry` as ttl, for a new rank by the queue policy. An input
+/// in a file is `large`.
+JobSpec specOf(Step& step, const JobRow& row, Instant expiry, const LargeInput& large) {
+  Query query = step.db.query(
+      "SELECT webhook, api_key, s3, input, priority, input_file FROM job_input JOIN job USING (num) WHERE num = ?1");
   if (!query.bind(row.num).next()) throw StorageError("the database has lost the input of job " + row.id);
   JobSpec spec;
   spec.id = row.id;
@@ -21,6 +23,10 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
   spec.apiKeyId = query.text(1);
   spec.s3Config = query.text(2);
   spec.input = query.text(3);
+  if (query.integer(5) != large.file.number) {
+    throw StorageError("job " + row.id + " has changed during its retry; retry the job again");
+  }
+  if (large.file.exists()) spec.input = large.bytes;
   spec.policy = {row.executionTimeout, expiry - step.now, row.low, static_cast<std::int32_t>(query.integer(4))};
   spec.retention = row.retention;
   spec.maxAttempts = row.maxAttempts;
@@ -84,24 +90,45 @@ CancelResult Jobs::cancel(const JobKey& key) {
     if (!row) return NotFound{};
     if (row->state != JobState::cancelled) {
       if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
-      end(step, *row, Trigger::cancel, {});
+      end(step, *row, Trigger::cancel, {{}, nullptr});
     }
     return Cancelled{{row->id, row->attempt}};
   });
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
-  return writer_.write([&](Step& step) { return requeueNow(step, key, failedAttempt, policy); });
+  const LargeInput input = readLargeInput(key);
+  return writer_.write([&](Step& step) { return requeueNow(step, key, failedAttempt, policy, input); });
 }
 
-RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {
+// The writer must not read a large file. A file that is missing because the job was removed is no error. A job that
+// cannot be retried needs no input.
+LargeInput Jobs::readLargeInput(const JobKey& key) {
+  BodyFile missing;
+  for (;;) {
+    const BodyFile file = readers_.read([&](Connection& connection) {
+      Query query = connection.query(
+          "SELECT input_file, size, state FROM job JOIN job_input USING (num) "
+          "JOIN body_file ON body_file.id = input_file WHERE job.id = ?1 AND endpoint = ?2");
+      const bool isRead = query.bind(key.id, key.endpoint).next() && next(query.state(2), Trigger::retry);
+      return isRead ? bodyFileAt(query, 0) : BodyFile{};
+    });
+    if (!file.exists()) return {};
+    if (auto bytes = bodies_.files.read(file)) return {file, std::move(*bytes)};
+    if (file.number == missing.number) throw bodies_.files.missing(file);
+    missing = file;
+  }
+}
+
+RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy,
+                               const LargeInput& input) {
   const auto row = findRow(step.db, key, step.now);
   if (!row) return NotFound{};
   if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
   const auto to = next(row->state, Trigger::retry);
   if (!to || row->attempt < failedAttempt) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
-  const std::int64_t rank = rankOf(step, specOf(step, *row, expiry), policy);
+  const std::int64_t rank = rankOf(step, specOf(step, *row, expiry, input), policy);
   step.db
       .query(
           "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "claimed_inputs.h"
 #include "claims.h"
 #include "connection.h"
 #include "counters.h"
@@ -18,18 +20,31 @@
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "new_body.h"
 #include "readers.h"
 #include "step.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
 
-/// Any thread may call the methods. The writer, the readers, the counters and the clock outlive the store.
+/// An input that was read from its file before the step that needs the input.
+struct LargeInput {
+  BodyFile file;
+  std::string bytes;
+};
+
+/// Any thread may call the methods. All constructor arguments outlive the store.
 class Jobs final : public JobStore {
  public:
   /// `lastArrival`: the highest arrival number in the file.
-  Jobs(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, std::int64_t lastArrival)
-      : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
+  Jobs(Writer& writer, Readers& readers, LargeBodies bodies, const Counters& counters, Clock& clock,
+       std::int64_t lastArrival)
+      : writer_(writer),
+        readers_(readers),
+        bodies_(bodies),
+        counters_(counters),
+        clock_(clock),
+        lastArrival_(lastArrival) {}
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   /// Implements Storage::insertAndClaim().
@@ -49,21 +64,36 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
-  InsertedAndClaimed insertAndClaimNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+  /// A job to insert, and its input on the way into the storage.
+  struct NewJob {
+    const JobSpec& spec;
+    NewBody& input;
+  };
+  /// Result of the step of insertAndClaim(), without large inputs.
+  struct InsertedWithClaims {
+    InsertResult inserted;
+    std::vector<Claim> claimed;
+  };
+
+  InsertedWithClaims insertAndClaimNow(Step& step, const NewJob& job, const QueuePolicy& policy,
                                        const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                        const ClaimMark& mark);
   /// Inserts a job that was not inserted before: claimed, or into the queue if `claim` is null.
-  void insertNew(Step& step, const JobSpec& job, const QueuePolicy& policy,
+  void insertNew(Step& step, const NewJob& job, const QueuePolicy& policy,
                  const std::optional<Idempotency>& idempotency, const FirstClaim* claim);
-  InsertResult insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+  InsertResult insertNow(Step& step, const NewJob& job, const QueuePolicy& policy,
                          const std::optional<Idempotency>& idempotency);
-  RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
+  RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy,
+                           const LargeInput& input);
+  /// Returns the input of a job that can be retried if the input is in a file. Throws StorageError.
+  LargeInput readLargeInput(const JobKey& key);
 
   /// Brings the job to the disk if a loss of power would undo its insert. Throws StorageError.
   void makeDurable(const JobId& job);
 
   Writer& writer_;
   Readers& readers_;
+  const LargeBodies bodies_;
   const Counters& counters_;
   Clock& clock_;
   std::int64_t lastArrival_;  // used by the writer thread, inside steps; the number of a failed step is not used again

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 #include "claims.h"
 #include "job_rows.h"
@@ -21,32 +24,41 @@ std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId&
   return running;
 }
 
+/// An outcome as a change of state; the bytes belong to the caller.
+struct Report {
+  Trigger trigger;
+  std::string_view error;
+  std::string_view output;
+};
+
+Report reportOf(const Outcome& outcome) {
+  if (const auto* failed = std::get_if<Failed>(&outcome)) return {Trigger::fail, failed->error, failed->output};
+  return {Trigger::complete, {}, std::get<Completed>(outcome).output};
+}
+
 /// Returns whether the attempt of the lease has ended as `state` with this error and output.
-bool hasEnded(Step& step, const LeaseRef& lease, JobState state, const Ending& ending) {
+bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobState state, const Report& report) {
   const auto row = findRow(step.db, lease.job, step.now);
   if (!row || row->state != state || row->attempt != lease.attempt) return false;
-  Query query = step.db.query("SELECT error = ?2 AND output = ?3 FROM job_output WHERE num = ?1");
-  if (!query.bind(row->num, ending.error, Bytes{ending.output}).next()) {
-    return ending.error.empty() && ending.output.empty();
+  Query query = step.db.query(
+      "SELECT error = ?2, output = ?3, output_file, size FROM job_output "
+      "LEFT JOIN body_file ON body_file.id = output_file WHERE num = ?1");
+  if (!query.bind(row->num, report.error, Bytes{report.output}).next()) {
+    return report.error.empty() && report.output.empty();
   }
-  return query.flag(0);
+  const BodyFile file = bodyFileAt(query, 2);
+  return query.flag(0) && (file.exists() ? files.isEqual(file, report.output) : query.flag(1));
 }
 
-ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome) {
-  const auto* failed = std::get_if<Failed>(&outcome);
-  const Ending ending =
-      failed != nullptr ? Ending{failed->error, failed->output} : Ending{"", std::get<Completed>(outcome).output};
-  const Trigger trigger = failed != nullptr ? Trigger::fail : Trigger::complete;
+ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease, const Report& report,
+                       NewBody& output) {
+  output.beginStep();
   if (const auto row = findHeld(step.db, lease, step.now)) {
-    end(step, *row, trigger, ending);
+    end(step, *row, report.trigger, {report.error, &output});
     return ReportResult::accepted;
   }
-  const JobState state = next(JobState::inProgress, trigger).value();
-  return hasEnded(step, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
-}
-
-std::size_t sizeOf(const Outcome& outcome) {
-  return std::visit([](const auto& each) { return each.output.size(); }, outcome);
+  const JobState state = next(JobState::inProgress, report.trigger).value();
+  return hasEnded(step, files, lease, state, report) ? ReportResult::accepted : ReportResult::staleAttempt;
 }
 
 LeaseState stateOf(Connection& connection, const LeaseRef& lease, Instant now) {
@@ -97,18 +109,18 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
-  return writer_.writeUnsynced([&](Step& step) {
-    std::vector<ClaimedJob> claimed;
+  return bodies_.inputs.read(writer_.writeUnsynced([&](Step& step) {
+    std::vector<Claim> claimed;
     if (!isAlive(step, holder)) return claimed;
     for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, claimed);
     return claimed;
-  });
+  }));
 }
 
 // The writer runs the steps one by one, so this step comes behind every claim that was begun earlier.
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
-  return writer_.writeUnsynced([&](Step& step) {
-    std::vector<ClaimedJob> jobs;
+  return bodies_.inputs.read(writer_.writeUnsynced([&](Step& step) {
+    std::vector<Claim> jobs;
     for (const ClaimWant& want : wants) {
       const auto running = runningUnder(step, want.endpoint, id);
       for (const WorkerId& worker : want.workers) {
@@ -117,7 +129,7 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
       }
     }
     return jobs;
-  });
+  }));
 }
 
 std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
@@ -136,18 +148,28 @@ std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return counters_.queuedE
 
 ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);
-  return writer_.write([&](Step& step) { return finishNow(step, lease, outcome); }, sizeOf(outcome));
+  const Report report = reportOf(outcome);
+  NewBody output(bodies_.files, writer_, report.output);
+  const ReportResult result =
+      writer_.write([&](Step& step) { return finishNow(step, bodies_.files, lease, report, output); });
+  output.noteCommit();
+  return result;
 }
 
 FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
                                           const Holder& holder, CallId id) {
   const ReportsUnderWay::Entry entry(reports_, lease);
-  const auto step = [&](Step& step) {
-    FinishedAndClaimed done{finishNow(step, lease, outcome), {}};
-    if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, done.claimed);
-    return done;
-  };
-  return writer_.write(step, sizeOf(outcome));
+  const Report report = reportOf(outcome);
+  NewBody output(bodies_.files, writer_, report.output);
+  std::vector<Claim> claimed;
+  const ReportResult result = writer_.write([&](Step& step) {
+    claimed.clear();
+    const ReportResult finished = finishNow(step, bodies_.files, lease, report, output);
+    if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, claimed);
+    return finished;
+  });
+  output.noteCommit();
+  return {result, bodies_.inputs.read(std::move(claimed))};
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {

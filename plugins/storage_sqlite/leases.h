@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "body_sweep.h"
+#include "claimed_inputs.h"
 #include "connection.h"
 #include "counters.h"
 #include "jobq/call_id.h"
@@ -26,13 +28,16 @@ namespace jobq::sqlite {
 /// Any thread may call the methods. All constructor arguments outlive the store.
 class Leases final : public LeaseStore {
  public:
-  Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, ReportsUnderWay& reports)
+  Leases(Writer& writer, Readers& readers, LargeBodies bodies, const Counters& counters, Clock& clock,
+         ReportsUnderWay& reports)
       : writer_(writer),
         readers_(readers),
+        bodies_(bodies),
         counters_(counters),
         clock_(clock),
         reports_(reports),
-        shrinker_(writer, readers, clock) {}
+        shrinker_(writer, readers, clock),
+        bodySweep_(bodies.files, writer, readers) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
@@ -48,15 +53,18 @@ class Leases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
   Shrinker& shrinker() { return shrinker_; }
+  BodySweep& bodySweep() { return bodySweep_; }
 
  private:
   Writer& writer_;
   Readers& readers_;
+  const LargeBodies bodies_;
   const Counters& counters_;
   Clock& clock_;
   QueueBounds bounds_;
   ReportsUnderWay& reports_;
   Shrinker shrinker_;
+  BodySweep bodySweep_;
 };
 
 }  // namespace jobq::sqlite

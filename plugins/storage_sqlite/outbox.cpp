@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "delivery_rows.h"
 
@@ -71,6 +72,11 @@ struct Due {
   std::string id;
   std::string output;
   std::string input;
+  BodyFile outputFile;
+  BodyFile inputFile;
+  std::string damage;  // message of a missing or damaged file
+
+  std::size_t bytes() const { return output.size() + input.size() + outputFile.size + inputFile.size; }
 };
 
 /// A host with owed deliveries, and the moment when its first delivery is due.
@@ -94,7 +100,7 @@ void addDueOf(Connection& connection, const HostPlaces& host, Instant now, std::
       "WHERE state = 0 AND host = ?1 AND due_at <= ?2 ORDER BY due_at, num LIMIT ?3");
   query.bind(host.host, now, host.places);
   for (std::size_t turn = 0; query.next(); ++turn)
-    due.push_back({turn, query.instant(0), query.integer(1), {}, {}, {}});
+    due.push_back({turn, query.instant(0), query.integer(1), {}, {}, {}, {}, {}, {}});
 }
 
 std::vector<Due> findDue(Connection& connection, Instant now, std::span<const HostPlaces> hosts) {
@@ -105,13 +111,50 @@ std::vector<Due> findDue(Connection& connection, Instant now, std::span<const Ho
   return due;
 }
 
-void readBodies(Connection& connection, Due& due) {
-  Query query =
-      connection.query("SELECT id, output, input FROM delivery LEFT JOIN delivery_body USING (num) WHERE num = ?1");
+void readRow(Connection& connection, Due& due) {
+  Query query = connection.query(
+      "SELECT delivery.id, output, input, output_file, o.size, input_file, i.size FROM delivery "
+      "LEFT JOIN delivery_body USING (num) LEFT JOIN body_file AS o ON o.id = output_file "
+      "LEFT JOIN body_file AS i ON i.id = input_file WHERE num = ?1");
   if (!query.bind(due.num).next()) return;
   due.id = query.text(0);
   due.output = query.text(1);
   due.input = query.text(2);
+  due.outputFile = bodyFileAt(query, 3);
+  due.inputFile = bodyFileAt(query, 5);
+}
+
+/// Reads the bodies that are in files, without a connection.
+void readFiles(const BodyFiles& files, Due& due) {
+  const auto read = [&files](const BodyFile& file, std::string& body) {
+    if (!file.exists()) return;
+    auto bytes = files.read(file);
+    if (!bytes) throw files.missing(file);
+    body = std::move(*bytes);
+  };
+  try {
+    read(due.outputFile, due.output);
+    read(due.inputFile, due.input);
+  } catch (const DamagedBody& error) {
+    due.damage = error.what();
+  }
+}
+
+/// Gives up an owed and due delivery whose body is damaged.
+void giveUp(Step& step, const Due& due) {
+  EndpointId endpoint;
+  {
+    Query query =
+        step.db.query("SELECT endpoint FROM delivery WHERE num = ?1 AND id = ?2 AND state = 0 AND due_at <= ?3");
+    if (!query.bind(due.num, due.id, step.now).next()) return;
+    endpoint = query.text(0);
+  }
+  step.db.query("UPDATE delivery SET state = ?2, settled_at = ?3 WHERE num = ?1")
+      .bind(due.num, static_cast<int>(DeliveryState::abandoned), step.now)
+      .run();
+  addAttempt(step, due.num, {{}, 0, Millis(0), due.damage, {}});
+  step.counters.owes(endpoint, -1);
+  dropOldest(step, endpoint, 1);
 }
 
 /// Returns the claimed delivery without its bodies, or no value if a second caller was faster.
@@ -159,8 +202,8 @@ DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
   });
 }
 
-// A read connection does the reading, and the writer gets only the rows to change. A second caller may have claimed the
-// rows in between.
+// A read connection does the reading, and the writer gets only the rows to change. A second caller may have claimed or
+// settled the rows in between. A delivery with a missing or damaged body is given up: its call could never be made.
 std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
   for (;;) {
     std::vector<Due> due = readers_.read([&](Connection& connection) {
@@ -172,16 +215,20 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
           found.erase(each, found.end());
           break;
         }
-        readBodies(connection, *each);
-        bytes += each->output.size() + each->input.size();
+        readRow(connection, *each);
+        bytes += each->bytes();
       }
       return found;
     });
     if (due.empty()) return {};
+    for (Due& each : due) readFiles(files_, each);
     const auto rows = writer_.write([&](Step& step) {
       std::vector<std::optional<Delivery>> claimed;
       claimed.reserve(due.size());
-      for (const Due& each : due) claimed.push_back(claimNow(step, each, lease));
+      for (const Due& each : due) {
+        if (!each.damage.empty()) giveUp(step, each);
+        claimed.push_back(each.damage.empty() ? claimNow(step, each, lease) : std::nullopt);
+      }
       return claimed;
     });
     std::vector<Delivery> deliveries;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "body_files.h"
 #include "counters.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -17,11 +18,11 @@
 
 namespace jobq::sqlite {
 
-/// Any thread may call the methods. The writer, the readers, the counters and the clock outlive the store.
+/// Any thread may call the methods. All constructor arguments outlive the store.
 class Outbox final : public OutboxStore {
  public:
-  Outbox(Writer& writer, Readers& readers, const Counters& counters, Clock& clock)
-      : writer_(writer), readers_(readers), counters_(counters), clock_(clock) {}
+  Outbox(Writer& writer, Readers& readers, const BodyFiles& files, const Counters& counters, Clock& clock)
+      : writer_(writer), readers_(readers), files_(files), counters_(counters), clock_(clock) {}
 
   DueHosts dueHosts(std::string_view after, std::size_t max) override;
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
@@ -37,6 +38,7 @@ class Outbox final : public OutboxStore {
 
   Writer& writer_;
   Readers& readers_;
+  const BodyFiles& files_;
   const Counters& counters_;
   Clock& clock_;
 };

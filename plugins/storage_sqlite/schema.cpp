@@ -1,6 +1,7 @@
 #include "schema.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -218,6 +219,13 @@ void makePrivateFile(const fs::path& file) {
   const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) failFile(file, "create");
   ::close(descriptor);
+}
+
+void makePrivateFolder(const fs::path& folder) {
+  const bool isNew = ::mkdir(folder.c_str(), 0700) == 0;
+  if (!isNew && errno != EEXIST) failFile(folder, "create");
+  fs::permissions(folder, fs::perms::owner_all);
+  if (isNew) syncPath(folder.parent_path());
 }
 
 void migrate(Connection& connection, const fs::path& file, std::span<const SchemaStep> steps, Log& log) {

@@ -30,6 +30,10 @@ inline constexpr char kMakeItShrink[] = "PRAGMA auto_vacuum=INCREMENTAL";
 /// Creates an empty file with mode 0600. Throws StorageError, also if the file exists.
 void makePrivateFile(const std::filesystem::path& file);
 
+/// Creates the folder with mode 0700, durably, if there is none, and takes an existing folder away from other users.
+/// Throws StorageError or std::filesystem::filesystem_error.
+void makePrivateFolder(const std::filesystem::path& folder);
+
 /// Creates an empty file with mode 0600 if there is none. `newest` is the newest schema version of this code. Throws
 /// StorageError and leaves the file unchanged if the file is no SQLite database or its header has a version newer than
 /// `newest`.

@@ -189,9 +189,37 @@ DROP INDEX job_begun;
 CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1;
 )sql";
 
+// A body over 256 KB is a file (`body_files.h`): the row of the body names the file and holds no byte of it. Bodies of
+// earlier versions stay in their rows. Triggers keep the number of the rows that name a file, whichever statement
+// deletes or copies them; the first row of a file is inserted together with the file's.
+constexpr char kBodyFiles[] = R"sql(
+CREATE TABLE body_file (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, owners INTEGER NOT NULL) STRICT;
+CREATE INDEX body_file_unowned ON body_file (owners) WHERE owners = 0;
+ALTER TABLE job_input ADD COLUMN input_file INTEGER;
+ALTER TABLE job_output ADD COLUMN output_file INTEGER;
+ALTER TABLE delivery_body ADD COLUMN output_file INTEGER;
+ALTER TABLE delivery_body ADD COLUMN input_file INTEGER;
+CREATE TRIGGER job_input_goes AFTER DELETE ON job_input WHEN old.input_file IS NOT NULL BEGIN
+  UPDATE body_file SET owners = owners - 1 WHERE id = old.input_file;
+END;
+CREATE TRIGGER job_output_goes AFTER DELETE ON job_output WHEN old.output_file IS NOT NULL BEGIN
+  UPDATE body_file SET owners = owners - 1 WHERE id = old.output_file;
+END;
+CREATE TRIGGER delivery_body_comes AFTER INSERT ON delivery_body
+  WHEN new.output_file IS NOT NULL OR new.input_file IS NOT NULL BEGIN
+  UPDATE body_file SET owners = owners + 1 WHERE id = new.output_file;
+  UPDATE body_file SET owners = owners + 1 WHERE id = new.input_file;
+END;
+CREATE TRIGGER delivery_body_goes AFTER DELETE ON delivery_body
+  WHEN old.output_file IS NOT NULL OR old.input_file IS NOT NULL BEGIN
+  UPDATE body_file SET owners = owners - 1 WHERE id = old.output_file;
+  UPDATE body_file SET owners = owners - 1 WHERE id = old.input_file;
+END;
+)sql";
+
 constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
                                  {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders},
-                                 {kEndedOnly}};
+                                 {kEndedOnly},      {kBodyFiles}};
 
 }  // namespace
 

@@ -16,21 +16,19 @@ void fail(sqlite3* database, std::string_view doing) {
   throw SqliteError(code, message);
 }
 
-void writeBlob(sqlite3* database, const char* table, const char* column, std::int64_t row, std::string_view bytes) {
-  constexpr std::size_t kStep = 1UL << 20;
-  sqlite3_blob* blob = nullptr;
-  if (sqlite3_blob_open(database, "main", table, column, row, 1, &blob) != SQLITE_OK) fail(database, "open a body");
-  int result = SQLITE_OK;
-  for (std::size_t at = 0; at < bytes.size() && result == SQLITE_OK; at += kStep) {
-    const std::string_view step = bytes.substr(at, kStep);
-    result = sqlite3_blob_write(blob, step.data(), static_cast<int>(step.size()), static_cast<int>(at));
-  }
-  if (result != SQLITE_OK) {
-    const SqliteError error(result, std::string("the database cannot write a body: ") + sqlite3_errstr(result));
-    sqlite3_blob_close(blob);
-    throw error;
-  }
-  if (sqlite3_blob_close(blob) != SQLITE_OK) fail(database, "write a body");
+BlobWriter::BlobWriter(sqlite3* database, const char* table, const char* column, std::int64_t row)
+    : database_(database) {
+  if (sqlite3_blob_open(database, "main", table, column, row, 1, &blob_) != SQLITE_OK) fail(database, "open a body");
+}
+
+void BlobWriter::write(std::uint64_t at, std::string_view bytes) {
+  const int result = sqlite3_blob_write(blob_, bytes.data(), static_cast<int>(bytes.size()), static_cast<int>(at));
+  if (result == SQLITE_OK) return;
+  throw SqliteError(result, std::string("the database cannot write a body: ") + sqlite3_errstr(result));
+}
+
+void BlobWriter::close() {
+  if (sqlite3_blob_close(std::exchange(blob_, nullptr)) != SQLITE_OK) fail(database_, "write a body");
 }
 
 Statement::Statement(sqlite3* database, const char* sql) {

@@ -41,14 +41,29 @@ struct Bytes {
   std::string_view view;
 };
 
-/// Binds a BLOB of `size` zero bytes, filled by writeBlob() afterwards.
+/// Binds a BLOB of `size` zero bytes, filled by a BlobWriter afterwards.
 struct Room {
   std::size_t size;
 };
 
-/// Overwrites a BLOB of the same size in place. SQLite builds a row in memory before storing the row, so a bound large
-/// body exists twice, and a body written afterwards only once. Throws SqliteError.
-void writeBlob(sqlite3* database, const char* table, const char* column, std::int64_t row, std::string_view bytes);
+/// Overwrites a BLOB in place. SQLite builds a row in memory before storing the row, so a BLOB that is bound needs the
+/// memory of all its bytes, and a BLOB that is overwritten does not. Not thread-safe. Failures throw SqliteError.
+class BlobWriter {
+ public:
+  BlobWriter(sqlite3* database, const char* table, const char* column, std::int64_t row);
+  ~BlobWriter() { sqlite3_blob_close(blob_); }
+  BlobWriter(const BlobWriter&) = delete;
+  BlobWriter& operator=(const BlobWriter&) = delete;
+
+  /// Writes `bytes` at the offset `at`, within the size of the BLOB.
+  void write(std::uint64_t at, std::string_view bytes);
+  /// Ends the writing and reports the errors that the destructor would not.
+  void close();
+
+ private:
+  sqlite3* database_;
+  sqlite3_blob* blob_ = nullptr;
+};
 
 /// Owns a compiled statement. Not thread-safe.
 class Statement {

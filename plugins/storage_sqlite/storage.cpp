@@ -1,6 +1,7 @@
 #include "storage.h"
 
 #include "backup.h"
+#include "body_sweep.h"
 #include "schema.h"
 #include "shrink.h"
 
@@ -55,12 +56,14 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       clock_(env.clock),
       connection_(file_, Connection::Access::readWrite),
       lastArrival_(open(connection_, file_, counters_, env)),
+      bodies_(connection_, file_),
       writer_(connection_, counters_, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
-      jobs_(writer_, readers_, counters_, clock_, lastArrival_),
-      leases_(writer_, readers_, counters_, clock_, reports_),
+      inputs_(bodies_, readers_),
+      jobs_(writer_, readers_, {bodies_, inputs_}, counters_, clock_, lastArrival_),
+      leases_(writer_, readers_, {bodies_, inputs_}, counters_, clock_, reports_),
       chunks_(writer_, readers_, clock_),
-      outbox_(writer_, readers_, counters_, clock_),
+      outbox_(writer_, readers_, bodies_, counters_, clock_),
       nodes_(writer_, readers_, clock_),
       records_(writer_, readers_) {}
 
@@ -68,7 +71,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
 // other. After a full disk, a single page may still fit where no job fits, so the write is a large one then. Two steps
 // are needed, because a row deleted in the step of its insertion never reaches the disk.
 void SqliteStorage::check() {
-  const bool wasFull = writer_.wasFull();
+  const bool wasFull = writer_.diskFull();
   writer_.write([wasFull](Step& step) {
     step.db.query("UPDATE number SET value = value + 1 WHERE name = 'checked'").run();
     if (wasFull) {
@@ -81,12 +84,13 @@ void SqliteStorage::check() {
     step.db.query("DELETE FROM job_progress WHERE num = -1").run();
     return true;
   });
-  writer_.noteRoom();
+  writer_.diskFull() = false;
 }
 
 BackupResult SqliteStorage::backupTo(const std::filesystem::path& file, std::stop_token stop) {
-  const Shrinker::Pause pause(leases_.shrinker());
-  return writeBackup(file_, file, stop);
+  const Shrinker::Pause noCuts(leases_.shrinker());
+  const BodySweep::Pause noDeletions(leases_.bodySweep());
+  return writeBackup(file_, bodies_, file, stop);
 }
 
 }  // namespace jobq::sqlite

@@ -1,4 +1,5 @@
-// The default storage: one SQLite file, `<data.dir>/jobq.db`, for one server process.
+// The default storage: one SQLite file, `<data.dir>/jobq.db`, with a folder of large bodies beside (`body_files.h`),
+// for one server process.
 //
 // A writing operation returns when its change is on disk; an operation whose contract says "Unsynced" returns when the
 // change survives the death of the process (WAL; `writer.h`, `durability.h`). A read is answered from a snapshot with
@@ -18,7 +19,9 @@
 #include <stop_token>
 #include <utility>
 
+#include "body_files.h"
 #include "chunks.h"
+#include "claimed_inputs.h"
 #include "connection.h"
 #include "counters.h"
 #include "jobq/call_id.h"
@@ -82,8 +85,10 @@ class SqliteStorage final : public Storage {
   Connection connection_;  // used by the opening, then by the writer
   Counters counters_;
   const std::int64_t lastArrival_;
+  BodyFiles bodies_;
   Writer writer_;
   Readers readers_;
+  ClaimedInputs inputs_;
   Jobs jobs_;
   ReportsUnderWay reports_;
   Leases leases_;

@@ -1,6 +1,6 @@
 // The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index and changes at most
-// `max` rows, so a sweep is short however many rows the storage holds. A sweep without a backlog returns free space to
-// the file system (`shrink.h`).
+// `max` rows, so a sweep is short however many rows the storage holds. A sweep without a backlog deletes the files of
+// removed bodies (`body_sweep.h`) and returns free space to the file system (`shrink.h`).
 #include <set>
 
 #include "job_rows.h"
@@ -60,7 +60,7 @@ void endOverdue(Sweep& sweep) {
     const std::string error = overTimeError(row.executionTimeout);
     sweep.swept.stopped.push_back({row.id, row.attempt});
     sweep.swept.finished.push_back({row.endpoint, row.id});
-    end(sweep.step, row, Trigger::timeOut, {error, ""});
+    end(sweep.step, row, Trigger::timeOut, {error, nullptr});
   }
 }
 
@@ -78,7 +78,7 @@ void loseOne(Sweep& sweep, JobRow row) {
                             (row.losses == 1 ? " time" : " times") + ", maxAttempts is " +
                             std::to_string(row.maxAttempts);
   sweep.swept.finished.push_back({row.endpoint, row.id});
-  end(sweep.step, row, Trigger::loseLast, {error, ""});
+  end(sweep.step, row, Trigger::loseLast, {error, nullptr});
 }
 
 void sweepLost(Sweep& sweep) {
@@ -86,6 +86,21 @@ void sweepLost(Sweep& sweep) {
            "SELECT " JOBQ_ROW_COLUMNS
            " FROM job INDEXED BY job_lost WHERE holder = 0 AND deadline > ?1 AND expires_at > ?1 LIMIT ?2")) {
     loseOne(sweep, std::move(row));
+  }
+}
+
+/// Ends the claims whose input could not be read: FAILED if the file is damaged, otherwise back to the queue.
+void endUnreadable(Sweep& sweep, const std::vector<UnreadableJob>& jobs) {
+  for (const UnreadableJob& job : jobs) {
+    const auto row = findHeld(sweep.step.db, job.lease, sweep.step.now);
+    if (!row) continue;
+    if (job.isDamaged) {
+      sweep.swept.finished.push_back({row->endpoint, row->id});
+      end(sweep.step, *row, Trigger::fail, {job.error, nullptr});
+    } else {
+      returnToQueue(sweep.step, *row, Trigger::release, row->losses, row->retries);
+      sweep.requeuedAt.insert(row->endpoint);
+    }
   }
 }
 
@@ -113,19 +128,30 @@ void dropOutlived(Sweep& sweep) {
 }  // namespace
 
 SweepResult Leases::sweep(std::size_t max) {
-  SweepResult result = writer_.write([&](Step& step) {
-    SweepResult swept;
-    Sweep sweep{step, max, swept, reports_, {}};
-    freeExpired(sweep);
-    endOverdue(sweep);
-    sweepLost(sweep);
-    dropOutlived(sweep);
-    swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
-    return swept;
-  });
-  // The callers and workers of ended jobs wait for the result, so only a sweep without such jobs cuts space off.
+  const std::vector<UnreadableJob> unreadable = bodies_.inputs.takeUnreadable();
+  SweepResult result;
+  try {
+    result = writer_.write([&](Step& step) {
+      SweepResult swept;
+      Sweep sweep{step, max, swept, reports_, {}};
+      freeExpired(sweep);
+      endUnreadable(sweep, unreadable);
+      endOverdue(sweep);
+      sweepLost(sweep);
+      dropOutlived(sweep);
+      swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
+      return swept;
+    });
+  } catch (const StorageError&) {
+    bodies_.inputs.putBack(unreadable);
+    throw;
+  }
+  // The callers and workers of ended jobs wait for the result, so only a sweep without such jobs deletes files and cuts
+  // space off.
   const bool isAwaited =
       !result.stopped.empty() || !result.finished.empty() || !result.expired.empty() || !result.requeuedAt.empty();
+  if (result.more) return result;
+  result.more = isAwaited ? bodySweep_.isDue() : bodySweep_.run();
   if (!result.more && !isAwaited) shrinker_.run();
   return result;
 }

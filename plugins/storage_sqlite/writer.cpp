@@ -97,6 +97,11 @@ void Writer::syncByItself() {
   if (!commit(&nothing)) unsynced_.postpone(std::chrono::steady_clock::now() + kSyncRetry);
 }
 
+std::optional<std::string> Writer::refusal() {
+  const Lock lock(mutex_);
+  return refusal_;
+}
+
 std::size_t Writer::queued() {
   Lock lock(mutex_);
   return small_.size() + large_.size();
@@ -154,10 +159,7 @@ void Writer::markAllDone(PendingWrite* group) {
 }
 
 void Writer::applyGroup(PendingWrite* group, CounterChanges& changes) {
-  {
-    Lock lock(mutex_);
-    if (refusal_) throw StorageError(*refusal_);
-  }
+  if (const auto reason = refusal()) throw StorageError(*reason);
   const auto unsyncedSince = unsynced_.since();
   bool isAwaited = unsyncedSince && *unsyncedSince + kUnsyncedLife <= std::chrono::steady_clock::now();
   for (const PendingWrite* write = group; write != nullptr; write = write->next)

@@ -64,10 +64,13 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Returns whether a write found the disk full since noteRoom(). Any thread.
-  bool wasFull() const { return full_; }
-  /// Notes the disk's new space. Any thread.
-  void noteRoom() { full_ = false; }
+  /// Returns the flag "the disk was full": set by each write that finds the disk full, cleared by the caller that finds
+  /// room again. Any thread.
+  std::atomic<bool>& diskFull() noexcept { return full_; }
+
+  /// Returns the reason why every write is refused until a restart, or no value while writes are accepted. A write that
+  /// fails while writes are accepted is undone for certain; otherwise the next opening knows. Any thread.
+  std::optional<std::string> refusal();
 
   /// Moves the log into the file after the present group, also a small log. Called by a write, in the writer thread.
   void checkpointSoon() noexcept { checkpointAt_ = 0; }

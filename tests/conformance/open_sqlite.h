@@ -5,6 +5,8 @@
 
 #include "jobq/log.h"
 #include "jobq/time.h"
+#include "plugins/storage_sqlite/body_files.h"
+#include "plugins/storage_sqlite/claimed_inputs.h"
 #include "plugins/storage_sqlite/connection.h"
 #include "plugins/storage_sqlite/counters.h"
 #include "plugins/storage_sqlite/leases.h"
@@ -21,9 +23,11 @@ struct OpenSqlite {
   OpenSqlite(const std::filesystem::path& file, Clock& clock, Log& log)
       : connection(file, sqlite::Connection::Access::readWrite),
         loaded(load(counters, connection)),
+        bodies(connection, file),
         writer(connection, counters, clock, log, 64UL << 20),
         readers(file, 2),
-        leases(writer, readers, counters, clock, reports),
+        inputs(bodies, readers),
+        leases(writer, readers, {bodies, inputs}, counters, clock, reports),
         nodes(writer, readers, clock) {}
 
   static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
@@ -36,8 +40,10 @@ struct OpenSqlite {
   sqlite::Connection connection;
   sqlite::Counters counters;
   const bool loaded;
+  sqlite::BodyFiles bodies;
   sqlite::Writer writer;
   sqlite::Readers readers;
+  sqlite::ClaimedInputs inputs;
   sqlite::ReportsUnderWay reports;
   sqlite::Leases leases;
   sqlite::Nodes nodes;

@@ -53,6 +53,10 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 
 /// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
+    "DROP TRIGGER job_input_goes; DROP TRIGGER job_output_goes; DROP TRIGGER delivery_body_comes; "
+    "DROP TRIGGER delivery_body_goes; DROP TABLE body_file; ALTER TABLE job_input DROP COLUMN input_file; "
+    "ALTER TABLE job_output DROP COLUMN output_file; ALTER TABLE delivery_body DROP COLUMN output_file; "
+    "ALTER TABLE delivery_body DROP COLUMN input_file; "
     "DROP INDEX job_ended; CREATE INDEX job_begun ON job (endpoint, state) WHERE state > 0; "
     "DELETE FROM number WHERE name IN ('epoch', 'life'); ALTER TABLE node DROP COLUMN epoch; DROP INDEX job_lost; "
     "ALTER TABLE job RENAME COLUMN holder TO lease_end; "

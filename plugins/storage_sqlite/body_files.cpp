@@ -1,0 +1,153 @@
+#include "body_files.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+#include <system_error>
+
+#include "schema.h"
+
+namespace jobq::sqlite {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFolder[] = "bodies";
+constexpr char kRemedy[] = "; stop the server and restore a copy of data.dir, into an empty folder";
+
+std::string sentence(const char* doing, const fs::path& path, int result) {
+  std::string text(std::string("cannot ") + doing + " " + path.string() + ": " + sqlite3_errstr(result) + " (SQLite " +
+                   std::to_string(result) + ")");
+  if ((result & 0xff) == SQLITE_FULL) text.append("; free space on the disk of data.dir");
+  return text;
+}
+
+void checkWrite(int result, const char* doing, const fs::path& path) {
+  if (result != SQLITE_OK) throw SqliteError(result, sentence(doing, path, result));
+}
+
+/// Returns the layer of files beneath the connection.
+sqlite3_vfs* layerOf(Connection& connection) {
+  sqlite3_vfs* vfs = nullptr;
+  if (sqlite3_file_control(connection.handle(), "main", SQLITE_FCNTL_VFS_POINTER, &vfs) != SQLITE_OK) {
+    fail(connection.handle(), "find its file layer");
+  }
+  return vfs;
+}
+
+/// Returns the number that a name of the folder stands for, or 0 for a foreign name.
+std::int64_t numberOf(const std::string& name) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool isWhole = error == std::errc() && end == name.data() + name.size();
+  return isWhole && number > 0 && std::to_string(number) == name ? number : 0;
+}
+
+bool hasRow(Connection& connection, std::int64_t number) {
+  return connection.query("SELECT 1 FROM body_file WHERE id = ?1").bind(number).next();
+}
+
+}  // namespace
+
+BodyFile bodyFileAt(const CurrentRow& row, int column) {
+  return {row.integer(column), static_cast<std::uint64_t>(row.integer(column + 1))};
+}
+
+BodyFiles::BodyFiles(Connection& connection, const fs::path& database)
+    : database_(fs::absolute(database)), folder_(database_.parent_path() / kFolder), vfs_(layerOf(connection)) {
+  try {
+    makePrivateFolder(folder_);
+    const std::int64_t highest = connection.number("SELECT max(id) FROM body_file");
+    next_ = std::max(removeFilesWithoutRow(connection), highest) + 1;
+  } catch (const fs::filesystem_error& error) {
+    throw StorageError(std::string("cannot prepare the folder of large bodies: ") + error.what());
+  }
+}
+
+// A deleted file may come back with a loss of power, so its number is not used again.
+std::int64_t BodyFiles::removeFilesWithoutRow(Connection& connection) const {
+  std::int64_t highest = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    const std::int64_t number = numberOf(entry.path().filename().string());
+    highest = std::max(highest, number);
+    if (number != 0 && !hasRow(connection, number)) remove(number);
+  }
+  return highest;
+}
+
+BodyFile BodyFiles::write(std::string_view bytes) {
+  const std::int64_t number = next_++;
+  const fs::path path = pathOf(number);
+  try {
+    VfsFile file(vfs_);
+    checkWrite(file.create(path, database_), "create", path);
+    checkWrite(file.write(bytes), "write", path);
+    checkWrite(file.sync(), "sync", path);
+  } catch (...) {
+    remove(number);
+    throw;
+  }
+  return {number, bytes.size()};
+}
+
+bool BodyFiles::open(const BodyFile& file, VfsFile& opened) const {
+  const fs::path path = pathOf(file.number);
+  const int result = opened.openToRead(path);
+  if (result != SQLITE_OK) {
+    std::error_code unknown;
+    if (!fs::exists(path, unknown) && !unknown) return false;
+    throw StorageError(sentence("open", path, result));
+  }
+  std::uint64_t size = 0;
+  checkRead(opened.readSize(size), file);
+  if (size == file.size) return true;
+  throw DamagedBody(path.string() + " has " + std::to_string(size) + " bytes instead of " + std::to_string(file.size) +
+                    kRemedy);
+}
+
+void BodyFiles::checkRead(int result, const BodyFile& file) const {
+  if (result != SQLITE_OK) throw DamagedBody(sentence("read", pathOf(file.number), result) + kRemedy);
+}
+
+std::optional<std::string> BodyFiles::read(const BodyFile& file) const {
+  VfsFile opened(vfs_);
+  if (!open(file, opened)) return std::nullopt;
+  std::string bytes(file.size, '\0');
+  checkRead(opened.read(bytes, 0), file);
+  return bytes;
+}
+
+void BodyFiles::readParts(const BodyFile& file,
+                          const std::function<void(std::uint64_t, std::string_view)>& part) const {
+  VfsFile opened(vfs_);
+  if (!open(file, opened)) throw missing(file);
+  std::array<char, kFileStep> buffer;
+  for (std::uint64_t at = 0; at < file.size; at += kFileStep) {
+    const auto bytes = std::span(buffer).first(std::min<std::uint64_t>(kFileStep, file.size - at));
+    checkRead(opened.read(bytes, at), file);
+    part(at, {bytes.data(), bytes.size()});
+  }
+}
+
+bool BodyFiles::isEqual(const BodyFile& file, std::string_view bytes) const {
+  if (file.size != bytes.size()) return false;
+  bool equal = true;
+  readParts(file,
+            [&](std::uint64_t at, std::string_view part) { equal = equal && bytes.substr(at, part.size()) == part; });
+  return equal;
+}
+
+void BodyFiles::remove(std::int64_t number) const noexcept {
+  try {
+    (void)vfs_->xDelete(vfs_, pathOf(number).c_str(), 0);
+  } catch (const std::exception&) {
+    // Too little memory for the path: the next opening deletes the file.
+  }
+}
+
+DamagedBody BodyFiles::missing(const BodyFile& file) const {
+  return DamagedBody(pathOf(file.number).string() + " is missing" + kRemedy);
+}
+
+}  // namespace jobq::sqlite

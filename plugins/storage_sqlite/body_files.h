@@ -1,0 +1,96 @@
+// Large bodies: an input or an output of more than kMostInRow bytes is a file in `<data.dir>/bodies`, and the row of
+// the body names the file. Large bodies therefore neither pass the write-ahead log nor keep the writer busy.
+//
+// A file is named by its number, the primary key of its row in `body_file`. Files never change:
+// - The caller's thread writes and syncs the file and its entry in the folder (`new_body.h`). Only then the writer
+//   inserts the row of the file and the row of the body. A committed row has its file, also after a loss of power.
+// - `body_file.owners` counts the rows that name the file: the input or output of a job, and the bodies of its owed
+//   webhooks. Triggers lower the number with each deleted row (`schema_steps.cpp`).
+// - A file without owners is deleted after the deletion of its row is on disk (`body_sweep.h`).
+// - A file without a row is left by a crash or a loss of power, or lies beside a restored backup. The next opening of
+//   the storage deletes the file.
+//
+// A number is not used again as long as its file exists or the process lives, so a read that finds no file knows that
+// the body was removed meanwhile, or that the folder is damaged.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "connection.h"
+#include "jobq/error.h"
+#include "statement.h"
+#include "vfs_file.h"
+
+namespace jobq::sqlite {
+
+/// Bytes up to which a body is stored in its row.
+inline constexpr std::size_t kMostInRow = 256UL << 10;
+
+/// A row of `body_file`.
+struct BodyFile {
+  std::int64_t number = 0;  ///< 0: the body is in its row
+  std::uint64_t size = 0;   ///< in bytes
+
+  bool exists() const noexcept { return number != 0; }
+};
+
+/// Returns the file that the current row names: its number and its size are in `column` and the column behind.
+BodyFile bodyFileAt(const CurrentRow& row, int column);
+
+/// A body file is missing, cut or unreadable. The message names the file and the remedy.
+class DamagedBody final : public StorageError {
+ public:
+  using StorageError::StorageError;
+};
+
+/// The files of the folder. Any thread may call the methods.
+class BodyFiles {
+ public:
+  /// Makes the folder beside the database file `database`, and deletes the files without a row. The connection is used
+  /// by the constructor only; its schema is up to date. Throws StorageError.
+  BodyFiles(Connection& connection, const std::filesystem::path& database);
+
+  /// Writes `bytes` to a new file, and syncs the file and its entry in the folder. Throws SqliteError, and leaves no
+  /// file then.
+  BodyFile write(std::string_view bytes);
+
+  /// Returns the content of the file, or no value if the file is missing. Throws DamagedBody, or StorageError if the
+  /// file cannot be opened at the moment.
+  std::optional<std::string> read(const BodyFile& file) const;
+
+  /// Returns whether the content of the file is `bytes`. Throws as read() does, also if the file is missing.
+  bool isEqual(const BodyFile& file, std::string_view bytes) const;
+
+  /// Calls `part(offset, bytes)` for the parts of the file in order, each of at most 64 KB. Throws as read() does, also
+  /// if the file is missing, and the exceptions of `part`.
+  void readParts(const BodyFile& file, const std::function<void(std::uint64_t, std::string_view)>& part) const;
+
+  /// Deletes the file. A failure leaves the file for the next opening of the storage.
+  void remove(std::int64_t number) const noexcept;
+
+  /// Returns the error for a missing file.
+  DamagedBody missing(const BodyFile& file) const;
+
+ private:
+  std::filesystem::path pathOf(std::int64_t number) const { return folder_ / std::to_string(number); }
+  /// Opens `opened` for reading and checks its size. Returns false if the file is missing.
+  bool open(const BodyFile& file, VfsFile& opened) const;
+  void checkRead(int result, const BodyFile& file) const;
+  std::int64_t removeFilesWithoutRow(Connection& connection) const;
+
+  const std::filesystem::path database_;
+  const std::filesystem::path folder_;
+  sqlite3_vfs* const vfs_;
+  std::atomic<std::int64_t> next_;
+};
+
+}  // namespace jobq::sqlite

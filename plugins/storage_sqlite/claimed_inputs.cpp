@@ -1,0 +1,56 @@
+#include "claimed_inputs.h"
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace jobq::sqlite {
+
+std::vector<ClaimedJob> ClaimedInputs::read(std::vector<Claim> claims) {
+  std::vector<ClaimedJob> jobs;
+  jobs.reserve(claims.size());
+  for (Claim& claim : claims) {
+    if (!claim.inputFile.exists() || readInput(claim)) jobs.push_back(std::move(claim.job));
+  }
+  return jobs;
+}
+
+bool ClaimedInputs::readInput(Claim& claim) {
+  try {
+    if (std::optional<std::string> input = files_.read(claim.inputFile)) {
+      claim.job.input = std::move(*input);
+      return true;
+    }
+    if (isDeleted(claim.inputFile)) return false;
+    throw files_.missing(claim.inputFile);
+  } catch (const DamagedBody& error) {
+    noteUnreadable(claim, error.what(), true);
+  } catch (const std::exception& error) {
+    noteUnreadable(claim, error.what(), false);  // too few descriptors, or too little memory
+  }
+  return false;
+}
+
+// The row of a file is deleted before the file, and after the row of the job.
+bool ClaimedInputs::isDeleted(const BodyFile& file) {
+  return readers_.read([&](Connection& connection) {
+    return !connection.query("SELECT 1 FROM body_file WHERE id = ?1").bind(file.number).next();
+  });
+}
+
+void ClaimedInputs::noteUnreadable(const Claim& claim, const char* error, bool isDamaged) {
+  const Lock lock(mutex_);
+  unreadable_.push_back({claim.job.lease, error, isDamaged});
+}
+
+std::vector<UnreadableJob> ClaimedInputs::takeUnreadable() {
+  const Lock lock(mutex_);
+  return std::exchange(unreadable_, {});
+}
+
+void ClaimedInputs::putBack(const std::vector<UnreadableJob>& jobs) {
+  const Lock lock(mutex_);
+  unreadable_.insert(unreadable_.end(), jobs.begin(), jobs.end());
+}
+
+}  // namespace jobq::sqlite
