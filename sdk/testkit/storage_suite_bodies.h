@@ -85,4 +85,79 @@ TEST_P(StorageSuite, AClaimOfDeliveriesEndsWithTheOneThatMakesItLarge) {
   EXPECT_EQ(second[0].id, "c.1");
 }
 
+/// Sizes around the bounds at which storages change the place of a body.
+inline constexpr std::size_t kBodySizes[] = {
+    0, (256U << 10) - 1, 256U << 10, (256U << 10) + 1, (1U << 20) + 1, (2U << 20) - 1, 2U << 20, (2U << 20) + 1};
+
+TEST_P(StorageSuite, BodiesOfEachSizeAreKept) {
+  for (const std::size_t size : kBodySizes) {
+    SCOPED_TRACE(size);
+    const JobId id = "j" + std::to_string(size);
+    JobSpec job = spec(id);
+    job.input = std::string(size, 'i');
+    job.webhook = "http://example.com/";
+    submit(std::move(job));
+    auto claimed = claim(1);
+    ASSERT_EQ(claimed.size(), 1U);
+    EXPECT_TRUE(claimed[0].input == std::string(size, 'i'));
+    EXPECT_EQ(leases().finish(claimed[0].lease, Failed{"no", std::string(size, 'o')}), ReportResult::accepted);
+    EXPECT_TRUE(find(id)->output == std::string(size, 'o'));
+    const auto owed = claimDue(Millis(1'000));
+    ASSERT_EQ(owed.size(), 1U);
+    EXPECT_TRUE(owed[0].input == std::string(size, 'i'));
+    EXPECT_TRUE(owed[0].job.output == std::string(size, 'o'));
+
+    ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", id}, 1, policy_)));
+    EXPECT_EQ(find(id)->output, "");
+    claimed = claim(1);
+    ASSERT_EQ(claimed.size(), 1U);
+    EXPECT_TRUE(claimed[0].input == std::string(size, 'i'));
+    EXPECT_EQ(complete(claimed[0].lease, std::string(size, 'p')), ReportResult::accepted);
+    EXPECT_TRUE(find(id)->output == std::string(size, 'p'));
+    const auto again = claimDue(Millis(1'000));
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_TRUE(again[0].job.output == std::string(size, 'p')) << "the first delivery has its own snapshot";
+  }
+}
+
+TEST_P(StorageSuite, RepeatedCallsCompareBodiesOfEachSize) {
+  for (const std::size_t size : kBodySizes) {
+    SCOPED_TRACE(size);
+    const JobId id = "j" + std::to_string(size);
+    JobSpec job = spec(id);
+    job.input = std::string(size, 'i');
+    const auto insert = [&](JobSpec copy) { return jobs().insert(std::move(copy), policy_, std::nullopt); };
+    EXPECT_TRUE(std::holds_alternative<Inserted>(insert(job)));
+    EXPECT_TRUE(std::holds_alternative<Inserted>(insert(job)));
+    JobSpec other = job;
+    other.input = std::string(size, 'i') + "i";
+    EXPECT_THROW((void)insert(other), StorageError);
+    const LeaseRef lease = claimOne();
+    const std::string output(size, 'o');
+    EXPECT_EQ(complete(lease, output), ReportResult::accepted);
+    EXPECT_EQ(complete(lease, output), ReportResult::accepted);
+    EXPECT_EQ(complete(lease, output + "o"), ReportResult::staleAttempt);
+    if (size > 0) {
+      EXPECT_EQ(complete(lease, std::string(size, 'p')), ReportResult::staleAttempt);
+    }
+    EXPECT_TRUE(find(id)->output == output);
+  }
+}
+
+TEST_P(StorageSuite, AWebhookOutlivesTheLargeBodiesOfItsJob) {
+  constexpr std::size_t kSize = 3U << 20;
+  JobSpec job = spec("a");
+  job.input = std::string(kSize, 'i');
+  job.webhook = "http://example.com/";
+  submit(std::move(job));
+  EXPECT_EQ(complete(claimOne(), std::string(kSize, 'o')), ReportResult::accepted);
+  while (jobs().remove("ep", 100) > 0) continue;
+  (void)leases().sweep(100);
+  EXPECT_FALSE(find("a"));
+  const auto owed = claimDue(Millis(1'000));
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_TRUE(owed[0].input == std::string(kSize, 'i'));
+  EXPECT_TRUE(owed[0].job.output == std::string(kSize, 'o'));
+}
+
 }  // namespace jobq::testkit

@@ -73,9 +73,13 @@ inline constexpr char kBackToTheFirstVersion[] =
 
 class SqliteTest : public testing::Test {
  protected:
-  void SetUp() override { logFaults().reset(); }
+  void SetUp() override {
+    logFaults().reset();
+    bodyFaults().reset();
+  }
   void TearDown() override {
     logFaults().reset();
+    bodyFaults().reset();
     storage_.reset();
   }
 

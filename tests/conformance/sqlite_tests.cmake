@@ -2,6 +2,8 @@
 jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
   SOURCES
     conformance/sqlite_backup_test.cpp
+    conformance/sqlite_bodies_test.cpp
+    conformance/sqlite_body_damage_test.cpp
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
     conformance/sqlite_group_commit_test.cpp

@@ -34,7 +34,33 @@ class LogFaults {
   }
 };
 
+/// The faults of the files of large bodies. Any thread may use the members.
+class BodyFaults {
+ public:
+  /// The results of the next calls; SQLITE_OK lets a call work as usual.
+  std::atomic<int> openAnswers{SQLITE_OK};
+  std::atomic<int> writeAnswers{SQLITE_OK};
+  std::atomic<int> syncAnswers{SQLITE_OK};
+  std::atomic<int> readAnswers{SQLITE_OK};
+  /// The number (by `writes`) of the first write with the result writeAnswers; 0 means every write.
+  std::atomic<int> writesFrom{0};
+  std::atomic<int> writes{0};
+  /// Called at the beginning of an opening, a sync and a deletion.
+  std::function<void()> onOpening = [] {};
+  std::function<void()> onSync = [] {};
+  std::function<void()> onDeletion = [] {};
+
+  void reset() {
+    openAnswers = writeAnswers = syncAnswers = readAnswers = SQLITE_OK;
+    writesFrom = writes = 0;
+    onOpening = onSync = onDeletion = [] {};
+  }
+};
+
 /// Returns the one instance, installed at the first use. Call before the first storage is opened.
 LogFaults& logFaults();
+
+/// Returns the one instance; logFaults() installs the layer.
+BodyFaults& bodyFaults();
 
 }  // namespace jobq::testkit

@@ -96,7 +96,9 @@ int Disk::step(DiskCall call) {
 }
 
 Disk::File* Disk::watched(const char* name) {
-  if (name == nullptr || folder_.empty() || fs::path(name).parent_path() != folder_) return nullptr;
+  if (name == nullptr || folder_.empty()) return nullptr;
+  const fs::path parent = fs::path(name).parent_path();
+  if (parent != folder_ && parent != folder_ / "bodies") return nullptr;
   const auto known = files_.find(name);
   if (known != files_.end()) return &known->second;
   File& file = files_[name];
@@ -114,13 +116,14 @@ void Disk::sync(File& file) {
     }
   }
   file.cache.clear();
-  file.safe = true;
 }
 
 // Makes the names durable. The content of the files still needs a sync of its own.
-void Disk::syncFolder() {
-  std::erase_if(files_, [](const auto& entry) { return entry.second.deleted; });
-  for (auto& [name, file] : files_) file.safe = true;
+void Disk::syncFolderOf(const char* name) {
+  const fs::path folder = fs::path(name).parent_path();
+  const auto isInside = [&folder](const auto& entry) { return fs::path(entry.first).parent_path() == folder; };
+  std::erase_if(files_, [&](const auto& entry) { return entry.second.deleted && isInside(entry); });
+  for (auto& entry : files_) entry.second.safe = entry.second.safe || isInside(entry);
 }
 
 // The fate of a write: 0 lost, 1 whole, otherwise some of its sectors.
@@ -225,7 +228,9 @@ struct Layer {
     const int answer = disk.step(DiskCall::sync);
     if (answer != SQLITE_OK) return answer == SQLITE_IOERR ? SQLITE_IOERR_FSYNC : answer;
     if (watched != nullptr) Disk::sync(*watched);
-    if (std::exchange(Handle::of(file).newJournal, false)) disk.syncFolder();
+    if (watched != nullptr && std::exchange(Handle::of(file).newJournal, false)) {
+      disk.syncFolderOf(Handle::of(file).name);
+    }
     return SQLITE_OK;
   }
 
@@ -238,8 +243,8 @@ struct Layer {
     Disk& disk = Disk::instance();
     Handle& handle = *new (file) Handle{};
     handle.name = name;
-    handle.newJournal =
-        (flags & SQLITE_OPEN_CREATE) != 0 && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
+    handle.newJournal = (flags & SQLITE_OPEN_CREATE) != 0 &&
+                        (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL)) != 0;
     {
       Lock lock(disk.mutex_);
       Disk::File* watched = disk.watched(name);

@@ -5,7 +5,9 @@
 // and the creation of files are counted as steps. At a chosen step the power goes: the step and all later steps fail,
 // as on a machine in the middle of a stop. The platters then hold all synced bytes and a random part of the rest: of
 // each write no byte, all bytes, or some of its sectors of 512 bytes. SQLite counts on no less: a sector is written
-// whole, and bytes beside a write are not harmed. A sync costs no time here.
+// whole, and bytes beside a write are not harmed. The name of a new file survives a power cut after a sync of its
+// folder only, which the system's layer does at the first sync of a new log, journal or body file. A sync costs no time
+// here.
 //
 // Faults: the n-th call of a kind answers with an error, once or from then on. Calls of other kinds work.
 #pragma once
@@ -43,7 +45,8 @@ class Disk {
   /// Returns the only disk; the first call installs it and must come before SQLite opens a file.
   static Disk& instance();
 
-  /// Puts the files in `folder` on this disk from now on. Their present content counts as synced.
+  /// Puts the files in `folder` and in its folder `bodies` on this disk from now on. Their present content counts as
+  /// synced.
   void watch(std::filesystem::path folder);
   void forget();
 
@@ -82,7 +85,8 @@ class Disk {
   static void resolve(File& file, std::mt19937_64& random);
   static void resolve(File& file, const Pending& write, int fate, std::mt19937_64& random);
   static void sync(File& file);
-  void syncFolder() JOBQ_REQUIRES(mutex_);
+  /// Makes the names in the folder of the file `name` durable.
+  void syncFolderOf(const char* name) JOBQ_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::filesystem::path folder_ JOBQ_GUARDED_BY(mutex_);

@@ -1,0 +1,267 @@
+// Tests of large bodies whose files cannot be written or read, and of their backup.
+#include <gmock/gmock.h>
+
+#include "open_sqlite.h"
+#include "plugins/storage_sqlite/backup.h"
+#include "sqlite_bodies_fixture.h"
+
+namespace jobq::testkit {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class BodyDamage : public SqliteBodiesTest {
+ protected:
+  /// Submits a job with a large input in the file 1, and a job behind it.
+  void submitTwo() {
+    submit(large("broken"));
+    submit(large("sound", 's'));
+  }
+  void expectOnlySoundIsClaimed() {
+    const auto claimed = claim(2);
+    ASSERT_THAT(claimed, SizeIs(1));
+    EXPECT_EQ(claimed[0].lease.job, "sound");
+    EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody, 's'));
+  }
+  RequeueResult retry(const JobId& id) { return storage_->jobs().requeue({"ep", id}, find(id)->attempt, policy_); }
+};
+
+TEST_F(BodyDamage, AFullDiskIsTheCallersErrorAndHeals) {
+  open();
+  bodyFaults().writesFrom = 3;
+  bodyFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_THAT(errorOf([&] { submit(large("a")); }), HasSubstr("free space on the disk of data.dir"));
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_FALSE(find("a"));
+  EXPECT_TRUE(submitted("small"));
+  const auto pagesOfACheck = [&] {
+    const int before = logFaults().writes;
+    storage_->check();
+    return logFaults().writes - before;
+  };
+  bodyFaults().reset();
+  EXPECT_GT(pagesOfACheck(), 64) << "the check asks for room";
+  EXPECT_LT(pagesOfACheck(), 64);
+  submit(large("a"));
+}
+
+TEST_F(BodyDamage, AnErrorOfTheDiskIsTheErrorOfThatCallerAlone) {
+  open();
+  submit(spec("runs"));
+  const LeaseRef lease = claim(1).at(0).lease;
+  const std::string output = bodyOf(kLargeBody, 'o');
+  for (std::atomic<int>* answers : {&bodyFaults().openAnswers, &bodyFaults().writeAnswers, &bodyFaults().syncAnswers}) {
+    *answers = SQLITE_IOERR;
+    EXPECT_THAT(errorOf([&] { submit(large("a")); }), HasSubstr((folder() / "").string()));
+    EXPECT_NE(errorOf([&] { (void)finish(lease, output); }), "");
+    EXPECT_THAT(files(), IsEmpty());
+    EXPECT_FALSE(find("a"));
+    storage_->check();
+    *answers = SQLITE_OK;
+  }
+  submit(large("a"));
+  EXPECT_EQ(finish(lease, output), ReportResult::accepted);
+}
+
+TEST_F(BodyDamage, AStepThatFailsLeavesNoFile) {
+  open();
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_NE(errorOf([&] { submit(large("a")); }), "");
+  EXPECT_THAT(files(), IsEmpty());
+  logFaults().reset();
+  submit(large("a"));
+}
+
+// The log may hold the step although its sync failed: the next opening decides, and finds the body if it finds the job.
+TEST_F(BodyDamage, AStepOfUnknownEndKeepsItsFileUntilTheNextOpening) {
+  open();
+  submit("before");
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  EXPECT_NE(errorOf([&] { submit(large("a")); }), "");
+  EXPECT_THAT(files(), SizeIs(1));
+  logFaults().reset();
+  EXPECT_THAT(errorOf([&] { submit(large("b")); }), HasSubstr("read-only"));
+  EXPECT_THAT(files(), SizeIs(1)) << "a storage that refuses all writes writes no file";
+  storage_.reset();
+  open();
+  EXPECT_EQ(files().size(), find("a") ? 1U : 0U);
+  EXPECT_EQ(claim(1).at(0).lease.job, "before");
+  for (const ClaimedJob& job : claim(1)) EXPECT_EQ(job.input, bodyOf(kLargeBody));
+}
+
+TEST_F(BodyDamage, AJobWithoutItsInputFailsAndBlocksNoOther) {
+  open();
+  submitTwo();
+  const std::string body = contentOf(folder() / "1");
+  fs::remove(folder() / "1");
+  expectOnlySoundIsClaimed();
+  EXPECT_EQ(find("broken")->state, JobState::inProgress);
+  EXPECT_EQ(sweep().finished, (std::vector<JobKey>{{"ep", "broken"}})) << "its callers learn of the end";
+  EXPECT_EQ(find("broken")->state, JobState::failed);
+  EXPECT_THAT(find("broken")->error, HasSubstr((folder() / "1").string() + " is missing; stop the server and restore"));
+  EXPECT_THAT(claim(1), IsEmpty());
+
+  EXPECT_THAT(errorOf([&] { (void)retry("broken"); }), HasSubstr("is missing"));
+  std::ofstream(folder() / "1") << body;
+  EXPECT_TRUE(std::holds_alternative<Requeued>(retry("broken")));
+  EXPECT_EQ(claim(1).at(0).input, bodyOf(kLargeBody));
+}
+
+TEST_F(BodyDamage, AJobWithACutInputFails) {
+  open();
+  submitTwo();
+  fs::resize_file(folder() / "1", 1'000);
+  expectOnlySoundIsClaimed();
+  (void)sweep();
+  EXPECT_THAT(find("broken")->error, HasSubstr("has 1000 bytes instead of 262145"));
+}
+
+TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {
+  open();
+  submit(large("a"));
+  bodyFaults().openAnswers = SQLITE_CANTOPEN;
+  EXPECT_THAT(claim(1), IsEmpty());
+  EXPECT_EQ(sweep().requeuedAt, std::vector<EndpointId>{"ep"});
+  EXPECT_EQ(find("a")->state, JobState::inQueue);
+  EXPECT_EQ(find("a")->losses, 0U);
+  bodyFaults().reset();
+  EXPECT_EQ(claim(1).at(0).input, bodyOf(kLargeBody));
+}
+
+TEST_F(BodyDamage, AFailedSweepForgetsNoUnreadableJob) {
+  open();
+  submit(large("a"));
+  fs::remove(onlyFile());
+  EXPECT_THAT(claim(1), IsEmpty());
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_NE(errorOf([&] { (void)sweep(); }), "");
+  logFaults().reset();
+  EXPECT_THAT(sweep().finished, SizeIs(1));
+}
+
+TEST_F(BodyDamage, AClaimOfAJobThatWasDeletedMeanwhileIsLeftOut) {
+  open();
+  storage_.reset();
+  OpenSqlite parts(file(), clock_, log_);
+  sqlite::Claim claim;
+  claim.inputFile = {7, 300'000};
+  EXPECT_THAT(parts.inputs.read({std::move(claim)}), IsEmpty());
+  EXPECT_THAT(parts.inputs.takeUnreadable(), IsEmpty());
+}
+
+TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfThatJobAlone) {
+  open();
+  submitAndEnd(spec("broken"));
+  submitAndEnd(spec("sound"));
+  fs::remove(folder() / "1");
+  EXPECT_THAT(errorOf([&] { (void)find("broken"); }), HasSubstr("is missing; stop the server and restore"));
+  EXPECT_EQ(find("sound")->output, bodyOf(kLargeBody, 'o'));
+  EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).jobs.size(), 2U);
+  bodyFaults().readAnswers = SQLITE_IOERR_READ;
+  EXPECT_THAT(errorOf([&] { (void)find("sound"); }), HasSubstr("cannot read"));
+  bodyFaults().reset();
+  EXPECT_TRUE(find("sound"));
+  removeAll();
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(BodyDamage, AWebhookWithoutItsBodyIsGivenUp) {
+  open();
+  for (const JobId id : {"broken", "sound"}) {
+    JobSpec job = spec(id);
+    job.webhook = "http://example.com/";
+    submitAndEnd(std::move(job));
+  }
+  fs::remove(folder() / "1");
+  const auto owed = claimAllDue(storage_->outbox(), Millis(1'000));
+  ASSERT_THAT(owed, SizeIs(1));
+  EXPECT_EQ(owed[0].job.id, "sound");
+  const auto record = storage_->outbox().list("ep", "broken", 9);
+  ASSERT_THAT(record, SizeIs(1));
+  EXPECT_EQ(record[0].state, DeliveryState::abandoned);
+  EXPECT_THAT(record[0].attempts.at(0).reason.value_or(""), HasSubstr("is missing"));
+  EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
+}
+
+class BodyBackup : public SqliteBodiesTest {
+ protected:
+  fs::path copy() const { return restored_.path() / "jobq.db"; }
+  void restore() {
+    storage_.reset();
+    storage_ = openAt(restored_);
+    holder_ = storage_->nodes().join("node");
+  }
+
+  const TemporaryFolder restored_;
+};
+
+TEST_F(BodyBackup, ACopyIsOneFileWithAllBodies) {
+  open();
+  JobSpec hooked = large("ended", 'e');
+  hooked.webhook = "http://example.com/";
+  submitAndEnd(std::move(hooked));
+  submit(large("waits", 'w'));
+  submit("small");
+  ASSERT_EQ(storage_->backupTo(copy(), {}), BackupResult::written);
+  EXPECT_THAT(std::vector<fs::directory_entry>(fs::directory_iterator(restored_.path()), {}), SizeIs(1));
+  EXPECT_THAT(files(), SizeIs(3)) << "the server's own files stay";
+
+  // Files of an earlier life lie beside a copy that was put into the place of the database.
+  fs::create_directory(restored_ / "bodies");
+  std::ofstream(restored_ / "bodies" / "1") << "of another database";
+  restore();
+  EXPECT_TRUE(fs::is_empty(restored_ / "bodies"));
+  EXPECT_EQ(find("ended")->output, bodyOf(kLargeBody, 'o'));
+  const auto claimed = claim(2);
+  ASSERT_THAT(claimed, SizeIs(2));
+  EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody, 'w'));
+  EXPECT_EQ(claimed[1].input, spec("small").input);
+  const auto owed = claimAllDue(storage_->outbox(), Millis(1'000));
+  ASSERT_THAT(owed, SizeIs(1));
+  EXPECT_EQ(owed[0].input, bodyOf(kLargeBody, 'e'));
+  EXPECT_EQ(owed[0].job.output, bodyOf(kLargeBody, 'o'));
+  submit(large("new"));
+  removeAll();
+  EXPECT_TRUE(fs::is_empty(restored_ / "bodies"));
+}
+
+TEST_F(BodyBackup, ACopyThatCannotReadABodyLeavesNoFile) {
+  open();
+  submit(large("a"));
+  fs::remove(onlyFile());
+  EXPECT_THAT(errorOf([&] { (void)storage_->backupTo(copy(), {}); }), HasSubstr("is missing"));
+  EXPECT_TRUE(fs::is_empty(restored_.path()));
+}
+
+TEST_F(BodyBackup, AStopEndsTheCopyOfBodies) {
+  open();
+  submit(large("a"));
+  storage_.reset();
+  OpenSqlite parts(file(), clock_, log_);
+  std::stop_source stop;
+  bodyFaults().onOpening = [&] { stop.request_stop(); };
+  EXPECT_EQ(sqlite::writeBackup(file(), parts.bodies, copy(), stop.get_token()), BackupResult::stopped);
+  EXPECT_TRUE(fs::is_empty(restored_.path()));
+}
+
+TEST_F(BodyBackup, NoFileGoesDuringACopy) {
+  open();
+  submit(large("a"));
+  storage_.reset();
+  OpenSqlite parts(file(), clock_, log_);
+  runScript(file(), "UPDATE body_file SET owners = 0;");
+  {
+    const sqlite::BodySweep::Pause pause(parts.leases.bodySweep());
+    (void)parts.leases.sweep(100);
+    EXPECT_THAT(files(), SizeIs(1));
+  }
+  (void)parts.leases.sweep(100);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq::testkit
