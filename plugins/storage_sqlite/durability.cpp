@@ -7,4 +7,6 @@ void setSync(Connection& connection, bool syncs) {
   connection.execute(syncs ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
 }
 
+int syncBody(sqlite3_file* file) { return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL); }
+
 }  // namespace jobq::sqlite

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "durability.h"
+
 namespace jobq::sqlite {
 namespace {
 
@@ -44,7 +46,7 @@ int VfsFile::write(std::string_view bytes) {
   return result;
 }
 
-int VfsFile::sync() { return file()->pMethods->xSync(file(), SQLITE_SYNC_NORMAL); }
+int VfsFile::sync() { return syncBody(file()); }
 
 int VfsFile::readSize(std::uint64_t& bytes) {
   sqlite3_int64 size = 0;

@@ -87,7 +87,10 @@ bool Disk::hasFailed() const {
 int Disk::step(DiskCall call) {
   ++steps_;
   if (steps_ == cutAt_) cut_ = true;
-  if (cut_) return SQLITE_IOERR;
+  return cut_ ? SQLITE_IOERR : answerTo(call);
+}
+
+int Disk::answerTo(DiskCall call) {
   const std::uint64_t number = ++calls_[static_cast<std::size_t>(call)];
   if (fault_.number == 0 || call != fault_.call || number < fault_.number) return SQLITE_OK;
   if (number > fault_.number && !fault_.forever) return SQLITE_OK;
@@ -248,7 +251,10 @@ struct Layer {
     {
       Lock lock(disk.mutex_);
       Disk::File* watched = disk.watched(name);
-      const int answer = disk.step(DiskCall::open);
+      // A body file is opened to be read only. Reading goes on without power, as it does for an open file.
+      constexpr int kToRead = SQLITE_OPEN_READONLY | SQLITE_OPEN_SUPER_JOURNAL;
+      const bool isRead = (flags & kToRead) == kToRead;
+      const int answer = isRead ? disk.answerTo(DiskCall::open) : disk.step(DiskCall::open);
       if (answer != SQLITE_OK) return answer == SQLITE_IOERR ? SQLITE_CANTOPEN : answer;
       if (watched != nullptr && watched->deleted) *watched = Disk::File{};
     }

@@ -80,8 +80,10 @@ class Disk {
   };
 
   File* watched(const char* name) JOBQ_REQUIRES(mutex_);
-  /// Counts a call; returns the SQLite result code for the caller.
+  /// Counts a step that needs power; returns the SQLite result code for the caller.
   int step(DiskCall call) JOBQ_REQUIRES(mutex_);
+  /// Counts a call; returns the SQLite result code for the caller.
+  int answerTo(DiskCall call) JOBQ_REQUIRES(mutex_);
   static void resolve(File& file, std::mt19937_64& random);
   static void resolve(File& file, const Pending& write, int fate, std::mt19937_64& random);
   static void sync(File& file);

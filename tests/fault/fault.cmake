@@ -6,7 +6,7 @@ target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)
 
 jobq_add_test(power_loss_test OPTIMISED LABELS fault tsan SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk
-  NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fsync jobq_broken_late_fsync)
+  NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fsync jobq_broken_late_fsync jobq_broken_no_body_sync)
 target_compile_definitions(power_loss_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")
 
 jobq_add_test(io_error_test LABELS fault SOURCES fault/io_error_test.cpp

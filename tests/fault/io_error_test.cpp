@@ -105,6 +105,7 @@ class IoError : public ServerTest {
     submit("r", 40'000);  // a checkpoint will follow
     submit("r", 10);
     submit("e", 20'000);
+    submit("e", 300'000);  // input and output are files
     if (acknowledged_.empty()) return;
     const Acknowledged& awaited = acknowledged_.back();
     whileTimePasses(

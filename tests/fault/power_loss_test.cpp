@@ -5,8 +5,10 @@
 //   JOBQ_SEEDS=2500 build/tests/power_loss_test  10,000 power cuts
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <ostream>
 #include <thread>
 
@@ -120,7 +122,7 @@ class PowerLoss : public testing::Test {
   // Checks with the power on that every acknowledged change is there.
   std::string inspect(std::vector<std::unique_ptr<Caller>>& callers, Clock& clock) {
     try {
-      const std::shared_ptr<Storage> storage = open(clock);
+      std::shared_ptr<Storage> storage = open(clock);
       for (const auto& caller : callers) {
         if (!caller->judge.disagreement().empty()) return caller->judge.disagreement();
         caller->judge.reopen(storage, FormerEnd::power);
@@ -128,7 +130,8 @@ class PowerLoss : public testing::Test {
         caller->judge.inspect();
         caller->judge.close();
       }
-      return {};
+      storage.reset();
+      return inspectBodies();
     } catch (const Disagreement& found) {
       return found.what();
     } catch (const StorageError& error) {
@@ -136,7 +139,33 @@ class PowerLoss : public testing::Test {
     }
   }
 
+  // Checks that each large body has its file, no file is left over, and the owners of the files are counted right.
+  std::string inspectBodies() {
+    constexpr char kWrong[] =
+        "SELECT count(*) FROM body_file WHERE owners <> (SELECT count(*) FROM job_input WHERE input_file = id) + "
+        "(SELECT count(*) FROM job_output WHERE output_file = id) + "
+        "(SELECT count(*) FROM delivery_body WHERE input_file = id) + "
+        "(SELECT count(*) FROM delivery_body WHERE output_file = id)";
+    const auto rows = numberIn("SELECT count(*) FROM body_file");
+    const auto files = std::distance(std::filesystem::directory_iterator(folder_ / "bodies"), {});
+    bodies_ += rows;
+    if (rows != files) return std::to_string(files) + " body files for " + std::to_string(rows) + " rows";
+    const auto wrong = numberIn(kWrong);
+    return wrong == 0 ? "" : std::to_string(wrong) + " body files with a wrong number of owners";
+  }
+  std::int64_t numberIn(const char* sql) {
+    sqlite3* database = nullptr;
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_open_v2((folder_ / "jobq.db").c_str(), &database, SQLITE_OPEN_READWRITE, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+    const std::int64_t answer = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    return answer;
+  }
+
   const testkit::TemporaryFolder folder_;
+  std::int64_t bodies_ = 0;  // in files, over all inspections
   std::string plugin_ = JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so";
   bool recordsAlone_ = false;
   int cuts_ = 0;
@@ -148,7 +177,9 @@ TEST_F(PowerLoss, AcknowledgedWritesSurvive) {
     const std::string found = play(seed);
     ASSERT_EQ(found, "") << "seed " << seed;
   }
-  std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work" << std::endl;
+  std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work, " << bodies_
+            << " bodies in files" << std::endl;
+  EXPECT_GT(bodies_, 0);
 }
 
 // Records alone: no commit of a job brings a record to the disk by chance.
@@ -266,6 +297,13 @@ TEST_F(PowerLoss, TheProofFailsWithoutFsync) {
                            << ", and no check noticed";
     }
   }
+}
+
+TEST_F(PowerLoss, TheProofFailsWithoutASyncOfBodies) {
+  plugin_ = JOBQ_BROKEN_DIR "/no_body_sync/libjobq_storage_sqlite.so";
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) found += play(seed).empty() ? 0 : 1;
+  EXPECT_GT(found, 10) << "bodies are lost, and no check noticed";
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ constexpr std::array kListed{JobState::inQueue, JobState::inProgress, JobState::
 
 const LeaseRef kNobodys{"nobody", 1};
 
+/// Bytes that make a body too large for a row of SQLite (256 KB).
+constexpr std::size_t kLargeFiller = 270'000;
+
 /// Few hosts, so each host has several calls.
 std::string host(std::uint32_t number) { return "h" + std::to_string(number % 3) + ".example.com"; }
 
@@ -107,7 +110,10 @@ JobSpec Player::spec(std::uint32_t number, std::uint32_t kind) {
   job.id = name_ + "-" + std::to_string(jobs_.size());
   job.endpoint = endpoint(number);
   job.apiKeyId = kind % 3 == 0 ? "" : "key" + std::to_string(kind % 3);
-  const std::size_t filler = kind % 17 == 0 ? 20'000 : kind % 401 == 0 ? 1'100'000 : kind % 90;
+  const std::size_t filler = kind % 17 == 0    ? 20'000
+                             : kind % 401 == 0 ? 1'100'000
+                             : kind % 19 == 0  ? kLargeFiller
+                                               : kind % 90;
   job.input = "{\"n\":" + std::to_string(number) + ",\"x\":\"" + std::string(filler, 'x') + "\"}";
   if (kind % 4 == 0) job.webhook = "http://" + host(number) + "/" + std::to_string(number);
   if (kind % 5 == 0) job.s3Config = "sealed" + std::to_string(number);
@@ -206,10 +212,11 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
   const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
   const LeaseRef lease = back < leases_.size() ? leases_[leases_.size() - 1 - back] : kNobodys;
   const std::string number = std::to_string(operation.b);
+  const std::string filler(operation.b % 16 == 0 ? kLargeFiller : 0, ' ');
   switch (operation.action) {
-    case Action::finish: finish(storage, lease, Completed{"{\"out\":" + number + "}"}, operation); break;
+    case Action::finish: finish(storage, lease, Completed{"{\"out\":" + number + filler + "}"}, operation); break;
     case Action::fail:
-      finish(storage, lease, Failed{"no " + number, operation.b % 3 == 0 ? number : ""}, operation);
+      finish(storage, lease, Failed{"no " + number, operation.b % 3 == 0 ? number + filler : ""}, operation);
       break;
     case Action::progress: (void)storage.leases().progress(lease, number); break;
     case Action::append: append(storage, lease, operation); break;

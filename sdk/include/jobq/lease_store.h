@@ -93,7 +93,9 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Claims queued jobs in the order (lowPriority, rank, arrival) for all `wants` in one step, and raises the attempt
   /// of each by one. The order holds for the jobs of one call; on a shared storage calls of several nodes at once may
   /// pass each other. No two callers ever receive a job under the same attempt. Returns the claimed jobs, for each want
-  /// in the order of its workers; an empty result means that no job waits, or that the life of `holder` has ended.
+  /// in the order of its workers; an empty result means that no job waits, or that the life of `holder` has ended. A
+  /// job that was deleted during the call, or whose input cannot be read, is left out; a later sweep() ends the latter
+  /// job as FAILED with the reason, or returns the job to the queue if the input may be read later.
   /// `id` is the id of the call. After
   /// OutcomeUnknown the caller asks claimed() for the jobs until that call answers: until then the jobs run at no
   /// worker. Not repeatable: a second call with the same id claims further jobs.

@@ -5,4 +5,6 @@ namespace jobq::sqlite {
 
 void setSync(Connection& connection, bool) { connection.execute("PRAGMA synchronous=NORMAL"); }
 
+int syncBody(sqlite3_file* file) { return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL); }
+
 }  // namespace jobq::sqlite

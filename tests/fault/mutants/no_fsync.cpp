@@ -1,8 +1,11 @@
-// Replaces plugins/storage_sqlite/durability.cpp: neither commits nor checkpoints wait for the disk.
+// Replaces plugins/storage_sqlite/durability.cpp: neither commits nor checkpoints nor body files wait for the
+// disk.
 #include "durability.h"
 
 namespace jobq::sqlite {
 
 void setSync(Connection& connection, bool) { connection.execute("PRAGMA synchronous=OFF"); }
+
+int syncBody(sqlite3_file*) { return SQLITE_OK; }
 
 }  // namespace jobq::sqlite
