@@ -68,10 +68,12 @@ void checkStop(const std::stop_token& stop) {
 void fillRow(Connection& connection, const BodyColumn& place, std::int64_t num, const BodyFiles& files,
              const BodyFile& file, const std::stop_token& stop) {
   BlobWriter blob(connection.handle(), place.table, place.column, num);
-  files.readParts(file, [&](std::uint64_t at, std::string_view part) {
+  BodyReader reader(files, file);
+  while (reader.offset() < file.size) {
     checkStop(stop);
-    blob.write(at, part);
-  });
+    const std::uint64_t at = reader.offset();
+    blob.write(at, reader.readPart());
+  }
   blob.close();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <exception>
 #include <span>
 #include <system_error>
 
@@ -118,24 +119,15 @@ std::optional<std::string> BodyFiles::read(const BodyFile& file) const {
   return bytes;
 }
 
-void BodyFiles::readParts(const BodyFile& file,
-                          const std::function<void(std::uint64_t, std::string_view)>& part) const {
-  VfsFile opened(vfs_);
-  if (!open(file, opened)) throw missing(file);
-  std::array<char, kFileStep> buffer;
-  for (std::uint64_t at = 0; at < file.size; at += kFileStep) {
-    const auto bytes = std::span(buffer).first(std::min<std::uint64_t>(kFileStep, file.size - at));
-    checkRead(opened.read(bytes, at), file);
-    part(at, {bytes.data(), bytes.size()});
-  }
-}
-
 bool BodyFiles::isEqual(const BodyFile& file, std::string_view bytes) const {
   if (file.size != bytes.size()) return false;
-  bool equal = true;
-  readParts(file,
-            [&](std::uint64_t at, std::string_view part) { equal = equal && bytes.substr(at, part.size()) == part; });
-  return equal;
+  BodyReader reader(*this, file);
+  while (!bytes.empty()) {
+    const std::string_view part = reader.readPart();
+    if (!bytes.starts_with(part)) return false;
+    bytes.remove_prefix(part.size());
+  }
+  return true;
 }
 
 void BodyFiles::remove(std::int64_t number) const noexcept {
@@ -148,6 +140,17 @@ void BodyFiles::remove(std::int64_t number) const noexcept {
 
 DamagedBody BodyFiles::missing(const BodyFile& file) const {
   return DamagedBody(pathOf(file.number).string() + " is missing" + kRemedy);
+}
+
+BodyReader::BodyReader(const BodyFiles& files, const BodyFile& file) : files_(files), file_(file), opened_(files.vfs_) {
+  if (!files.open(file, opened_)) throw files.missing(file);
+}
+
+std::string_view BodyReader::readPart() {
+  const auto part = std::span(buffer_).first(std::min<std::uint64_t>(kFileStep, file_.size - offset_));
+  files_.checkRead(opened_.read(part, offset_), file_);
+  offset_ += part.size();
+  return {part.data(), part.size()};
 }
 
 }  // namespace jobq::sqlite

@@ -16,11 +16,11 @@
 
 #include <sqlite3.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,10 +70,6 @@ class BodyFiles {
   /// Returns whether the content of the file is `bytes`. Throws as read() does, also if the file is missing.
   bool isEqual(const BodyFile& file, std::string_view bytes) const;
 
-  /// Calls `part(offset, bytes)` for the parts of the file in order, each of at most 64 KB. Throws as read() does, also
-  /// if the file is missing, and the exceptions of `part`.
-  void readParts(const BodyFile& file, const std::function<void(std::uint64_t, std::string_view)>& part) const;
-
   /// Deletes the file. A failure leaves the file for the next opening of the storage.
   void remove(std::int64_t number) const noexcept;
 
@@ -81,6 +77,8 @@ class BodyFiles {
   DamagedBody missing(const BodyFile& file) const;
 
  private:
+  friend class BodyReader;
+
   std::filesystem::path pathOf(std::int64_t number) const { return folder_ / std::to_string(number); }
   /// Opens `opened` for reading and checks its size. Returns false if the file is missing.
   bool open(const BodyFile& file, VfsFile& opened) const;
@@ -91,6 +89,25 @@ class BodyFiles {
   const std::filesystem::path folder_;
   sqlite3_vfs* const vfs_;
   std::atomic<std::int64_t> next_;
+};
+
+/// Reads a body file in parts, with 64 KB of memory. Not thread-safe. The files outlive the object.
+class BodyReader {
+ public:
+  /// Opens the file. Throws as BodyFiles::read() does, also if the file is missing.
+  BodyReader(const BodyFiles& files, const BodyFile& file);
+
+  /// Returns the offset of the next part in the file, in bytes.
+  std::uint64_t offset() const noexcept { return offset_; }
+  /// Returns the next part, valid until the next call; no bytes at the end. Throws DamagedBody.
+  std::string_view readPart();
+
+ private:
+  const BodyFiles& files_;
+  const BodyFile file_;
+  VfsFile opened_;
+  std::uint64_t offset_ = 0;
+  std::array<char, kFileStep> buffer_;
 };
 
 }  // namespace jobq::sqlite

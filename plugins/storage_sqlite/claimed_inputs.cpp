@@ -43,12 +43,12 @@ void ClaimedInputs::noteUnreadable(const Claim& claim, const char* error, bool i
   unreadable_.push_back({claim.job.lease, error, isDamaged});
 }
 
-std::vector<UnreadableJob> ClaimedInputs::takeUnreadable() {
+std::vector<UnreadableJob> ClaimedInputs::extractUnreadableJobs() {
   const Lock lock(mutex_);
   return std::exchange(unreadable_, {});
 }
 
-void ClaimedInputs::putBack(const std::vector<UnreadableJob>& jobs) {
+void ClaimedInputs::keepUnreadableJobs(const std::vector<UnreadableJob>& jobs) {
   const Lock lock(mutex_);
   unreadable_.insert(unreadable_.end(), jobs.begin(), jobs.end());
 }

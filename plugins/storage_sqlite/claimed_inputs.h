@@ -32,13 +32,13 @@ class ClaimedInputs {
   ClaimedInputs(const BodyFiles& files, Readers& readers) : files_(files), readers_(readers) {}
 
   /// Returns the jobs with their inputs. A job that was deleted since its claim is left out. A job whose input cannot
-  /// be read is left out too, and kept for takeUnreadable(). Throws no StorageError: the claims are committed.
+  /// be read is left out too, and kept for extractUnreadableJobs(). Throws no StorageError: the claims are committed.
   std::vector<ClaimedJob> read(std::vector<Claim> claims);
 
   /// Returns the jobs left out since the last call, for the next sweep.
-  std::vector<UnreadableJob> takeUnreadable();
+  std::vector<UnreadableJob> extractUnreadableJobs();
   /// Keeps jobs that a failed sweep has not ended.
-  void putBack(const std::vector<UnreadableJob>& jobs);
+  void keepUnreadableJobs(const std::vector<UnreadableJob>& jobs);
 
  private:
   /// Returns false if the job is left out.

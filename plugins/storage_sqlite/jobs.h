@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "body_files.h"
 #include "claimed_inputs.h"
 #include "claims.h"
 #include "connection.h"

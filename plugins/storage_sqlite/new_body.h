@@ -1,6 +1,7 @@
 // A body of a caller on its way into the storage.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "body_files.h"

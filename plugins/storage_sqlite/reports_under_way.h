@@ -1,5 +1,5 @@
-// The reported outcomes waiting for a commit. An outcome with a large output has a commit of its own and may wait
-// behind other large bodies, so a later sweep is written first. A job whose end was reported in time must neither
+// The reported outcomes waiting for a commit. A large output is written to a file before its step and may take long, so
+// a later sweep is written first. A job whose end was reported in time must neither
 // become TIMED_OUT nor run again because of the wait.
 #pragma once
 

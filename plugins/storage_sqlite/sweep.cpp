@@ -128,7 +128,7 @@ void dropOutlived(Sweep& sweep) {
 }  // namespace
 
 SweepResult Leases::sweep(std::size_t max) {
-  const std::vector<UnreadableJob> unreadable = bodies_.inputs.takeUnreadable();
+  const std::vector<UnreadableJob> unreadable = bodies_.inputs.extractUnreadableJobs();
   SweepResult result;
   try {
     result = writer_.write([&](Step& step) {
@@ -143,7 +143,7 @@ SweepResult Leases::sweep(std::size_t max) {
       return swept;
     });
   } catch (const StorageError&) {
-    bodies_.inputs.putBack(unreadable);
+    bodies_.inputs.keepUnreadableJobs(unreadable);
     throw;
   }
   // The callers and workers of ended jobs wait for the result, so only a sweep without such jobs deletes files and cuts

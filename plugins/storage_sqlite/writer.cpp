@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4'096;
 
-/// Pages of the log at which a checkpoint is due after a large group: 16 MB. The pages of a large body are written
+/// Pages of the log at which a checkpoint is due after a large group: 16 MB. The pages of a large chunk are written
 /// once, so a longer log would save nothing and would only make the checkpoint longer.
 constexpr int kLargeLogPages = 4'096;
 

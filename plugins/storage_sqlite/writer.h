@@ -5,10 +5,10 @@
 // to the log, and its changes reach the disk with the next sync. A write() always brings the changes of earlier groups
 // to the disk, also if the write itself changes nothing.
 //
-// Writes of large bodies have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
-// writes: a small write waits for a single large group or a single checkpoint at most, however many large bodies wait.
+// Writes of large chunks have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
+// writes: a small write waits for a single large group or a single checkpoint at most, however many large writes wait.
 // A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
-// checkpoint due early. Only bodies from callers count: copying an input for an owed webhook is a small write.
+// checkpoint due early. Large inputs and outputs are files and do not come here (`body_files.h`).
 //
 // The jobs of insertAndClaim() are synced with the next synced group, or by the writer itself 5 ms later.
 //
@@ -83,7 +83,7 @@ class Writer {
 
   /// Calls `operation(Step&)` in the writer thread, once or twice, and returns its result when the change and all
   /// changes of earlier writes are on disk. Data lent to `operation` stays valid, because the caller waits. `bytes` is
-  /// the size of the written bodies. Throws the exception of `operation`, or StorageError.
+  /// the size of the written chunks. Throws the exception of `operation`, or StorageError.
   template <class Operation>
   auto write(Operation&& operation, std::size_t bytes = 0) {
     return resultOf(operation, bytes, true);

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "jobq/error.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

@@ -1,6 +1,8 @@
 // Fixture of the tests of large bodies in the SQLite storage: jobs with bodies in files, and a look at the files.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -8,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/error.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
 #include "plugins/storage_sqlite/body_files.h"
 #include "sqlite_fixture.h"
 

@@ -150,7 +150,7 @@ TEST_F(BodyDamage, AClaimOfAJobThatWasDeletedMeanwhileIsLeftOut) {
   sqlite::Claim claim;
   claim.inputFile = {7, 300'000};
   EXPECT_THAT(parts.inputs.read({std::move(claim)}), IsEmpty());
-  EXPECT_THAT(parts.inputs.takeUnreadable(), IsEmpty());
+  EXPECT_THAT(parts.inputs.extractUnreadableJobs(), IsEmpty());
 }
 
 TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfThatJobAlone) {

@@ -2,6 +2,7 @@
 // fault.
 #include <atomic>
 
+#include "open_sqlite.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {
@@ -130,26 +131,34 @@ TEST_F(GroupCommit, CallersShareACommit) {
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
 }
 
-// A small write shares no commit with large bodies, and each large body has a separate commit: a small write waits for
-// one large body at most.
-TEST_F(GroupCommit, LargeBodiesHaveCommitsOfTheirOwn) {
+// A small write shares no commit with large writes (of chunks), and each large write has a separate commit: a small
+// write waits for one large write at most.
+TEST_F(GroupCommit, LargeWritesHaveCommitsOfTheirOwn) {
   constexpr int kLarge = 3;
   constexpr int kSmall = 8;
+  constexpr std::size_t kBytes = 5UL << 20;
   open();
+  storage_.reset();
+  OpenSqlite parts(file(), clock_, log_);
   const int before = logFaults().syncs;
   Gathering gathering(kLarge + kSmall);
   std::vector<std::thread> callers;
   for (int i = 0; i < kLarge + kSmall; ++i) {
     callers.emplace_back([&, i] {
-      JobSpec job = spec((i < kLarge ? "large" : "small") + std::to_string(i));
-      if (i < kLarge) job.input = '"' + std::string(5UL << 20, 'x') + '"';
+      const std::size_t bytes = i < kLarge ? kBytes : 10;
       gathering.arrive();
-      submit(std::move(job));
+      const std::size_t rows = parts.writer.write(
+          [&](sqlite::Step& step) {
+            return step.db.query("INSERT INTO job_progress (num, progress) VALUES (?1, zeroblob(?2))")
+                .bind(i, bytes)
+                .change();
+          },
+          bytes);
+      EXPECT_EQ(rows, 1U);
     });
   }
   joinAll("the callers of both kinds", callers);
   EXPECT_GE(logFaults().syncs - before, kLarge + 1);
-  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kLarge + kSmall));
 }
 
 // The purge takes several commits, to let other writes in between.
