@@ -69,7 +69,8 @@ void CounterChanges::persist(Connection& connection) const {
   }
 }
 
-void Counters::load(Connection& connection) {
+void Counters::load(Connection& connection, RunningRows& running) {
+  std::int64_t others = 0;  // jobs that are not running
   std::map<std::string, Tally, std::less<>> loaded;
   {
     Query waiting = connection.query(
@@ -77,19 +78,21 @@ void Counters::load(Connection& connection) {
     while (waiting.next()) {
       Tally& tally = loaded[waiting.text(0)];
       tally.jobs[static_cast<std::size_t>(JobState::inQueue)] += waiting.integer(2);
+      others += waiting.integer(2);
       if (waiting.flag(1)) tally.queuedLow += waiting.integer(2);
     }
   }
   {
-    Query running = connection.query(
-        "SELECT endpoint, count(*) FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL GROUP BY endpoint");
-    constexpr auto kRunning = static_cast<std::size_t>(JobState::inProgress);
-    while (running.next()) loaded[running.text(0)].jobs[kRunning] = running.integer(1);
-  }
-  {
     Query ended = connection.query(
         "SELECT endpoint, state, count(*) FROM job INDEXED BY job_ended WHERE state > 1 GROUP BY endpoint, state");
-    while (ended.next()) loaded[ended.text(0)].jobs.at(ended.size(1)) = ended.integer(2);
+    while (ended.next()) {
+      loaded[ended.text(0)].jobs.at(ended.size(1)) = ended.integer(2);
+      others += ended.integer(2);
+    }
+  }
+  running.load(connection, others);
+  for (const auto& [endpoint, jobs] : running.countByEndpoint()) {
+    loaded[endpoint].jobs[static_cast<std::size_t>(JobState::inProgress)] = jobs;
   }
   {
     Query owed = connection.query(

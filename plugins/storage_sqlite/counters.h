@@ -15,6 +15,7 @@
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/mutex.h"
+#include "running_rows.h"
 
 namespace jobq::sqlite {
 
@@ -78,8 +79,8 @@ class CounterChanges {
 /// The counters of all endpoints. Any thread may call the methods.
 class Counters {
  public:
-  /// Counts the content of the file, once, when the storage is opened. Throws StorageError.
-  void load(Connection& connection);
+  /// Counts the content of the file, once, when the storage is opened, and loads `running`. Throws StorageError.
+  void load(Connection& connection, RunningRows& running);
   /// Applies the changes of a group whose commit has succeeded.
   void apply(const CounterChanges& changes);
   /// Returns the numbers of the endpoint, all 0 if unknown.

@@ -4,10 +4,10 @@
 
 namespace jobq::sqlite {
 
-void loseFormerClaims(Connection& connection) {
-  connection.query("UPDATE job INDEXED BY job_deadline SET holder = ?1 WHERE deadline IS NOT NULL AND holder <> ?1")
-      .bind(kLifeEnded)
-      .run();
+void loseFormerClaims(Step& step) {
+  for (const std::int64_t num : step.running.all()) {
+    step.db.query("UPDATE job SET holder = ?2 WHERE num = ?1 AND holder <> ?2").bind(num, kLifeEnded).run();
+  }
 }
 
 }  // namespace jobq::sqlite

@@ -1,12 +1,12 @@
 // The claims of a life of the node that has ended (`jobq/node_store.h`).
 #pragma once
 
-#include "connection.h"
+#include "step.h"
 
 namespace jobq::sqlite {
 
 /// Marks all claims as lost. Leases::sweep() returns their jobs to the queue and counts the losses. Called in the step
 /// that ends a life. Throws StorageError.
-void loseFormerClaims(Connection& connection);
+void loseFormerClaims(Step& step);
 
 }  // namespace jobq::sqlite

@@ -135,7 +135,9 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
   insertInput(step, job, newJob.input, num);
   const bool low = job.policy.lowPriority;
   step.counters.added(job.endpoint, low);
-  if (claim != nullptr) step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, low);
+  if (claim == nullptr) return;
+  step.running.begin(num, {job.endpoint, step.now + job.policy.executionTimeout});
+  step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, low);
 }
 
 // A job that meets no queue runs at once: its row never enters the index of the queue.

@@ -71,13 +71,6 @@ const char* listStatement(const JobFilter& filter) {
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
            "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
-  if (*filter.state == JobState::inProgress) {
-    // The running jobs of all endpoints are about as many as workers, so they may be sorted.
-    return "WITH running AS (SELECT * FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL) "
-           "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-           " FROM running AS job LEFT JOIN job_output USING (num) "
-           "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
-  }
   // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
   // all rows.
   return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
@@ -85,6 +78,41 @@ const char* listStatement(const JobFilter& filter) {
          "WHERE endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?6 AND expires_at > ?3 "
          "ORDER BY num DESC LIMIT ?4 OFFSET ?5";
 }
+
+/// Fills a page with listed rows.
+class PageBuilder {
+ public:
+  PageBuilder(JobPage& page, const PageWindow& window) : page_(page), window_(window) {}
+
+  /// Adds the row. Returns false if the page is full: the row begins the next page.
+  bool add(const CurrentRow& row) {
+    if (page_.jobs.size() == window_.limit) {
+      page_.next = last_;
+      return false;
+    }
+    page_.jobs.emplace_back(jobOf(row)).error = listedError(row.text(kJobColumns + 1));
+    last_ = static_cast<std::uint64_t>(row.integer(kJobColumns));
+    return true;
+  }
+
+  /// Adds the jobs that are running in the snapshot, of the numbers in `running` below `before`.
+  void addRunning(Connection& connection, const std::vector<std::int64_t>& running, std::int64_t before, Instant now) {
+    std::uint64_t skipped = 0;
+    for (const std::int64_t num : running) {
+      if (num >= before) continue;
+      Query query = connection.query("SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+                                     " FROM job LEFT JOIN job_output USING (num) "
+                                     "WHERE num = ?1 AND state = 1 AND expires_at > ?2");
+      if (!query.bind(num, now).next() || skipped++ < window_.offset) continue;
+      if (!add(query)) return;
+    }
+  }
+
+ private:
+  JobPage& page_;
+  const PageWindow& window_;
+  std::uint64_t last_ = 0;
+};
 
 std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
   std::uint64_t total = 0;
@@ -159,6 +187,8 @@ std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> k
 
 JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
   const Tally all = counters_.of(filter.endpoint);
+  std::vector<std::int64_t> running;
+  if (filter.state == JobState::inProgress) running = running_.newestOf(filter.endpoint);
   JobPage found = readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
@@ -167,17 +197,14 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
+    PageBuilder builder(page, window);
+    if (filter.state == JobState::inProgress) {
+      builder.addRunning(connection, running, before, now);
+      return page;
+    }
     Query query = connection.query(listStatement(filter));
     query.bind(filter.endpoint, filter.state.value_or(JobState::inQueue), now, window.limit + 1, window.offset, before);
-    std::uint64_t last = 0;
-    while (query.next()) {
-      if (page.jobs.size() == window.limit) {
-        page.next = last;
-        break;
-      }
-      page.jobs.emplace_back(jobOf(query)).error = listedError(query.text(kJobColumns + 1));
-      last = static_cast<std::uint64_t>(query.integer(kJobColumns));
-    }
+    while (query.next() && builder.add(query)) continue;
     return page;
   });
   for (const Job& job : found.jobs) makeDurable(job.id);

@@ -99,6 +99,7 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
       .run();
   insertOutput(step, row.num, ending);
   step.db.query(kDropProgress).bind(row.num).run();
+  if (row.state == JobState::inProgress) step.running.end(row.num);
   step.counters.ended(row.endpoint, row.state, to, row.low);
   if (row.owes) oweWebhook(step, row);
 }
@@ -112,6 +113,7 @@ void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t
       .bind(row.num, to, losses, retries)
       .run();
   discardReports(step, row);
+  step.running.end(row.num);
   step.counters.moved(row.endpoint, row.state, to, row.low);
 }
 
@@ -126,6 +128,7 @@ void removeJob(Step& step, const JobRow& row) {
   step.db.query("DELETE FROM job_input WHERE num = ?1").bind(row.num).run();
   if (row.logLines > 0) step.db.query("DELETE FROM job_log WHERE num = ?1").bind(row.num).run();
   step.db.query("DELETE FROM job WHERE num = ?1").bind(row.num).run();
+  if (row.state == JobState::inProgress) step.running.end(row.num);
   step.counters.gone(row.endpoint, row.state, row.low);
 }
 

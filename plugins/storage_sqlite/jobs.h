@@ -38,12 +38,13 @@ struct LargeInput {
 class Jobs final : public JobStore {
  public:
   /// `lastArrival`: the highest arrival number in the file.
-  Jobs(Writer& writer, Readers& readers, LargeBodies bodies, const Counters& counters, Clock& clock,
+  Jobs(Writer& writer, Readers& readers, LargeBodies bodies, const CommittedState& state, Clock& clock,
        std::int64_t lastArrival)
       : writer_(writer),
         readers_(readers),
         bodies_(bodies),
-        counters_(counters),
+        counters_(state.counters),
+        running_(state.running),
         clock_(clock),
         lastArrival_(lastArrival) {}
 
@@ -96,6 +97,7 @@ class Jobs final : public JobStore {
   Readers& readers_;
   const LargeBodies bodies_;
   const Counters& counters_;
+  const RunningRows& running_;
   Clock& clock_;
   std::int64_t lastArrival_;  // used by the writer thread, inside steps; the number of a failed step is not used again
 };

@@ -15,12 +15,11 @@ namespace {
 
 /// Returns the numbers of the endpoint's jobs that are IN_PROGRESS under the claim, by worker.
 std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId& endpoint, CallId id) {
-  Query query = step.db.query(
-      "SELECT worker, num FROM job INDEXED BY job_deadline WHERE deadline IS NOT NULL AND endpoint = ?1 AND "
-      "claim = ?2 AND expires_at > ?3");
-  query.bind(endpoint, id, step.now);
   std::multimap<WorkerId, std::int64_t> running;
-  while (query.next()) running.emplace(query.text(0), query.integer(1));
+  for (const std::int64_t num : step.running.of(endpoint)) {
+    Query query = step.db.query("SELECT worker FROM job WHERE num = ?1 AND claim = ?2 AND expires_at > ?3");
+    if (query.bind(num, id, step.now).next()) running.emplace(query.text(0), num);
+  }
   return running;
 }
 

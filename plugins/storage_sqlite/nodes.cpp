@@ -29,7 +29,7 @@ std::uint64_t presentLife(Connection& connection) {
 
 /// Ends the present life and begins the life `epoch`; 0 for none.
 void changeLife(Step& step, std::uint64_t epoch) {
-  loseFormerClaims(step.db);
+  loseFormerClaims(step);
   step.db.query("DELETE FROM node_worker").run();
   step.db.query("UPDATE number SET value = ?1 WHERE name = 'life'").bind(epoch).run();
 }

@@ -217,9 +217,12 @@ CREATE TRIGGER delivery_body_goes AFTER DELETE ON delivery_body
 END;
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
-                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders},
-                                 {kEndedOnly},      {kBodyFiles}};
+// The running jobs are known in memory (`running_rows.h`).
+constexpr char kRunningInMemory[] = "DROP INDEX job_deadline;";
+
+constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts},   {kClaimsOfDeliveries},
+                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},     {kHolders},
+                                 {kEndedOnly},      {kBodyFiles},          {kRunningInMemory}};
 
 }  // namespace
 

@@ -4,14 +4,22 @@
 #include "connection.h"
 #include "counters.h"
 #include "jobq/time.h"
+#include "running_rows.h"
 
 namespace jobq::sqlite {
 
-/// The context of a write: transaction, moment, and the changed counters.
+/// Changes of a group of writes in memory. The writer applies them after the commit.
+struct GroupChanges {
+  CounterChanges counters;
+  RunningChanges running;
+};
+
+/// The context of a write: transaction, moment, and the changes in memory.
 struct Step {
   Connection& db;
   Instant now;
   CounterChanges& counters;
+  RunningChanges& running;
 };
 
 }  // namespace jobq::sqlite

@@ -39,6 +39,7 @@
 #include "readers.h"
 #include "records.h"
 #include "reports_under_way.h"
+#include "running_rows.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
@@ -84,6 +85,7 @@ class SqliteStorage final : public Storage {
   Clock& clock_;
   Connection connection_;  // used by the opening, then by the writer
   Counters counters_;
+  RunningRows running_;
   const std::int64_t lastArrival_;
   BodyFiles bodies_;
   Writer writer_;

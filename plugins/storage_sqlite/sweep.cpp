@@ -25,11 +25,14 @@ struct Sweep {
     return rows;
   }
 
-  /// Returns the due rows of running jobs, except jobs with a reported outcome that waits for its commit.
+  /// Returns true if the outcome of the job was reported and waits for its commit.
+  bool isReported(const JobRow& row) const { return reports.contains({row.id, row.attempt}); }
+
+  /// Returns the due rows of running jobs, except jobs with a reported outcome.
   std::vector<JobRow> dueRunning(const char* sql) {
     const bool hadMore = swept.more;
     std::vector<JobRow> rows = due(sql);
-    std::erase_if(rows, [this](const JobRow& row) { return reports.contains({row.id, row.attempt}); });
+    std::erase_if(rows, [this](const JobRow& row) { return isReported(row); });
     if (rows.empty()) swept.more = hadMore;  // a second sweep at once would find the same rows
     return rows;
   }
@@ -53,14 +56,26 @@ void freeExpired(Sweep& sweep) {
   }
 }
 
+/// Returns the job `num`, unless it has expired.
+std::optional<JobRow> runningRow(Step& step, std::int64_t num) {
+  Query query = step.db.query("SELECT " JOBQ_ROW_COLUMNS " FROM job WHERE num = ?1 AND expires_at > ?2");
+  if (!query.bind(num, step.now).next()) return std::nullopt;
+  return rowOf(query);
+}
+
 void endOverdue(Sweep& sweep) {
-  for (const JobRow& row : sweep.dueRunning(
-           "SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_deadline WHERE deadline <= ?1 AND expires_at > ?1 "
-           "ORDER BY deadline LIMIT ?2")) {
-    const std::string error = overTimeError(row.executionTimeout);
-    sweep.swept.stopped.push_back({row.id, row.attempt});
-    sweep.swept.finished.push_back({row.endpoint, row.id});
-    end(sweep.step, row, Trigger::timeOut, {error, nullptr});
+  std::size_t ended = 0;
+  for (const std::int64_t num : sweep.step.running.overdue(sweep.step.now)) {
+    const auto row = runningRow(sweep.step, num);
+    if (!row || sweep.isReported(*row)) continue;
+    if (ended++ == sweep.max) {
+      sweep.swept.more = true;
+      return;
+    }
+    const std::string error = overTimeError(row->executionTimeout);
+    sweep.swept.stopped.push_back({row->id, row->attempt});
+    sweep.swept.finished.push_back({row->endpoint, row->id});
+    end(sweep.step, *row, Trigger::timeOut, {error, nullptr});
   }
 }
 

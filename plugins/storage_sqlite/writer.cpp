@@ -41,9 +41,9 @@ constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
 }  // namespace
 
-Writer::Writer(Connection& connection, Counters& counters, Clock& clock, Log& log, std::uint64_t logSize)
+Writer::Writer(Connection& connection, const CommittedState& state, Clock& clock, Log& log, std::uint64_t logSize)
     : connection_(connection),
-      counters_(counters),
+      state_(state),
       clock_(clock),
       log_(log),
       wal_(connection),
@@ -134,13 +134,16 @@ PendingWrite* Writer::awaitGroup() {
 
 bool Writer::commit(PendingWrite* group) {
   std::optional<std::string> lostWith;
-  CounterChanges changes;
+  GroupChanges changes{{}, RunningChanges(state_.running)};
   try {
     applyGroup(group, changes);
   } catch (const std::exception& error) {
     lostWith = giveUp(error);
   }
-  if (!lostWith) counters_.apply(changes);
+  if (!lostWith) {
+    state_.counters.apply(changes.counters);
+    state_.running.apply(changes.running);
+  }
   for (PendingWrite* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
   markAllDone(group);
   return !lostWith;
@@ -158,7 +161,7 @@ void Writer::markAllDone(PendingWrite* group) {
   }
 }
 
-void Writer::applyGroup(PendingWrite* group, CounterChanges& changes) {
+void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
   if (const auto reason = refusal()) throw StorageError(*reason);
   const auto unsyncedSince = unsynced_.since();
   bool isAwaited = unsyncedSince && *unsyncedSince + kUnsyncedLife <= std::chrono::steady_clock::now();
@@ -167,20 +170,21 @@ void Writer::applyGroup(PendingWrite* group, CounterChanges& changes) {
   wal_.chooseSync(isAwaited);
   connection_.query("BEGIN IMMEDIATE").run();
   if (!applyTogether(group, changes)) {
-    changes.clear();
+    changes.counters.clear();
+    changes.running.clear();
     connection_.query("ROLLBACK").run();
     connection_.query("BEGIN IMMEDIATE").run();
     for (PendingWrite* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
   }
-  changes.persist(connection_);
+  changes.counters.persist(connection_);
   wal_.commit();
   if (isAwaited) unsynced_.clear();
 }
 
-bool Writer::applyTogether(PendingWrite* group, CounterChanges& changes) {
+bool Writer::applyTogether(PendingWrite* group, GroupChanges& changes) {
   try {
     for (PendingWrite* write = group; write != nullptr; write = write->next) {
-      Step step{connection_, clock_.now(), changes};
+      Step step{connection_, clock_.now(), changes.counters, changes.running};
       write->apply(step);
     }
     return true;
@@ -192,10 +196,10 @@ bool Writer::applyTogether(PendingWrite* group, CounterChanges& changes) {
   return false;
 }
 
-void Writer::applyAlone(PendingWrite& write, CounterChanges& changes) {
+void Writer::applyAlone(PendingWrite& write, GroupChanges& changes) {
   // The write sees the changes of the group's earlier writes, as applyTogether() would show them.
-  CounterChanges before = changes;
-  Step step{connection_, clock_.now(), changes};
+  GroupChanges before = changes;
+  Step step{connection_, clock_.now(), changes.counters, changes.running};
   connection_.query("SAVEPOINT one").run();
   try {
     write.apply(step);

@@ -43,6 +43,7 @@
 #include "jobq/mutex.h"
 #include "jobq/time.h"
 #include "pending_write.h"
+#include "running_rows.h"
 #include "step.h"
 #include "unsynced_jobs.h"
 #include "write_ahead_log.h"
@@ -53,12 +54,18 @@ namespace jobq::sqlite {
 inline constexpr std::size_t kSmallWrite = 256UL << 10;
 inline constexpr std::size_t kGroupBytes = 4UL << 20;
 
+/// The state in memory that follows the commits.
+struct CommittedState {
+  Counters& counters;
+  RunningRows& running;
+};
+
 /// Groups writes and commits each group. Any thread may write. The connection belongs to the writer alone during its
-/// life; connection, counters, clock and log outlive the writer.
+/// life; connection, state, clock and log outlive the writer.
 class Writer {
  public:
   /// `logSize`: size in bytes of the write-ahead log at which a checkpoint is due.
-  Writer(Connection& connection, Counters& counters, Clock& clock, Log& log, std::uint64_t logSize);
+  Writer(Connection& connection, const CommittedState& state, Clock& clock, Log& log, std::uint64_t logSize);
   /// Finishes the queued writes, then ends the thread.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -123,11 +130,11 @@ class Writer {
   void syncByItself();
   /// Returns false if the changes of the group are lost.
   bool commit(PendingWrite* group);
-  void applyGroup(PendingWrite* group, CounterChanges& changes);
+  void applyGroup(PendingWrite* group, GroupChanges& changes);
   /// Returns false if a write failed. The state left behind by the write is then unknown.
-  bool applyTogether(PendingWrite* group, CounterChanges& changes);
+  bool applyTogether(PendingWrite* group, GroupChanges& changes);
   /// Applies the write in a savepoint and stores an exception in the write.
-  void applyAlone(PendingWrite& write, CounterChanges& changes);
+  void applyAlone(PendingWrite& write, GroupChanges& changes);
   /// Restores a usable connection after a failure, or makes the storage read-only. Returns the message for the callers.
   std::string giveUp(const std::exception& error);
   void refuseFromNowOn(const std::string& reason);
@@ -135,7 +142,7 @@ class Writer {
   bool checkpointWhenDue();
 
   Connection& connection_;  // used by the writer thread
-  Counters& counters_;
+  const CommittedState state_;
   Clock& clock_;
   Log& log_;
   std::atomic<bool> full_ = false;

@@ -315,6 +315,30 @@ TEST_P(StorageSuite, AListIsOfSubmissionsWhateverBecameOfThem) {
   EXPECT_TRUE(jobs().list({"ep", std::nullopt}, {3, 10}).jobs.empty());
 }
 
+TEST_P(StorageSuite, RunningJobsAreListedInPages) {
+  for (int i = 0; i < 5; ++i) bring("r" + std::to_string(i), JobState::inProgress);
+  bring("ended", JobState::completed);
+  submit("queued");
+  JobSpec other = spec("other");
+  other.endpoint = "elsewhere";
+  submit(std::move(other));
+  EXPECT_EQ(claim(1, "elsewhere").size(), 1U);
+  const auto idsOf = [](const JobPage& page) {
+    std::vector<JobId> ids;
+    for (const Job& job : page.jobs) ids.push_back(job.id);
+    return ids;
+  };
+  const JobFilter running{"ep", JobState::inProgress};
+  EXPECT_EQ(idsOf(jobs().list(running, {0, 10})), (std::vector<JobId>{"r4", "r3", "r2", "r1", "r0"}));
+  EXPECT_EQ(idsOf(jobs().list(running, {3, 10})), (std::vector<JobId>{"r1", "r0"}));
+  const JobPage first = jobs().list(running, {0, 2});
+  EXPECT_EQ(first.total, 5U);
+  EXPECT_EQ(idsOf(first), (std::vector<JobId>{"r4", "r3"}));
+  PageWindow window{0, 2};
+  window.cursor = first.next;
+  EXPECT_EQ(idsOf(jobs().list(running, window)), (std::vector<JobId>{"r2", "r1"}));
+}
+
 TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingOne) {
   JobSpec brief = spec("brief");
   brief.policy.ttl = Millis(10'000);

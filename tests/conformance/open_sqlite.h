@@ -13,6 +13,7 @@
 #include "plugins/storage_sqlite/nodes.h"
 #include "plugins/storage_sqlite/readers.h"
 #include "plugins/storage_sqlite/reports_under_way.h"
+#include "plugins/storage_sqlite/running_rows.h"
 #include "plugins/storage_sqlite/writer.h"
 #include "testkit/plain_receiver_names.h"
 
@@ -22,23 +23,24 @@ namespace jobq::testkit {
 struct OpenSqlite {
   OpenSqlite(const std::filesystem::path& file, Clock& clock, Log& log)
       : connection(file, sqlite::Connection::Access::readWrite),
-        loaded(load(counters, connection)),
+        loaded(load(counters, running, connection)),
         bodies(connection, file),
-        writer(connection, counters, clock, log, 64UL << 20),
+        writer(connection, {counters, running}, clock, log, 64UL << 20),
         readers(file, 2),
         inputs(bodies, readers),
         leases(writer, readers, {bodies, inputs}, counters, clock, reports),
         nodes(writer, readers, clock) {}
 
-  static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
+  static bool load(sqlite::Counters& counters, sqlite::RunningRows& running, sqlite::Connection& connection) {
     static const PlainReceiverNames kPlain{};
     connection.setReceiverNames(kPlain);
-    counters.load(connection);
+    counters.load(connection, running);
     return true;
   }
 
   sqlite::Connection connection;
   sqlite::Counters counters;
+  sqlite::RunningRows running;
   const bool loaded;
   sqlite::BodyFiles bodies;
   sqlite::Writer writer;

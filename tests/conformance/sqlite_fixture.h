@@ -53,7 +53,8 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 
 /// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
-    "DROP TRIGGER job_input_goes; DROP TRIGGER job_output_goes; DROP TRIGGER delivery_body_comes; "
+    "CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL; DROP TRIGGER job_input_goes; DROP TRIGGER "
+    "job_output_goes; DROP TRIGGER delivery_body_comes; "
     "DROP TRIGGER delivery_body_goes; DROP TABLE body_file; ALTER TABLE job_input DROP COLUMN input_file; "
     "ALTER TABLE job_output DROP COLUMN output_file; ALTER TABLE delivery_body DROP COLUMN output_file; "
     "ALTER TABLE delivery_body DROP COLUMN input_file; "

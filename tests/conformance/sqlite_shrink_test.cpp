@@ -130,9 +130,10 @@ TEST_F(Shrink, APausedShrinkerCutsNothing) {
   storage_.reset();
   Connection connection(file(), Connection::Access::readWrite);
   sqlite::Counters counters;
-  counters.load(connection);
+  sqlite::RunningRows running;
+  counters.load(connection, running);
   RecordingLog log;
-  sqlite::Writer writer(connection, counters, clock_, log, 64UL << 20);
+  sqlite::Writer writer(connection, {counters, running}, clock_, log, 64UL << 20);
   sqlite::Readers readers(file(), 2);
   sqlite::Shrinker shrinker(writer, readers, clock_);
   const std::uintmax_t before = number(file(), "PRAGMA page_count");

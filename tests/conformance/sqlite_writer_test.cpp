@@ -161,5 +161,29 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
 }
 
+TEST_F(WriterTest, AFailedWriteChangesNoRunningJob) {
+  const auto begin = [](std::int64_t num) {
+    return [num](sqlite::Step& step) { step.running.begin(num, {"ep", step.now + Millis(num)}); };
+  };
+  std::vector<std::int64_t> seen;
+  occupy(1);
+  queue(begin(2));
+  queue(begin(1));
+  queue([&](sqlite::Step& step) {
+    step.running.end(1);
+    step.running.begin(3, {"ep", step.now});
+    throw std::runtime_error("this write fails");
+  });
+  queue([&](sqlite::Step& step) {
+    seen = step.running.overdue(step.now + Millis(10));
+    EXPECT_EQ(step.running.of("other").size(), 0U);
+    EXPECT_EQ(step.running.all().size(), 2U);
+  });
+  release();
+  EXPECT_THROW(awaitAll(), std::runtime_error);
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2})) << "the earliest deadline first";
+  EXPECT_EQ(sqlite_->running.newestOf("ep"), (std::vector<std::int64_t>{2, 1}));
+}
+
 }  // namespace
 }  // namespace jobq::testkit

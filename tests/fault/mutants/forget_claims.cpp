@@ -3,8 +3,8 @@
 
 namespace jobq::sqlite {
 
-void loseFormerClaims(Connection& connection) {
-  connection
+void loseFormerClaims(Step& step) {
+  step.db
       .query(
           "UPDATE job SET state = 0, attempt = attempt - 1, started_at = NULL, deadline = NULL, holder = NULL, "
           "worker = '' WHERE state = 1")
