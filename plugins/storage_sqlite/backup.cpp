@@ -68,7 +68,8 @@ void checkStop(const std::stop_token& stop) {
 void fillRow(Connection& connection, const BodyColumn& place, std::int64_t num, const BodyFiles& files,
              const BodyFile& file, const std::stop_token& stop) {
   BlobWriter blob(connection.handle(), place.table, place.column, num);
-  BodyReader reader(files, file);
+  BodyReader reader(files);
+  if (!reader.open(file)) throw files.missing(file);
   while (reader.offset() < file.size) {
     checkStop(stop);
     const std::uint64_t at = reader.offset();

@@ -1,7 +1,6 @@
 #include "body_files.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <exception>
 #include <span>
@@ -111,17 +110,20 @@ void BodyFiles::checkRead(int result, const BodyFile& file) const {
   if (result != SQLITE_OK) throw DamagedBody(sentence("read", pathOf(file.number), result) + kRemedy);
 }
 
+// Parts that are appended cost less than a read into a string of zeros: each page of the string is written once.
 std::optional<std::string> BodyFiles::read(const BodyFile& file) const {
-  VfsFile opened(vfs_);
-  if (!open(file, opened)) return std::nullopt;
-  std::string bytes(file.size, '\0');
-  checkRead(opened.read(bytes, 0), file);
+  BodyReader reader(*this);
+  if (!reader.open(file)) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(file.size);
+  while (bytes.size() < file.size) bytes += reader.readPart();
   return bytes;
 }
 
 bool BodyFiles::isEqual(const BodyFile& file, std::string_view bytes) const {
   if (file.size != bytes.size()) return false;
-  BodyReader reader(*this, file);
+  BodyReader reader(*this);
+  if (!reader.open(file)) throw missing(file);
   while (!bytes.empty()) {
     const std::string_view part = reader.readPart();
     if (!bytes.starts_with(part)) return false;
@@ -142,8 +144,11 @@ DamagedBody BodyFiles::missing(const BodyFile& file) const {
   return DamagedBody(pathOf(file.number).string() + " is missing" + kRemedy);
 }
 
-BodyReader::BodyReader(const BodyFiles& files, const BodyFile& file) : files_(files), file_(file), opened_(files.vfs_) {
-  if (!files.open(file, opened_)) throw files.missing(file);
+BodyReader::BodyReader(const BodyFiles& files) : files_(files), opened_(files.vfs_), buffer_(kFileStep) {}
+
+bool BodyReader::open(const BodyFile& file) {
+  file_ = file;
+  return files_.open(file, opened_);
 }
 
 std::string_view BodyReader::readPart() {

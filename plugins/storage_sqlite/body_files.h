@@ -16,7 +16,6 @@
 
 #include <sqlite3.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "connection.h"
 #include "jobq/error.h"
@@ -94,8 +94,10 @@ class BodyFiles {
 /// Reads a body file in parts, with 64 KB of memory. Not thread-safe. The files outlive the object.
 class BodyReader {
  public:
-  /// Opens the file. Throws as BodyFiles::read() does, also if the file is missing.
-  BodyReader(const BodyFiles& files, const BodyFile& file);
+  explicit BodyReader(const BodyFiles& files);
+
+  /// Opens the file, once. Returns false if the file is missing. Throws as BodyFiles::read() does.
+  bool open(const BodyFile& file);
 
   /// Returns the offset of the next part in the file, in bytes.
   std::uint64_t offset() const noexcept { return offset_; }
@@ -104,10 +106,10 @@ class BodyReader {
 
  private:
   const BodyFiles& files_;
-  const BodyFile file_;
+  BodyFile file_;
   VfsFile opened_;
   std::uint64_t offset_ = 0;
-  std::array<char, kFileStep> buffer_;
+  std::vector<char> buffer_;
 };
 
 }  // namespace jobq::sqlite
