@@ -1,5 +1,8 @@
 #include "body_files.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <exception>
@@ -137,6 +140,17 @@ void BodyFiles::remove(std::int64_t number) const noexcept {
     (void)vfs_->xDelete(vfs_, pathOf(number).c_str(), 0);
   } catch (const std::exception&) {
     // Too little memory for the path: the next opening deletes the file.
+  }
+}
+
+void BodyFiles::dropFromCache(const BodyFile& file) const noexcept {
+  try {
+    const int descriptor = ::open(pathOf(file.number).c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    (void)::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(descriptor);
+  } catch (const std::exception&) {
+    // Too little memory for the path.
   }
 }
 

@@ -70,6 +70,10 @@ class BodyFiles {
   /// Returns whether the content of the file is `bytes`. Throws as read() does, also if the file is missing.
   bool isEqual(const BodyFile& file, std::string_view bytes) const;
 
+  /// Tells the system that the content of the synced file is not read soon: its pages are free for other files, and do
+  /// not push the pages of the database out of memory. A failure has no effect.
+  void dropFromCache(const BodyFile& file) const noexcept;
+
   /// Deletes the file. A failure leaves the file for the next opening of the storage.
   void remove(std::int64_t number) const noexcept;
 

@@ -19,6 +19,7 @@ bool ClaimedInputs::readInput(Claim& claim) {
   try {
     if (std::optional<std::string> input = files_.read(claim.inputFile)) {
       claim.job.input = std::move(*input);
+      files_.dropFromCache(claim.inputFile);
       return true;
     }
     if (isDeleted(claim.inputFile)) return false;

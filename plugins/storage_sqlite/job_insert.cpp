@@ -184,6 +184,7 @@ InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy
   for (Claim& claim : done.claimed) {
     if (claim.job.lease.job != job.id || !claim.job.input.empty()) continue;
     claim.job.input = std::move(job.input);
+    if (claim.inputFile.exists()) bodies_.files.dropFromCache(claim.inputFile);
     claim.inputFile = {};
   }
   return {std::move(done.inserted), bodies_.inputs.read(std::move(done.claimed))};
