@@ -1,16 +1,18 @@
 // Tests of the SQLite storage after a crash: a copy of the files of an open storage equals the state after a crash.
+#include "sqlite_bodies_fixture.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {
 namespace {
 
-class Crash : public SqliteTest {
+class Crash : public SqliteBodiesTest {
  protected:
   /// Copies the present files into another directory, and opens the storage there.
   void crash() {
     const std::filesystem::path next = dir_ / "next";
     std::filesystem::create_directory(next);
     for (const char* name : {"jobq.db", "jobq.db-wal"}) std::filesystem::copy_file(dir_ / name, next / name);
+    std::filesystem::copy(folder(), next / "bodies");
     storage_.reset();
     storage_ = openAt(next);
     holder_ = storage_->nodes().join("node");
@@ -47,6 +49,29 @@ TEST_F(Crash, EveryAcknowledgedStepIsThere) {
   EXPECT_EQ(counts.inProgress, 1U);
   EXPECT_EQ(counts.completed, 1U);
   EXPECT_EQ(counts.failed, 1U);
+}
+
+TEST_F(Crash, EveryLargeBodyIsThere) {
+  open();
+  JobSpec hooked = large("ended", 'e');
+  hooked.webhook = "http://example.com/";
+  submitAndEnd(std::move(hooked));
+  const ClaimWant want{"ep", {"w1"}};
+  ASSERT_TRUE(storage_->insertAndClaim(large("runs", 'r'), policy_, std::nullopt, want, holder_, 1));
+  submit(large("waits", 'w'));
+  submit(large("removed"));
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "removed"})));
+  crash();
+
+  EXPECT_EQ(find("ended")->output, bodyOf(kLargeBody, 'o'));
+  const auto owed = testkit::claimAllDue(storage_->outbox(), Millis(1'000));
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_EQ(owed[0].input, bodyOf(kLargeBody, 'e'));
+  EXPECT_EQ(storage_->leases().sweep(100).requeuedAt, std::vector<EndpointId>{"ep"});
+  const auto claimed = claim(9);
+  ASSERT_EQ(claimed.size(), 2U);
+  EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody, 'r'));
+  EXPECT_EQ(claimed[1].input, bodyOf(kLargeBody, 'w'));
 }
 
 TEST_F(Crash, AClaimOfTheDeadProcessIsLostAndCounted) {
