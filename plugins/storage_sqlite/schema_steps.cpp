@@ -191,8 +191,11 @@ CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1;
 
 // A body over 256 KB is a file (`body_files.h`): the row of the body names the file and holds no byte of it. Bodies of
 // earlier versions stay in their rows. Triggers keep the number of the rows that name a file, whichever statement
-// deletes or copies them; the first row of a file is inserted together with the file's.
+// deletes or copies them; the first row of a file is inserted together with the file's. The running jobs are known in
+// memory (`running_rows.h`). For the next step: the copy kept before a step (`schema.cpp`, keepCopy) has to hold the
+// bodies of the files, as a backup does.
 constexpr char kBodyFiles[] = R"sql(
+DROP INDEX job_deadline;
 CREATE TABLE body_file (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, owners INTEGER NOT NULL) STRICT;
 CREATE INDEX body_file_unowned ON body_file (owners) WHERE owners = 0;
 ALTER TABLE job_input ADD COLUMN input_file INTEGER;
@@ -217,12 +220,9 @@ CREATE TRIGGER delivery_body_goes AFTER DELETE ON delivery_body
 END;
 )sql";
 
-// The running jobs are known in memory (`running_rows.h`).
-constexpr char kRunningInMemory[] = "DROP INDEX job_deadline;";
-
-constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts},   {kClaimsOfDeliveries},
-                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},     {kHolders},
-                                 {kEndedOnly},      {kBodyFiles},          {kRunningInMemory}};
+constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
+                                 {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders},
+                                 {kEndedOnly},      {kBodyFiles}};
 
 }  // namespace
 

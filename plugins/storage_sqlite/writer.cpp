@@ -15,6 +15,10 @@ constexpr std::uint64_t kPageBytes = 4'096;
 /// once, so a longer log would save nothing and would only make the checkpoint longer.
 constexpr int kLargeLogPages = 4'096;
 
+/// Pages of the log that are moved when no write has come for kQuietTime: 4 MB.
+constexpr int kQuietLogPages = 1'024;
+constexpr std::chrono::milliseconds kQuietTime{20};
+
 constexpr std::chrono::milliseconds kUnsyncedLife{5};
 constexpr std::chrono::seconds kSyncRetry{1};
 
@@ -114,7 +118,10 @@ PendingWrite* Writer::awaitGroup() {
     const auto since = unsynced_.since();
     if (!since && stopping_) return nullptr;
     if (!since) {
-      arrived_.wait(mutex_);
+      if (waitForWrite()) continue;
+      lock.unlock();
+      checkpoint();
+      lock.lock();
       continue;
     }
     const auto left = *since + kUnsyncedLife - std::chrono::steady_clock::now();
@@ -130,6 +137,23 @@ PendingWrite* Writer::awaitGroup() {
   const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
   largeIsNext_ = !takesLarge;
   return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
+}
+
+// Returns true when a write has come, or at the end; false if none has come for a while and the log is worth a
+// checkpoint.
+bool Writer::waitForWrite() {
+  const auto end = std::chrono::steady_clock::now() + kQuietTime;
+  while (small_.isEmpty() && large_.isEmpty() && !stopping_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!isLogWorthMoving()) {
+      arrived_.wait(mutex_);
+    } else if (now >= end) {
+      return false;
+    } else {
+      arrived_.waitFor(mutex_, end - now);
+    }
+  }
+  return true;
 }
 
 bool Writer::commit(PendingWrite* group) {
@@ -243,13 +267,23 @@ void Writer::refuseFromNowOn(const std::string& reason) {
              reason + "; no write is accepted until the server is restarted. Check the disk of data.dir first.");
 }
 
-// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
-// a further checkpointPages_.
 bool Writer::checkpointWhenDue() {
   if (wal_.pages() < checkpointAt_) {
     if (wal_.pages() < checkpointPages_) checkpointAt_ = checkpointPages_;
     return false;
   }
+  checkpoint();
+  return true;
+}
+
+// Pages kept back by a reader's snapshot are left to the checkpoints that are due by the size of the log.
+bool Writer::isLogWorthMoving() const {
+  return !keptBack_ && wal_.pages() >= std::min(kQuietLogPages, checkpointPages_);
+}
+
+// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
+// a further checkpointPages_.
+void Writer::checkpoint() {
   int inLog = 0;
   int moved = 0;
   const int result =
@@ -258,7 +292,6 @@ bool Writer::checkpointWhenDue() {
   checkpointAt_ = !keptBack_ ? checkpointPages_ : wal_.pages() + checkpointPages_;
   wal_.noteCheckpoint();
   if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
-  return true;
 }
 
 }  // namespace jobq::sqlite

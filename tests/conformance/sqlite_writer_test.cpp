@@ -139,6 +139,19 @@ TEST_F(WriterTest, ASmallWriteThatArrivesDuringACheckpointGoesBeforeTheNextLarge
   EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "during", "large"));
 }
 
+// A checkpoint of a log of some size takes a while, so it comes when nobody waits.
+TEST_F(WriterTest, AQuietWriterMovesItsLog) {
+  std::atomic<int> checkpoints = 0;
+  logFaults().onDatabaseSync = [&] { ++checkpoints; };
+  for (int i = 0; i < 30; ++i)
+    sqlite_->writer.write([&](sqlite::Step& step) { return writeBytes(step, 200'000), true; });
+  waitFor("the checkpoint of 6 MB", [&] { return checkpoints > 0; });
+  const int before = checkpoints;
+  sqlite_->writer.write([&](sqlite::Step& step) { return writeBytes(step, 1), true; });
+  sqlite_.reset();
+  EXPECT_EQ(checkpoints, before + 1) << "a small log waits for the end";
+}
+
 // A group with a failed write is applied a second time, each write by itself. A write still sees the changes of the
 // earlier writes: without them the bound on owed webhooks would abandon too many.
 TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
