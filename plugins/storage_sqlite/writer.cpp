@@ -15,8 +15,8 @@ constexpr std::uint64_t kPageBytes = 4'096;
 /// once, so a longer log would save nothing and would only make the checkpoint longer.
 constexpr int kLargeLogPages = 4'096;
 
-/// Pages of the log that are moved when no write has come for kQuietTime: 4 MB.
-constexpr int kQuietLogPages = 1'024;
+/// The part of the log's size at which the log is moved when no write has come for kQuietTime.
+constexpr int kQuietPart = 16;
 constexpr std::chrono::milliseconds kQuietTime{20};
 
 constexpr std::chrono::milliseconds kUnsyncedLife{5};
@@ -277,9 +277,7 @@ bool Writer::checkpointWhenDue() {
 }
 
 // Pages kept back by a reader's snapshot are left to the checkpoints that are due by the size of the log.
-bool Writer::isLogWorthMoving() const {
-  return !keptBack_ && wal_.pages() >= std::min(kQuietLogPages, checkpointPages_);
-}
+bool Writer::isLogWorthMoving() const { return !keptBack_ && wal_.pages() >= checkpointPages_ / kQuietPart; }
 
 // PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
 // a further checkpointPages_.

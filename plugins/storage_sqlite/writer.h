@@ -10,8 +10,8 @@
 // A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
 // checkpoint due early. Large inputs and outputs are files and do not come here (`body_files.h`).
 //
-// A log of more than 4 MB is also moved into the file when no write has come for 20 ms, so most checkpoints delay
-// nobody.
+// A log of a sixteenth of its size (4 MB) is also moved into the file when no write has come for 20 ms, so most
+// checkpoints delay nobody.
 //
 // The jobs of insertAndClaim() are synced with the next synced group, or by the writer itself 5 ms later.
 //
