@@ -23,6 +23,7 @@
 #include "jobq/time.h"
 #include "new_body.h"
 #include "readers.h"
+#include "running_rows.h"
 #include "step.h"
 #include "writer.h"
 

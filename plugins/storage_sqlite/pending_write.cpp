@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace jobq::sqlite {
+namespace {
+
+/// Waking a thread costs as much as a small statement, and all writes wait for the writer. The writer therefore wakes
+/// every eighth caller, and each woken caller wakes the seven behind.
+constexpr int kWokenTogether = 8;
+
+}  // namespace
 
 void PendingWrite::awaitDone() {
   {
@@ -36,6 +43,18 @@ PendingWrite* WriteQueue::pop(std::size_t bytes) {
     taken += next;
   }
   return std::exchange(first_, std::exchange(last->next, nullptr));
+}
+
+// A notified caller may return at once and destroy its write: the write is not touched after its notification.
+void PendingWrite::markAllDone(PendingWrite* group) {
+  while (group != nullptr) {
+    PendingWrite* const leader = group;
+    PendingWrite* last = leader;
+    for (int i = 1; i < kWokenTogether && last->next != nullptr; ++i) last = last->next;
+    group = std::exchange(last->next, nullptr);
+    leader->followers = leader->next;
+    leader->markDone();
+  }
 }
 
 }  // namespace jobq::sqlite

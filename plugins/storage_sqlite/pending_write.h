@@ -20,6 +20,8 @@ struct PendingWrite {
   /// Blocks until markDone(), and then wakes the followers.
   void awaitDone();
   void markDone();
+  /// Marks all writes of the list `group` as done.
+  static void markAllDone(PendingWrite* group);
 
   std::size_t bytes = 0;
   bool needsSync = true;

@@ -46,8 +46,8 @@ std::map<EndpointId, std::int64_t> RunningRows::countByEndpoint() const {
   return counts;
 }
 
-template <class Visit>
-void RunningChanges::visitAll(Visit&& visit) const {
+template <class Function>
+void RunningChanges::visitAll(Function&& visit) const {
   Lock lock(rows_->mutex_);
   for (const auto& [num, row] : rows_->rows_) {
     if (!changes_.contains(num)) visit(num, row);

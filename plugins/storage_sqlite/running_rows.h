@@ -67,8 +67,8 @@ class RunningChanges {
  private:
   friend class RunningRows;
 
-  template <class Visit>
-  void visitAll(Visit&& visit) const;
+  template <class Function>
+  void visitAll(Function&& visit) const;
 
   const RunningRows* rows_;
   std::map<std::int64_t, std::optional<RunningRow>> changes_;  // no value: the job is not running any more

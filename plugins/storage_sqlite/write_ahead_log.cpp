@@ -1,10 +1,22 @@
 #include "write_ahead_log.h"
 
+#include <algorithm>
+
 #include "durability.h"
 
 namespace jobq::sqlite {
+namespace {
 
-WriteAheadLog::WriteAheadLog(Connection& connection) : connection_(connection) {
+constexpr std::uint64_t kPageBytes = 4'096;
+
+/// Pages of the log at which a checkpoint is due after a large group: 16 MB. The pages of a large body are written
+/// once, so a longer log would save nothing and would only make the checkpoint longer.
+constexpr int kLargeLogPages = 4'096;
+
+}  // namespace
+
+WriteAheadLog::WriteAheadLog(Connection& connection, std::uint64_t size)
+    : connection_(connection), mostPages_(static_cast<int>(size / kPageBytes)), dueAt_(mostPages_) {
   sqlite3_wal_hook(connection_.handle(), noteCommit, this);
 }
 
@@ -32,6 +44,29 @@ void WriteAheadLog::commit() {
     connection_.query("UPDATE number SET value = value + 1 WHERE name = 'checked'").run();
   }
   hasUnsynced_ = !syncs_ && (hasUnsynced_ || wroteLog_);
+}
+
+bool WriteAheadLog::isDue() {
+  if (pages_ >= dueAt_) return true;
+  if (pages_ < mostPages_) dueAt_ = mostPages_;
+  return false;
+}
+
+void WriteAheadLog::noteLargeGroup() noexcept {
+  if (!keptBack_) dueAt_ = std::min({dueAt_, mostPages_, kLargeLogPages});
+}
+
+// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
+// a further mostPages_.
+int WriteAheadLog::checkpoint() {
+  int inLog = 0;
+  int moved = 0;
+  const int result =
+      sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
+  keptBack_ = result != SQLITE_OK || inLog != moved;
+  dueAt_ = !keptBack_ ? mostPages_ : pages_ + mostPages_;
+  pages_ = 0;
+  return result;
 }
 
 }  // namespace jobq::sqlite

@@ -1,5 +1,8 @@
-// The write-ahead log of the writing connection: commits with and without a sync, and the size of the log.
+// The write-ahead log of the writing connection: commits with and without a sync, and the checkpoints that move the log
+// into the file.
 #pragma once
+
+#include <cstdint>
 
 #include "connection.h"
 
@@ -9,7 +12,11 @@ namespace jobq::sqlite {
 /// The connection outlives the object and has a single WriteAheadLog.
 class WriteAheadLog {
  public:
-  explicit WriteAheadLog(Connection& connection);
+  /// The part of the size at which a log is worth a checkpoint while no write waits.
+  static constexpr int kQuietPart = 16;
+
+  /// `size`: bytes of the log at which a checkpoint is due.
+  WriteAheadLog(Connection& connection, std::uint64_t size);
   ~WriteAheadLog();
   WriteAheadLog(const WriteAheadLog&) = delete;
   WriteAheadLog& operator=(const WriteAheadLog&) = delete;
@@ -19,10 +26,17 @@ class WriteAheadLog {
   /// Commits the open transaction. With a sync, all earlier commits are on disk afterwards too. Throws StorageError.
   void commit();
 
-  /// Returns the number of pages in the log after the last commit, or 0 after noteCheckpoint().
-  int pages() const { return pages_; }
-  /// Notes that a checkpoint has moved the log into the file.
-  void noteCheckpoint() { pages_ = 0; }
+  /// Returns true if a checkpoint is due.
+  bool isDue();
+  /// Makes a checkpoint due behind the present group, also for a small log.
+  void makeDueSoon() noexcept { dueAt_ = 0; }
+  /// Notes a committed group of large writes, which makes a checkpoint due earlier.
+  void noteLargeGroup() noexcept;
+  /// Returns true if the log is worth a checkpoint while no write waits.
+  bool isWorthMoving() const noexcept { return !keptBack_ && pages_ >= mostPages_ / kQuietPart; }
+  /// Moves the log into the file, as far as no reader needs it. Returns the result code of SQLite. Outside a
+  /// transaction.
+  int checkpoint();
 
  private:
   /// Called by SQLite after each commit that changed something.
@@ -32,7 +46,10 @@ class WriteAheadLog {
   bool syncs_ = true;        // the next commit syncs the log
   bool hasUnsynced_ = true;  // the log may have commits that no sync has followed, also of a process that died
   bool wroteLog_ = false;    // the last commit changed something
-  int pages_ = 0;
+  int pages_ = 0;            // in the log since the last checkpoint
+  const int mostPages_;
+  int dueAt_;              // pages
+  bool keptBack_ = false;  // the last checkpoint left pages to a reader's snapshot
 };
 
 }  // namespace jobq::sqlite

@@ -9,14 +9,6 @@
 namespace jobq::sqlite {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4'096;
-
-/// Pages of the log at which a checkpoint is due after a large group: 16 MB. The pages of a large chunk are written
-/// once, so a longer log would save nothing and would only make the checkpoint longer.
-constexpr int kLargeLogPages = 4'096;
-
-/// The part of the log's size at which the log is moved when no write has come for kQuietTime.
-constexpr int kQuietPart = 16;
 constexpr std::chrono::milliseconds kQuietTime{20};
 
 constexpr std::chrono::milliseconds kUnsyncedLife{5};
@@ -36,23 +28,13 @@ bool isFatal(const std::exception& error) {
   return kind == SQLITE_IOERR || kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB;
 }
 
-/// Waking a thread costs as much as a small statement, and all writes wait for the writer. The writer therefore wakes
-/// every eighth caller, and each woken caller wakes the seven behind.
-constexpr int kWokenTogether = 8;
-
 /// Message for an exception other than SqliteError (of a queue policy) that ended the transaction.
 constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
 }  // namespace
 
 Writer::Writer(Connection& connection, const CommittedState& state, Clock& clock, Log& log, std::uint64_t logSize)
-    : connection_(connection),
-      state_(state),
-      clock_(clock),
-      log_(log),
-      wal_(connection),
-      checkpointPages_(static_cast<int>(logSize / kPageBytes)),
-      checkpointAt_(checkpointPages_) {
+    : connection_(connection), state_(state), clock_(clock), log_(log), wal_(connection, logSize) {
   connection_.execute("PRAGMA journal_size_limit=" + std::to_string(logSize));
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "sqlite-writer");
@@ -83,12 +65,13 @@ void Writer::run() {
   while (PendingWrite* const group = awaitGroup()) {
     const bool isLarge = group->bytes > kSmallWrite;
     if (!commit(group)) continue;
-    if (isLarge && !keptBack_) checkpointAt_ = std::min(checkpointAt_, std::min(checkpointPages_, kLargeLogPages));
+    if (isLarge) wal_.noteLargeGroup();
     // Small writes go first after a large group, and again after a checkpoint: none of them waits for both.
     Lock lock(mutex_);
     const bool mayCheckpoint = !isLarge || small_.isEmpty();
     lock.unlock();
-    if (!mayCheckpoint || !checkpointWhenDue()) continue;
+    if (!mayCheckpoint || !wal_.isDue()) continue;
+    checkpoint();
     lock.lock();
     largeIsNext_ = false;
   }
@@ -145,7 +128,7 @@ bool Writer::waitForWrite() {
   const auto end = std::chrono::steady_clock::now() + kQuietTime;
   while (small_.isEmpty() && large_.isEmpty() && !stopping_) {
     const auto now = std::chrono::steady_clock::now();
-    if (!isLogWorthMoving()) {
+    if (!wal_.isWorthMoving()) {
       arrived_.wait(mutex_);
     } else if (now >= end) {
       return false;
@@ -169,20 +152,8 @@ bool Writer::commit(PendingWrite* group) {
     state_.running.apply(changes.running);
   }
   for (PendingWrite* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
-  markAllDone(group);
+  PendingWrite::markAllDone(group);
   return !lostWith;
-}
-
-// A notified caller may return at once and destroy its write: the write is not touched after its notification.
-void Writer::markAllDone(PendingWrite* group) {
-  while (group != nullptr) {
-    PendingWrite* const leader = group;
-    PendingWrite* last = leader;
-    for (int i = 1; i < kWokenTogether && last->next != nullptr; ++i) last = last->next;
-    group = std::exchange(last->next, nullptr);
-    leader->followers = leader->next;
-    leader->markDone();
-  }
 }
 
 void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
@@ -267,29 +238,8 @@ void Writer::refuseFromNowOn(const std::string& reason) {
              reason + "; no write is accepted until the server is restarted. Check the disk of data.dir first.");
 }
 
-bool Writer::checkpointWhenDue() {
-  if (wal_.pages() < checkpointAt_) {
-    if (wal_.pages() < checkpointPages_) checkpointAt_ = checkpointPages_;
-    return false;
-  }
-  checkpoint();
-  return true;
-}
-
-// Pages kept back by a reader's snapshot are left to the checkpoints that are due by the size of the log.
-bool Writer::isLogWorthMoving() const { return !keptBack_ && wal_.pages() >= checkpointPages_ / kQuietPart; }
-
-// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
-// a further checkpointPages_.
 void Writer::checkpoint() {
-  int inLog = 0;
-  int moved = 0;
-  const int result =
-      sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
-  keptBack_ = result != SQLITE_OK || inLog != moved;
-  checkpointAt_ = !keptBack_ ? checkpointPages_ : wal_.pages() + checkpointPages_;
-  wal_.noteCheckpoint();
-  if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
+  if ((wal_.checkpoint() & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
 }
 
 }  // namespace jobq::sqlite

@@ -83,7 +83,7 @@ class Writer {
   std::optional<std::string> refusal();
 
   /// Moves the log into the file after the present group, also a small log. Called by a write, in the writer thread.
-  void checkpointSoon() noexcept { checkpointAt_ = 0; }
+  void checkpointSoon() noexcept { wal_.makeDueSoon(); }
 
   /// Returns the number of writes that wait for their group. Any thread.
   std::size_t queued();
@@ -127,7 +127,6 @@ class Writer {
   }
 
   void submit(PendingWrite& write);
-  static void markAllDone(PendingWrite* group);
   void run();
   PendingWrite* awaitGroup();
   bool waitForWrite() JOBQ_REQUIRES(mutex_);
@@ -142,10 +141,6 @@ class Writer {
   /// Restores a usable connection after a failure, or makes the storage read-only. Returns the message for the callers.
   std::string giveUp(const std::exception& error);
   void refuseFromNowOn(const std::string& reason);
-  /// Returns false if no checkpoint is due.
-  bool checkpointWhenDue();
-  /// Returns true if the log is worth a checkpoint while no write waits.
-  bool isLogWorthMoving() const;
   void checkpoint();
 
   Connection& connection_;  // used by the writer thread
@@ -155,9 +150,6 @@ class Writer {
   std::atomic<bool> full_ = false;
   UnsyncedJobs unsynced_;
   WriteAheadLog wal_;  // used by the writer thread
-  const int checkpointPages_;
-  int checkpointAt_;       // used by the writer thread
-  bool keptBack_ = false;  // used by the writer thread: the last checkpoint left pages to a reader's snapshot
   Mutex mutex_;
   Condition arrived_;
   WriteQueue small_ JOBQ_GUARDED_BY(mutex_);

@@ -26,5 +26,5 @@ class S3Test(HttpTest):
             assert len(s3.objects[key][0]) == answer["output"]["bytes"]
         told = response.body + server.request("GET", f"/v2/image/status/{answer['id']}").body + server.log().encode()
         assert secret.encode() not in told
-        for file in pathlib.Path(server.data).iterdir():
-            assert secret.encode() not in file.read_bytes(), file
+        for file in pathlib.Path(server.data).rglob("*"):
+            assert file.is_dir() or secret.encode() not in file.read_bytes(), file

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import os
+import pathlib
 
 import pytest
 from http_case import HttpTest
@@ -76,12 +77,12 @@ class DiskTest(HttpTest):
 
 
 def fingerprint(folder):
-    """Returns the SHA-256 of each file of `folder` by name, without the file `lock`, which each start creates."""
+    """Returns the SHA-256 of each file in `folder` and its folders by name, without the file `lock`, which each start
+    creates."""
     found = {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else []:
-        if name != "lock":
-            with open(os.path.join(folder, name), "rb") as file:
-                found[name] = hashlib.sha256(file.read()).hexdigest()
+    for path in pathlib.Path(folder).rglob("*"):
+        if path.is_file() and path.name != "lock":
+            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
 

@@ -13,20 +13,20 @@ namespace jobq {
 namespace {
 
 /// Wakes a thread out of poll(). Without a descriptor a stay lasts until the next bytes or for its whole time.
-struct Wakeup {
-  Wakeup() : descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-  ~Wakeup() {
+struct EventDescriptor {
+  EventDescriptor() : descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+  ~EventDescriptor() {
     if (descriptor >= 0) ::close(descriptor);
   }
-  Wakeup(const Wakeup&) = delete;
-  Wakeup& operator=(const Wakeup&) = delete;
+  EventDescriptor(const EventDescriptor&) = delete;
+  EventDescriptor& operator=(const EventDescriptor&) = delete;
 
   const int descriptor;
 };
 
 int wakeupOfThisThread() {
-  thread_local const Wakeup kWakeup;
-  return kWakeup.descriptor;
+  thread_local const EventDescriptor kEvent;
+  return kEvent.descriptor;
 }
 
 void signal(int wakeup) noexcept {
