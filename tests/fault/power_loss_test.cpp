@@ -179,7 +179,9 @@ TEST_F(PowerLoss, AcknowledgedWritesSurvive) {
   }
   std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work, " << bodies_
             << " bodies in files" << std::endl;
-  EXPECT_GT(bodies_, 0);
+  if (seeds.count > 1) {
+    EXPECT_GT(bodies_, 0) << "a single seed that plays again may have none";
+  }
 }
 
 // Records alone: no commit of a job brings a record to the disk by chance.

@@ -9,8 +9,7 @@ Comparison::Comparison(std::shared_ptr<Storage> real) : real_(std::move(real)), 
 void Comparison::reopen(std::shared_ptr<Storage> real, FormerEnd end) {
   real_ = std::move(real);
   if (end == FormerEnd::power) worlds_.insert(worlds_.end(), unsynced_.begin(), unsynced_.end());
-  unsynced_.clear();
-  ++syncs_;  // the new process does not know which steps of the former one were synced
+  noteSynced();  // the first sync of the new process brings the steps of the former one to the disk too
   worlds_.insert(worlds_.end(), doubts_.begin(), doubts_.end());
   doubts_.clear();
   failed_ = false;

@@ -10,6 +10,7 @@
 // durable.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -69,12 +70,15 @@ class Comparison {
     return ask(action, real, expected);
   }
   /// Notes that every step so far survives a loss of power.
-  void noteSynced() {
-    unsynced_.clear();
-    ++syncs_;
+  void noteSynced() { noteSyncedUpTo(unsyncedMark()); }
+  /// Notes the same for the steps up to the last one before a call of unsyncedMark() that returned `mark`.
+  void noteSyncedUpTo(std::uint64_t mark) {
+    if (mark <= forgotten_) return;
+    unsynced_.erase(unsynced_.begin(), unsynced_.begin() + static_cast<std::ptrdiff_t>(mark - forgotten_));
+    forgotten_ = mark;
   }
-  /// Returns how often noteSynced() or reopen() was called.
-  std::uint64_t syncs() const { return syncs_; }
+  /// Returns the number of worlds that unsynced steps have left behind them so far.
+  std::uint64_t unsyncedMark() const { return forgotten_ + unsynced_.size(); }
   /// Drops every world for which `contradiction` returns a text; throws Disagreement if no world is left.
   void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
 
@@ -88,8 +92,8 @@ class Comparison {
   std::vector<StorageModel> worlds_;    // never empty
   std::vector<StorageModel> doubts_;    // worlds that join the others when the storage is opened again
   std::vector<StorageModel> unsynced_;  // worlds before each step that a loss of power may undo now
-  std::uint64_t syncs_ = 0;
-  bool failed_ = false;  // a call failed since the storage was opened
+  std::uint64_t forgotten_ = 0;         // worlds that were removed from the front of unsynced_
+  bool failed_ = false;                 // a call failed since the storage was opened
   std::string disagreement_;
 };
 

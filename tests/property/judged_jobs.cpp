@@ -25,9 +25,8 @@ std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, cons
                                                              const std::optional<Idempotency>& idempotency,
                                                              const ClaimWant& want, const Holder& holder, CallId id) {
   endpoints_.insert(job.endpoint);
-  unsynced_[job.id] = compared_.syncs();
   bool hasStep = true;
-  return compared_.askUnsynced(
+  auto said = compared_.askUnsynced(
       "insert and claim of " + job.id,
       [&] {
         auto done = compared_.real().insertAndClaim(JobSpec(job), policy, idempotency, want, holder, id);
@@ -38,12 +37,14 @@ std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, cons
         if (!hasStep) return std::nullopt;
         return model.insertAndClaim(job, policy, idempotency, want, holder, id);
       });
+  unsynced_[job.id] = compared_.unsyncedMark();
+  return said;
 }
 
 void JudgedJobs::noteShown(const JobId& job) {
   const auto inserted = unsynced_.find(job);
   if (inserted == unsynced_.end()) return;
-  if (inserted->second == compared_.syncs()) compared_.noteSynced();
+  compared_.noteSyncedUpTo(inserted->second);
   unsynced_.erase(inserted);
 }
 

@@ -55,12 +55,13 @@ class JudgedJobs final : public JobStore {
   const std::set<EndpointId>& endpoints() const { return endpoints_; }
 
  private:
-  /// Notes that a read has shown the job: the storage has made the job durable, and all earlier steps with it.
+  /// Notes that a read has shown the job: the storage has made the job durable, and all steps before its insert. Later
+  /// steps may be undone: if the job was durable already, the read has synced nothing.
   void noteShown(const JobId& job);
 
   Comparison& compared_;
   std::set<EndpointId> endpoints_;
-  std::map<JobId, std::uint64_t> unsynced_;  // Comparison::syncs() at the insertAndClaim() of each job
+  std::map<JobId, std::uint64_t> unsynced_;  // Comparison::unsyncedMark() behind the insertAndClaim() of each job
 };
 
 class JudgedLeases final : public LeaseStore {
