@@ -14,7 +14,7 @@
 namespace jobq {
 
 /// The rows of the table of limits (core/http/API.md, "Rate limits"), and `statusSync` with a bucket of its own. /retry
-/// counts as `cancel`, /health as `status` (core/decisions/limits.md). Planned: `openai` has no caller yet.
+/// counts as `cancel`, /health as `status` (core/decisions/limits.md).
 enum class Operation : std::uint8_t { run, runsync, status, statusSync, stream, cancel, purgeQueue, openai, requests };
 
 inline constexpr std::size_t kOperations = 9;
@@ -33,12 +33,12 @@ struct OperationLimit {
 inline constexpr std::array<OperationLimit, kOperations> kOperationLimits{{
     {1000, 200, "`/run`"},
     {2000, 400, "`/runsync`"},
-    {2000, 400, "`/status`, `/health`"},
+    {2000, 400, "`/status`, `/health`, GET of `/openai`"},
     {2000, 400, "`/status-sync`"},
     {2000, 400, "`/stream`, except calls that waited"},
     {100, 20, "`/cancel`, `/retry`"},
     {2, 0, "`/purge-queue`"},
-    {2000, 400, "Planned: `/openai`"},
+    {2000, 400, "POST of `/openai`"},
     {10, 2, "`/requests`"},
 }};
 inline constexpr Millis kLimitWindowDefault{10'000};

@@ -79,6 +79,10 @@ std::unique_ptr<ChunkWait> JobService::awaitChunks(const ChunkAsk& ask) {
   return std::make_unique<ChunkWait>(*this, completions_, ask);
 }
 
+std::unique_ptr<ChunkFeed> JobService::followChunks(const JobKey& key) {
+  return std::make_unique<ChunkFeed>(*this, completions_, key);
+}
+
 std::optional<JobService::Log> JobService::log(const JobKey& key) {
   const auto present = presentState(key);
   if (!present) return std::nullopt;

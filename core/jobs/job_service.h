@@ -11,6 +11,7 @@
 
 #include "core/base/ids.h"
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/chunk_feed.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_wait.h"
 #include "jobq/job.h"
@@ -68,6 +69,12 @@ class JobService {
 
   /// Begins a wait for the next chunks, of `ask.wait` milliseconds for the first chunk.
   std::unique_ptr<ChunkWait> awaitChunks(const ChunkAsk& ask);
+
+  /// Begins to follow the chunks of a job, from the first one.
+  std::unique_ptr<ChunkFeed> followChunks(const JobKey& key);
+
+  /// Returns the present time of the clock that decides about the ends of waits.
+  Instant now() const { return completions_.now(); }
 
   struct Log {
     std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first

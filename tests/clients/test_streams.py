@@ -14,24 +14,11 @@ import subprocess
 import pytest
 
 from http_case import HttpTest
-from jobq_server import BUILD
+from npm_packages import LONGEST, installed
 
 HERE = pathlib.Path(__file__).resolve().parent
 STREAMS, CHUNKS, PAUSE = 8, 300, 20  # 50 chunks a second each: 400 in all, for 6 s
 LIMIT = 2_000  # requests of /stream in 10 s
-LONGEST = 240  # seconds on a machine that is busy, and go compiles first
-
-
-def installed():
-    """The folder with the npm SDK and the script that uses it."""
-    folder = pathlib.Path(BUILD) / "clients"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", "streams.mjs"):
-        shutil.copy(HERE / name, folder)
-    if not (folder / "node_modules/runpod-sdk").exists():
-        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder,
-                       check=True, timeout=LONGEST)
-    return folder
 
 
 @pytest.mark.timeout(2 * LONGEST)
@@ -57,7 +44,7 @@ class StreamClientTest(HttpTest):
     @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
     def test_npm(self, own_server):
         """core/http/API.md, "Streams for client libraries": stream() of the npm SDK."""
-        self.follow(own_server, "node", installed() / "streams.mjs")
+        self.follow(own_server, "node", installed("streams.mjs") / "streams.mjs")
 
     @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
     def test_go(self, own_server):

@@ -21,6 +21,7 @@ add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
 set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
 jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
 # Streams of public clients: 50 chunks a second each, too many for a busy machine.
+jobq_add_python_test(client.openai clients/test_openai_clients.py LABELS client PROCESSORS 2)
 jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 2)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).

@@ -53,7 +53,7 @@ class ShippedTest(LuaTest):
 class InventoryTest(HttpTest):
     def test_each_has_a_head(self, subtests):
         """scripts/README.md: shipped scripts have comments: the purpose, and for handlers input and output."""
-        assert list(shipped("handlers")) == ["count_stream", "reverse_text", "word_frequency"]
+        assert list(shipped("handlers")) == ["count_stream", "openai_echo", "reverse_text", "word_frequency"]
         assert list(shipped("filters")) == ["require_fields", "size_limit", "tenant_quota"]
         for name, text in {**shipped("handlers"), **shipped("filters")}.items():
             with subtests.test(name):

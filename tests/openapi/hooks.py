@@ -75,7 +75,7 @@ def ask_for_a_job(operation, case, path):
         path["endpoint"] = stand_in(operation, path["endpoint"], STAGE["endpoints"]) or path["endpoint"]
     if waits:
         shorten(case, lenient="ForSdk" in operation)
-    if operation.startswith("run"):
+    if operation.startswith(("run", "openAiPost")):
         use_once(case.headers or {})
         if isinstance(case.body, dict):
             submit(case.body)
@@ -118,8 +118,8 @@ def without_fractions(values):
 def use_once(headers):
     """The schema cannot say that a key of another body is refused."""
     key = headers.get("Idempotency-Key")
-    if isinstance(key, str) and re.fullmatch("[!-~]{1,200}", key):
-        headers["Idempotency-Key"] = f"{key}{next(turns['key']):08d}"
+    if isinstance(key, str) and re.fullmatch("[!-~]{1,255}", key):
+        headers["Idempotency-Key"] = f"{key[:247]}{next(turns['key']):08d}"
 
 
 def keep_alive(case, job):

@@ -39,7 +39,8 @@ TEST_F(QueueCallsTest, BothMountsHaveTheSameRoutes) {
                                           "GET /v2/{endpoint}/stream/{id}", "POST /v2/{endpoint}/stream/{id}",
                                           "GET /v2/{endpoint}/logs/{id}", "POST /v2/{endpoint}/cancel/{id}",
                                           "POST /v2/{endpoint}/retry/{id}", "POST /v2/{endpoint}/purge-queue",
-                                          "GET /v2/{endpoint}/requests", "GET /v2/{endpoint}/health"));
+                                          "GET /v2/{endpoint}/requests", "GET /v2/{endpoint}/health",
+                                          "POST /v2/{endpoint}/openai/{route}", "GET /v2/{endpoint}/openai/{route}"));
 }
 
 TEST_F(QueueCallsTest, HealthCountsJobsWebhooksAndWorkers) {

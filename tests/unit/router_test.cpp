@@ -97,5 +97,18 @@ TEST_F(RouterTest, ListsOneLineForEachMethod) {
   EXPECT_THAT(router_.list(), ElementsAre("GET /v1/keys/{id}", "DELETE /v1/keys/{id}", "POST /v1/keys"));
 }
 
+TEST_F(RouterTest, ATailMatchesOneOrMoreSegments) {
+  add({"POST"}, "/v2/{endpoint}/openai/{route...}");
+  add({"GET"}, "/v2/{endpoint}/openai/{route...}");
+  EXPECT_EQ(find("GET", "/v2/a/openai/v1/models/x"), "/v2/{endpoint}/openai/{route...}");
+  EXPECT_EQ(params_, (Params{{"endpoint", "a"}, {"route", "v1/models/x"}}));
+  EXPECT_EQ(find("POST", "/v2/a/openai/v1"), "/v2/{endpoint}/openai/{route...}");
+  EXPECT_EQ(params_.at("route"), "v1");
+  EXPECT_EQ(find("GET", "/v2/a/openai"), "no path");
+  EXPECT_EQ(find("GET", "/v2/a/openai/"), "no path");
+  EXPECT_EQ(find("DELETE", "/v2/a/openai/v1"), "use POST, GET, HEAD");
+  EXPECT_THAT(router_.list(), ElementsAre("POST /v2/{endpoint}/openai/{route}", "GET /v2/{endpoint}/openai/{route}"));
+}
+
 }  // namespace
 }  // namespace jobq

@@ -41,6 +41,13 @@ struct ApiResponse {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
   std::shared_ptr<const BodyFile> file{};  ///< the body, instead of `body`; released when sent
+  bool isOpen = false;                     ///< `body` is the beginning; PendingCall::nextPart() gives the further parts
+};
+
+/// A part of the body of an open answer.
+struct BodyPart {
+  std::string bytes;  ///< may be empty
+  bool isLast = false;
 };
 
 /// A call whose answer comes later: between two polls the call needs no thread. One thread at a time.
@@ -51,6 +58,10 @@ class PendingCall {
   /// Returns the answer, or no value while the call has to wait. The call `request.client->call()` is then resumed when
   /// the answer may exist. `request` is the request of the route. Throws as a route does.
   virtual std::optional<ApiResponse> poll(ApiRequest& request) = 0;
+
+  /// Returns the next part of an open answer, or no value while the call has to wait, as poll() does. Throws
+  /// std::bad_alloc only.
+  virtual std::optional<BodyPart> nextPart(ApiRequest&) { return BodyPart{{}, true}; }
 
   /// Returns true if most waits of this kind last for milliseconds.
   virtual bool isBrief() const noexcept { return false; }

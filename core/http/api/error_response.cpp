@@ -10,9 +10,39 @@ namespace {
 // Rounded up, so that a client that waits as long is not too early.
 std::int64_t wholeSeconds(Millis duration) { return (duration.count() + 999) / 1'000; }
 
+// Returns true for /v2/{endpoint}/openai/… and the same path on the mount of SDKs.
+bool isOpenAi(std::string_view path) {
+  if (path.starts_with("/sdk/")) path.remove_prefix(4);
+  if (!path.starts_with("/v2/")) return false;
+  const std::size_t end = path.find('/', 4);
+  return end != std::string_view::npos && path.substr(end).starts_with("/openai/");
+}
+
+// The types that OpenAI's clients know.
+std::string_view openAiType(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 404: return "not_found_error";
+    case 429: return "rate_limit_error";
+    default: return status < 500 ? "invalid_request_error" : "server_error";
+  }
+}
+
 }  // namespace
 
+std::string openAiError(int status, std::string_view sentence) {
+  return json::object([&](json::ObjectWriter& out) {
+    out.object("error", [&](json::ObjectWriter& error) {
+      error.member("message", sentence);
+      error.member("type", openAiType(status));
+      error.raw("param", "null");
+      error.raw("code", "null");
+    });
+  });
+}
+
 ApiResponse errorResponse(std::string_view path, int status, std::string_view sentence) {
+  if (isOpenAi(path)) return {status, openAiError(status, sentence)};
   const bool management = path == "/v1" || path.starts_with("/v1/");
   return {status, json::object([&](json::ObjectWriter& out) {
             if (management) out.member("message", sentence);

@@ -11,8 +11,12 @@
 
 namespace jobq {
 
-/// Returns `{"message":…}` under /v1, else `{"error":…}`; never with a key `id` or `status`.
+/// Returns `{"message":…}` under /v1, `{"error":{"message":…,"type":…,"param":null,"code":null}}` under
+/// `…/{endpoint}/openai/`, else `{"error":…}`; never with a key `id` or `status`.
 ApiResponse errorResponse(std::string_view path, int status, std::string_view sentence);
+
+/// Returns the error object of OpenAI's clients as JSON text. `status` is the HTTP status, which decides the type.
+std::string openAiError(int status, std::string_view sentence);
 
 /// Returns the 400 with the sentences of the failure. Pure; any thread. Throws std::bad_alloc only.
 ApiResponse badRequest(const ApiRequest& request, const Failure& failure);

@@ -109,12 +109,18 @@ void Exchange::send(ApiResponse response) {
   response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(response.status));
   response_.setContentType("application/json");
   for (const auto& [name, value] : response.headers) response_.set(name, value);
-  if (response.file) {
+  if (response.isOpen) {
+    response_.sendPart(response.body, false);
+  } else if (response.file) {
     sendFile(*response.file);
   } else {
     response_.sendText(std::move(response.body));
   }
 }
+
+void Exchange::sendPart(const BodyPart& part) { response_.sendPart(part.bytes, part.isLast); }
+
+bool Exchange::hasRest() const noexcept { return response_.hasRest(); }
 
 // The announced length is on its way when a read fails; the client sees the early end of the connection.
 void Exchange::sendFile(const BodyFile& file) {

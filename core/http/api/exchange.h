@@ -33,6 +33,11 @@ class Exchange {
   /// Sends the answer. A part may leave later (ServerResponse::hasRest).
   void send(ApiResponse response);
 
+  /// Sends a further part of an open answer, and ends the answer behind the last one. Nothing is left to send before.
+  void sendPart(const BodyPart& part);
+  /// Returns true if sent bytes of the answer have not left yet.
+  bool hasRest() const noexcept;
+
   /// Ends the connection: the answer cannot be sent whole.
   void abandon() noexcept;
 

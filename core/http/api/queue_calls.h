@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <variant>
 
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
@@ -17,6 +18,7 @@
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -24,6 +26,22 @@ namespace jobq {
 // Defined in submit_calls.cpp.
 RouteResult run(const QueueDeps& deps, ApiRequest& request);
 RouteResult runsync(const QueueDeps& deps, ApiRequest& request);
+
+/// A job that may be submitted.
+struct AcceptedSubmission {
+  JobSpec job;
+  std::optional<Idempotency> idempotency;
+};
+/// A new job, the first job of a repeated idempotency key, or a refusal.
+using SubmissionResult = std::variant<AcceptedSubmission, Duplicate, ApiResponse>;
+/// Reads, counts and admits the job of the body, which is moved from. `syncWait`, in milliseconds, is present if the
+/// caller waits for the result.
+SubmissionResult acceptSubmission(const QueueDeps& deps, ApiRequest& request, std::optional<Millis> syncWait);
+/// Returns the 400 for an idempotency key that came with another body before.
+ApiResponse keyConflict(const ApiRequest& request);
+
+// Defined in openai_calls.cpp.
+RouteResult openAi(const QueueDeps& deps, ApiRequest& request);
 
 // Defined in job_calls.cpp.
 RouteResult status(const QueueDeps& deps, ApiRequest& request);

@@ -72,6 +72,8 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
       {"/cancel/{id}", false, true, Operation::cancel, cancel},
       {"/retry/{id}", false, true, Operation::cancel, retry},
       {"/purge-queue", false, true, Operation::purgeQueue, purgeQueue},
+      {"/openai/{route...}", false, true, Operation::openai, openAi, kRunsyncLimit, true},
+      {"/openai/{route...}", true, false, Operation::status, openAi},
       {"/requests", true, false, Operation::requests, requests},
       {"/health", true, false, Operation::status, health},
   };

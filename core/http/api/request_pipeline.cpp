@@ -176,18 +176,33 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
   using Progress = RequestHandler::Progress;
   Exchange exchange(request, serverResponse);
   try {
+    if (context.isOpen) return sendParts(context, request, exchange);
     std::optional<ApiResponse> response = respond(context, request, exchange);
     if (!response && !context.pending) return Progress::waitsForInput;
     if (!response) return context.pending->isBrief() ? Progress::waitsBriefly : Progress::waitsForResume;
     if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
     cors_.addTo(*response, request.get("Origin", ""));
+    context.isOpen = response->isOpen;
     exchange.send(*std::move(response));
+    if (context.isOpen) return sendParts(context, request, exchange);
   } catch (const std::exception& error) {
     // No whole answer can be sent: memory is missing, or the connection broke.
     log_.write(LogLevel::debug, "http.broken", error.what());
     exchange.abandon();
   }
   return Progress::answered;
+}
+
+RequestHandler::Progress RequestPipeline::sendParts(RequestContext& context, ServerRequest& request,
+                                                    Exchange& exchange) {
+  context.apiRequest.client = &request;
+  while (!exchange.hasRest()) {
+    const auto part = context.pending->nextPart(context.apiRequest);
+    if (!part) return RequestHandler::Progress::waitsForResume;
+    exchange.sendPart(*part);
+    if (part->isLast) return RequestHandler::Progress::answered;
+  }
+  return RequestHandler::Progress::waitsForOutput;
 }
 
 // Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws; no value while the
@@ -204,7 +219,7 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
     context.apiRequest.answers = &answerMemory_;
     std::optional<ApiResponse> response = context.refusal ? std::move(context.refusal) : runRoute(context);
     if (!response) return std::nullopt;
-    context.pending.reset();
+    if (!response->isOpen) context.pending.reset();
     countResponse(context.apiRequest, *response);
     return response;
   } catch (const std::exception& error) {

@@ -32,7 +32,8 @@ class RequestPipeline final : public RequestHandlerFactory {
     ApiRequest apiRequest;
     const Route* route = nullptr;
     std::optional<ApiResponse> refusal;
-    std::unique_ptr<PendingCall> pending;  ///< set while the route waits
+    std::unique_ptr<PendingCall> pending;  ///< set while the route waits, or its answer is open
+    bool isOpen = false;                   ///< the head of the answer was sent, and the body goes on
   };
 
   /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;
@@ -78,6 +79,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   void limitRate(const ServerRequest& head, RequestContext& context);
   void checkBodySize(const ServerRequest& head, RequestContext& context);
 
+  static RequestHandler::Progress sendParts(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> runRoute(RequestContext& context);
   static void countResponse(ApiRequest& apiRequest, ApiResponse& response);

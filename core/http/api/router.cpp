@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 namespace jobq {
 namespace {
+
+constexpr std::string_view kTail = "...}";
 
 std::vector<std::string> split(const std::string& path) {
   std::vector<std::string> segments;
@@ -19,10 +22,16 @@ std::vector<std::string> split(const std::string& path) {
 
 std::optional<std::map<std::string, std::string>> match(const std::vector<std::string>& pattern,
                                                         const std::vector<std::string>& path) {
-  if (pattern.size() != path.size()) return std::nullopt;
+  const bool hasTail = pattern.back().ends_with(kTail);
+  if (pattern.size() > path.size() || (!hasTail && pattern.size() != path.size())) return std::nullopt;
   std::map<std::string, std::string> params;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (pattern[i].starts_with('{')) {
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i].ends_with(kTail)) {
+      std::string tail = path[i];
+      for (std::size_t rest = i + 1; rest < path.size(); ++rest) tail += "/" + path[rest];
+      if (tail.empty()) return std::nullopt;
+      params[pattern[i].substr(1, pattern[i].size() - 1 - kTail.size())] = std::move(tail);
+    } else if (pattern[i].starts_with('{')) {
       if (path[i].empty()) return std::nullopt;
       params[pattern[i].substr(1, pattern[i].size() - 2)] = path[i];
     } else if (pattern[i] != path[i]) {
@@ -60,7 +69,9 @@ std::variant<Router::Match, Router::NoPath, Router::WrongMethod> Router::find(co
 std::vector<std::string> Router::list() const {
   std::vector<std::string> routes;
   for (const Entry& entry : entries_) {
-    for (const std::string& method : entry.route.methods) routes.push_back(method + " " + entry.route.pattern);
+    std::string pattern = entry.route.pattern;
+    if (pattern.ends_with(kTail)) pattern.replace(pattern.size() - kTail.size(), kTail.size(), "}");
+    for (const std::string& method : entry.route.methods) routes.push_back(method + " " + pattern);
   }
   return routes;
 }

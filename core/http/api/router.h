@@ -19,7 +19,8 @@ namespace jobq {
 /// beside it.
 struct Route {
   std::vector<std::string> methods;             ///< GET includes HEAD
-  std::string pattern;                          ///< such as "/v2/{endpoint}/status/{id}"
+  std::string pattern;                          ///< such as "/v2/{endpoint}/status/{id}"; "{rest...}" at its end
+                                                ///< matches one or more segments
   Scope scope = Scope::client;                  ///< scope of the key; `none`: no key is needed
   std::size_t bodyLimit = 1UL << 20;            ///< bytes
   bool needsBody = false;                       ///< a request without Content-Length and chunks is 400

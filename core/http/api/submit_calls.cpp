@@ -10,11 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxIdempotencyKey = 255;
 
-struct Accepted {
-  JobSpec job;
-  std::optional<Idempotency> idempotency;
-};
-
 // Reads the header Idempotency-Key (core/decisions/jobs.md).
 Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& request) {
   if (!request.idempotencyKey) return std::optional<Idempotency>();
@@ -26,21 +21,20 @@ Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& request)
   return std::optional(Idempotency{key, sha256(request.body)});
 }
 
+}  // namespace
+
 ApiResponse keyConflict(const ApiRequest& request) {
   return errorResponse(request.path, 400,
                        "this Idempotency-Key came with another body within 24 hours: send a new key");
 }
 
-/// A new job, the first job of a repeated idempotency key, or a refusal.
-using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
-
-SubmissionResult accept(const QueueDeps& deps, ApiRequest& request, std::optional<Millis> syncWait) {
+SubmissionResult acceptSubmission(const QueueDeps& deps, ApiRequest& request, std::optional<Millis> syncWait) {
   if (deps.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
   auto idempotency = readIdempotencyKey(request);
   if (!idempotency) return badRequest(request, idempotency.failure());
   auto result = readSubmission(std::move(request.body), *request.endpoint, request.key->id, syncWait, deps.rules);
   if (!result) return badRequest(request, result.failure());
-  Accepted accepted{*std::move(result), *std::move(idempotency)};
+  AcceptedSubmission accepted{*std::move(result), *std::move(idempotency)};
   // Filters judge a job once: a filter that counts would refuse the repetition of a job accepted before. Without
   // filters the insert itself detects the repetition, and a query here would cost a read.
   if (accepted.idempotency && !request.endpoint->filters.empty()) {
@@ -62,6 +56,8 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& request, std::optiona
   }
   return accepted;
 }
+
+namespace {
 
 ApiResponse synced(const QueueDeps& deps, ApiRequest& request, const JobId& id, const std::optional<Job>& job) {
   if (job) return wholeResponse(deps, request, *job);
@@ -103,11 +99,11 @@ class AwaitedRun final : public PendingCall {
 }  // namespace
 
 RouteResult run(const QueueDeps& deps, ApiRequest& request) {
-  auto submission = accept(deps, request, std::nullopt);
+  auto submission = acceptSubmission(deps, request, std::nullopt);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   if (const auto* first = std::get_if<Duplicate>(&submission))
     return ApiResponse{200, jobSummaryJson(first->id, JobState::inQueue)};
-  auto& [job, idempotency] = std::get<Accepted>(submission);
+  auto& [job, idempotency] = std::get<AcceptedSubmission>(submission);
   JobId id = job.id;
   const InsertResult result = deps.jobs.submit(std::move(job), *request.endpoint, idempotency);
   request.bodyMemory.release();
@@ -119,14 +115,14 @@ RouteResult run(const QueueDeps& deps, ApiRequest& request) {
 RouteResult runsync(const QueueDeps& deps, ApiRequest& request) {
   const auto wait = readWait(deps, request, kWaitDefault);
   if (!wait) return badRequest(request, wait.failure());
-  auto submission = accept(deps, request, *wait);
+  auto submission = acceptSubmission(deps, request, *wait);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   WaitSlot slot(deps, *wait);
   if (const auto* first = std::get_if<Duplicate>(&submission)) {
     auto awaited = deps.jobs.await({request.endpoint->spec.id, first->id}, slot.wait);
     return begin(std::make_unique<AwaitedRun>(deps, std::move(slot), first->id, std::move(awaited)), request);
   }
-  auto& [job, idempotency] = std::get<Accepted>(submission);
+  auto& [job, idempotency] = std::get<AcceptedSubmission>(submission);
   JobId id = job.id;
   auto [inserted, awaited, isDurable] =
       deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);

@@ -36,6 +36,7 @@ struct Connection::OpenRequest {
   ServerResponse response;
   ServerRequest request;
   std::unique_ptr<RequestHandler> handler;
+  bool isAnswered = false;  // nothing but the rest of the answer is left
 };
 
 Connection::Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server,
@@ -116,9 +117,10 @@ void Connection::continueBorrowed() noexcept {
 // Returns the next step behind the present request, or the reason to wait with it. Without `mayStay` a request that
 // waits is suspended.
 Connection::Next Connection::continueRequest(bool mayStay) {
-  if (open_->response.hasRest()) {
-    open_->response.sendRest();
-  } else {
+  if (open_->response.hasRest()) open_->response.sendRest();
+  if (open_->response.hasRest()) return Next::awaitOutput;
+  if (!open_->isAnswered) {
+    if (!open_->response.delivered()) open_->request.noteClientLeft();
     auto progress = open_->handler->handle(open_->request, open_->response);
     while (progress == RequestHandler::Progress::waitsBriefly && mayStay) {
       const auto next = stay();
@@ -130,7 +132,8 @@ Connection::Next Connection::continueRequest(bool mayStay) {
       case RequestHandler::Progress::waitsBriefly:
       case RequestHandler::Progress::waitsForResume: open_->request.noteSuspended(); return Next::suspend;
       case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
-      case RequestHandler::Progress::answered: open_->request.endWatch();
+      case RequestHandler::Progress::waitsForOutput: return Next::awaitOutput;
+      case RequestHandler::Progress::answered: open_->isAnswered = true; open_->request.endWatch();
     }
   }
   if (open_->response.hasRest()) return Next::awaitOutput;

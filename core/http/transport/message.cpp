@@ -39,6 +39,12 @@ SocketAddress addressOf(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) 
   return {address, size};
 }
 
+void appendChunk(std::string_view part, std::string& bytes) {
+  std::array<char, 24> size{};
+  const int length = std::snprintf(size.data(), size.size(), "%zx\r\n", part.size());
+  bytes.append(size.data(), static_cast<std::size_t>(length)).append(part).append("\r\n");
+}
+
 }  // namespace
 
 // Collects the written bytes and sends them as chunks; without chunks if the length was announced or the client speaks
@@ -148,6 +154,25 @@ void ServerResponse::sendText(std::string body) {
   beginSized(body.size());
   if (toHead_) body.clear();
   rest_ = Rest{head(), std::move(body), 0, TransferDeadline(readers_)};
+  sendRest();
+}
+
+// HTTP/1.0 has no chunks: the end of the connection is the end of the body.
+void ServerResponse::sendPart(std::string_view part, bool isLast) {
+  std::string bytes;
+  if (!sent_) {
+    if (http10_) close_ = true;
+    setChunkedTransferEncoding(!http10_);
+    sent_ = true;
+    bytes = head();
+  }
+  if (http10_) {
+    bytes += part;
+  } else {
+    if (!part.empty()) appendChunk(part, bytes);  // an empty chunk would end the body
+    if (isLast) bytes += "0\r\n\r\n";
+  }
+  rest_ = Rest{std::move(bytes), {}, 0, TransferDeadline(readers_)};
   sendRest();
 }
 

@@ -21,6 +21,7 @@ class RequestHandler {
     answered,        ///< the answer was sent, or the connection ends without an answer
     waitsForResume,  ///< goes on when CallResumer::resume() is called for the connection, or the client leaves
     waitsBriefly,    ///< the same, and the event is likely to come within milliseconds
+    waitsForOutput,  ///< goes on when the sent parts of an open response have left, or the client has left
     waitsForInput    ///< goes on when further bytes of the body have come, or ServerRequest::inputTimeLeft() is over
   };
   /// Reads the body and sends one answer. After a progress other than `answered` the connection has no thread until the

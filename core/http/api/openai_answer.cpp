@@ -1,0 +1,190 @@
+#include "core/http/api/openai_answer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "core/http/api/error_response.h"
+#include "jobq/json.h"
+#include "jobq/json_writer.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::string_view kDone = "data: [DONE]";
+constexpr std::string_view kHttpStatus = "HTTP ";
+constexpr std::size_t kTail = 32;  // bytes: enough for kDone and line ends
+constexpr std::size_t kMembers = 1'000;
+constexpr std::size_t kElements = 10'000;
+
+std::optional<json::Document> read(std::string_view text, std::size_t most) {
+  auto scanned = json::read(text, most);
+  auto* document = std::get_if<json::Document>(&scanned);
+  return document == nullptr ? std::nullopt : std::optional(std::move(*document));
+}
+
+bool isTruthy(const json::Value& value) {
+  switch (value.kind) {
+    case json::Kind::null: return false;
+    case json::Kind::boolean: return value.raw == "true";
+    case json::Kind::number: return json::toNumber(value, -1e308, 1e308).value_or(1) != 0;
+    case json::Kind::string: return value.raw.size() > 2;
+    case json::Kind::array: return read(value.raw, 1)->elements.size() > 0;
+    case json::Kind::object: return read(value.raw, 1)->members.size() > 0;
+  }
+  return true;
+}
+
+/// Returns the error object inside `document`: its member `error`, or itself if `object` is "error".
+std::optional<json::Value> errorIn(const json::Document& document) {
+  if (document.root.kind != json::Kind::object) return std::nullopt;
+  const auto object = document.find("object");
+  if (object && json::toText(*object) == "error") return document.root;
+  const auto error = document.find("error");
+  return error && isTruthy(*error) ? error : std::nullopt;
+}
+
+/// Returns `number` if it is the status of an error.
+std::optional<int> errorStatus(std::optional<std::int64_t> number) {
+  return number && *number >= 400 && *number < 600 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+/// Returns the status behind "HTTP " in the error of a job, as workers with an HTTP server inside write it.
+std::optional<int> statusNamedIn(std::string_view error) {
+  for (std::size_t at = error.find(kHttpStatus); at != std::string_view::npos; at = error.find(kHttpStatus, at + 1)) {
+    const char* begin = error.data() + at + kHttpStatus.size();
+    std::int64_t number = 0;
+    if (std::from_chars(begin, error.data() + error.size(), number).ec != std::errc()) continue;
+    if (const auto status = errorStatus(number)) return status;
+  }
+  return std::nullopt;
+}
+
+ApiResponse errorAnswer(const json::Value& error) {
+  std::optional<int> status;
+  if (error.kind == json::Kind::object) {
+    if (const auto code = read(error.raw, kMembers)->find("code")) status = errorStatus(json::toInteger(*code));
+  }
+  const int answered = status.value_or(400);
+  if (error.kind != json::Kind::object) {
+    return {answered, openAiError(answered, json::toText(error).value_or(std::string(error.raw)))};
+  }
+  return {answered, json::object([&](json::ObjectWriter& out) { out.raw("error", error.raw); })};
+}
+
+/// Returns the JSON text that a value stands for: without the list around a single element, and without the quotes
+/// around JSON.
+std::string unwrapped(std::string_view output) {
+  std::string text(output);
+  if (const auto list = read(text, 2); list && list->root.kind == json::Kind::array && list->elements.size() == 1) {
+    text = std::string(list->elements[0].raw);
+  }
+  if (const auto string = read(text, 0); string && string->root.kind == json::Kind::string) {
+    std::string inside = json::decode(string->root.raw);
+    if (json::valid(inside)) return inside;
+  }
+  return text;
+}
+
+void appendEvent(const json::Value& value, std::string& events) {
+  if (value.kind == json::Kind::string) {
+    events += json::decode(value.raw);
+    return;
+  }
+  // A line end would end the event; JSON text has line ends between its parts only.
+  std::string line(value.raw);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  events += "data: " + line + "\n\n";
+}
+
+bool isString(const Chunk& chunk) { return chunk.output.find_first_not_of(" \t\r\n") == chunk.output.find('"'); }
+
+std::string joined(const std::vector<Chunk>& chunks) {
+  if (std::all_of(chunks.begin(), chunks.end(), isString)) {
+    std::string text;
+    for (const Chunk& chunk : chunks) text += json::decode(read(chunk.output, 0)->root.raw);
+    std::string string;
+    json::appendValue(string, text);
+    return string;
+  }
+  return json::array([&](json::ArrayWriter& out) {
+    for (const Chunk& chunk : chunks) out.raw(chunk.output);
+  });
+}
+
+}  // namespace
+
+std::string openAiInput(std::string_view route, std::string_view body) {
+  return json::object([&](json::ObjectWriter& out) {
+    out.member("openai_route", route);
+    if (!body.empty()) out.raw("openai_input", body);
+  });
+}
+
+std::optional<bool> asksForStream(std::string_view body) {
+  const auto document = read(body, kMembers);
+  const auto stream = document ? document->find("stream") : std::nullopt;
+  if (!stream || stream->kind == json::Kind::null) return false;
+  return json::toBoolean(*stream);
+}
+
+ApiResponse wholeOpenAiAnswer(const std::vector<Chunk>& chunks, std::string_view output) {
+  std::string text = unwrapped(chunks.empty() ? std::string(output.empty() ? "null" : output) : joined(chunks));
+  if (const auto document = read(text, kMembers)) {
+    if (const auto error = errorIn(*document)) return errorAnswer(*error);
+  }
+  return {200, std::move(text)};
+}
+
+ApiResponse failedOpenAiAnswer(const Job& job) {
+  if (job.state == JobState::timedOut) {
+    return {504, openAiError(504, job.error), {{"x-should-retry", "false"}}};
+  }
+  if (job.state == JobState::cancelled) {
+    return {500, openAiError(500, "the job " + job.id + " was cancelled"), {{"x-should-retry", "false"}}};
+  }
+  const int status = statusNamedIn(job.error).value_or(500);
+  return {status, openAiError(status, job.error)};
+}
+
+ApiResponse lateOpenAiAnswer() {
+  return {504,
+          openAiError(504, "the job took longer than 600 seconds and was cancelled: ask for less, or use /run"),
+          {{"x-should-retry", "false"}}};
+}
+
+bool isOpenAiError(std::string_view output) {
+  const std::string text = unwrapped(output);
+  const auto document = read(text, kMembers);
+  return document && errorIn(*document);
+}
+
+std::string OpenAiEvents::add(std::string_view output) {
+  std::string events;
+  const auto document = read(output, kElements);
+  const bool isList = document && document->root.kind == json::Kind::array && document->elements.size() < kElements;
+  if (isList) {
+    for (const json::Value& element : document->elements) appendEvent(element, events);
+  } else if (document) {
+    appendEvent(document->root, events);
+  }
+  tail_ += events.substr(events.size() - std::min(events.size(), kTail));
+  if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
+  return events;
+}
+
+std::string OpenAiEvents::end() {
+  std::string_view tail = tail_;
+  const std::size_t last = tail.find_last_not_of("\r\n");
+  const std::string_view text = last == std::string_view::npos ? std::string_view() : tail.substr(0, last + 1);
+  const bool isClosed = tail.empty() || tail.size() - text.size() >= 2;
+  if (text.ends_with(kDone)) return isClosed ? "" : "\n\n";
+  return std::string(isClosed ? "" : "\n\n") + std::string(kDone) + "\n\n";
+}
+
+std::string OpenAiEvents::error(std::string_view sentence) { return "data: " + openAiError(500, sentence) + "\n\n"; }
+
+}  // namespace jobq

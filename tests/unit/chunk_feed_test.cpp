@@ -1,0 +1,98 @@
+// Tests of the chunks of a job for one reader (core/jobs/chunk_feed.h).
+#include "core/jobs/chunk_feed.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "job_service_fixture.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+
+class ChunkFeedTest : public JobServiceTest {
+ protected:
+  ChunkFeedTest() {
+    submit("a");
+    lease_ = claim();
+  }
+  void append(const std::string& output) {
+    EXPECT_EQ(reports_.append(lease_, count_++, {{output, "", false}}), ReportResult::accepted);
+  }
+  std::optional<ChunkFeed::Result> poll(std::size_t bytes = 1'000) {
+    return feed_->poll(storage_.clock.now() + Millis(1'000), caller_.waitingCaller(), bytes);
+  }
+  static std::vector<std::string> outputsOf(const std::optional<ChunkFeed::Result>& result) {
+    std::vector<std::string> outputs;
+    if (!result || !result->page) return {"none"};
+    for (const Chunk& chunk : result->page->chunks) outputs.push_back(chunk.output);
+    return outputs;
+  }
+
+  LeaseRef lease_;
+  std::uint64_t count_ = 0;
+  test::HeldCaller caller_;
+  std::unique_ptr<ChunkFeed> feed_ = jobs_.followChunks(key("a"));
+};
+
+TEST_F(ChunkFeedTest, EachChunkComesAtOnceAndTheEndBehindTheLast) {
+  EXPECT_FALSE(poll()) << "no chunk yet";
+  append("1");
+  append("2");
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("1", "2"));
+  EXPECT_FALSE(poll());
+  append("3");
+  EXPECT_EQ(reports_.finish(lease_, Completed{"[]"}, false), ReportResult::accepted);
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("3"));
+  for (int i = 0; i < 2; ++i) {
+    const auto end = poll();
+    ASSERT_TRUE(end && end->page);
+    EXPECT_TRUE(end->page->chunks.empty());
+    EXPECT_EQ(end->page->state, JobState::completed);
+  }
+  EXPECT_THAT(outputsOf(ChunkFeed::Result{jobs_.chunks({key("a"), {}, 1'000})}), ElementsAre("1", "2", "3"))
+      << "none was handed out";
+}
+
+TEST_F(ChunkFeedTest, APageHasItsBytes) {
+  append("100");
+  append("200");
+  EXPECT_THAT(outputsOf(poll(3)), ElementsAre("100"));
+  EXPECT_THAT(outputsOf(poll(3)), ElementsAre("200"));
+  EXPECT_FALSE(poll(3));
+}
+
+TEST_F(ChunkFeedTest, AnotherAttemptIsSaid) {
+  append("1");
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("1"));
+  reports_.release({lease_}, "ep");
+  lease_ = claim();
+  count_ = 0;
+  append("2");
+  const auto result = poll();
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->hasRestarted);
+}
+
+TEST_F(ChunkFeedTest, TheWaitEnds) {
+  EXPECT_FALSE(poll());
+  caller_.leave();
+  const auto over = poll();
+  ASSERT_TRUE(over);
+  EXPECT_TRUE(over->isOver);
+  EXPECT_FALSE(over->page);
+}
+
+TEST_F(ChunkFeedTest, AnAbsentJobIsSaid) {
+  const auto feed = jobs_.followChunks(key("nobody"));
+  const auto result = feed->poll(storage_.clock.now(), caller_.waitingCaller(), 1);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->page);
+  EXPECT_FALSE(result->isOver);
+}
+
+}  // namespace
+}  // namespace jobq
