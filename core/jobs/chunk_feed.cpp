@@ -8,7 +8,7 @@
 namespace jobq {
 
 ChunkFeed::ChunkFeed(JobService& jobs, CompletionNotifier& completions, JobKey key)
-    : jobs_(jobs), key_(std::move(key)), waiter_(completions, key_, CompletionNotifier::Interest::chunks) {}
+    : jobs_(jobs), key_(std::move(key)), waiter_(completions, key_, CompletionNotifier::Interest::eachChunk) {}
 
 std::optional<ChunkFeed::Result> ChunkFeed::poll(Instant deadline, const WaitingCaller& caller, std::size_t maxBytes) {
   using Progress = CompletionNotifier::Progress;

@@ -14,8 +14,8 @@ namespace jobq {
 
 class JobService;
 
-/// Reads the chunks of a job with a position of its own, and hands none out to /stream. Unlike ChunkWait it gathers
-/// nothing. Made by JobService, which outlives the feed. One thread at a time.
+/// Reads the chunks of a job with a position of its own, and leaves the cursor of /stream alone. Unlike ChunkWait it
+/// gathers nothing. Made by JobService, which outlives the feed. One thread at a time.
 class ChunkFeed {
  public:
   ChunkFeed(JobService& jobs, CompletionNotifier& completions, JobKey key);

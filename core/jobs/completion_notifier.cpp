@@ -124,7 +124,7 @@ void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {
     const auto [from, to] = waiting_.equal_range(job);
     for (auto at = from; at != to; ++at) {
       Waiter& waiter = *at->second;
-      if (waiter.interest_ != Interest::chunks) continue;
+      if (waiter.interest_ == Interest::end) continue;
       waiter.hasChunks_ = true;
       waiter.bytes_ += bytes;
       if (waiter.bytes_ >= waiter.wanted_) wake(waiter, ready);
@@ -147,7 +147,7 @@ std::vector<AwaitedJob> CompletionNotifier::awaited(const JobId& after, std::siz
       if (jobs.size() == most) break;
       jobs.push_back({waiter.job_, false});
     }
-    if (waiter.interest_ == Interest::chunks) jobs.back().isStreamed = true;
+    if (waiter.interest_ != Interest::end) jobs.back().isStreamed = true;
   }
   return jobs;
 }

@@ -52,8 +52,9 @@ class CompletionNotifier {
   /// Returns the present time of the clock that decides about deadlines.
   Instant now() const { return clock_.now(); }
 
-  /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk (`chunks`).
-  enum class Interest { end, chunks };
+  /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk. Waiters with
+  /// `chunks` gather chunks, and streams() counts them; waiters with `eachChunk` do not.
+  enum class Interest { end, chunks, eachChunk };
   enum class Progress {
     event,   ///< the caller reads the job, and polls again if the event is not enough
     over,    ///< the deadline is reached, the client has left, or close() was called

@@ -47,6 +47,13 @@ class OpenAiClientTest(HttpTest):
         with pytest.raises(openai.NotFoundError, match="no route /v1/embeddings"):
             self.client().embeddings.create(model="m", input="x")
 
+    @pytest.mark.parametrize("more", [{"stream": None}, {"messages": [7]}, {"messages": [{"content": [7, {"text": None}]}]}])
+    def test_null_and_strange_values(self, more):
+        """lua/openai_echo refuses what it cannot read, and takes null for absent."""
+        answer = self.server.request("POST", "/v2/chat/openai/v1/chat/completions", {**ASK, "model": None, **more})
+        assert answer.status in (200, 400), answer.body
+        assert answer.json().get("object", "chat.completion") == "chat.completion"
+
     def test_streams_beside_each_other(self):
         """Whole, under the limits that the server ships with."""
         text = " ".join(f"w{i}" for i in range(WORDS))

@@ -20,7 +20,9 @@ HANDLERS = {
     "objects": "return function(input, job) job:emit({ n = 1 }) job:emit({ n = 2 }) return {} end",
     "refusal": "return function() return { error = { message = 'too warm', code = 418 } } end",
     "failure": "return function() error('the model said HTTP 429: later', 0) end",
-    "early": "return function(input, job) job:emit({ error = { message = 'no', code = 422 } }) return {} end",
+    "early": """return function(input, job)
+  job:emit({ error = { message = 'no', code = 422 } }) job:emit({ n = 1 }) return {} end""",
+    "large": "return function(input, job) job:emit({ b64 = ('x'):rep(1500000) }) return {} end",
     "midway": "return function(input, job) job:emit('data: {}\\n\\n') error('it broke', 0) end",
     "slow": SLOW,
     "steps": """return function(input, job)
@@ -77,6 +79,11 @@ class InputTest(OpenAiTest):
     def test_stream_is_a_boolean(self, stream):
         self.assert_error(self.ask("mirror", {"stream": stream}), 400, "stream must be", "invalid_request_error")
 
+    def test_the_body_of_a_get_is_dropped(self):
+        """It would be a part of the submission."""
+        answer = self.server.request("GET", "/v2/echo/openai/v1/models", b'1},"webhook":"http://x/","z":{"a":1')
+        assert (answer.status, answer.json()) == (200, {"openai_route": "/v1/models"})
+
     def test_errors_of_the_server(self):
         """Every refusal has the shape of OpenAI's errors."""
         self.assert_error(self.ask("nobody", {}), 404, "there is no endpoint", "not_found_error")
@@ -93,6 +100,12 @@ class WholeTest(OpenAiTest):
 
     def test_chunks_are_the_answer(self):
         assert self.ask("objects", {}).json() == [{"n": 1}, {"n": 2}]
+
+    def test_a_value_over_a_megabyte(self):
+        """It is stored in pieces."""
+        assert len(self.ask("large", {}).json()["b64"]) == 1_500_000
+        first, last = events(self.ask("large", {"stream": True}).body)
+        assert (len(first["b64"]), last) == (1_500_000, "[DONE]")
 
     def test_an_error_of_the_handler(self):
         answer = self.ask("refusal", {})
@@ -164,6 +177,14 @@ class StreamTest(OpenAiTest):
         assert self.ask("early", {"stream": True}).status == 422
         assert self.ask("refusal", {"stream": True}).status == 418
         self.assert_error(self.ask("failure", {"stream": True}), 429, "the model said", "rate_limit_error")
+
+    def test_a_stream_beyond_the_end_of_the_server(self):
+        """An error event says so: without one the clients hold the answer for complete."""
+        server = self.fresh_server({"steps": HANDLERS["steps"]}, endpoint__steps__image="lua/steps", server__drain="200ms")
+        answer = self.begin_stream("steps", server).getresponse()
+        assert answer.readline() == b'data: {"n":1}\n'
+        server.terminate()
+        assert "shutting down" in events(answer.read())[-1]["error"]["message"]
 
     def test_a_later_error_is_the_last_event(self):
         answer = self.ask("midway", {"stream": True})

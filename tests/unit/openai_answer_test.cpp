@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,15 +17,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-std::vector<Chunk> chunksOf(const std::vector<std::string>& outputs) {
-  std::vector<Chunk> chunks;
-  for (const std::string& output : outputs) chunks.push_back({output, "", false});
-  return chunks;
-}
-
 TEST(OpenAiAnswer, TheInputHasRouteAndBody) {
-  EXPECT_EQ(openAiInput("/v1/models", ""), R"({"openai_route":"/v1/models"})");
-  EXPECT_EQ(openAiInput("/v1/a\"b", R"({ "n" : 1.0 })"), R"({"openai_route":"/v1/a\"b","openai_input":{ "n" : 1.0 }})");
+  EXPECT_EQ(openAiSubmission("/v1/models", ""), R"({"input":{"openai_route":"/v1/models"}})");
+  EXPECT_EQ(openAiSubmission("/v1/a", R"({ "n" : 1.0 })"),
+            R"({"input":{"openai_route":"/v1/a","openai_input":{ "n" : 1.0 }}})");
 }
 
 TEST(OpenAiAnswer, AStreamIsAskedForWithTrue) {
@@ -33,6 +29,9 @@ TEST(OpenAiAnswer, AStreamIsAskedForWithTrue) {
   for (const char* body : {R"({"stream":"true"})", R"({"stream":1})", R"({"stream":{}})"}) {
     EXPECT_EQ(asksForStream(body), std::nullopt) << body;
   }
+  std::string many = "{";
+  for (int i = 0; i < 1'000; ++i) many += "\"" + std::to_string(i) + "\":0,";
+  EXPECT_EQ(asksForStream(many + "\"stream\":true}"), std::nullopt) << "it would be overlooked";
 }
 
 TEST(OpenAiAnswer, TheWholeAnswerIsTheOutputOrTheChunks) {
@@ -53,7 +52,7 @@ TEST(OpenAiAnswer, TheWholeAnswerIsTheOutputOrTheChunks) {
       {{R"("{\"id\"")", R"(":\"ä\"}")"}, "[]", R"({"id":"ä"})"},
   };
   for (const Case& each : cases) {
-    const ApiResponse answer = wholeOpenAiAnswer(chunksOf(each.chunks), each.output);
+    const ApiResponse answer = wholeOpenAiAnswer(each.chunks, each.output);
     EXPECT_EQ(answer.status, 200) << each.output;
     EXPECT_EQ(answer.body, each.body);
   }
@@ -77,7 +76,7 @@ TEST(OpenAiAnswer, AnErrorOfTheHandlerHasItsStatus) {
     const ApiResponse answer = wholeOpenAiAnswer({}, each.output);
     EXPECT_EQ(answer.status, each.status) << each.output;
     EXPECT_EQ(answer.body, each.body);
-    EXPECT_TRUE(isOpenAiError(each.output));
+    EXPECT_TRUE(openAiErrorIn(each.output));
   }
   const ApiResponse sentence = wholeOpenAiAnswer({}, R"({"error":"a \"bad\" thing"})");
   EXPECT_EQ(sentence.status, 400);
@@ -85,7 +84,7 @@ TEST(OpenAiAnswer, AnErrorOfTheHandlerHasItsStatus) {
   for (const char* fine : {R"({"error":null})", R"({"error":""})", R"({"error":0})", R"({"error":[]})",
                            R"({"error":{}})", R"({"error":false})", R"("error")"}) {
     EXPECT_EQ(wholeOpenAiAnswer({}, fine).status, 200) << fine;
-    EXPECT_FALSE(isOpenAiError(fine)) << fine;
+    EXPECT_FALSE(openAiErrorIn(fine)) << fine;
   }
 }
 
@@ -137,12 +136,33 @@ TEST(OpenAiEvents, ThereIsOneEnd) {
   }
 }
 
+TEST(OpenAiEvents, NothingComesInsideAnEvent) {
+  OpenAiEvents events;
+  EXPECT_EQ(events.comment("still there"), ": still there\n\n");
+  EXPECT_EQ(events.add(R"("data: {\"b\"")"), "data: {\"b\"");
+  EXPECT_EQ(events.comment("still there"), "") << "the handler has not ended its event";
+  EXPECT_TRUE(events.error("no").starts_with("\n\ndata: {\"error\""));
+  EXPECT_EQ(events.add("{\"c\":1}"), "\n\ndata: {\"c\":1}\n\n");
+  EXPECT_TRUE(events.error("no").starts_with("data: {\"error\""));
+  EXPECT_EQ(events.add(R"("data: x\r\n")"), "data: x\r\n");
+  EXPECT_EQ(events.end(), "\n\ndata: [DONE]\n\n") << "one line end does not end an event";
+}
+
+TEST(OutputJoiner, PiecesBecomeOneOutput) {
+  OutputJoiner joiner;
+  EXPECT_EQ(joiner.add({R"({"a":1})", "", false}), R"({"a":1})");
+  EXPECT_EQ(joiner.add({R"("{\"b64\":\"x")", "", true}), std::nullopt);
+  EXPECT_EQ(joiner.add({R"("yz\"}")", "", true}), R"({"b64":"xyz"})");
+  EXPECT_EQ(joiner.add({R"("[1,")", "", true}), std::nullopt);
+  EXPECT_EQ(joiner.add({R"("text")", "", false}), R"("text")") << "a value whose end is missing is dropped";
+}
+
 TEST(OpenAiEvents, ALongListIsOneEvent) {
   std::string list = "[0";
   for (int i = 0; i < 10'000; ++i) list += ",0";
   list += "]";
   EXPECT_EQ(OpenAiEvents().add(list), "data: " + list + "\n\n");
-  EXPECT_TRUE(json::valid(OpenAiEvents::error("a \"b\"").substr(6)));
+  EXPECT_TRUE(json::valid(OpenAiEvents().error("a \"b\"").substr(6)));
 }
 
 }  // namespace

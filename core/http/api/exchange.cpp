@@ -110,7 +110,7 @@ void Exchange::send(ApiResponse response) {
   response_.setContentType("application/json");
   for (const auto& [name, value] : response.headers) response_.set(name, value);
   if (response.isOpen) {
-    response_.sendPart(response.body, false);
+    response_.sendPart(std::move(response.body), false);
   } else if (response.file) {
     sendFile(*response.file);
   } else {
@@ -118,9 +118,11 @@ void Exchange::send(ApiResponse response) {
   }
 }
 
-void Exchange::sendPart(const BodyPart& part) { response_.sendPart(part.bytes, part.isLast); }
+void Exchange::sendPart(BodyPart part) { response_.sendPart(std::move(part.bytes), part.isLast); }
 
 bool Exchange::hasRest() const noexcept { return response_.hasRest(); }
+
+bool Exchange::isBroken() const noexcept { return !response_.delivered(); }
 
 // The announced length is on its way when a read fails; the client sees the early end of the connection.
 void Exchange::sendFile(const BodyFile& file) {

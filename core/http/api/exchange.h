@@ -34,9 +34,11 @@ class Exchange {
   void send(ApiResponse response);
 
   /// Sends a further part of an open answer, and ends the answer behind the last one. Nothing is left to send before.
-  void sendPart(const BodyPart& part);
+  void sendPart(BodyPart part);
   /// Returns true if sent bytes of the answer have not left yet.
   bool hasRest() const noexcept;
+  /// Returns true if the client has left, or was too slow.
+  bool isBroken() const noexcept;
 
   /// Ends the connection: the answer cannot be sent whole.
   void abandon() noexcept;

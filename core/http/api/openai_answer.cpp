@@ -88,55 +88,51 @@ std::string unwrapped(std::string_view output) {
   return text;
 }
 
-void appendEvent(const json::Value& value, std::string& events) {
-  if (value.kind == json::Kind::string) {
-    events += json::decode(value.raw);
-    return;
-  }
-  // A line end would end the event; JSON text has line ends between its parts only.
-  std::string line(value.raw);
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  events += "data: " + line + "\n\n";
-}
+bool isString(std::string_view output) { return output.find_first_not_of(" \t\r\n") == output.find('"'); }
 
-bool isString(const Chunk& chunk) { return chunk.output.find_first_not_of(" \t\r\n") == chunk.output.find('"'); }
-
-std::string joined(const std::vector<Chunk>& chunks) {
-  if (std::all_of(chunks.begin(), chunks.end(), isString)) {
+std::string joined(const std::vector<std::string>& outputs) {
+  if (std::all_of(outputs.begin(), outputs.end(), isString)) {
     std::string text;
-    for (const Chunk& chunk : chunks) text += json::decode(read(chunk.output, 0)->root.raw);
+    for (const std::string& output : outputs) text += json::decode(read(output, 0)->root.raw);
     std::string string;
     json::appendValue(string, text);
     return string;
   }
   return json::array([&](json::ArrayWriter& out) {
-    for (const Chunk& chunk : chunks) out.raw(chunk.output);
+    for (const std::string& output : outputs) out.raw(output);
   });
 }
 
 }  // namespace
 
-std::string openAiInput(std::string_view route, std::string_view body) {
+std::string openAiSubmission(std::string_view route, std::string_view body) {
   return json::object([&](json::ObjectWriter& out) {
-    out.member("openai_route", route);
-    if (!body.empty()) out.raw("openai_input", body);
+    out.object("input", [&](json::ObjectWriter& input) {
+      input.member("openai_route", route);
+      if (!body.empty()) input.raw("openai_input", body);
+    });
   });
 }
 
 std::optional<bool> asksForStream(std::string_view body) {
   const auto document = read(body, kMembers);
-  const auto stream = document ? document->find("stream") : std::nullopt;
+  if (!document || document->members.size() == kMembers) return std::nullopt;
+  const auto stream = document->find("stream");
   if (!stream || stream->kind == json::Kind::null) return false;
   return json::toBoolean(*stream);
 }
 
-ApiResponse wholeOpenAiAnswer(const std::vector<Chunk>& chunks, std::string_view output) {
-  std::string text = unwrapped(chunks.empty() ? std::string(output.empty() ? "null" : output) : joined(chunks));
-  if (const auto document = read(text, kMembers)) {
-    if (const auto error = errorIn(*document)) return errorAnswer(*error);
-  }
-  return {200, std::move(text)};
+std::optional<ApiResponse> openAiErrorIn(std::string_view output) {
+  const std::string text = unwrapped(output);
+  const auto document = read(text, kMembers);
+  const auto error = document ? errorIn(*document) : std::nullopt;
+  return error ? std::optional(errorAnswer(*error)) : std::nullopt;
+}
+
+ApiResponse wholeOpenAiAnswer(const std::vector<std::string>& chunks, std::string_view output) {
+  const std::string whole = chunks.empty() ? std::string(output.empty() ? "null" : output) : joined(chunks);
+  if (auto error = openAiErrorIn(whole)) return *std::move(error);
+  return {200, unwrapped(whole)};
 }
 
 ApiResponse failedOpenAiAnswer(const Job& job) {
@@ -156,10 +152,15 @@ ApiResponse lateOpenAiAnswer() {
           {{"x-should-retry", "false"}}};
 }
 
-bool isOpenAiError(std::string_view output) {
-  const std::string text = unwrapped(output);
-  const auto document = read(text, kMembers);
-  return document && errorIn(*document);
+std::optional<std::string> OutputJoiner::add(const Chunk& chunk) {
+  if (!chunk.partial) {
+    pieces_.clear();
+    return chunk.output;
+  }
+  if (pieces_.size() <= kMaxOpenAiBytes) pieces_ += json::decode(read(chunk.output, 0)->root.raw);
+  // The last piece has no mark of its own. No piece before completes an object or an array.
+  if (pieces_.size() > kMaxOpenAiBytes || !json::valid(pieces_)) return std::nullopt;
+  return std::exchange(pieces_, {});
 }
 
 std::string OpenAiEvents::add(std::string_view output) {
@@ -167,24 +168,49 @@ std::string OpenAiEvents::add(std::string_view output) {
   const auto document = read(output, kElements);
   const bool isList = document && document->root.kind == json::Kind::array && document->elements.size() < kElements;
   if (isList) {
-    for (const json::Value& element : document->elements) appendEvent(element, events);
+    for (const json::Value& element : document->elements) append(element, events);
   } else if (document) {
-    appendEvent(document->root, events);
+    append(document->root, events);
   }
-  tail_ += events.substr(events.size() - std::min(events.size(), kTail));
-  if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
   return events;
 }
 
-std::string OpenAiEvents::end() {
-  std::string_view tail = tail_;
-  const std::size_t last = tail.find_last_not_of("\r\n");
-  const std::string_view text = last == std::string_view::npos ? std::string_view() : tail.substr(0, last + 1);
-  const bool isClosed = tail.empty() || tail.size() - text.size() >= 2;
-  if (text.ends_with(kDone)) return isClosed ? "" : "\n\n";
-  return std::string(isClosed ? "" : "\n\n") + std::string(kDone) + "\n\n";
+void OpenAiEvents::append(const json::Value& value, std::string& events) {
+  std::string text;
+  if (value.kind == json::Kind::string) {
+    text = json::decode(value.raw);
+  } else {
+    // A line end would end the event; JSON text has line ends between its parts only.
+    std::string line(value.raw);
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    text = std::string(closing()) + "data: " + line + "\n\n";
+  }
+  note(text);
+  events += text;
 }
 
-std::string OpenAiEvents::error(std::string_view sentence) { return "data: " + openAiError(500, sentence) + "\n\n"; }
+void OpenAiEvents::note(std::string_view sent) {
+  std::string last(sent.substr(sent.size() - std::min(sent.size(), 2 * kTail)));
+  std::erase(last, '\r');
+  tail_ += last;
+  if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
+}
+
+bool OpenAiEvents::isBetweenEvents() const { return tail_.empty() || tail_.ends_with("\n\n"); }
+
+std::string OpenAiEvents::comment(std::string_view text) const {
+  return isBetweenEvents() ? ": " + std::string(text) + "\n\n" : std::string();
+}
+
+std::string OpenAiEvents::end() const {
+  const std::size_t last = tail_.find_last_not_of('\n');
+  const bool isDone = last != std::string::npos && std::string_view(tail_).substr(0, last + 1).ends_with(kDone);
+  return std::string(closing()) + (isDone ? std::string() : std::string(kDone) + "\n\n");
+}
+
+std::string OpenAiEvents::error(std::string_view sentence) const {
+  return std::string(closing()) + "data: " + openAiError(500, sentence) + "\n\n";
+}
 
 }  // namespace jobq

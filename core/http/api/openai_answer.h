@@ -1,6 +1,7 @@
 // The answers of /openai calls: what a handler gave, in the shapes of OpenAI's clients (core/decisions/openai.md).
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,21 +10,25 @@
 #include "core/http/api/api_request.h"
 #include "jobq/chunk_store.h"
 #include "jobq/job.h"
+#include "jobq/json_value.h"
 
 namespace jobq {
 
-/// Returns the input of the job for a call: `{"openai_route":…,"openai_input":…}`. `route` begins with a slash; `body`
-/// is a JSON object, or empty for a GET.
-std::string openAiInput(std::string_view route, std::string_view body);
+/// Most bytes of an output that is joined from pieces, and of all chunks in a whole answer.
+inline constexpr std::size_t kMaxOpenAiBytes = 20UL << 20;
+
+/// Returns the body of a submission with the input `{"openai_route":…,"openai_input":…}`. `route` begins with a slash;
+/// `body` is a JSON object, or empty for a GET.
+std::string openAiSubmission(std::string_view route, std::string_view body);
 
 /// Returns whether the JSON object `body` asks for a stream, or no value if its member `stream` is neither a boolean
 /// nor null.
 std::optional<bool> asksForStream(std::string_view body);
 
-/// Returns the answer of a COMPLETED job as one JSON text: the chunks if there are any, else the output. A list of one
-/// element counts as the element, a string that holds JSON as its JSON; several strings count as one. An error object
-/// has the status of its `code`, or 400.
-ApiResponse wholeOpenAiAnswer(const std::vector<Chunk>& chunks, std::string_view output);
+/// Returns the answer of a COMPLETED job as one JSON text: the outputs of its chunks if there are any, else its output.
+/// A list of one element counts as the element, a string that holds JSON as its JSON; several strings count as one. An
+/// error object has the status of its `code`, or 400.
+ApiResponse wholeOpenAiAnswer(const std::vector<std::string>& chunks, std::string_view output);
 
 /// Returns the answer of a job that has ended otherwise: 500 or the status that the error names, 504 for TIMED_OUT.
 ApiResponse failedOpenAiAnswer(const Job& job);
@@ -31,22 +36,42 @@ ApiResponse failedOpenAiAnswer(const Job& job);
 /// Returns 504 for a job that took too long and was cancelled.
 ApiResponse lateOpenAiAnswer();
 
-/// Returns true if the JSON text is an object that reports an error.
-bool isOpenAiError(std::string_view output);
+/// Returns the answer for an output that reports an error, or no value for any other output.
+std::optional<ApiResponse> openAiErrorIn(std::string_view output);
 
-/// Makes the text of an event stream out of the outputs of chunks. One thread.
+/// Joins the pieces of outputs over 1 MB (Chunk::partial). One thread.
+class OutputJoiner {
+ public:
+  /// Returns the output that is complete with this chunk, or no value while pieces are missing. Pieces of over 20 MB in
+  /// all are dropped.
+  std::optional<std::string> add(const Chunk& chunk);
+
+ private:
+  std::string pieces_;
+};
+
+/// Makes the text of an event stream out of the outputs of chunks. A handler may hand out an event in several strings,
+/// and nothing comes between them. One thread.
 class OpenAiEvents {
  public:
   /// Returns the events of an output: a string as it is, an object as one event, a list of less than 10,000 elements
   /// element by element.
   std::string add(std::string_view output);
+  /// Returns a comment line, or an empty text inside an event.
+  std::string comment(std::string_view text) const;
   /// Returns the end of the stream: `data: [DONE]`, unless the handler has sent it.
-  std::string end();
+  std::string end() const;
   /// Returns an error event, the last one of a stream.
-  static std::string error(std::string_view sentence);
+  std::string error(std::string_view sentence) const;
 
  private:
-  std::string tail_;  // the last bytes that were returned
+  bool isBetweenEvents() const;
+  /// Returns the line ends that close an open event.
+  std::string_view closing() const { return isBetweenEvents() ? "" : "\n\n"; }
+  void append(const json::Value& value, std::string& events);
+  void note(std::string_view sent);
+
+  std::string tail_;  // the last bytes of the stream, without carriage returns
 };
 
 }  // namespace jobq

@@ -18,12 +18,10 @@ namespace {
 /// Longest time of a call; the clients give up after as long.
 constexpr Millis kLongest{600'000};
 
-/// A comment line in an open stream, so that proxies and clients see that the job goes on.
+/// An open stream has a comment line after as long without a chunk, so that proxies see that the job goes on.
 constexpr Millis kQuiet{15'000};
-constexpr const char* kStillThere = ": the job goes on\n\n";
 
 constexpr std::size_t kPiece = 1UL << 20;
-constexpr std::size_t kPieces = 20;  // of chunks in a whole answer
 
 bool isRoute(std::string_view route) {
   return std::all_of(route.begin(), route.end(), [](char c) {
@@ -37,7 +35,7 @@ void cancelJob(const QueueDeps& deps, const JobKey& key) noexcept {
     const CancelResult result = deps.jobs.cancel(key);
     const auto* cancelled = std::get_if<Cancelled>(&result);
     if (cancelled != nullptr && cancelled->lease.attempt > 0) deps.runs.stopRun(cancelled->lease);
-  } catch (const std::exception&) {
+  } catch (...) {
     // The storage fails: the job goes on to its end or its execution timeout.
   }
 }
@@ -84,6 +82,16 @@ class AwaitedOpenAi : public PendingCall {
     if (deps_.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
     return lateOpenAiAnswer();
   }
+  /// Returns false if the answer budget has no room for an answer of `size` bytes.
+  bool drawOn(ApiRequest& request, std::size_t size) const {
+    return size <= kFreeBody || request.answerMemory.grow(deps_.answerMemory, size);
+  }
+  static ApiResponse noRoom(const ApiRequest& request) {
+    ApiResponse response =
+        unavailable(request.path, "the job has a large answer, and too many large ones are being read now");
+    response.headers.emplace_back("x-should-retry", "false");
+    return response;
+  }
   ApiResponse failed(const std::optional<Job>& job) const { return job ? failedOpenAiAnswer(*job) : goneJob(key_); }
 
  private:
@@ -99,8 +107,6 @@ class WholeOpenAi final : public AwaitedOpenAi {
   WholeOpenAi(const QueueDeps& deps, WaitSlot slot, JobKey key, std::unique_ptr<JobWait> wait)
       : AwaitedOpenAi(deps, std::move(slot), std::move(key)), wait_(std::move(wait)) {}
 
-  bool isBrief() const noexcept override { return true; }
-
  private:
   std::optional<ApiResponse> pollJob(ApiRequest& request) override {
     const auto result = wait_->poll(waitingCaller(request));
@@ -109,39 +115,31 @@ class WholeOpenAi final : public AwaitedOpenAi {
     if (job && !terminal(job->state)) return unfinished(request);
     noteEnd();
     if (!job || job->state != JobState::completed) return failed(job);
-    std::vector<Chunk> chunks;
-    if (!readChunks(request, chunks)) return noRoom(request);
-    ApiResponse response = wholeOpenAiAnswer(chunks, job->output);
-    if (!drawOn(request, response.body.size())) return noRoom(request);
-    return response;
-  }
-
-  // Returns false if the chunks have no room.
-  bool readChunks(ApiRequest& request, std::vector<Chunk>& chunks) {
+    std::vector<std::string> outputs;
     std::uint64_t next = 0;
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      if (piece > 0 && !request.answerMemory.grow(deps().answerMemory, kPiece)) return false;
-      auto page = deps().jobs.chunks({key(), next, kPiece});
-      if (!page) return true;
-      std::move(page->chunks.begin(), page->chunks.end(), std::back_inserter(chunks));
+    std::size_t bytes = 0;
+    for (bool hasMore = true; hasMore;) {
+      const auto page = deps().jobs.chunks({key(), next, kPiece});
+      if (!page) break;
+      for (const Chunk& chunk : page->chunks) {
+        bytes += chunk.output.size();
+        if (auto output = joiner_.add(chunk)) outputs.push_back(*std::move(output));
+      }
+      if (bytes > kMaxOpenAiBytes) return tooLarge();
       next = page->next;
-      if (!page->more) return true;
+      hasMore = page->more;
     }
-    return false;
+    if (!drawOn(request, 2 * (bytes + job->output.size()))) return noRoom(request);
+    return wholeOpenAiAnswer(outputs, job->output);
   }
 
-  bool drawOn(ApiRequest& request, std::size_t size) {
-    return size <= kFreeBody || request.answerMemory.grow(deps().answerMemory, size);
+  ApiResponse tooLarge() const {
+    return {500,
+            openAiError(500, "the job " + key().id + " has over 20 MB of chunks: ask for a stream"),
+            {{"x-should-retry", "false"}}};
   }
 
-  static ApiResponse noRoom(const ApiRequest& request) {
-    ApiResponse response =
-        unavailable(request.path,
-                    "the answer is large, and too many large ones are being read now, or it has over 20 MB of chunks");
-    response.headers.emplace_back("x-should-retry", "false");
-    return response;
-  }
-
+  OutputJoiner joiner_;
   const std::unique_ptr<JobWait> wait_;
 };
 
@@ -158,7 +156,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     try {
       return pollPart(request);
     } catch (const StorageError&) {
-      return BodyPart{OpenAiEvents::error("the storage of the server failed while the job ran"), true};
+      return BodyPart{events_.error("the storage of the server failed while the job ran"), true};
     }
   }
 
@@ -167,16 +165,20 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     const auto result = feed_->poll(end_, waitingCaller(request), kPiece);
     if (!result) return std::nullopt;
     if (result->isOver) return unfinished(request);
-    if (!result->page || result->page->chunks.empty()) return endedWithoutChunks();
-    if (isOpenAiError(result->page->chunks.front().output)) return wholeOpenAiAnswer(result->page->chunks, "");
-    return opened(eventsOf(result->page->chunks));
+    if (!result->page || result->page->chunks.empty()) return endedWithoutChunks(request);
+    const std::vector<std::string> outputs = outputsOf(result->page->chunks);
+    if (!outputs.empty()) {
+      if (auto error = openAiErrorIn(outputs.front())) return error;
+    }
+    return opened(eventsOf(outputs));
   }
 
-  ApiResponse endedWithoutChunks() {
+  ApiResponse endedWithoutChunks(ApiRequest& request) {
     noteEnd();
     const std::optional<Job> job = deps().jobs.find(key());
     if (!job || job->state != JobState::completed) return failed(job);
-    if (isOpenAiError(job->output)) return wholeOpenAiAnswer({}, job->output);
+    if (auto error = openAiErrorIn(job->output)) return *std::move(error);
+    if (!drawOn(request, 2 * job->output.size())) return noRoom(request);
     // The last part follows at once: nextPart() finds the end of the job.
     return opened(events_.add(job->output));
   }
@@ -189,27 +191,47 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   }
 
   std::optional<BodyPart> pollPart(ApiRequest& request) {
-    if (deps().jobs.now() >= end_) return BodyPart{OpenAiEvents::error("the job took longer than 600 seconds"), true};
-    const auto result = feed_->poll(std::min(end_, deps().jobs.now() + kQuiet), waitingCaller(request), kPiece);
+    if (request.client->hasLeft()) return BodyPart{{}, true};
+    const Instant now = deps().jobs.now();
+    if (now >= end_) return BodyPart{events_.error("the job took longer than 600 seconds and was cancelled"), true};
+    const Instant quietUntil = std::min(end_, now + kQuiet);
+    const auto result = feed_->poll(quietUntil, waitingCaller(request), kPiece);
     if (!result) return std::nullopt;
-    if (result->isOver) return BodyPart{kStillThere, request.client->hasLeft() || deps().draining};
+    if (result->isOver) return over(request, quietUntil);
     if (result->hasRestarted) {
-      return BodyPart{OpenAiEvents::error("the worker of the job was lost, and its answer begins anew: ask again"),
-                      true};
+      return BodyPart{events_.error("the worker of the job was lost, and its answer begins anew: ask again"), true};
     }
-    if (result->page && !result->page->chunks.empty()) return BodyPart{eventsOf(result->page->chunks), false};
+    if (result->page && !result->page->chunks.empty()) {
+      return BodyPart{eventsOf(outputsOf(result->page->chunks)), false};
+    }
     noteEnd();
     if (result->page && result->page->state == JobState::completed) return BodyPart{events_.end(), true};
     const std::optional<Job> job = deps().jobs.find(key());
-    return BodyPart{OpenAiEvents::error(job && !job->error.empty() ? job->error : "the job was stopped"), true};
+    return BodyPart{events_.error(job && !job->error.empty() ? job->error : "the job was stopped"), true};
   }
 
-  std::string eventsOf(const std::vector<Chunk>& chunks) {
+  // A wait that ends before its time is ended by the client or by the end of the server.
+  BodyPart over(const ApiRequest& request, Instant quietUntil) const {
+    if (request.client->hasLeft()) return {{}, true};
+    if (deps().jobs.now() >= quietUntil) return {events_.comment("the job goes on"), false};
+    return {events_.error("the server is shutting down: ask again"), true};
+  }
+
+  std::vector<std::string> outputsOf(const std::vector<Chunk>& chunks) {
+    std::vector<std::string> outputs;
+    for (const Chunk& chunk : chunks) {
+      if (auto output = joiner_.add(chunk)) outputs.push_back(*std::move(output));
+    }
+    return outputs;
+  }
+
+  std::string eventsOf(const std::vector<std::string>& outputs) {
     std::string events;
-    for (const Chunk& chunk : chunks) events += events_.add(chunk.output);
+    for (const std::string& output : outputs) events += events_.add(output);
     return events;
   }
 
+  OutputJoiner joiner_;
   const std::unique_ptr<ChunkFeed> feed_;
   const Instant end_;
   OpenAiEvents events_;
@@ -218,7 +240,11 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 }  // namespace
 
 RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
-  if (request.method == "HEAD") return errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
+  if (request.method == "HEAD") {
+    ApiResponse refusal = errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
+    refusal.headers.emplace_back("Allow", "POST, GET");
+    return refusal;
+  }
   const std::string route = "/" + request.params.at("route");
   if (!isRoute(route)) {
     return errorResponse(request.path, 404,
@@ -228,10 +254,12 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
     return errorResponse(request.path, 400, "the body must be a JSON object");
   }
   const auto asked = request.method == "POST" ? asksForStream(request.body) : false;
-  if (!asked) return errorResponse(request.path, 400, "stream must be true, false or null");
+  if (!asked) {
+    return errorResponse(request.path, 400, "stream must be true, false or null, among at most 1,000 keys of the body");
+  }
   const bool isStream = *asked;
-  const std::string input = openAiInput(route, request.body);
-  request.body = json::object([&](json::ObjectWriter& out) { out.raw("input", input); });
+  if (request.method == "GET") request.body.clear();
+  request.body = openAiSubmission(route, request.body);
   WaitSlot slot(deps, kLongest);
   if (slot.wait == Millis(0)) return unavailable(request.path, "too many calls wait (server.waiting): try again soon");
   auto submission = acceptSubmission(deps, request, kWaitMax);
@@ -245,7 +273,13 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
   } else {
     auto& [job, idempotency] = std::get<AcceptedSubmission>(submission);
     id = job.id;
-    auto submitted = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);
+    JobService::AwaitedSubmission submitted;
+    try {
+      submitted = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);
+    } catch (const OutcomeUnknown& error) {  // the job may be stored, and nobody would wait for it
+      cancelJob(deps, {endpoint, id});
+      return lostJob({endpoint, id}, error);
+    }
     request.bodyMemory.release();
     if (std::holds_alternative<KeyConflict>(submitted.inserted)) return keyConflict(request);
     if (const auto* first = std::get_if<Duplicate>(&submitted.inserted)) id = first->id;

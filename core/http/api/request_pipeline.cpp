@@ -189,6 +189,9 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
     // No whole answer can be sent: memory is missing, or the connection broke.
     log_.write(LogLevel::debug, "http.broken", error.what());
     exchange.abandon();
+  } catch (...) {
+    log_.write(LogLevel::error, "http.fault", kNoException);
+    exchange.abandon();
   }
   return Progress::answered;
 }
@@ -197,10 +200,11 @@ RequestHandler::Progress RequestPipeline::sendParts(RequestContext& context, Ser
                                                     Exchange& exchange) {
   context.apiRequest.client = &request;
   while (!exchange.hasRest()) {
-    const auto part = context.pending->nextPart(context.apiRequest);
+    auto part = context.pending->nextPart(context.apiRequest);
     if (!part) return RequestHandler::Progress::waitsForResume;
-    exchange.sendPart(*part);
-    if (part->isLast) return RequestHandler::Progress::answered;
+    const bool isLast = part->isLast;
+    exchange.sendPart(*std::move(part));
+    if (isLast || exchange.isBroken()) return RequestHandler::Progress::answered;
   }
   return RequestHandler::Progress::waitsForOutput;
 }

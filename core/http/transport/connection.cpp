@@ -1,5 +1,6 @@
 #include "core/http/transport/connection.h"
 
+#include <exception>
 #include <utility>
 
 #include "core/http/transport/message.h"
@@ -108,10 +109,12 @@ Connection::Next Connection::beginRequest() {
 void Connection::continueBorrowed() noexcept {
   try {
     afterLoan_ = continueRequest(false);
-  } catch (...) {  // such as std::bad_alloc: no whole answer can be sent
-    afterLoan_ = Next::close;
+  } catch (...) {
+    loanFault_ = std::current_exception();
   }
-  stay_.endLoan(afterLoan_ != Next::park);
+  // A further request may have come already: in the buffer, or inside the TLS stream.
+  const bool wakes = loanFault_ || afterLoan_ != Next::park || !buffer_.empty() || stream_->secure();
+  stay_.endLoan(wakes);
 }
 
 // Returns the next step behind the present request, or the reason to wait with it. Without `mayStay` a request that
@@ -153,7 +156,10 @@ std::optional<Connection::Next> Connection::stay() {
   while (server_.places.beginStay(*this)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     const bool isWoken = ThreadStay::await(descriptor(), left);
-    if (stay_.end()) return afterLoan_;
+    if (stay_.end()) {
+      if (loanFault_) std::rethrow_exception(std::exchange(loanFault_, nullptr));
+      return afterLoan_;
+    }
     // The next request, the end of the client, or the end of the time.
     if (!isWoken) return Next::suspend;
   }

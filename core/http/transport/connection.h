@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -26,7 +27,8 @@ class ConnectionPlaces;
 class RequestHandlerFactory;
 
 /// Used by one thread at a time: the reactor thread while it reads a head or ends a late connection, an HTTP thread
-/// while a request is served. A parked connection has no thread, also if its request waits for an event.
+/// while a request is served, a worker's thread while it has borrowed the connection to send the answer. A parked
+/// connection has no thread, also if its request waits for an event.
 class Connection {
  public:
   /// The objects shared by all connections of a server. All outlive the connections.
@@ -120,6 +122,7 @@ class Connection {
   bool gone_ = false;
   ThreadStay stay_;
   Next afterLoan_ = Next::close;       // the next step behind the last loan
+  std::exception_ptr loanFault_;       // of the last loan; thrown by the staying thread
   std::unique_ptr<OpenRequest> open_;  // refers to the members above
 };
 

@@ -140,7 +140,6 @@ void ConnectionTable::forget(std::uint64_t id) {
 int ConnectionTable::untilNextDeadline(std::optional<Moment> other, Moment now) {
   Lock lock(mutex_);
   wakesAt_ = std::min(parked_.nextDeadline().value_or(Moment::max()), other.value_or(Moment::max()));
-  if (stopping_) return 0;
   if (wakesAt_ == Moment::max()) return -1;
   const auto left = std::chrono::ceil<milliseconds>(wakesAt_ - now);
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongestSleep));

@@ -64,7 +64,7 @@ class ConnectionTable final : public ConnectionPlaces {
   void forget(std::uint64_t id);
 
   /// Returns the milliseconds from `now` until the next deadline or until `other`, at most a minute; -1 without any
-  /// deadline, 0 after beginStop(). A later park() with an earlier deadline wakes the reactor thread. Reactor thread.
+  /// deadline. A later park() with an earlier deadline wakes the reactor thread. Reactor thread.
   int untilNextDeadline(std::optional<Moment> other, Moment now);
 
   /// The connection is active; otherwise beginStay() and watch() throw std::out_of_range.

@@ -39,10 +39,10 @@ SocketAddress addressOf(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) 
   return {address, size};
 }
 
-void appendChunk(std::string_view part, std::string& bytes) {
-  std::array<char, 24> size{};
-  const int length = std::snprintf(size.data(), size.size(), "%zx\r\n", part.size());
-  bytes.append(size.data(), static_cast<std::size_t>(length)).append(part).append("\r\n");
+std::string chunkSize(std::size_t size) {
+  std::array<char, 24> text{};
+  const int length = std::snprintf(text.data(), text.size(), "%zx\r\n", size);
+  return {text.data(), static_cast<std::size_t>(length)};
 }
 
 }  // namespace
@@ -158,21 +158,22 @@ void ServerResponse::sendText(std::string body) {
 }
 
 // HTTP/1.0 has no chunks: the end of the connection is the end of the body.
-void ServerResponse::sendPart(std::string_view part, bool isLast) {
-  std::string bytes;
+void ServerResponse::sendPart(std::string part, bool isLast) {
+  std::string before;
   if (!sent_) {
     if (http10_) close_ = true;
     setChunkedTransferEncoding(!http10_);
     sent_ = true;
-    bytes = head();
+    before = head();
   }
-  if (http10_) {
-    bytes += part;
-  } else {
-    if (!part.empty()) appendChunk(part, bytes);  // an empty chunk would end the body
-    if (isLast) bytes += "0\r\n\r\n";
+  if (!http10_) {
+    if (!part.empty()) {  // an empty chunk would end the body
+      before += chunkSize(part.size());
+      part += "\r\n";
+    }
+    if (isLast) part += "0\r\n\r\n";
   }
-  rest_ = Rest{std::move(bytes), {}, 0, TransferDeadline(readers_)};
+  rest_ = Rest{std::move(before), std::move(part), 0, TransferDeadline(readers_)};
   sendRest();
 }
 

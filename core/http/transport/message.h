@@ -55,7 +55,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   void sendText(std::string body);
   /// Sends a part of a body of unknown length, without waiting for the client; the first part with the head. The
   /// response has no rest. With `isLast` the body ends.
-  void sendPart(std::string_view part, bool isLast);
+  void sendPart(std::string part, bool isLast);
   /// Returns true if a part of the body has not left.
   bool hasRest() const noexcept { return rest_.has_value(); }
   /// Sends more of the rest, without waiting. The rest is dropped, and delivered() false, if the client has left or is

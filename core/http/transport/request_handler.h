@@ -24,9 +24,9 @@ class RequestHandler {
     waitsForOutput,  ///< goes on when the sent parts of an open response have left, or the client has left
     waitsForInput    ///< goes on when further bytes of the body have come, or ServerRequest::inputTimeLeft() is over
   };
-  /// Reads the body and sends one answer. After a progress other than `answered` the connection has no thread until the
-  /// named event, and then any thread calls again with the same arguments. Throws nothing: a broken connection is
-  /// marked by ServerResponse::closeAfter().
+  /// Reads the body and sends one answer. After a progress other than `answered` any thread calls again with the same
+  /// arguments behind the named event; meanwhile the connection has no thread, or, for `waitsBriefly`, may keep it.
+  /// Throws nothing: a broken connection is marked by ServerResponse::closeAfter().
   virtual Progress handle(ServerRequest& request, ServerResponse& response) = 0;
 };
 

@@ -15,21 +15,22 @@ local function textOf(content)
   if type(content) == "string" then return content end
   local parts = {}
   for _, part in ipairs(type(content) == "table" and content or {}) do
-    if part.type == "text" then parts[#parts + 1] = part.text end
+    if type(part) == "table" and type(part.text) == "string" then parts[#parts + 1] = part.text end
   end
   return table.concat(parts, " ")
 end
 
 local function chat(body, job)
   local messages = body.messages
-  if type(messages) ~= "table" or #messages == 0 then return refuse(400, "messages must be a list with a message") end
-  local said = textOf(messages[#messages].content)
+  local last = type(messages) == "table" and messages[#messages]
+  if type(last) ~= "table" then return refuse(400, "messages must be a list with a message") end
+  local said = textOf(last.content)
   local id = "chatcmpl-" .. job.id
   local function choice(object, name, part, reason)
-    return { id = id, object = object, created = 0, model = body.model or MODEL,
+    return { id = id, object = object, created = 0, model = type(body.model) == "string" and body.model or MODEL,
              choices = { { index = 0, [name] = part, finish_reason = reason } } }
   end
-  if not body.stream then
+  if body.stream ~= true then  -- also null, which counts as true in Lua
     return choice("chat.completion", "message", { role = "assistant", content = said }, "stop")
   end
   job:emit(choice("chat.completion.chunk", "delta", { role = "assistant", content = "" }))
@@ -48,7 +49,7 @@ return function(input, job)
   elseif route == "/v1/chat/completions" then
     return chat(body, job)
   elseif route == "/v1/completions" then
-    return { id = "cmpl-" .. job.id, object = "text_completion", created = 0, model = body.model or MODEL,
+    return { id = "cmpl-" .. job.id, object = "text_completion", created = 0, model = type(body.model) == "string" and body.model or MODEL,
              choices = { { index = 0, text = textOf(body.prompt), finish_reason = "stop" } } }
   end
   return refuse(404, "this handler has no route " .. tostring(route))
