@@ -62,7 +62,8 @@ BodyFiles::BodyFiles(Connection& connection, const fs::path& database)
   try {
     makePrivateFolder(folder_);
     const std::int64_t highest = connection.number("SELECT max(id) FROM body_file");
-    next_ = std::max(removeFilesWithoutRow(connection), highest) + 1;
+    const std::int64_t deleted = connection.number("SELECT value FROM number WHERE name = 'body'");
+    next_ = std::max({removeFilesWithoutRow(connection), highest, deleted}) + 1;
   } catch (const fs::filesystem_error& error) {
     throw StorageError(std::string("cannot prepare the folder of large bodies: ") + error.what());
   }

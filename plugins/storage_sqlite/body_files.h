@@ -10,8 +10,8 @@
 // - A file without a row is left by a crash or a loss of power, or lies beside a restored backup. The next opening of
 //   the storage deletes the file.
 //
-// A number is not used again as long as its file exists or the process lives, so a read that finds no file knows that
-// the body was removed meanwhile, or that the folder is damaged.
+// A number is not used again, so a read that finds no file knows that the body was removed meanwhile, or that the
+// folder is damaged.
 #pragma once
 
 #include <sqlite3.h>

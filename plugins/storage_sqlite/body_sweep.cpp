@@ -69,6 +69,8 @@ bool BodySweep::run() {
         for (const std::int64_t number : numbers) {
           step.db.query("DELETE FROM body_file WHERE id = ?1 AND owners = 0").bind(number).run();
         }
+        // The number of a deleted file is not used again, also after the table is empty and the server was restarted.
+        step.db.query("UPDATE number SET value = max(value, ?1) WHERE name = 'body'").bind(numbers.back()).run();
         return true;
       });
       for (const std::int64_t number : numbers) files_.remove(number);

@@ -22,12 +22,15 @@ bool ClaimedInputs::readInput(Claim& claim) {
       files_.dropFromCache(claim.inputFile);
       return true;
     }
-    if (isDeleted(claim.inputFile)) return false;
+    if (isDeleted(claim.inputFile)) {
+      leaveOut(claim, "", false);
+      return false;
+    }
     throw files_.missing(claim.inputFile);
   } catch (const DamagedBody& error) {
-    noteUnreadable(claim, error.what(), true);
+    leaveOut(claim, error.what(), true);
   } catch (const std::exception& error) {
-    noteUnreadable(claim, error.what(), false);  // too few descriptors, or too little memory
+    leaveOut(claim, error.what(), false);  // too few descriptors, or too little memory
   }
   return false;
 }
@@ -39,19 +42,23 @@ bool ClaimedInputs::isDeleted(const BodyFile& file) {
   });
 }
 
-void ClaimedInputs::noteUnreadable(const Claim& claim, const char* error, bool isDamaged) {
+void ClaimedInputs::leaveOut(const Claim& claim, const char* error, bool isDamaged) {
+  if (*error != '\0') {
+    log_.write(LogLevel::error, "storage.body",
+               "the input of job " + claim.job.lease.job + " cannot be read: " + error);
+  }
   const Lock lock(mutex_);
-  unreadable_.push_back({claim.job.lease, error, isDamaged});
+  leftOut_.push_back({claim.job.lease, claim.job.endpoint, error, isDamaged});
 }
 
-std::vector<UnreadableJob> ClaimedInputs::extractUnreadableJobs() {
+std::vector<LeftOutJob> ClaimedInputs::extractLeftOutJobs() {
   const Lock lock(mutex_);
-  return std::exchange(unreadable_, {});
+  return std::exchange(leftOut_, {});
 }
 
-void ClaimedInputs::keepUnreadableJobs(const std::vector<UnreadableJob>& jobs) {
+void ClaimedInputs::keepLeftOutJobs(const std::vector<LeftOutJob>& jobs) {
   const Lock lock(mutex_);
-  unreadable_.insert(unreadable_.end(), jobs.begin(), jobs.end());
+  leftOut_.insert(leftOut_.end(), jobs.begin(), jobs.end());
 }
 
 }  // namespace jobq::sqlite

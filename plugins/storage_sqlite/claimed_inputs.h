@@ -8,6 +8,7 @@
 #include "body_files.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
+#include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "readers.h"
 
@@ -19,37 +20,40 @@ struct Claim {
   BodyFile inputFile;
 };
 
-/// A claimed job that no worker can run, because its input cannot be read.
-struct UnreadableJob {
+/// A claimed job that was left out of the claim: its input cannot be read, or the job was deleted meanwhile.
+struct LeftOutJob {
   LeaseRef lease;
+  EndpointId endpoint;
   std::string error;
   bool isDamaged = false;  ///< false: a later attempt may read the input
 };
 
-/// Any thread may call the methods. The files and the readers outlive the object.
+/// Any thread may call the methods. The files, the readers and the log outlive the object.
 class ClaimedInputs {
  public:
-  ClaimedInputs(const BodyFiles& files, Readers& readers) : files_(files), readers_(readers) {}
+  ClaimedInputs(const BodyFiles& files, Readers& readers, Log& log) : files_(files), readers_(readers), log_(log) {}
 
-  /// Returns the jobs with their inputs. A job that was deleted since its claim is left out. A job whose input cannot
-  /// be read is left out too, and kept for extractUnreadableJobs(). Throws no StorageError: the claims are committed.
+  /// Returns the jobs with their inputs. A job that was deleted since its claim, or whose input cannot be read, is left
+  /// out and kept for extractLeftOutJobs(). Throws no StorageError: the claims are committed.
   std::vector<ClaimedJob> read(std::vector<Claim> claims);
 
-  /// Returns the jobs left out since the last call, for the next sweep.
-  std::vector<UnreadableJob> extractUnreadableJobs();
+  /// Returns the jobs left out since the last call. The next sweep ends or returns them, and names their endpoints: a
+  /// claim without jobs looks like an empty queue, and other jobs may wait.
+  std::vector<LeftOutJob> extractLeftOutJobs();
   /// Keeps jobs that a failed sweep has not ended.
-  void keepUnreadableJobs(const std::vector<UnreadableJob>& jobs);
+  void keepLeftOutJobs(const std::vector<LeftOutJob>& jobs);
 
  private:
   /// Returns false if the job is left out.
   bool readInput(Claim& claim);
   bool isDeleted(const BodyFile& file);
-  void noteUnreadable(const Claim& claim, const char* error, bool isDamaged);
+  void leaveOut(const Claim& claim, const char* error, bool isDamaged);
 
   const BodyFiles& files_;
   Readers& readers_;
+  Log& log_;
   Mutex mutex_;
-  std::vector<UnreadableJob> unreadable_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<LeftOutJob> leftOut_ JOBQ_GUARDED_BY(mutex_);
 };
 
 /// The parts of the storage for large bodies, for a store that writes and reads bodies.

@@ -1,6 +1,7 @@
 #include "outbox.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,9 @@ namespace {
 /// Most old deliveries deleted when a delivery is settled. The usual number is 1; a larger backlog is worked off by
 /// later deliveries.
 constexpr std::size_t kMostDropped = 16;
+
+/// Pause of a delivery whose body cannot be read for now.
+constexpr Millis kUnreadablePause{60'000};
 
 #define JOBQ_DELIVERY_COLUMNS                                                \
   "num, id, endpoint, job, state, due_at, url, job_state, attempt, losses, " \
@@ -74,7 +78,8 @@ struct Due {
   std::string input;
   BodyFile outputFile;
   BodyFile inputFile;
-  std::string damage;  // message of a missing or damaged file
+  std::string damage;         // message of a missing or damaged file
+  bool isUnreadable = false;  // for now
 
   std::size_t bytes() const { return output.size() + input.size() + outputFile.size + inputFile.size; }
 };
@@ -137,7 +142,16 @@ void readFiles(const BodyFiles& files, Due& due) {
     read(due.inputFile, due.input);
   } catch (const DamagedBody& error) {
     due.damage = error.what();
+  } catch (const std::exception&) {
+    due.isUnreadable = true;  // too few descriptors or rights, or too little memory
   }
+}
+
+/// Moves an owed and due delivery whose body cannot be read for now, so that it does not keep others back.
+void postpone(Step& step, const Due& due) {
+  step.db.query("UPDATE delivery SET due_at = ?3 WHERE num = ?1 AND id = ?2 AND state = 0 AND due_at <= ?4")
+      .bind(due.num, due.id, step.now + kUnreadablePause, step.now)
+      .run();
 }
 
 /// Gives up an owed and due delivery whose body is damaged.
@@ -227,7 +241,9 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
       claimed.reserve(due.size());
       for (const Due& each : due) {
         if (!each.damage.empty()) giveUp(step, each);
-        claimed.push_back(each.damage.empty() ? claimNow(step, each, lease) : std::nullopt);
+        if (each.isUnreadable) postpone(step, each);
+        const bool isReadable = each.damage.empty() && !each.isUnreadable;
+        claimed.push_back(isReadable ? claimNow(step, each, lease) : std::nullopt);
       }
       return claimed;
     });

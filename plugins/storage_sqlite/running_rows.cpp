@@ -71,12 +71,14 @@ std::vector<std::int64_t> RunningChanges::of(std::string_view endpoint) const {
   return numbers;
 }
 
-std::vector<std::int64_t> RunningChanges::overdue(Instant now) const {
+std::vector<std::int64_t> RunningChanges::overdue(Instant now, std::size_t most) const {
   std::vector<std::pair<Instant, std::int64_t>> found;
   visitAll([&](std::int64_t num, const RunningRow& row) {
     if (row.deadline <= now) found.emplace_back(row.deadline, num);
   });
-  std::sort(found.begin(), found.end());
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::partial_sort(found.begin(), end, found.end());
+  found.erase(end, found.end());
   std::vector<std::int64_t> numbers;
   numbers.reserve(found.size());
   for (const auto& [deadline, num] : found) numbers.push_back(num);

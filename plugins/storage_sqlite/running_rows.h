@@ -2,6 +2,7 @@
 // jobs. The set changes after the commit of the change has succeeded, never before.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -58,11 +59,11 @@ class RunningChanges {
 
   void clear() noexcept { changes_.clear(); }
 
-  /// Return the numbers of running jobs, with the changes of the group: all, those of an endpoint, or those whose
-  /// deadline is at or before `now`, the earliest first.
+  /// Return the numbers of running jobs, with the changes of the group: all, those of an endpoint, or at most `most`
+  /// whose deadline is at or before `now`, the earliest first.
   std::vector<std::int64_t> all() const;
   std::vector<std::int64_t> of(std::string_view endpoint) const;
-  std::vector<std::int64_t> overdue(Instant now) const;
+  std::vector<std::int64_t> overdue(Instant now, std::size_t most) const;
 
  private:
   friend class RunningRows;

@@ -222,10 +222,9 @@ void makePrivateFile(const fs::path& file) {
 }
 
 void makePrivateFolder(const fs::path& folder) {
-  const bool isNew = ::mkdir(folder.c_str(), 0700) == 0;
-  if (!isNew && errno != EEXIST) failFile(folder, "create");
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) failFile(folder, "create");
   fs::permissions(folder, fs::perms::owner_all);
-  if (isNew) syncPath(folder.parent_path());
+  syncPath(folder.parent_path());  // also if an earlier start died before its sync
 }
 
 void migrate(Connection& connection, const fs::path& file, std::span<const SchemaStep> steps, Log& log) {

@@ -197,6 +197,7 @@ CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1;
 constexpr char kBodyFiles[] = R"sql(
 DROP INDEX job_deadline;
 CREATE TABLE body_file (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, owners INTEGER NOT NULL) STRICT;
+INSERT INTO number (name, value) VALUES ('body', 0);
 CREATE INDEX body_file_unowned ON body_file (owners) WHERE owners = 0;
 ALTER TABLE job_input ADD COLUMN input_file INTEGER;
 ALTER TABLE job_output ADD COLUMN output_file INTEGER;

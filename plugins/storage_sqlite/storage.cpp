@@ -60,7 +60,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       bodies_(connection_, file_),
       writer_(connection_, {counters_, running_}, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
-      inputs_(bodies_, readers_),
+      inputs_(bodies_, readers_, env.log),
       jobs_(writer_, readers_, {bodies_, inputs_}, {counters_, running_}, clock_, lastArrival_),
       leases_(writer_, readers_, {bodies_, inputs_}, counters_, clock_, reports_),
       chunks_(writer_, readers_, clock_),

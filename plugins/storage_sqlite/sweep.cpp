@@ -64,14 +64,11 @@ std::optional<JobRow> runningRow(Step& step, std::int64_t num) {
 }
 
 void endOverdue(Sweep& sweep) {
-  std::size_t ended = 0;
-  for (const std::int64_t num : sweep.step.running.overdue(sweep.step.now)) {
+  const std::vector<std::int64_t> overdue = sweep.step.running.overdue(sweep.step.now, sweep.max);
+  for (const std::int64_t num : overdue) {
     const auto row = runningRow(sweep.step, num);
     if (!row || sweep.isReported(*row)) continue;
-    if (ended++ == sweep.max) {
-      sweep.swept.more = true;
-      return;
-    }
+    if (overdue.size() == sweep.max) sweep.swept.more = true;
     const std::string error = overTimeError(row->executionTimeout);
     sweep.swept.stopped.push_back({row->id, row->attempt});
     sweep.swept.finished.push_back({row->endpoint, row->id});
@@ -104,17 +101,22 @@ void sweepLost(Sweep& sweep) {
   }
 }
 
-/// Ends the claims whose input could not be read: FAILED if the file is damaged, otherwise back to the queue.
-void endUnreadable(Sweep& sweep, const std::vector<UnreadableJob>& jobs) {
-  for (const UnreadableJob& job : jobs) {
+/// A job whose input cannot be opened for now is FAILED at this attempt, so that it is not claimed for ever.
+constexpr std::uint32_t kMostAttempts = 20;
+
+/// Ends the jobs that were left out of their claims: FAILED if the file is damaged, otherwise back to the queue. Their
+/// endpoints are looked at again, because further jobs may wait behind them.
+void endLeftOut(Sweep& sweep, const std::vector<LeftOutJob>& jobs) {
+  for (const LeftOutJob& job : jobs) {
+    sweep.requeuedAt.insert(job.endpoint);
     const auto row = findHeld(sweep.step.db, job.lease, sweep.step.now);
     if (!row) continue;
-    if (job.isDamaged) {
+    if (job.isDamaged || row->attempt >= kMostAttempts) {
       sweep.swept.finished.push_back({row->endpoint, row->id});
-      end(sweep.step, *row, Trigger::fail, {job.error, nullptr});
+      end(sweep.step, *row, Trigger::fail,
+          {"the input of the job cannot be read; the log of the server has the reason", nullptr});
     } else {
       returnToQueue(sweep.step, *row, Trigger::release, row->losses, row->retries);
-      sweep.requeuedAt.insert(row->endpoint);
     }
   }
 }
@@ -143,14 +145,14 @@ void dropOutlived(Sweep& sweep) {
 }  // namespace
 
 SweepResult Leases::sweep(std::size_t max) {
-  const std::vector<UnreadableJob> unreadable = bodies_.inputs.extractUnreadableJobs();
+  const std::vector<LeftOutJob> unreadable = bodies_.inputs.extractLeftOutJobs();
   SweepResult result;
   try {
     result = writer_.write([&](Step& step) {
       SweepResult swept;
       Sweep sweep{step, max, swept, reports_, {}};
       freeExpired(sweep);
-      endUnreadable(sweep, unreadable);
+      endLeftOut(sweep, unreadable);
       endOverdue(sweep);
       sweepLost(sweep);
       dropOutlived(sweep);
@@ -158,7 +160,7 @@ SweepResult Leases::sweep(std::size_t max) {
       return swept;
     });
   } catch (const StorageError&) {
-    bodies_.inputs.keepUnreadableJobs(unreadable);
+    bodies_.inputs.keepLeftOutJobs(unreadable);
     throw;
   }
   // The callers and workers of ended jobs wait for the result, so only a sweep without such jobs deletes files and cuts

@@ -16,7 +16,10 @@ constexpr int kLargeLogPages = 4'096;
 }  // namespace
 
 WriteAheadLog::WriteAheadLog(Connection& connection, std::uint64_t size)
-    : connection_(connection), mostPages_(static_cast<int>(size / kPageBytes)), dueAt_(mostPages_) {
+    : connection_(connection),
+      mostPages_(static_cast<int>(size / kPageBytes)),
+      dueAt_(mostPages_),
+      quietFrom_(mostPages_ / kQuietPart) {
   sqlite3_wal_hook(connection_.handle(), noteCommit, this);
 }
 
@@ -57,7 +60,7 @@ void WriteAheadLog::noteLargeGroup() noexcept {
 }
 
 // PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
-// a further mostPages_.
+// a further mostPages_, or by a part of it when no write waits.
 int WriteAheadLog::checkpoint() {
   int inLog = 0;
   int moved = 0;
@@ -65,6 +68,7 @@ int WriteAheadLog::checkpoint() {
       sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
   keptBack_ = result != SQLITE_OK || inLog != moved;
   dueAt_ = !keptBack_ ? mostPages_ : pages_ + mostPages_;
+  quietFrom_ = (keptBack_ ? pages_ : 0) + mostPages_ / kQuietPart;
   pages_ = 0;
   return result;
 }

@@ -33,7 +33,7 @@ class WriteAheadLog {
   /// Notes a committed group of large writes, which makes a checkpoint due earlier.
   void noteLargeGroup() noexcept;
   /// Returns true if the log is worth a checkpoint while no write waits.
-  bool isWorthMoving() const noexcept { return !keptBack_ && pages_ >= mostPages_ / kQuietPart; }
+  bool isWorthMoving() const noexcept { return pages_ >= quietFrom_; }
   /// Moves the log into the file, as far as no reader needs it. Returns the result code of SQLite. Outside a
   /// transaction.
   int checkpoint();
@@ -49,6 +49,7 @@ class WriteAheadLog {
   int pages_ = 0;            // in the log since the last checkpoint
   const int mostPages_;
   int dueAt_;              // pages
+  int quietFrom_;          // pages
   bool keptBack_ = false;  // the last checkpoint left pages to a reader's snapshot
 };
 

@@ -27,7 +27,7 @@ struct OpenSqlite {
         bodies(connection, file),
         writer(connection, {counters, running}, clock, log, 64UL << 20),
         readers(file, 2),
-        inputs(bodies, readers),
+        inputs(bodies, readers, log),
         leases(writer, readers, {bodies, inputs}, counters, clock, reports),
         nodes(writer, readers, clock) {}
 

@@ -100,9 +100,12 @@ TEST_F(BodyDamage, AJobWithoutItsInputFailsAndBlocksNoOther) {
   fs::remove(folder() / "1");
   expectOnlySoundIsClaimed();
   EXPECT_EQ(find("broken")->state, JobState::inProgress);
-  EXPECT_EQ(sweep().finished, (std::vector<JobKey>{{"ep", "broken"}})) << "its callers learn of the end";
+  const SweepResult swept = sweep();
+  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "broken"}})) << "its callers learn of the end";
+  EXPECT_EQ(swept.requeuedAt, std::vector<EndpointId>{"ep"}) << "a claim without jobs looks like an empty queue";
   EXPECT_EQ(find("broken")->state, JobState::failed);
-  EXPECT_THAT(find("broken")->error, HasSubstr((folder() / "1").string() + " is missing; stop the server and restore"));
+  EXPECT_EQ(find("broken")->error, "the input of the job cannot be read; the log of the server has the reason");
+  EXPECT_THAT(log_.text(), HasSubstr((folder() / "1").string() + " is missing; stop the server and restore"));
   EXPECT_THAT(claim(1), IsEmpty());
 
   EXPECT_THAT(errorOf([&] { (void)retry("broken"); }), HasSubstr("is missing"));
@@ -117,7 +120,7 @@ TEST_F(BodyDamage, AJobWithACutInputFails) {
   fs::resize_file(folder() / "1", 1'000);
   expectOnlySoundIsClaimed();
   (void)sweep();
-  EXPECT_THAT(find("broken")->error, HasSubstr("has 1000 bytes instead of 262145"));
+  EXPECT_THAT(log_.text(), HasSubstr("has 1000 bytes instead of 262145"));
 }
 
 TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {
@@ -132,7 +135,18 @@ TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {
   EXPECT_EQ(claim(1).at(0).input, bodyOf(kLargeBody));
 }
 
-TEST_F(BodyDamage, AFailedSweepForgetsNoUnreadableJob) {
+TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedIsNotClaimedForEver) {
+  open();
+  submit(large("a"));
+  bodyFaults().openAnswers = SQLITE_CANTOPEN;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(claim(1), IsEmpty());
+    (void)sweep();
+  }
+  EXPECT_EQ(find("a")->state, JobState::failed);
+}
+
+TEST_F(BodyDamage, AFailedSweepForgetsNoLeftOutJob) {
   open();
   submit(large("a"));
   fs::remove(onlyFile());
@@ -149,8 +163,9 @@ TEST_F(BodyDamage, AClaimOfAJobThatWasDeletedMeanwhileIsLeftOut) {
   OpenSqlite parts(file(), clock_, log_);
   sqlite::Claim claim;
   claim.inputFile = {7, 300'000};
+  claim.job.endpoint = "ep";
   EXPECT_THAT(parts.inputs.read({std::move(claim)}), IsEmpty());
-  EXPECT_THAT(parts.inputs.extractUnreadableJobs(), IsEmpty());
+  EXPECT_EQ(parts.leases.sweep(9).requeuedAt, std::vector<EndpointId>{"ep"}) << "other jobs may wait";
 }
 
 TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfThatJobAlone) {
@@ -185,6 +200,34 @@ TEST_F(BodyDamage, AWebhookWithoutItsBodyIsGivenUp) {
   EXPECT_EQ(record[0].state, DeliveryState::abandoned);
   EXPECT_THAT(record[0].attempts.at(0).reason.value_or(""), HasSubstr("is missing"));
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
+}
+
+TEST_F(BodyDamage, AWebhookWhoseBodyCannotBeOpenedKeepsNoOtherBack) {
+  open();
+  for (const JobId id : {"broken", "sound"}) {
+    JobSpec job = id == "broken" ? large(id) : spec(id);
+    job.webhook = "http://example.com/";
+    submitAndEnd(std::move(job));
+  }
+  bodyFaults().openAnswers = SQLITE_CANTOPEN;
+  const auto owed = claimAllDue(storage_->outbox(), Millis(1'000));
+  bodyFaults().reset();
+  EXPECT_THAT(owed, IsEmpty()) << "both have outputs in files";
+  EXPECT_EQ(storage_->outbox().owed("ep").count, 2U);
+  EXPECT_THAT(claimAllDue(storage_->outbox(), Millis(1'000)), IsEmpty());
+  clock_.advance(Millis(60'000));
+  EXPECT_THAT(claimAllDue(storage_->outbox(), Millis(1'000)), SizeIs(2));
+}
+
+TEST_F(BodyDamage, ANumberIsNotUsedAgain) {
+  open();
+  submit(large("a"));
+  removeAll();
+  EXPECT_THAT(files(), IsEmpty());
+  storage_.reset();
+  open();
+  submit(large("b"));
+  EXPECT_EQ(onlyFile().filename(), "2") << "a stale row that names file 1 would show a foreign body";
 }
 
 class BodyBackup : public SqliteBodiesTest {
@@ -251,15 +294,16 @@ TEST_F(BodyBackup, AStopEndsTheCopyOfBodies) {
 TEST_F(BodyBackup, NoFileGoesDuringACopy) {
   open();
   submit(large("a"));
-  storage_.reset();
-  OpenSqlite parts(file(), clock_, log_);
-  runScript(file(), "UPDATE body_file SET owners = 0;");
-  {
-    const sqlite::BodySweep::Pause pause(parts.leases.bodySweep());
-    (void)parts.leases.sweep(100);
-    EXPECT_THAT(files(), SizeIs(1));
-  }
-  (void)parts.leases.sweep(100);
+  bool isFirst = true;
+  bodyFaults().onOpening = [&] {
+    if (!std::exchange(isFirst, false)) return;
+    EXPECT_EQ(storage_->jobs().remove("ep", 100), 1U);
+    (void)sweep();
+    EXPECT_THAT(files(), SizeIs(1)) << "the copy reads the file now";
+  };
+  EXPECT_EQ(storage_->backupTo(copy(), {}), BackupResult::written);
+  bodyFaults().reset();
+  (void)sweep();
   EXPECT_THAT(files(), IsEmpty());
 }
 

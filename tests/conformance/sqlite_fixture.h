@@ -26,6 +26,7 @@
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/recording_log.h"
 #include "testkit/outbox_access.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
@@ -59,7 +60,8 @@ inline constexpr char kBackToTheFirstVersion[] =
     "ALTER TABLE job_output DROP COLUMN output_file; ALTER TABLE delivery_body DROP COLUMN output_file; "
     "ALTER TABLE delivery_body DROP COLUMN input_file; "
     "DROP INDEX job_ended; CREATE INDEX job_begun ON job (endpoint, state) WHERE state > 0; "
-    "DELETE FROM number WHERE name IN ('epoch', 'life'); ALTER TABLE node DROP COLUMN epoch; DROP INDEX job_lost; "
+    "DELETE FROM number WHERE name IN ('epoch', 'life', 'body'); ALTER TABLE node DROP COLUMN epoch; DROP INDEX "
+    "job_lost; "
     "ALTER TABLE job RENAME COLUMN holder TO lease_end; "
     "ALTER TABLE job DROP COLUMN claim; ALTER TABLE job DROP COLUMN taken_by; "
     "ALTER TABLE job DROP COLUMN taken_from; ALTER TABLE record DROP COLUMN change; "
@@ -130,7 +132,7 @@ class SqliteTest : public testing::Test {
   std::optional<Job> find(const JobId& id) { return storage_->jobs().find({"ep", id}); }
 
   ManualClock clock_;
-  SilentLog log_;
+  RecordingLog log_;
   OneLine policy_;
   const testkit::TemporaryFolder dir_;
   std::unique_ptr<Storage> storage_;

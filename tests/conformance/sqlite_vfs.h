@@ -8,8 +8,34 @@
 #include <functional>
 #include <new>
 #include <string_view>
+#include <utility>
+
+#include "jobq/mutex.h"
 
 namespace jobq::testkit {
+
+/// A function of a test that the layer calls. Any thread may set and call it: the writer's thread may sync at any
+/// moment.
+class Hook {
+ public:
+  Hook& operator=(std::function<void()> function) {
+    const Lock lock(mutex_);
+    function_ = std::move(function);
+    return *this;
+  }
+  void operator()() const {
+    std::function<void()> present;
+    {
+      const Lock lock(mutex_);
+      present = function_;
+    }
+    present();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::function<void()> function_ JOBQ_GUARDED_BY(mutex_) = [] {};
+};
 
 /// The faults of the write-ahead log, the target of each commit. Any thread may use the members.
 class LogFaults {
@@ -23,14 +49,15 @@ class LogFaults {
   /// The number (by `writes`) of the first write with the result writeAnswers; 0 means every write.
   std::atomic<int> writesFrom{0};
   /// Called at the beginning of a sync.
-  std::function<void()> onSync = [] {};
+  Hook onSync;
   /// Called at the beginning of a sync of the database file, the last step of a checkpoint.
-  std::function<void()> onDatabaseSync = [] {};
+  Hook onDatabaseSync;
 
   void reset() {
     syncs = writes = writesFrom = 0;
     syncAnswers = writeAnswers = SQLITE_OK;
-    onSync = onDatabaseSync = [] {};
+    onSync = [] {};
+    onDatabaseSync = [] {};
   }
 };
 
@@ -46,14 +73,16 @@ class BodyFaults {
   std::atomic<int> writesFrom{0};
   std::atomic<int> writes{0};
   /// Called at the beginning of an opening, a sync and a deletion.
-  std::function<void()> onOpening = [] {};
-  std::function<void()> onSync = [] {};
-  std::function<void()> onDeletion = [] {};
+  Hook onOpening;
+  Hook onSync;
+  Hook onDeletion;
 
   void reset() {
     openAnswers = writeAnswers = syncAnswers = readAnswers = SQLITE_OK;
     writesFrom = writes = 0;
-    onOpening = onSync = onDeletion = [] {};
+    onOpening = [] {};
+    onSync = [] {};
+    onDeletion = [] {};
   }
 };
 

@@ -188,7 +188,8 @@ TEST_F(WriterTest, AFailedWriteChangesNoRunningJob) {
     throw std::runtime_error("this write fails");
   });
   queue([&](sqlite::Step& step) {
-    seen = step.running.overdue(step.now + Millis(10));
+    seen = step.running.overdue(step.now + Millis(10), 9);
+    EXPECT_EQ(step.running.overdue(step.now + Millis(10), 1), std::vector<std::int64_t>{1});
     EXPECT_EQ(step.running.of("other").size(), 0U);
     EXPECT_EQ(step.running.all().size(), 2U);
   });
