@@ -26,8 +26,8 @@
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
-#include "testkit/recording_log.h"
 #include "testkit/outbox_access.h"
+#include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
