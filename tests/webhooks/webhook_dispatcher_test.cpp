@@ -51,8 +51,14 @@ TEST_P(DeliveryTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
     EXPECT_EQ(net_->seen().size(), tries);
     clock_.advance(Millis(1));
   }
+  ASSERT_TRUE(until([&] { return net_->running() == 1; }));
+  awaitRest();
+  const std::size_t passes = outbox_->looks();
   net_->letGo("h");
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  // A pass that is under way while the clock moves by a minute would count as a long one, and a pause follows.
+  ASSERT_TRUE(until([&] { return outbox_->looks() > passes; })) << "the end of a delivery notifies the scheduler";
+  awaitRest();
   const Delivery given = delivery("a");
   EXPECT_EQ(given.state, DeliveryState::abandoned);
   ASSERT_EQ(given.attempts.size(), 3U);
