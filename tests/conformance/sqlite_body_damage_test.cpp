@@ -184,6 +184,16 @@ TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfThatJobAlone) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
+TEST_F(BodyDamage, ARepeatedReportOfADamagedOutputIsAccepted) {
+  open();
+  submit("a");
+  const LeaseRef lease = claim(1).at(0).lease;
+  const Completed outcome{bodyOf(kLargeBody, 'o')};
+  ASSERT_EQ(storage_->leases().finish(lease, outcome), ReportResult::accepted);
+  fs::remove(onlyFile());
+  EXPECT_EQ(storage_->leases().finish(lease, outcome), ReportResult::accepted) << "its worker would repeat it for ever";
+}
+
 TEST_F(BodyDamage, AWebhookWithoutItsBodyIsGivenUp) {
   open();
   for (const JobId id : {"broken", "sound"}) {
