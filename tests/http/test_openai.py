@@ -156,6 +156,17 @@ class StreamTest(OpenAiTest):
         assert answer.headers["Content-Type"] == "text/event-stream"
         assert events(answer.body) == expected
 
+    @pytest.mark.parametrize("endpoint, expected", [("pieces", [{"a": 1}, {"b": 2}, "[DONE]"]),
+                                                    ("mirror", [{"openai_route": "/v1/x",
+                                                                 "openai_input": {"stream": True}}, "[DONE]"])])
+    def test_a_stream_of_a_job_that_has_ended(self, endpoint, expected):
+        """The answer begins in the thread of the call, which never waits: so do streams of jobs that end at once."""
+        headers = {"Idempotency-Key": f"ended-{endpoint}"}
+        for _ in range(2):
+            answer = self.ask(endpoint, {"stream": True}, route="v1/x", headers=headers)
+            assert answer.status == 200
+            assert events(answer.body) == expected
+
     def test_the_first_event_comes_while_the_job_runs(self):
         connection = self.begin_stream("steps")
         answer = connection.getresponse()

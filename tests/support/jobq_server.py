@@ -117,6 +117,12 @@ class Server(Api):
     def running(self):
         return self.process is not None and self.process.poll() is None
 
+    @property
+    def ended_by_itself(self):
+        """Returns whether a signal ended the process that no test sent, SIGSEGV or SIGABRT for example."""
+        return self.process is not None and self.process.poll() is not None and self.process.returncode < 0 and \
+            self.process.returncode != -signal.SIGKILL
+
     def terminate(self):
         """SIGTERM, without waiting for what follows."""
         self.process.send_signal(signal.SIGTERM)
@@ -171,6 +177,8 @@ class Server(Api):
 
     def __exit__(self, kind, _error, _trace):
         try:
+            if self.ended_by_itself:
+                raise AssertionError(f"jobqd ended by itself with {self.process.returncode}\n{self.log_tail(40)}")
             if kind is None and self.running:
                 self.stop()
         finally:

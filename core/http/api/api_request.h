@@ -67,7 +67,13 @@ class PendingCall {
   virtual bool isBrief() const noexcept { return false; }
 };
 
-/// The result of a route: the answer, or the call that gives the answer later.
-using RouteResult = std::variant<ApiResponse, std::unique_ptr<PendingCall>>;
+/// The first part of an open answer (ApiResponse::isOpen), and the call that gives the next parts.
+struct OpenAnswer {
+  ApiResponse begin;
+  std::unique_ptr<PendingCall> rest;
+};
+
+/// The result of a route: the answer, which is not open, or the call that gives the answer later, or an open answer.
+using RouteResult = std::variant<ApiResponse, std::unique_ptr<PendingCall>, OpenAnswer>;
 
 }  // namespace jobq

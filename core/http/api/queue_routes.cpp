@@ -40,8 +40,10 @@ ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job&
 WaitingCaller waitingCaller(const ApiRequest& request) { return {request.client->call(), request.client->hasLeft()}; }
 
 RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request) {
-  if (auto response = call->poll(request)) return std::move(*response);
-  return call;
+  auto response = call->poll(request);
+  if (!response) return call;
+  if (response->isOpen) return OpenAnswer{*std::move(response), std::move(call)};
+  return *std::move(response);
 }
 
 namespace {

@@ -253,10 +253,13 @@ std::optional<ApiResponse> RequestPipeline::runRoute(RequestContext& context) {
     if (context.pending) return context.pending->poll(context.apiRequest);
     RouteResult result = context.route->run(context.apiRequest);
     if (auto* response = std::get_if<ApiResponse>(&result)) return std::move(*response);
-    context.pending = std::get<std::unique_ptr<PendingCall>>(std::move(result));
+    auto* open = std::get_if<OpenAnswer>(&result);
+    context.pending =
+        open != nullptr ? std::move(open->rest) : std::get<std::unique_ptr<PendingCall>>(std::move(result));
     // A waiting call has read its body, and so many calls may wait that none of them keeps a body of up to 1 MB.
     std::string().swap(context.apiRequest.body);  // an assignment would keep the memory
     context.apiRequest.bodyMemory.release();
+    if (open != nullptr) return std::move(open->begin);
     return std::nullopt;
   } catch (const StorageError& error) {
     return storageFault(context.apiRequest, error);
