@@ -261,11 +261,11 @@ except RuntimeError as fault:
     def test_refresh_worker_in_a_result(self):
         """The worker gets no further job, and its polls are not answered so fast that it asks without end."""
         log = self.at_end.enter_context(RequestLog(self.server))
-        old = self.worker("refreshed", name="w-old", through=log, concurrency=2)
+        old = self.worker("refreshed", name="w-old", through=log, concurrency=4)
         job = self.server.runsync("refreshed", {"evaluate": "{'refresh_worker': True, 'v': 1}"})
         assert (job["status"], job["output"], job["workerId"]) == ("COMPLETED", {"v": 1}, "w-old")
         waiting = self.server.run("refreshed", {})
-        self.worker("refreshed", name="w-new", concurrency=2)
+        self.worker("refreshed", name="w-new", concurrency=4)
         assert self.server.finished("refreshed", waiting)["workerId"] == "w-new"
         assert [self.server.runsync("refreshed", {})["workerId"] for _ in range(5)] == ["w-new"] * 5
         assert len(old.recorded(event="begun")) == 1

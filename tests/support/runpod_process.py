@@ -11,6 +11,7 @@ process of the group is killed: the SDK's ping process outlives a worker that is
 and its test talk.
 """
 
+import collections
 import contextlib
 import json
 import os
@@ -20,13 +21,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
-from jobq_server import ROOT, until
+from jobq_server import ROOT, join, until
 from pace import HANG
 
 PYTHON = pathlib.Path(ROOT) / "build" / "clients" / "venv" / "bin" / "python"
 MISSING = "the PyPI package runpod is not installed: `scripts/setup.sh test` installs it"
 STEPS = pathlib.Path(__file__).with_name("handler_steps.py")
+MOST_LINES = 10_000  # of output that are kept: a worker that is refused at once writes thousands in a second
 PING_MS = 1000  # the shortest interval of pings that the SDK knows
 GUARD = 'read -r line; kill -KILL -- "-$0"'  # the read ends when the tests' process does
 
@@ -61,13 +64,21 @@ class PythonProcess:
         self._file("script.py").write_text(script, encoding="utf-8")
         environment = {"PATH": os.environ["PATH"], "HOME": self.folder, "TMPDIR": self.folder, "PYTHONUNBUFFERED": "1",
                        "ARGUMENTS": json.dumps(arguments), **variables}
-        with open(self._file("output"), "wb") as output:
-            self.process = subprocess.Popen([PYTHON, "script.py"], cwd=self.folder, env=environment, stdout=output,
-                                            stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen([PYTHON, "script.py"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         # pytest-timeout ends the tests without their clean-up, and so does SIGKILL: the guard kills the group then.
         self._guard = subprocess.Popen(["sh", "-c", GUARD, str(self.process.pid)], stdin=subprocess.PIPE,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self._output = collections.deque(maxlen=MOST_LINES)
+        self._output_lock = threading.Lock()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
         PythonProcess.live.append(self)
+
+    def _read_output(self):
+        for line in self.process.stdout:
+            with self._output_lock:
+                self._output.append(line.decode(errors="replace").rstrip("\n"))
 
     def _file(self, name):
         return pathlib.Path(self.folder) / name
@@ -84,10 +95,16 @@ class PythonProcess:
             raise AssertionError(f"{self.name} still runs after {HANG:g} s\n{self.output_tail(40)}") from None
 
     def output(self):
-        return self._file("output").read_text(encoding="utf-8", errors="replace")
+        """Returns the last lines that the processes of the group have written."""
+        with self._output_lock:
+            return list(self._output)
+
+    def forget_output(self):
+        with self._output_lock:
+            self._output.clear()
 
     def output_tail(self, lines):
-        return "\n".join(self.output().splitlines()[-lines:])
+        return "\n".join(self.output()[-lines:])
 
     def allow(self, step):
         """Lets the script pass allowed(step), now and later."""
@@ -102,12 +119,13 @@ class PythonProcess:
 
     def records(self, count=1, **fields):
         """Returns the records that have these fields, once there are so many."""
-        def look():
+        def find():
+            ended = not self.running  # asked first: the records of an ended process are complete
             found = self.recorded(**fields)
-            if len(found) < count and not self.running:
+            if len(found) < count and ended:
                 raise AssertionError(f"{self.name} ended with {self.process.returncode}\n{self.output_tail(40)}")
             return found if len(found) >= count else None
-        return until(look, f"{count} records of {self.name} with {fields}", HANG)
+        return until(find, f"{count} records of {self.name} with {fields}", HANG)
 
     def kill(self):
         """Kills the script's process alone, as the kernel does when memory is short; its children go on."""
@@ -121,6 +139,8 @@ class PythonProcess:
         self._guard.stdin.close()
         self._guard.wait(HANG)
         self.process.wait(HANG)  # the last step: until here no other process gets the number of the group
+        join(f"the end of the output of {self.name}", self._reader)
+        self.process.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         PythonProcess.live.remove(self)
 
@@ -142,7 +162,7 @@ class RemoteWorker(PythonProcess):
     def logged(self, text, **fields):
         """Returns the lines of the SDK's log whose message contains the text, and that have these fields."""
         found = []
-        for line in self.output().splitlines():
+        for line in self.output():
             with contextlib.suppress(ValueError):
                 entry = json.loads(line)
                 if isinstance(entry, dict) and text in entry.get("message", "") and fields.items() <= entry.items():
