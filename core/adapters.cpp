@@ -10,6 +10,7 @@
 #include "core/webhooks/dispatcher.h"
 #include "core/workers/node_drains.h"
 #include "core/workers/node_life.h"
+#include "core/workers/remote_workers.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
@@ -23,6 +24,7 @@ std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
 
 PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
   PoolStatus status = deps_.pools.status(endpoint);
+  if (deps_.pools.remoteRelease(endpoint)) status.counts = deps_.remote.counts(endpoint);
   if (deps_.storage.leaseLife()) status.counts += deps_.storage.nodes().count(endpoint, deps_.node.name());
   return status;
 }
@@ -35,7 +37,14 @@ bool NodeWorkers::hasNoActiveWorkers(const EndpointId& endpoint) const {
 
 std::uint32_t NodeWorkers::nodes() const { return deps_.node.share().nodes; }
 
-WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const { return deps_.pools.view(endpoint); }
+WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
+  WorkerPoolView view = deps_.pools.view(endpoint);
+  if (const ReleasePtr release = deps_.pools.remoteRelease(endpoint)) {
+    view.workers = deps_.remote.view(endpoint);
+    for (WorkerView& worker : view.workers) worker.release = release;
+  }
+  return view;
+}
 
 std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPriority) const {
   return jobq::waitReason(statusOfAllNodes(endpoint.spec.id), endpoint, lowPriority);

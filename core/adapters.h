@@ -35,6 +35,7 @@ class NodeLife;
 class OutboxCleaner;
 class RunReports;
 class RuntimeMeter;
+class RemoteWorkers;
 class ThreadExecutor;
 class WebhookDispatcher;
 class WorkerPools;
@@ -57,6 +58,7 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
     WorkerPools& pools;
     WorkerSupervisor& supervisor;
     ThreadExecutor& executor;
+    RemoteWorkers& remote;
     Storage& storage;
     const NodeLife& node;
   };

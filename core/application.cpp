@@ -76,13 +76,15 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       deadlines_(clock_, log_, sweeper_),
       executor_({reports_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
+      remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, queueSignal_, log_}),
+      executors_(executor_, remote_),
       node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),
       drains_({records_, node_, queueSignal_, log_}),
       drainOrders_(drains_, node_),
-      supervisor_({workerPools_, *storage_, queueSignal_, executor_, running_, node_, log_}, workerPrefix_),
+      supervisor_({workerPools_, *storage_, queueSignal_, executors_, running_, node_, log_}, workerPrefix_),
       leaseKeeper_({node_, *storage_, workerPools_, supervisor_, running_, queueSignal_, clock_, log_}),
-      dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executor_, running_, node_, clock_, log_}),
-      workers_({workerPools_, supervisor_, executor_, *storage_, node_}),
+      dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executors_, running_, node_, clock_, log_}),
+      workers_({workerPools_, supervisor_, executor_, remote_, *storage_, node_}),
       lifecycle_({endpoints_, endpointService_, workers_, workerPools_, completions_}),
       remover_({storage_->jobs(), lifecycle_, lifecycle_, clock_},
                storage_->leaseLife() ? kEndpointsSettle : Millis(0)),
@@ -137,6 +139,7 @@ void Application::start() {
   backups_.removeLeftover();
   sweeper_.start();
   deadlines_.start();
+  remote_.start();
   webhooks_.start();
   dispatcher_.start();
   changes_.start();
@@ -152,9 +155,11 @@ bool Application::stop() {
   server_.announceClose();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
+  remote_.drain(std::max(end - clock_.now(), Millis(0)));
   deadlines_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
+  remote_.stop();
   leaveStorage();
   // A backup still being written would outlast the drain; a backup being sent is a request in flight.
   backups_.stop();
@@ -193,6 +198,7 @@ void Application::addRoutes() {
                            draining_,
                            waiting_,
                            answerMemory_});
+  addWorkerRoutes(router_, {remote_, clock_, draining_, waiting_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);
   addNodeRoutes(router_, {*storage_, drainOrders_, node_.name()});

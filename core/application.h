@@ -46,9 +46,11 @@
 #include "core/webhooks/webhook_secrets.h"
 #include "core/workers/deadline_timer.h"
 #include "core/workers/dispatcher.h"
+#include "core/workers/executor_choice.h"
 #include "core/workers/lease_keeper.h"
 #include "core/workers/node_drains.h"
 #include "core/workers/node_life.h"
+#include "core/workers/remote_workers.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
@@ -143,6 +145,8 @@ class Application {
   RunningJobs running_;
   ThreadExecutor executor_;  // stage: execution
   WorkerPools workerPools_;
+  RemoteWorkers remote_;  // stage: execution, on other machines
+  ExecutorChoice executors_;
   NodeLife node_;      // this node's life in the storage
   NodeDrains drains_;  // nodes that an administrator lets drain
   DrainOrders drainOrders_;

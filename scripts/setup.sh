@@ -57,13 +57,19 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 [ "${1:-build}" = test ] || exit 0
 
-# The tests in Python have an environment of their own, created again when tests/requirements.txt has changed.
-environment="$root/build/venv"
-wanted=$(sha256sum "$root/tests/requirements.txt" | cut -d' ' -f1)
-if [ "$(cat "$environment/requirements.sha256" 2>/dev/null)" != "$wanted" ]; then
-  echo "Installing pytest and its plug-ins" >&2
-  rm -rf "$environment"
-  python3 -m venv "$environment"
-  "$environment/bin/pip" install --quiet --disable-pip-version-check --requirement "$root/tests/requirements.txt" >&2
-  echo "$wanted" >"$environment/requirements.sha256"
-fi
+# make_environment <folder> <file with requirements> <description>
+# Makes a virtual environment of Python, again when the file has changed.
+make_environment() {
+  local wanted
+  wanted=$(sha256sum "$2" | cut -d' ' -f1)
+  [ "$(cat "$1/requirements.sha256" 2>/dev/null)" != "$wanted" ] || return 0
+  echo "Installing $3" >&2
+  rm -rf "$1"
+  python3 -m venv "$1"
+  "$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2" >&2
+  echo "$wanted" >"$1/requirements.sha256"
+}
+
+make_environment "$root/build/venv" "$root/tests/requirements.txt" "pytest and its plug-ins"
+# The package of clients and workers needs other versions of packages than the tests do.
+make_environment "$root/build/clients/venv" "$root/tests/clients/requirements.txt" "the Python package of clients and workers"

@@ -11,10 +11,11 @@ import textwrap
 
 import pytest
 
-for module in ("disk_case", "http_case", "jobqctl_case", "lua_case", "management_api"):
+for module in ("disk_case", "http_case", "jobqctl_case", "lua_case", "management_api", "runpod_case"):
     pytest.register_assert_rewrite(module)
 
 import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)
+import runpod_process  # noqa: E402
 
 LONGEST_ID = 40  # characters of a parameter in the name of a test
 LONGEST_REASON = 100  # characters of the settings needed by a skipped test
@@ -112,10 +113,11 @@ def replace_dead_server():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport():
-    """A failure's report ends with the logs of the running servers."""
+    """A failure's report ends with the logs of the running servers, and of workers in processes of their own."""
     report = yield
     if report.failed:
         report.sections += [(f"log of {server.url}", server.log_tail(40)) for server in jobq_server.Server.live]
+        report.sections += runpod_process.output_of_live_processes()
     return report
 
 

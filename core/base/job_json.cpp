@@ -26,7 +26,8 @@ void writeTimes(json::ObjectWriter& out, const Job& job) {
     const bool ran = job.startedAt && job.finishedAt;
     out.member("executionTime", ran ? (*job.finishedAt - *job.startedAt).count() : 0);
   }
-  out.member("workerId", job.workerId);
+  // A remote worker may have several places: `<worker>:<place>` (core/workers/remote_workers.h).
+  out.member("workerId", std::string_view(job.workerId).substr(0, job.workerId.find(':')));
 }
 
 // While a job runs, `output` of the API is the last progress.

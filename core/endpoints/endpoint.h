@@ -23,7 +23,8 @@ struct Release {
   std::string templateId;  ///< empty: the release of an endpoint of the configuration file
   std::string image;
   std::string script;                 ///< script of the image `lua/<script>`
-  HandlerFactory* handler = nullptr;  ///< never null: an endpoint without a handler on this server has no release
+  HandlerFactory* handler = nullptr;  ///< null with isRemote
+  bool isRemote = false;              ///< workers on any machine take the jobs over HTTP, and the server starts none
   std::map<std::string, std::string> env;
 };
 
@@ -33,7 +34,7 @@ using ReleasePtr = std::shared_ptr<const Release>;
 /// in the place of the old one (EndpointRegistry).
 struct Endpoint {
   EndpointSpec spec;
-  ReleasePtr release;  ///< null: the image names neither a plugin nor a script, or cannot run on this server
+  ReleasePtr release;  ///< null: the image cannot run on this server
   /// Fails with the reasons if the newest version does not run; `release` is then the last good version.
   Result<void> runnable;
   const QueuePolicy* policy = nullptr;

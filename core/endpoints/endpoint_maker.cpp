@@ -13,14 +13,26 @@
 namespace jobq {
 namespace {
 
-// Returns null for an image that names neither a plugin nor a script. Fails, with one sentence, if the image cannot run
-// on this server.
+ReleasePtr releaseOf(const EndpointSpec& spec, const std::string& script, HandlerFactory* handler) {
+  auto release = std::make_shared<Release>();
+  release->version = spec.version;
+  release->templateId = spec.templateId;
+  release->image = spec.image;
+  release->script = script;
+  release->handler = handler;
+  release->isRemote = handler == nullptr;
+  release->env = spec.env;
+  return release;
+}
+
+// Fails, with one sentence, if the image cannot run on this server. An image that names neither a plugin nor a script
+// is one of remote workers.
 Result<ReleasePtr> makeRelease(const EndpointSpec& spec, PluginResolver& resolver) {
   if (spec.image.empty()) {
     return invalid("the template " + spec.templateId + " does not exist: give the endpoint another template");
   }
   const Image image = parseImage(spec.image);
-  if (image.kind == Image::Kind::remote) return ReleasePtr();
+  if (image.kind == Image::Kind::remote) return releaseOf(spec, "", nullptr);
   const bool isScript = image.kind == Image::Kind::lua;
   const auto handler = resolver.handler(isScript ? "lua" : image.name);
   if (!handler) return handler.failure();
@@ -28,14 +40,7 @@ Result<ReleasePtr> makeRelease(const EndpointSpec& spec, PluginResolver& resolve
   if (const auto good = scriptResult((*handler)->fault(script)); !good) {
     return invalid(spec.image + " cannot run: " + good.failure().message());
   }
-  auto release = std::make_shared<Release>();
-  release->version = spec.version;
-  release->templateId = spec.templateId;
-  release->image = spec.image;
-  release->script = script;
-  release->handler = *handler;
-  release->env = spec.env;
-  return ReleasePtr(std::move(release));
+  return releaseOf(spec, script, *handler);
 }
 
 }  // namespace

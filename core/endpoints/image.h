@@ -12,7 +12,7 @@ struct Image {
   enum class Kind {
     plugin,  ///< an installed C++ handler
     lua,     ///< a script of the server
-    remote,  ///< Planned: workers that pull jobs over HTTP; until then such jobs wait
+    remote,  ///< workers that take jobs over HTTP
   } kind;
   std::string name;  ///< name of the handler or script; the whole image for remote
 };

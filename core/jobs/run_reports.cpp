@@ -61,6 +61,8 @@ void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& 
   if (storage_.leases().release(leases) > 0) queueSignal_.notify(endpoint, false);
 }
 
+void RunReports::lose(const std::vector<LeaseRef>& leases) { announce(storage_.leases().lose(leases)); }
+
 void RunReports::announce(const SweepResult& swept) {
   for (const JobKey& key : swept.finished) completions_.announce(key.id);
   for (const JobKey& key : swept.expired) completions_.announce(key.id);

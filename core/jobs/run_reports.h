@@ -48,6 +48,9 @@ class RunReports {
   /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss. Skips stale leases.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
 
+  /// Puts the jobs of lost workers back into their queues, and counts the losses (LeaseStore::lose).
+  void lose(const std::vector<LeaseRef>& leases);
+
   /// Reports the results of a sweep to waiters, dispatcher and webhook delivery. The calling code has to stop the
   /// workers named in SweepResult::stopped.
   void announce(const SweepResult& swept);

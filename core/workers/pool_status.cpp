@@ -14,8 +14,9 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
   if (counts.running + counts.idle > 0) return "workers_busy";
   if (counts.initializing > 0) return "starting";
   if (counts.throttled > 0 || counts.unhealthy > 0) return "worker_crashing";
-  // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job.
-  return lowPriority ? "no_workers" : "starting";
+  // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job, nor a remote worker.
+  const bool isRemote = endpoint.release && endpoint.release->isRemote;
+  return lowPriority || isRemote ? "no_workers" : "starting";
 }
 
 }  // namespace jobq

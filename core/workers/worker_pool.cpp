@@ -13,8 +13,10 @@ constexpr Millis kLongestBackoff{30'000};
 
 std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }
 
-// Returns true if the worker has to leave for the release `target`.
+// Returns true if the worker has to leave for the release `target`. A remote worker stays through releases with remote
+// workers: whoever runs it replaces it.
 bool isOutdated(const WorkerInfo& info, const ReleasePtr& target) {
+  if (info.release->isRemote && target && target->isRemote) return false;
   return info.state != WorkerState::leaving && info.state != WorkerState::stuck && info.release != target;
 }
 
@@ -60,6 +62,11 @@ ReleasePtr WorkerPool::target() const {
   return halted_ ? proven_ : endpoint_->release;
 }
 
+bool WorkerPool::isRemote() const {
+  const ReleasePtr next = target();
+  return next && next->isRemote;
+}
+
 bool WorkerPool::isRolling() const {
   if (vacancies_ > 0) return true;
   const ReleasePtr next = target();
@@ -87,10 +94,9 @@ bool WorkerPool::recordReady(const WorkerId& worker, Instant now) {
     if (info.release == endpoint_->release) fault_.reset();
   }
   // The slot of a worker that was stuck may be in use again, and workersMax may have been lowered.
-  const bool tooMany = slots() > endpoint_->spec.workersMax;
-  if (!info.drainAfterJob && !tooMany && target()) return true;
+  if (!info.drainAfterJob && !hasTooMany() && target()) return true;
   workers_.stopWorker(worker);
-  if (info.drainAfterJob && target() && !workers_.useSurge()) ++vacancies_;
+  if (info.drainAfterJob && target() && !isRemote() && !workers_.useSurge()) ++vacancies_;
   return false;
 }
 
@@ -111,6 +117,7 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
   const ReleasePtr next = target();
   if (!next) return stopAll(workers_, retiring_);
   Step step;
+  if (next->isRemote) vacancies_ = 0;
   if (now < startAfter_) return step;  // no worker leaves either while its replacement could not start
   if (vacancies_ > 0) {
     --vacancies_;
@@ -121,7 +128,7 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
   const auto old = [&next](const auto& entry) { return isOutdated(entry.second, next); };
   const auto pending = [](const auto& entry) { return isPending(entry.second); };
   if (std::any_of(all.begin(), all.end(), pending) || std::none_of(all.begin(), all.end(), old)) return step;
-  if (proven_ != next && slots() < endpoint_->spec.workersMax) {
+  if (!next->isRemote && proven_ != next && slots() < endpoint_->spec.workersMax) {
     step.startWorker = step.surge = true;  // the new release is tried in a free slot before a worker has to leave
     return step;
   }
@@ -133,7 +140,7 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
   if (idle != all.end()) {
     workers_.stopWorker(idle->first);
     step.stoppedWorkers.push_back(idle->first);
-    step.startWorker = step.replaces = !workers_.useSurge() && slots() < endpoint_->spec.workersMax;
+    step.startWorker = step.replaces = !next->isRemote && !workers_.useSurge() && slots() < endpoint_->spec.workersMax;
     return step;
   }
   const auto busy = oldIn(WorkerState::busy);
@@ -143,6 +150,7 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
 
 std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
   std::vector<WorkerId> leaving;
+  if (isRemote()) return leaving;
   std::size_t staying = slots();
   for (const auto& [worker, info] : workers_.all()) {
     const bool tooMany = staying > endpoint_->spec.workersMax;  // workersMax was lowered
@@ -159,7 +167,7 @@ std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
 
 bool WorkerPool::beginScaling(Instant now) {
   scaleAt_ = Instant::max();
-  return target() && slots() < endpoint_->spec.workersMax && now >= startAfter_;
+  return target() && !isRemote() && slots() < endpoint_->spec.workersMax && now >= startAfter_;
 }
 
 ScalerView WorkerPool::scalerView() const {
@@ -186,7 +194,7 @@ Instant WorkerPool::nextTaskAt(Instant now) const {
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::busy) next = std::min(next, info.stuckFrom);
   }
-  if (slots() <= endpoint_->spec.workersMin) return next;
+  if (isRemote() || slots() <= endpoint_->spec.workersMin) return next;
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::idle) next = std::min(next, info.since + endpoint_->spec.idleTimeout);
   }

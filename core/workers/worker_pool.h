@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -60,12 +61,20 @@ class WorkerPool {
   /// Returns the release for a worker that starts now; null if no worker may start.
   ReleasePtr target() const;
 
+  /// Returns true if the workers come over HTTP: the pool starts none and limits none, unless workersMax is 0.
+  bool isRemote() const;
+
   /// Returns true while a worker of an old release is left to replace, or a replacement is missing.
   bool isRolling() const;
 
   /// Adds a starting worker for a step, or for the scaler if `why` is empty. Returns the release of the worker; null if
   /// no worker may start, and none is added then.
   ReleasePtr addWorker(const WorkerId& worker, const Step& why, Instant now);
+
+  /// Returns true if the pool has more workers than it may have.
+  bool hasTooMany() const {
+    return slots() > (isRemote() && endpoint_->spec.workersMax > 0 ? SIZE_MAX : endpoint_->spec.workersMax);
+  }
 
   /// Records a worker without a job. Returns true if the worker stays; otherwise the caller has to stop the worker.
   /// Throws std::out_of_range for an unknown worker.

@@ -50,8 +50,8 @@ class WorkerPools {
   WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints);
 
   /// Adds the endpoint or changes its definition. The pool follows the new definition; present workers keep
-  /// theirs until a release replaces them. An endpoint without a
-  /// release is ignored unless a pool of the endpoint exists here.
+  /// theirs until a release replaces them. An endpoint without a release is ignored unless a pool of the endpoint
+  /// exists here.
   void setEndpoint(const EndpointPtr& now);
 
   /// Sets the part of this node in workersMin and workersMax of all endpoints. Workers beyond the part leave when they
@@ -130,6 +130,14 @@ class WorkerPools {
   };
   /// Adds a starting worker, as WorkerPool::addWorker(). Returns nullopt if no worker may start.
   std::optional<NewWorker> addWorker(const EndpointId& endpoint, const WorkerId& worker, const WorkerPool::Step& why);
+
+  /// Adds an idle worker that has come over HTTP. Returns false, and adds none, if the endpoint has no pool of remote
+  /// workers here. Wakes the dispatcher if jobs may wait.
+  bool addRemoteWorker(const EndpointId& endpoint, const WorkerId& worker);
+  /// Returns the release of the endpoint's remote workers; null if its workers are threads, or it has no pool here.
+  ReleasePtr remoteRelease(const EndpointId& endpoint) const;
+  /// Removes the worker if it is idle. Returns false otherwise.
+  bool removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker);
 
   /// Returns the endpoints for which the scaler has to be asked, decided without the counts of the queue.
   std::vector<EndpointId> beginScaling();

@@ -20,7 +20,8 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
     "jobs": {"base", "config", "endpoints"},
     "workers": {"base", "config", "endpoints", "jobs"},
     "http/transport": {"base", "config/server_config.h"},  # one header alone
-    "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport"},
+    "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport",
+                 "workers/remote_workers.h", "workers/remote_run.h"},  # the calls of remote workers
     "cli": {"base", "config", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)
 }
 LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders

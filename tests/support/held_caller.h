@@ -18,6 +18,8 @@ namespace jobq::test {
 /// One thread at a time waits, and throws WaitExpired if no event comes. Any thread calls leave() and resume().
 class HeldCaller final : public CallResumer, public ConnectedClient {
  public:
+  void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override { owner_.swap(owner); }
+
   /// Ends the waits, as a client does that closes its side.
   void leave() {
     Lock lock(mutex_);
@@ -64,6 +66,7 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
   SuspendedCall call() noexcept override { return {this, 1}; }
 
  private:
+  std::shared_ptr<const ConnectionOwner> owner_;
   void awaitResume() {
     testkit::WaitDeadline wait("the resumption of a suspended call");
     Lock lock(mutex_);

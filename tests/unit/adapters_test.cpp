@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/jobs/completion_notifier.h"
+#include "core/workers/remote_workers.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
 #include "endpoint_fixture.h"
@@ -27,7 +28,8 @@ class AdaptersTest : public testing::Test {
   WorkerSupervisor supervisor_{{pools_, *fixture_.storage, fixture_.queueSignal, fixture_.executor, fixture_.running,
                                 nodeLife_, fixture_.storage.log},
                                "node"};
-  NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, *fixture_.storage, nodeLife_}};
+  RemoteWorkers remote_{{fixture_.remoteRuns, pools_, fixture_.queueSignal, fixture_.storage.log}};
+  NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, remote_, *fixture_.storage, nodeLife_}};
   EndpointLifecycle lifecycle_{{node_.registry, node_.endpoints, workers_, pools_, fixture_.watch}};
 };
 
@@ -39,7 +41,7 @@ TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
   const EndpointWorkers others{"ep", counts};
   EXPECT_EQ(workers_.waiting("ep"), 2U);
   const auto shared = test::sharedMemory(fixture_.storage.clock, fixture_.storage.log);
-  const NodeWorkers workers({pools_, supervisor_, fixture_.executor, *shared, nodeLife_});
+  const NodeWorkers workers({pools_, supervisor_, fixture_.executor, remote_, *shared, nodeLife_});
   NodeStore& nodes = shared->nodes();
   EXPECT_EQ(nodes.beat(nodes.join("other"), {&others, 1}), BeatResult::extended);
   EXPECT_EQ(nodes.beat(nodes.join("node"), {&others, 1}), BeatResult::extended);

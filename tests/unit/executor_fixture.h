@@ -18,6 +18,7 @@
 #include "core/jobs/run_reports.h"
 #include "core/workers/deadline_timer.h"
 #include "core/workers/executor.h"
+#include "core/workers/remote_run.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_end.h"
@@ -126,6 +127,7 @@ struct ExecutorFixture {
   RecordedEvents events;
   CallingOverdueJobs overdue{[this] { reports.announce(storage->leases().sweep(100)); }};
   DeadlineTimer deadlines{storage.clock, storage.log, overdue};
+  const RemoteRun::Deps remoteRuns{reports, *storage, running, deadlines, secrets, storage.clock};
   ThreadExecutor executor{{reports, *storage, running, deadlines, secrets, storage.clock, storage.log}};
 };
 

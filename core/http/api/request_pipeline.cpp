@@ -221,7 +221,8 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
     }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
-    std::optional<ApiResponse> response = context.refusal ? std::move(context.refusal) : runRoute(context);
+    const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refused);
+    std::optional<ApiResponse> response = isFinal ? std::move(context.refusal) : runRoute(context);
     if (!response) return std::nullopt;
     if (!response->isOpen) context.pending.reset();
     countResponse(context.apiRequest, *response);
@@ -248,10 +249,17 @@ void RequestPipeline::countResponse(ApiRequest& apiRequest, ApiResponse& respons
   response = tooMany(apiRequest.path, refused.sentence, refused.rateLimitStatus->retryAfter);
 }
 
+RouteResult RequestPipeline::enterRoute(RequestContext& context) {
+  if (!context.refusal) return context.route->run(context.apiRequest);
+  ApiResponse refusal = *std::move(context.refusal);
+  context.refusal.reset();
+  return context.route->refused(context.apiRequest, std::move(refusal));
+}
+
 std::optional<ApiResponse> RequestPipeline::runRoute(RequestContext& context) {
   try {
     if (context.pending) return context.pending->poll(context.apiRequest);
-    RouteResult result = context.route->run(context.apiRequest);
+    RouteResult result = enterRoute(context);
     if (auto* response = std::get_if<ApiResponse>(&result)) return std::move(*response);
     auto* open = std::get_if<OpenAnswer>(&result);
     context.pending =

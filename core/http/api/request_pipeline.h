@@ -82,6 +82,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   static RequestHandler::Progress sendParts(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> runRoute(RequestContext& context);
+  static RouteResult enterRoute(RequestContext& context);
   static void countResponse(ApiRequest& apiRequest, ApiResponse& response);
   ApiResponse ownFault(const ApiRequest& apiRequest, const std::string& what,
                        const std::string& told = "the server failed");

@@ -26,6 +26,8 @@ struct Route {
   bool needsBody = false;                       ///< a request without Content-Length and chunks is 400
   std::function<RouteResult(ApiRequest&)> run;  ///< called on any HTTP thread
   std::optional<Operation> operation{};         ///< operation whose rate limits count; empty: no limit
+  /// Answers a request that another stage has refused with the given answer. Empty: the refusal is the answer.
+  std::function<RouteResult(ApiRequest&, ApiResponse)> refused{};
 };
 
 /// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.

@@ -30,6 +30,7 @@ class OutboxStore;
 class PluginHost;
 class RuntimeMeter;
 class Storage;
+class RemoteWorkers;
 class TemplateService;
 class WebhookSecrets;
 
@@ -69,6 +70,15 @@ struct QueueDeps {
   Budget& answerMemory;               ///< bytes for large answers
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
+
+/// Routes of remote workers under /v2/{endpoint} and /sdk/v2/{endpoint}.
+struct WorkerDeps {
+  RemoteWorkers& workers;
+  const Clock& clock;
+  const std::atomic<bool>& draining;  ///< true: no job is handed out
+  Budget& waiting;                    ///< places for parked calls
+};
+void addWorkerRoutes(Router& router, const WorkerDeps& deps);
 
 /// Routes under /v1/keys.
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);

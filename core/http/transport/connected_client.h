@@ -1,8 +1,10 @@
 // The client of a request, seen by code that waits on the client's behalf.
 #pragma once
 
+#include <memory>
 #include <stop_token>
 
+#include "core/base/connection_owner.h"
 #include "core/base/suspended_call.h"
 
 namespace jobq {
@@ -18,6 +20,8 @@ class ConnectedClient {
 
   /// Returns true if the client has closed its side since the first suspension of the call. Asks the socket.
   virtual bool hasLeft() const noexcept = 0;
+  /// Lets the connection keep `owner` until it ends or a later request names another owner.
+  virtual void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept = 0;
   /// Returns the name under which the call is continued.
   virtual SuspendedCall call() noexcept = 0;
 };

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/base/connection_owner.h"
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
 
@@ -29,6 +30,7 @@ struct Connection::OpenRequest {
                  connection.server_.waiting,
                  connection.server_.places,
                  {&connection.server_.resumer, connection.id_},
+                 connection.owner_,
                  connection.server_.threadsBusy,
                  connection.server_.params},
                 head, response) {}
@@ -45,6 +47,8 @@ Connection::Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, con
     : place_(std::move(place)), id_(id), stream_(std::move(stream)), server_(server), buffer_(server.heads) {}
 
 Connection::~Connection() = default;
+
+bool Connection::isNeeded() const noexcept { return owner_ && owner_->needsConnection(); }
 
 Connection::Ready Connection::receive() {
   while (head_ == HeadScanner::State::incomplete) {

@@ -23,6 +23,7 @@ class HTTPServerParams;
 namespace jobq {
 
 class CallResumer;
+class ConnectionOwner;
 class ConnectionPlaces;
 class RequestHandlerFactory;
 
@@ -63,6 +64,8 @@ class Connection {
   /// Returns true if a part of a head, or of the handshake before the head, has come. The reactor bounds the time until
   /// the rest comes.
   bool inHead() const noexcept { return !buffer_.empty() || stream_->handshaking(); }
+  /// Returns true if the connection must stay open although it is idle (ConnectionOwner::needsConnection).
+  bool isNeeded() const noexcept;
   /// Frees the memory that a parked connection does not need.
   void releaseMemory() noexcept { buffer_.releaseMemory(); }
 
@@ -120,6 +123,7 @@ class Connection {
   HeadScanner scanner_;
   HeadScanner::State head_ = HeadScanner::State::incomplete;
   bool gone_ = false;
+  std::shared_ptr<const ConnectionOwner> owner_;
   ThreadStay stay_;
   Next afterLoan_ = Next::close;       // the next step behind the last loan
   std::exception_ptr loanFault_;       // of the last loan; thrown by the staying thread

@@ -205,6 +205,11 @@ void ConnectionReactor::handleExpiredDeadlines() {
   acceptor_.retry(now);
   for (ParkedConnection& parked : connections_.extractLate(now)) {
     const std::uint64_t id = parked.connection->id();
+    if (parked.state == State::idle && parked.connection->isNeeded()) {
+      parked.deadline = now + rules_.keepAlive;
+      connections_.park(std::move(parked));
+      continue;
+    }
     if (parked.state == State::idle || parked.state == State::lingeringClose) {
       connections_.forget(id);
       continue;

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/connection_owner.h"
 #include "core/base/result.h"
 #include "core/base/suspended_call.h"
 #include "core/http/transport/body_reader.h"
@@ -120,7 +121,8 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
     ReadBuffer& buffer;
     Budget& waiting;
     ConnectionPlaces& places;
-    SuspendedCall call;  ///< has the id of the connection of the request
+    SuspendedCall call;                             ///< has the id of the connection of the request
+    std::shared_ptr<const ConnectionOwner>& owner;  ///< of the connection
     const std::atomic<bool>& threadsBusy;
     const Poco::Net::HTTPServerParams& params;
   };
@@ -146,6 +148,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
 
   std::stop_token disconnected() override;
   bool hasLeft() const noexcept override { return clientLeft_ || (wasSuspended_ && deps_.stream.peerHasClosed()); }
+  void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override { deps_.owner.swap(owner); }
   SuspendedCall call() noexcept override { return deps_.call; }
   /// Notes that the request is suspended for the first time, or again.
   void noteSuspended() noexcept { wasSuspended_ = true; }

@@ -156,5 +156,7 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// answer `most` may be a second old. Returns an empty optional if the job is absent or not IN_QUEUE.
   [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
 };
+  }
+};
 
 }  // namespace jobq

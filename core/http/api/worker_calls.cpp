@@ -1,0 +1,200 @@
+// The calls of remote workers, as the public worker SDK makes them (core/decisions/remote_workers.md): job-take,
+// job-take-batch, job-stop and ping. core/http/api/worker_reports.cpp has the reports.
+#include "core/http/api/worker_calls.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/words.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/query_parameters.h"
+#include "core/http/api/queue_calls.h"
+#include "core/workers/remote_workers.h"
+#include "jobq/json_writer.h"
+
+namespace jobq {
+namespace {
+
+/// A refused call for jobs is answered so much later, because workers call again at once.
+constexpr Millis kRefusalDelay{3'000};
+
+constexpr std::size_t kLongestId = 128;
+
+bool isWorkerId(std::string_view id) {
+  return !id.empty() && id.size() <= kLongestId && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  });
+}
+
+std::string listOf(const std::vector<std::string>& texts) {
+  return json::array([&texts](json::ArrayWriter& out) {
+    for (const std::string& text : texts) out.raw(text);
+  });
+}
+
+/// A refusal that is sent later.
+class LateRefusal final : public PendingCall {
+ public:
+  LateRefusal(const WorkerDeps& deps, Budget::Reservation place, ApiResponse refusal, SuspendedCall call)
+      : deps_(deps), place_(std::move(place)), refusal_(std::move(refusal)), at_(deps.clock.now() + kRefusalDelay) {
+    deps.workers.resumeAt(at_, call);
+  }
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    if (deps_.clock.now() < at_ && !request.client->hasLeft() && !deps_.draining) return std::nullopt;
+    return refusal_;
+  }
+
+ private:
+  const WorkerDeps deps_;
+  const Budget::Reservation place_;
+  const ApiResponse refusal_;
+  const Instant at_;
+};
+
+/// A parked call for jobs.
+class TakeCall final : public PendingCall {
+ public:
+  TakeCall(const WorkerDeps& deps, Budget::Reservation place, RemoteWorkerKey key, std::shared_ptr<RemoteTake> take,
+           bool isBatch)
+      : deps_(deps), place_(std::move(place)), key_(std::move(key)), take_(std::move(take)), isBatch_(isBatch) {}
+  // The connection ended: nobody gets the jobs.
+  ~TakeCall() override {
+    if (take_) (void)deps_.workers.pollTake(key_, *take_, true);
+  }
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    const auto jobs = deps_.workers.pollTake(key_, *take_, request.client->hasLeft());
+    if (!jobs) return std::nullopt;
+    take_.reset();
+    if (jobs->empty()) return ApiResponse{204, ""};
+    std::vector<std::string> texts;
+    for (const RemoteRunPtr& run : *jobs) texts.push_back(run->extractText());
+    return ApiResponse{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
+  }
+
+ private:
+  const WorkerDeps deps_;
+  const Budget::Reservation place_;
+  const RemoteWorkerKey key_;
+  std::shared_ptr<RemoteTake> take_;
+  const bool isBatch_;
+};
+
+/// A parked call for jobs to stop.
+class StopCall final : public PendingCall {
+ public:
+  StopCall(const WorkerDeps& deps, Budget::Reservation place, RemoteWorkerKey key, std::shared_ptr<RemoteStopWait> wait)
+      : deps_(deps), place_(std::move(place)), key_(std::move(key)), wait_(std::move(wait)) {}
+  ~StopCall() override { (void)deps_.workers.pollStopWait(key_, *wait_, true); }
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    const auto stops = deps_.workers.pollStopWait(key_, *wait_, request.client->hasLeft());
+    if (!stops) return std::nullopt;
+    if (stops->empty()) return ApiResponse{204, ""};
+    return ApiResponse{200, json::object([&](json::ObjectWriter& out) { out.member("jobsToStop", *stops); })};
+  }
+
+ private:
+  const WorkerDeps deps_;
+  const Budget::Reservation place_;
+  const RemoteWorkerKey key_;
+  const std::shared_ptr<RemoteStopWait> wait_;
+};
+
+// Too many calls are parked: the public SDK waits for 5 seconds after a 429.
+ApiResponse busy(const ApiRequest& request) {
+  return tooMany(request.path, "too many calls of workers wait (server.waiting): call again in 5 seconds",
+                 Millis(5'000));
+}
+
+RouteResult take(const WorkerDeps& deps, ApiRequest& request, bool isBatch) {
+  if (request.method == "HEAD") return errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
+  auto key = readWorker(request);
+  if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
+  const auto most = isBatch ? readNumber(request, "batch_size", {1, RemoteWorkers::kMostAtOnce}, OutOfRange::clamp, 1)
+                            : Result<std::int64_t>(1);
+  if (!most) return refuseLate(deps, request, badRequest(request, most.failure()));
+  const auto held = request.query.find("job_in_progress");
+  const std::optional<bool> holdsJobs = held == request.query.end() ? std::nullopt : std::optional(held->second != "0");
+  Budget::Reservation place;
+  if (!place.grow(deps.waiting, 1)) return busy(request);
+  request.client->setOwner(deps.workers.connect(*key));
+  auto begun = deps.workers.beginTake(*key, static_cast<std::size_t>(*most), holdsJobs, request.client->call());
+  if (!begun) return busy(request);
+  return begin(std::make_unique<TakeCall>(deps, std::move(place), *std::move(key), std::move(begun), isBatch), request);
+}
+
+}  // namespace
+
+Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
+  if (!request.endpoint->release || !request.endpoint->release->isRemote) {
+    return invalid("the endpoint " + request.endpoint->spec.id +
+                   " has no remote workers: its image is a handler of the server");
+  }
+  // Some SDKs put `&` and parameters behind a path without `?`.
+  const char* last = request.params.contains("job") ? "job" : "worker";
+  std::string& segment = request.params.at(last);
+  const std::size_t cut = segment.find('&');
+  if (cut != std::string::npos) {
+    for (std::size_t at = cut + 1; at <= segment.size();) {
+      const std::size_t end = std::min(segment.find('&', at), segment.size());
+      const std::string pair = segment.substr(at, end - at);
+      const std::size_t equals = std::min(pair.find('='), pair.size());
+      request.query.emplace(pair.substr(0, equals), pair.substr(std::min(equals + 1, pair.size())));
+      at = end + 1;
+    }
+    segment.resize(cut);
+  }
+  const std::string& worker = request.params.at("worker");
+  if (!isWorkerId(worker)) {
+    return invalid("the id of the worker must have 1 to 128 letters, digits and . _ -, not " + clipped(worker));
+  }
+  return RemoteWorkerKey{request.endpoint->spec.id, worker};
+}
+
+RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
+  Budget::Reservation place;
+  if (!place.grow(deps.waiting, 1)) return busy(request);
+  return begin(std::make_unique<LateRefusal>(deps, std::move(place), std::move(refusal), request.client->call()),
+               request);
+}
+
+RouteResult takeJob(const WorkerDeps& deps, ApiRequest& request) { return take(deps, request, false); }
+
+RouteResult takeJobs(const WorkerDeps& deps, ApiRequest& request) { return take(deps, request, true); }
+
+RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request) {
+  auto key = readWorker(request);
+  if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
+  Budget::Reservation place;
+  if (!place.grow(deps.waiting, 1)) return busy(request);
+  request.client->setOwner(deps.workers.connect(*key));
+  auto wait = deps.workers.beginStopWait(*key, request.client->call());
+  if (!wait) return busy(request);
+  return begin(std::make_unique<StopCall>(deps, std::move(place), *std::move(key), std::move(wait)), request);
+}
+
+RouteResult ping(const WorkerDeps& deps, ApiRequest& request) {
+  const auto key = readWorker(request);
+  if (!key) return ApiResponse{200, "{}"};
+  std::vector<JobId> jobs;
+  const auto [first, last] = request.query.equal_range("job_id");
+  for (auto at = first; at != last; ++at) {
+    for (std::string_view rest = at->second; !rest.empty();) {
+      const std::string_view id = rest.substr(0, rest.find(','));
+      if (!id.empty()) jobs.emplace_back(id);
+      rest.remove_prefix(std::min(id.size() + 1, rest.size()));
+    }
+  }
+  const auto status = request.query.find("status");
+  deps.workers.notePing(*key, jobs, status != request.query.end() && status->second == "unhealthy");
+  return ApiResponse{200, "{}"};
+}
+
+}  // namespace jobq

@@ -1,0 +1,33 @@
+// The calls of remote workers, one function each. The table of routes is in core/http/api/worker_routes.cpp. Any HTTP
+// thread may run a call; StorageError passes through to the pipeline, which answers 503: the worker sends a report
+// again.
+#pragma once
+
+#include "core/base/result.h"
+#include "core/http/api/api_request.h"
+#include "core/http/api/routes.h"
+#include "core/workers/remote_worker.h"
+
+namespace jobq {
+
+/// Reads the worker named in the path. Moves parameters behind a `&` of the last segment to the query. Fails if the
+/// endpoint has no remote workers, or the id is malformed.
+Result<RemoteWorkerKey> readWorker(ApiRequest& request);
+
+/// Answers a refusal three seconds later, because a refused worker calls again at once.
+RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+
+// Defined in worker_calls.cpp.
+RouteResult takeJob(const WorkerDeps& deps, ApiRequest& request);
+RouteResult takeJobs(const WorkerDeps& deps, ApiRequest& request);
+RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request);
+RouteResult ping(const WorkerDeps& deps, ApiRequest& request);
+
+// Defined in worker_reports.cpp.
+RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request);
+RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request);
+/// Answers a report whose request was refused: a result over the limits ends its job as FAILED, and a report for an
+/// unknown endpoint is dropped, both with 200, because a worker drops a refused report for ever.
+RouteResult refusedReport(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+
+}  // namespace jobq

@@ -1,0 +1,93 @@
+#include "core/http/api/worker_report.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kMostKeys = 1'000;
+
+Failed unreadable(const std::string& why) { return {"the worker sent a result that " + why, ""}; }
+
+bool isTrue(const json::Value& value) {
+  return value.kind != json::Kind::null && value.raw != "false" && value.raw != "0" && value.raw != "\"\"";
+}
+
+std::string textOf(const json::Value& value) {
+  return value.kind == json::Kind::string ? json::decode(value.raw) : std::string(value.raw);
+}
+
+}  // namespace
+
+void replaceNaN(std::string& text) {
+  if (text.find("NaN") == std::string::npos && text.find("Infinity") == std::string::npos) return;
+  constexpr std::array<std::string_view, 3> kTokens{"NaN", "-Infinity", "Infinity"};
+  std::string out;
+  out.reserve(text.size() + 8);
+  const std::string_view all = text;
+  bool isInString = false;
+  for (std::size_t i = 0; i < all.size();) {
+    const auto token = std::find_if(kTokens.begin(), kTokens.end(),
+                                    [&](std::string_view each) { return all.substr(i, each.size()) == each; });
+    if (!isInString && token != kTokens.end()) {
+      out.append("null");
+      i += token->size();
+      continue;
+    }
+    const std::size_t length = isInString && all[i] == '\\' ? 2 : 1;  // an escaped quote does not end a string
+    if (all[i] == '"') isInString = !isInString;
+    out.append(all.substr(i, length));
+    i += length;
+  }
+  text.swap(out);
+}
+
+std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput) {
+  replaceNaN(body);
+  const auto read = json::read(body, kMostKeys);
+  if (const auto* fault = std::get_if<json::Fault>(&read)) {
+    return WorkerResult{unreadable("is not JSON: " + std::string(fault->reason)), false};
+  }
+  const auto& document = std::get<json::Document>(read);
+  if (document.root.kind != json::Kind::object) return WorkerResult{unreadable("is not a JSON object"), false};
+  const auto output = document.find("output");
+  const auto status = document.find("status");
+  if (status && status->raw == "\"IN_PROGRESS\"") {
+    return WorkerProgress{output ? std::string(output->raw) : std::string("null")};
+  }
+  const auto stopPod = document.find("stopPod");
+  WorkerResult result{Completed{}, stopPod && isTrue(*stopPod)};
+  if (output && output->raw.size() > maxOutput) {
+    result.outcome = Failed{"the output has " + std::to_string(output->raw.size()) + " bytes, the limit is " +
+                                std::to_string(maxOutput >> 20) + " MB: upload large results and return their address",
+                            ""};
+    return result;
+  }
+  std::string text(output ? output->raw : std::string_view());
+  const auto error = document.find("error");
+  if (error && isTrue(*error)) {
+    result.outcome = Failed{textOf(*error), std::move(text)};
+  } else {
+    result.outcome = Completed{std::move(text)};
+  }
+  return result;
+}
+
+std::optional<WorkerChunk> readWorkerChunk(std::string body) {
+  replaceNaN(body);
+  const auto read = json::read(body, kMostKeys);
+  const auto* document = std::get_if<json::Document>(&read);
+  if (document == nullptr || document->root.kind != json::Kind::object) return std::nullopt;
+  const auto output = document->find("output");
+  if (!output) return std::nullopt;
+  const auto metrics = document->find("metrics");
+  const bool hasMetrics = metrics && metrics->kind == json::Kind::object;
+  return WorkerChunk{std::string(output->raw), hasMetrics ? std::string(metrics->raw) : std::string()};
+}
+
+}  // namespace jobq

@@ -1,0 +1,40 @@
+// The bodies that remote workers send: results, progress and chunks (core/decisions/remote_workers.md). The bodies are
+// JSON whatever their content type says, with the tokens NaN and Infinity of Python's encoder.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "jobq/job.h"
+
+namespace jobq {
+
+/// A result that ends a job.
+struct WorkerResult {
+  Outcome outcome;
+  bool isLeaving = false;  ///< the worker asks to be replaced (`stopPod`)
+};
+/// A progress, as JSON text.
+struct WorkerProgress {
+  std::string json;
+};
+
+/// Returns what the body of a job-done call reports. A body that is not a JSON object is the result FAILED with the
+/// reason; so is an output over `maxOutput` bytes. An `error` other than a string is kept as its JSON text; null,
+/// false, 0 and "" are no error. Pure; any thread.
+std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput);
+
+/// A chunk.
+struct WorkerChunk {
+  std::string output;   ///< JSON text
+  std::string metrics;  ///< JSON object text; empty for none
+};
+/// Returns the chunk of the body of a job-stream call, or no value if the body is none. Pure; any thread.
+std::optional<WorkerChunk> readWorkerChunk(std::string body);
+
+/// Replaces the tokens NaN, Infinity and -Infinity outside strings with null. Pure; any thread.
+void replaceNaN(std::string& json);
+
+}  // namespace jobq

@@ -1,0 +1,53 @@
+// Table of the calls of remote workers, on both mounts (core/http/API.md, "Remote workers").
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "core/http/api/worker_calls.h"
+
+namespace jobq {
+namespace {
+
+/// Most bytes of a report. The output inside is bounded by kMaxOutput, so a larger one still ends its job with a
+/// reason.
+constexpr std::size_t kReportLimit = 24UL << 20;
+
+using Answer = RouteResult (*)(const WorkerDeps&, ApiRequest&);
+using Refused = RouteResult (*)(const WorkerDeps&, ApiRequest&, ApiResponse);
+struct Row {
+  const char* method;
+  const char* path;
+  Answer answer;
+  Refused refused;
+  std::size_t bodyLimit = 1UL << 20;
+};
+
+constexpr Row kRows[] = {
+    {"GET", "/job-take/{worker}", takeJob, refuseLate},
+    {"GET", "/job-take-batch/{worker}", takeJobs, refuseLate},
+    {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
+    {"GET", "/ping/{worker}", ping, refusedReport},
+    {"POST", "/job-done/{worker}/{job}", reportResult, refusedReport, kReportLimit},
+    {"POST", "/job-stream/{worker}/{job}", reportChunk, refusedReport, kReportLimit},
+};
+
+}  // namespace
+
+void addWorkerRoutes(Router& router, const WorkerDeps& deps) {
+  for (const char* mount : {"/v2/{endpoint}", "/sdk/v2/{endpoint}"}) {
+    for (const Row& row : kRows) {
+      Route route;
+      route.methods = {row.method};
+      route.pattern = std::string(mount) + row.path;
+      route.scope = Scope::worker;
+      route.bodyLimit = row.bodyLimit;
+      route.run = [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); };
+      route.refused = [deps, refused = row.refused](ApiRequest& request, ApiResponse refusal) {
+        return refused(deps, request, std::move(refusal));
+      };
+      router.add(std::move(route));
+    }
+  }
+}
+
+}  // namespace jobq

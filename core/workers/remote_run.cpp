@@ -1,0 +1,54 @@
+#include "core/workers/remote_run.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/base/secret_box.h"
+#include "core/jobs/run_reports.h"
+#include "core/workers/chunk_split.h"
+#include "jobq/json_writer.h"
+
+namespace jobq {
+
+RemoteRun::RemoteRun(const Deps& deps, ClaimedJob job)
+    : deps_(deps),
+      job_(std::move(job)),
+      deadline_(deps.clock.now() + job_.runsFor),
+      entry_(deps.running, job_.lease),
+      limit_(deps.deadlines, deadline_) {}
+
+std::string RemoteRun::extractText() {
+  const std::string s3Config = job_.s3Config.empty() ? std::string() : deps_.secrets.open(job_.s3Config);
+  std::string text = json::object([&](json::ObjectWriter& out) {
+    out.member("id", job_.lease.job);
+    out.raw("input", job_.input);
+    if (!job_.webhook.empty()) out.member("webhook", job_.webhook);
+    if (!s3Config.empty()) out.raw("s3Config", s3Config);
+  });
+  std::string().swap(job_.input);  // an assignment would keep the memory
+  return text;
+}
+
+ReportResult RemoteRun::finish(Outcome outcome) {
+  if (!entry_.beginReport()) return ReportResult::staleAttempt;
+  if (deps_.clock.now() >= deadline_) deps_.deadlines.endOverdue();
+  return deps_.reports.finish(job_.lease, std::move(outcome), !job_.webhook.empty());
+}
+
+ReportResult RemoteRun::addChunk(std::string_view output, std::string_view metrics) {
+  Lock lock(mutex_);
+  OutputQuota charged = outputQuota_;
+  charged.charge(output, metrics);
+  std::vector<Chunk> pieces = splitChunk(output, metrics);
+  const std::size_t count = pieces.size();
+  const ReportResult result = deps_.reports.append(job_.lease, nextChunk_, std::move(pieces));
+  outputQuota_ = charged;
+  nextChunk_ += count;
+  return result;
+}
+
+ReportResult RemoteRun::progress(std::string json) {
+  return deps_.storage.leases().progress(job_.lease, std::move(json));
+}
+
+}  // namespace jobq

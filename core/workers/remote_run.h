@@ -1,0 +1,82 @@
+// A job in the hands of a remote worker.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "core/base/output_quota.h"
+#include "core/workers/deadline_timer.h"
+#include "core/workers/running_jobs.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/mutex.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+class RunReports;
+class SecretBox;
+
+/// One attempt of a job that a remote worker runs, from the claim to its end. Any thread. A failing storage is the
+/// caller's to report (StorageError): the worker sends the report again, and a repeated report changes nothing.
+class RemoteRun {
+ public:
+  /// Everything here outlives the run.
+  struct Deps {
+    RunReports& reports;
+    Storage& storage;
+    RunningJobs& running;
+    DeadlineTimer& deadlines;
+    const SecretBox& secrets;
+    Clock& clock;
+  };
+  RemoteRun(const Deps& deps, ClaimedJob job);
+
+  const LeaseRef& lease() const noexcept { return job_.lease; }
+  const EndpointId& endpoint() const noexcept { return job_.endpoint; }
+  /// Returns the place of the worker in its pool (RemoteWorkers).
+  const WorkerId& place() const noexcept { return job_.worker; }
+
+  /// Returns the bytes of the input, 0 behind extractText().
+  std::size_t inputSize() const noexcept { return job_.input.size(); }
+
+  /// Calls `stop` once when the job has to end: cancelled, overdue, deleted, or its node is fenced. At once if that has
+  /// happened already. Called once.
+  void onStop(std::function<void()> stop) { stopCallback_.emplace(entry_.token(), std::move(stop)); }
+
+  /// Returns the job as the worker gets it: a JSON object with `id` and `input`, and with `webhook` and `s3Config` if the
+  /// caller gave them. Frees the input: called once.
+  std::string extractText();
+
+  /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the
+  /// deadline is stale, because the job is TIMED_OUT then. Throws StorageError.
+  ReportResult finish(Outcome outcome);
+  /// Adds a chunk: `output` is JSON text, `metrics` a JSON object or empty. Throws JobFailed if the attempt has handed
+  /// out too much, and StorageError.
+  ReportResult addChunk(std::string_view output, std::string_view metrics);
+  /// Sets the progress, JSON text. Throws StorageError.
+  ReportResult progress(std::string json);
+
+ private:
+  const Deps deps_;
+  ClaimedJob job_;
+  const Instant deadline_;
+  const RunningJobs::Entry entry_;
+  const DeadlineTimer::Entry limit_;
+
+  Mutex mutex_;  // of the chunks: their order is the order of their requests
+  OutputQuota outputQuota_ JOBQ_GUARDED_BY(mutex_);
+  std::uint64_t nextChunk_ JOBQ_GUARDED_BY(mutex_) = 0;
+  // Behind the members that the callback may need.
+  std::optional<std::stop_callback<std::function<void()>>> stopCallback_;
+};
+
+using RemoteRunPtr = std::shared_ptr<RemoteRun>;
+
+}  // namespace jobq

@@ -1,0 +1,99 @@
+// A remote worker as the server knows it: a process somewhere that takes jobs over HTTP. Plain state, guarded by the
+// mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/suspended_call.h"
+#include "core/workers/remote_run.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// A worker belongs to one endpoint: the same id at two endpoints names two workers.
+struct RemoteWorkerKey {
+  EndpointId endpoint;
+  WorkerId worker;
+  auto operator<=>(const RemoteWorkerKey&) const = default;
+};
+
+/// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
+struct RemoteTake {
+  SuspendedCall call;
+  Instant until{};
+  std::vector<WorkerId> places;
+  std::vector<RemoteRunPtr> jobs;  ///< assigned, not handed out yet
+  bool isOver = false;             ///< nothing more comes: another call has taken its place, or the server stops
+};
+
+/// A parked call for jobs to stop.
+struct RemoteStopWait {
+  SuspendedCall call;
+  Instant until{};
+  bool isOver = false;
+};
+
+struct RemoteWorker {
+  /// A job that was handed out and has not ended.
+  struct InHand {
+    RemoteRunPtr run;
+    Instant since{};
+    int omitted = 0;  ///< successive pings without the job
+  };
+  /// A job that came too late for its call. The next call gets it.
+  struct Owed {
+    RemoteRunPtr run;
+    Instant since{};
+  };
+  /// A job that has ended while the worker may still run it.
+  struct Stop {
+    Instant since{};
+    Instant nextAt{};  ///< when the worker is told, again and again
+    int omitted = 0;   ///< successive pings without the job
+  };
+
+  /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of
+  /// a new attempt.
+  bool mayRun(const LeaseRef& lease) const { return stops.contains(lease.job) || (holdsUnknown && lease.attempt > 1); }
+
+  Instant since{};     ///< first sign of life
+  Instant lastSeen{};  ///< last request or end of a connection
+  Instant closedAt{};  ///< when the last open connection ended
+  std::optional<Instant> lastPing{};
+  std::size_t connections = 0;  ///< open ones with a request of the worker
+  std::uint64_t lastPlace = 0;
+  bool hasPolled = false;
+  bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
+  bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
+  bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
+  std::shared_ptr<RemoteTake> take{};
+  std::shared_ptr<RemoteStopWait> stopWait{};
+  std::map<JobId, InHand> jobs{};
+  std::vector<Owed> owed{};
+  std::map<JobId, Stop> stops{};
+};
+
+/// What follows a change of the state of a worker, to be carried out without the lock.
+struct RemoteChanges {
+  std::vector<SuspendedCall> calls;                          // to be resumed
+  std::vector<std::pair<EndpointId, WorkerId>> idlePlaces;   // to be removed unless a claim has them
+  std::vector<std::pair<EndpointId, WorkerId>> endedPlaces;  // to be removed in any state
+  std::vector<RemoteRunPtr> runs;                            // to be destroyed
+};
+
+/// Without a connection for so long, a worker has lost its jobs.
+inline constexpr Millis kUnseen{10'000};
+/// Time between two looks at each worker, and between two stops of a job.
+inline constexpr Millis kEachSecond{1'000};
+
+}  // namespace jobq

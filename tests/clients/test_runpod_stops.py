@@ -1,0 +1,221 @@
+"""How jobs of unmodified workers end without a result: they are cancelled, their time is over, or their worker is lost.
+The workers are of the Python package runpod (tests/clients/requirements.txt)."""
+
+import contextlib
+import time
+import types
+
+import pytest
+
+from jobq_server import SHORT_DRAIN, until
+from pace import judge_pace
+from request_log import RequestLog
+from reserved_port import ReservedPort
+from runpod_case import HANDLER, IMAGE, RunpodTest
+from runpod_process import MISSING, RemoteWorker, installed, worker_key
+from webhook_receiver import WebhookReceiver
+
+pytestmark = [pytest.mark.skipif(not installed(), reason=MISSING), pytest.mark.timeout(480)]
+
+CANCELS = 20
+PINGS = 10  # one a second
+
+
+class StopTest(RunpodTest):
+    """The worker's handlers wait until a test allows them to end, or until they are cancelled."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def remote(cls, server):
+        with RequestLog(server) as log, RemoteWorker(server, "remote", worker_key(server, "remote"), HANDLER, through=log,
+                                                     concurrency=CANCELS + 5) as worker:
+            yield types.SimpleNamespace(worker=worker, log=log)
+
+    @pytest.fixture(autouse=True)
+    def present(self, question, remote):
+        self.remote, self.log = remote.worker, remote.log
+
+    def begin(self, fields=None, **policy):
+        """Submits a job whose handler waits for ever, and returns its id once the handler has begun."""
+        job = self.server.run("remote", {"until": "never", **(fields or {})}, policy=policy)
+        self.remote.records(1, event="begun", id=job)
+        return job
+
+    def serves_a_job(self):
+        """The worker has a free slot and serves another job."""
+        assert self.server.runsync("remote", {"a": 1})["output"] == {"a": 1}
+
+    def results(self, job):
+        return self.log.count(f"POST /v2/remote/job-done/w-remote/{job}?")
+
+    def test_a_cancelled_job(self):
+        """Its handler is told, and no result follows."""
+        job = self.begin()
+        self.cancel("remote", job)
+        self.remote.records(1, event="cancelled", id=job)
+        self.serves_a_job()
+        assert self.results(job) == 0
+        assert self.server.status("remote", job)["status"] == "CANCELLED"
+
+    def test_a_handler_that_goes_on(self):
+        """Its result is answered 200 and has no effect."""
+        job = self.begin({"stubborn": True})
+        self.cancel("remote", job)
+        self.remote.records(1, event="cancelled", id=job)
+        until(lambda: self.remote.logged("Results sent.", requestId=job), "the worker's result is answered")
+        status = self.server.status("remote", job)
+        assert status["status"] == "CANCELLED"
+        assert "output" not in status, status
+        self.serves_a_job()
+
+    def test_jobs_whose_time_is_over(self):
+        """policy.executionTimeout ends a job as TIMED_OUT, policy.ttl removes it; both handlers are told."""
+        late = self.begin(executionTimeout=5000)
+        expired = self.begin({"stubborn": True}, ttl=10_000)
+        end = self.server.finished("remote", late)
+        assert end["status"] == "TIMED_OUT"
+        assert end["executionTime"] >= 5000
+        judge_pace("the end of a job of 5 s", end["executionTime"] / 1000, 7)
+        self.remote.records(1, event="cancelled", id=late)
+        until(lambda: self.server.request("GET", f"/v2/remote/status/{expired}").status == 404, "the job expires")
+        self.remote.records(1, event="cancelled", id=expired)
+        until(lambda: self.remote.logged("Results sent.", requestId=expired), "the worker's result is answered")
+        assert self.server.request("GET", f"/v2/remote/status/{expired}").status == 404
+        self.serves_a_job()
+        assert self.results(late) == 0
+
+    def test_jobs_cancelled_as_they_are_handed_out(self):
+        """Each stop reaches its handler, also one that comes before the worker has started the handler."""
+        jobs = []
+        for _ in range(CANCELS):
+            jobs.append(self.server.run("remote", {"until": "never"}))
+            self.until_job("remote", jobs[-1], status="IN_PROGRESS")
+            self.cancel("remote", jobs[-1])
+        until(lambda: set(jobs) <= self.stopped(), f"{CANCELS} jobs are stopped at the worker")
+        self.serves_a_job()
+        assert [self.results(job) for job in jobs] == [0] * CANCELS
+
+    def stopped(self):
+        """The jobs whose handler was cancelled. A task of the SDK that is cancelled before its first step has no handler."""
+        begun, cancelled = ({record["id"] for record in self.remote.recorded(event=event)} for event in ("begun", "cancelled"))
+        return cancelled | {entry["requestId"] for entry in self.remote.logged("Stopping job.")} - begun
+
+
+class LossTest(RunpodTest):
+    endpoints = ("pair", "lost", "idle")
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def polls(cls, server):
+        """The requests of three workers without a job, which ask while the tests of this class run."""
+        with contextlib.ExitStack() as stack:
+            key, logs = server.new_key("worker")["key"], {}
+            for endpoint, name, key_of_worker in (("idle", "w-idle", key), ("idle", "w-wrong-key", "wrong"),
+                                                  ("nowhere", "w-nowhere", key)):
+                logs[name] = stack.enter_context(RequestLog(server))
+                stack.enter_context(RemoteWorker(server, endpoint, key_of_worker, HANDLER, name=name, through=logs[name]))
+            yield logs
+
+    def test_a_killed_worker(self):
+        """Another worker finishes the job, although the ping process of the killed one goes on."""
+        log = self.at_end.enter_context(RequestLog(self.server))
+        old = self.worker("pair", name="w-old", through=log)
+        job = self.server.run("pair", {"until": "finished"})
+        old.records(1, event="begun", id=job)
+        new = self.worker("pair", name="w-new")
+        new.allow("finished")
+        log.wait(1, f"job_id={job}")
+        old.kill()
+        killed, pings = time.monotonic(), log.count("/ping/w-old")
+        done = self.server.finished("pair", job)
+        assert (done["status"], done["workerId"], done["retries"]) == ("COMPLETED", "w-new", 1)
+        judge_pace("from a worker's death to the end of its job", time.monotonic() - killed, 15)
+        log.wait(pings + 1, "/ping/w-old")
+        assert len(new.recorded(event="begun", id=job)) == 1
+
+    def test_a_result_that_python_cannot_send(self):
+        """The job vanishes at the worker, which says so; it is tried three times."""
+        worker = self.worker("lost")
+        job = self.server.runsync("lost", {"evaluate": "b''"})
+        assert (job["status"], job["workerId"], job["retries"]) == ("FAILED", "w-lost", 2)
+        assert job["error"]
+        assert len(worker.recorded(event="begun", id=job["id"])) == 3
+        assert self.server.runsync("lost", {"a": 1})["output"] == {"a": 1}
+
+    def test_workers_without_a_job(self, polls):
+        """An idle worker is held, and so is the refusal of one whose key or endpoint is wrong: without that, an unmodified
+        worker sends thousands of requests a second. Ten seconds are ten pings."""
+        for name, log in polls.items():
+            log.wait(PINGS, "/ping/")
+            requests = log.requests()
+            pings = [place for place, request in enumerate(requests) if "/ping/" in request]
+            ten_seconds = requests[:pings[PINGS - 1]]
+            for poll in ("/job-take/", "/job-stop/"):
+                count = sum(poll in request for request in ten_seconds)
+                assert 1 <= count <= 2 if name == "w-idle" else 1 <= count < 10, (name, poll, count)
+        assert self.server.runsync("idle", {"a": 1})["workerId"] == "w-idle"
+
+
+class RestartTest(RunpodTest):
+    """The server ends and starts again at the same address, while the worker goes on."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, class_server):
+        with contextlib.closing(ReservedPort()) as port:
+            yield class_server(**{"endpoint.remote.image": IMAGE, "server.port": port.number}, **SHORT_DRAIN)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def remote(cls, server):
+        with RemoteWorker(server, "remote", worker_key(server, "remote"), HANDLER) as worker:
+            yield worker
+
+    @pytest.fixture(autouse=True)
+    def present(self, question, remote):
+        self.remote = remote
+        self.webhooks = self.at_end.enter_context(WebhookReceiver())
+
+    def begin(self, step):
+        """Submits a job that waits for the step, and returns its id once the handler has begun."""
+        job = self.server.run("remote", {"until": step}, webhook=self.webhooks.url())
+        self.remote.records(1, event="begun", id=job)
+        return job
+
+    def assert_completed_once(self, job, runs):
+        """The job has one end, and its handler had so many runs."""
+        done = self.server.finished("remote", job)
+        assert (done["status"], done["workerId"], done["output"]["until"]) == (
+            "COMPLETED", "w-remote", self.remote.records(1, id=job)[0]["job"]["input"]["until"])
+        # The worker has one slot: a further run of the job would come before the next job, and so would its webhook.
+        assert self.server.runsync("remote", {}, webhook=self.webhooks.url("/next"))["status"] == "COMPLETED"
+        self.webhooks.wait(1, "/next")
+        assert [call.json()["status"] for call in self.webhooks.wait(1)] == ["COMPLETED"]
+        assert len(self.remote.recorded(event="begun", id=job)) == runs
+
+    def test_while_the_worker_is_idle(self):
+        assert self.server.runsync("remote", {"a": 1})["output"] == {"a": 1}
+        self.server.stop()
+        self.remote.forget_output()
+        self.remote.until_logged("Failed to get job.")
+        self.server.start()
+        assert self.server.runsync("remote", {"b": 2})["output"] == {"b": 2}
+
+    @pytest.mark.parametrize("end", ["stop", "kill"])
+    def test_while_a_job_runs(self, end):
+        """The worker keeps its job, and its result counts: the server knows again which worker runs which job."""
+        job = self.begin("restarted-" + end)
+        getattr(self.server, end)()
+        self.server.start()
+        assert self.server.status("remote", job)["status"] == "IN_PROGRESS"
+        self.remote.allow("restarted-" + end)
+        self.assert_completed_once(job, runs=1)
+
+    def test_a_result_without_a_server(self):
+        """The SDK drops a result that meets no server; the job runs again."""
+        job = self.begin("alone")
+        self.server.stop()
+        self.remote.allow("alone")
+        self.remote.until_logged("Failed to return job results.")
+        self.server.start()
+        self.assert_completed_once(job, runs=2)
