@@ -74,10 +74,11 @@ class Leases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
+  SweepResult doLose(std::span<const LeaseRef> leases) override;
   void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
-  void lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
+  void loseOne(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
   std::size_t dropIdempotencyKeys(Instant now, std::size_t max) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };

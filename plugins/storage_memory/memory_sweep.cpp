@@ -49,7 +49,7 @@ void Leases::timeOut(Row& row, Instant now, SweepResult& swept) {
   s_.end(row, Trigger::timeOut, now);
 }
 
-void Leases::lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) {
+void Leases::loseOne(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) {
   swept.stopped.push_back({row.spec->id, row.attempt});
   ++row.losses;
   ++row.retries;
@@ -93,7 +93,7 @@ SweepResult Leases::sweep(std::size_t max) {
   for (Row* row : overdue) timeOut(*row, now, swept);
   s_.lives.endOverdue(now);
   const auto lost = lostRows(s_.byDeadline, s_.lives, now, max);
-  for (Row* row : lost) lose(*row, now, swept, requeuedAt);
+  for (Row* row : lost) loseOne(*row, now, swept, requeuedAt);
   const std::size_t idempotencyKeys = dropIdempotencyKeys(now, max);
   const std::size_t deliveries = s_.deliveries.dropOld(now, max);
   for (std::size_t done : {swept.removed, overdue.size(), lost.size(), idempotencyKeys, deliveries}) {
@@ -101,6 +101,18 @@ SweepResult Leases::sweep(std::size_t max) {
   }
   swept.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
   return swept;
+}
+
+SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
+  SweepResult lost;
+  std::set<EndpointId> requeuedAt;
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  for (const LeaseRef& lease : leases) {
+    if (Row* row = s_.held(lease, now)) loseOne(*row, now, lost, requeuedAt);
+  }
+  lost.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
+  return lost;
 }
 
 }  // namespace jobq::memory

@@ -38,6 +38,8 @@ class Leases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
+  SweepResult doLose(std::span<const LeaseRef> leases) override;
+
   Writer& writer_;
   Readers& readers_;
   const DatabaseClock& clock_;

@@ -67,21 +67,22 @@ void endOverdue(Sweep& sweep) {
   }
 }
 
-void loseOne(Sweep& sweep, JobRow row) {
-  sweep.swept.stopped.push_back({row.id, row.attempt});
+/// Takes back a running job with a lost worker.
+void loseOne(Step& step, JobRow row, SweepResult& swept, std::set<EndpointId>& requeuedAt) {
+  swept.stopped.push_back({row.id, row.attempt});
   ++row.losses;
   ++row.retries;
-  sweep.step.counters.retried(row.endpoint);
+  step.counters.retried(row.endpoint);
   if (row.losses < row.maxAttempts) {
-    returnToQueue(sweep.step, row, Trigger::lose, row.losses, row.retries);
-    sweep.requeuedAt.insert(row.endpoint);
+    returnToQueue(step, row, Trigger::lose, row.losses, row.retries);
+    requeuedAt.insert(row.endpoint);
     return;
   }
   const std::string error = "its worker was lost " + std::to_string(row.losses) +
                             (row.losses == 1 ? " time" : " times") + ", maxAttempts is " +
                             std::to_string(row.maxAttempts);
-  sweep.swept.finished.push_back({row.endpoint, row.id});
-  end(sweep.step, row, Trigger::loseLast, {error, ""});
+  swept.finished.push_back({row.endpoint, row.id});
+  end(step, row, Trigger::loseLast, {error, ""});
 }
 
 /// Takes back at most `most` jobs of a life. The note of a life without a running job is deleted.
@@ -95,7 +96,7 @@ void recoverJobs(Sweep& sweep, std::uint64_t epoch, std::size_t most) {
     query.bind(epoch, sweep.step.now, most);
     rows = sweep.dueRunning(query);
   }
-  for (JobRow& row : rows) loseOne(sweep, std::move(row));
+  for (JobRow& row : rows) loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
   Query left = sweep.step.db.query("SELECT 1 FROM running_job WHERE epoch = ? LIMIT 1");
   if (left.bind(epoch).next()) return;
   sweep.step.db.query("DELETE FROM ended_life WHERE epoch = ?").bind(epoch).run();
@@ -153,6 +154,21 @@ SweepResult Leases::sweep(std::size_t max) {
     dropOutlived(sweep);
     swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
     return swept;
+  });
+}
+
+SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
+  if (leases.empty()) return {};
+  return writer_.write([&](Step& step) {
+    SweepResult lost;
+    std::set<EndpointId> requeuedAt;
+    for (const LeaseRef& lease : leases) {
+      auto row = lockHeld(step, lease);
+      if (!row || reports_.contains(lease)) continue;
+      loseOne(step, std::move(*row), lost, requeuedAt);
+    }
+    lost.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
+    return lost;
   });
 }
 

@@ -56,6 +56,8 @@ class Leases final : public LeaseStore {
   BodySweep& bodySweep() { return bodySweep_; }
 
  private:
+  SweepResult doLose(std::span<const LeaseRef> leases) override;
+
   Writer& writer_;
   Readers& readers_;
   const LargeBodies bodies_;

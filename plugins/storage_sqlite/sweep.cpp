@@ -76,28 +76,29 @@ void endOverdue(Sweep& sweep) {
   }
 }
 
-void loseOne(Sweep& sweep, JobRow row) {
-  sweep.swept.stopped.push_back({row.id, row.attempt});
+/// Takes back a running job with a lost worker.
+void loseOne(Step& step, JobRow row, SweepResult& swept, std::set<EndpointId>& requeuedAt) {
+  swept.stopped.push_back({row.id, row.attempt});
   ++row.losses;
   ++row.retries;
-  sweep.step.counters.retried(row.endpoint);
+  step.counters.retried(row.endpoint);
   if (row.losses < row.maxAttempts) {
-    returnToQueue(sweep.step, row, Trigger::lose, row.losses, row.retries);
-    sweep.requeuedAt.insert(row.endpoint);
+    returnToQueue(step, row, Trigger::lose, row.losses, row.retries);
+    requeuedAt.insert(row.endpoint);
     return;
   }
   const std::string error = "its worker was lost " + std::to_string(row.losses) +
                             (row.losses == 1 ? " time" : " times") + ", maxAttempts is " +
                             std::to_string(row.maxAttempts);
-  sweep.swept.finished.push_back({row.endpoint, row.id});
-  end(sweep.step, row, Trigger::loseLast, {error, nullptr});
+  swept.finished.push_back({row.endpoint, row.id});
+  end(step, row, Trigger::loseLast, {error, nullptr});
 }
 
 void sweepLost(Sweep& sweep) {
   for (JobRow& row : sweep.dueRunning(
            "SELECT " JOBQ_ROW_COLUMNS
            " FROM job INDEXED BY job_lost WHERE holder = 0 AND deadline > ?1 AND expires_at > ?1 LIMIT ?2")) {
-    loseOne(sweep, std::move(row));
+    loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
   }
 }
 
@@ -171,6 +172,21 @@ SweepResult Leases::sweep(std::size_t max) {
   result.more = isAwaited ? bodySweep_.isDue() : bodySweep_.run();
   if (!result.more && !isAwaited) shrinker_.run();
   return result;
+}
+
+SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
+  if (leases.empty()) return {};
+  return writer_.write([&](Step& step) {
+    SweepResult lost;
+    std::set<EndpointId> requeuedAt;
+    for (const LeaseRef& lease : leases) {
+      auto row = findHeld(step.db, lease, step.now);
+      if (!row || reports_.contains(lease)) continue;
+      loseOne(step, std::move(*row), lost, requeuedAt);
+    }
+    lost.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
+    return lost;
+  });
 }
 
 }  // namespace jobq::sqlite

@@ -140,6 +140,15 @@ class LeasesWithLostAnswers final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
 
  private:
+  /// Returns the lists of the first call, since the repeated call names no job.
+  SweepResult doLose(std::span<const LeaseRef> leases) override {
+    SweepResult lost = inner_.lose(leases);
+    const SweepResult again = inner_.lose(leases);
+    EXPECT_TRUE(again.stopped.empty() && again.finished.empty() && again.requeuedAt.empty())
+        << "the repeated call of lose names a job";
+    return lost;
+  }
+
   /// Returns whether the attempt of a claim still runs.
   bool isRunning(const ClaimedJob& claimed) {
     const auto job = jobs_.find({claimed.endpoint, claimed.lease.job});

@@ -16,6 +16,7 @@
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
 #include "testkit/storage_suite_lost_claims.h"
+#include "testkit/storage_suite_lost_workers.h"
 #include "testkit/storage_suite_nodes.h"
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_owed.h"
@@ -41,6 +42,7 @@
   INSTANTIATE_TEST_SUITE_P(prefix, InsertAndClaimSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, GroupSuite, storages, nameOfStorage);                                             \
+  INSTANTIATE_TEST_SUITE_P(prefix, LostWorkerSuite, storages, nameOfStorage);                                        \
   INSTANTIATE_TEST_SUITE_P(prefix, OutboxSuite, storages, nameOfStorage);                                            \
   INSTANTIATE_TEST_SUITE_P(prefix, OwedSuite, storages, nameOfStorage);                                              \
   INSTANTIATE_TEST_SUITE_P(prefix, RestartSuite, storages, nameOfStorage);                                           \

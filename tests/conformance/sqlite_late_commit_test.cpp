@@ -54,6 +54,19 @@ TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
   EXPECT_EQ(sqlite_->leases.finish(lease, Completed{"1"}), ReportResult::accepted);
 }
 
+// A node takes the job of a lost worker back, while a report of the worker waits for its commit.
+TEST_F(LateCommit, ALossLeavesAReportedJobAlone) {
+  const LeaseRef lease = claimOne();
+  LeaseStore& leases = sqlite_->leases;
+  {
+    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    const SweepResult lost = leases.lose(std::vector{lease});
+    EXPECT_TRUE(lost.stopped.empty());
+    EXPECT_TRUE(lost.requeuedAt.empty());
+  }
+  EXPECT_EQ(leases.finish(lease, Completed{"1"}), ReportResult::accepted);
+}
+
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
   const LeaseRef lease = claimOne();
   clock_.advance(kTimeout);

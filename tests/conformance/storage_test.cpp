@@ -35,9 +35,42 @@ StorageUnderTest sharedMemory() {
           false};
 }
 
+/// Gives access to the ABI minor of an object, which only its library sets.
+template <auto kMember>
+struct MinorOf {
+  friend std::uint32_t& minorOf(jobq::abi::Versioned& object) { return object.*kMember; }
+};
+std::uint32_t& minorOf(jobq::abi::Versioned& object);
+template struct MinorOf<&jobq::abi::Versioned::abiMinor_>;
+
 }  // namespace
 
 namespace jobq::test {
+
+// A storage of ABI minor 0 has no LeaseStore::doLose().
+TEST(OlderStorage, ReleasesTheJobOfALostWorker) {
+  testkit::ManualClock clock;
+  const testkit::TemporaryFolder folder;
+  const RankByPriority policy;
+  const auto open = sharedMemory().open(clock, folder);
+  JobSpec job;
+  job.id = "a";
+  job.endpoint = "ep";
+  job.maxAttempts = 1;
+  (void)open->jobs().insert(std::move(job), policy, std::nullopt);
+  const Holder holder = open->nodes().join("node");
+  const auto claimed = open->leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder, 1);
+  minorOf(open->leases()) = 0;
+  const SweepResult lost = open->leases().lose(std::vector{claimed.at(0).lease});
+  EXPECT_TRUE(lost.stopped.empty());
+  EXPECT_TRUE(lost.finished.empty());
+  EXPECT_TRUE(lost.requeuedAt.empty());
+  const auto released = open->jobs().find({"ep", "a"});
+  EXPECT_EQ(released->state, JobState::inQueue);
+  EXPECT_EQ(released->attempt, 2U);
+  EXPECT_EQ(released->losses, 0U);
+  EXPECT_EQ(open->jobs().counts("ep").retried, 0U);
+}
 
 // Every other test judges its prepared statements; the test here shows active judging.
 TEST(QueryPlans, AreAskedFor) {

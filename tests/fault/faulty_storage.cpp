@@ -271,6 +271,14 @@ class Leases final : public Before<LeaseStore> {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
     return at("leases.ahead")->ahead(key, most);
   }
+
+ private:
+  SweepResult doLose(std::span<const LeaseRef> leases) override {
+    const CountedCall call = at("leases.lose");
+    SweepResult lost = call->lose(leases);
+    if (!lost.stopped.empty()) plan_.leave("leases.lose");
+    return lost;
+  }
 };
 
 class Chunks final : public Before<ChunkStore> {

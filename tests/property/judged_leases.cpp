@@ -68,6 +68,14 @@ std::size_t JudgedLeases::release(std::span<const LeaseRef> leases) {
   return released;
 }
 
+SweepResult JudgedLeases::doLose(std::span<const LeaseRef> leases) {
+  SweepResult lost = compared_.ask(
+      "lose", [&] { return compared_.real().leases().lose(leases); },
+      [&](StorageModel& model) { return model.leases().lose(leases); });
+  if (!lost.stopped.empty()) compared_.noteSynced();
+  return lost;
+}
+
 SweepResult JudgedLeases::sweep(std::size_t max) {
   return compared_.askSynced(
       "sweep", [&] { return compared_.real().leases().sweep(max); },

@@ -83,6 +83,8 @@ class JudgedLeases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
+  SweepResult doLose(std::span<const LeaseRef> leases) override;
+
   Comparison& compared_;
 };
 

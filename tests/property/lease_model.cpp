@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace jobq::model {
+namespace {
+
+void nameOnce(std::vector<EndpointId>& endpoints) {
+  const std::set<EndpointId> once(endpoints.begin(), endpoints.end());
+  endpoints.assign(once.begin(), once.end());
+}
+
+}  // namespace
 
 std::optional<std::size_t> LeaseModel::ahead(const JobKey& key, std::size_t most,
                                              const std::optional<std::size_t>& said) {
@@ -146,7 +154,7 @@ std::size_t LeaseModel::release(std::span<const LeaseRef> leases) {
   return released;
 }
 
-void LeaseModel::lose(Entry& entry, SweepResult& swept) {
+void LeaseModel::loseOne(Entry& entry, SweepResult& swept) {
   Job& job = entry.job;
   swept.stopped.push_back({job.id, job.attempt});
   ++job.losses;
@@ -159,6 +167,15 @@ void LeaseModel::lose(Entry& entry, SweepResult& swept) {
     swept.finished.push_back({job.endpoint, job.id});
     state_.end(entry, Trigger::loseLast, kAnyError, "");
   }
+}
+
+SweepResult LeaseModel::lose(std::span<const LeaseRef> leases) {
+  SweepResult lost;
+  for (const LeaseRef& ref : leases) {
+    if (Entry* entry = state_.held(ref)) loseOne(*entry, lost);
+  }
+  nameOnce(lost.requeuedAt);
+  return lost;
 }
 
 SweepResult LeaseModel::sweep() {
@@ -176,7 +193,7 @@ SweepResult LeaseModel::sweep() {
       swept.finished.push_back({entry.job.endpoint, entry.job.id});
       state_.end(entry, Trigger::timeOut, kAnyError, "");
     } else if (entry.holder != state_.life) {
-      lose(entry, swept);
+      loseOne(entry, swept);
     }
   }
   std::erase_if(state_.idempotencyKeys,
@@ -184,8 +201,7 @@ SweepResult LeaseModel::sweep() {
   std::erase_if(state_.outbox, [this](const Owed& owed) {
     return owed.delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= state_.now;
   });
-  const std::set<EndpointId> once(swept.requeuedAt.begin(), swept.requeuedAt.end());
-  swept.requeuedAt.assign(once.begin(), once.end());
+  nameOnce(swept.requeuedAt);
   return swept;
 }
 

@@ -32,6 +32,7 @@ class LeaseModel {
   ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
   ReportResult progress(const LeaseRef& lease, const std::string& json);
   std::size_t release(std::span<const LeaseRef> leases);
+  SweepResult lose(std::span<const LeaseRef> leases);
   /// Sweeps without a bound.
   SweepResult sweep();
   /// Returns `said`, the answer of the storage, if it is right, and the exact answer otherwise. The answer `most` is
@@ -43,7 +44,7 @@ class LeaseModel {
   ClaimedJob start(Entry& entry, const WorkerId& worker, const Holder& holder);
   ClaimedJob started(const Entry& entry) const;
   void sendBack(Entry& entry, Trigger trigger);
-  void lose(Entry& entry, SweepResult& swept);
+  void loseOne(Entry& entry, SweepResult& swept);
 
   ModelState& state_;
 };

@@ -43,12 +43,22 @@ ReportResult ObservedStorage::Leases::finish(const LeaseRef& lease, Outcome outc
   return result;
 }
 
-std::size_t ObservedStorage::Leases::release(std::span<const LeaseRef> leases) {
+void ObservedStorage::Leases::noteReleasing(std::span<const LeaseRef> leases) {
   const std::vector<LeaseState> states = inner_.states(leases);
   for (std::size_t i = 0; i < leases.size(); ++i) {
     if (states[i] == LeaseState::held) judge_.handlers.releasing(leases[i]);
   }
+}
+
+std::size_t ObservedStorage::Leases::release(std::span<const LeaseRef> leases) {
+  noteReleasing(leases);
   return inner_.release(leases);
+}
+
+// The life of the node goes on, so no rule of lives judges the loss.
+SweepResult ObservedStorage::Leases::doLose(std::span<const LeaseRef> leases) {
+  noteReleasing(leases);
+  return inner_.lose(leases);
 }
 
 SweepResult ObservedStorage::Leases::sweep(std::size_t max) {

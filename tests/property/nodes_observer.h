@@ -52,6 +52,10 @@ class ObservedStorage final : public test::PassedStorage {
     SweepResult sweep(std::size_t max) override;
 
    private:
+    SweepResult doLose(std::span<const LeaseRef> leases) override;
+    /// Judges the return of the running jobs among these to the queue.
+    void noteReleasing(std::span<const LeaseRef> leases);
+
     Storage& storage_;
     NodesJudge& judge_;
     std::map<JobId, EndpointId> endpoints_;  // of each claimed job

@@ -90,6 +90,9 @@ ReportResult WiredStorage::Leases::finish(const LeaseRef& lease, Outcome outcome
 std::size_t WiredStorage::Leases::release(std::span<const LeaseRef> leases) {
   return wire_.call("leases.release", [&] { return inner_.release(leases); });
 }
+SweepResult WiredStorage::Leases::doLose(std::span<const LeaseRef> leases) {
+  return wire_.call("leases.lose", [&] { return inner_.lose(leases); });
+}
 SweepResult WiredStorage::Leases::sweep(std::size_t max) {
   return wire_.call("leases.sweep", [&] { return inner_.sweep(max); });
 }

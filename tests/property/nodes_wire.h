@@ -149,6 +149,8 @@ class WiredStorage final : public test::PassedStorage {
     SweepResult sweep(std::size_t max) override;
 
    private:
+    SweepResult doLose(std::span<const LeaseRef> leases) override;
+
     Wire& wire_;
   };
 

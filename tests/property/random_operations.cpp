@@ -25,6 +25,7 @@ constexpr std::array kKinds{
     Kind{Action::append, "append", 5},
     Kind{Action::log, "log", 3},
     Kind{Action::release, "release", 4},
+    Kind{Action::lose, "lose", 5},
     Kind{Action::states, "states", 4},
     Kind{Action::cancel, "cancel", 5},
     Kind{Action::requeue, "requeue", 8},
@@ -77,6 +78,16 @@ constexpr std::size_t kLargeFiller = 270'000;
 /// Few hosts, so each host has several calls.
 std::string host(std::uint32_t number) { return "h" + std::to_string(number % 3) + ".example.com"; }
 
+/// Loses the worker of `lease`, now and then named twice, and in a third of the calls the workers of the last jobs too.
+void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation) {
+  std::vector<LeaseRef> lost{lease, kNobodys};
+  if (operation.b % 5 == 0) lost.push_back(lease);
+  const auto more = static_cast<std::ptrdiff_t>(operation.a % 3 == 0 ? std::min<std::size_t>(known.size(), 3) : 0);
+  lost.insert(lost.end(), known.end() - more, known.end());
+  (void)leases.lose(lost);
+  if (operation.b % 3 == 0) (void)leases.lose(lost);  // as after a lost answer
+}
+
 }  // namespace
 
 std::string text(const Operation& operation) {
@@ -99,10 +110,6 @@ std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, i
     operations.push_back({action, a, number()});
   }
   return operations;
-}
-
-std::int64_t Turns::rank(const JobSpec&, Instant, const GroupState& state) const {
-  return std::max(state.lastRank.value_or(-1) + 1, state.lowestWaiting.value_or(0));
 }
 
 JobSpec Player::spec(std::uint32_t number, std::uint32_t kind) {
@@ -222,6 +229,7 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
     case Action::append: append(storage, lease, operation); break;
     case Action::log: appendLog(storage, lease, operation); break;
     case Action::release: storage.leases().release(std::vector{lease, kNobodys}); break;
+    case Action::lose: lose(storage.leases(), lease, leases_, operation); break;
     default: (void)storage.leases().states(std::vector{lease, kNobodys}); break;
   }
 }

@@ -2,6 +2,7 @@
 // from its seed, and shortened without losing its meaning: the remaining operations name existing jobs and leases.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -29,6 +30,7 @@ enum class Action : std::uint8_t {
   append,
   log,
   release,
+  lose,
   states,
   cancel,
   requeue,
@@ -79,7 +81,9 @@ std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, i
 class Turns final : public QueuePolicy {
  public:
   std::string group(const JobSpec& job) const override { return job.apiKeyId; }
-  std::int64_t rank(const JobSpec&, Instant, const GroupState& state) const override;
+  std::int64_t rank(const JobSpec&, Instant, const GroupState& state) const override {
+    return std::max(state.lastRank.value_or(-1) + 1, state.lowestWaiting.value_or(0));
+  }
 };
 
 /// Plays operations on a storage. The known jobs, leases and versions outlive a reopening of the storage.

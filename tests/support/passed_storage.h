@@ -75,6 +75,9 @@ class PassedLeases : public LeaseStore {
 
  protected:
   LeaseStore& inner_;
+
+ private:
+  SweepResult doLose(std::span<const LeaseRef> leases) override { return inner_.lose(leases); }
 };
 
 class PassedNodes : public NodeStore {

@@ -66,7 +66,7 @@ struct QueuedEndpoint {
   bool operator==(const QueuedEndpoint&) const = default;
 };
 
-/// Result of one sweep.
+/// Result of one sweep, or of one call of lose().
 struct SweepResult {
   std::vector<LeaseRef> stopped;       ///< attempts that ended while a worker ran them: expired, timed out or lost
   std::vector<JobKey> finished;        ///< jobs that became FAILED or TIMED_OUT; their waiting callers need an answer
@@ -155,6 +155,28 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Returns the number of jobs of the endpoint in front of the job in the present queue, counted up to `most`. The
   /// answer `most` may be a second old. Returns an empty optional if the job is absent or not IN_QUEUE.
   [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
+
+  /// Since ABI minor 1. Takes jobs back whose worker was lost while the life of its node goes on: does now for the
+  /// named attempts what sweep() does for the jobs of a life that has ended. Losses and retries grow by one, and so
+  /// does `retried` of the endpoint. The job is IN_QUEUE with the old position, a grown attempt and without chunks and
+  /// progress; or FAILED if losses reach maxAttempts, with the error that sweep() gives the job. Skips stale leases,
+  /// and an attempt with a finish() of the same process that began before the call, also if the outcome is stored
+  /// later. Returns `stopped`, `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0 and
+  /// `more` is false.
+  /// Repeatable, but for the lists: a repeated call finds stale leases and names no job. After OutcomeUnknown the lists
+  /// are lost, and the caller does what sweep() says for that case.
+  /// A storage of an older minor releases the jobs instead, as release() does: the loss is not counted, no job becomes
+  /// FAILED, and the lists are empty, so the caller treats the queues of the jobs as changed.
+  [[nodiscard]] SweepResult lose(std::span<const LeaseRef> leases) {
+    return abiMinor() >= 1 ? doLose(leases) : LeaseStore::doLose(leases);
+  }
+
+ private:
+  /// Implements lose(). The default implementation releases the jobs and counts no loss.
+  [[nodiscard]] virtual SweepResult doLose(std::span<const LeaseRef> leases) {
+    release(leases);
+    return {};
+  }
 };
   }
 };

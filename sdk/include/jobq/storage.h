@@ -26,7 +26,7 @@
 //  - A report (finish, progress, chunks, log lines) names an attempt. The report changes nothing unless the job is
 //    IN_PROGRESS under exactly that attempt.
 //  - The step that ends a job also writes the owed webhook of the job, if the job has a webhook, with a snapshot of the
-//    outcome (outbox_store.h). The rule holds for finish, cancel and sweep alike.
+//    outcome (outbox_store.h). The rule holds for finish, cancel, sweep and lose alike.
 //  - The questions that a node asks all the time (LeaseStore::queuedEndpoints() and sweep(), OutboxStore::dueHosts()
 //  and
 //    abandonOwed(), RecordStore::changedSince()) may miss what another process has changed within the last second, so
