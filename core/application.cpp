@@ -131,6 +131,7 @@ void Application::start() {
   drains_.refresh();
   leaseKeeper_.join();
   leaseKeeper_.start();
+  remote_.adopt(storage_->leases().adopt(node_.holder()));
   if (sweeper_.endOverdue()) {
     log_.write(LogLevel::information, "start.expired",
                "the storage holds expired jobs, which are removed while the server runs");
@@ -155,7 +156,11 @@ bool Application::stop() {
   server_.announceClose();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
-  remote_.drain(std::max(end - clock_.now(), Millis(0)));
+  if (storage_->leaseLife()) {
+    remote_.drain(std::max(end - clock_.now(), Millis(0)));
+  } else {
+    remote_.leaveJobsInHand();
+  }
   deadlines_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();

@@ -188,6 +188,10 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
     worker->isUnhealthy = isUnhealthy;
     eraseIf(worker->stops,
             [&listed](const JobId& job, auto& stop) { return isOmitted(listed.contains(job), stop.omitted); });
+    // A worker that has not connected since the start of the server may be one whose handler blocks it.
+    const bool hasListed =
+        std::ranges::any_of(worker->jobs, [&listed](const auto& job) { return listed.contains(job.first); });
+    if (!worker->hasConnected && hasListed) worker->closedAt = now;
     eraseIf(worker->jobs, [&](const JobId& id, RemoteWorker::InHand& job) {
       if (now < job.since + kTwoPings || !isOmitted(listed.contains(id), job.omitted)) return false;
       lose(key, std::move(job.run), changes);

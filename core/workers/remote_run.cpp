@@ -47,6 +47,23 @@ ReportResult RemoteRun::addChunk(std::string_view output, std::string_view metri
   return result;
 }
 
+// The storage numbers the chunks of an attempt from 0 without a gap.
+void RemoteRun::resumeChunks() {
+  const auto exists = [this](std::uint64_t number) {
+    const auto page = deps_.storage.chunks().read({job_.endpoint, job_.lease.job}, number, 1);
+    return page && !page->chunks.empty();
+  };
+  std::uint64_t least = 0;  // all chunks below exist
+  std::uint64_t beyond = 1;
+  while (exists(beyond - 1)) beyond *= 2;
+  for (least = beyond / 2; least + 1 < beyond;) {
+    const std::uint64_t middle = least + (beyond - least) / 2;
+    (exists(middle - 1) ? least : beyond) = middle;
+  }
+  Lock lock(mutex_);
+  nextChunk_ = least;
+}
+
 ReportResult RemoteRun::progress(std::string json) {
   return deps_.storage.leases().progress(job_.lease, std::move(json));
 }

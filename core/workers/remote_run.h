@@ -43,6 +43,11 @@ class RemoteRun {
   /// Returns the place of the worker in its pool (RemoteWorkers).
   const WorkerId& place() const noexcept { return job_.worker; }
 
+  /// Finds the number of the next chunk of a job that another process began. Throws StorageError.
+  void resumeChunks();
+
+  /// Returns true if the job was submitted at `moment` or later.
+  bool isSubmittedSince(Instant moment) const noexcept { return job_.submittedAt >= moment; }
   /// Returns the bytes of the input, 0 behind extractText().
   std::size_t inputSize() const noexcept { return job_.input.size(); }
 
@@ -50,8 +55,8 @@ class RemoteRun {
   /// happened already. Called once.
   void onStop(std::function<void()> stop) { stopCallback_.emplace(entry_.token(), std::move(stop)); }
 
-  /// Returns the job as the worker gets it: a JSON object with `id` and `input`, and with `webhook` and `s3Config` if the
-  /// caller gave them. Frees the input: called once.
+  /// Returns the job as the worker gets it: a JSON object with `id` and `input`, and with `webhook` and `s3Config` if
+  /// the caller gave them. Frees the input: called once.
   std::string extractText();
 
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the

@@ -63,8 +63,10 @@ struct RemoteWorker {
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of
-  /// a new attempt.
-  bool mayRun(const LeaseRef& lease) const { return stops.contains(lease.job) || (holdsUnknown && lease.attempt > 1); }
+  /// a new attempt. `begun` is the start of this life of the server.
+  bool mayRun(const RemoteRun& run, Instant begun) const {
+    return stops.contains(run.lease().job) || (holdsUnknown && !run.isSubmittedSince(begun));
+  }
 
   Instant since{};     ///< first sign of life
   Instant lastSeen{};  ///< last request or end of a connection
@@ -72,6 +74,7 @@ struct RemoteWorker {
   std::optional<Instant> lastPing{};
   std::size_t connections = 0;  ///< open ones with a request of the worker
   std::uint64_t lastPlace = 0;
+  bool hasConnected = false;  ///< in this life of the server
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job

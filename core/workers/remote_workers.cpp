@@ -35,7 +35,10 @@ class RemoteWorkers::Connected final : public ConnectionOwner {
 };
 
 RemoteWorkers::RemoteWorkers(const Deps& deps)
-    : deps_(deps), clock_(deps.run.clock), periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
+    : deps_(deps),
+      clock_(deps.run.clock),
+      begun_(clock_.now()),
+      periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
 
 RemoteWorkers::~RemoteWorkers() { stop(); }
 
@@ -119,7 +122,7 @@ void RemoteWorkers::assign(ClaimedJob job) {
   {
     Lock lock(mutex_);
     RemoteWorker* const worker = find(key);
-    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(run->lease());
+    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_);
     if (!isAccepted) {
       unharmed_.emplace_back(key.endpoint, run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
@@ -193,7 +196,10 @@ void RemoteWorkers::stopJob(const RemoteWorkerKey& key, const LeaseRef& lease) {
 std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorkerKey& key) {
   auto connected = std::make_shared<Connected>(*this, key);
   Lock lock(mutex_);
-  if (RemoteWorker* const worker = findOrAdd(key)) ++worker->connections;
+  if (RemoteWorker* const worker = findOrAdd(key)) {
+    ++worker->connections;
+    worker->hasConnected = true;
+  }
   return connected;
 }
 
@@ -258,31 +264,64 @@ void RemoteWorkers::lookAfter(const RemoteWorkerKey& key, RemoteWorker& worker, 
   worker.jobs.clear();
 }
 
-void RemoteWorkers::drain(Millis drainTime) {
-  const Instant end = clock_.now() + drainTime;
+void RemoteWorkers::adopt(std::vector<ClaimedJob> jobs) {
+  for (ClaimedJob& job : jobs) {
+    const RemoteWorkerKey key{job.endpoint, workerOf(job.worker)};
+    const auto run = std::make_shared<RemoteRun>(deps_.run, std::move(job));
+    run->resumeChunks();
+    {
+      Lock lock(mutex_);
+      RemoteWorker* const worker = findOrAdd(key);
+      if (worker == nullptr) continue;  // its execution timeout ends the job
+      worker->jobs[run->lease().job] = {run, clock_.now(), 0};
+    }
+    run->onStop([this, key, lease = run->lease()] { stopJob(key, lease); });
+  }
+}
+
+// Ends the places, and returns the jobs to the queue that no worker has got.
+void RemoteWorkers::endHandingOut(RemoteChanges& changes) {
+  isDraining_ = true;
+  for (auto& [key, worker] : workers_) {
+    const auto giveBack = [&, &key = key](RemoteRunPtr& run) {
+      unharmed_.emplace_back(key.endpoint, run->lease());
+      changes.runs.push_back(std::move(run));
+    };
+    for (RemoteWorker::Owed& owed : worker.owed) giveBack(owed.run);
+    worker.owed.clear();
+    if (!worker.take) continue;
+    for (RemoteRunPtr& run : std::exchange(worker.take->jobs, {})) giveBack(run);
+    for (const WorkerId& place : std::exchange(worker.take->places, {})) {
+      changes.idlePlaces.emplace_back(key.endpoint, place);
+    }
+  }
+}
+
+void RemoteWorkers::leaveJobsInHand() {
   RemoteChanges changes;
   {
     Lock lock(mutex_);
-    isDraining_ = true;
-    for (auto& [key, worker] : workers_) {
-      if (!worker.take) continue;
-      for (const WorkerId& place : std::exchange(worker.take->places, {}))
-        changes.idlePlaces.emplace_back(key.endpoint, place);
-    }
+    endHandingOut(changes);
+  }
+  carryOut(std::move(changes));
+}
+
+void RemoteWorkers::drain(Millis drainTime) {
+  const Instant end = clock_.now() + drainTime;
+  leaveJobsInHand();
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
     const auto isDone = [this]() JOBQ_REQUIRES(mutex_) {
       return std::ranges::all_of(workers_, [](const auto& entry) { return entry.second.jobs.empty(); });
     };
     while (!isDone() && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
     for (auto& [key, worker] : workers_) {
-      const auto giveBack = [&, &key = key](RemoteRunPtr& run) {
-        unharmed_.emplace_back(key.endpoint, run->lease());
-        changes.runs.push_back(std::move(run));
-      };
-      for (auto& [id, job] : worker.jobs) giveBack(job.run);
-      for (RemoteWorker::Owed& owed : worker.owed) giveBack(owed.run);
-      if (worker.take) std::ranges::for_each(std::exchange(worker.take->jobs, {}), giveBack);
+      for (auto& [id, job] : worker.jobs) {
+        unharmed_.emplace_back(key.endpoint, job.run->lease());
+        changes.runs.push_back(std::move(job.run));
+      }
       worker.jobs.clear();
-      worker.owed.clear();
     }
   }
   carryOut(std::move(changes));

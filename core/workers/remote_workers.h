@@ -95,8 +95,15 @@ class RemoteWorkers final : public Service, private PeriodicTask {
   /// Returns each worker of the endpoint, without its release.
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
 
-  /// Hands out no further job. Gives jobs in hand the time `drainTime` to end, and returns the rest to the queue.
+  /// Takes over the jobs that remote workers have since an earlier life of the server (LeaseStore::adopt), before the
+  /// first call of a worker. Throws StorageError.
+  void adopt(std::vector<ClaimedJob> jobs);
+
+  /// Hands out no further job, and returns those to the queue that no worker has got. Gives jobs in hand the time
+  /// `drainTime` to end, and returns the rest to the queue, too.
   void drain(Millis drainTime);
+  /// Does the same for a storage that gives the jobs in hand to the next life of the server: they stay as they are.
+  void leaveJobsInHand();
 
  private:
   class Connected;
@@ -114,11 +121,13 @@ class RemoteWorkers final : public Service, private PeriodicTask {
       JOBQ_REQUIRES(mutex_);
   std::vector<SuspendedCall> endWaits(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteChanges& changes)
       JOBQ_REQUIRES(mutex_);
+  void endHandingOut(RemoteChanges& changes) JOBQ_REQUIRES(mutex_);
   void lookAfter(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes)
       JOBQ_REQUIRES(mutex_);
 
   const Deps deps_;
   Clock& clock_;
+  const Instant begun_;
   mutable Mutex mutex_;
   Condition jobsEnded_;
   std::map<RemoteWorkerKey, RemoteWorker> workers_ JOBQ_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -198,6 +199,22 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
       ++released;
     }
     return released;
+  });
+}
+
+std::vector<ClaimedJob> Leases::doAdopt(const Holder& holder) {
+  return writer_.writeUnsynced([&](Step& step) {
+    std::vector<ClaimedJob> adopted;
+    if (!isAlive(step, holder)) return adopted;
+    for (const std::int64_t num : step.running.all()) {
+      Query query =
+          step.db.query("SELECT worker FROM job WHERE num = ?1 AND holder = ?2 AND deadline > ?3 AND expires_at > ?3");
+      if (!query.bind(num, kLifeEnded, step.now).next() || !outlivesNode(query.text(0))) continue;
+      step.db.query("UPDATE job SET holder = ?2 WHERE num = ?1").bind(num, holder.epoch).run();
+      adopted.push_back(std::move(claimedJob(step, num).job));
+      std::string().swap(adopted.back().input);  // an assignment would keep the memory
+    }
+    return adopted;
   });
 }
 

@@ -57,6 +57,7 @@ class Leases final : public LeaseStore {
 
  private:
   SweepResult doLose(std::span<const LeaseRef> leases) override;
+  std::vector<ClaimedJob> doAdopt(const Holder& holder) override;
 
   Writer& writer_;
   Readers& readers_;

@@ -141,6 +141,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
 
  private:
   /// Returns the lists of the first call, since the repeated call names no job.
+  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
   SweepResult doLose(std::span<const LeaseRef> leases) override {
     SweepResult lost = inner_.lose(leases);
     const SweepResult again = inner_.lose(leases);

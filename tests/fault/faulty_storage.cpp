@@ -273,6 +273,7 @@ class Leases final : public Before<LeaseStore> {
   }
 
  private:
+  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return at("leases.adopt")->adopt(holder); }
   SweepResult doLose(std::span<const LeaseRef> leases) override {
     const CountedCall call = at("leases.lose");
     SweepResult lost = call->lose(leases);

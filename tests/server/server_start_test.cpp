@@ -80,6 +80,7 @@ class CountedLeases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
 
  private:
+  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
   SweepResult doLose(std::span<const LeaseRef> leases) override { return inner_.lose(leases); }
 
   LeaseStore& inner_;

@@ -77,6 +77,7 @@ class PassedLeases : public LeaseStore {
   LeaseStore& inner_;
 
  private:
+  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
   SweepResult doLose(std::span<const LeaseRef> leases) override { return inner_.lose(leases); }
 };
 

@@ -43,6 +43,10 @@ struct ClaimedJob {
   std::uint64_t logLines = 0;  ///< number of log lines of all earlier attempts, also of lines dropped since
 };
 
+/// Returns true if the worker is no part of the node that claimed its jobs, and goes on when the node ends: a place of
+/// a remote worker, whose id is the id of the worker, a colon and a number.
+inline bool outlivesNode(std::string_view worker) { return worker.find(':') != std::string_view::npos; }
+
 /// Answer of states() about one attempt.
 enum class LeaseState {
   held,       ///< the job is IN_PROGRESS under the attempt
@@ -171,14 +175,24 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
     return abiMinor() >= 1 ? doLose(leases) : LeaseStore::doLose(leases);
   }
 
+  /// Since ABI minor 1. Makes `holder` the holder of the jobs that an ended life has left IN_PROGRESS at workers that
+  /// outlive their node (outlivesNode()), unless a sweep() has taken them back. Called behind join(), before the next
+  /// sweep. Returns the jobs as claim() does, without their inputs; an empty result if the life of `holder` has ended.
+  /// A storage of an older minor, or one that several nodes share, may leave the jobs to sweep(). Repeatable, but for
+  /// the result: a repeated call returns only the jobs that it gives to `holder` itself. Unsynced.
+  [[nodiscard]] std::vector<ClaimedJob> adopt(const Holder& holder) {
+    return abiMinor() >= 1 ? doAdopt(holder) : std::vector<ClaimedJob>();
+  }
+
  private:
   /// Implements lose(). The default implementation releases the jobs and counts no loss.
   [[nodiscard]] virtual SweepResult doLose(std::span<const LeaseRef> leases) {
     release(leases);
     return {};
   }
-};
-  }
+
+  /// Implements adopt(). The default implementation leaves all jobs to sweep().
+  [[nodiscard]] virtual std::vector<ClaimedJob> doAdopt(const Holder& /*holder*/) { return {}; }
 };
 
 }  // namespace jobq
