@@ -52,7 +52,9 @@ class StopTest(RunpodTest):
         """Its handler is told, and no result follows."""
         job = self.begin()
         self.cancel("remote", job)
+        cancelled = time.monotonic()
         self.remote.records(1, event="cancelled", id=job)
+        judge_pace("from the answer of /cancel to the handler", time.monotonic() - cancelled, 1)
         self.serves_a_job()
         assert self.results(job) == 0
         assert self.server.status("remote", job)["status"] == "CANCELLED"
