@@ -22,6 +22,7 @@
 namespace jobq {
 
 class Backups;
+class CallTimer;
 class DeliveryNotifier;
 class EndpointRegistry;
 class EndpointService;
@@ -74,6 +75,7 @@ void addQueueRoutes(Router& router, const QueueDeps& deps);
 /// Routes of remote workers under /v2/{endpoint} and /sdk/v2/{endpoint}.
 struct WorkerDeps {
   RemoteWorkers& workers;
+  CallTimer& lateCalls;  ///< of refused calls
   const Clock& clock;
   const std::atomic<bool>& draining;  ///< true: no job is handed out
   Budget& waiting;                    ///< places for parked calls
