@@ -66,6 +66,10 @@ std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPrior
   return jobq::waitReason(statusOfAllNodes(endpoint.spec.id), endpoint, lowPriority);
 }
 
+std::optional<std::string> NodeWorkers::advice(const Endpoint& endpoint) const {
+  return workerAdvice(statusOfAllNodes(endpoint.spec.id), endpoint, deps_.remote.hasServed(endpoint.spec.id));
+}
+
 void NodeWorkers::stopRun(const LeaseRef& lease) {
   deps_.supervisor.stopRun(lease);
   deps_.executor.wakeDrain();

@@ -40,6 +40,7 @@ RemoteWorker* RemoteTable::findOrAdd(const RemoteWorkerKey& key, Instant now) {
   if (worker == nullptr) {
     if (workers_.size() >= kMostWorkers) return nullptr;
     worker = &workers_[key];
+    served_.insert(key.endpoint);
     worker->since = worker->closedAt = now;
   }
   worker->lastSeen = now;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,8 @@ class RemoteTable {
   /// Returns all jobs in hand.
   void returnJobs(RemoteChanges& changes);
 
+  /// Returns true if the endpoint has had a worker.
+  bool hasServed(const EndpointId& endpoint) const { return served_.contains(endpoint); }
   /// Returns the workers of the endpoint, without their release.
   std::vector<WorkerView> view(const EndpointId& endpoint, Instant now) const;
 
@@ -78,6 +81,7 @@ class RemoteTable {
   static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
   std::map<RemoteWorkerKey, RemoteWorker> workers_;
+  std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one
 };
 
 }  // namespace jobq

@@ -300,6 +300,11 @@ std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {
   return table_.view(endpoint, clock_.now());
 }
 
+bool RemoteWorkers::hasServed(const EndpointId& endpoint) const {
+  Lock lock(mutex_);
+  return table_.hasServed(endpoint);
+}
+
 void RemoteWorkers::adopt(std::vector<ClaimedJob> jobs) {
   for (ClaimedJob& job : jobs) {
     const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));

@@ -19,6 +19,7 @@
 #include "core/workers/remote_run.h"
 #include "core/workers/remote_table.h"
 #include "core/workers/remote_worker.h"
+#include "core/workers/worker_pools.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
@@ -81,6 +82,9 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
 
   /// Returns each worker of the endpoint, without its release: starting, idle, running, leaving or unhealthy.
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
+
+  /// Returns true if the endpoint has had a worker since the start of the server.
+  bool hasServed(const EndpointId& endpoint) const;
 
   /// Takes over the jobs that remote workers have since an earlier life of the server (LeaseStore::adopt), before the
   /// first call of a worker. Throws StorageError.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,9 @@ class WorkerStatus {
   /// Returns the reason why a job of the endpoint waits here: no_workers, workers_busy, starting, worker_crashing or
   /// paused.
   virtual std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const = 0;
+
+  /// Returns a sentence that says what to do, if the endpoint needs a remote worker and none is connected.
+  virtual std::optional<std::string> advice(const Endpoint& endpoint) const = 0;
 };
 
 /// Stops runs whose jobs have ended early. Any thread may call.
