@@ -146,6 +146,8 @@ ApiClient::ApiClient(std::string url, std::string key, std::string ca)
   }
 }
 
+std::string ApiClient::url() const { return url_.substr(0, url_.find_last_not_of('/') + 1); }
+
 std::string ApiClient::get(const std::string& path) const { return getStream(path).body; }
 
 StreamAnswer ApiClient::getStream(const std::string& path) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/backoff.h"
+#include "core/base/output_quota.h"
 #include "core/base/words.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/chunk_split.h"

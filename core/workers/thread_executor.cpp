@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/backoff.h"
+#include "core/base/output_quota.h"
 #include "core/base/secret_box.h"
 #include "core/base/service.h"
 #include "core/jobs/run_reports.h"

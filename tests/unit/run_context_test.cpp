@@ -1,4 +1,5 @@
 // Tests of a handler's reports on their way to the storage (core/workers/run_context.h).
+#include "core/base/output_quota.h"
 #include "core/workers/run_context.h"
 
 #include <gmock/gmock.h>

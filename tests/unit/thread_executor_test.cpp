@@ -1,4 +1,5 @@
 // Tests of worker threads: the run and the end of jobs (core/workers/thread_executor.h).
+#include "core/base/output_quota.h"
 #include "core/workers/thread_executor.h"
 
 #include <gmock/gmock.h>

@@ -22,9 +22,11 @@ std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiReque
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
   const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*request.endpoint, job.lowPriority);
+  const auto advice = deps.workers.advice(*request.endpoint);
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
                        writeJob(out, job);
                        out.member("queueReason", reason);
+                       if (advice) out.member("queueAdvice", *advice);
                        out.member("queuePosition", *ahead + 1);
                      })};
 }

@@ -221,7 +221,7 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
     }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
-    const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refused);
+    const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refusals);
     std::optional<ApiResponse> response = isFinal ? std::move(context.refusal) : runRoute(context);
     if (!response) return std::nullopt;
     if (!response->isOpen) context.pending.reset();
@@ -253,7 +253,7 @@ RouteResult RequestPipeline::enterRoute(RequestContext& context) {
   if (!context.refusal) return context.route->run(context.apiRequest);
   ApiResponse refusal = *std::move(context.refusal);
   context.refusal.reset();
-  return context.route->refused(context.apiRequest, std::move(refusal));
+  return context.route->refusals->answer(context.apiRequest, std::move(refusal));
 }
 
 std::optional<ApiResponse> RequestPipeline::runRoute(RequestContext& context) {

@@ -2,11 +2,10 @@
 #include <utility>
 #include <variant>
 
-#include "core/http/api/error_response.h"
+#include "core/base/output_quota.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/api/worker_report.h"
 #include "core/workers/remote_workers.h"
-#include "core/workers/run_context.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
 
@@ -58,7 +57,7 @@ RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
     (void)reported->run->addChunk(chunk->output, chunk->metrics);
   } catch (const JobFailed& failure) {
     (void)reported->run->finish(Failed{failure.what(), ""});
-    deps.workers.stopJob(reported->key, reported->run->lease());
+    deps.workers.runMustEnd(*reported->run);
   }
   return noted();
 }
