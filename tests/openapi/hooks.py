@@ -93,22 +93,22 @@ def call_as_a_worker(operation, path):
     if is_report and turn % KEPT == KEPT - 1:
         return
     path["endpoint"] = STAGE["remote"]
-    ask("POST", "run", {"input": {}})
+    queue = "/v2/" + STAGE["remote"]
+    ask("POST", queue + "/run", {"input": {}})
     if operation.startswith("take"):
         return
     path["worker"] = f"{operation}-{turn}"  # a new one, because a report may ask for a replacement
-    job = ask("GET", "job-take/" + path["worker"])["id"]
+    job = ask("GET", f"{queue}/job-take/{path['worker']}")["id"]
     if operation.startswith("awaitStops"):
-        ask("POST", f"cancel/{job}")
+        ask("POST", f"{queue}/cancel/{job}")
     if is_report:
         path["job"] = job
 
 
 def ask(method, path, body=None):
-    """Calls the server about the endpoint of remote workers, and returns its answer."""
-    request = urllib.request.Request(f"{STAGE['url']}/v2/{STAGE['remote']}/{path}", method=method,
-                                     data=None if body is None else json.dumps(body).encode(),
-                                     headers={"Authorization": STAGE["key"]})
+    """Calls the server beside schemathesis, and returns the answer."""
+    request = urllib.request.Request(STAGE["url"] + path, method=method, headers={"Authorization": STAGE["key"]},
+                                     data=None if body is None else json.dumps(body).encode())
     with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
         return json.load(answer)
 
@@ -182,6 +182,8 @@ def after_call(_context, case, response):
     statuses[case.operation.label][response.status_code] += 1
     if response.status_code == 200 and case.path.endswith(("/run", "/runsync")):
         homes[response.json()["id"]] = case.path_parameters["endpoint"]
+    if response.status_code == 200 and case.path.endswith("/drain"):  # later calls need jobs that run
+        ask("POST", f"/v1/nodes/{response.json()['name']}/resume")
 
 
 @atexit.register
