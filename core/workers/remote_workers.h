@@ -45,6 +45,9 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Ends the thread, and all parked calls.
   void stop() override;
 
+  /// Looks at each worker. Called by the thread every second, and by tests.
+  void run() override;
+
   /// Gives the job to its worker. Returns the job to the queue if the worker has gone, or may still run an earlier
   /// attempt. Throws std::bad_alloc; the place is still ready then.
   void assign(ClaimedJob job);
@@ -97,7 +100,6 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
  private:
   class Connected;
 
-  void run() override;
   void carryOut(RemoteChanges changes);
 
   const RemoteRun::Deps runs_;

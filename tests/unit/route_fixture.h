@@ -31,9 +31,9 @@ class FixedWorkers final : public WorkerStatus {
   WorkerCounts counts(const EndpointId&) const override { return number; }
   WorkerPoolView view(const EndpointId&) const override { return pool; }
   std::string_view waitReason(const Endpoint&, bool lowPriority) const override {
-    std::optional<std::string> advice(const Endpoint&) const override { return std::nullopt; }
     return lowPriority ? "workers_busy" : "no_workers";
   }
+  std::optional<std::string> advice(const Endpoint&) const override { return std::nullopt; }
 
   WorkerCounts number;
   WorkerPoolView pool;

@@ -1,5 +1,4 @@
 // Tests of a handler's reports on their way to the storage (core/workers/run_context.h).
-#include "core/base/output_quota.h"
 #include "core/workers/run_context.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +6,7 @@
 
 #include <future>
 
+#include "core/base/output_quota.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"

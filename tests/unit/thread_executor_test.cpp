@@ -1,5 +1,4 @@
 // Tests of worker threads: the run and the end of jobs (core/workers/thread_executor.h).
-#include "core/base/output_quota.h"
 #include "core/workers/thread_executor.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 #include <future>
 #include <optional>
 
+#include "core/base/output_quota.h"
 #include "core/workers/run_context.h"
 #include "executor_fixture.h"
 
