@@ -46,7 +46,7 @@ class EventReader:
         assert not data, "the answer ends inside an event"
         return None
 
-    def rest(self):
+    def read_rest(self):
         """All further events."""
         events = []
         while event := self.next():
@@ -66,7 +66,7 @@ class RemoteWorker:
     def __init__(self, server):
         self.server, self.connection = server, server.connect()
 
-    def take(self):
+    def take_job(self):
         """Takes a job. Its earlier job, if it has not ended, counts as lost."""
         return self.call("GET", "job-take/w1?job_in_progress=0").json()["id"]
 
@@ -120,7 +120,7 @@ class AnswerTest(EventTest):
         reader = self.read(f"{mount}/counts/{call}/{job}", method=method, Accept=accept)
         assert reader.answer.headers["Content-Type"] == "text/event-stream"
         assert reader.answer.headers["Cache-Control"] == "no-cache"
-        assert reader.rest()
+        assert reader.read_rest()
 
     @pytest.mark.parametrize("accept", ["*/*", "text/*", "application/json", "text/event-stream;q=0", "text/event-streams"])
     @pytest.mark.parametrize("call", ["stream", "status", "logs"])
@@ -172,7 +172,7 @@ class AnswerTest(EventTest):
         reader = self.read(f"/v2/slow/{call}/{self.running('slow')}")
         assert reader.next()
         self.server.terminate()
-        assert not [event for event in reader.rest() if event[0] == "end"]
+        assert not [event for event in reader.read_rest() if event[0] == "end"]
 
     @pytest.mark.parametrize("call", ["stream", "status", "logs"])
     def test_a_job_that_is_gone(self, call):
@@ -180,7 +180,7 @@ class AnswerTest(EventTest):
         job = self.server.run("parked", {})
         reader = self.read(f"/v2/parked/{call}/{job}")
         self.server.request("POST", "/v2/parked/purge-queue")
-        assert all(name == "status" for name, _, _ in reader.rest())
+        assert all(name == "status" for name, _, _ in reader.read_rest())
 
     def test_many_streams_need_few_threads(self):
         server = self.fresh_server({"slow": HANDLERS["slow"]}, endpoint__slow__image="lua/slow")
@@ -189,7 +189,7 @@ class AnswerTest(EventTest):
         assert all(reader.next() for reader in readers)
         until(lambda: threads(server.process.pid) < 64, "the threads to end")
         self.cancel("slow", job)
-        assert all(reader.rest() for reader in readers), "each tells of the end"
+        assert all(reader.read_rest() for reader in readers), "each tells of the end"
 
 
 class ChunkEventTest(EventTest):
@@ -198,12 +198,12 @@ class ChunkEventTest(EventTest):
         chunks = [("message", "1-0", {"output": {"n": 1}, "metrics": {"left": 1}}),
                   ("message", "1-1", {"output": {"n": 2}, "metrics": {"left": 0}})]
         expected = [*chunks, ("end", None, {"status": "COMPLETED"})]
-        assert self.read(path).rest() == expected
-        assert self.read(path).rest() == expected, "a stream of events takes no chunk from other readers"
+        assert self.read(path).read_rest() == expected
+        assert self.read(path).read_rest() == expected, "a stream of events takes no chunk from other readers"
         assert self.server.request("GET", path).json() == [value for _, _, value in chunks]
 
     def test_the_end_of_a_failed_job(self):
-        events = self.read(f"/v2/fails/stream/{self.ended('fails')}").rest()
+        events = self.read(f"/v2/fails/stream/{self.ended('fails')}").read_rest()
         assert events == [("message", "1-0", {"output": 1}), ("end", None, {"status": "FAILED", "error": "it broke"})]
 
     @pytest.mark.parametrize("last, query, first", [("1-0", "", 1), ("1-4", "", 5), ("1-2", "?offset=1", 3), ("x", "", 0),
@@ -211,38 +211,38 @@ class ChunkEventTest(EventTest):
     def test_last_event_id(self, last, query, first):
         """The stream goes on behind the chunk; an id of another form counts as none."""
         job = self.ended("counts", to=5)
-        events = self.read(f"/v2/counts/stream/{job}{query}", Last_Event_ID=last).rest()
+        events = self.read(f"/v2/counts/stream/{job}{query}", Last_Event_ID=last).read_rest()
         assert [number for _, number, _ in events] == [f"1-{n}" for n in range(first, 5)] + [None]
 
     def test_two_readers_both_have_each_chunk_at_once(self):
         worker = self.worker()
         job = self.server.run("far", {})
         readers = [self.read(f"/v2/far/stream/{job}") for _ in range(2)]
-        assert worker.take() == job
+        assert worker.take_job() == job
         for number in range(3):
             worker.emit(job, number)
             for reader in readers:
                 assert reader.next() == ("message", f"1-{number}", {"output": number})
         worker.report(job, output="all")
-        assert [reader.rest() for reader in readers] == [[("end", None, {"status": "COMPLETED"})]] * 2
+        assert [reader.read_rest() for reader in readers] == [[("end", None, {"status": "COMPLETED"})]] * 2
 
     def test_another_attempt(self):
         """`restart` tells that the chunks so far are void; the stream begins anew, also behind Last-Event-ID."""
         worker = self.worker()
         job = self.server.run("far", {})
-        worker.take()
+        worker.take_job()
         worker.emit(job, "old")
         reader = self.read(f"/v2/far/stream/{job}")
         assert reader.next() == ("message", "1-0", {"output": "old"})
-        assert worker.take() == job
+        assert worker.take_job() == job
         assert reader.next()[:2] == ("restart", None)
         worker.emit(job, "new")
         name, number, value = reader.next()
         assert (name, value) == ("message", {"output": "new"})
         assert number.split("-") > ["1", "0"] and number.endswith("-0")
         worker.report(job, output=1)
-        assert reader.rest() == [("end", None, {"status": "COMPLETED"})]
-        again = self.read(f"/v2/far/stream/{job}", Last_Event_ID="1-0").rest()
+        assert reader.read_rest() == [("end", None, {"status": "COMPLETED"})]
+        again = self.read(f"/v2/far/stream/{job}", Last_Event_ID="1-0").read_rest()
         assert again == [("restart", None, {"status": "COMPLETED"}), ("message", number, value),
                          ("end", None, {"status": "COMPLETED"})]
 
@@ -250,7 +250,7 @@ class ChunkEventTest(EventTest):
         """They begin further data lines, and the value stays the same."""
         worker = self.worker()
         job = self.server.run("far", {})
-        worker.take()
+        worker.take_job()
         worker.call("POST", f"job-stream/w1/{job}", '{"output":{"a":\n1,\r\n"b":\r2}}')
         worker.report(job, output=1)
         reader = self.read(f"/v2/far/stream/{job}")
@@ -259,13 +259,13 @@ class ChunkEventTest(EventTest):
 
     def test_a_large_chunk(self):
         job = self.ended("large", size=3_000_000)
-        events = self.read(f"/v2/large/stream/{job}").rest()
+        events = self.read(f"/v2/large/stream/{job}").read_rest()
         assert len("".join(value["output"] for name, _, value in events if name == "message")) == 3_000_000
 
     def test_a_reader_of_much(self):
         """More chunks than one part of the answer has."""
         job = self.ended("counts", to=5_000)
-        numbers = [number for _, number, _ in self.read(f"/v2/counts/stream/{job}").rest()]
+        numbers = [number for _, number, _ in self.read(f"/v2/counts/stream/{job}").read_rest()]
         assert numbers == [f"1-{n}" for n in range(5_000)] + [None]
 
 
@@ -276,7 +276,7 @@ class StatusEventTest(EventTest):
         reader = self.read(f"/v2/far/status/{job}")
         name, _, value = reader.next()
         assert (name, value["id"], value["status"], value["queuePosition"]) == ("status", job, "IN_QUEUE", 1)
-        worker.take()
+        worker.take_job()
         name, number, value = reader.next()
         assert (name, value["status"], "output" in value) == ("status", "IN_PROGRESS", False)
         for progress in ("a", "b"):
@@ -286,7 +286,7 @@ class StatusEventTest(EventTest):
             assert changed != number
             number = changed
         worker.report(job, output="all")
-        (name, _, value), = reader.rest()
+        (name, _, value), = reader.read_rest()
         assert (name, value) == ("status", self.server.status("far", job))
 
     def test_last_event_id(self):
@@ -296,19 +296,19 @@ class StatusEventTest(EventTest):
         assert self.read(f"/v2/slow/status/{job}", Last_Event_ID="another").next()[1] == known
         reader = self.read(f"/v2/slow/status/{job}", Last_Event_ID=known)
         self.cancel("slow", job)
-        (_, last, value), = reader.rest()
+        (_, last, value), = reader.read_rest()
         assert value["status"] == "CANCELLED"
-        assert [event[1] for event in self.read(f"/v2/slow/status/{job}", Last_Event_ID=last).rest()] == [last]
+        assert [event[1] for event in self.read(f"/v2/slow/status/{job}", Last_Event_ID=last).read_rest()] == [last]
 
     def test_a_large_output(self):
         """It leaves in several parts."""
         job = self.ended("large", size=5_000_000)
-        (_, _, value), = self.read(f"/v2/large/status/{job}").rest()
+        (_, _, value), = self.read(f"/v2/large/status/{job}").read_rest()
         assert value["output"] == "y" * 5_000_000
 
     def test_ttl(self):
         job = self.ended("counts", to=1)
-        assert self.read(f"/v2/counts/status/{job}?ttl=1000").rest()
+        assert self.read(f"/v2/counts/status/{job}?ttl=1000").read_rest()
         until(lambda: self.server.request("GET", f"/v2/counts/status/{job}").status == 404, "the job to expire")
 
 
@@ -317,30 +317,30 @@ class LogEventTest(EventTest):
         """In the shape of /logs; an id is the `next` behind its line."""
         job = self.ended("counts", to=3)
         page = self.server.request("GET", f"/v2/counts/logs/{job}").json()
-        *lines, end = self.read(f"/v2/counts/logs/{job}").rest()
+        *lines, end = self.read(f"/v2/counts/logs/{job}").read_rest()
         assert [value for _, _, value in lines] == page["lines"]
         assert lines[-1][1] == page["next"]
         assert end == ("end", None, {"status": "COMPLETED"})
 
     def test_last_event_id(self):
         path = f"/v2/counts/logs/{self.ended('counts', to=3)}"
-        events = self.read(path).rest()
-        assert self.read(path, Last_Event_ID=events[1][1]).rest() == events[2:]
-        assert self.read(path + "?after=" + events[0][1]).rest() == events[1:]
-        assert self.read(path + "?after=" + events[0][1], Last_Event_ID=events[1][1]).rest() == events[2:]
-        assert self.read(path, Last_Event_ID="x").rest() == events
+        events = self.read(path).read_rest()
+        assert self.read(path, Last_Event_ID=events[1][1]).read_rest() == events[2:]
+        assert self.read(path + "?after=" + events[0][1]).read_rest() == events[1:]
+        assert self.read(path + "?after=" + events[0][1], Last_Event_ID=events[1][1]).read_rest() == events[2:]
+        assert self.read(path, Last_Event_ID="x").read_rest() == events
 
     def test_while_it_runs(self):
         job = self.running("slow")
         reader = self.read(f"/v2/slow/logs/{job}")
         assert reader.next()[2]["text"] == "begun"
         self.cancel("slow", job)
-        assert reader.rest() == [("end", None, {"status": "CANCELLED"})]
+        assert reader.read_rest() == [("end", None, {"status": "CANCELLED"})]
 
     def test_many_lines(self):
         """More than one part of the answer has."""
         job = self.ended("counts", to=1_000)
-        *lines, _ = self.read(f"/v2/counts/logs/{job}").rest()
+        *lines, _ = self.read(f"/v2/counts/logs/{job}").read_rest()
         assert [value["text"] for _, _, value in lines] == [f"line\t{n}" for n in range(1, 1_001)]
 
 
@@ -353,7 +353,7 @@ class ServerTest(HttpTest):
         for left in ("1", "0"):
             reader = EventReader(server, path)
             assert reader.answer.headers["RateLimit-Remaining"] == left
-            assert reader.rest()
+            assert reader.read_rest()
         self.assert_refused(server.request("GET", path, headers=EVENTS), 429, "the limit of stream")
 
     def test_a_page_of_another_origin(self, own_server):
@@ -368,4 +368,4 @@ class ServerTest(HttpTest):
         assert preflight.headers["Access-Control-Allow-Headers"] == "authorization,cache-control,last-event-id"
         reader = EventReader(server, path, Origin=origin)
         assert reader.answer.headers["Access-Control-Allow-Origin"] == origin
-        assert reader.rest() == [("end", None, {"status": "COMPLETED"})]
+        assert reader.read_rest() == [("end", None, {"status": "COMPLETED"})]

@@ -52,9 +52,11 @@ std::optional<BodyPart> JobEventStream::pollPart(ApiRequest& request) {
   while (events_.empty()) {
     if (hasEnded_ || request.client->hasLeft()) return BodyPart{{}, true};
     const Instant now = deps_.jobs.completions().now();
+    const Instant until = std::min(quietUntil_, retryAt_.value_or(quietUntil_));
+    if (now >= until) retryAt_.reset();
     if (now >= quietUntil_) {
       events_.addComment("the job goes on");
-    } else if (!advance(request, retryAt_ > now ? std::min(retryAt_, quietUntil_) : quietUntil_)) {
+    } else if (!advance(request, until)) {
       return std::nullopt;
     }
   }

@@ -52,8 +52,8 @@ class JobEventStream : public PendingCall {
   const Budget::Reservation place_;
   const JobKey key_;
   EventText events_;
-  Instant quietUntil_{};  // a comment follows then, unless an event comes before
-  Instant retryAt_{};     // next question to a storage that has failed
+  Instant quietUntil_{};            // a comment follows then, unless an event comes before
+  std::optional<Instant> retryAt_;  // the next reading of a storage that has failed
   bool hasEnded_ = false;
 };
 

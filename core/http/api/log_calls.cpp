@@ -27,6 +27,9 @@ constexpr std::size_t kMostText = 1UL << 20;  // bytes of log text in one answer
 // Bytes of log text between two readings of an event stream: with escapes, ids and times about a megabyte.
 constexpr std::size_t kMostTextOfAPart = 128UL << 10;
 
+// Lines of one millisecond that a cursor can count.
+constexpr std::int64_t kMostOfAMillisecond = 999'999'999;
+
 /// A position between two log lines: all lines before the millisecond `at` were shown, and `seen` lines of that
 /// millisecond.
 struct Cursor {
@@ -38,7 +41,7 @@ std::string cursorText(const Cursor& cursor) { return std::to_string(cursor.at) 
 
 std::optional<Cursor> cursorIn(std::string_view text) {
   const auto pair = readNumberPair(text);
-  if (!pair) return std::nullopt;
+  if (!pair || pair->second > kMostOfAMillisecond) return std::nullopt;
   return Cursor{pair->first, static_cast<std::size_t>(pair->second)};
 }
 

@@ -161,8 +161,7 @@ class ChunkEvents final : public JobEventStream {
     const auto result = feed_->poll(until, waitingCaller(request), kEventPage);
     if (!result) return false;
     if (result->isOver) {
-      // Covers a failure of the storage, and a restart of which no chunk tells so far.
-      feed_->readAgain();
+      feed_->readAgain();  // the storage may have failed before
       noteOver(until);
     } else if (!result->page) {
       endStream();
