@@ -130,7 +130,8 @@ class TakeTest(PlaneTest):
                 client.sendall(f"GET /v2/other/job-take/many-{number} HTTP/1.1\r\nHost: x\r\n"
                                f"Authorization: {self.worker_key}\r\n\r\n".encode())
             until(lambda: self.server.health("other")["workers"]["ready"] == 100, "all calls are parked")
-            assert threads(self.server.process.pid) <= before + 32, "a call has no thread of its own"
+            # The burst may have started threads, which end when they are idle.
+            until(lambda: threads(self.server.process.pid) <= before + 8, "the calls have no threads of their own")
         until(lambda: self.server.health("other")["workers"]["idle"] == 0, "the workers have gone")
 
 
