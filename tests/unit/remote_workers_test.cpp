@@ -33,11 +33,11 @@ class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture 
   }
 
   /// Parks a call of the worker, gives its place the job, and returns the job as the worker gets it.
-  RemoteRunPtr handOut(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
+  RemoteRunPtr handJobOut(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
     storage.insert(id);
-    return handOutNext(key);
+    return handNextJobOut(key);
   }
-  RemoteRunPtr handOutNext(const RemoteWorkerKey& key = {"ep", "w"}) {
+  RemoteRunPtr handNextJobOut(const RemoteWorkerKey& key = {"ep", "w"}) {
     const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
     const auto wants = pools_.reserveWorkers({nullptr, 10, true});
     EXPECT_EQ(wants.size(), 1U);
@@ -75,7 +75,7 @@ TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
 }
 
 TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
-  const RemoteRunPtr run = handOut("a");
+  const RemoteRunPtr run = handJobOut("a");
   ASSERT_NE(run, nullptr);
   EXPECT_EQ(pools_.status("ep").counts.running, 1U);
   EXPECT_EQ(remote_.findRun(key_, "a"), run);
@@ -90,7 +90,7 @@ TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
 // A ping that was sent before the job came may arrive later.
 TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
   const auto connection = remote_.connect(key_);
-  handOut("a");
+  handJobOut("a");
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {}, false);
   pass(Millis(20'000));
@@ -107,7 +107,7 @@ TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
 TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
   auto connection = remote_.connect(key_);
   auto other = remote_.connect(key_);
-  handOut("a");
+  handJobOut("a");
   EXPECT_TRUE(connection->needsConnection());
   connection.reset();
   pass(Millis(30'000));
@@ -125,7 +125,7 @@ TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
 // The storage may fail just then.
 TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
   auto connection = remote_.connect(key_);
-  handOut("a");
+  handJobOut("a");
   connection.reset();
   storage.faults.failOperation("leases.lose");
   pass(Millis(10'000));
@@ -137,7 +137,7 @@ TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
 
 TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
   const auto connection = remote_.connect(key_);
-  const LeaseRef lease = handOut("a")->lease();
+  const LeaseRef lease = handJobOut("a")->lease();
   EXPECT_FALSE(stopsOf().has_value());
   running.stop(lease);
   for (int second = 0; second < 3; ++second) {
@@ -156,14 +156,14 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
 // The result of the earlier attempt would look like one of the new attempt.
 TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
   const auto connection = remote_.connect(key_);
-  running.stop(handOut("a")->lease());
+  running.stop(handJobOut("a")->lease());
   storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
-  EXPECT_EQ(handOutNext(), nullptr);
+  EXPECT_EQ(handNextJobOut(), nullptr);
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {}, false);
-  EXPECT_NE(handOutNext(), nullptr);
+  EXPECT_NE(handNextJobOut(), nullptr);
 }
 
 // The jobs are those of an earlier life of the server, which are in the queue again.
@@ -231,7 +231,7 @@ TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
 
 TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
   const auto connection = remote_.connect(key_);
-  handOut("a");
+  handJobOut("a");
   remote_.drain(Millis(0));
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);
@@ -242,7 +242,7 @@ TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
 
 TEST_F(RemoteWorkersTest, ADrainForTheNextLifeLeavesTheJobs) {
   const auto connection = remote_.connect(key_);
-  const RemoteRunPtr run = handOut("a");
+  const RemoteRunPtr run = handJobOut("a");
   remote_.drain(std::nullopt);
   EXPECT_EQ(find("a").state, JobState::inProgress);
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "until the end of the process";
