@@ -307,6 +307,7 @@ class RulesTest:
         (FENCED.format("", "x"), "line 1: a fence of language nothing"),
         (FENCED.format("bash", "x"), "line 1: a fence of language bash"),
         (FENCED.format("sh quietly", "x"), "with the words 'quietly'"),
+        (FENCED.format("python", "x"), "a fence of python with the words ''"),
         (FENCED.format("sh no-run:", "x"), "with the words 'no-run:'"),
         (FENCED.format("cpp file /etc/passwd", "x"), "with the words 'file /etc/passwd'"),
         (FENCED.format("cpp file a/../../b", "x"), "with the words 'file a/../../b'"),
