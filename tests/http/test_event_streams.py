@@ -345,6 +345,11 @@ class LogEventTest(EventTest):
 
 
 class ServerTest(HttpTest):
+    def test_a_key_in_the_query_is_none(self):
+        for name in ("key", "api_key", "access_token", "authorization"):
+            answer = self.server.request("GET", f"/v2/echo/stream/nobody?{name}={self.server.key}", key=None, headers=EVENTS)
+            self.assert_refused(answer, 401)
+
     def test_a_stream_counts_once(self, own_server):
         server = own_server(limits__enabled="true", limits__stream__requests=2, limits__stream__perWorker=0,
                             storage="memory")

@@ -7,6 +7,7 @@
 #include "core/base/json_object.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/exchange.h"
 #include "core/http/api/openai_answer.h"
 #include "core/http/api/queue_calls.h"
 #include "core/jobs/chunk_feed.h"
