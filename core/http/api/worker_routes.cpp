@@ -13,29 +13,29 @@ namespace {
 /// reason.
 constexpr std::size_t kReportLimit = 24UL << 20;
 
-using Answer = RouteResult (*)(const WorkerDeps&, ApiRequest&);
-using Refused = RouteResult (*)(const WorkerDeps&, ApiRequest&, ApiResponse);
-struct Row {
+using WorkerAnswer = RouteResult (*)(const WorkerDeps&, ApiRequest&);
+using WorkerRefusal = RouteResult (*)(const WorkerDeps&, ApiRequest&, ApiResponse);
+struct WorkerRow {
   const char* method;
   const char* path;
-  Answer answer;
-  Refused refused;
+  WorkerAnswer answer;
+  WorkerRefusal refused;
   std::size_t bodyLimit = 1UL << 20;
 };
 
 class RefusedWorkerCall final : public RefusalChange {
  public:
-  RefusedWorkerCall(const WorkerDeps& deps, Refused refused) : deps_(deps), refused_(refused) {}
+  RefusedWorkerCall(const WorkerDeps& deps, WorkerRefusal refused) : deps_(deps), refused_(refused) {}
   RouteResult answer(ApiRequest& request, ApiResponse refusal) const override {
     return refused_(deps_, request, std::move(refusal));
   }
 
  private:
   const WorkerDeps deps_;
-  const Refused refused_;
+  const WorkerRefusal refused_;
 };
 
-constexpr Row kRows[] = {
+constexpr WorkerRow kWorkerRows[] = {
     {"GET", "/job-take/{worker}", awaitJob, refuseLate},
     {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate},
     {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
@@ -48,7 +48,7 @@ constexpr Row kRows[] = {
 
 void addWorkerRoutes(Router& router, const WorkerDeps& deps) {
   for (const char* mount : {"/v2/{endpoint}", "/sdk/v2/{endpoint}"}) {
-    for (const Row& row : kRows) {
+    for (const WorkerRow& row : kWorkerRows) {
       Route route;
       route.methods = {row.method};
       route.pattern = std::string(mount) + row.path;

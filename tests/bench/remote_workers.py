@@ -1,0 +1,182 @@
+"""Measures a server beside remote workers, whose calls are made byte by byte as the public SDK makes them.
+
+    remote_workers.py [--workers N] [--jobs N] [--seconds S]
+
+Prints the requests a second and the share of a core of idle workers, the threads of the server, and the time from a
+chunk's report to its event at a reader of /stream. A second row compares jobq-worker with threads of the server:
+
+    remote_workers.py --pace [--rounds N]
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import time
+
+from machine import OtherWork
+from servers import BUILD, JOB, Jobq, until
+
+IMAGE = "docker.io/acme/worker:1"
+PING = 10.0  # seconds, as `jobqctl worker env` sets the interval
+CHUNKS_A_SECOND = 50
+PROCESSES, BATCH, ENOUGH = 4, 32, 60_000
+
+
+class Connection:
+    """One connection of a client, with one request at a time."""
+
+    def __init__(self, server):
+        self.server, self.reader, self.writer, self.requests = server, None, None, 0
+
+    async def call(self, method, path, body=b"", more=""):
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        self.requests += 1
+        self.writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {self.server.key}\r\n{more}"
+                          f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
+        return int(head[9:12]), await self.reader.readexactly(int(length)) if length else b""
+
+
+def processor_seconds(server):
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def threads(server):
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Threads:"))
+
+
+async def repeat(connection, path, pause=0.0):
+    while True:
+        await connection.call("GET", path)
+        await asyncio.sleep(pause)
+
+
+async def idle(server, workers, seconds):
+    """Idle workers, each with a call for jobs, a call for stops, and pings."""
+    connections = [[Connection(server) for _ in range(3)] for _ in range(workers)]
+    tasks = []
+    for number, (take, stop, ping) in enumerate(connections):
+        name = f"w-{number}"
+        tasks += [asyncio.create_task(repeat(take, f"/v2/remote/job-take/{name}?job_in_progress=0")),
+                  asyncio.create_task(repeat(stop, f"/v2/remote/job-stop/{name}")),
+                  asyncio.create_task(repeat(ping, f"/v2/remote/ping/{name}", PING))]
+        await asyncio.sleep(0)
+    while server.call("GET", "/v2/remote/health")["workers"]["ready"] < workers:
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(3)
+    requests = sum(each.requests for three in connections for each in three)
+    begun, used = time.monotonic(), processor_seconds(server)
+    await asyncio.sleep(seconds)
+    took = time.monotonic() - begun
+    rate = (sum(each.requests for three in connections for each in three) - requests) / took
+    share = (processor_seconds(server) - used) / took
+    print(f"{workers} idle workers: {rate:.1f} requests/s, {100 * share:.2f} % of a core, {threads(server)} threads")
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def stream_job(server, number, count, delays):
+    """One job: its worker reports chunks, and its reader gets them as events."""
+    client, worker = Connection(server), Connection(server)
+    _, body = await client.call("POST", "/v2/remote/run", JOB)
+    name = f"w-{number}"
+    _, text = await worker.call("GET", f"/v2/remote/job-take/{name}?job_in_progress=0")
+    job = text.split(b'"')[3].decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(f"GET /v2/remote/stream/{job} HTTP/1.1\r\nHost: x\r\nAuthorization: {server.key}\r\n"
+                 "Accept: text/event-stream\r\n\r\n".encode())
+
+    async def follow():
+        got = 0
+        while got < count:
+            line = await reader.readline()
+            if line.startswith(b"data: {\"output\":"):
+                delays.append(time.monotonic() - float(line[len(b"data: {\"output\":"):].rstrip(b"}\r\n")))
+                got += 1
+    following = asyncio.create_task(follow())
+    due = time.monotonic()
+    for _ in range(count):
+        due += 1 / CHUNKS_A_SECOND
+        await asyncio.sleep(max(0, due - time.monotonic()))
+        await worker.call("POST", f"/v2/remote/job-stream/{name}/{job}", b'{"output":%.6f}' % time.monotonic())
+    await following
+    await worker.call("POST", f"/v2/remote/job-done/{name}/{job}", b'{"output":[]}')
+    writer.close()
+
+
+async def stream(server, jobs, seconds):
+    delays = []
+    count = int(seconds * CHUNKS_A_SECOND)
+    begun = time.monotonic()
+    await asyncio.gather(*(stream_job(server, number, count, delays) for number in range(jobs)))
+    took = time.monotonic() - begun
+    delays.sort()
+    print(f"{jobs} jobs of {CHUNKS_A_SECOND} chunks/s: {len(delays)} chunks in {took:.1f} s, from the report to the reader "
+          f"p50 {1000 * delays[len(delays) // 2]:.1f} ms, p99 {1000 * delays[len(delays) * 99 // 100]:.1f} ms")
+
+
+def finished_rate(workers_of):
+    """Returns the finished jobs a second on SQLite. `workers_of` starts the workers of the endpoint `work`."""
+    with Jobq("sqlite", workers_of.settings) as server:
+        workers_of(server)
+        server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=ENOUGH // 6)  # warm
+        done = lambda: server.call("GET", "/v2/work/health")["jobs"]["completed"]  # noqa: E731
+        until(lambda: done() >= ENOUGH // 6, "the first jobs are finished", 300)
+        begun = time.monotonic()
+        server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=ENOUGH)
+        until(lambda: done() >= ENOUGH // 6 + ENOUGH, "the jobs are finished", 300)
+        return ENOUGH / (time.monotonic() - begun)
+
+
+class Threads:
+    settings = {"endpoint.work.image": "plugin/echo", "endpoint.work.workersMin": PROCESSES * BATCH,
+                "endpoint.work.workersMax": PROCESSES * BATCH}
+
+    def __call__(self, server):
+        until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == PROCESSES * BATCH, "threads are ready")
+
+
+class Processes:
+    settings = {"endpoint.work.image": IMAGE}
+
+    def __call__(self, server):
+        for number in range(PROCESSES):
+            key = server.file(f"key-{number}", server.key.encode())
+            server.start(os.path.join(BUILD, "bin", "jobq-worker"), "--url", f"http://127.0.0.1:{server.port}",
+                         "--endpoint", "work", "--image", "plugin/echo", "--key-file", key, "--worker", f"w-{number}",
+                         "--concurrency", BATCH, "--batch", BATCH, listens=False)
+        until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == PROCESSES, "all workers are connected")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, nargs="*", default=[100, 1000])
+    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--pace", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    work = OtherWork()
+    if options.pace:
+        rates = [(finished_rate(Threads()), finished_rate(Processes())) for _ in range(options.rounds)]
+        for local, remote in rates:
+            print(f"finished jobs a second: {local:.0f} by threads, {remote:.0f} by {PROCESSES} jobq-worker")
+        print(f"ratio {statistics.median(remote / local for local, remote in rates):.2f}; other work took {work.share():.0%}")
+        return
+    for workers in options.workers:
+        with Jobq("sqlite", {"endpoint.remote.image": IMAGE}) as server:
+            asyncio.run(idle(server, workers, options.seconds))
+    with Jobq("sqlite", {"endpoint.remote.image": IMAGE}) as server:
+        asyncio.run(stream(server, options.jobs, options.seconds))
+    print(f"other work took {work.share():.0%}")
+
+
+if __name__ == "__main__":
+    main()
