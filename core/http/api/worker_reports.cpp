@@ -2,11 +2,11 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/handler_run.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/api/worker_report.h"
 #include "core/workers/remote_workers.h"
-#include "core/workers/run_context.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
 
