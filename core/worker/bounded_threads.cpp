@@ -1,0 +1,26 @@
+#include "core/worker/bounded_threads.h"
+
+namespace jobq::worker {
+
+BoundedThreads::~BoundedThreads() {
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void BoundedThreads::noteStart() {
+  Lock lock(mutex_);
+  ++running_;
+}
+
+void BoundedThreads::noteEnd() {
+  Lock lock(mutex_);
+  --running_;
+  ended_.notifyAll();
+}
+
+bool BoundedThreads::awaitEnd(Instant latest) {
+  Lock lock(mutex_);
+  while (running_ > 0 && clock_.now() < latest) clock_.waitUntil(mutex_, ended_, latest);
+  return running_ == 0;
+}
+
+}  // namespace jobq::worker
