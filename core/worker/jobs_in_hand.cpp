@@ -5,12 +5,13 @@ namespace jobq::worker {
 void JobsInHand::addHandler() {
   Lock lock(mutex_);
   ++handlers_;
+  --starting_;
   changed_.notifyAll();
 }
 
 std::optional<JobsInHand::Demand> JobsInHand::awaitDemand() {
   Lock lock(mutex_);
-  while (!isTakingOver_ && jobs_.size() >= handlers_) changed_.wait(mutex_);
+  while (!isTakingOver_ && (starting_ > 0 || jobs_.size() >= handlers_)) changed_.wait(mutex_);
   if (isTakingOver_) return std::nullopt;
   return Demand{handlers_ - jobs_.size(), !jobs_.empty()};
 }

@@ -36,11 +36,14 @@ class JobsInHand {
     bool holdsJobs = false;
   };
 
-  /// Adds a handler that is ready for a job.
+  /// `handlers` is the number of handlers that the worker starts.
+  explicit JobsInHand(std::size_t handlers) : starting_(handlers) {}
+
+  /// Notes that one more handler is ready for a job.
   void addHandler();
 
-  /// Blocks until a handler is free. Returns an empty optional once no further job may be taken. Only the calling
-  /// thread adds jobs, so that `holdsJobs` stays true until the server has the call.
+  /// Blocks until all handlers are ready and at least one is free. Returns an empty optional once no further job may be
+  /// taken. Only the calling thread adds jobs, so that `holdsJobs` stays true until the server has the call.
   std::optional<Demand> awaitDemand();
   /// Adds jobs. Returns those that are in hand already; their present runs go on.
   std::vector<JobId> add(std::vector<TakenJob> jobs);
@@ -65,7 +68,8 @@ class JobsInHand {
  private:
   mutable Mutex mutex_;
   Condition changed_;
-  std::size_t handlers_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::size_t starting_ JOBQ_GUARDED_BY(mutex_);
+  std::size_t handlers_ JOBQ_GUARDED_BY(mutex_) = 0;  // ready ones
   std::deque<JobPtr> waiting_ JOBQ_GUARDED_BY(mutex_);
   std::map<JobId, JobPtr> jobs_ JOBQ_GUARDED_BY(mutex_);
   bool isTakingOver_ JOBQ_GUARDED_BY(mutex_) = false;

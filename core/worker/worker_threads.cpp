@@ -23,6 +23,7 @@ WorkerThreads::WorkerThreads(const CallDeps& deps, HandlerFactory& handlers, Pla
     : deps_(deps),
       factory_(handlers),
       plan_(std::move(plan)),
+      jobs_(plan_.concurrency),
       taking_(deps.clock),
       handlers_(deps.clock),
       watching_(deps.clock) {}

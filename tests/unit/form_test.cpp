@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/image.h"
 #include "core/base/script_name.h"
 #include "core/base/secret_box.h"
 #include "core/config/endpoint_spec.h"
-#include "core/base/image.h"
 #include "core/endpoints/template.h"
 #include "jobq/error.h"
 #include "testkit/temporary_folder.h"
