@@ -2,8 +2,11 @@
 
 namespace jobq::worker {
 
-BoundedThreads::~BoundedThreads() {
+BoundedThreads::~BoundedThreads() { joinAll(); }
+
+void BoundedThreads::joinAll() {
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void BoundedThreads::noteStart() {
@@ -18,9 +21,13 @@ void BoundedThreads::noteEnd() {
 }
 
 bool BoundedThreads::awaitEnd(Instant latest) {
-  Lock lock(mutex_);
-  while (running_ > 0 && clock_.now() < latest) clock_.waitUntil(mutex_, ended_, latest);
-  return running_ == 0;
+  {
+    Lock lock(mutex_);
+    while (running_ > 0 && clock_.now() < latest) clock_.waitUntil(mutex_, ended_, latest);
+    if (running_ > 0) return false;
+  }
+  joinAll();
+  return true;
 }
 
 }  // namespace jobq::worker

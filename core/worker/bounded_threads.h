@@ -32,10 +32,11 @@ class BoundedThreads {
     });
   }
 
-  /// Blocks until all threads have ended, or until `latest`. Returns true if all have ended.
+  /// Blocks until all threads have ended, or until `latest`. Returns true if all have ended; they are joined then.
   bool awaitEnd(Instant latest);
 
  private:
+  void joinAll();
   void noteStart();
   void noteEnd();
 

@@ -25,6 +25,8 @@ class JobqWorker:
     """A worker of an endpoint. `through` is a proxy in front of the server; with `bare` only the variables name the server.
     As a context, nothing is left of the process at the end."""
 
+    live = []
+
     def __init__(self, server, endpoint, image, *arguments, name=None, key=None, through=None, bare=False, program=PROGRAM,
                  **variables):
         self.name = name or "w-" + endpoint
@@ -36,6 +38,7 @@ class JobqWorker:
             [program, *place, "--image", image, *arguments],
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, preexec_fn=die_with_parent,
             env={"PATH": os.environ["PATH"], "JOBQ_KEY": key, "RUNPOD_PING_INTERVAL": "1000", **variables})
+        JobqWorker.live.append(self)
 
     @property
     def running(self):
@@ -69,8 +72,12 @@ class JobqWorker:
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, _error, _trace):
-        if kind is not None:
-            print(f"log of {self.name}:\n{self.log()}")
+    def __exit__(self, *_):
+        JobqWorker.live.remove(self)
         self.kill()
         self._log.close()
+
+
+def logs_of_live_workers():
+    """Returns pairs of a name and the end of the log, for the report of a failed test."""
+    return [(f"log of {worker.name}", "\n".join(worker.log().splitlines()[-60:])) for worker in JobqWorker.live]
