@@ -10,12 +10,28 @@
 #include "core/webhooks/dispatcher.h"
 #include "core/workers/node_drains.h"
 #include "core/workers/node_life.h"
+#include "core/workers/remote_pools.h"
 #include "core/workers/remote_workers.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
 
 namespace jobq {
+namespace {
+
+WorkerCounts countsOf(const std::vector<WorkerView>& workers) {
+  WorkerCounts counts;
+  for (const WorkerView& worker : workers) {
+    if (worker.state == "starting") ++counts.initializing;
+    if (worker.state == "idle") ++counts.idle;
+    if (worker.state == "running") ++counts.running;
+    if (worker.state == "unhealthy") ++counts.unhealthy;
+  }
+  counts.ready = counts.idle;
+  return counts;
+}
+
+}  // namespace
 
 std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
   const EndpointPtr found = endpoints_.find(endpoint);
@@ -24,7 +40,7 @@ std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
 
 PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
   PoolStatus status = deps_.pools.status(endpoint);
-  if (deps_.pools.remoteRelease(endpoint)) status.counts = deps_.remote.counts(endpoint);
+  if (RemotePools(deps_.pools).releaseOf(endpoint)) status.counts = countsOf(deps_.remote.view(endpoint));
   if (deps_.storage.leaseLife()) status.counts += deps_.storage.nodes().count(endpoint, deps_.node.name());
   return status;
 }
@@ -39,7 +55,7 @@ std::uint32_t NodeWorkers::nodes() const { return deps_.node.share().nodes; }
 
 WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
   WorkerPoolView view = deps_.pools.view(endpoint);
-  if (const ReleasePtr release = deps_.pools.remoteRelease(endpoint)) {
+  if (const ReleasePtr release = RemotePools(deps_.pools).releaseOf(endpoint)) {
     view.workers = deps_.remote.view(endpoint);
     for (WorkerView& worker : view.workers) worker.release = release;
   }
@@ -48,6 +64,10 @@ WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
 
 std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPriority) const {
   return jobq::waitReason(statusOfAllNodes(endpoint.spec.id), endpoint, lowPriority);
+}
+
+std::optional<std::string> NodeWorkers::advice(const Endpoint& endpoint) const {
+  return workerAdvice(statusOfAllNodes(endpoint.spec.id), endpoint, deps_.remote.hasServed(endpoint.spec.id));
 }
 
 void NodeWorkers::stopRun(const LeaseRef& lease) {

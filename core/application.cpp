@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
@@ -76,7 +78,8 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       deadlines_(clock_, log_, sweeper_),
       executor_({reports_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
-      remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, queueSignal_, log_}),
+      remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, log_}),
+      lateCalls_(clock_, log_),
       executors_(executor_, remote_),
       node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),
       drains_({records_, node_, queueSignal_, log_}),
@@ -141,6 +144,7 @@ void Application::start() {
   sweeper_.start();
   deadlines_.start();
   remote_.start();
+  lateCalls_.start();
   webhooks_.start();
   dispatcher_.start();
   changes_.start();
@@ -159,12 +163,13 @@ bool Application::stop() {
   if (storage_->leaseLife()) {
     remote_.drain(std::max(end - clock_.now(), Millis(0)));
   } else {
-    remote_.leaveJobsInHand();
+    remote_.drain(std::nullopt);
   }
   deadlines_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
   remote_.stop();
+  lateCalls_.stop();
   leaveStorage();
   // A backup still being written would outlast the drain; a backup being sent is a request in flight.
   backups_.stop();
@@ -203,7 +208,7 @@ void Application::addRoutes() {
                            draining_,
                            waiting_,
                            answerMemory_});
-  addWorkerRoutes(router_, {remote_, clock_, draining_, waiting_});
+  addWorkerRoutes(router_, {remote_, lateCalls_, clock_, draining_, waiting_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);
   addNodeRoutes(router_, {*storage_, drainOrders_, node_.name()});

@@ -13,6 +13,7 @@
 
 #include "core/adapters.h"
 #include "core/auth/api_keys.h"
+#include "core/base/call_timer.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/repeated_records.h"
@@ -146,6 +147,7 @@ class Application {
   ThreadExecutor executor_;  // stage: execution
   WorkerPools workerPools_;
   RemoteWorkers remote_;  // stage: execution, on other machines
+  CallTimer lateCalls_;   // refused calls of remote workers
   ExecutorChoice executors_;
   NodeLife node_;      // this node's life in the storage
   NodeDrains drains_;  // nodes that an administrator lets drain

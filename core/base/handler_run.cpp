@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/output_quota.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
 

@@ -9,9 +9,6 @@
 
 namespace jobq {
 
-inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< bytes of an output (core/decisions/jobs.md)
-/// Most bytes of a progress.
-inline constexpr std::size_t kMaxProgressBytes = 1UL << 20;
 inline constexpr std::size_t kLongestLine = 8'192;  ///< bytes of a line in a job's log of at most 1,000 lines
 
 /// Runs the handler on the calling thread. Every exception of the handler becomes an outcome of the job, and so does an

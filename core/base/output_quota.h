@@ -6,6 +6,9 @@
 
 namespace jobq {
 
+inline constexpr std::size_t kMaxOutput = 20UL << 20;        ///< bytes of an output
+inline constexpr std::size_t kMaxProgressBytes = 1UL << 20;  ///< bytes of a progress
+
 /// The bytes handed out by one attempt. Used by one thread.
 class OutputQuota {
  public:

@@ -63,6 +63,8 @@ ApiClient::ApiClient(const std::string& url, std::string key, std::string ca)
   checkKey(key_);
 }
 
+std::string ApiClient::url() const { return server_.url.substr(0, server_.url.find_last_not_of('/') + 1); }
+
 std::string ApiClient::get(const std::string& path) const { return getStream(path).body; }
 
 StreamAnswer ApiClient::getStream(const std::string& path) const {

@@ -33,6 +33,9 @@ class ApiClient {
   /// the file `ca` does not exist, or if `key` cannot stand in a header.
   ApiClient(const std::string& url, std::string key, std::string ca = "");
 
+  /// Returns the address of the server without a slash at its end.
+  std::string url() const;
+
   /// Calls `path` with GET and returns the unchanged body of the 2xx answer. Throws CommandError(refused) with the
   /// server's own sentence for any other status, and CommandError(unreachable) if the server cannot be reached or is
   /// silent for 30 s.

@@ -65,6 +65,8 @@ std::string commandHelp(const Command& command);
 ExitCode createKey(const Invocation& invocation);
 ExitCode listKeys(const Invocation& invocation);
 ExitCode revokeKey(const Invocation& invocation);
+ExitCode printWorkerEnvironment(const Invocation& invocation);
+ExitCode listWorkers(const Invocation& invocation);
 ExitCode listNodes(const Invocation& invocation);
 ExitCode drainNode(const Invocation& invocation);
 ExitCode resumeNode(const Invocation& invocation);

@@ -27,8 +27,7 @@ ExitCode printTemplate(const Invocation& invocation, const std::string& answer) 
 const std::vector<FieldOption>& templateChanges() {
   static const std::vector<FieldOption> kFields = {
       {"name", "NAME", "a name that no other template has", "name"},
-      {"image", "IMAGE",
-       "plugin/HANDLER or lua/SCRIPT; the jobs of other names wait. Planned: remote workers take them", "imageName"},
+      {"image", "IMAGE", "plugin/HANDLER or lua/SCRIPT; remote workers take the jobs of any other name", "imageName"},
       {"env", "NAME=VALUE", "a variable of the workers; an update replaces all variables", "env", FieldKind::map},
       {"entrypoint", "WORD", "a word of the image's entry point", "dockerEntrypoint", FieldKind::texts},
       {"start-cmd", "WORD", "a word of the image's start command", "dockerStartCmd", FieldKind::texts},

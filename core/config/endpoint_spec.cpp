@@ -182,8 +182,8 @@ FormFields<E> requestFields() {
   return {
       textField<E>("image", &E::image, 1, 512, FieldUse::file)
           .inFile("image",
-                  "The code that runs: `plugin/<handler>` or `lua/<script>`; any other name is accepted. Planned: "
-                  "remote workers take the jobs of other names; until then the jobs wait.",
+                  "The code that runs: `plugin/<handler>` or `lua/<script>`. Remote workers take the jobs of any other "
+                  "name, and the server starts none.",
                   "required"),
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
       textField<E>("name", &E::name, 0, kEndpointNameLimit),

@@ -7,20 +7,26 @@
 
 namespace jobq {
 
-ChunkFeed::ChunkFeed(JobService& jobs, CompletionNotifier& completions, JobKey key)
-    : jobs_(jobs), key_(std::move(key)), waiter_(completions, key_, CompletionNotifier::Interest::eachChunk) {}
+ChunkFeed::ChunkFeed(JobService& jobs, CompletionNotifier& completions, JobKey key, const ChunkPosition& from)
+    : jobs_(jobs),
+      key_(std::move(key)),
+      waiter_(completions, key_, CompletionNotifier::Interest::eachChunk),
+      position_(from) {}
 
 std::optional<ChunkFeed::Result> ChunkFeed::poll(Instant deadline, const WaitingCaller& caller, std::size_t maxBytes) {
   using Progress = CompletionNotifier::Progress;
   for (;;) {
     if (std::exchange(mayHaveMore_, false)) {
-      auto page = jobs_.chunks({key_, next_, maxBytes});
+      auto page = jobs_.chunks({key_, position_.next, maxBytes});
       if (!page) return Result{};
-      const bool hasRestarted = attempt_ != 0 && page->attempt != attempt_;
-      if (hasRestarted) return Result{std::nullopt, false, true};
+      if (position_.attempt != 0 && page->attempt != position_.attempt) {
+        position_ = {};
+        mayHaveMore_ = true;
+        page->chunks.clear();  // the page began behind the chunks of the earlier attempt
+        return Result{std::move(page), false, true};
+      }
       if (!page->chunks.empty()) {
-        attempt_ = page->attempt;
-        next_ = page->next;
+        position_ = {page->attempt, page->next};
         // An ended job announces nothing further.
         mayHaveMore_ = page->more || terminal(page->state);
         return Result{std::move(page)};

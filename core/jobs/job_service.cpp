@@ -79,8 +79,8 @@ std::unique_ptr<ChunkWait> JobService::awaitChunks(const ChunkAsk& ask) {
   return std::make_unique<ChunkWait>(*this, completions_, ask);
 }
 
-std::unique_ptr<ChunkFeed> JobService::followChunks(const JobKey& key) {
-  return std::make_unique<ChunkFeed>(*this, completions_, key);
+std::unique_ptr<ChunkFeed> JobService::followChunks(const JobKey& key, const ChunkPosition& from) {
+  return std::make_unique<ChunkFeed>(*this, completions_, key, from);
 }
 
 std::optional<JobService::Log> JobService::log(const JobKey& key) {

@@ -70,11 +70,11 @@ class JobService {
   /// Begins a wait for the next chunks, of `ask.wait` milliseconds for the first chunk.
   std::unique_ptr<ChunkWait> awaitChunks(const ChunkAsk& ask);
 
-  /// Begins to follow the chunks of a job, from the first one.
-  std::unique_ptr<ChunkFeed> followChunks(const JobKey& key);
+  /// Begins to follow the chunks of a job, from the position `from` on.
+  std::unique_ptr<ChunkFeed> followChunks(const JobKey& key, const ChunkPosition& from = {});
 
-  /// Returns the present time of the clock that decides about the ends of waits.
-  Instant now() const { return completions_.now(); }
+  /// Returns the notifier of the waits for jobs, whose clock decides about their ends.
+  CompletionNotifier& completions() const noexcept { return completions_; }
 
   struct Log {
     std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first

@@ -1,4 +1,4 @@
-// The addresses of the calls of one worker (the table of core/http/api/worker_routes.cpp).
+// The addresses of the calls of one worker (core/http/API.md, "Remote workers").
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ using cli::ExitCode;
 constexpr const char* kUsage =
     "Usage: jobq-worker --url URL --endpoint ENDPOINT --image plugin/NAME|lua/NAME [OPTION]...\n"
     "Runs the jobs of an endpoint with remote workers, until SIGTERM. The server needs no plugin for them.\n\n"
-    "Without --endpoint the addresses, the name and the key come from the variables RUNPOD_... of a worker.\n\n";
+    "Without --endpoint the addresses, the name and the key come from the variables that\n"
+    "`jobqctl worker env ENDPOINT` prints.\n\n";
 constexpr const char* kCodes =
     "\nEnds with 0 after SIGTERM or SIGINT, with 1 after a fault such as a refused key, with 2 after wrong usage.\n";
 

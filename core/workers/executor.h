@@ -1,5 +1,5 @@
 // An executor keeps workers; WorkerSupervisor starts and stops workers, and the dispatcher gives each worker its jobs.
-// Today a worker is a thread. Planned: a child process and a remote machine, through the same operations.
+// A worker is a thread, or a place of a remote worker (core/workers/executor_choice.h). Planned: a child process.
 #pragma once
 
 #include "core/endpoints/endpoint.h"

@@ -7,6 +7,7 @@
 #include "core/workers/executor.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/job.h"
+#include "jobq/lease_store.h"
 
 namespace jobq {
 
@@ -21,11 +22,11 @@ class ExecutorChoice final : public Executor {
     threads_.startWorker(endpoint, release, worker, events);
   }
   void assign(ClaimedJob job) override {
-    if (RemoteWorkers::isPlace(job.worker)) return remote_.assign(std::move(job));
+    if (outlivesNode(job.worker)) return remote_.assign(std::move(job));
     threads_.assign(std::move(job));
   }
   void stopWorker(const WorkerId& worker) override {
-    if (RemoteWorkers::isPlace(worker)) return remote_.removePlace(worker);
+    if (outlivesNode(worker)) return remote_.removePlace(worker);
     threads_.stopWorker(worker);
   }
 

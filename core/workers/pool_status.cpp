@@ -19,4 +19,11 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
   return lowPriority || isRemote ? "no_workers" : "starting";
 }
 
+std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed) {
+  const bool isRemote = endpoint.release && endpoint.release->isRemote && endpoint.spec.workersMax > 0;
+  if (!isRemote || !hasNoActiveWorkers(status)) return std::nullopt;
+  return std::string(hasServed ? "no worker is connected now" : "no worker has ever connected") +
+         ": run `jobqctl worker env " + endpoint.spec.id + "` and start a worker with the printed variables";
+}
+
 }  // namespace jobq

@@ -2,6 +2,8 @@
 // any thread.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/endpoints/endpoint.h"
@@ -21,5 +23,9 @@ bool hasNoActiveWorkers(const PoolStatus& status) noexcept;
 /// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing or paused.
 /// `lowPriority` is the class of the job.
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept;
+
+/// Returns a sentence that says what to do, if jobs of the endpoint need a remote worker and none is connected.
+/// `hasServed` tells whether one has been connected since the start of the server.
+std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed);
 
 }  // namespace jobq

@@ -1,8 +1,8 @@
 // A job in the hands of a remote worker.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -22,6 +22,16 @@ namespace jobq {
 
 class RunReports;
 class SecretBox;
+
+class RemoteRun;
+
+/// Told when a run has to end: its job is cancelled, overdue or deleted, or its node is fenced.
+class RunEndListener {
+ public:
+  virtual ~RunEndListener() = default;
+  /// Called once for a run, on any thread. The run must not be destroyed inside.
+  virtual void runMustEnd(const RemoteRun& run) = 0;
+};
 
 /// One attempt of a job that a remote worker runs, from the claim to its end. Any thread. A failing storage is the
 /// caller's to report (StorageError): the worker sends the report again, and a repeated report changes nothing.
@@ -51,9 +61,9 @@ class RemoteRun {
   /// Returns the bytes of the input, 0 behind extractText().
   std::size_t inputSize() const noexcept { return job_.input.size(); }
 
-  /// Calls `stop` once when the job has to end: cancelled, overdue, deleted, or its node is fenced. At once if that has
-  /// happened already. Called once.
-  void onStop(std::function<void()> stop) { stopCallback_.emplace(entry_.token(), std::move(stop)); }
+  /// Sets the listener, which is called at once if the job has to end already. Called once. The listener outlives the
+  /// run.
+  void setListener(RunEndListener& listener) { stopCallback_.emplace(entry_.token(), StopCall{listener, *this}); }
 
   /// Returns the job as the worker gets it: a JSON object with `id` and `input`, and with `webhook` and `s3Config` if
   /// the caller gave them. Frees the input: called once.
@@ -69,6 +79,12 @@ class RemoteRun {
   ReportResult progress(std::string json);
 
  private:
+  struct StopCall {
+    void operator()() const { listener.runMustEnd(run); }
+    RunEndListener& listener;
+    const RemoteRun& run;
+  };
+
   const Deps deps_;
   ClaimedJob job_;
   const Instant deadline_;
@@ -79,7 +95,7 @@ class RemoteRun {
   OutputQuota outputQuota_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t nextChunk_ JOBQ_GUARDED_BY(mutex_) = 0;
   // Behind the members that the callback may need.
-  std::optional<std::stop_callback<std::function<void()>>> stopCallback_;
+  std::optional<std::stop_callback<StopCall>> stopCallback_;
 };
 
 using RemoteRunPtr = std::shared_ptr<RemoteRun>;

@@ -86,17 +86,4 @@ struct RemoteWorker {
   std::map<JobId, Stop> stops{};
 };
 
-/// What follows a change of the state of a worker, to be carried out without the lock.
-struct RemoteChanges {
-  std::vector<SuspendedCall> calls;                          // to be resumed
-  std::vector<std::pair<EndpointId, WorkerId>> idlePlaces;   // to be removed unless a claim has them
-  std::vector<std::pair<EndpointId, WorkerId>> endedPlaces;  // to be removed in any state
-  std::vector<RemoteRunPtr> runs;                            // to be destroyed
-};
-
-/// Without a connection for so long, a worker has lost its jobs.
-inline constexpr Millis kUnseen{10'000};
-/// Time between two looks at each worker, and between two stops of a job.
-inline constexpr Millis kEachSecond{1'000};
-
 }  // namespace jobq

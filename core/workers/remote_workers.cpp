@@ -1,21 +1,25 @@
 #include "core/workers/remote_workers.h"
 
 #include <algorithm>
-#include <exception>
 #include <iterator>
-
-#include "core/jobs/queue_signal.h"
-#include "core/jobs/run_reports.h"
-#include "core/workers/worker_pools.h"
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace jobq {
 namespace {
 
-constexpr Millis kForgotten{60'000};  ///< without any sign for so long, a worker is forgotten
-constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
-constexpr std::size_t kMostWorkers = 10'000;
+constexpr Millis kEachSecond{1'000};
+constexpr Millis kTakeHold{25'000};  ///< the public worker SDK gives up after 90 s
+constexpr Millis kStopHold{20'000};  ///< a worker that ends waits for the answer
 
-WorkerId workerOf(std::string_view place) { return WorkerId(place.substr(0, place.find(':'))); }
+/// Bytes of inputs in an answer; the job that passes the limit is its last one.
+constexpr std::size_t kAnswerBytes = 20UL << 20;
+
+RemoteWorkerKey keyOf(const RemoteRun& run) {
+  const std::string_view place = run.place();
+  return {run.endpoint(), WorkerId(place.substr(0, place.find(':')))};
+}
 
 }  // namespace
 
@@ -23,11 +27,18 @@ WorkerId workerOf(std::string_view place) { return WorkerId(place.substr(0, plac
 class RemoteWorkers::Connected final : public ConnectionOwner {
  public:
   Connected(RemoteWorkers& workers, RemoteWorkerKey key) : workers_(workers), key_(std::move(key)) {}
-  ~Connected() override { workers_.noteClosed(key_); }
+  ~Connected() override {
+    Lock lock(workers_.mutex_);
+    workers_.table_.noteClosed(key_, workers_.clock_.now());
+  }
   Connected(const Connected&) = delete;
   Connected& operator=(const Connected&) = delete;
 
-  bool needsConnection() const noexcept override { return workers_.hasJobs(key_); }
+  bool needsConnection() const noexcept override {
+    Lock lock(workers_.mutex_);
+    const RemoteWorker* const worker = workers_.table_.find(key_);
+    return worker != nullptr && !worker->jobs.empty();
+  }
 
  private:
   RemoteWorkers& workers_;
@@ -35,12 +46,12 @@ class RemoteWorkers::Connected final : public ConnectionOwner {
 };
 
 RemoteWorkers::RemoteWorkers(const Deps& deps)
-    : deps_(deps),
+    : runs_(deps.run),
       clock_(deps.run.clock),
       begun_(clock_.now()),
+      pools_(deps.pools),
+      returns_(deps.run.reports, deps.log),
       periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
-
-RemoteWorkers::~RemoteWorkers() { stop(); }
 
 void RemoteWorkers::stop() {
   periodic_.stop();
@@ -48,83 +59,52 @@ void RemoteWorkers::stop() {
   {
     Lock lock(mutex_);
     isClosed_ = true;
-    for (auto& [key, worker] : workers_) {
-      if (worker.take) worker.take->isOver = true, changes.calls.push_back(worker.take->call);
-      if (worker.stopWait) worker.stopWait->isOver = true, changes.calls.push_back(worker.stopWait->call);
-    }
-    for (const auto& [at, call] : timed_) changes.calls.push_back(call);
-    timed_.clear();
-    changes.runs.swap(stopped_);
+    table_.endAllCalls(clock_.now(), changes);
+    changes.ended.swap(stopped_);
   }
   carryOut(std::move(changes));
 }
 
-RemoteWorker* RemoteWorkers::find(const RemoteWorkerKey& key) {
-  const auto found = workers_.find(key);
-  return found == workers_.end() ? nullptr : &found->second;
-}
-
-// Returns null if there are too many workers.
-RemoteWorker* RemoteWorkers::findOrAdd(const RemoteWorkerKey& key) {
-  const Instant now = clock_.now();
-  RemoteWorker* worker = find(key);
-  if (worker == nullptr) {
-    if (workers_.size() >= kMostWorkers) return nullptr;
-    worker = &workers_[key];
-    worker->since = worker->closedAt = now;
+void RemoteWorkers::run() {
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
+    changes.ended.swap(stopped_);
+    table_.noteTime(clock_.now(), changes);
   }
-  worker->lastSeen = now;
-  return worker;
+  carryOut(std::move(changes));
+  returns_.store();
 }
 
 void RemoteWorkers::carryOut(RemoteChanges changes) {
-  for (const auto& [endpoint, place] : changes.endedPlaces) (void)deps_.pools.recordGone(endpoint, place, {});
-  for (const auto& [endpoint, place] : changes.idlePlaces) (void)deps_.pools.removeIdleWorker(endpoint, place);
-  changes.runs.clear();
+  if (!changes.stopped.empty()) {
+    Lock lock(mutex_);
+    std::ranges::move(changes.stopped, std::back_inserter(stopped_));
+  }
+  for (const auto& [endpoint, place] : changes.endedPlaces) pools_.removeWorker(endpoint, place);
+  for (const auto& [endpoint, place] : changes.idlePlaces) pools_.removeIdleWorker(endpoint, place);
+  if (!changes.ended.empty() || !changes.stopped.empty()) {
+    Lock lock(mutex_);
+    jobsEnded_.notifyAll();
+  }
+  changes.ended.clear();
   for (const SuspendedCall& call : changes.calls) call.resume();
-  storeLosses();
-}
-
-// Stores the losses and returns of jobs. Those that the storage refuses are tried again every second.
-void RemoteWorkers::storeLosses() {
-  std::vector<std::pair<EndpointId, LeaseRef>> lost;
-  std::vector<std::pair<EndpointId, LeaseRef>> unharmed;
-  {
-    Lock lock(mutex_);
-    lost.swap(lost_);
-    unharmed.swap(unharmed_);
-  }
-  try {
-    while (!unharmed.empty()) {
-      deps_.run.reports.release({unharmed.back().second}, unharmed.back().first);
-      unharmed.pop_back();
-    }
-    std::vector<LeaseRef> leases;
-    for (const auto& [endpoint, lease] : lost) leases.push_back(lease);
-    if (!leases.empty()) deps_.run.reports.lose(leases);
-    for (const auto& [endpoint, lease] : lost) {
-      deps_.log.write(LogLevel::warning, "remote.lost", "a remote worker of " + endpoint + " has lost " + lease.job);
-    }
-  } catch (const std::exception& error) {
-    deps_.log.write(LogLevel::error, "remote.storage",
-                    std::string("the jobs of lost remote workers cannot be returned yet: ") + error.what());
-    Lock lock(mutex_);
-    std::ranges::move(lost, std::back_inserter(lost_));
-    std::ranges::move(unharmed, std::back_inserter(unharmed_));
-  }
+  if (changes.lost.empty() && changes.unharmed.empty()) return;
+  returns_.add(changes.lost, changes.unharmed);
+  returns_.store();
 }
 
 void RemoteWorkers::assign(ClaimedJob job) {
-  const RemoteWorkerKey key{job.endpoint, workerOf(job.worker)};
-  const auto run = std::make_shared<RemoteRun>(deps_.run, std::move(job));
+  const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
+  const RemoteWorkerKey key = keyOf(*run);
   RemoteChanges changes;
   bool isAccepted = false;
   {
     Lock lock(mutex_);
-    RemoteWorker* const worker = find(key);
+    RemoteWorker* const worker = table_.find(key);
     isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_);
     if (!isAccepted) {
-      unharmed_.emplace_back(key.endpoint, run->lease());
+      changes.unharmed.emplace_back(key.endpoint, run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
     } else if (worker->take && std::ranges::count(worker->take->places, run->place()) > 0) {
       worker->take->jobs.push_back(run);
@@ -133,7 +113,7 @@ void RemoteWorkers::assign(ClaimedJob job) {
       worker->owed.push_back({run, clock_.now()});
     }
   }
-  if (isAccepted) run->onStop([this, key, lease = run->lease()] { stopJob(key, lease); });
+  if (isAccepted) run->setListener(*this);
   carryOut(std::move(changes));
 }
 
@@ -141,54 +121,166 @@ void RemoteWorkers::removePlace(const WorkerId& place) {
   RemoteChanges changes;
   {
     Lock lock(mutex_);
-    for (auto& [key, worker] : workers_) {
-      if (!worker.take || std::erase(worker.take->places, place) == 0) continue;
-      changes.endedPlaces.emplace_back(key.endpoint, place);
-    }
+    table_.removePlace(place, changes);
   }
   carryOut(std::move(changes));
 }
 
-// The caller removes the job from the worker.
-void RemoteWorkers::lose(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes) {
-  lost_.emplace_back(key.endpoint, run->lease());
-  changes.endedPlaces.emplace_back(key.endpoint, run->place());
-  changes.runs.push_back(std::move(run));
-  jobsEnded_.notifyAll();
-}
-
-// Also called by the stop token of a run, so the run must not be destroyed here.
-void RemoteWorkers::stopJob(const RemoteWorkerKey& key, const LeaseRef& lease) {
+std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key, std::size_t most,
+                                                     std::optional<bool> holdsJobs, SuspendedCall call) {
+  const auto take = std::make_shared<RemoteTake>();
+  std::vector<WorkerId> places;
   RemoteChanges changes;
   {
     Lock lock(mutex_);
-    RemoteWorker* const worker = find(key);
+    const Instant now = clock_.now();
+    RemoteWorker* const worker = table_.findOrAdd(key, now);
+    if (worker == nullptr) return nullptr;
+    table_.beginTake(key, *worker, take, holdsJobs, now, changes);
+    take->call = call;
+    take->until = now + kTakeHold;
+    take->isOver = isClosed_;
+    while (!worker->owed.empty() && take->jobs.size() < most) {
+      take->jobs.push_back(std::move(worker->owed.back().run));
+      worker->owed.pop_back();
+    }
+    const bool mayHaveMore = take->jobs.empty() && !worker->isLeaving && !isDraining_ && !isClosed_;
+    for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
+      places.push_back(key.worker + ":" + std::to_string(++worker->lastPlace));
+    }
+    take->places = places;
+  }
+  carryOut(std::move(changes));
+  for (const WorkerId& place : places) {
+    if (!pools_.addWorker(key.endpoint, place)) break;
+  }
+  // A second call of the worker may have ended this one before its places were in the pool.
+  bool isOver = false;
+  {
+    Lock lock(mutex_);
+    isOver = take->isOver;
+  }
+  for (std::size_t i = 0; isOver && i < places.size(); ++i) pools_.removeIdleWorker(key.endpoint, places[i]);
+  return take;
+}
+
+std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWorkerKey& key, RemoteTake& take,
+                                                                 bool hasLeft) {
+  std::vector<RemoteRunPtr> jobs;
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
+    const Instant now = clock_.now();
+    RemoteWorker* const worker = table_.findOrAdd(key, now);
+    if (worker == nullptr) return jobs;
+    if (take.jobs.empty() && !take.isOver && !hasLeft && now < take.until) return std::nullopt;
+    // The next call gets the jobs beyond the limit.
+    for (std::size_t bytes = 0; !take.jobs.empty() && (hasLeft || bytes < kAnswerBytes);) {
+      RemoteRunPtr run = std::move(take.jobs.front());
+      take.jobs.erase(take.jobs.begin());
+      std::erase(take.places, run->place());
+      bytes += run->inputSize();
+      if (hasLeft) {
+        changes.unharmed.emplace_back(key.endpoint, run->lease());
+        changes.endedPlaces.emplace_back(key.endpoint, run->place());
+        changes.ended.push_back(std::move(run));
+        continue;
+      }
+      RemoteWorker::InHand& job = worker->jobs[run->lease().job];
+      // An earlier attempt, whose end was just stored.
+      if (job.run) changes.ended.push_back(std::move(job.run));
+      job = {run, now, 0};
+      jobs.push_back(std::move(run));
+    }
+    RemoteTable::endTake(key, *worker, take, now, changes);
+  }
+  carryOut(std::move(changes));
+  return jobs;
+}
+
+std::shared_ptr<RemoteStopWait> RemoteWorkers::beginStopWait(const RemoteWorkerKey& key, SuspendedCall call) {
+  const auto wait = std::make_shared<RemoteStopWait>();
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
+    const Instant now = clock_.now();
+    RemoteWorker* const worker = table_.findOrAdd(key, now);
+    if (worker == nullptr) return nullptr;
+    if (worker->stopWait) {
+      worker->stopWait->isOver = true;
+      changes.calls.push_back(worker->stopWait->call);
+    }
+    *wait = {call, now + kStopHold, isClosed_};
+    worker->stopWait = wait;
+  }
+  carryOut(std::move(changes));
+  return wait;
+}
+
+std::optional<std::vector<JobId>> RemoteWorkers::pollStopWait(const RemoteWorkerKey& key, RemoteStopWait& wait,
+                                                              bool hasLeft) {
+  std::vector<JobId> stops;
+  Lock lock(mutex_);
+  const Instant now = clock_.now();
+  RemoteWorker* const worker = table_.findOrAdd(key, now);
+  if (worker == nullptr) return stops;
+  if (!wait.isOver && !hasLeft) {
+    for (auto& [job, stop] : worker->stops) {
+      if (stop.nextAt > now) continue;
+      stop.nextAt = now + kEachSecond;
+      stops.push_back(job);
+    }
+    if (stops.empty() && now < wait.until) return std::nullopt;
+  }
+  wait.isOver = true;
+  if (worker->stopWait.get() == &wait) worker->stopWait.reset();
+  return stops;
+}
+
+void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy) {
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
+    const Instant now = clock_.now();
+    RemoteWorker* const worker = table_.findOrAdd(key, now);
     if (worker == nullptr) return;
-    const auto isStopped = [&lease](const RemoteRunPtr& run) { return run->lease() == lease; };
-    const auto takeOut = [&](RemoteRunPtr& run) {
-      changes.endedPlaces.emplace_back(key.endpoint, run->place());
-      stopped_.push_back(std::move(run));
-    };
-    if (const auto found = worker->jobs.find(lease.job); found != worker->jobs.end() && isStopped(found->second.run)) {
-      takeOut(found->second.run);
+    worker->isUnhealthy = isUnhealthy;
+    RemoteTable::notePing(key, *worker, jobs, now, changes);
+  }
+  carryOut(std::move(changes));
+}
+
+RemoteRunPtr RemoteWorkers::findRun(const RemoteWorkerKey& key, const JobId& job) {
+  Lock lock(mutex_);
+  RemoteWorker* const worker = table_.findOrAdd(key, clock_.now());
+  if (worker == nullptr) return nullptr;
+  const auto found = worker->jobs.find(job);
+  return found == worker->jobs.end() ? nullptr : found->second.run;
+}
+
+void RemoteWorkers::noteResult(const RemoteWorkerKey& key, const JobId& job, bool isLeaving) {
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
+    RemoteWorker* const worker = table_.find(key);
+    if (worker == nullptr) return;
+    worker->stops.erase(job);
+    if (const auto found = worker->jobs.find(job); found != worker->jobs.end()) {
+      changes.endedPlaces.emplace_back(key.endpoint, found->second.run->place());
+      changes.ended.push_back(std::move(found->second.run));
       worker->jobs.erase(found);
-      worker->stops[lease.job] = {clock_.now(), clock_.now(), 0};
-      if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
-      jobsEnded_.notifyAll();
     }
-    std::erase_if(worker->owed, [&](RemoteWorker::Owed& owed) {
-      if (!isStopped(owed.run)) return false;
-      takeOut(owed.run);
-      return true;
-    });
-    if (worker->take) {
-      std::erase_if(worker->take->jobs, [&](RemoteRunPtr& run) {
-        if (!isStopped(run)) return false;
-        std::erase(worker->take->places, run->place());
-        takeOut(run);
-        return true;
-      });
-    }
+    worker->isLeaving = worker->isLeaving || isLeaving;
+    if (isLeaving) RemoteTable::endCalls(key, *worker, clock_.now(), changes);
+  }
+  carryOut(std::move(changes));
+}
+
+void RemoteWorkers::runMustEnd(const RemoteRun& run) {
+  RemoteChanges changes;
+  {
+    Lock lock(mutex_);
+    table_.stopRun(keyOf(run), run.lease(), clock_.now(), changes);
   }
   carryOut(std::move(changes));
 }
@@ -196,165 +288,55 @@ void RemoteWorkers::stopJob(const RemoteWorkerKey& key, const LeaseRef& lease) {
 std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorkerKey& key) {
   auto connected = std::make_shared<Connected>(*this, key);
   Lock lock(mutex_);
-  if (RemoteWorker* const worker = findOrAdd(key)) {
+  if (RemoteWorker* const worker = table_.findOrAdd(key, clock_.now())) {
     ++worker->connections;
     worker->hasConnected = true;
   }
   return connected;
 }
 
-void RemoteWorkers::noteClosed(const RemoteWorkerKey& key) {
+std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {
   Lock lock(mutex_);
-  RemoteWorker* const worker = find(key);
-  if (worker == nullptr || worker->connections == 0 || --worker->connections > 0) return;
-  worker->closedAt = worker->lastSeen = clock_.now();
-  worker->isLeaving = false;  // a new process under the same id
+  return table_.view(endpoint, clock_.now());
 }
 
-bool RemoteWorkers::hasJobs(const RemoteWorkerKey& key) const {
+bool RemoteWorkers::hasServed(const EndpointId& endpoint) const {
   Lock lock(mutex_);
-  const auto found = workers_.find(key);
-  return found != workers_.end() && !found->second.jobs.empty();
-}
-
-void RemoteWorkers::resumeAt(Instant at, SuspendedCall call) {
-  {
-    Lock lock(mutex_);
-    if (!isClosed_) {
-      timed_.emplace(at, call);
-      return;
-    }
-  }
-  call.resume();
-}
-
-void RemoteWorkers::run() {
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    const Instant now = clock_.now();
-    changes.runs.swap(stopped_);
-    for (auto at = timed_.begin(); at != timed_.end() && at->first <= now; at = timed_.erase(at)) {
-      changes.calls.push_back(at->second);
-    }
-    for (auto at = workers_.begin(); at != workers_.end();) {
-      auto& [key, worker] = *at;
-      lookAfter(key, worker, now, changes);
-      const bool isUnused = worker.connections == 0 && !worker.take && worker.jobs.empty() && worker.owed.empty();
-      at = isUnused && now >= worker.lastSeen + kForgotten ? workers_.erase(at) : std::next(at);
-    }
-  }
-  carryOut(std::move(changes));
-}
-
-void RemoteWorkers::lookAfter(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
-  if (worker.take && now >= worker.take->until) changes.calls.push_back(worker.take->call);
-  std::erase_if(worker.stops, [now](const auto& stop) { return now >= stop.second.since + kStopLife; });
-  const bool isDue = std::ranges::any_of(worker.stops, [now](const auto& stop) { return stop.second.nextAt <= now; });
-  if (worker.stopWait && (isDue || now >= worker.stopWait->until)) changes.calls.push_back(worker.stopWait->call);
-  std::erase_if(worker.owed, [&](RemoteWorker::Owed& owed) {
-    if (now < owed.since + kUnseen) return false;
-    unharmed_.emplace_back(key.endpoint, owed.run->lease());
-    changes.endedPlaces.emplace_back(key.endpoint, owed.run->place());
-    changes.runs.push_back(std::move(owed.run));
-    return true;
-  });
-  if (worker.connections > 0 || now < worker.closedAt + kUnseen) return;
-  for (auto& [id, job] : worker.jobs) lose(key, std::move(job.run), changes);
-  worker.jobs.clear();
+  return table_.hasServed(endpoint);
 }
 
 void RemoteWorkers::adopt(std::vector<ClaimedJob> jobs) {
   for (ClaimedJob& job : jobs) {
-    const RemoteWorkerKey key{job.endpoint, workerOf(job.worker)};
-    const auto run = std::make_shared<RemoteRun>(deps_.run, std::move(job));
+    const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
     run->resumeChunks();
     {
       Lock lock(mutex_);
-      RemoteWorker* const worker = findOrAdd(key);
-      if (worker == nullptr) continue;  // its execution timeout ends the job
-      worker->jobs[run->lease().job] = {run, clock_.now(), 0};
+      const Instant now = clock_.now();
+      RemoteWorker* const worker = table_.findOrAdd(keyOf(*run), now);
+      if (worker == nullptr) continue;  // the execution timeout ends the job
+      worker->jobs[run->lease().job] = {run, now, 0};
     }
-    run->onStop([this, key, lease = run->lease()] { stopJob(key, lease); });
+    run->setListener(*this);
   }
 }
 
-// Ends the places, and returns the jobs to the queue that no worker has got.
-void RemoteWorkers::endHandingOut(RemoteChanges& changes) {
-  isDraining_ = true;
-  for (auto& [key, worker] : workers_) {
-    const auto giveBack = [&, &key = key](RemoteRunPtr& run) {
-      unharmed_.emplace_back(key.endpoint, run->lease());
-      changes.runs.push_back(std::move(run));
-    };
-    for (RemoteWorker::Owed& owed : worker.owed) giveBack(owed.run);
-    worker.owed.clear();
-    if (!worker.take) continue;
-    for (RemoteRunPtr& run : std::exchange(worker.take->jobs, {})) giveBack(run);
-    for (const WorkerId& place : std::exchange(worker.take->places, {})) {
-      changes.idlePlaces.emplace_back(key.endpoint, place);
-    }
-  }
-}
-
-void RemoteWorkers::leaveJobsInHand() {
+void RemoteWorkers::drain(std::optional<Millis> drainTime) {
+  const Instant end = clock_.now() + drainTime.value_or(Millis(0));
   RemoteChanges changes;
   {
     Lock lock(mutex_);
-    endHandingOut(changes);
+    isDraining_ = true;
+    table_.endPlaces(changes);
   }
   carryOut(std::move(changes));
-}
-
-void RemoteWorkers::drain(Millis drainTime) {
-  const Instant end = clock_.now() + drainTime;
-  leaveJobsInHand();
-  RemoteChanges changes;
+  if (!drainTime) return;
+  RemoteChanges rest;
   {
     Lock lock(mutex_);
-    const auto isDone = [this]() JOBQ_REQUIRES(mutex_) {
-      return std::ranges::all_of(workers_, [](const auto& entry) { return entry.second.jobs.empty(); });
-    };
-    while (!isDone() && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
-    for (auto& [key, worker] : workers_) {
-      for (auto& [id, job] : worker.jobs) {
-        unharmed_.emplace_back(key.endpoint, job.run->lease());
-        changes.runs.push_back(std::move(job.run));
-      }
-      worker.jobs.clear();
-    }
+    while (table_.hasJobs() && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
+    table_.returnJobs(rest);
   }
-  carryOut(std::move(changes));
-}
-
-WorkerCounts RemoteWorkers::counts(const EndpointId& endpoint) const {
-  WorkerCounts counts;
-  for (const WorkerView& worker : view(endpoint)) {
-    if (worker.state == "running") ++counts.running;
-    if (worker.state == "idle") ++counts.idle;
-    if (worker.state == "starting") ++counts.initializing;
-    if (worker.state == "unhealthy") ++counts.unhealthy;
-    if (worker.state == "idle") ++counts.ready;
-  }
-  return counts;
-}
-
-std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {
-  std::vector<WorkerView> workers;
-  Lock lock(mutex_);
-  const Instant now = clock_.now();
-  for (auto at = workers_.lower_bound({endpoint, {}}); at != workers_.end() && at->first.endpoint == endpoint; ++at) {
-    const RemoteWorker& worker = at->second;
-    const bool isConnected = worker.connections > 0 || now < worker.closedAt + kUnseen;
-    if (!isConnected && !worker.isUnhealthy) continue;
-    const std::string_view state = worker.isUnhealthy     ? "unhealthy"
-                                   : !worker.jobs.empty() ? "running"
-                                   : !worker.hasPolled    ? "starting"
-                                   : worker.isLeaving     ? "leaving"
-                                                          : "idle";
-    workers.push_back({at->first.worker, state, worker.since, nullptr});
-  }
-  return workers;
+  carryOut(std::move(rest));
 }
 
 }  // namespace jobq

@@ -5,12 +5,8 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/base/connection_owner.h"
@@ -18,51 +14,51 @@
 #include "core/base/service.h"
 #include "core/base/suspended_call.h"
 #include "core/endpoints/worker_pool_view.h"
+#include "core/workers/remote_pools.h"
+#include "core/workers/remote_returns.h"
 #include "core/workers/remote_run.h"
+#include "core/workers/remote_table.h"
 #include "core/workers/remote_worker.h"
+#include "core/workers/worker_pools.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
-#include "jobq/node_store.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
-class QueueSignal;
-class WorkerPools;
-
 /// Any thread, except as noted. Continues suspended calls without its lock. Outlives the connections of the server.
-class RemoteWorkers final : public Service, private PeriodicTask {
+class RemoteWorkers final : public Service, public RunEndListener, private PeriodicTask {
  public:
   /// Everything here outlives the object.
   struct Deps {
     RemoteRun::Deps run;
     WorkerPools& pools;
-    QueueSignal& queueSignal;
     Log& log;
   };
   explicit RemoteWorkers(const Deps& deps);
-  ~RemoteWorkers() override;
+  ~RemoteWorkers() override { stop(); }
 
   /// Starts the thread that looks after the workers every second.
   void start() override { periodic_.start(); }
   /// Ends the thread, and all parked calls.
   void stop() override;
 
-  /// Returns true if `worker` is the name of a place, and not of a thread.
-  static bool isPlace(std::string_view worker) { return worker.find(':') != std::string_view::npos; }
+  /// Looks at each worker. Called by the thread every second, and by tests.
+  void run() override;
+
   /// Gives the job to its worker. Returns the job to the queue if the worker has gone, or may still run an earlier
   /// attempt. Throws std::bad_alloc; the place is still ready then.
   void assign(ClaimedJob job);
-  /// Removes a place that is idle no more (WorkerState::leaving).
+  /// Removes a place that the pool has told to leave.
   void removePlace(const WorkerId& place);
 
   /// Most jobs in an answer to a call for jobs.
   static constexpr std::size_t kMostAtOnce = 1'000;
 
-  /// Parks a call for up to `most` jobs. `holdsJobs` tells whether the worker still has jobs: without any, the jobs
-  /// that this server has handed out to it are lost. Returns null if there are too many workers.
+  /// Parks a call for up to `most` jobs. `holdsJobs` tells whether the worker still has jobs: without any, it has lost
+  /// the jobs that were handed out to it; no value tells nothing. Returns null if there are too many workers.
   std::shared_ptr<RemoteTake> beginTake(const RemoteWorkerKey& key, std::size_t most, std::optional<bool> holdsJobs,
                                         SuspendedCall call);
   /// Returns the jobs for the worker, none at the end of the wait, or no value while the call waits. With `hasLeft` the
@@ -81,59 +77,39 @@ class RemoteWorkers final : public Service, private PeriodicTask {
   /// Forgets the job, because the worker has sent its result, and the result is stored or does not count. With
   /// `isLeaving` the worker gets no further job, and its parked calls end.
   void noteResult(const RemoteWorkerKey& key, const JobId& job, bool isLeaving);
-
-  /// Forgets the job, because the server has ended it, and tells the worker to stop it.
-  void stopJob(const RemoteWorkerKey& key, const LeaseRef& lease);
+  /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
+  void runMustEnd(const RemoteRun& run) override;
 
   /// Returns the owner for a connection of the worker. As long as a connection has it, the worker is connected.
   std::shared_ptr<const ConnectionOwner> connect(const RemoteWorkerKey& key);
-  /// Continues the call at `at`, within a second.
-  void resumeAt(Instant at, SuspendedCall call);
 
-  /// Returns the numbers of the endpoint's workers by state.
-  WorkerCounts counts(const EndpointId& endpoint) const;
-  /// Returns each worker of the endpoint, without its release.
+  /// Returns each worker of the endpoint, without its release: starting, idle, running, leaving or unhealthy.
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
+
+  /// Returns true if the endpoint has had a worker since the start of the server.
+  bool hasServed(const EndpointId& endpoint) const;
 
   /// Takes over the jobs that remote workers have since an earlier life of the server (LeaseStore::adopt), before the
   /// first call of a worker. Throws StorageError.
   void adopt(std::vector<ClaimedJob> jobs);
 
   /// Hands out no further job, and returns those to the queue that no worker has got. Gives jobs in hand the time
-  /// `drainTime` to end, and returns the rest to the queue, too.
-  void drain(Millis drainTime);
-  /// Does the same for a storage that gives the jobs in hand to the next life of the server: they stay as they are.
-  void leaveJobsInHand();
+  /// `drainTime` to end, and returns the rest to the queue, too; without a value they stay with their workers.
+  void drain(std::optional<Millis> drainTime);
 
  private:
   class Connected;
 
-  RemoteWorker* find(const RemoteWorkerKey& key) JOBQ_REQUIRES(mutex_);
-  RemoteWorker* findOrAdd(const RemoteWorkerKey& key) JOBQ_REQUIRES(mutex_);
-  void run() override;
   void carryOut(RemoteChanges changes);
-  void storeLosses();
-  void noteClosed(const RemoteWorkerKey& key);
-  bool hasJobs(const RemoteWorkerKey& key) const;
-  void removePlacesIfEnded(const RemoteWorkerKey& key, const RemoteTake& take, const std::vector<WorkerId>& places);
-  void lose(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes) JOBQ_REQUIRES(mutex_);
-  void endTake(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, RemoteChanges& changes)
-      JOBQ_REQUIRES(mutex_);
-  std::vector<SuspendedCall> endWaits(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteChanges& changes)
-      JOBQ_REQUIRES(mutex_);
-  void endHandingOut(RemoteChanges& changes) JOBQ_REQUIRES(mutex_);
-  void lookAfter(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes)
-      JOBQ_REQUIRES(mutex_);
 
-  const Deps deps_;
+  const RemoteRun::Deps runs_;
   Clock& clock_;
   const Instant begun_;
+  RemotePools pools_;
+  RemoteReturns returns_;
   mutable Mutex mutex_;
   Condition jobsEnded_;
-  std::map<RemoteWorkerKey, RemoteWorker> workers_ JOBQ_GUARDED_BY(mutex_);
-  std::multimap<Instant, SuspendedCall> timed_ JOBQ_GUARDED_BY(mutex_);
-  std::vector<std::pair<EndpointId, LeaseRef>> lost_ JOBQ_GUARDED_BY(mutex_);      // losses that are not stored yet
-  std::vector<std::pair<EndpointId, LeaseRef>> unharmed_ JOBQ_GUARDED_BY(mutex_);  // to be returned to the queue
+  RemoteTable table_ JOBQ_GUARDED_BY(mutex_);
   // Runs that ended inside their own stop callback, until the callback has returned.
   std::vector<RemoteRunPtr> stopped_ JOBQ_GUARDED_BY(mutex_);
   bool isDraining_ JOBQ_GUARDED_BY(mutex_) = false;

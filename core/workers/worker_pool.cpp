@@ -62,11 +62,6 @@ ReleasePtr WorkerPool::target() const {
   return halted_ ? proven_ : endpoint_->release;
 }
 
-bool WorkerPool::isRemote() const {
-  const ReleasePtr next = target();
-  return next && next->isRemote;
-}
-
 bool WorkerPool::isRolling() const {
   if (vacancies_ > 0) return true;
   const ReleasePtr next = target();
@@ -94,9 +89,9 @@ bool WorkerPool::recordReady(const WorkerId& worker, Instant now) {
     if (info.release == endpoint_->release) fault_.reset();
   }
   // The slot of a worker that was stuck may be in use again, and workersMax may have been lowered.
-  if (!info.drainAfterJob && !hasTooMany() && target()) return true;
+  if (!info.drainAfterJob && !hasTooManyWorkers(*this) && target()) return true;
   workers_.stopWorker(worker);
-  if (info.drainAfterJob && target() && !isRemote() && !workers_.useSurge()) ++vacancies_;
+  if (info.drainAfterJob && target() && !isRemote(*this) && !workers_.useSurge()) ++vacancies_;
   return false;
 }
 
@@ -150,7 +145,7 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
 
 std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
   std::vector<WorkerId> leaving;
-  if (isRemote()) return leaving;
+  if (isRemote(*this)) return leaving;
   std::size_t staying = slots();
   for (const auto& [worker, info] : workers_.all()) {
     const bool tooMany = staying > endpoint_->spec.workersMax;  // workersMax was lowered
@@ -167,7 +162,7 @@ std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
 
 bool WorkerPool::beginScaling(Instant now) {
   scaleAt_ = Instant::max();
-  return target() && !isRemote() && slots() < endpoint_->spec.workersMax && now >= startAfter_;
+  return target() && !isRemote(*this) && slots() < endpoint_->spec.workersMax && now >= startAfter_;
 }
 
 ScalerView WorkerPool::scalerView() const {
@@ -194,7 +189,7 @@ Instant WorkerPool::nextTaskAt(Instant now) const {
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::busy) next = std::min(next, info.stuckFrom);
   }
-  if (isRemote() || slots() <= endpoint_->spec.workersMin) return next;
+  if (isRemote(*this) || slots() <= endpoint_->spec.workersMin) return next;
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::idle) next = std::min(next, info.since + endpoint_->spec.idleTimeout);
   }
@@ -222,6 +217,16 @@ WorkerPoolView WorkerPool::view() const {
   view.halted = halted_;
   view.fault = fault_;
   return view;
+}
+
+bool isRemote(const WorkerPool& pool) {
+  const ReleasePtr release = pool.target();
+  return release && release->isRemote;
+}
+
+bool hasTooManyWorkers(const WorkerPool& pool) {
+  const std::uint32_t most = pool.endpoint()->spec.workersMax;
+  return pool.slots() > most && (most == 0 || !isRemote(pool));
 }
 
 }  // namespace jobq

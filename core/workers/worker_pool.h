@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,20 +60,12 @@ class WorkerPool {
   /// Returns the release for a worker that starts now; null if no worker may start.
   ReleasePtr target() const;
 
-  /// Returns true if the workers come over HTTP: the pool starts none and limits none, unless workersMax is 0.
-  bool isRemote() const;
-
   /// Returns true while a worker of an old release is left to replace, or a replacement is missing.
   bool isRolling() const;
 
   /// Adds a starting worker for a step, or for the scaler if `why` is empty. Returns the release of the worker; null if
   /// no worker may start, and none is added then.
   ReleasePtr addWorker(const WorkerId& worker, const Step& why, Instant now);
-
-  /// Returns true if the pool has more workers than it may have.
-  bool hasTooMany() const {
-    return slots() > (isRemote() && endpoint_->spec.workersMax > 0 ? SIZE_MAX : endpoint_->spec.workersMax);
-  }
 
   /// Records a worker without a job. Returns true if the worker stays; otherwise the caller has to stop the worker.
   /// Throws std::out_of_range for an unknown worker.
@@ -124,5 +115,12 @@ class WorkerPool {
   bool retiring_ = false;               // the endpoint is deleted: jobs are stopped and all workers leave
   std::size_t vacancies_ = 0;           // workers that left for the release and have no replacement yet
 };
+
+/// Returns true if the workers of the pool come over HTTP: the pool starts none.
+bool isRemote(const WorkerPool& pool);
+
+/// Returns true if the pool has more workers than it may have. workersMax does not limit remote workers, unless it is
+/// 0.
+bool hasTooManyWorkers(const WorkerPool& pool);
 
 }  // namespace jobq

@@ -17,7 +17,7 @@ void logRefusals(Log& log, const std::vector<std::string>& refusals) {
 bool mayGoOn(const WorkerPool& pool, const WorkerId& worker) {
   const auto found = pool.workers().all().find(worker);
   if (found == pool.workers().all().end() || found->second.state != WorkerState::busy) return false;
-  return !found->second.drainAfterJob && pool.target() && !pool.hasTooMany();
+  return !found->second.drainAfterJob && pool.target() && !hasTooManyWorkers(pool);
 }
 
 // Returns the definition with the part of this node in the numbers of workers.
@@ -156,7 +156,7 @@ WorkerPools::ReadyResult WorkerPools::recordReady(const EndpointId& endpoint, co
       pool.workers().assignJob(*next);
     }
     result.rolling = pool.isRolling();
-    if (!pool.isRemote() && pool.workers().all().size() > pool.endpoint()->spec.workersMin)
+    if (!isRemote(pool) && pool.workers().all().size() > pool.endpoint()->spec.workersMin)
       result.idleUntil = now + pool.endpoint()->spec.idleTimeout;
     refusals = pool.workers().collectRefusals();
   }
@@ -235,40 +235,6 @@ std::optional<WorkerPools::NewWorker> WorkerPools::addWorker(const EndpointId& e
   ReleasePtr release = pool->second.addWorker(worker, why, deps_.clock.now());
   if (!release) return std::nullopt;
   return NewWorker{pool->second.endpoint(), std::move(release)};
-}
-
-bool WorkerPools::addRemoteWorker(const EndpointId& endpoint, const WorkerId& worker) {
-  {
-    Lock lock(mutex_);
-    const auto found = pools_.find(endpoint);
-    if (found == pools_.end() || !found->second.isRemote()) return false;
-    WorkerPool& pool = found->second;
-    const Instant now = deps_.clock.now();
-    (void)pool.addWorker(worker, {}, now);
-    if (!pool.recordReady(worker, now)) {
-      (void)pool.recordGone(worker, {}, now);
-      return false;
-    }
-  }
-  if (deps_.queueSignal.isSet(endpoint)) deps_.queueSignal.wake();
-  return true;
-}
-
-ReleasePtr WorkerPools::remoteRelease(const EndpointId& endpoint) const {
-  Lock lock(mutex_);
-  const auto pool = pools_.find(endpoint);
-  return pool != pools_.end() && pool->second.isRemote() ? pool->second.target() : nullptr;
-}
-
-bool WorkerPools::removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker) {
-  Lock lock(mutex_);
-  const auto pool = pools_.find(endpoint);
-  if (pool == pools_.end()) return true;
-  const auto& all = pool->second.workers().all();
-  const auto found = all.find(worker);
-  if (found != all.end() && found->second.state != WorkerState::idle) return false;
-  (void)pool->second.recordGone(worker, {}, deps_.clock.now());
-  return true;
 }
 
 std::vector<EndpointId> WorkerPools::beginScaling() {

@@ -131,14 +131,6 @@ class WorkerPools {
   /// Adds a starting worker, as WorkerPool::addWorker(). Returns nullopt if no worker may start.
   std::optional<NewWorker> addWorker(const EndpointId& endpoint, const WorkerId& worker, const WorkerPool::Step& why);
 
-  /// Adds an idle worker that has come over HTTP. Returns false, and adds none, if the endpoint has no pool of remote
-  /// workers here. Wakes the dispatcher if jobs may wait.
-  bool addRemoteWorker(const EndpointId& endpoint, const WorkerId& worker);
-  /// Returns the release of the endpoint's remote workers; null if its workers are threads, or it has no pool here.
-  ReleasePtr remoteRelease(const EndpointId& endpoint) const;
-  /// Removes the worker if it is idle. Returns false otherwise.
-  bool removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker);
-
   /// Returns the endpoints for which the scaler has to be asked, decided without the counts of the queue.
   std::vector<EndpointId> beginScaling();
 
@@ -157,6 +149,8 @@ class WorkerPools {
   Instant nextTaskAt(Instant now) const;
 
  private:
+  friend class RemotePools;
+
   const Deps deps_;
   mutable Mutex mutex_;
   NodeShare share_ JOBQ_GUARDED_BY(mutex_);

@@ -52,7 +52,9 @@ class StopTest(RunpodTest):
         """Its handler is told, and no result follows."""
         job = self.begin()
         self.cancel("remote", job)
+        cancelled = time.monotonic()
         self.remote.records(1, event="cancelled", id=job)
+        judge_pace("from the answer of /cancel to the handler", time.monotonic() - cancelled, 1)
         self.serves_a_job()
         assert self.results(job) == 0
         assert self.server.status("remote", job)["status"] == "CANCELLED"
@@ -134,10 +136,10 @@ class LossTest(RunpodTest):
         assert len(new.recorded(event="begun", id=job)) == 1
 
     def test_a_result_that_python_cannot_send(self):
-        """The job vanishes at the worker, which says so; it is tried three times."""
+        """The job vanishes at the worker, which says so. It runs three times; the storage counts the last loss, too."""
         worker = self.worker("lost")
         job = self.server.runsync("lost", {"evaluate": "b''"})
-        assert (job["status"], job["workerId"], job["retries"]) == ("FAILED", "w-lost", 2)
+        assert (job["status"], job["workerId"], job["retries"]) == ("FAILED", "w-lost", 3)
         assert job["error"]
         assert len(worker.recorded(event="begun", id=job["id"])) == 3
         assert self.server.runsync("lost", {"a": 1})["output"] == {"a": 1}

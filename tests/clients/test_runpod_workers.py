@@ -65,7 +65,7 @@ asyncio.run(main())
 
 
 class RunpodWorkersTest(RunpodTest):
-    endpoints = ("remote", "single", "stream", "aggregate", "late", "batch", "refreshed", "once")
+    endpoints = ("remote", "single", "stream", "aggregate", "late", "batch", "refreshed", "once", "plain")
     settings = {"limits__enabled": "true"}
 
     @pytest.fixture(scope="class")
@@ -79,7 +79,7 @@ class RunpodWorkersTest(RunpodTest):
             yield types.SimpleNamespace(
                 remote=start("remote", HANDLER, concurrency=8), single=start("single", HANDLER),
                 stream=start("stream", GENERATOR, concurrency=STREAMS),
-                aggregate=start("aggregate", GENERATOR, mount="/sdk/v2", aggregate=True, concurrency=4))
+                aggregate=start("aggregate", GENERATOR, urls={"mount": "/sdk/v2"}, aggregate=True, concurrency=4))
 
     @pytest.fixture(autouse=True)
     def present(self, question, workers):
@@ -257,6 +257,17 @@ except RuntimeError as fault:
         worker.allow("all")
         assert [self.server.finished("batch", job)["status"] for job in jobs] == ["COMPLETED"] * 7
         assert len(worker.recorded(event="begun")) == 7
+
+    def test_urls_without_a_query(self):
+        """The SDK appends its parameters with `&`, so they become part of the last segment of the path."""
+        log = self.at_end.enter_context(RequestLog(self.server))
+        self.worker("plain", GENERATOR, urls={"query": ""}, through=log)
+        job = self.server.runsync("plain", {"count": 2})
+        assert (job["status"], job["workerId"], job["output"]) == ("COMPLETED", "w-plain", [])
+        chunks = self.server.request("GET", f"/v2/plain/stream/{job['id']}").json()
+        assert chunks == [{"output": {"n": 0}}, {"output": {"n": 1}}]
+        assert log.count("/job-take/w-plain&job_in_progress=0")
+        assert log.count(f"/job-done/w-plain/{job['id']}&isStream=true") == 1
 
     def test_refresh_worker_in_a_result(self):
         """The worker gets no further job, and its polls are not answered so fast that it asks without end."""

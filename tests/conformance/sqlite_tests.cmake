@@ -1,6 +1,7 @@
 # Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
 jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
   SOURCES
+    conformance/sqlite_adopt_test.cpp
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_bodies_test.cpp
     conformance/sqlite_body_damage_test.cpp

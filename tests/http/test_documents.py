@@ -12,10 +12,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
 import jobq_server
+import npm_packages
+import runpod_process
 from document_page import Page, differs
 
 ROOT = pathlib.Path(jobq_server.ROOT)
@@ -26,6 +29,7 @@ NOT_CONVERTED = []
 SHELL_DEADLINE = 480  # seconds for all sh blocks of a page: bounds a hang, and judges no pace
 TOOL_DEADLINE = 60
 PROCESSORS = 2  # time for builds of a page: tests/cmake/python_tests.cmake
+PROGRAMS = ("python", "js")  # of users of public packages
 LUA_PART = "return function(input, job)\n%s\nend\n"
 
 
@@ -73,6 +77,14 @@ class TreeCopy:
         for name in ("bin", "plugins"):
             (build / name).symlink_to(BUILD / name)
 
+    def add_packages(self):
+        """Puts the packages there that a page with programs of Python and JavaScript installs. Returns the variables for
+        them: `python3` finds the package runpod in its own environment, and the others in that of the tests."""
+        (self.folder / "node_modules").symlink_to(npm_packages.installed() / "node_modules")
+        environments = [runpod_process.PYTHON.parents[1], pathlib.Path(sys.prefix)]
+        paths = [str(path) for environment in environments for path in environment.glob("lib/python*/site-packages")]
+        return {"PYTHONPATH": os.pathsep.join(paths), "HOME": str(self.folder)}
+
     def settings(self, blocks):
         """Returns the settings of etc/jobq.properties and of the blocks; later settings win."""
         texts = [(self.folder / "etc/jobq.properties").read_text(encoding="utf-8"), *(block.text for block in blocks)]
@@ -104,7 +116,7 @@ def start_server(tree, blocks):
         raise
 
 
-def run_shell(tree, server, blocks):
+def run_shell(tree, server, blocks, variables):
     """Runs the blocks in one shell until one fails; [(block, its output, None or what it said when it failed)]."""
     results = tree.folder / "results"
     results.mkdir()
@@ -114,7 +126,7 @@ def run_shell(tree, server, blocks):
         script += f"exec >{results}/{number}.out 2>{results}/{number}.err\n{commands}"
     script += f"exec >/dev/null 2>&1\ntouch {results}/end\n"
     environment = {**os.environ, "URL": server.url, "KEY": server.key,
-                   "CMAKE_BUILD_PARALLEL_LEVEL": str(PROCESSORS)}
+                   "CMAKE_BUILD_PARALLEL_LEVEL": str(PROCESSORS), **variables}
     shell = subprocess.Popen(["bash", "-c", script], cwd=tree.folder, env=environment, stdin=subprocess.DEVNULL,
                              start_new_session=True)
     try:
@@ -165,8 +177,12 @@ class RunTest:
         if jobq_server.is_foreign():
             pytest.skip("a page runs on a server of its own")
         page = read(name)
+        needs_packages = any(block.language in PROGRAMS for block in page.blocks)
+        if needs_packages and not (runpod_process.installed() and shutil.which("npm")):
+            pytest.skip(f"npm is not installed, or {runpod_process.MISSING}")
+        variables = tree.add_packages() if needs_packages else {}
         with start_server(tree, [block for block in page.blocks if block.option == "server"]) as server:
-            said = run_shell(tree, server, [block for block in page.blocks if runs(block)])
+            said = run_shell(tree, server, [block for block in page.blocks if runs(block)], variables)
         faults = [f"{name}, line {block.line}: {failure}\noutput: {out[-2000:]}"
                   for block, out, failure in said if failure]
         outputs = {block: out for block, out, _ in said}
@@ -291,6 +307,7 @@ class RulesTest:
         (FENCED.format("", "x"), "line 1: a fence of language nothing"),
         (FENCED.format("bash", "x"), "line 1: a fence of language bash"),
         (FENCED.format("sh quietly", "x"), "with the words 'quietly'"),
+        (FENCED.format("python", "x"), "a fence of python with the words ''"),
         (FENCED.format("sh no-run:", "x"), "with the words 'no-run:'"),
         (FENCED.format("cpp file /etc/passwd", "x"), "with the words 'file /etc/passwd'"),
         (FENCED.format("cpp file a/../../b", "x"), "with the words 'file a/../../b'"),
@@ -338,7 +355,7 @@ class RulesTest:
         page = Page(FENCED.format("sh", "A=1") + FENCED.format("lua file a/b.lua", "return $A")
                     + FENCED.format("sh", "cat a/b.lua; echo $A; echo why >&2; false; echo not here")
                     + FENCED.format("sh", "echo nor here"))
-        said = run_shell(tree, jobq_server.Api("http://127.0.0.1:1", "key"), page.blocks)
+        said = run_shell(tree, jobq_server.Api("http://127.0.0.1:1", "key"), page.blocks, {})
         assert [(out, bool(failure)) for _, out, failure in said] == [("", False), ("", False),
                                                                          ("return $A\n1\n", True)]
         assert "why" in said[2][2]

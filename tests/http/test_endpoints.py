@@ -223,7 +223,7 @@ class ImageTest(EndpointTest):
         assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
     def test_remote(self):
-        """core/http/API.md, "Images": the jobs of any other name wait. Planned: remote workers take them."""
+        """core/http/API.md, "Images": the jobs of any other name wait until a remote worker connects."""
         endpoint = self.new_endpoint(self.new_template(imageName="me/worker:1"))
         assert (endpoint["image"], endpoint["release"]["state"]) == ("me/worker:1", "complete")
         job = self.server.run(endpoint["id"], {})

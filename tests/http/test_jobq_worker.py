@@ -1,6 +1,7 @@
 """jobq-worker, the remote worker in C++: etc/README.md, "Remote workers"."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -8,13 +9,12 @@ import subprocess
 import pytest
 
 from http_case import HttpTest
-from jobq_server import Server, until
+from jobq_server import JOBQCTL, Server, until
 from jobq_worker import JobqWorker, run_worker
 from lua_case import make_folder
 from pace import HANG
 from request_log import RequestLog
 from reserved_port import ReservedPort
-from runpod_process import worker_environment
 from webhook_receiver import WebhookReceiver
 
 IMAGE = "docker.io/acme/worker:1"
@@ -135,12 +135,13 @@ class ResultTest(JobqWorkerTest):
         assert "20 MB" in job["error"]
 
     def test_the_variables_of_workers(self):
-        """Without --endpoint, the addresses, the name and the key are those of the variables RUNPOD_..."""
-        key = self.server.new_key("worker", endpoints=["variables"])["key"]
-        variables = worker_environment(self.server.url, "variables", key, "w-of-variables", mount="/sdk/v2")
+        """etc/README.md: the variables of `jobqctl worker env`. Their key counts, not that of a user of jobqctl."""
+        done = subprocess.run([JOBQCTL, "worker", "env", "variables", "--json"], check=True, capture_output=True, timeout=HANG,
+                              env={"JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key})
+        variables = json.loads(done.stdout)
         with JobqWorker(self.server, "variables", "plugin/echo", key="wrong", bare=True, **variables):
             job = self.server.runsync("variables", {"a": 1})
-            assert (job["output"], job["workerId"]) == ({"a": 1}, "w-of-variables")
+            assert (job["output"], job["workerId"]) == ({"a": 1}, variables["RUNPOD_POD_ID"])
 
 
 class EndTest(JobqWorkerTest):

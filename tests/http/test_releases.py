@@ -200,7 +200,8 @@ class RollingTest(ReleaseTest):
             while not stop.is_set():
                 states = [worker["state"] for worker in self.workers(endpoint)]
                 least.append(sum(state in ("idle", "running") for state in states))
-        until(lambda: len(self.workers(endpoint)) == 4, "four workers are there")
+        # A worker is listed from its start on: the watch would count those that are not ready yet as missing.
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 4, "four workers are idle")
         threads = [threading.Thread(target=submit), threading.Thread(target=watch)]
         for thread in threads:
             thread.start()

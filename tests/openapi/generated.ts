@@ -5,7 +5,8 @@ import type { components, paths } from "./api.js"
 
 declare const process: { argv: string[] }
 const [baseUrl, key] = process.argv.slice(2)
-const api = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } })
+// Some calls are answered with events to clients that ask for them; this client has JSON answers only.
+const api = createClient<paths, "application/json">({ baseUrl, headers: { Authorization: `Bearer ${key}` } })
 
 function wanted<T>(answer: { data?: T; error?: unknown }): T {
   if (answer.data === undefined) throw new Error(JSON.stringify(answer.error))

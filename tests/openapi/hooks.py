@@ -3,7 +3,8 @@ JOBQ_STAGE, a JSON file, lists the prepared things of the server.
 
 Invented names become names of existing things, because a 404 tests no code behind it; some invented names stay, and
 so do impossible names. Waits are short, webhooks go to the test's own receiver, and the needs of other calls stay: the
-key, and the endpoints' workers. The answers are counted in JOBQ_TALLY.
+key, and the endpoints' workers. Before a remote worker calls, there is a job to take, to stop or to report: such a call
+would wait for 20 seconds and more. The answers are counted in JOBQ_TALLY.
 """
 
 import atexit
@@ -13,6 +14,7 @@ import json
 import os
 import re
 import urllib.parse
+import urllib.request
 
 import schemathesis
 
@@ -25,6 +27,7 @@ KEPT = 8  # every eighth invented name
 SHORT = 1000  # milliseconds, the least that may be asked for
 LONG = 3_600_000
 FEW = 2  # workers
+DEADLINE = 60  # seconds for a call of this file: bounds a hang
 
 turns = collections.defaultdict(itertools.count)
 homes = {job: endpoint for endpoint, job in STAGE["jobs"]}
@@ -52,7 +55,9 @@ def before_call(_context, case, _kwargs):
     for name, value in path.items():
         if value in (".", ".."):  # clients cut such a segment out of the path
             path[name] = "nobody"
-    if "endpoint" in path:
+    if "worker" in path:
+        call_as_a_worker(operation, path)
+    elif "endpoint" in path:
         ask_for_a_job(operation, case, path)
     elif operation in ("deleteTemplate", "deleteEndpoint", "revokeKey"):
         if path["id"] in STAGE["kept"]:
@@ -79,6 +84,33 @@ def ask_for_a_job(operation, case, path):
         use_once(case.headers or {})
         if isinstance(case.body, dict):
             submit(case.body)
+
+
+def call_as_a_worker(operation, path):
+    """No invented endpoint stays in a call that waits: its refusal would come three seconds late."""
+    turn = next(turns[operation])
+    is_report = operation.startswith("report")
+    if is_report and turn % KEPT == KEPT - 1:
+        return
+    path["endpoint"] = STAGE["remote"]
+    queue = "/v2/" + STAGE["remote"]
+    ask("POST", queue + "/run", {"input": {}})
+    if operation.startswith("take"):
+        return
+    path["worker"] = f"{operation}-{turn}"  # a new one, because a report may ask for a replacement
+    job = ask("GET", f"{queue}/job-take/{path['worker']}")["id"]
+    if operation.startswith("awaitStops"):
+        ask("POST", f"{queue}/cancel/{job}")
+    if is_report:
+        path["job"] = job
+
+
+def ask(method, path, body=None):
+    """Calls the server beside schemathesis, and returns the answer."""
+    request = urllib.request.Request(STAGE["url"] + path, method=method, headers={"Authorization": STAGE["key"]},
+                                     data=None if body is None else json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+        return json.load(answer)
 
 
 def submit(body):
@@ -150,6 +182,8 @@ def after_call(_context, case, response):
     statuses[case.operation.label][response.status_code] += 1
     if response.status_code == 200 and case.path.endswith(("/run", "/runsync")):
         homes[response.json()["id"]] = case.path_parameters["endpoint"]
+    if response.status_code == 200 and case.path.endswith("/drain"):  # later calls need jobs that run
+        ask("POST", f"/v1/nodes/{response.json()['name']}/resume")
 
 
 @atexit.register

@@ -22,7 +22,7 @@ from webhook_receiver import WebhookReceiver
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONGEST_RUN = 400  # seconds, for the default number of examples
-SETTINGS = {"server.drain": "200ms"}
+SETTINGS = {"server.drain": "200ms", "endpoint.remote.image": "registry.example.com/acme/worker:1"}
 
 Run = collections.namedtuple("Run", "document code cases tally log")
 
@@ -56,8 +56,9 @@ def set_the_stage(server, receiver):
     template = server.request("POST", "/v1/templates", {"name": "stage", "imageName": "plugin/echo"}).json()["id"]
     endpoint = server.request("POST", "/v1/endpoints", {"templateId": template}).json()["id"]
     key = server.request("GET", "/v1/keys").json()[0]["id"]
-    return {"endpoints": ["echo", "trial"], "jobs": ended + still_open,
-            "jobsToWaitFor": ended * 4 + still_open, "receiver": receiver.url(), "kept": [template, endpoint, key],
+    return {"url": server.url, "key": server.key, "remote": "remote", "endpoints": ["echo", "trial"],
+            "jobs": ended + still_open, "jobsToWaitFor": ended * 4 + still_open, "receiver": receiver.url(),
+            "kept": [template, endpoint, key],
             "records": {"Template": [template], "Endpoint": [endpoint, "parked"], "Delivery": [ended[0][1] + ".1"]}}
 
 

@@ -13,6 +13,7 @@ The rules for authors. Each code block has a fence with a language from the list
   lua                 a complete handler; `lua filter` is a filter, `lua part` the inside of a handler's function
   properties          settings, valid beside etc/jobq.properties except in a block with `file PATH`; settings in
                       a block `properties server` are also in force for the page's server
+  python file PATH    a program of a user, which the next sh block runs; js the same
   cpp                 a whole source, to be compiled against the sdk; parts of a source are `text`
   cpp file PATH       (lua, properties too) is also written to PATH before the next sh block runs; the page's text tells
                       the reader: "Save this as PATH"
@@ -24,10 +25,10 @@ any further members.
 import json
 import re
 
-LANGUAGES = ("sh", "console", "json", "text", "lua", "properties", "cpp", "ini")
+LANGUAGES = ("sh", "console", "json", "text", "lua", "properties", "cpp", "ini", "python", "js")
 FILE = r"file (?!/|.*\.\.)\S+"
 OPTIONS = {"sh": r"(no-run: \S.*)?", "lua": f"(filter|part|{FILE})?", "properties": f"(server|{FILE})?",
-           "cpp": f"({FILE})?"}
+           "cpp": f"({FILE})?", "python": FILE, "js": FILE}
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})([^`]*)$")
 INDENTED = re.compile(r"^( {4,}|\t)(?![-*+] |\d+[.)] )\S")
 COMMAND = re.compile(r"^\s*(\$ |[A-Z_]+=\$?\S|(curl|jobqctl|jobqd|cmake|ctest|pytest|make|export|sudo|pip|npm|git|"

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <utility>
 
+#include "core/base/connection_owner.h"
 #include "core/base/suspended_call.h"
 #include "core/http/transport/connected_client.h"
 #include "core/jobs/completion_notifier.h"

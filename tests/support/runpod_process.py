@@ -31,7 +31,7 @@ MISSING = "the PyPI package runpod is not installed: `scripts/setup.sh test` ins
 STEPS = pathlib.Path(__file__).with_name("handler_steps.py")
 MOST_LINES = 10_000  # of output that are kept: a worker that is refused at once writes thousands in a second
 PING_MS = 1000  # the shortest interval of pings that the SDK knows
-GUARD = 'read -r line; kill -KILL -- "-$0"'  # the read ends when the tests' process does
+GUARD = 'read -r line; kill -KILL "-$0"; rm -rf -- "$1"'  # the read ends when the tests' process does
 
 CLIENT = """import asyncio
 import runpod
@@ -41,13 +41,13 @@ endpoint = runpod.Endpoint(arguments["endpoint"])
 """
 
 
-def worker_environment(url, endpoint, key, worker, mount="/v2"):
+def worker_environment(url, endpoint, key, worker, mount="/v2", query="?gpu=none"):
     """Returns the variables that tell a worker where its jobs are. Planned: `jobqctl worker env ENDPOINT` prints them."""
     base = f"{url}{mount}/{endpoint}"
-    return {"RUNPOD_WEBHOOK_GET_JOB": f"{base}/job-take/$ID?gpu=none",
-            "RUNPOD_WEBHOOK_POST_OUTPUT": f"{base}/job-done/$RUNPOD_POD_ID/$ID?gpu=none",
-            "RUNPOD_WEBHOOK_POST_STREAM": f"{base}/job-stream/$RUNPOD_POD_ID/$ID?gpu=none",
-            "RUNPOD_WEBHOOK_PING": f"{base}/ping/$RUNPOD_POD_ID?gpu=none",
+    return {"RUNPOD_WEBHOOK_GET_JOB": f"{base}/job-take/$ID{query}",
+            "RUNPOD_WEBHOOK_POST_OUTPUT": f"{base}/job-done/$RUNPOD_POD_ID/$ID{query}",
+            "RUNPOD_WEBHOOK_POST_STREAM": f"{base}/job-stream/$RUNPOD_POD_ID/$ID{query}",
+            "RUNPOD_WEBHOOK_PING": f"{base}/ping/$RUNPOD_POD_ID{query}",
             "RUNPOD_POD_ID": worker, "RUNPOD_AI_API_KEY": key, "RUNPOD_ENDPOINT_ID": endpoint,
             "RUNPOD_PING_INTERVAL": str(PING_MS), "RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
 
@@ -67,7 +67,7 @@ class PythonProcess:
         self.process = subprocess.Popen([PYTHON, "script.py"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         # pytest-timeout ends the tests without their clean-up, and so does SIGKILL: the guard kills the group then.
-        self._guard = subprocess.Popen(["sh", "-c", GUARD, str(self.process.pid)], stdin=subprocess.PIPE,
+        self._guard = subprocess.Popen(["sh", "-c", GUARD, str(self.process.pid), self.folder], stdin=subprocess.PIPE,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self._output = collections.deque(maxlen=MOST_LINES)
         self._output_lock = threading.Lock()
@@ -152,12 +152,13 @@ class PythonProcess:
 
 
 class RemoteWorker(PythonProcess):
-    """A worker of an endpoint. `through` is a proxy in front of the server."""
+    """A worker of an endpoint. `through` is a proxy in front of the server, `urls` are more arguments of
+    worker_environment()."""
 
-    def __init__(self, server, endpoint, key, script, name=None, mount="/v2", through=None, **arguments):
+    def __init__(self, server, endpoint, key, script, name=None, through=None, urls=None, **arguments):
         name = name or "w-" + endpoint
         url = "http://{}:{}".format(*(through.port.address if through else server.address))
-        super().__init__(name, script, worker_environment(url, endpoint, key, name, mount), **arguments)
+        super().__init__(name, script, worker_environment(url, endpoint, key, name, **(urls or {})), **arguments)
 
     def logged(self, text, **fields):
         """Returns the lines of the SDK's log whose message contains the text, and that have these fields."""

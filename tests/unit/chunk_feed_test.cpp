@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "job_service_fixture.h"
+#include "jobq/error.h"
 
 namespace jobq {
 namespace {
@@ -75,6 +76,33 @@ TEST_F(ChunkFeedTest, AnotherAttemptIsSaid) {
   const auto result = poll();
   ASSERT_TRUE(result);
   EXPECT_TRUE(result->hasRestarted);
+  EXPECT_TRUE(result->page && result->page->chunks.empty());
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("2")) << "the feed begins anew";
+  EXPECT_FALSE(poll());
+}
+
+TEST_F(ChunkFeedTest, AFeedBeginsAtAPosition) {
+  for (const char* output : {"1", "2", "3"}) append(output);
+  feed_ = jobs_.followChunks(key("a"), {lease_.attempt, 2});
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("3"));
+  feed_ = jobs_.followChunks(key("a"), {0, 1});
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("2", "3"));
+  feed_ = jobs_.followChunks(key("a"), {lease_.attempt, 9});
+  EXPECT_FALSE(poll());
+  feed_ = jobs_.followChunks(key("a"), {lease_.attempt + 1, 2});
+  EXPECT_TRUE(poll()->hasRestarted) << "the position is of another attempt";
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("1", "2", "3"));
+}
+
+TEST_F(ChunkFeedTest, AFailedReadingIsRepeatedOnDemand) {
+  append("1");
+  feed_ = jobs_.followChunks(key("a"));
+  storage_.faults.failOperation("chunks.read");
+  EXPECT_THROW((void)poll(), StorageError);
+  storage_.faults.heal();
+  EXPECT_FALSE(poll()) << "the poll behind a failure waits";
+  feed_->readAgain();
+  EXPECT_THAT(outputsOf(poll()), ElementsAre("1"));
 }
 
 TEST_F(ChunkFeedTest, TheWaitEnds) {

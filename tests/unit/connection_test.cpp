@@ -274,7 +274,7 @@ TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   HandshakeStream& stream = *owned;
   threadsBusy_ = false;  // a thread may wait for a next request
   Connection connection(8, std::move(owned), server_);
-  EXPECT_TRUE(connection.handshaking());
+  EXPECT_TRUE(connection.stream().handshaking());
   EXPECT_TRUE(connection.inHead());
   EXPECT_EQ(connection.serve(), Next::resume);
   EXPECT_EQ(connection.refuseLateHead(), Next::close) << "there is nobody to tell yet";

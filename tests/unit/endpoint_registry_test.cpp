@@ -255,10 +255,12 @@ TEST_F(EndpointRegistryTest, AScriptThatAppearsLetsItsReleaseGoOn) {
   EXPECT_EQ(node.registry.find(id)->release->script, "two");
 }
 
-TEST_F(EndpointRegistryTest, AnImageOfRemoteWorkersHasNoReleaseAndNoFault) {
+TEST_F(EndpointRegistryTest, AnImageOfRemoteWorkersHasAReleaseWithoutAHandler) {
   Node node(*this);
   const EndpointId id = createEndpoint(node, createTemplate(node, "t", "ghcr.io/me/worker:1"));
-  EXPECT_EQ(node.registry.find(id)->release, nullptr);
+  ASSERT_NE(node.registry.find(id)->release, nullptr);
+  EXPECT_TRUE(node.registry.find(id)->release->isRemote);
+  EXPECT_EQ(node.registry.find(id)->release->handler, nullptr);
   EXPECT_TRUE(node.registry.find(id)->runnable);
 }
 

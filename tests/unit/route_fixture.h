@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ class FixedWorkers final : public WorkerStatus {
   std::string_view waitReason(const Endpoint&, bool lowPriority) const override {
     return lowPriority ? "workers_busy" : "no_workers";
   }
+  std::optional<std::string> advice(const Endpoint&) const override { return std::nullopt; }
 
   WorkerCounts number;
   WorkerPoolView pool;

@@ -7,7 +7,7 @@
 #include <future>
 #include <optional>
 
-#include "core/base/handler_run.h"
+#include "core/base/output_quota.h"
 #include "core/workers/run_context.h"
 #include "executor_fixture.h"
 

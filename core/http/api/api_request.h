@@ -25,6 +25,8 @@ struct ApiRequest {
   std::multimap<std::string, std::string> query;
   std::map<std::string, std::string> params;       ///< the route's {placeholders}
   std::optional<std::string> idempotencyKey;       ///< the header Idempotency-Key
+  bool acceptsEvents = false;                      ///< the header Accept has text/event-stream
+  std::string lastEventId;                         ///< the header Last-Event-ID of a request that accepts events
   std::string body;                                ///< moved from by the route that reads it
   BodyMemory::Reservation bodyMemory;              ///< of a large body, until the body is freed
   Budget::Reservation answerMemory;                ///< of a large answer, until the answer is sent

@@ -82,6 +82,8 @@ void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const Endp
                [&](json::ObjectWriter& inForce) { writeInForce(inForce, deps, entry.spec, *entry.endpoint); });
   }
   out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, entry, workerPool); });
+  const auto advice = entry.endpoint ? deps.workers.advice(*entry.endpoint) : std::nullopt;
+  if (advice) out.member("advice", *advice);
   if (includes.contains(kTemplatePart)) {
     const auto made = deps.registry.findTemplate(entry.spec.templateId);
     out.raw("template", made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : "null");

@@ -1,13 +1,20 @@
 // Calls about one job: /status, /status-sync, /cancel, /retry.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "core/base/job_json.h"
+#include "core/base/sha256.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/event_stream.h"
+#include "core/http/api/exchange.h"
 #include "core/http/api/queue_calls.h"
 #include "jobq/json_writer.h"
+#include "jobq/transitions.h"
 
 namespace jobq {
 namespace {
-
-JobKey jobOf(const ApiRequest& request) { return {request.endpoint->spec.id, request.params.at("id")}; }
 
 // Bounds of `ttl` in milliseconds from now (core/decisions/jobs.md). JobStore::setTtl applies the floor and the
 // ceiling.
@@ -16,25 +23,66 @@ constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 // The count of jobs ahead in the queue stops at 100, so that an answer about a job behind a million others stays cheap.
 constexpr std::size_t kMostAhead = 100;
 
-// Returns the answer for a queued job: the reason for waiting and the position (1 for the next job, 101 for any
-// position beyond 100). Returns no value if the job is no longer queued.
-std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiRequest& request, const Job& job) {
+// Returns the object of a queued job: the reason for waiting and the position (1 for the next job, 101 for any position
+// beyond 100). Returns no value if the job is no longer queued.
+std::optional<std::string> queuedJobJson(const QueueDeps& deps, const ApiRequest& request, const Job& job) {
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
   const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*request.endpoint, job.lowPriority);
-  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-                       writeJob(out, job);
-                       out.member("queueReason", reason);
-                       out.member("queuePosition", *ahead + 1);
-                     })};
+  const auto advice = deps.workers.advice(*request.endpoint);
+  return json::object([&](json::ObjectWriter& out) {
+    writeJob(out, job);
+    out.member("queueReason", reason);
+    if (advice) out.member("queueAdvice", *advice);
+    out.member("queuePosition", *ahead + 1);
+  });
 }
 
 ApiResponse present(const QueueDeps& deps, ApiRequest& request, std::optional<Job> job) {
   while (job && job->state == JobState::inQueue) {
-    if (auto response = waitingResponse(deps, request, *job)) return *response;
+    if (auto object = queuedJobJson(deps, request, *job)) return {200, *std::move(object)};
     job = deps.jobs.find(jobOf(request));  // the job has left the queue meanwhile
   }
   return job ? wholeResponse(deps, request, *job) : noJob(request);
+}
+
+// Returns the id of the event that shows the job as it is now. Another attempt, state or progress has another id.
+std::string eventIdOf(const Job& job) {
+  std::string id = std::to_string(job.attempt) + "-" + std::string(nameOf(job.state));
+  if (job.state == JobState::inProgress && !job.progress.empty()) id += "-" + sha256(job.progress).substr(0, 16);
+  return id;
+}
+
+/// The answer of /status as a stream of events.
+class StatusEvents final : public PolledEventStream {
+ public:
+  StatusEvents(const QueueDeps& deps, Budget::Reservation place, JobKey key, std::string lastId)
+      : PolledEventStream(deps, std::move(place), std::move(key)), lastId_(std::move(lastId)) {}
+
+ private:
+  void readJob(ApiRequest& request) override {
+    memory_.release();
+    const std::optional<Job> job = deps().jobs.find(key());
+    if (!job) return endStream();
+    std::string id = eventIdOf(*job);
+    // The end is sent again to a client that knows of it, because an answer without an event means nothing.
+    if (id == lastId_ && !terminal(job->state)) return;
+    const auto object =
+        job->state == JobState::inQueue ? queuedJobJson(deps(), request, *job) : std::optional(jobJson(*job));
+    if (!object) return readAtOnce();  // the job has left the queue meanwhile
+    // Without room for a large answer the job is read again a second later.
+    if (object->size() > kFreeBody && !memory_.grow(deps().answerMemory, object->size())) return;
+    events().add("status", id, *object);
+    lastId_ = std::move(id);
+    if (terminal(job->state)) endStream();
+  }
+
+  std::string lastId_;
+  Budget::Reservation memory_;  // of a large event, until the next reading
+};
+
+RouteResult statusEvents(const QueueDeps& deps, ApiRequest& request, Budget::Reservation place) {
+  return begin(std::make_unique<StatusEvents>(deps, std::move(place), jobOf(request), request.lastEventId), request);
 }
 
 }  // namespace
@@ -43,10 +91,15 @@ RouteResult status(const QueueDeps& deps, ApiRequest& request) {
   const JobKey key = jobOf(request);
   const auto ttl = readNumber(request, "ttl", kAnyTtl, OutOfRange::refuse, 0);
   if (!ttl) return badRequest(request, ttl.failure());
-  if (const auto refusal = countWellFormed(request)) return *refusal;
+  const bool asEvents = asksForEvents(request);
+  Budget::Reservation place;
+  if (auto refusal = asEvents ? admitEventStream(deps, request, place) : countWellFormed(request)) {
+    return *std::move(refusal);
+  }
   if (request.query.contains("ttl")) {
     if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(request);
   }
+  if (asEvents) return statusEvents(deps, request, std::move(place));
   return present(deps, request, deps.jobs.find(key));
 }
 

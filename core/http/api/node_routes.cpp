@@ -5,6 +5,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/routes.h"
 #include "jobq/json_writer.h"
+#include "jobq/storage.h"
 
 namespace jobq {
 namespace {

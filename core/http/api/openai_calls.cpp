@@ -7,6 +7,7 @@
 #include "core/base/json_object.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/exchange.h"
 #include "core/http/api/openai_answer.h"
 #include "core/http/api/queue_calls.h"
 #include "core/jobs/chunk_feed.h"
@@ -150,7 +151,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   StreamedOpenAi(const QueueDeps& deps, WaitSlot slot, JobKey key)
       : AwaitedOpenAi(deps, std::move(slot), std::move(key)),
         feed_(deps.jobs.followChunks(this->key())),
-        end_(deps.jobs.now() + wait()) {}
+        end_(deps.jobs.completions().now() + wait()) {}
 
   std::optional<BodyPart> nextPart(ApiRequest& request) override {
     try {
@@ -192,7 +193,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
   std::optional<BodyPart> pollPart(ApiRequest& request) {
     if (request.client->hasLeft()) return BodyPart{{}, true};
-    const Instant now = deps().jobs.now();
+    const Instant now = deps().jobs.completions().now();
     if (now >= end_) return BodyPart{events_.error("the job took longer than 600 seconds and was cancelled"), true};
     const Instant quietUntil = std::min(end_, now + kQuiet);
     const auto result = feed_->poll(quietUntil, waitingCaller(request), kPiece);
@@ -213,7 +214,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   // A wait that ends before its time is ended by the client or by the end of the server.
   BodyPart over(const ApiRequest& request, Instant quietUntil) const {
     if (request.client->hasLeft()) return {{}, true};
-    if (deps().jobs.now() >= quietUntil) return {events_.comment("the job goes on"), false};
+    if (deps().jobs.completions().now() >= quietUntil) return {events_.comment("the job goes on"), false};
     return {events_.error("the server is shutting down: ask again"), true};
   }
 

@@ -1,5 +1,8 @@
 #include "core/http/api/query_parameters.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -7,6 +10,19 @@
 #include "jobq/json.h"
 
 namespace jobq {
+namespace {
+
+// The limit of digits keeps the number from overflowing.
+std::optional<std::int64_t> readDigits(std::string_view digits) {
+  const bool isPlain = !digits.empty() && digits.size() <= 15 &&
+                       std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!isPlain) return std::nullopt;
+  std::int64_t number = 0;
+  (void)std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+}  // namespace
 
 Result<void> checkOnce(const ApiRequest& request, const char* name) {
   if (request.query.count(name) < 2) return {};
@@ -32,6 +48,15 @@ Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, con
   return invalid(
       std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       name);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> readNumberPair(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = readDigits(text.substr(0, dash));
+  const auto second = readDigits(text.substr(dash + 1));
+  if (!first || !second) return std::nullopt;
+  return std::pair(*first, *second);
 }
 
 Result<std::set<std::string>> readFlags(const ApiRequest& request, std::initializer_list<const char*> names) {

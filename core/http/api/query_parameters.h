@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
@@ -23,6 +26,9 @@ Result<std::string> readText(const ApiRequest& request, const char* name);
 /// parameter and range.
 Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
                                 std::int64_t fallback);
+
+/// Reads two numbers with a dash between them, each of 1 to 15 digits. Returns no value for any other text.
+std::optional<std::pair<std::int64_t, std::int64_t>> readNumberPair(std::string_view text);
 
 /// Returns the names of the flags that are true. An absent flag is false. Fails, with a fault for each wrong flag, for
 /// values other than true and false.

@@ -66,6 +66,9 @@ RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request);
 /// takes effect. Returns the 429 if the rate is exceeded.
 std::optional<ApiResponse> countWellFormed(ApiRequest& request);
 
+/// Returns the job named in the path.
+JobKey jobOf(const ApiRequest& request);
+
 /// Returns the 404 for the job named in the path.
 ApiResponse noJob(const ApiRequest& request);
 

@@ -15,6 +15,8 @@ std::optional<ApiResponse> countWellFormed(ApiRequest& request) {
   return tooMany(request.path, counted.failure().sentence, counted.failure().rateLimitStatus->retryAfter);
 }
 
+JobKey jobOf(const ApiRequest& request) { return {request.endpoint->spec.id, request.params.at("id")}; }
+
 ApiResponse noJob(const ApiRequest& request) {
   return errorResponse(
       request.path, 404,

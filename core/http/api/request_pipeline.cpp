@@ -6,6 +6,7 @@
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/event_text.h"
 #include "core/http/api/exchange.h"
 #include "core/http/transport/message.h"
 #include "core/http/transport/target.h"
@@ -96,6 +97,8 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
 void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
   if (head.has("Idempotency-Key")) apiRequest.idempotencyKey = head.get("Idempotency-Key");
+  apiRequest.acceptsEvents = acceptsEventStream(head.get("Accept", ""));
+  if (apiRequest.acceptsEvents) apiRequest.lastEventId = head.get("Last-Event-ID", "");
   auto found = router_.find(apiRequest.method, apiRequest.path);
   if (auto* match = std::get_if<Router::Match>(&found)) {
     context.route = match->route;
@@ -221,7 +224,7 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
     }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
-    const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refused);
+    const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refusals);
     std::optional<ApiResponse> response = isFinal ? std::move(context.refusal) : runRoute(context);
     if (!response) return std::nullopt;
     if (!response->isOpen) context.pending.reset();
@@ -253,7 +256,7 @@ RouteResult RequestPipeline::enterRoute(RequestContext& context) {
   if (!context.refusal) return context.route->run(context.apiRequest);
   ApiResponse refusal = *std::move(context.refusal);
   context.refusal.reset();
-  return context.route->refused(context.apiRequest, std::move(refusal));
+  return context.route->refusals->answer(context.apiRequest, std::move(refusal));
 }
 
 std::optional<ApiResponse> RequestPipeline::runRoute(RequestContext& context) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,19 +16,27 @@
 
 namespace jobq {
 
+/// The answers of a route to requests that another stage has refused.
+class RefusalChange {
+ public:
+  virtual ~RefusalChange() = default;
+  /// Returns the answer in place of `refusal`. `request` has what the stages before the refusal have found. Any HTTP
+  /// thread. Throws as a route does.
+  virtual RouteResult answer(ApiRequest& request, ApiResponse refusal) const = 0;
+};
+
 /// A row of the table of routes. The call of a row is a std::function, because a search for the path finds the function
 /// beside it.
 struct Route {
-  std::vector<std::string> methods;             ///< GET includes HEAD
-  std::string pattern;                          ///< such as "/v2/{endpoint}/status/{id}"; "{rest...}" at its end
-                                                ///< matches one or more segments
-  Scope scope = Scope::client;                  ///< scope of the key; `none`: no key is needed
-  std::size_t bodyLimit = 1UL << 20;            ///< bytes
-  bool needsBody = false;                       ///< a request without Content-Length and chunks is 400
-  std::function<RouteResult(ApiRequest&)> run;  ///< called on any HTTP thread
-  std::optional<Operation> operation{};         ///< operation whose rate limits count; empty: no limit
-  /// Answers a request that another stage has refused with the given answer. Empty: the refusal is the answer.
-  std::function<RouteResult(ApiRequest&, ApiResponse)> refused{};
+  std::vector<std::string> methods;                 ///< GET includes HEAD
+  std::string pattern;                              ///< such as "/v2/{endpoint}/status/{id}"; "{rest...}" at its end
+                                                    ///< matches one or more segments
+  Scope scope = Scope::client;                      ///< scope of the key; `none`: no key is needed
+  std::size_t bodyLimit = 1UL << 20;                ///< bytes
+  bool needsBody = false;                           ///< a request without Content-Length and chunks is 400
+  std::function<RouteResult(ApiRequest&)> run;      ///< called on any HTTP thread
+  std::optional<Operation> operation{};             ///< operation whose rate limits count; empty: no limit
+  std::shared_ptr<const RefusalChange> refusals{};  ///< null: a refusal is the answer
 };
 
 /// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@
 namespace jobq {
 
 class Backups;
+class CallTimer;
 class DeliveryNotifier;
 class EndpointRegistry;
 class EndpointService;
@@ -48,6 +50,9 @@ class WorkerStatus {
   /// Returns the reason why a job of the endpoint waits here: no_workers, workers_busy, starting, worker_crashing or
   /// paused.
   virtual std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const = 0;
+
+  /// Returns a sentence that says what to do, if the endpoint needs a remote worker and none is connected.
+  virtual std::optional<std::string> advice(const Endpoint& endpoint) const = 0;
 };
 
 /// Stops runs whose jobs have ended early. Any thread may call.
@@ -74,6 +79,7 @@ void addQueueRoutes(Router& router, const QueueDeps& deps);
 /// Routes of remote workers under /v2/{endpoint} and /sdk/v2/{endpoint}.
 struct WorkerDeps {
   RemoteWorkers& workers;
+  CallTimer& lateCalls;  ///< of refused calls
   const Clock& clock;
   const std::atomic<bool>& draining;  ///< true: no job is handed out
   Budget& waiting;                    ///< places for parked calls

@@ -1,8 +1,11 @@
 // /stream: returns the output of a running job chunk by chunk (core/decisions/jobs.md).
 #include <iterator>
+#include <limits>
 
 #include "core/http/api/error_response.h"
+#include "core/http/api/event_stream.h"
 #include "core/http/api/queue_calls.h"
+#include "core/jobs/chunk_feed.h"
 #include "jobq/json_writer.h"
 #include "jobq/transitions.h"
 
@@ -17,10 +20,13 @@ constexpr Range kOffsets{0, std::int64_t{1} << 53};
 constexpr std::size_t kPiece = 1UL << 20;
 constexpr std::size_t kPieces = 8;
 
+// Bytes of chunks between two parts of an event stream. With ids and names, chunks of a single byte become a megabyte.
+constexpr std::size_t kEventPage = 16UL << 10;
+
 using Ask = ChunkAsk;
 
 Result<Ask> readAsk(const QueueDeps& deps, const ApiRequest& request) {
-  Ask ask{{request.endpoint->spec.id, request.params.at("id")}, {}, kPiece};
+  Ask ask{jobOf(request), {}, kPiece};
   const auto wait = readWait(deps, request, kHold);
   if (!wait) return wait.failure();
   ask.wait = *wait;
@@ -55,14 +61,16 @@ void addMore(const QueueDeps& deps, ApiRequest& request, const Ask& ask, ChunkPa
   }
 }
 
+void writeChunk(json::ObjectWriter& out, const Chunk& chunk) {
+  out.raw("output", chunk.output);
+  if (!chunk.metrics.empty()) out.raw("metrics", chunk.metrics);
+  if (chunk.partial) out.member("partial", true);
+}
+
 std::string chunkArray(const std::vector<Chunk>& chunks) {
   return json::array([&chunks](json::ArrayWriter& out) {
     for (const Chunk& chunk : chunks) {
-      out.object([&chunk](json::ObjectWriter& item) {
-        item.raw("output", chunk.output);
-        if (!chunk.metrics.empty()) item.raw("metrics", chunk.metrics);
-        if (chunk.partial) item.member("partial", true);
-      });
+      out.object([&chunk](json::ObjectWriter& item) { writeChunk(item, chunk); });
     }
   });
 }
@@ -135,9 +143,72 @@ ApiResponse AwaitedStream::answer(ApiRequest& request, std::optional<ChunkPage> 
   return response;
 }
 
+std::string statusJson(JobState state, const std::string& error) {
+  return json::object([&](json::ObjectWriter& out) {
+    out.member("status", nameOf(state));
+    if (!error.empty()) out.member("error", error);
+  });
+}
+
+/// The answer of /stream as a stream of events. Reads with a position of its own.
+class ChunkEvents final : public JobEventStream {
+ public:
+  ChunkEvents(const QueueDeps& deps, Budget::Reservation place, const JobKey& key, const ChunkPosition& from)
+      : JobEventStream(deps, std::move(place), key), feed_(deps.jobs.followChunks(key, from)) {}
+
+ private:
+  bool advance(ApiRequest& request, Instant until) override {
+    const auto result = feed_->poll(until, waitingCaller(request), kEventPage);
+    if (!result) return false;
+    if (result->isOver) {
+      feed_->readAgain();  // the storage may have failed before
+      noteOver(until);
+    } else if (!result->page) {
+      endStream();
+    } else if (result->hasRestarted) {
+      events().add("restart", "", statusJson(result->page->state, ""));
+    } else if (result->page->chunks.empty()) {
+      addEnd(result->page->state);
+    } else {
+      addChunks(*result->page);
+    }
+    return true;
+  }
+
+  void addChunks(const ChunkPage& page) {
+    std::uint64_t number = page.next - page.chunks.size();
+    for (const Chunk& chunk : page.chunks) {
+      const std::string id = std::to_string(page.attempt) + "-" + std::to_string(number++);
+      events().add("", id, json::object([&chunk](json::ObjectWriter& out) { writeChunk(out, chunk); }));
+    }
+  }
+
+  void addEnd(JobState state) {
+    events().add("end", "", statusJson(state, failureText(deps(), key(), state)));
+    endStream();
+  }
+
+  const std::unique_ptr<ChunkFeed> feed_;
+};
+
+// Returns the place where the events begin: behind the last event of the client, else at the parameter `offset`.
+ChunkPosition firstPosition(const ApiRequest& request, const Ask& ask) {
+  const auto last = readNumberPair(request.lastEventId);
+  if (!last || last->first > std::numeric_limits<std::uint32_t>::max()) return {0, ask.offset.value_or(0)};
+  return {static_cast<std::uint32_t>(last->first), static_cast<std::uint64_t>(last->second) + 1};
+}
+
+RouteResult chunkEvents(const QueueDeps& deps, ApiRequest& request, const Ask& ask) {
+  Budget::Reservation place;
+  if (auto refusal = admitEventStream(deps, request, place)) return *std::move(refusal);
+  const ChunkPosition from = firstPosition(request, ask);
+  return begin(std::make_unique<ChunkEvents>(deps, std::move(place), ask.key, from), request);
+}
+
 RouteResult stream(const QueueDeps& deps, ApiRequest& request, bool asObject) {
   auto ask = readAsk(deps, request);
   if (!ask) return badRequest(request, ask.failure());
+  if (asksForEvents(request)) return chunkEvents(deps, request, *ask);
   return begin(std::make_unique<AwaitedStream>(deps, *std::move(ask), asObject), request);
 }
 

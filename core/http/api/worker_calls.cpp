@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/call_timer.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/query_parameters.h"
@@ -42,7 +43,7 @@ class LateRefusal final : public PendingCall {
  public:
   LateRefusal(const WorkerDeps& deps, Budget::Reservation place, ApiResponse refusal, SuspendedCall call)
       : deps_(deps), place_(std::move(place)), refusal_(std::move(refusal)), at_(deps.clock.now() + kRefusalDelay) {
-    deps.workers.resumeAt(at_, call);
+    deps.lateCalls.resumeAt(at_, call);
   }
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {
@@ -113,7 +114,7 @@ ApiResponse busy(const ApiRequest& request) {
                  Millis(5'000));
 }
 
-RouteResult take(const WorkerDeps& deps, ApiRequest& request, bool isBatch) {
+RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatch) {
   if (request.method == "HEAD") return errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
   auto key = readWorker(request);
   if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
@@ -165,9 +166,9 @@ RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse 
                request);
 }
 
-RouteResult takeJob(const WorkerDeps& deps, ApiRequest& request) { return take(deps, request, false); }
+RouteResult awaitJob(const WorkerDeps& deps, ApiRequest& request) { return parkForJobs(deps, request, false); }
 
-RouteResult takeJobs(const WorkerDeps& deps, ApiRequest& request) { return take(deps, request, true); }
+RouteResult awaitJobs(const WorkerDeps& deps, ApiRequest& request) { return parkForJobs(deps, request, true); }
 
 RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request) {
   auto key = readWorker(request);

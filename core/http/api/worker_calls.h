@@ -18,8 +18,8 @@ Result<RemoteWorkerKey> readWorker(ApiRequest& request);
 RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 
 // Defined in worker_calls.cpp.
-RouteResult takeJob(const WorkerDeps& deps, ApiRequest& request);
-RouteResult takeJobs(const WorkerDeps& deps, ApiRequest& request);
+RouteResult awaitJob(const WorkerDeps& deps, ApiRequest& request);
+RouteResult awaitJobs(const WorkerDeps& deps, ApiRequest& request);
 RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request);
 RouteResult ping(const WorkerDeps& deps, ApiRequest& request);
 

@@ -2,8 +2,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/handler_run.h"
-#include "core/http/api/error_response.h"
+#include "core/base/output_quota.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/api/worker_report.h"
 #include "core/workers/remote_workers.h"
@@ -58,7 +57,7 @@ RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
     (void)reported->run->addChunk(chunk->output, chunk->metrics);
   } catch (const JobFailed& failure) {
     (void)reported->run->finish(Failed{failure.what(), ""});
-    deps.workers.stopJob(reported->key, reported->run->lease());
+    deps.workers.runMustEnd(*reported->run);
   }
   return noted();
 }

@@ -1,5 +1,6 @@
 // Table of the calls of remote workers, on both mounts (core/http/API.md, "Remote workers").
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -22,9 +23,21 @@ struct Row {
   std::size_t bodyLimit = 1UL << 20;
 };
 
+class RefusedWorkerCall final : public RefusalChange {
+ public:
+  RefusedWorkerCall(const WorkerDeps& deps, Refused refused) : deps_(deps), refused_(refused) {}
+  RouteResult answer(ApiRequest& request, ApiResponse refusal) const override {
+    return refused_(deps_, request, std::move(refusal));
+  }
+
+ private:
+  const WorkerDeps deps_;
+  const Refused refused_;
+};
+
 constexpr Row kRows[] = {
-    {"GET", "/job-take/{worker}", takeJob, refuseLate},
-    {"GET", "/job-take-batch/{worker}", takeJobs, refuseLate},
+    {"GET", "/job-take/{worker}", awaitJob, refuseLate},
+    {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate},
     {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
     {"GET", "/ping/{worker}", ping, refusedReport},
     {"POST", "/job-done/{worker}/{job}", reportResult, refusedReport, kReportLimit},
@@ -42,9 +55,7 @@ void addWorkerRoutes(Router& router, const WorkerDeps& deps) {
       route.scope = Scope::worker;
       route.bodyLimit = row.bodyLimit;
       route.run = [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); };
-      route.refused = [deps, refused = row.refused](ApiRequest& request, ApiResponse refusal) {
-        return refused(deps, request, std::move(refusal));
-      };
+      route.refusals = std::make_shared<RefusedWorkerCall>(deps, row.refused);
       router.add(std::move(route));
     }
   }

@@ -80,7 +80,7 @@ bool Connection::awaitHead() {
 }
 
 Connection::Next Connection::serve() {
-  if (handshaking()) {
+  if (stream_->handshaking()) {
     const Ready ready = receive();
     if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
   }
@@ -159,7 +159,7 @@ std::optional<Connection::Next> Connection::stay() {
   const auto end = std::chrono::steady_clock::now() + kStay;
   while (server_.places.beginStay(*this)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    const bool isWoken = ThreadStay::await(descriptor(), left);
+    const bool isWoken = ThreadStay::await(stream_->descriptor(), left);
     if (stay_.end()) {
       if (loanFault_) std::rethrow_exception(std::exchange(loanFault_, nullptr));
       return afterLoan_;
@@ -194,7 +194,7 @@ Connection::Next Connection::refuse(int status, std::string_view sentence) {
 }
 
 Connection::Next Connection::refuseLateHead() {
-  if (handshaking()) return Next::close;
+  if (stream_->handshaking()) return Next::close;
   return refuse(408, "the request's head did not come in time: send it within 10 seconds");
 }
 

@@ -53,6 +53,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   std::uint64_t id() const noexcept { return id_; }
+  /// Until the peers have agreed on their keys (ByteStream::handshaking) serve() continues the handshake, which takes
+  /// processor time, and waits for nothing.
   ByteStream& stream() noexcept { return *stream_; }
   int descriptor() const noexcept { return stream_->descriptor(); }
 
@@ -68,10 +70,6 @@ class Connection {
   bool isNeeded() const noexcept;
   /// Frees the memory that a parked connection does not need.
   void releaseMemory() noexcept { buffer_.releaseMemory(); }
-
-  /// Returns true until the peers have agreed on their keys. Until then serve() continues the handshake, which takes
-  /// processor time, and waits for nothing.
-  bool handshaking() const noexcept { return stream_->handshaking(); }
 
   /// Serves requests until no request is left, or a request has to wait; then the next call continues that request.
   /// Waits up to kLinger (50 ms) for the next request, and up to kStay (20 ms) for the event of a request that

@@ -176,7 +176,7 @@ void ConnectionReactor::readHead(ParkedConnection parked) {
   const Moment headDeadline =
       parked.state == State::readingHead ? parked.deadline : std::chrono::steady_clock::now() + kHeadTimeout;
   // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
-  if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headDeadline);
+  if (parked.connection->stream().handshaking()) return toServing(std::move(parked.connection), headDeadline);
   switch (parked.connection->receive()) {
     case Connection::Ready::gone: return connections_.forget(parked.connection->id());
     case Connection::Ready::yes: return toServing(std::move(parked.connection), headDeadline);

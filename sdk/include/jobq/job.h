@@ -15,7 +15,7 @@ namespace jobq {
 
 using JobId = std::string;       ///< `<uuid>-u1`, from /runsync `sync-<uuid>-u1`; matches [A-Za-z0-9_-]+
 using EndpointId = std::string;  ///< matches [A-Za-z0-9_-]+
-using WorkerId = std::string;    ///< a worker: a handler instance; Planned: a child process or a remote process
+using WorkerId = std::string;    ///< a worker: a handler instance, or a place of a remote process
 
 /// The states of a job, in the order of core/http/API.md, "States and transitions". Storages store the numbers, which
 /// never change.

@@ -1,7 +1,6 @@
 // Store of leases: the operations of a worker (claim, finish, report), and the treatment of jobs of failed workers. A
 // lease is the right of a holder to run an attempt of a job, and is valid as long as the holder's life (node_store.h).
-// A thread uses these operations; Planned: a child process and a remote machine use the same. The rules for
-// every store are in storage.h.
+// A node uses these operations for its threads and for remote workers. The rules for every store are in storage.h.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,232 @@
+#include "core/workers/remote_table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <string_view>
+
+namespace jobq {
+namespace {
+
+constexpr Millis kUnseen{10'000};     ///< without a connection for so long, a worker has lost its jobs
+constexpr Millis kForgotten{60'000};  ///< without any sign for so long, a worker is forgotten
+constexpr Millis kTwoPings{20'000};   ///< a ping that was sent before a job came may arrive so much later
+constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
+constexpr int kOmissions = 2;         ///< successive pings without a job of the worker: it does not run the job
+constexpr std::size_t kMostWorkers = 10'000;
+
+// Returns true when a ping without the job shows that the worker does not run it.
+bool isOmitted(bool isListed, int& omitted) {
+  omitted = isListed ? 0 : omitted + 1;
+  return omitted >= kOmissions;
+}
+
+// Erases the elements for which `test` returns true; `test` may change an element.
+template <class Map, class Test>
+void eraseIf(Map& map, Test test) {
+  for (auto at = map.begin(); at != map.end();) at = test(at->first, at->second) ? map.erase(at) : std::next(at);
+}
+
+}  // namespace
+
+RemoteWorker* RemoteTable::find(const RemoteWorkerKey& key) {
+  const auto found = workers_.find(key);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+RemoteWorker* RemoteTable::findOrAdd(const RemoteWorkerKey& key, Instant now) {
+  RemoteWorker* worker = find(key);
+  if (worker == nullptr) {
+    if (workers_.size() >= kMostWorkers) return nullptr;
+    worker = &workers_[key];
+    served_.insert(key.endpoint);
+    worker->since = worker->closedAt = now;
+  }
+  worker->lastSeen = now;
+  return worker;
+}
+
+void RemoteTable::loseJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes) {
+  changes.lost.push_back(run->lease());
+  changes.endedPlaces.emplace_back(key.endpoint, run->place());
+  changes.ended.push_back(std::move(run));
+}
+
+void RemoteTable::returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes) {
+  changes.unharmed.emplace_back(key.endpoint, run->lease());
+  changes.endedPlaces.emplace_back(key.endpoint, run->place());
+  changes.ended.push_back(std::move(run));
+}
+
+void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, const std::shared_ptr<RemoteTake>& take,
+                            std::optional<bool> holdsJobs, Instant now, RemoteChanges& changes) {
+  if (holdsJobs == false) {
+    for (auto& [id, job] : worker.jobs) loseJob(key, std::move(job.run), changes);
+    worker.jobs.clear();
+    worker.stops.clear();
+    worker.holdsUnknown = false;
+  } else if (!worker.hasPolled && worker.jobs.empty() && holdsJobs) {
+    worker.holdsUnknown = true;
+  }
+  worker.hasPolled = true;
+  worker.isUnhealthy = false;
+  if (worker.take) {
+    changes.calls.push_back(worker.take->call);
+    endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
+  }
+  worker.take = take;
+}
+
+void RemoteTable::endTake(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, Instant now,
+                          RemoteChanges& changes) {
+  take.isOver = true;
+  for (RemoteRunPtr& run : take.jobs) {
+    std::erase(take.places, run->place());
+    worker.owed.push_back({std::move(run), now});
+  }
+  take.jobs.clear();
+  for (const WorkerId& place : take.places) changes.idlePlaces.emplace_back(key.endpoint, place);
+  take.places.clear();
+  if (worker.take.get() == &take) worker.take.reset();
+}
+
+void RemoteTable::endCalls(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
+  if (worker.take) {
+    changes.calls.push_back(worker.take->call);
+    endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
+  }
+  if (worker.stopWait) {
+    changes.calls.push_back(worker.stopWait->call);
+    worker.stopWait->isOver = true;
+  }
+}
+
+void RemoteTable::endAllCalls(Instant now, RemoteChanges& changes) {
+  for (auto& [key, worker] : workers_) endCalls(key, worker, now, changes);
+}
+
+void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, const std::vector<JobId>& jobs,
+                           Instant now, RemoteChanges& changes) {
+  const std::set<JobId> listed(jobs.begin(), jobs.end());
+  const bool isFirst = !worker.lastPing.has_value();
+  worker.lastPing = now;
+  eraseIf(worker.stops,
+          [&listed](const JobId& job, auto& stop) { return isOmitted(listed.contains(job), stop.omitted); });
+  // A worker that has not connected since the start of the server may be one whose handler blocks it.
+  const bool hasListed =
+      std::ranges::any_of(worker.jobs, [&listed](const auto& job) { return listed.contains(job.first); });
+  if (!worker.hasConnected && hasListed) worker.closedAt = now;
+  eraseIf(worker.jobs, [&](const JobId& id, RemoteWorker::InHand& job) {
+    if (now < job.since + kTwoPings || !isOmitted(listed.contains(id), job.omitted)) return false;
+    loseJob(key, std::move(job.run), changes);
+    return true;
+  });
+  if (!worker.holdsUnknown && (!isFirst || worker.hasPolled)) return;
+  // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
+  for (const JobId& id : listed) {
+    if (!worker.jobs.contains(id)) worker.stops.try_emplace(id, RemoteWorker::Stop{now, now, 0});
+  }
+  worker.holdsUnknown = false;
+  if (worker.stopWait) changes.calls.push_back(worker.stopWait->call);
+}
+
+void RemoteTable::stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Instant now, RemoteChanges& changes) {
+  RemoteWorker* const worker = find(key);
+  if (worker == nullptr) return;
+  const auto removeRun = [&](RemoteRunPtr& run) {
+    if (run->lease() != lease) return false;
+    changes.endedPlaces.emplace_back(key.endpoint, run->place());
+    if (worker->take) std::erase(worker->take->places, run->place());
+    changes.stopped.push_back(std::move(run));
+    return true;
+  };
+  if (const auto found = worker->jobs.find(lease.job); found != worker->jobs.end() && removeRun(found->second.run)) {
+    worker->jobs.erase(found);
+    worker->stops[lease.job] = {now, now, 0};
+    if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
+  }
+  std::erase_if(worker->owed, [&](RemoteWorker::Owed& owed) { return removeRun(owed.run); });
+  if (worker->take) std::erase_if(worker->take->jobs, removeRun);
+}
+
+void RemoteTable::removePlace(const WorkerId& place, RemoteChanges& changes) {
+  for (auto& [key, worker] : workers_) {
+    if (worker.take && std::erase(worker.take->places, place) > 0)
+      changes.endedPlaces.emplace_back(key.endpoint, place);
+  }
+}
+
+void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
+  RemoteWorker* const worker = find(key);
+  if (worker == nullptr || worker->connections == 0 || --worker->connections > 0) return;
+  worker->closedAt = worker->lastSeen = now;
+  worker->isLeaving = false;  // a new process under the same id
+}
+
+void RemoteTable::noteTime(Instant now, RemoteChanges& changes) {
+  eraseIf(workers_, [&](const RemoteWorkerKey& key, RemoteWorker& worker) {
+    checkWorker(key, worker, now, changes);
+    const bool isUnused = worker.connections == 0 && !worker.take && worker.jobs.empty() && worker.owed.empty();
+    return isUnused && now >= worker.lastSeen + kForgotten;
+  });
+}
+
+void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
+  if (worker.take && now >= worker.take->until) changes.calls.push_back(worker.take->call);
+  eraseIf(worker.stops, [now](const JobId&, const auto& stop) { return now >= stop.since + kStopLife; });
+  const bool isDue = std::ranges::any_of(worker.stops, [now](const auto& stop) { return stop.second.nextAt <= now; });
+  if (worker.stopWait && (isDue || now >= worker.stopWait->until)) changes.calls.push_back(worker.stopWait->call);
+  std::erase_if(worker.owed, [&](RemoteWorker::Owed& owed) {
+    if (now < owed.since + kUnseen) return false;
+    returnJob(key, std::move(owed.run), changes);
+    return true;
+  });
+  if (worker.connections > 0 || now < worker.closedAt + kUnseen) return;
+  for (auto& [id, job] : worker.jobs) loseJob(key, std::move(job.run), changes);
+  worker.jobs.clear();
+}
+
+void RemoteTable::endPlaces(RemoteChanges& changes) {
+  for (auto& [key, worker] : workers_) {
+    for (RemoteWorker::Owed& owed : worker.owed) returnJob(key, std::move(owed.run), changes);
+    worker.owed.clear();
+    if (!worker.take) continue;
+    for (RemoteRunPtr& run : worker.take->jobs) {
+      std::erase(worker.take->places, run->place());
+      returnJob(key, std::move(run), changes);
+    }
+    worker.take->jobs.clear();
+    for (const WorkerId& place : worker.take->places) changes.idlePlaces.emplace_back(key.endpoint, place);
+    worker.take->places.clear();
+  }
+}
+
+bool RemoteTable::hasJobs() const {
+  return std::ranges::any_of(workers_, [](const auto& entry) { return !entry.second.jobs.empty(); });
+}
+
+void RemoteTable::returnJobs(RemoteChanges& changes) {
+  for (auto& [key, worker] : workers_) {
+    for (auto& [id, job] : worker.jobs) returnJob(key, std::move(job.run), changes);
+    worker.jobs.clear();
+  }
+}
+
+std::vector<WorkerView> RemoteTable::view(const EndpointId& endpoint, Instant now) const {
+  std::vector<WorkerView> workers;
+  for (auto at = workers_.lower_bound({endpoint, {}}); at != workers_.end() && at->first.endpoint == endpoint; ++at) {
+    const RemoteWorker& worker = at->second;
+    const bool isConnected = worker.connections > 0 || now < worker.closedAt + kUnseen;
+    if (!isConnected && !worker.isUnhealthy) continue;
+    const std::string_view state = worker.isUnhealthy     ? "unhealthy"
+                                   : !worker.jobs.empty() ? "running"
+                                   : !worker.hasPolled    ? "starting"
+                                   : worker.isLeaving     ? "leaving"
+                                                          : "idle";
+    workers.push_back({at->first.worker, state, worker.since, nullptr});
+  }
+  return workers;
+}
+
+}  // namespace jobq

@@ -1,0 +1,87 @@
+// The remote workers of a node as plain state: who is there, which jobs each has, and what a silence means
+// (core/decisions/remote_workers.md). Has no lock and calls nobody: RemoteWorkers guards the table and carries out the
+// changes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/base/suspended_call.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/workers/remote_run.h"
+#include "core/workers/remote_worker.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// What follows a change of the table, to be carried out without the lock.
+struct RemoteChanges {
+  std::vector<SuspendedCall> calls;                          ///< to be resumed
+  std::vector<std::pair<EndpointId, WorkerId>> idlePlaces;   ///< to be removed unless a claim has them
+  std::vector<std::pair<EndpointId, WorkerId>> endedPlaces;  ///< to be removed in any state
+  std::vector<LeaseRef> lost;                                ///< jobs whose worker was lost
+  std::vector<std::pair<EndpointId, LeaseRef>> unharmed;     ///< jobs to be returned to the queue
+  std::vector<RemoteRunPtr> ended;                           ///< runs to be destroyed
+  std::vector<RemoteRunPtr> stopped;                         ///< runs to be destroyed later: their callback still runs
+};
+
+/// One thread at a time.
+class RemoteTable {
+ public:
+  RemoteWorker* find(const RemoteWorkerKey& key);
+  /// Returns the worker, seen `now`; null if there are 10,000 other ones.
+  RemoteWorker* findOrAdd(const RemoteWorkerKey& key, Instant now);
+
+  /// Parks a call for jobs in place of the worker's earlier one. Without jobs in hand (`holdsJobs` false) the worker
+  /// has lost the jobs that were handed out to it.
+  void beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, const std::shared_ptr<RemoteTake>& take,
+                 std::optional<bool> holdsJobs, Instant now, RemoteChanges& changes);
+  /// Ends a parked call. Its jobs wait for the next call of the worker.
+  static void endTake(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, Instant now,
+                      RemoteChanges& changes);
+  /// Ends the parked calls of the worker.
+  static void endCalls(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
+  /// Ends all parked calls.
+  void endAllCalls(Instant now, RemoteChanges& changes);
+
+  /// Takes in what a ping says.
+  static void notePing(const RemoteWorkerKey& key, RemoteWorker& worker, const std::vector<JobId>& jobs, Instant now,
+                       RemoteChanges& changes);
+  /// Takes the run out, wherever it is, and has the worker stop it if the worker has it.
+  void stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Instant now, RemoteChanges& changes);
+  /// Takes the place out of the parked call that has it.
+  void removePlace(const WorkerId& place, RemoteChanges& changes);
+  /// Notes that a connection of the worker has ended.
+  void noteClosed(const RemoteWorkerKey& key, Instant now);
+
+  /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers.
+  void noteTime(Instant now, RemoteChanges& changes);
+
+  /// Ends all places, and returns the jobs that no worker has got.
+  void endPlaces(RemoteChanges& changes);
+  /// Returns true if a worker has a job.
+  bool hasJobs() const;
+  /// Returns all jobs in hand.
+  void returnJobs(RemoteChanges& changes);
+
+  /// Returns true if the endpoint has had a worker.
+  bool hasServed(const EndpointId& endpoint) const { return served_.contains(endpoint); }
+  /// Returns the workers of the endpoint, without their release.
+  std::vector<WorkerView> view(const EndpointId& endpoint, Instant now) const;
+
+ private:
+  static void loseJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
+  static void returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
+  static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
+
+  std::map<RemoteWorkerKey, RemoteWorker> workers_;
+  std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one
+};
+
+}  // namespace jobq

@@ -1,0 +1,278 @@
+"""The calls of remote workers (core/http/API.md, "Remote workers"), byte by byte; tests/clients/test_runpod_*.py make
+them with the public SDK."""
+
+import contextlib
+import json
+import shlex
+import socket
+import threading
+import time
+
+import pytest
+
+from http_case import HttpTest
+from jobq_server import until
+from jobqctl_case import JobqctlTest
+from process_watch import threads
+
+IMAGE = "docker.io/acme/worker:1"
+
+
+class PlaneTest(HttpTest):
+    settings = {}
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, class_server):
+        return class_server(**{"endpoint.remote.image": IMAGE, "endpoint.other.image": IMAGE,
+                               "endpoint.closed.image": IMAGE, "endpoint.closed.workersMax": 0,
+                               "endpoint.echo.image": "plugin/echo", **cls.settings})
+
+    @pytest.fixture(autouse=True)
+    def key(self, server):
+        self.worker_key = server.new_key("worker")["key"]
+
+    def call(self, path, body=None, key=None, endpoint="remote", mount="/v2", **more):
+        """A call of a worker, which sends its key without `Bearer`, and a wrong type of its body."""
+        headers = {"Authorization": key or self.worker_key, "Content-Type": "application/x-www-form-urlencoded"}
+        return self.server.request("GET" if body is None else "POST", f"{mount}/{endpoint}/{path}", body,
+                                   key=None, headers=headers, **more)
+
+    def taken_job(self, worker, endpoint="remote", **more):
+        """Submits a job and returns it as the worker gets it."""
+        job = self.server.run(endpoint, {"a": 1}, **more)
+        answer = self.call(f"job-take/{worker}?job_in_progress=0", endpoint=endpoint)
+        assert answer.status == 200, answer.body
+        assert answer.json()["id"] == job
+        return job
+
+    def done(self, worker, job, result, **more):
+        body = result if isinstance(result, bytes) else json.dumps(result).encode()
+        answer = self.call(f"job-done/{worker}/{job}?isStream=false", body, **more)
+        assert (answer.status, answer.json()) == (200, {})
+
+    def park(self, path):
+        """Begins a call in a thread, and returns the list that its answer will be in."""
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.call(path)), daemon=True)
+        thread.start()
+        self.at_end.callback(thread.join)
+        return answers
+
+
+class TakeTest(PlaneTest):
+    def test_a_parked_call_gets_the_next_job(self):
+        """The worker is idle while its call waits, and its name is that of the job."""
+        answers = self.park("job-take/w-parked?job_in_progress=0")
+        until(lambda: self.server.health("remote")["workers"]["idle"] == 1, "the worker is idle")
+        job = self.server.run("remote", {"n": [1.0, "ä"]}, webhook="http://127.0.0.1:9/x")
+        until(lambda: answers, "the call is answered")
+        assert answers[0].json() == {"id": job, "input": {"n": [1.0, "ä"]}, "webhook": "http://127.0.0.1:9/x"}
+        assert self.server.health("remote")["workers"]["running"] == 1
+        status = self.server.status("remote", job)
+        assert (status["status"], status["workerId"]) == ("IN_PROGRESS", "w-parked")
+        self.done("w-parked", job, {"output": 7})
+        assert self.server.status("remote", job)["output"] == 7
+
+    def test_a_batch(self):
+        jobs = {self.server.run("remote", {}) for _ in range(3)}
+        got = []
+        while len(got) < 3:
+            answer = self.call("job-take-batch/w-batch?batch_size=5&job_in_progress=" + ("1" if got else "0"))
+            assert answer.status == 200
+            got += [job["id"] for job in answer.json()]
+        assert set(got) == jobs
+        for job in jobs:
+            self.done("w-batch", job, {})
+            assert "output" not in self.server.status("remote", job)
+
+    def test_parameters_without_a_question_mark(self):
+        """Some SDKs append `&` and parameters to whatever address they have."""
+        job = self.server.run("remote", {})
+        assert self.call("job-take/w-amp&job_in_progress=0").json()["id"] == job
+        self.done("w-amp", job + "&isStream=false", {"output": 1})
+        assert self.server.status("remote", job)["output"] == 1
+
+    def test_a_client_that_leaves_gets_no_job(self):
+        with socket.create_connection(self.server.address) as client:
+            client.sendall(f"GET /v2/other/job-take/w-gone HTTP/1.1\r\nHost: x\r\nAuthorization: {self.worker_key}\r\n"
+                           "\r\n".encode())
+            until(lambda: self.server.health("other")["workers"]["ready"] == 1, "the call is parked")
+        job = self.server.run("other", {})
+        assert self.call("job-take/w-next?job_in_progress=0", endpoint="other").json()["id"] == job
+        self.done("w-next", job, {}, endpoint="other")
+        assert "retries" not in self.server.status("other", job)
+
+    def test_a_head_takes_no_job(self):
+        answer = self.server.request("HEAD", "/v2/remote/job-take/w", key=self.worker_key)
+        assert answer.status == 405
+
+    @pytest.mark.parametrize(("path", "more", "status"), [
+        ("job-take/w", {"key": "wrong"}, 401), ("job-take/w", {"endpoint": "nowhere"}, 404),
+        ("job-take-batch/w?batch_size=x", {}, 400), ("job-stop/w%20w", {}, 400), ("job-take/w", {"endpoint": "echo"}, 400)])
+    def test_a_refusal_comes_late(self, path, more, status):
+        """A worker whose call is refused calls again at once."""
+        begun = time.monotonic()
+        answer = self.call(path, **more)
+        assert answer.status == status
+        assert answer.json()["error"]
+        assert time.monotonic() - begun >= 2
+
+    def test_a_key_of_clients_is_no_key_of_workers(self):
+        assert self.call("ping/w", key=self.server.new_key("client")["key"]).status == 401
+        assert self.call("ping/w", mount="/sdk/v2").status == 200
+
+    def test_many_parked_calls_need_few_threads(self):
+        with contextlib.ExitStack() as stack:
+            for number in range(100):
+                client = stack.enter_context(socket.create_connection(self.server.address))
+                client.sendall(f"GET /v2/other/job-take/many-{number} HTTP/1.1\r\nHost: x\r\n"
+                               f"Authorization: {self.worker_key}\r\n\r\n".encode())
+            until(lambda: self.server.health("other")["workers"]["ready"] == 100, "all calls are parked")
+            # The burst may have started threads, of which the server keeps 32 for a minute.
+            until(lambda: threads(self.server.process.pid) <= 64, "the calls have no threads of their own")
+        until(lambda: self.server.health("other")["workers"]["idle"] == 0, "the workers have gone")
+
+
+class ReportTest(PlaneTest):
+    def test_a_report_for_nothing(self):
+        """A job that is unknown, ended, or of another worker: dropped with 200, because a refused report is never sent
+        again."""
+        job = self.taken_job("w-one")
+        self.done("w-two", job, {"output": "not mine"})
+        assert self.server.status("remote", job)["status"] == "IN_PROGRESS"
+        self.done("w-one", job, {"output": "mine"})
+        self.done("w-one", job, {"output": "late"})
+        assert self.server.status("remote", job)["output"] == "mine"
+        self.done("w-one", "no-such-job", {"output": 1})
+        self.done("w-one", job, {"output": 1}, endpoint="nowhere")
+        self.done("w-one", job, {"output": 1}, endpoint="echo")
+
+    @pytest.mark.parametrize(("result", "word"), [
+        (b"{", "is not JSON"), (b"[1]", "not a JSON object"), (b"", "is not JSON"),
+        (b'{"output":' + b"[" * 600 + b"]" * 600 + b"}", "nested"), (b'{"output":"\xff"}', "UTF-8")])
+    def test_a_result_that_cannot_be_read(self, result, word):
+        """The job fails with the reason, and the worker gets the next one."""
+        job = self.taken_job("w-broken")
+        self.done("w-broken", job, result)
+        status = self.server.status("remote", job)
+        assert status["status"] == "FAILED"
+        assert word in status["error"]
+
+    @pytest.mark.parametrize("size", [21 << 20, 25 << 20])
+    def test_a_result_over_the_limits(self, size):
+        """Beside the limit of the output and beyond that of the request."""
+        job = self.taken_job("w-large")
+        self.done("w-large", job, b'{"output":"' + b"x" * size + b'"}')
+        status = self.server.status("remote", job)
+        assert status["status"] == "FAILED"
+        assert "20 MB" in status["error"]
+
+    def test_chunks(self):
+        """In their order, also around a restart of the attempt's worker."""
+        job = self.taken_job("w-chunks")
+        for number in range(3):
+            answer = self.call(f"job-stream/w-chunks/{job}?isStream=false",
+                               json.dumps({"output": number, "metrics": {"t": number}}).encode())
+            assert (answer.status, answer.json()) == (200, {})
+        assert self.call(f"job-stream/w-other/{job}", b'{"output":"not mine"}').status == 200
+        self.done("w-chunks", job, {"output": []})
+        chunks = self.server.request("GET", f"/v2/remote/stream/{job}").json()
+        assert chunks == [{"output": number, "metrics": {"t": number}} for number in range(3)]
+
+    def test_a_chunk_that_is_none(self):
+        """The job fails, and its worker is told to stop it."""
+        job = self.taken_job("w-none")
+        assert self.call(f"job-stream/w-none/{job}", b"[]").status == 200
+        assert self.server.status("remote", job)["status"] == "FAILED"
+        assert self.call("job-stop/w-none").json() == {"jobsToStop": [job]}
+
+    def test_progress(self):
+        job = self.taken_job("w-progress")
+        self.done("w-progress", job, {"status": "IN_PROGRESS", "output": {"done": 1}})
+        assert self.server.status("remote", job)["output"] == {"done": 1}
+        self.done("w-progress", job, b'{"output":[NaN,-Infinity,"NaN \\" Infinity"]}')
+        assert self.server.status("remote", job)["output"] == [None, None, 'NaN " Infinity']
+
+    def test_a_repeated_result(self):
+        """The answer of the first may be lost."""
+        job = self.taken_job("w-twice")
+        self.done("w-twice", job, {"output": 1})
+        self.done("w-twice", job, {"output": 1})
+        assert self.server.health("remote")["jobs"]["retried"] == 0
+
+
+class LossTest(PlaneTest):
+    def test_a_worker_without_its_job(self):
+        """job_in_progress=0: the job has not reached the worker, or was lost there. It is counted, and comes again; the
+        third loss is the last."""
+        job = self.taken_job("w-lost")
+        for attempt in (2, 3):
+            answer = self.call("job-take/w-lost?job_in_progress=0")
+            assert answer.json()["id"] == job
+            assert self.server.status("remote", job)["retries"] == attempt - 1
+        answers = self.park("job-take/w-lost?job_in_progress=0")
+        status = self.server.finished("remote", job)
+        assert status["status"] == "FAILED"
+        assert "lost 3 times" in status["error"]
+        other = self.server.run("remote", {})
+        until(lambda: answers, "the worker goes on")
+        assert answers[0].json()["id"] == other
+        self.done("w-lost", other, {})
+
+    def test_a_stop_is_repeated(self):
+        """Until the result comes: a stop may meet a job that the worker has not begun."""
+        job = self.taken_job("w-stop")
+        stops = self.park("job-stop/w-stop")
+        self.server.request("POST", f"/v2/remote/cancel/{job}")
+        until(lambda: stops, "the worker is told")
+        assert stops[0].json() == {"jobsToStop": [job]}
+        assert self.call("job-stop/w-stop").json() == {"jobsToStop": [job]}
+        self.done("w-stop", job, {"output": "late"})
+        assert self.server.status("remote", job)["status"] == "CANCELLED"
+        assert self.server.health("remote")["workers"]["running"] == 0
+
+    def test_a_worker_gets_no_job_that_it_may_still_run(self):
+        """Its result of the earlier attempt would look like one of the new attempt."""
+        job = self.taken_job("w-sync", policy={"executionTimeout": 5000})
+        assert self.server.finished("remote", job)["status"] == "TIMED_OUT"
+        self.server.request("POST", f"/v2/remote/retry/{job}")
+        answers = self.park("job-take/w-sync?job_in_progress=1")
+        other = self.call("job-take/w-free?job_in_progress=0")
+        assert other.json()["id"] == job
+        assert not answers
+        self.done("w-sync", job, {"output": "of the first attempt"})
+        self.done("w-free", job, {"output": "of the second"})
+        assert self.server.status("remote", job)["output"] == "of the second"
+
+    def test_a_worker_that_leaves(self):
+        """`stopPod` answers the parked calls at once, and the worker gets no further job."""
+        job = self.taken_job("w-leaves")
+        stops = self.park("job-stop/w-leaves")
+        self.done("w-leaves", job, {"output": 1, "stopPod": True})
+        until(lambda: stops, "the call is answered")
+        assert stops[0].status == 204
+
+    def test_an_unhealthy_worker(self):
+        self.call("ping/w-sick?status=unhealthy&check=disk&reason=full")
+        assert self.server.health("remote")["workers"]["unhealthy"] == 1
+
+
+class AdviceTest(PlaneTest, JobqctlTest):
+    def test_no_worker_has_ever_connected(self):
+        """/health, /status and the endpoint say what to do, until a worker comes."""
+        job = self.server.run("remote", {})
+        sentence = "no worker has ever connected: run `jobqctl worker env remote` and start a worker with the printed variables"
+        assert self.server.health("remote")["advice"] == sentence
+        status = self.server.status("remote", job)
+        assert (status["queueReason"], status["queueAdvice"]) == ("no_workers", sentence)
+        assert "advice" not in self.server.health("closed"), "the endpoint wants no workers"
+        assert "advice" not in self.server.health("echo")
+        variables = dict(shlex.split(line)[1].split("=", 1) for line in self.table("worker", "env", "remote").splitlines())
+        assert variables["RUNPOD_ENDPOINT_ID"] == "remote"
+        take = variables["RUNPOD_WEBHOOK_GET_JOB"].replace("$ID", variables["RUNPOD_POD_ID"]) + "&job_in_progress=0"
+        answer = self.server.request("GET", take.removeprefix(self.server.url), key=variables["RUNPOD_AI_API_KEY"])
+        assert answer.json()["id"] == job
+        assert "advice" not in self.server.health("remote")
+        wrong = self.server.request("GET", "/v2/other/ping/w", key=variables["RUNPOD_AI_API_KEY"])
+        assert wrong.status == 401, "the key is for one endpoint"

@@ -1,0 +1,260 @@
+// Tests of remote workers (core/workers/remote_workers.h): what their silence means, on a clock that is moved by hand.
+#include "core/workers/remote_workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/workers/worker_pools.h"
+#include "executor_fixture.h"
+#include "jobq/lease_store.h"
+#include "tests/support/held_caller.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture {
+ protected:
+  RemoteWorkersTest() {
+    auto release = std::make_shared<Release>();
+    release->isRemote = true;
+    auto remote = std::make_shared<Endpoint>(*endpoint);
+    remote->spec.workersMax = 1;
+    remote->release = std::move(release);
+    pools_.setEndpoint(remote);
+  }
+
+  /// Parks a call of the worker, gives its place the job, and returns the job as the worker gets it.
+  RemoteRunPtr handJobOut(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
+    storage.insert(id);
+    return handNextJobOut(key);
+  }
+  RemoteRunPtr handNextJobOut(const RemoteWorkerKey& key = {"ep", "w"}) {
+    const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
+    const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+    EXPECT_EQ(wants.size(), 1U);
+    const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
+    pools_.concludeReservations(wants, jobs);
+    for (const ClaimedJob& job : jobs) remote_.assign(job);
+    const auto got = remote_.pollTake(key, *take, false);
+    return got && !got->empty() ? got->front() : nullptr;
+  }
+  void pass(Millis time) {
+    storage.clock.advance(time);
+    remote_.run();
+  }
+  std::optional<std::vector<JobId>> stopsOf(const RemoteWorkerKey& key = {"ep", "w"}) {
+    if (!stopWait_ || stopWait_->isOver) stopWait_ = remote_.beginStopWait(key, caller_.call());
+    return remote_.pollStopWait(key, *stopWait_, false);
+  }
+
+  const RemoteWorkerKey key_{"ep", "w"};
+  test::HeldCaller caller_;
+  WorkerPools pools_{{queueSignal, storage.clock, storage.log}, {}};
+  RemoteWorkers remote_{{remoteRuns, pools_, storage.log}};
+  std::shared_ptr<RemoteStopWait> stopWait_;
+  CallId lastClaim_ = 100;
+};
+
+TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
+  const auto take = remote_.beginTake(key_, 3, false, caller_.call());
+  EXPECT_EQ(pools_.status("ep").counts.idle, 3U) << "a place for each job that may come, beyond workersMax";
+  pass(Millis(24'999));
+  EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
+  pass(Millis(1));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  EXPECT_EQ(pools_.status("ep").counts.idle, 0U);
+}
+
+TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
+  const RemoteRunPtr run = handJobOut("a");
+  ASSERT_NE(run, nullptr);
+  EXPECT_EQ(pools_.status("ep").counts.running, 1U);
+  EXPECT_EQ(remote_.findRun(key_, "a"), run);
+  EXPECT_EQ(remote_.findRun({"ep", "another"}, "a"), nullptr);
+  EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted);
+  remote_.noteResult(key_, "a", false);
+  EXPECT_EQ(remote_.findRun(key_, "a"), nullptr);
+  EXPECT_EQ(pools_.status("ep").counts.running, 0U);
+  EXPECT_EQ(find("a").state, JobState::completed);
+}
+
+// A ping that was sent before the job came may arrive later.
+TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
+  const auto connection = remote_.connect(key_);
+  handJobOut("a");
+  remote_.notePing(key_, {}, false);
+  remote_.notePing(key_, {}, false);
+  pass(Millis(20'000));
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "both came too early to tell";
+  remote_.notePing(key_, {}, false);
+  remote_.notePing(key_, {"a"}, false);
+  remote_.notePing(key_, {}, false);
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "no two in a row";
+  remote_.notePing(key_, {}, false);
+  EXPECT_EQ(find("a").state, JobState::inQueue);
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
+TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
+  auto connection = remote_.connect(key_);
+  auto other = remote_.connect(key_);
+  handJobOut("a");
+  EXPECT_TRUE(connection->needsConnection());
+  connection.reset();
+  pass(Millis(30'000));
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "one is left";
+  other.reset();
+  pass(Millis(9'999));
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  remote_.notePing(key_, {"a"}, false);
+  pass(Millis(1));
+  EXPECT_EQ(find("a").state, JobState::inQueue) << "the ping process may outlive its worker";
+  connection = remote_.connect(key_);
+  EXPECT_FALSE(connection->needsConnection());
+}
+
+// The storage may fail just then.
+TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
+  auto connection = remote_.connect(key_);
+  handJobOut("a");
+  connection.reset();
+  storage.faults.failOperation("leases.lose");
+  pass(Millis(10'000));
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  storage.faults.heal();
+  pass(Millis(1'000));
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
+TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
+  const auto connection = remote_.connect(key_);
+  const LeaseRef lease = handJobOut("a")->lease();
+  EXPECT_FALSE(stopsOf().has_value());
+  running.stop(lease);
+  for (int second = 0; second < 3; ++second) {
+    EXPECT_THAT(stopsOf().value(), ElementsAre("a"));
+    EXPECT_FALSE(stopsOf().has_value()) << "once a second";
+    pass(Millis(1'000));
+  }
+  remote_.notePing(key_, {"a"}, false);
+  remote_.notePing(key_, {}, false);
+  EXPECT_THAT(stopsOf().value(), ElementsAre("a"));
+  remote_.notePing(key_, {}, false);
+  pass(Millis(1'000));
+  EXPECT_FALSE(stopsOf().has_value());
+}
+
+// The result of the earlier attempt would look like one of the new attempt.
+TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
+  const auto connection = remote_.connect(key_);
+  running.stop(handJobOut("a")->lease());
+  storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
+  EXPECT_EQ(handNextJobOut(), nullptr);
+  EXPECT_EQ(find("a").state, JobState::inQueue);
+  EXPECT_EQ(find("a").losses, 0U);
+  remote_.notePing(key_, {}, false);
+  remote_.notePing(key_, {}, false);
+  EXPECT_NE(handNextJobOut(), nullptr);
+}
+
+// The jobs are those of an earlier life of the server, which are in the queue again.
+TEST_F(RemoteWorkersTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
+  storage.insert("old");
+  storage.clock.advance(Millis(1'000));
+  RemoteWorkers later({remoteRuns, pools_, storage.log});
+  const auto take = later.beginTake(key_, 1, true, caller_.call());
+  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
+  pools_.concludeReservations(wants, jobs);
+  ASSERT_EQ(jobs.size(), 1U);
+  later.assign(jobs[0]);
+  EXPECT_FALSE(later.pollTake(key_, *take, false).has_value());
+  EXPECT_EQ(find("old").state, JobState::inQueue);
+  later.notePing(key_, {"old"}, false);
+  const auto wait = later.beginStopWait(key_, caller_.call());
+  EXPECT_THAT(later.pollStopWait(key_, *wait, false).value(), ElementsAre("old"));
+}
+
+TEST_F(RemoteWorkersTest, AJobBehindItsCallWaitsForTheNextOne) {
+  storage.insert("a");
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
+  pools_.concludeReservations(wants, jobs);
+  pass(Millis(25'000));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  remote_.assign(jobs.at(0));
+  const auto next = remote_.beginTake(key_, 1, false, caller_.call());
+  EXPECT_EQ(remote_.pollTake(key_, *next, false).value().at(0)->lease(), jobs[0].lease);
+}
+
+TEST_F(RemoteWorkersTest, AJobWithoutANextCallGoesBackUncounted) {
+  storage.insert("a");
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
+  pools_.concludeReservations(wants, jobs);
+  EXPECT_THAT(remote_.pollTake(key_, *take, true).value(), IsEmpty()) << "its client has left";
+  remote_.assign(jobs.at(0));
+  pass(Millis(10'000));
+  EXPECT_EQ(find("a").state, JobState::inQueue);
+  EXPECT_EQ(find("a").losses, 0U);
+  EXPECT_EQ(pools_.status("ep").counts.running, 0U);
+}
+
+TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
+  storage.insert("a");
+  ClaimedJob job = storage.claim("w:7");
+  std::vector<Chunk> chunks(5, Chunk{"1", "", false});
+  ASSERT_EQ(storage->chunks().append(job.lease, 0, chunks), ReportResult::accepted);
+  remote_.adopt({std::move(job)});
+  const RemoteRunPtr run = remote_.findRun(key_, "a");
+  ASSERT_NE(run, nullptr);
+  EXPECT_EQ(run->addChunk("2", ""), ReportResult::accepted);
+  EXPECT_EQ(storage->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 6U);
+  pass(Millis(9'000));
+  remote_.notePing(key_, {"a"}, false);
+  pass(Millis(9'000));
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "a handler that blocks its worker lets only pings through";
+  pass(Millis(1'000));
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
+TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
+  const auto connection = remote_.connect(key_);
+  handJobOut("a");
+  remote_.drain(Millis(0));
+  EXPECT_EQ(find("a").state, JobState::inQueue);
+  EXPECT_EQ(find("a").losses, 0U);
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  EXPECT_EQ(pools_.status("ep").counts.idle, 0U) << "the call is held, and has no place";
+  EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
+}
+
+TEST_F(RemoteWorkersTest, ADrainForTheNextLifeLeavesTheJobs) {
+  const auto connection = remote_.connect(key_);
+  const RemoteRunPtr run = handJobOut("a");
+  remote_.drain(std::nullopt);
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "until the end of the process";
+}
+
+TEST_F(RemoteWorkersTest, AStopOfTheServerEndsTheCalls) {
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  EXPECT_FALSE(stopsOf().has_value());
+  remote_.stop();
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  EXPECT_THAT(remote_.pollStopWait(key_, *stopWait_, false).value(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq
