@@ -206,6 +206,7 @@ class EndTest(JobqWorkerTest):
         path = self.at_end.enter_context(BrokenPath(self.server))
         worker = self.worker("lost", "plugin/echo", through=path)
         assert self.server.runsync("lost", {"a": 1})["output"] == {"a": 1}
+        path.wait(2, "/job-take-batch/")  # the result of the first job has arrived
         path.broken = True
         path.reset()
         before = path.requests()
