@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/curl_url.h"
+#include "core/base/image.h"
 #include "core/config/filter_name.h"
-#include "core/endpoints/image.h"
 #include "core/http/transport/byte_stream.h"
 #include "jobq/base64.h"
 #include "jobq/error.h"

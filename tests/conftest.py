@@ -15,6 +15,7 @@ for module in ("disk_case", "http_case", "jobqctl_case", "lua_case", "management
     pytest.register_assert_rewrite(module)
 
 import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)
+import jobq_worker  # noqa: E402
 import runpod_process  # noqa: E402
 
 LONGEST_ID = 40  # characters of a parameter in the name of a test
@@ -117,7 +118,7 @@ def pytest_runtest_makereport():
     report = yield
     if report.failed:
         report.sections += [(f"log of {server.url}", server.log_tail(40)) for server in jobq_server.Server.live]
-        report.sections += runpod_process.output_of_live_processes()
+        report.sections += runpod_process.output_of_live_processes() + jobq_worker.logs_of_live_workers()
     return report
 
 

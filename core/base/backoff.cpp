@@ -2,18 +2,26 @@
 
 #include <algorithm>
 
+#include "jobq/mutex.h"
+
 namespace jobq {
 
-bool Backoff::pause(Instant latest) {
-  const std::stop_callback wake(stop_, [this] {
-    Lock lock(mutex_);
-    stopped_.notifyAll();
+bool pauseUntil(Clock& clock, Instant end, const std::stop_token& stop) {
+  Mutex mutex;  // guards no data: a condition needs a mutex
+  Condition stopped;
+  const std::stop_callback wake(stop, [&mutex, &stopped] {
+    Lock lock(mutex);
+    stopped.notifyAll();
   });
+  Lock lock(mutex);
+  while (!stop.stop_requested() && clock.now() < end) clock.waitUntil(mutex, stopped, end);
+  return !stop.stop_requested();
+}
+
+bool Backoff::pause(Instant latest) {
   const Instant end = std::min(clock_.now() + next_, latest);
   next_ = std::min(next_ * 2, kLongestPause);
-  Lock lock(mutex_);
-  while (!stop_.stop_requested() && clock_.now() < end) clock_.waitUntil(mutex_, stopped_, end);
-  return !stop_.stop_requested();
+  return pauseUntil(clock_, end, stop_);
 }
 
 }  // namespace jobq

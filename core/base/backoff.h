@@ -4,10 +4,12 @@
 #include <stop_token>
 #include <utility>
 
-#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {
+
+/// Blocks until `end`, or until a stop is requested. Returns false if a stop was requested. Any thread.
+bool pauseUntil(Clock& clock, Instant end, const std::stop_token& stop);
 
 /// Pauses of one thread that repeats an operation until success or until a stop:
 ///
@@ -31,8 +33,6 @@ class Backoff {
   Clock& clock_;
   const std::stop_token stop_;
   Millis next_ = kFirstPause;
-  Mutex mutex_;  // guards no data: a condition needs a mutex
-  Condition stopped_;
 };
 
 }  // namespace jobq

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
 
+#include "core/cli/http_session.h"
 #include "jobq/time.h"
 
 namespace Poco::Net {
-class HTTPClientSession;
 class HTTPRequest;
 }  // namespace Poco::Net
 
@@ -32,7 +31,7 @@ class ApiClient {
   /// Authorization header. `ca` is a PEM file with authorities for the server's certificate, read at the first call; an
   /// empty `ca` means the system's authorities. Throws CommandError(usage) if `url` is not an http or https address, if
   /// the file `ca` does not exist, or if `key` cannot stand in a header.
-  ApiClient(std::string url, std::string key, std::string ca = "");
+  ApiClient(const std::string& url, std::string key, std::string ca = "");
 
   /// Returns the address of the server without a slash at its end.
   std::string url() const;
@@ -60,15 +59,9 @@ class ApiClient {
   StreamAnswer invocation(const std::string& method, const std::string& path, const std::string& body,
                           Millis wait) const;
   Poco::Net::HTTPRequest request(const std::string& method, const std::string& path, const std::string& body) const;
-  std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis backoff) const;
 
-  const std::string url_;
+  const ServerAddress server_;
   const std::string key_;
-  const std::string ca_;
-  bool secure_ = false;
-  std::string host_;
-  std::uint16_t port_ = 0;
-  std::string prefix_;
 };
 
 }  // namespace jobq::cli

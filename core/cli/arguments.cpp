@@ -58,6 +58,18 @@ std::vector<std::string> Arguments::values(const std::string& option) const {
   return found == options.end() ? std::vector<std::string>{} : found->second;
 }
 
+std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : arguments.values(option)) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw CommandError(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
+    }
+    pairs[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return pairs;
+}
+
 bool takesNext(const std::string& token, const std::vector<OptionRow>& known) {
   if (!token.starts_with("--") || token.size() == 2 || token.find_first_of("=:") != std::string::npos) return false;
   const std::string name = Poco::toLower(token.substr(2));

@@ -34,6 +34,10 @@ struct Arguments {
 /// Returns true if the token is an option, whole or shortened, whose value is the next token.
 bool takesNext(const std::string& token, const std::vector<OptionRow>& known);
 
+/// Returns the values NAME=VALUE of a repeatable option by their names. Throws CommandError(usage) for a value without
+/// a name.
+std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option);
+
 struct DurationRange {
   Millis min;
   Millis max;

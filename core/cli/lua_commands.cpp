@@ -5,15 +5,14 @@
 
 #include "core/base/clock.h"
 #include "core/base/filter_verdict.h"
-#include "core/base/program_paths.h"
 #include "core/base/script_name.h"
 #include "core/base/script_result.h"
 #include "core/cli/commands.h"
 #include "core/cli/error_log.h"
 #include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
+#include "core/cli/local_plugins.h"
 #include "core/cli/table_print.h"
-#include "core/plugin/plugin_host.h"
 #include "jobq/admission_filter.h"
 #include "jobq/json_writer.h"
 
@@ -22,31 +21,6 @@ namespace {
 
 constexpr Millis kTimeout{60'000};
 constexpr DurationRange kRunTimeouts{Millis(1), Millis(3'600'000)};
-
-std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option) {
-  std::map<std::string, std::string> pairs;
-  for (const std::string& text : arguments.values(option)) {
-    const std::size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw CommandError(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
-    }
-    pairs[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return pairs;
-}
-
-// Removes a flag of the server itself from the settings, so that only settings of plugins remain. Returns the value of
-// the flag, false if absent.
-bool extractFlag(std::map<std::string, std::string>& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  if (found == settings.end()) return false;
-  const std::string value = found->second;
-  settings.erase(found);
-  if (value != "true" && value != "false") {
-    throw CommandError(ExitCode::usage, "--set " + key + " takes true or false, not '" + harmless(value) + "'");
-  }
-  return value == "true";
-}
 
 struct ScriptFile {
   std::filesystem::path folder;
@@ -72,28 +46,19 @@ ScriptFile scriptOf(const Arguments& arguments) {
 class LocalServer {
  public:
   LocalServer(const Arguments& arguments, const ScriptFile& script)
-      : settings_(pairsOf(arguments, "set")),
-        allowPrivate_(extractFlag(settings_, "net.allowPrivate")),
-        host_(settings_, log_),
-        around_{clock_, ".", script.folder, script.folder, allowPrivate_} {
-    host_.load({arguments.value("plugins", defaultPluginFolder().string())});
-    host_.checkSettings();
-  }
+      : plugins_(arguments, {script.folder, script.folder}, clock_, log_) {}
 
   template <class Factory>
   std::unique_ptr<Factory> make() {
-    return host_.create<Factory>("lua", around_, log_);
+    return plugins_.create<Factory>("lua");
   }
 
   Clock& clock() { return clock_; }
 
  private:
-  std::map<std::string, std::string> settings_;
-  const bool allowPrivate_;
   ErrorLog log_;
   SystemClock clock_;
-  PluginHost host_;
-  const PluginHost::Deps around_;
+  LocalPlugins plugins_;
 };
 
 std::string inputOf(const Arguments& arguments) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/image.h"
 #include "core/endpoints/endpoint_maker.h"
 #include "core/endpoints/endpoint_record.h"
-#include "core/endpoints/image.h"
 #include "jobq/error.h"
 
 namespace jobq {

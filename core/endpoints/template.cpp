@@ -1,8 +1,8 @@
 #include "core/endpoints/template.h"
 
+#include "core/base/image.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
-#include "core/endpoints/image.h"
 #include "jobq/base64.h"
 #include "jobq/json.h"
 

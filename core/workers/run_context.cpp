@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "core/base/backoff.h"
-#include "core/base/output_quota.h"
+#include "core/base/handler_run.h"
 #include "core/base/words.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/chunk_split.h"
-#include "jobq/json.h"
 
 namespace jobq {
 
@@ -25,11 +24,7 @@ void RunContext::emit(std::string_view chunk, std::string_view metrics) {
 }
 
 void RunContext::progress(std::string_view json) {
-  if (json.size() > kMaxProgressBytes) {
-    throw JobFailed("the handler reported a progress of " + std::to_string(json.size()) + " bytes, the limit is " +
-                    std::to_string(kMaxProgressBytes));
-  }
-  if (!json::valid(json)) throw JobFailed("the handler reported a progress that is not JSON");
+  checkProgress(json);
   offer([&] { return deps_.storage.leases().progress(job_.lease, std::string(json)); });
 }
 

@@ -20,8 +20,6 @@ namespace jobq {
 
 class RunReports;
 
-inline constexpr std::size_t kLongestLine = 8'192;  ///< bytes of a line in a job's log of at most 1,000 lines
-
 /// Used on the worker thread of the job. A failing storage does not fail the job: a report is offered until it is
 /// stored or stale, or until the job is told to stop. A report after the stop is dropped.
 class RunContext final : public JobContext {

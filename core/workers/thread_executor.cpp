@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "core/base/backoff.h"
-#include "core/base/output_quota.h"
+#include "core/base/handler_run.h"
 #include "core/base/secret_box.h"
 #include "core/base/service.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/run_context.h"
-#include "jobq/json.h"
 
 namespace jobq {
 namespace {
@@ -21,30 +20,6 @@ constexpr std::size_t kAnsweredHere = 64UL << 10;
 
 std::size_t outputSize(const Outcome& outcome) {
   return std::visit([](const auto& each) { return each.output.size(); }, outcome);
-}
-
-Outcome checkOutput(std::string output) {
-  if (output.size() > kMaxOutput) {
-    return Failed{"the output has " + std::to_string(output.size()) + " bytes, the limit is " +
-                      std::to_string(kMaxOutput) + ": upload large results and return their address",
-                  ""};
-  }
-  if (!json::valid(output)) return Failed{"the handler returned an output that is not JSON", ""};
-  return Completed{std::move(output)};
-}
-
-// Turns every exception of a handler into an outcome of the job, never into an error of the server.
-Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& context) {
-  try {
-    return checkOutput(handler.run(input, context));
-  } catch (const JobFailed& failure) {
-    const bool keep = failure.output().size() <= kMaxOutput && json::valid(failure.output());
-    return Failed{failure.what(), keep ? failure.output() : ""};
-  } catch (const std::exception& error) {
-    return Failed{error.what(), ""};
-  } catch (...) {
-    return Failed{"the handler threw an exception that is not a std::exception", ""};
-  }
 }
 
 }  // namespace

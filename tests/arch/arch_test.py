@@ -23,6 +23,9 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
     "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport",
                  "workers/remote_workers.h", "workers/remote_worker.h", "workers/remote_run.h"},  # the calls of remote workers
     "cli": {"base", "config", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)
+    "worker": {"base", "config", "plugin",  # jobq-worker, and what its command line shares with jobqctl
+               "cli/arguments.h", "cli/exit_code.h", "cli/http_session.h", "cli/input_text.h", "cli/local_plugins.h",
+               "cli/table_print.h"},
 }
 LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders
     "sandbox": set(),
@@ -30,7 +33,7 @@ LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its t
     "stdlib": {"sandbox", "json"},
 }
 ONLY_IN = [  # a header's name, and where alone it may be included
-    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/")),
+    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "core/worker/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
     (re.compile(r"curl/"), ("core/base/curl_url.cpp", "plugins/http_client/")),  # outbound HTTP, and URLs

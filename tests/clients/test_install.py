@@ -1,5 +1,5 @@
 """The files of `cmake --install` work at their new place: the server with its plugins, scripts and configuration,
-jobqctl, and the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of
+jobqctl, jobq-worker, and the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of
 this tree."""
 
 import os
@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from jobq_server import BUILD, ROOT, Server
+from jobq_worker import JobqWorker
 
 TEMPLATE = os.path.join(ROOT, "sdk", "template")
 LONGEST_BUILD = 200  # seconds
@@ -55,7 +56,8 @@ class InstalledTest:
         plugins = build_template(outside, "hello", f"-DCMAKE_PREFIX_PATH={prefix}")
         programs = os.path.join(prefix, "bin")
         with Server(start=False, plugins__path=plugins, endpoint__hello__image="plugin/hello",
-                    endpoint__words__image="lua/word_frequency", limits__enabled="true") as server:
+                    endpoint__words__image="lua/word_frequency", endpoint__far__image="docker.io/acme/worker:1",
+                    limits__enabled="true") as server:
             server.program = os.path.join(programs, "jobqd")
             server.start()
             assert server.runsync("hello", {"name": "you"})["output"] == {"greeting": "Hello, you!"}
@@ -64,6 +66,9 @@ class InstalledTest:
             env = {**os.environ, "JOBQ_URL": server.url, "JOBQ_KEY": server.key}
             assert "Hello, jobqctl!" in run(os.path.join(programs, "jobqctl"), "run", "hello", '{"name":"jobqctl"}',
                                             "--sync", env=env)
+            worker = os.path.join(programs, "jobq-worker")
+            with JobqWorker(server, "far", "lua/word_frequency", program=worker):
+                assert server.runsync("far", {"text": "to be or not to be"})["output"] == words["output"]
 
     def test_the_installed_configuration(self, prefix, tmp_path):
         """The installed file is valid at its place: plugins and scripts without a setting are found beside the

@@ -22,11 +22,15 @@ class RequestLog(TcpProxy):
         super().__init__(server.address)
 
     def _forward_piece(self, connection, direction, data, sink):
+        self.note(direction, data)
+        return super()._forward_piece(connection, direction, data, sink)
+
+    def note(self, direction, data):
+        """Notes the request that begins with a piece of bytes."""
         if direction == "requests" and (request := REQUEST.match(data)):
             with self._changed:
                 self._requests.append(b" ".join(request.groups()).decode())
                 self._changed.notify_all()
-        return super()._forward_piece(connection, direction, data, sink)
 
     def requests(self, part=""):
         """Returns the requests so far that contain `part`, each as "GET /path"."""

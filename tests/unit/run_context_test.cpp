@@ -6,6 +6,7 @@
 
 #include <future>
 
+#include "core/base/handler_run.h"
 #include "core/base/output_quota.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"

@@ -1,4 +1,4 @@
-#include "core/endpoints/image.h"
+#include "core/base/image.h"
 
 #include <string_view>
 

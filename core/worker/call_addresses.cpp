@@ -1,0 +1,114 @@
+#include "core/worker/call_addresses.h"
+
+#include <string_view>
+#include <utility>
+
+#include "core/base/ids.h"
+#include "core/cli/exit_code.h"
+#include "core/cli/table_print.h"
+
+namespace jobq::worker {
+namespace {
+
+using cli::CommandError;
+using cli::ExitCode;
+using cli::harmless;
+
+constexpr std::string_view kTake = "/job-take/";
+constexpr std::string_view kJob = "$ID";
+constexpr std::string_view kWorker = "$RUNPOD_POD_ID";
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// An address split behind the port.
+struct SplitUrl {
+  std::string server;
+  std::string path;
+};
+
+// Parameters are appended with `&`, so every path gets a query.
+SplitUrl splitVariable(const std::map<std::string, std::string>& variables, const char* name) {
+  const auto found = variables.find(name);
+  if (found == variables.end()) {
+    throw CommandError(ExitCode::usage, std::string("the variable ") + name +
+                                            " is missing: set it, or name the server with --url and --endpoint");
+  }
+  const std::string& url = found->second;
+  const std::size_t scheme = url.find("://");
+  const std::size_t path = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
+  if (path == std::string::npos) {
+    throw CommandError(ExitCode::usage,
+                       std::string("the variable ") + name + " is not an address of a call: '" + harmless(url) + "'");
+  }
+  std::string text = url.substr(path);
+  if (text.find('?') == std::string::npos) text += "?gpu=none";
+  return {url.substr(0, path), std::move(text)};
+}
+
+}  // namespace
+
+CallAddresses::CallAddresses(cli::ServerAddress server, EndpointId endpoint, WorkerId worker)
+    : server_(std::move(server)), endpoint_(std::move(endpoint)), worker_(std::move(worker)) {}
+
+CallAddresses CallAddresses::ofEndpoint(const std::string& url, const EndpointId& endpoint, const WorkerId& worker,
+                                        const std::string& ca) {
+  if (!isIdentifier(endpoint)) {
+    throw CommandError(ExitCode::usage, "--endpoint takes the id of an endpoint, letters, digits, _ and -, not '" +
+                                            harmless(endpoint) + "'");
+  }
+  CallAddresses made(cli::readServerAddress(url, ca), endpoint, worker);
+  const std::string base = made.server_.prefix + "/v2/" + endpoint;
+  made.take_ = base + "/job-take/" + worker + "?gpu=none";
+  made.result_ = base + "/job-done/" + worker + "/$ID?gpu=none";
+  made.chunk_ = base + "/job-stream/" + worker + "/$ID?gpu=none";
+  made.ping_ = base + "/ping/" + worker + "?gpu=none";
+  return made;
+}
+
+CallAddresses CallAddresses::ofVariables(const std::map<std::string, std::string>& variables, const WorkerId& worker,
+                                         const std::string& ca) {
+  const SplitUrl take = splitVariable(variables, "RUNPOD_WEBHOOK_GET_JOB");
+  const SplitUrl result = splitVariable(variables, "RUNPOD_WEBHOOK_POST_OUTPUT");
+  const SplitUrl chunk = splitVariable(variables, "RUNPOD_WEBHOOK_POST_STREAM");
+  const SplitUrl ping = splitVariable(variables, "RUNPOD_WEBHOOK_PING");
+  if (result.server != take.server || chunk.server != take.server || ping.server != take.server) {
+    throw CommandError(ExitCode::usage, "the variables RUNPOD_WEBHOOK_... name several servers: set all of them anew");
+  }
+  const std::size_t segment = take.path.find(kTake);
+  const std::size_t begin = segment == std::string::npos || segment == 0 ? 0 : take.path.rfind('/', segment - 1) + 1;
+  const EndpointId endpoint = take.path.substr(begin, segment - begin);
+  if (begin == 0 || !isIdentifier(endpoint)) {
+    throw CommandError(ExitCode::usage, "the variable RUNPOD_WEBHOOK_GET_JOB has no endpoint before /job-take/: '" +
+                                            harmless(take.path) + "'");
+  }
+  CallAddresses made(cli::readServerAddress(take.server, ca), endpoint, worker);
+  made.take_ = replaced(replaced(take.path, kWorker, worker), kJob, worker);
+  made.result_ = replaced(result.path, kWorker, worker);
+  made.chunk_ = replaced(chunk.path, kWorker, worker);
+  made.ping_ = replaced(ping.path, kWorker, worker);
+  return made;
+}
+
+std::string CallAddresses::jobs(std::size_t most, bool holdsJobs) const {
+  return replaced(take_, kTake, "/job-take-batch/") + "&batch_size=" + std::to_string(most) +
+         "&job_in_progress=" + (holdsJobs ? "1" : "0");
+}
+
+std::string CallAddresses::stops() const { return replaced(take_, kTake, "/job-stop/"); }
+
+std::string CallAddresses::ping(const std::vector<JobId>& jobs) const {
+  std::string path = ping_;
+  for (const JobId& job : jobs) path += (&job == &jobs.front() ? "&job_id=" : "%2C") + job;
+  return path;
+}
+
+std::string CallAddresses::result(const JobId& job) const { return replaced(result_, kJob, job); }
+
+std::string CallAddresses::chunk(const JobId& job) const { return replaced(chunk_, kJob, job); }
+
+}  // namespace jobq::worker

@@ -1,0 +1,101 @@
+// jobq-worker, a remote worker: runs the jobs of an endpoint with a handler plugin or a Lua script, on any machine,
+// over HTTP. core/worker/worker_threads.cpp has the threads.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/logger.h"
+#include "core/cli/exit_code.h"
+#include "core/cli/local_plugins.h"
+#include "core/cli/table_print.h"
+#include "core/worker/worker_options.h"
+#include "core/worker/worker_threads.h"
+
+namespace jobq::worker {
+namespace {
+
+using cli::CommandError;
+using cli::ExitCode;
+
+constexpr const char* kUsage =
+    "Usage: jobq-worker --url URL --endpoint ENDPOINT --image plugin/NAME|lua/NAME [OPTION]...\n"
+    "Runs the jobs of an endpoint with remote workers, until SIGTERM. The server needs no plugin for them.\n\n"
+    "Without --endpoint the addresses, the name and the key come from the variables that\n"
+    "`jobqctl worker env ENDPOINT` prints.\n\n";
+constexpr const char* kCodes =
+    "\nEnds with 0 after SIGTERM or SIGINT, with 1 after a fault such as a refused key, with 2 after wrong usage.\n";
+
+std::map<std::string, std::string> readEnvironment() {
+  std::map<std::string, std::string> known;
+  for (const std::string& name : workerVariables()) {
+    const char* value = std::getenv(name.c_str());
+    if (value != nullptr && *value != '\0') known[name] = value;
+  }
+  return known;
+}
+
+ExitCode printText(const std::string& text) {
+  std::cout << text << std::flush;
+  return ExitCode::ok;
+}
+
+std::unique_ptr<HandlerFactory> makeFactory(const cli::LocalPlugins& plugins, const HandlerChoice& choice) {
+  auto factory = plugins.create<HandlerFactory>(choice.plugin);
+  if (const auto fault = factory->fault(choice.script)) throw CommandError(ExitCode::refused, *fault);
+  return factory;
+}
+
+ExitCode serve(const cli::Arguments& arguments) {
+  const WorkerOptions options = readOptions(arguments, readEnvironment());
+  ::signal(SIGPIPE, SIG_IGN);
+  EndRequest end;
+  Logger log(LogLevel::debug, LogFormat::text);
+  SystemClock clock;
+  const cli::LocalPlugins plugins(arguments, {options.scripts / "handlers", options.scripts / "filters"}, clock, log);
+  const auto factory = makeFactory(plugins, options.handler);
+  const CallAddresses& addresses = options.addresses;
+  const HandlerEnv handler{addresses.endpoint(), addresses.worker(), options.variables, options.handler.script};
+  WorkerThreads threads({addresses, options.key, clock, log, end}, *factory,
+                        {options.concurrency, options.batch, options.pingInterval, handler});
+  log.write(LogLevel::information, "worker.started",
+            addresses.worker() + " takes the jobs of " + addresses.endpoint() + " at " + addresses.server().url);
+  threads.start();
+  end.await();
+  if (!end.failure()) log.write(LogLevel::information, "worker.stopping", "running jobs get the time of --drain");
+  const bool isClean = threads.stop(end.failure() ? Millis(0) : options.drain);
+  const auto failure = end.failure();
+  if (failure) std::cerr << "jobq-worker: " << cli::harmless(*failure) << std::endl;
+  const ExitCode code = failure ? ExitCode::refused : ExitCode::ok;
+  if (!isClean) _exit(static_cast<int>(code));  // a thread still runs in code about to be torn down
+  return code;
+}
+
+ExitCode perform(const std::vector<std::string>& given) {
+  const cli::Arguments arguments = cli::parseArguments(given, workerOptionRows());
+  if (arguments.has("help")) return printText(kUsage + cli::describeOptions(workerOptionRows()) + kCodes);
+  if (arguments.has("version")) return printText("jobq-worker " JOBQ_VERSION "\n");
+  return serve(arguments);
+}
+
+int run(const std::vector<std::string>& given) {
+  try {
+    return static_cast<int>(perform(given));
+  } catch (const CommandError& failure) {
+    std::cerr << "jobq-worker: " << cli::harmless(failure.what()) << '\n';
+    return static_cast<int>(failure.code());
+  } catch (const std::exception& error) {
+    std::cerr << "jobq-worker: " << cli::harmless(error.what()) << '\n';
+    return static_cast<int>(ExitCode::refused);
+  }
+}
+
+}  // namespace
+}  // namespace jobq::worker
+
+int main(int argc, char** argv) { return jobq::worker::run({argv + 1, argv + argc}); }

@@ -1,0 +1,40 @@
+#include "core/worker/remote_context.h"
+
+#include "core/base/handler_run.h"
+#include "core/base/words.h"
+#include "core/worker/report_text.h"
+#include "jobq/error.h"
+
+namespace jobq::worker {
+namespace {
+
+Instant deadlineOf(const JobInHand& job, const Clock& clock) {
+  return job.job.executionTimeout ? clock.now() + *job.job.executionTimeout : Instant::max();
+}
+
+}  // namespace
+
+RemoteContext::RemoteContext(const CallDeps& deps, ReportSender& reports, const JobInHand& job)
+    : deps_(deps), reports_(reports), job_(job), deadline_(deadlineOf(job, deps.clock)) {}
+
+void RemoteContext::emit(std::string_view chunk, std::string_view metrics) {
+  outputQuota_.charge(chunk, metrics);
+  if (chunk.size() > kMaxOutput) {
+    throw JobFailed("the handler emitted a chunk of " + std::to_string(chunk.size()) +
+                    " bytes, the limit at a remote worker is " + std::to_string(kMaxOutput) + ": emit smaller chunks");
+  }
+  if (stopToken().stop_requested()) return;
+  reports_.post(deps_.addresses.chunk(id()), chunkText(chunk, metrics), stopToken(), deadline_);
+}
+
+void RemoteContext::progress(std::string_view json) {
+  checkProgress(json);
+  if (stopToken().stop_requested()) return;
+  reports_.post(deps_.addresses.result(id()), progressText(json), stopToken(), deadline_);
+}
+
+void RemoteContext::log(LogLevel level, std::string_view line) {
+  deps_.log.write(level, "job.log", id() + ": " + clipped(line, kLongestLine));
+}
+
+}  // namespace jobq::worker

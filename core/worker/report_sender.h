@@ -1,0 +1,41 @@
+// Sending of reports about jobs to the server.
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "core/worker/call_addresses.h"
+#include "core/worker/end_request.h"
+#include "core/worker/server_connection.h"
+#include "jobq/log.h"
+#include "jobq/time.h"
+
+namespace jobq::worker {
+
+/// The objects with which the threads of a worker call the server. All of them outlive the threads.
+struct CallDeps {
+  const CallAddresses& addresses;
+  const std::string& key;
+  Clock& clock;
+  Log& log;
+  EndRequest& end;
+};
+
+/// Ends the worker if the server does not know its key. Returns true then.
+bool isKeyRefused(const CallDeps& deps, const Answer& answer);
+
+/// Sends the reports of one handler, in order, over one connection. Used by one thread.
+class ReportSender {
+ public:
+  explicit ReportSender(const CallDeps& deps);
+
+  /// Posts a report, again and again with pauses, until the server has the report or refuses it for ever, until `stop`,
+  /// or until `latest`. The first try is made in any case. A report whose answer was lost may come twice.
+  void post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest);
+
+ private:
+  const CallDeps deps_;
+  ServerConnection connection_;
+};
+
+}  // namespace jobq::worker

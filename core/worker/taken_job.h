@@ -1,0 +1,28 @@
+// Answers of the server to a worker.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
+
+namespace jobq::worker {
+
+/// A job as the server hands it out.
+struct TakenJob {
+  JobId id;
+  std::string input;                         ///< text of a JSON object
+  std::string s3Config{};                    ///< text of a JSON object, empty for none; a secret
+  std::optional<Millis> executionTimeout{};  ///< if the job has a policy that says so
+};
+
+/// Reads the answer to a call for jobs: an array of jobs, one job, or null. Fails if an element is not a job. Pure.
+Result<std::vector<TakenJob>> readTakenJobs(const std::string& answer);
+
+/// Reads the answer to a call for stops, `{"jobsToStop": [...]}`. Any other text is no stop. Pure.
+std::vector<JobId> readStops(const std::string& answer);
+
+}  // namespace jobq::worker

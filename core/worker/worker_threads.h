@@ -1,0 +1,53 @@
+// All threads of the program jobq-worker.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <stop_token>
+#include <string>
+
+#include "core/worker/bounded_threads.h"
+#include "core/worker/jobs_in_hand.h"
+#include "core/worker/report_sender.h"
+#include "jobq/job_handler.h"
+#include "jobq/time.h"
+
+namespace jobq::worker {
+
+/// A handler thread for each job that may run at once, and a thread each for the calls for jobs, stops and pings.
+/// Used by one thread.
+class WorkerThreads {
+ public:
+  /// How the worker runs its jobs.
+  struct Plan {
+    std::size_t concurrency = 1;  ///< jobs that run at once
+    std::size_t batch = 1;        ///< most jobs of one call
+    Millis pingInterval{10'000};
+    HandlerEnv handler;  ///< of each handler thread
+  };
+
+  /// The objects of `deps` and `handlers` outlive the object.
+  WorkerThreads(const CallDeps& deps, HandlerFactory& handlers, Plan plan);
+
+  void start();
+
+  /// Takes no further job, lets the running jobs end within `drain`, and then stops them without a report: the server
+  /// gives them to another worker. Returns false if a thread still runs after that, so that the process must end
+  /// without destructors.
+  bool stop(Millis drain);
+
+ private:
+  bool endParkedCalls(BoundedThreads& threads);
+
+  const CallDeps deps_;
+  HandlerFactory& factory_;
+  const Plan plan_;
+  JobsInHand jobs_;
+  std::stop_source takingOver_;
+  std::stop_source over_;
+  BoundedThreads taking_;
+  BoundedThreads handlers_;
+  BoundedThreads watching_;
+};
+
+}  // namespace jobq::worker
