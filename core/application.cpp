@@ -78,7 +78,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       deadlines_(clock_, log_, sweeper_),
       executor_({reports_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
-      remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, log_}),
+      remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, draining_, log_}),
       lateCalls_(clock_, log_),
       executors_(executor_, remote_),
       node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),

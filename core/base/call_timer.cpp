@@ -21,6 +21,11 @@ void CallTimer::stop() {
   resumeAll(calls);
 }
 
+bool CallTimer::isStopped() {
+  Lock lock(mutex_);
+  return isStopped_;
+}
+
 void CallTimer::resumeAt(Instant at, SuspendedCall call) {
   {
     Lock lock(mutex_);

@@ -24,6 +24,9 @@ class CallTimer final : public Service, private PeriodicTask {
   /// Continues all calls, and ends the thread.
   void stop() override;
 
+  /// Returns true after stop(): no call has to wait any more.
+  bool isStopped();
+
   /// Continues the call at `at` or up to a second later; at once after stop().
   void resumeAt(Instant at, SuspendedCall call);
 

@@ -2,11 +2,17 @@
 
 #include "core/jobs/queue_signal.h"
 #include "core/workers/worker_pool.h"
-#include "core/workers/worker_state.h"
+#include "core/workers/worker_set.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {
+namespace {
+
+// Returns true if the end of a worker may allow the next step: of a release, or of a deleted endpoint.
+bool isInChange(const WorkerPool& pool) { return !isRemote(pool) || pool.isRolling(); }
+
+}  // namespace
 
 ReleasePtr RemotePools::releaseOf(const EndpointId& endpoint) const {
   Lock lock(pools_.mutex_);
@@ -31,18 +37,57 @@ bool RemotePools::addWorker(const EndpointId& endpoint, const WorkerId& worker) 
   return true;
 }
 
-void RemotePools::removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker) {
+void RemotePools::addBusyWorker(const ClaimedJob& job) {
   Lock lock(pools_.mutex_);
-  const auto pool = pools_.pools_.find(endpoint);
-  if (pool == pools_.pools_.end()) return;
-  const auto& all = pool->second.workers().all();
-  const auto found = all.find(worker);
-  if (found == all.end() || found->second.state != WorkerState::idle) return;
-  (void)pool->second.recordGone(worker, {}, pools_.deps_.clock.now());
+  const auto found = pools_.pools_.find(job.endpoint);
+  if (found == pools_.pools_.end() || !isRemote(found->second)) return;
+  WorkerPool& pool = found->second;
+  const Instant now = pools_.deps_.clock.now();
+  (void)pool.addWorker(job.worker, {}, now);
+  if (!pool.recordReady(job.worker, now)) return;
+  pool.workers().reserveWorker(job.worker);
+  pool.workers().assignJob(job);
+}
+
+void RemotePools::removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker) {
+  bool isChanging = false;
+  {
+    Lock lock(pools_.mutex_);
+    const auto pool = pools_.pools_.find(endpoint);
+    if (pool == pools_.pools_.end()) return;
+    pool->second.workers().removeUnlessBusy(worker);
+    isChanging = isInChange(pool->second);
+  }
+  wakeIfChanging(isChanging);
+}
+
+void RemotePools::removeIdleWorker(const WorkerId& worker) {
+  bool isChanging = false;
+  {
+    Lock lock(pools_.mutex_);
+    for (auto& [id, pool] : pools_.pools_) {
+      if (!pool.workers().all().contains(worker)) continue;
+      pool.workers().removeUnlessBusy(worker);
+      isChanging = isChanging || isInChange(pool);
+    }
+  }
+  wakeIfChanging(isChanging);
 }
 
 void RemotePools::removeWorker(const EndpointId& endpoint, const WorkerId& worker) {
-  (void)pools_.recordGone(endpoint, worker, {});
+  bool isChanging = false;
+  {
+    Lock lock(pools_.mutex_);
+    const auto pool = pools_.pools_.find(endpoint);
+    if (pool == pools_.pools_.end()) return;
+    (void)pool->second.recordGone(worker, {}, pools_.deps_.clock.now());
+    isChanging = isInChange(pool->second);
+  }
+  wakeIfChanging(isChanging);
+}
+
+void RemotePools::wakeIfChanging(bool isChanging) {
+  if (isChanging) pools_.deps_.queueSignal.wake();
 }
 
 }  // namespace jobq

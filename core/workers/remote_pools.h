@@ -5,6 +5,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/workers/worker_pools.h"
 #include "jobq/job.h"
+#include "jobq/lease_store.h"
 
 namespace jobq {
 
@@ -19,12 +20,18 @@ class RemotePools {
   /// Adds an idle worker. Returns false, and adds none, if the endpoint has no pool of remote workers here, or may have
   /// no worker. Wakes the dispatcher if jobs may wait.
   bool addWorker(const EndpointId& endpoint, const WorkerId& worker);
-  /// Removes the worker, unless a claim has it or has given it a job.
+  /// Adds a worker that has the job already.
+  void addBusyWorker(const ClaimedJob& job);
+  /// Removes the worker, unless it has a job. A worker with a claim under way is removed when the claim has no job.
   void removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker);
+  /// Does the same at each endpoint that has the worker.
+  void removeIdleWorker(const WorkerId& worker);
   /// Removes the worker in any state.
   void removeWorker(const EndpointId& endpoint, const WorkerId& worker);
 
  private:
+  void wakeIfChanging(bool isChanging);
+
   WorkerPools& pools_;
 };
 

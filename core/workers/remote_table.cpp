@@ -15,6 +15,8 @@ constexpr Millis kTwoPings{20'000};   ///< a ping that was sent before a job cam
 constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
 constexpr int kOmissions = 2;         ///< successive pings without a job of the worker: it does not run the job
 constexpr std::size_t kMostWorkers = 10'000;
+constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
+constexpr std::size_t kLongestId = 128;    ///< bytes of the id of a job
 
 // Returns true when a ping without the job shows that the worker does not run it.
 bool isOmitted(bool isListed, int& omitted) {
@@ -125,7 +127,8 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   if (!worker.holdsUnknown && (!isFirst || worker.hasPolled)) return;
   // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
   for (const JobId& id : listed) {
-    if (!worker.jobs.contains(id)) worker.stops.try_emplace(id, RemoteWorker::Stop{now, now, 0});
+    const bool isStop = !worker.jobs.contains(id) && id.size() <= kLongestId && worker.stops.size() < kMostStops;
+    if (isStop) worker.stops.try_emplace(id, RemoteWorker::Stop{now, now, 0});
   }
   worker.holdsUnknown = false;
   if (worker.stopWait) changes.calls.push_back(worker.stopWait->call);
@@ -147,13 +150,19 @@ void RemoteTable::stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Ins
     if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
   }
   std::erase_if(worker->owed, [&](RemoteWorker::Owed& owed) { return removeRun(owed.run); });
-  if (worker->take) std::erase_if(worker->take->jobs, removeRun);
+  if (worker->take && std::erase_if(worker->take->jobs, removeRun) > 0) endEmptyTake(key, *worker, now, changes);
 }
 
-void RemoteTable::removePlace(const WorkerId& place, RemoteChanges& changes) {
+// A call without a place would wait for nothing: the worker calls again, with new places.
+void RemoteTable::endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
+  if (!worker.take->places.empty() || !worker.take->jobs.empty()) return;
+  changes.calls.push_back(worker.take->call);
+  endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
+}
+
+void RemoteTable::removePlace(const WorkerId& place, Instant now, RemoteChanges& changes) {
   for (auto& [key, worker] : workers_) {
-    if (worker.take && std::erase(worker.take->places, place) > 0)
-      changes.endedPlaces.emplace_back(key.endpoint, place);
+    if (worker.take && std::erase(worker.take->places, place) > 0) endEmptyTake(key, worker, now, changes);
   }
 }
 
@@ -164,15 +173,16 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
   worker->isLeaving = false;  // a new process under the same id
 }
 
-void RemoteTable::noteTime(Instant now, RemoteChanges& changes) {
+void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {
   eraseIf(workers_, [&](const RemoteWorkerKey& key, RemoteWorker& worker) {
-    checkWorker(key, worker, now, changes);
-    const bool isUnused = worker.connections == 0 && !worker.take && worker.jobs.empty() && worker.owed.empty();
-    return isUnused && now >= worker.lastSeen + kForgotten;
+    checkWorker(key, worker, now, isStopping, changes);
+    const bool hasNothing = !worker.take && worker.jobs.empty() && worker.owed.empty() && worker.stops.empty();
+    return hasNothing && worker.connections == 0 && now >= worker.lastSeen + kForgotten;
   });
 }
 
-void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
+void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
+                              RemoteChanges& changes) {
   if (worker.take && now >= worker.take->until) changes.calls.push_back(worker.take->call);
   eraseIf(worker.stops, [now](const JobId&, const auto& stop) { return now >= stop.since + kStopLife; });
   const bool isDue = std::ranges::any_of(worker.stops, [now](const auto& stop) { return stop.second.nextAt <= now; });
@@ -182,8 +192,11 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
     returnJob(key, std::move(owed.run), changes);
     return true;
   });
-  if (worker.connections > 0 || now < worker.closedAt + kUnseen) return;
-  for (auto& [id, job] : worker.jobs) loseJob(key, std::move(job.run), changes);
+  if (isStopping || worker.connections > 0 || now < worker.closedAt + kUnseen) return;
+  for (auto& [id, job] : worker.jobs) {
+    worker.stops[id] = {now, now, 0};  // the worker may be alive, and cut off
+    loseJob(key, std::move(job.run), changes);
+  }
   worker.jobs.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct RemoteChanges {
 /// One thread at a time.
 class RemoteTable {
  public:
+  /// `begun` is the start of the server.
+  explicit RemoteTable(Instant begun) : lastPlace_(begun.time_since_epoch().count()) {}
+
   RemoteWorker* find(const RemoteWorkerKey& key);
   /// Returns the worker, seen `now`; null if there are 10,000 other ones.
   RemoteWorker* findOrAdd(const RemoteWorkerKey& key, Instant now);
@@ -56,12 +60,16 @@ class RemoteTable {
   /// Takes the run out, wherever it is, and has the worker stop it if the worker has it.
   void stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Instant now, RemoteChanges& changes);
   /// Takes the place out of the parked call that has it.
-  void removePlace(const WorkerId& place, RemoteChanges& changes);
+  void removePlace(const WorkerId& place, Instant now, RemoteChanges& changes);
   /// Notes that a connection of the worker has ended.
   void noteClosed(const RemoteWorkerKey& key, Instant now);
 
-  /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers.
-  void noteTime(Instant now, RemoteChanges& changes);
+  /// Returns the name of a new place: no place of this server or of an earlier life has it.
+  WorkerId newPlace(const WorkerId& worker) { return worker + ":" + std::to_string(++lastPlace_); }
+
+  /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers. While the
+  /// server stops (`isStopping`), a worker without a connection has lost nothing: the server closes them.
+  void noteTime(Instant now, bool isStopping, RemoteChanges& changes);
 
   /// Ends all places, and returns the jobs that no worker has got.
   void endPlaces(RemoteChanges& changes);
@@ -78,9 +86,12 @@ class RemoteTable {
  private:
   static void loseJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
   static void returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
-  static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
+  static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
+                          RemoteChanges& changes);
+  static void endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
   std::map<RemoteWorkerKey, RemoteWorker> workers_;
+  Millis::rep lastPlace_;
   std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one
 };
 

@@ -63,9 +63,10 @@ struct RemoteWorker {
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of
-  /// a new attempt. `begun` is the start of this life of the server.
-  bool mayRun(const RemoteRun& run, Instant begun) const {
-    return stops.contains(run.lease().job) || (holdsUnknown && !run.isSubmittedSince(begun));
+  /// a new attempt.
+  bool mayRun(const RemoteRun& run) const {
+    const JobId& job = run.lease().job;
+    return stops.contains(job) || jobs.contains(job) || (holdsUnknown && !run.isSubmittedSince(since));
   }
 
   Instant since{};     ///< first sign of life
@@ -73,12 +74,11 @@ struct RemoteWorker {
   Instant closedAt{};  ///< when the last open connection ended
   std::optional<Instant> lastPing{};
   std::size_t connections = 0;  ///< open ones with a request of the worker
-  std::uint64_t lastPlace = 0;
-  bool hasConnected = false;  ///< in this life of the server
+  bool hasConnected = false;    ///< in this life of the server
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
-  bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
+  bool holdsUnknown = false;  ///< the worker has jobs from a time when the server did not know it
   std::shared_ptr<RemoteTake> take{};
   std::shared_ptr<RemoteStopWait> stopWait{};
   std::map<JobId, InHand> jobs{};

@@ -48,9 +48,10 @@ class RemoteWorkers::Connected final : public ConnectionOwner {
 RemoteWorkers::RemoteWorkers(const Deps& deps)
     : runs_(deps.run),
       clock_(deps.run.clock),
-      begun_(clock_.now()),
+      draining_(deps.draining),
       pools_(deps.pools),
       returns_(deps.run.reports, deps.log),
+      table_(clock_.now()),
       periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
 
 void RemoteWorkers::stop() {
@@ -70,7 +71,7 @@ void RemoteWorkers::run() {
   {
     Lock lock(mutex_);
     changes.ended.swap(stopped_);
-    table_.noteTime(clock_.now(), changes);
+    table_.noteTime(clock_.now(), draining_, changes);
   }
   carryOut(std::move(changes));
   returns_.store();
@@ -98,17 +99,28 @@ void RemoteWorkers::assign(ClaimedJob job) {
   const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
   const RemoteWorkerKey key = keyOf(*run);
   RemoteChanges changes;
+  changes.calls.reserve(1);
   bool isAccepted = false;
   {
     Lock lock(mutex_);
     RemoteWorker* const worker = table_.find(key);
-    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_);
+    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run);
+    // The call of the place may have ended: the present call of the worker gives one of its places for the job.
+    RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
       changes.unharmed.emplace_back(key.endpoint, run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
-    } else if (worker->take && std::ranges::count(worker->take->places, run->place()) > 0) {
-      worker->take->jobs.push_back(run);
-      changes.calls.push_back(worker->take->call);
+    } else if (take != nullptr && take->jobs.size() < take->places.size()) {
+      take->jobs.reserve(take->jobs.size() + 1);
+      if (std::ranges::count(take->places, run->place()) == 0) {
+        const auto spare = std::ranges::find_if(take->places, [take](const WorkerId& place) {
+          return std::ranges::none_of(take->jobs, [&](const RemoteRunPtr& job) { return job->place() == place; });
+        });
+        changes.idlePlaces.emplace_back(key.endpoint, *spare);
+        *spare = run->place();
+      }
+      take->jobs.push_back(run);
+      changes.calls.push_back(take->call);
     } else {
       worker->owed.push_back({run, clock_.now()});
     }
@@ -121,8 +133,9 @@ void RemoteWorkers::removePlace(const WorkerId& place) {
   RemoteChanges changes;
   {
     Lock lock(mutex_);
-    table_.removePlace(place, changes);
+    table_.removePlace(place, clock_.now(), changes);
   }
+  pools_.removeIdleWorker(place);
   carryOut(std::move(changes));
 }
 
@@ -146,7 +159,7 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     }
     const bool mayHaveMore = take->jobs.empty() && !worker->isLeaving && !isDraining_ && !isClosed_;
     for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
-      places.push_back(key.worker + ":" + std::to_string(++worker->lastPlace));
+      places.push_back(table_.newPlace(key.worker));
     }
     take->places = places;
   }
@@ -175,7 +188,10 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
     if (worker == nullptr) return jobs;
     if (take.jobs.empty() && !take.isOver && !hasLeft && now < take.until) return std::nullopt;
     // The next call gets the jobs beyond the limit.
+    jobs.reserve(take.jobs.size());
+    changes.ended.reserve(take.jobs.size());
     for (std::size_t bytes = 0; !take.jobs.empty() && (hasLeft || bytes < kAnswerBytes);) {
+      RemoteWorker::InHand* const job = hasLeft ? nullptr : &worker->jobs[take.jobs.front()->lease().job];
       RemoteRunPtr run = std::move(take.jobs.front());
       take.jobs.erase(take.jobs.begin());
       std::erase(take.places, run->place());
@@ -186,10 +202,7 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
         changes.ended.push_back(std::move(run));
         continue;
       }
-      RemoteWorker::InHand& job = worker->jobs[run->lease().job];
-      // An earlier attempt, whose end was just stored.
-      if (job.run) changes.ended.push_back(std::move(job.run));
-      job = {run, now, 0};
+      *job = {run, now, 0};
       jobs.push_back(std::move(run));
     }
     RemoteTable::endTake(key, *worker, take, now, changes);
@@ -239,11 +252,14 @@ std::optional<std::vector<JobId>> RemoteWorkers::pollStopWait(const RemoteWorker
 
 void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy) {
   RemoteChanges changes;
+  const bool isNew = isServed(key.endpoint);  // only there may a ping make a worker known
   {
     Lock lock(mutex_);
     const Instant now = clock_.now();
-    RemoteWorker* const worker = table_.findOrAdd(key, now);
+    RemoteWorker* worker = table_.find(key);
+    if (worker == nullptr && isNew) worker = table_.findOrAdd(key, now);
     if (worker == nullptr) return;
+    worker->lastSeen = now;
     worker->isUnhealthy = isUnhealthy;
     RemoteTable::notePing(key, *worker, jobs, now, changes);
   }
@@ -252,20 +268,22 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
 
 RemoteRunPtr RemoteWorkers::findRun(const RemoteWorkerKey& key, const JobId& job) {
   Lock lock(mutex_);
-  RemoteWorker* const worker = table_.findOrAdd(key, clock_.now());
+  RemoteWorker* const worker = table_.find(key);
   if (worker == nullptr) return nullptr;
+  worker->lastSeen = clock_.now();
   const auto found = worker->jobs.find(job);
   return found == worker->jobs.end() ? nullptr : found->second.run;
 }
 
-void RemoteWorkers::noteResult(const RemoteWorkerKey& key, const JobId& job, bool isLeaving) {
+void RemoteWorkers::noteResult(const RemoteWorkerKey& key, const JobId& job, const RemoteRunPtr& run, bool isLeaving) {
   RemoteChanges changes;
   {
     Lock lock(mutex_);
     RemoteWorker* const worker = table_.find(key);
     if (worker == nullptr) return;
     worker->stops.erase(job);
-    if (const auto found = worker->jobs.find(job); found != worker->jobs.end()) {
+    // A later attempt may have come since the result was found to be one of `run`.
+    if (const auto found = worker->jobs.find(job); found != worker->jobs.end() && found->second.run == run) {
       changes.endedPlaces.emplace_back(key.endpoint, found->second.run->place());
       changes.ended.push_back(std::move(found->second.run));
       worker->jobs.erase(found);
@@ -286,13 +304,14 @@ void RemoteWorkers::runMustEnd(const RemoteRun& run) {
 }
 
 std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorkerKey& key) {
-  auto connected = std::make_shared<Connected>(*this, key);
-  Lock lock(mutex_);
-  if (RemoteWorker* const worker = table_.findOrAdd(key, clock_.now())) {
+  {
+    Lock lock(mutex_);
+    RemoteWorker* const worker = table_.find(key);
+    if (worker == nullptr) return nullptr;
     ++worker->connections;
     worker->hasConnected = true;
   }
-  return connected;
+  return std::make_shared<Connected>(*this, key);
 }
 
 std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {
@@ -307,6 +326,7 @@ bool RemoteWorkers::hasServed(const EndpointId& endpoint) const {
 
 void RemoteWorkers::adopt(std::vector<ClaimedJob> jobs) {
   for (ClaimedJob& job : jobs) {
+    pools_.addBusyWorker(job);
     const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
     run->resumeChunks();
     {

@@ -4,6 +4,7 @@
 // claims is this node.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   struct Deps {
     RemoteRun::Deps run;
     WorkerPools& pools;
+    const std::atomic<bool>& draining;  ///< true: the server stops
     Log& log;
   };
   explicit RemoteWorkers(const Deps& deps);
@@ -74,18 +76,21 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
 
   /// Returns the run of a job that the worker has; null for a job that has ended, or was never handed out to it.
   RemoteRunPtr findRun(const RemoteWorkerKey& key, const JobId& job);
-  /// Forgets the job, because the worker has sent its result, and the result is stored or does not count. With
-  /// `isLeaving` the worker gets no further job, and its parked calls end.
-  void noteResult(const RemoteWorkerKey& key, const JobId& job, bool isLeaving);
+  /// Forgets the job, because the worker has sent the result of `run`, which is stored or does not count; a null `run`
+  /// is a job that has ended before. With `isLeaving` the worker gets no further job, and its parked calls end.
+  void noteResult(const RemoteWorkerKey& key, const JobId& job, const RemoteRunPtr& run, bool isLeaving);
   /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
   void runMustEnd(const RemoteRun& run) override;
 
-  /// Returns the owner for a connection of the worker. As long as a connection has it, the worker is connected.
+  /// Returns the owner for a connection of the worker; null for an unknown worker. As long as a connection has it, the
+  /// worker is connected.
   std::shared_ptr<const ConnectionOwner> connect(const RemoteWorkerKey& key);
 
   /// Returns each worker of the endpoint, without its release: starting, idle, running, leaving or unhealthy.
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
 
+  /// Returns true if the jobs of the endpoint are for remote workers.
+  bool isServed(const EndpointId& endpoint) const { return pools_.releaseOf(endpoint) != nullptr; }
   /// Returns true if the endpoint has had a worker since the start of the server.
   bool hasServed(const EndpointId& endpoint) const;
 
@@ -104,7 +109,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
 
   const RemoteRun::Deps runs_;
   Clock& clock_;
-  const Instant begun_;
+  const std::atomic<bool>& draining_;
   RemotePools pools_;
   RemoteReturns returns_;
   mutable Mutex mutex_;

@@ -145,7 +145,7 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
 
 std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
   std::vector<WorkerId> leaving;
-  if (isRemote(*this)) return leaving;
+  if (isRemote(*this) && endpoint_->spec.workersMax > 0) return leaving;
   std::size_t staying = slots();
   for (const auto& [worker, info] : workers_.all()) {
     const bool tooMany = staying > endpoint_->spec.workersMax;  // workersMax was lowered
@@ -226,7 +226,7 @@ bool isRemote(const WorkerPool& pool) {
 
 bool hasTooManyWorkers(const WorkerPool& pool) {
   const std::uint32_t most = pool.endpoint()->spec.workersMax;
-  return pool.slots() > most && (most == 0 || !isRemote(pool));
+  return (most == 0 || !isRemote(pool)) && pool.slots() > most;
 }
 
 }  // namespace jobq

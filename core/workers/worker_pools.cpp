@@ -22,7 +22,8 @@ bool mayGoOn(const WorkerPool& pool, const WorkerId& worker) {
 
 // Returns the definition with the part of this node in the numbers of workers.
 EndpointPtr partOf(const EndpointPtr& whole, const NodeShare& share) {
-  if (share.nodes == 1) return whole;
+  // Remote workers choose their node, so each node takes all that come.
+  if (share.nodes == 1 || (whole->release && whole->release->isRemote)) return whole;
   auto part = std::make_shared<Endpoint>(*whole);
   part->spec.workersMin = share.of(whole->spec.workersMin, whole->spec.id);
   part->spec.workersMax = share.of(whole->spec.workersMax, whole->spec.id);
@@ -231,7 +232,8 @@ std::optional<WorkerPools::NewWorker> WorkerPools::addWorker(const EndpointId& e
                                                              const WorkerPool::Step& why) {
   Lock lock(mutex_);
   const auto pool = pools_.find(endpoint);
-  if (pool == pools_.end()) return std::nullopt;
+  // The endpoint may have changed to remote workers since the decision.
+  if (pool == pools_.end() || isRemote(pool->second)) return std::nullopt;
   ReleasePtr release = pool->second.addWorker(worker, why, deps_.clock.now());
   if (!release) return std::nullopt;
   return NewWorker{pool->second.endpoint(), std::move(release)};

@@ -70,7 +70,21 @@ void WorkerSet::releaseReserved(const std::vector<WorkerId>& workers) {
   for (const WorkerId& worker : workers) {
     const auto found = workers_.find(worker);
     if (found == workers_.end() || found->second.state != WorkerState::reserved) continue;
+    if (found->second.isGone) {
+      workers_.erase(found);
+      continue;
+    }
     (void)apply(worker, found->second, WorkerEvent::release);
+  }
+}
+
+void WorkerSet::removeUnlessBusy(const WorkerId& worker) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  if (found->second.state == WorkerState::idle || found->second.state == WorkerState::leaving) {
+    workers_.erase(found);
+  } else if (found->second.state == WorkerState::reserved) {
+    found->second.isGone = true;
   }
 }
 

@@ -29,7 +29,8 @@ struct WorkerInfo {
   Instant stuckFrom = Instant::max();
   bool drainAfterJob = false;  ///< the worker leaves after its job and is replaced
   bool replaces = false;       ///< the worker takes the place of a worker that has left
-  bool surge = false;          ///< started for the release in a free slot: the next leaving worker counts as replaced
+  bool isGone = false;  ///< its owner has left during a claim: the worker is removed unless the claim gives it a job
+  bool surge = false;   ///< started for the release in a free slot: the next leaving worker counts as replaced
 };
 
 /// A worker whose handler ignores the stop of its job.
@@ -69,6 +70,9 @@ class WorkerSet {
 
   /// Makes those of `workers` idle that are still reserved. The idle time of a released worker goes on.
   void releaseReserved(const std::vector<WorkerId>& workers);
+
+  /// Removes the worker, unless it has a job. A worker with a claim under way is removed when the claim has no job.
+  void removeUnlessBusy(const WorkerId& worker);
 
   /// Records that the idle worker is told to end.
   void stopWorker(const WorkerId& worker);

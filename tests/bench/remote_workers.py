@@ -137,14 +137,14 @@ def finished_rate(workers_of):
 
 class Threads:
     settings = {"endpoint.work.image": "plugin/echo", "endpoint.work.workersMin": PROCESSES * BATCH,
-                "endpoint.work.workersMax": PROCESSES * BATCH}
+                "endpoint.work.workersMax": PROCESSES * BATCH, "endpoint.echo.workersMin": 0}
 
     def __call__(self, server):
         until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == PROCESSES * BATCH, "threads are ready")
 
 
 class Processes:
-    settings = {"endpoint.work.image": IMAGE}
+    settings = {"endpoint.work.image": IMAGE, "endpoint.echo.workersMin": 0}
 
     def __call__(self, server):
         for number in range(PROCESSES):
@@ -171,9 +171,9 @@ def main():
         print(f"ratio {statistics.median(remote / local for local, remote in rates):.2f}; other work took {work.share():.0%}")
         return
     for workers in options.workers:
-        with Jobq("sqlite", {"endpoint.remote.image": IMAGE}) as server:
+        with Jobq("sqlite", {"endpoint.remote.image": IMAGE, "endpoint.echo.workersMin": 0}) as server:
             asyncio.run(idle(server, workers, options.seconds))
-    with Jobq("sqlite", {"endpoint.remote.image": IMAGE}) as server:
+    with Jobq("sqlite", {"endpoint.remote.image": IMAGE, "endpoint.echo.workersMin": 0}) as server:
         asyncio.run(stream(server, options.jobs, options.seconds))
     print(f"other work took {work.share():.0%}")
 

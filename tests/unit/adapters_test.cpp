@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ class AdaptersTest : public testing::Test {
   WorkerSupervisor supervisor_{{pools_, *fixture_.storage, fixture_.queueSignal, fixture_.executor, fixture_.running,
                                 nodeLife_, fixture_.storage.log},
                                "node"};
-  RemoteWorkers remote_{{fixture_.remoteRuns, pools_, fixture_.storage.log}};
+  std::atomic<bool> draining_ = false;
+  RemoteWorkers remote_{{fixture_.remoteRuns, pools_, draining_, fixture_.storage.log}};
   NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, remote_, *fixture_.storage, nodeLife_}};
   EndpointLifecycle lifecycle_{{node_.registry, node_.endpoints, workers_, pools_, fixture_.watch}};
 };

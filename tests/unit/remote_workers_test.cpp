@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/connection_owner.h"
 #include "core/workers/worker_pools.h"
 #include "executor_fixture.h"
 #include "jobq/lease_store.h"
@@ -33,11 +35,11 @@ class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture 
   }
 
   /// Parks a call of the worker, gives its place the job, and returns the job as the worker gets it.
-  RemoteRunPtr handJobOut(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
+  RemoteRunPtr deliverJob(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
     storage.insert(id);
-    return handNextJobOut(key);
+    return deliverNextJob(key);
   }
-  RemoteRunPtr handNextJobOut(const RemoteWorkerKey& key = {"ep", "w"}) {
+  RemoteRunPtr deliverNextJob(const RemoteWorkerKey& key = {"ep", "w"}) {
     const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
     const auto wants = pools_.reserveWorkers({nullptr, 10, true});
     EXPECT_EQ(wants.size(), 1U);
@@ -46,6 +48,11 @@ class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture 
     for (const ClaimedJob& job : jobs) remote_.assign(job);
     const auto got = remote_.pollTake(key, *take, false);
     return got && !got->empty() ? got->front() : nullptr;
+  }
+  /// Makes the worker known by a call, and opens a connection of it.
+  std::shared_ptr<const ConnectionOwner> connectWorker() {
+    (void)stopsOf();
+    return remote_.connect(key_);
   }
   void pass(Millis time) {
     storage.clock.advance(time);
@@ -59,7 +66,8 @@ class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture 
   const RemoteWorkerKey key_{"ep", "w"};
   test::HeldCaller caller_;
   WorkerPools pools_{{queueSignal, storage.clock, storage.log}, {}};
-  RemoteWorkers remote_{{remoteRuns, pools_, storage.log}};
+  std::atomic<bool> draining_ = false;
+  RemoteWorkers remote_{{remoteRuns, pools_, draining_, storage.log}};
   std::shared_ptr<RemoteStopWait> stopWait_;
   CallId lastClaim_ = 100;
 };
@@ -75,13 +83,13 @@ TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
 }
 
 TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
-  const RemoteRunPtr run = handJobOut("a");
+  const RemoteRunPtr run = deliverJob("a");
   ASSERT_NE(run, nullptr);
   EXPECT_EQ(pools_.status("ep").counts.running, 1U);
   EXPECT_EQ(remote_.findRun(key_, "a"), run);
   EXPECT_EQ(remote_.findRun({"ep", "another"}, "a"), nullptr);
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted);
-  remote_.noteResult(key_, "a", false);
+  remote_.noteResult(key_, "a", run, false);
   EXPECT_EQ(remote_.findRun(key_, "a"), nullptr);
   EXPECT_EQ(pools_.status("ep").counts.running, 0U);
   EXPECT_EQ(find("a").state, JobState::completed);
@@ -89,8 +97,8 @@ TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
 
 // A ping that was sent before the job came may arrive later.
 TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
-  const auto connection = remote_.connect(key_);
-  handJobOut("a");
+  const auto connection = connectWorker();
+  deliverJob("a");
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {}, false);
   pass(Millis(20'000));
@@ -105,9 +113,9 @@ TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
 }
 
 TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
-  auto connection = remote_.connect(key_);
-  auto other = remote_.connect(key_);
-  handJobOut("a");
+  auto connection = connectWorker();
+  auto other = connectWorker();
+  deliverJob("a");
   EXPECT_TRUE(connection->needsConnection());
   connection.reset();
   pass(Millis(30'000));
@@ -118,14 +126,14 @@ TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
   remote_.notePing(key_, {"a"}, false);
   pass(Millis(1));
   EXPECT_EQ(find("a").state, JobState::inQueue) << "the ping process may outlive its worker";
-  connection = remote_.connect(key_);
+  connection = connectWorker();
   EXPECT_FALSE(connection->needsConnection());
 }
 
 // The storage may fail just then.
 TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
-  auto connection = remote_.connect(key_);
-  handJobOut("a");
+  auto connection = connectWorker();
+  deliverJob("a");
   connection.reset();
   storage.faults.failOperation("leases.lose");
   pass(Millis(10'000));
@@ -136,8 +144,8 @@ TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
 }
 
 TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
-  const auto connection = remote_.connect(key_);
-  const LeaseRef lease = handJobOut("a")->lease();
+  const auto connection = connectWorker();
+  const LeaseRef lease = deliverJob("a")->lease();
   EXPECT_FALSE(stopsOf().has_value());
   running.stop(lease);
   for (int second = 0; second < 3; ++second) {
@@ -155,22 +163,22 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
 
 // The result of the earlier attempt would look like one of the new attempt.
 TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
-  const auto connection = remote_.connect(key_);
-  running.stop(handJobOut("a")->lease());
+  const auto connection = connectWorker();
+  running.stop(deliverJob("a")->lease());
   storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
-  EXPECT_EQ(handNextJobOut(), nullptr);
+  EXPECT_EQ(deliverNextJob(), nullptr);
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {}, false);
-  EXPECT_NE(handNextJobOut(), nullptr);
+  EXPECT_NE(deliverNextJob(), nullptr);
 }
 
 // The jobs are those of an earlier life of the server, which are in the queue again.
 TEST_F(RemoteWorkersTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
   storage.insert("old");
   storage.clock.advance(Millis(1'000));
-  RemoteWorkers later({remoteRuns, pools_, storage.log});
+  RemoteWorkers later({remoteRuns, pools_, draining_, storage.log});
   const auto take = later.beginTake(key_, 1, true, caller_.call());
   const auto wants = pools_.reserveWorkers({nullptr, 10, true});
   const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
@@ -211,6 +219,71 @@ TEST_F(RemoteWorkersTest, AJobWithoutANextCallGoesBackUncounted) {
   EXPECT_EQ(pools_.status("ep").counts.running, 0U);
 }
 
+// The claim of a place may end behind its call: the job is for the call that is parked now.
+TEST_F(RemoteWorkersTest, AJobBehindItsCallTakesAPlaceOfTheNextOne) {
+  storage.insert("a");
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
+  pools_.concludeReservations(wants, jobs);
+  pass(Millis(25'000));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  const auto next = remote_.beginTake(key_, 1, false, caller_.call());
+  EXPECT_EQ(pools_.status("ep").counts.idle, 1U);
+  remote_.assign(jobs.at(0));
+  EXPECT_EQ(remote_.pollTake(key_, *next, false).value().at(0)->lease(), jobs[0].lease);
+  EXPECT_EQ(pools_.status("ep").counts.idle, 0U);
+}
+
+TEST_F(RemoteWorkersTest, APlaceWithoutACallEndsWithItsClaim) {
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+  ASSERT_EQ(wants.size(), 1U);
+  pass(Millis(25'000));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  pools_.concludeReservations(wants, {});
+  EXPECT_EQ(pools_.status("ep").counts.idle, 0U) << "the next job would go to nobody";
+}
+
+TEST_F(RemoteWorkersTest, AWorkerThatWasCutOffGetsNoJobThatItMayStillRun) {
+  auto connection = connectWorker();
+  deliverJob("a");
+  connection.reset();
+  pass(Millis(10'000));
+  EXPECT_EQ(find("a").losses, 1U);
+  connection = connectWorker();
+  EXPECT_EQ(deliverNextJob(), nullptr);
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
+// The server closes the connections then, and the next life adopts the jobs.
+TEST_F(RemoteWorkersTest, AServerThatStopsLosesNoJob) {
+  auto connection = connectWorker();
+  deliverJob("a");
+  draining_ = true;
+  connection.reset();
+  pass(Millis(60'000));
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+}
+
+TEST_F(RemoteWorkersTest, AnImageOfAHandlerEndsTheCallsAndStillTakesResults) {
+  const auto connection = connectWorker();
+  const RemoteRunPtr run = deliverJob("a");
+  const auto take = remote_.beginTake(key_, 1, std::nullopt, caller_.call());
+  auto changed = std::make_shared<Endpoint>(*endpoint);
+  changed->spec.workersMax = 1;
+  pools_.setEndpoint(changed);
+  EXPECT_FALSE(remote_.isServed("ep"));
+  const auto step = pools_.nextStep("ep");
+  EXPECT_FALSE(step.stoppedWorkers.empty());
+  for (const WorkerId& place : step.stoppedWorkers) remote_.removePlace(place);
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  EXPECT_EQ(remote_.findRun(key_, "a"), run);
+  EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted);
+  remote_.noteResult(key_, "a", run, false);
+  EXPECT_TRUE(pools_.view("ep").workers.empty());
+}
+
 TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
   storage.insert("a");
   ClaimedJob job = storage.claim("w:7");
@@ -230,8 +303,8 @@ TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
 }
 
 TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
-  const auto connection = remote_.connect(key_);
-  handJobOut("a");
+  const auto connection = connectWorker();
+  deliverJob("a");
   remote_.drain(Millis(0));
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);
@@ -241,8 +314,8 @@ TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
 }
 
 TEST_F(RemoteWorkersTest, ADrainForTheNextLifeLeavesTheJobs) {
-  const auto connection = remote_.connect(key_);
-  const RemoteRunPtr run = handJobOut("a");
+  const auto connection = connectWorker();
+  const RemoteRunPtr run = deliverJob("a");
   remote_.drain(std::nullopt);
   EXPECT_EQ(find("a").state, JobState::inProgress);
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "until the end of the process";

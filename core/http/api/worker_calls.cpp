@@ -47,7 +47,7 @@ class LateRefusal final : public PendingCall {
   }
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {
-    if (deps_.clock.now() < at_ && !request.client->hasLeft() && !deps_.draining) return std::nullopt;
+    if (deps_.clock.now() < at_ && !request.client->hasLeft() && !deps_.lateCalls.isStopped()) return std::nullopt;
     return refusal_;
   }
 
@@ -66,7 +66,11 @@ class TakeCall final : public PendingCall {
       : deps_(deps), place_(std::move(place)), key_(std::move(key)), take_(std::move(take)), isBatch_(isBatch) {}
   // The connection ended: nobody gets the jobs.
   ~TakeCall() override {
-    if (take_) (void)deps_.workers.pollTake(key_, *take_, true);
+    try {
+      if (take_) (void)deps_.workers.pollTake(key_, *take_, true);
+    } catch (...) {
+      // No memory: the jobs are lost by the rules.
+    }
   }
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {
@@ -75,7 +79,15 @@ class TakeCall final : public PendingCall {
     take_.reset();
     if (jobs->empty()) return ApiResponse{204, ""};
     std::vector<std::string> texts;
-    for (const RemoteRunPtr& run : *jobs) texts.push_back(run->extractText());
+    for (const RemoteRunPtr& run : *jobs) {
+      try {
+        texts.push_back(run->extractText());
+      } catch (const Error& error) {  // its secret cannot be opened
+        (void)run->finish(Failed{error.what(), ""});
+        deps_.workers.noteResult(key_, run->lease().job, run, false);
+      }
+    }
+    if (texts.empty()) return ApiResponse{204, ""};
     return ApiResponse{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
   }
 
@@ -92,7 +104,13 @@ class StopCall final : public PendingCall {
  public:
   StopCall(const WorkerDeps& deps, Budget::Reservation place, RemoteWorkerKey key, std::shared_ptr<RemoteStopWait> wait)
       : deps_(deps), place_(std::move(place)), key_(std::move(key)), wait_(std::move(wait)) {}
-  ~StopCall() override { (void)deps_.workers.pollStopWait(key_, *wait_, true); }
+  ~StopCall() override {
+    try {
+      (void)deps_.workers.pollStopWait(key_, *wait_, true);
+    } catch (...) {
+      // No memory: the next call takes the place of this one.
+    }
+  }
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {
     const auto stops = deps_.workers.pollStopWait(key_, *wait_, request.client->hasLeft());
@@ -114,9 +132,16 @@ ApiResponse busy(const ApiRequest& request) {
                  Millis(5'000));
 }
 
+// Returns the worker, unless no remote worker runs the jobs of the endpoint.
+Result<RemoteWorkerKey> readServingWorker(const WorkerDeps& deps, ApiRequest& request) {
+  const EndpointId& endpoint = request.endpoint->spec.id;
+  if (deps.workers.isServed(endpoint)) return readWorker(request);
+  return invalid("the endpoint " + endpoint + " has no remote workers: its image is a handler of the server");
+}
+
 RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatch) {
   if (request.method == "HEAD") return errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
-  auto key = readWorker(request);
+  auto key = readServingWorker(deps, request);
   if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
   const auto most = isBatch ? readNumber(request, "batch_size", {1, RemoteWorkers::kMostAtOnce}, OutOfRange::clamp, 1)
                             : Result<std::int64_t>(1);
@@ -125,19 +150,19 @@ RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatc
   const std::optional<bool> holdsJobs = held == request.query.end() ? std::nullopt : std::optional(held->second != "0");
   Budget::Reservation place;
   if (!place.grow(deps.waiting, 1)) return busy(request);
-  request.client->setOwner(deps.workers.connect(*key));
   auto begun = deps.workers.beginTake(*key, static_cast<std::size_t>(*most), holdsJobs, request.client->call());
   if (!begun) return busy(request);
+  keepOwner(deps, request, *key);
   return begin(std::make_unique<TakeCall>(deps, std::move(place), *std::move(key), std::move(begun), isBatch), request);
 }
 
 }  // namespace
 
+void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key) {
+  if (auto owner = deps.workers.connect(key)) request.client->setOwner(std::move(owner));
+}
+
 Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
-  if (!request.endpoint->release || !request.endpoint->release->isRemote) {
-    return invalid("the endpoint " + request.endpoint->spec.id +
-                   " has no remote workers: its image is a handler of the server");
-  }
   // Some SDKs put `&` and parameters behind a path without `?`.
   const char* last = request.params.contains("job") ? "job" : "worker";
   std::string& segment = request.params.at(last);
@@ -175,9 +200,9 @@ RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request) {
   if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
   Budget::Reservation place;
   if (!place.grow(deps.waiting, 1)) return busy(request);
-  request.client->setOwner(deps.workers.connect(*key));
   auto wait = deps.workers.beginStopWait(*key, request.client->call());
   if (!wait) return busy(request);
+  keepOwner(deps, request, *key);
   return begin(std::make_unique<StopCall>(deps, std::move(place), *std::move(key), std::move(wait)), request);
 }
 

@@ -10,9 +10,12 @@
 
 namespace jobq {
 
-/// Reads the worker named in the path. Moves parameters behind a `&` of the last segment to the query. Fails if the
-/// endpoint has no remote workers, or the id is malformed.
+/// Reads the worker named in the path. Moves parameters behind a `&` of the last segment to the query. Fails if the id
+/// is malformed.
 Result<RemoteWorkerKey> readWorker(ApiRequest& request);
+
+/// Makes the connection one of the worker, if the worker is known.
+void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key);
 
 /// Answers a refusal three seconds later, because a refused worker calls again at once.
 RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
@@ -28,6 +31,9 @@ RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request);
 RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request);
 /// Answers a report whose request was refused: a result over the limits ends its job as FAILED, and a report for an
 /// unknown endpoint is dropped, both with 200, because a worker drops a refused report for ever.
-RouteResult refusedReport(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+RouteResult refusedResult(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+/// Answers a refused ping, whose reply no worker reads.
+RouteResult refusedPing(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 
 }  // namespace jobq

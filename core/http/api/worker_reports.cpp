@@ -14,6 +14,12 @@ namespace {
 
 ApiResponse noted() { return {200, "{}"}; }
 
+Failed tooLargeReport() {
+  return {"the worker sent a report over the limit of " + std::to_string(kMaxOutput >> 20) +
+              " MB: upload large results and return their address",
+          ""};
+}
+
 /// The job of a report, if its worker has the job.
 struct ReportedRun {
   RemoteWorkerKey key;
@@ -22,14 +28,14 @@ struct ReportedRun {
 std::optional<ReportedRun> findReported(const WorkerDeps& deps, ApiRequest& request) {
   auto key = readWorker(request);
   if (!key) return std::nullopt;
-  request.client->setOwner(deps.workers.connect(*key));
+  keepOwner(deps, request, *key);
   RemoteRunPtr run = deps.workers.findRun(*key, request.params.at("job"));
   return ReportedRun{*std::move(key), std::move(run)};
 }
 
 void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reported, Outcome outcome, bool isLeaving) {
   if (reported.run) (void)reported.run->finish(std::move(outcome));
-  deps.workers.noteResult(reported.key, request.params.at("job"), isLeaving);
+  deps.workers.noteResult(reported.key, request.params.at("job"), reported.run, isLeaving);
 }
 
 }  // namespace
@@ -62,17 +68,26 @@ RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
   return noted();
 }
 
-RouteResult refusedReport(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
+RouteResult refusedResult(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
+  if (refusal.status == 404) return noted();
+  if (refusal.status != 413) return refusal;
+  if (const auto reported = findReported(deps, request)) end(deps, request, *reported, tooLargeReport(), false);
+  return noted();
+}
+
+RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
   if (refusal.status == 404) return noted();
   if (refusal.status != 413) return refusal;
   const auto reported = findReported(deps, request);
-  if (!reported) return noted();
-  end(deps, request, *reported,
-      Failed{"the worker sent a result over the limit of " + std::to_string(kMaxOutput >> 20) +
-                 " MB: upload large results and return their address",
-             ""},
-      false);
+  if (!reported || !reported->run) return noted();
+  (void)reported->run->finish(tooLargeReport());
+  deps.workers.runMustEnd(*reported->run);
   return noted();
+}
+
+RouteResult refusedPing(const WorkerDeps&, ApiRequest&, ApiResponse refusal) {
+  if (refusal.status == 404 || refusal.status == 413) return noted();
+  return refusal;
 }
 
 }  // namespace jobq

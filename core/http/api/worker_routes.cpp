@@ -39,9 +39,9 @@ constexpr WorkerRow kWorkerRows[] = {
     {"GET", "/job-take/{worker}", awaitJob, refuseLate},
     {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate},
     {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
-    {"GET", "/ping/{worker}", ping, refusedReport},
-    {"POST", "/job-done/{worker}/{job}", reportResult, refusedReport, kReportLimit},
-    {"POST", "/job-stream/{worker}/{job}", reportChunk, refusedReport, kReportLimit},
+    {"GET", "/ping/{worker}", ping, refusedPing},
+    {"POST", "/job-done/{worker}/{job}", reportResult, refusedResult, kReportLimit},
+    {"POST", "/job-stream/{worker}/{job}", reportChunk, refusedChunk, kReportLimit},
 };
 
 }  // namespace

@@ -248,6 +248,25 @@ ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerRe
 
 ServerRequest::~ServerRequest() { endWatch(); }
 
+// An owned connection may stay idle for hours, and its peer may vanish without a word: the kernel asks after the peer,
+// and ends the connection after 25 seconds without an answer.
+void ServerRequest::setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept {
+  if (!deps_.owner) {
+    const int descriptor = deps_.stream.descriptor();
+    const int on = 1;
+    const int idle = 10;
+    const int interval = 5;
+    const int probes = 3;
+    const int unanswered = 25'000;  // milliseconds
+    ::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
+  }
+  deps_.owner.swap(owner);
+}
+
 void ServerRequest::endWatch() noexcept {
   if (std::exchange(watched_, false)) deps_.places.unwatch(deps_.call.id);
 }

@@ -148,7 +148,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
 
   std::stop_token disconnected() override;
   bool hasLeft() const noexcept override { return clientLeft_ || (wasSuspended_ && deps_.stream.peerHasClosed()); }
-  void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override { deps_.owner.swap(owner); }
+  void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override;
   SuspendedCall call() noexcept override { return deps_.call; }
   /// Notes that the request is suspended for the first time, or again.
   void noteSuspended() noexcept { wasSuspended_ = true; }
