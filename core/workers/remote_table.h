@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,9 +34,6 @@ struct RemoteChanges {
 /// One thread at a time.
 class RemoteTable {
  public:
-  /// `begun` is the start of the server.
-  explicit RemoteTable(Instant begun) : lastPlace_(begun.time_since_epoch().count()) {}
-
   RemoteWorker* find(const RemoteWorkerKey& key);
   /// Returns the worker, seen `now`; null if there are 10,000 other ones.
   RemoteWorker* findOrAdd(const RemoteWorkerKey& key, Instant now);
@@ -64,9 +60,6 @@ class RemoteTable {
   /// Notes that a connection of the worker has ended.
   void noteClosed(const RemoteWorkerKey& key, Instant now);
 
-  /// Returns the name of a new place: no place of this server or of an earlier life has it.
-  WorkerId newPlace(const WorkerId& worker) { return worker + ":" + std::to_string(++lastPlace_); }
-
   /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers. While the
   /// server stops (`isStopping`), a worker without a connection has lost nothing: the server closes them.
   void noteTime(Instant now, bool isStopping, RemoteChanges& changes);
@@ -91,7 +84,6 @@ class RemoteTable {
   static void endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
   std::map<RemoteWorkerKey, RemoteWorker> workers_;
-  Millis::rep lastPlace_;
   std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one
 };
 

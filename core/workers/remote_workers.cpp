@@ -51,7 +51,7 @@ RemoteWorkers::RemoteWorkers(const Deps& deps)
       draining_(deps.draining),
       pools_(deps.pools),
       returns_(deps.run.reports, deps.log),
-      table_(clock_.now()),
+      lastPlace_(clock_.now().time_since_epoch().count()),
       periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
 
 void RemoteWorkers::stop() {
@@ -159,7 +159,7 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     }
     const bool mayHaveMore = take->jobs.empty() && !worker->isLeaving && !isDraining_ && !isClosed_;
     for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
-      places.push_back(table_.newPlace(key.worker));
+      places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
     }
     take->places = places;
   }

@@ -115,6 +115,8 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   mutable Mutex mutex_;
   Condition jobsEnded_;
   RemoteTable table_ JOBQ_GUARDED_BY(mutex_);
+  // Number of the last place. It begins with the time of the start: no place of an earlier life has a later number.
+  Millis::rep lastPlace_ JOBQ_GUARDED_BY(mutex_);
   // Runs that ended inside their own stop callback, until the callback has returned.
   std::vector<RemoteRunPtr> stopped_ JOBQ_GUARDED_BY(mutex_);
   bool isDraining_ JOBQ_GUARDED_BY(mutex_) = false;
