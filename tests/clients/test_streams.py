@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from http_case import HttpTest
+from jobq_worker import JobqWorker
 from npm_packages import LONGEST, installed
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -23,10 +24,14 @@ LIMIT = 2_000  # requests of /stream in 10 s
 
 @pytest.mark.timeout(2 * LONGEST)
 class StreamClientTest(HttpTest):
-    def follow(self, own_server, *command):
+    def follow(self, own_server, workers, *command):
         """Each of the clients' streams is whole, in order, and without an error."""
-        server = own_server(limits__enabled="true", endpoint__trial__workersMin=STREAMS,
-                            endpoint__trial__workersMax=STREAMS)
+        if workers == "remote":
+            server = own_server(limits__enabled="true", endpoint__trial__image="docker.io/acme/worker:1")
+            self.at_end.enter_context(JobqWorker(server, "trial", "plugin/trial", "--concurrency", str(STREAMS)))
+        else:
+            server = own_server(limits__enabled="true", endpoint__trial__workersMin=STREAMS,
+                                endpoint__trial__workersMax=STREAMS)
         jobs = [server.run("trial", {"chunks": CHUNKS, "chunkMs": PAUSE}) for _ in range(STREAMS)]
         done = subprocess.run([*command, server.url + "/sdk/v2", server.key, "trial", *jobs], capture_output=True,
                               text=True, check=False, timeout=LONGEST, env={**os.environ, "GO111MODULE": "off"})
@@ -41,12 +46,14 @@ class StreamClientTest(HttpTest):
         print(f"{remaining} of {LIMIT} requests remain")
         assert remaining >= LIMIT - STREAMS - 1
 
+    @pytest.mark.parametrize("workers", ["threads", "remote"])
     @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
-    def test_npm(self, own_server):
+    def test_npm(self, own_server, workers):
         """core/http/API.md, "Streams for client libraries": stream() of the npm SDK."""
-        self.follow(own_server, "node", installed("streams.mjs") / "streams.mjs")
+        self.follow(own_server, workers, "node", installed("streams.mjs") / "streams.mjs")
 
+    @pytest.mark.parametrize("workers", ["threads", "remote"])
     @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
-    def test_go(self, own_server):
+    def test_go(self, own_server, workers):
         """core/http/API.md, "Streams for client libraries": stream() of the Go SDK."""
-        self.follow(own_server, "go", "run", HERE / "streams.go")
+        self.follow(own_server, workers, "go", "run", HERE / "streams.go")
