@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace jobq {
@@ -199,6 +200,17 @@ Instant WorkerPool::nextTaskAt(Instant now) const {
 PoolStatus WorkerPool::status(Instant now) const {
   PoolStatus status{true, {}};
   WorkerCounts& counts = status.counts;
+  if (isRemote(*this)) {
+    // A remote worker with several places is one worker.
+    std::map<std::string_view, bool> isRunning;
+    for (const auto& [id, info] : workers_.all()) {
+      bool& isBusy = isRunning[std::string_view(id).substr(0, id.find(':'))];
+      isBusy = isBusy || info.state == WorkerState::busy;
+    }
+    for (const auto& [worker, isBusy] : isRunning) ++(isBusy ? counts.running : counts.idle);
+    counts.ready = counts.idle;
+    return status;
+  }
   counts.idle = narrow(workers_.count(WorkerState::idle) + workers_.count(WorkerState::reserved));
   counts.ready = counts.idle;
   counts.initializing = narrow(workers_.count(WorkerState::starting));

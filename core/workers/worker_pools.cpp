@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "core/jobs/queue_signal.h"
@@ -92,8 +93,11 @@ std::vector<PoolSummary> WorkerPools::summaries() const {
   const Instant now = deps_.clock.now();
   for (const auto& [id, pool] : pools_) {
     PoolSummary& summary = summaries.emplace_back(PoolSummary{id, pool.status(now).counts, {}});
-    for (const auto& [worker, info] : pool.workers().all()) {
-      if (!info.release->templateId.empty()) ++summary.workersOfTemplates[info.release->templateId];
+    std::string_view last;  // a remote worker with several places, which follow each other, is one worker
+    for (const auto& [id, info] : pool.workers().all()) {
+      const std::string_view worker = std::string_view(id).substr(0, id.find(':'));
+      if (worker == std::exchange(last, worker) || info.release->templateId.empty()) continue;
+      ++summary.workersOfTemplates[info.release->templateId];
     }
   }
   return summaries;
