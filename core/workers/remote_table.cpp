@@ -13,7 +13,9 @@ constexpr Millis kUnseen{10'000};     ///< without a connection for so long, a w
 constexpr Millis kForgotten{60'000};  ///< without any sign for so long, a worker is forgotten
 constexpr Millis kTwoPings{20'000};   ///< a ping that was sent before a job came may arrive so much later
 constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
-constexpr int kOmissions = 2;         ///< successive pings without a job of the worker: it does not run the job
+constexpr Millis kCutOffLife{
+    30'000};                   ///< the same for a job whose worker was cut off: it waits at the head of the queue
+constexpr int kOmissions = 2;  ///< successive pings without a job of the worker: it does not run the job
 constexpr std::size_t kMostWorkers = 10'000;
 constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
 constexpr std::size_t kLongestId = 128;    ///< bytes of the id of a job
@@ -194,7 +196,7 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
   });
   if (isStopping || worker.connections > 0 || now < worker.closedAt + kUnseen) return;
   for (auto& [id, job] : worker.jobs) {
-    worker.stops[id] = {now, now, 0};  // the worker may be alive, and cut off
+    worker.stops[id] = {now - kStopLife + kCutOffLife, now, 0};  // the worker may be alive, and cut off
     loseJob(key, std::move(job.run), changes);
   }
   worker.jobs.clear();

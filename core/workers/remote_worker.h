@@ -63,10 +63,10 @@ struct RemoteWorker {
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of
-  /// a new attempt.
-  bool mayRun(const RemoteRun& run) const {
+  /// a new attempt. `begun` is the start of the server.
+  bool mayRun(const RemoteRun& run, Instant begun) const {
     const JobId& job = run.lease().job;
-    return stops.contains(job) || jobs.contains(job) || (holdsUnknown && !run.isSubmittedSince(since));
+    return stops.contains(job) || jobs.contains(job) || (holdsUnknown && !run.isSubmittedSince(begun));
   }
 
   Instant since{};     ///< first sign of life
@@ -78,7 +78,7 @@ struct RemoteWorker {
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
-  bool holdsUnknown = false;  ///< the worker has jobs from a time when the server did not know it
+  bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
   std::shared_ptr<RemoteTake> take{};
   std::shared_ptr<RemoteStopWait> stopWait{};
   std::map<JobId, InHand> jobs{};

@@ -48,10 +48,11 @@ class RemoteWorkers::Connected final : public ConnectionOwner {
 RemoteWorkers::RemoteWorkers(const Deps& deps)
     : runs_(deps.run),
       clock_(deps.run.clock),
+      begun_(clock_.now()),
       draining_(deps.draining),
       pools_(deps.pools),
       returns_(deps.run.reports, deps.log),
-      lastPlace_(clock_.now().time_since_epoch().count()),
+      lastPlace_(begun_.time_since_epoch().count()),
       periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
 
 void RemoteWorkers::stop() {
@@ -104,7 +105,7 @@ void RemoteWorkers::assign(ClaimedJob job) {
   {
     Lock lock(mutex_);
     RemoteWorker* const worker = table_.find(key);
-    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run);
+    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_);
     // The call of the place may have ended: the present call of the worker gives one of its places for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {

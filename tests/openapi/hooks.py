@@ -95,9 +95,11 @@ def call_as_a_worker(operation, path):
     path["endpoint"] = STAGE["remote"]
     queue = "/v2/" + STAGE["remote"]
     ask("POST", queue + "/run", {"input": {}})
+    # A new one, because a report may ask for a replacement, and a worker that was cut off gets no job that it may still
+    # run.
+    path["worker"] = f"{operation}-{turn}"
     if operation.startswith("take"):
         return
-    path["worker"] = f"{operation}-{turn}"  # a new one, because a report may ask for a replacement
     job = ask("GET", f"{queue}/job-take/{path['worker']}")["id"]
     if operation.startswith("awaitStops"):
         ask("POST", f"{queue}/cancel/{job}")

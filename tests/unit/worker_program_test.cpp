@@ -339,7 +339,7 @@ TEST(BoundedThreadsTest, TheEndIsAwaitedForABoundedTime) {
   SystemClock clock;
   BoundedThreads threads(clock);
   std::promise<void> allowed;
-  threads.start("test", [&allowed, end = allowed.get_future().share()] { end.wait_for(testkit::kHangDeadline); });
+  threads.start("test", [end = allowed.get_future().share()] { end.wait_for(testkit::kHangDeadline); });
   EXPECT_FALSE(threads.awaitEnd(clock.now() + Millis(1)));
   allowed.set_value();
   EXPECT_TRUE(threads.awaitEnd(clock.now() + Millis(testkit::kHangDeadline)));
