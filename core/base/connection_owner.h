@@ -3,8 +3,9 @@
 
 namespace jobq {
 
-/// What a connection stands for, beyond its requests. The connection destroys its reference when it ends, on any thread
-/// and perhaps under a lock of the transport: the destructor calls nothing of the transport.
+/// The owner of a connection is the client that makes its requests, such as a remote worker. The connection destroys
+/// its reference when it ends, on any thread and perhaps under a lock of the transport, so the destructor calls nothing
+/// of the transport.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;

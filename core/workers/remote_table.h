@@ -20,7 +20,7 @@
 
 namespace jobq {
 
-/// What follows a change of the table, to be carried out without the lock.
+/// The consequences of a change of the table. RemoteWorkers carries them out when it has released its lock.
 struct RemoteChanges {
   std::vector<SuspendedCall> calls;                          ///< to be resumed
   std::vector<std::pair<EndpointId, WorkerId>> idlePlaces;   ///< to be removed unless a claim has them

@@ -41,13 +41,16 @@ class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture 
   }
   RemoteRunPtr deliverNextJob(const RemoteWorkerKey& key = {"ep", "w"}) {
     const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
-    const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-    EXPECT_EQ(wants.size(), 1U);
-    const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
-    pools_.concludeReservations(wants, jobs);
-    for (const ClaimedJob& job : jobs) remote_.assign(job);
+    for (const ClaimedJob& job : claimForPlaces()) remote_.assign(job);
     const auto got = remote_.pollTake(key, *take, false);
     return got && !got->empty() ? got->front() : nullptr;
+  }
+  /// Claims jobs for all idle places, as the dispatcher does, and returns the jobs, which no worker has yet.
+  std::vector<ClaimedJob> claimForPlaces() {
+    const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
+    pools_.concludeReservations(wants, jobs);
+    return jobs;
   }
   /// Makes the worker known by a call, and opens a connection of it.
   std::shared_ptr<const ConnectionOwner> connectWorker() {
@@ -181,9 +184,7 @@ TEST_F(RemoteWorkersTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
   storage.clock.advance(Millis(1'000));
   RemoteWorkers later({remoteRuns, pools_, draining_, storage.log});
   const auto take = later.beginTake(key_, 1, true, caller_.call());
-  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
-  pools_.concludeReservations(wants, jobs);
+  const auto jobs = claimForPlaces();
   ASSERT_EQ(jobs.size(), 1U);
   later.assign(jobs[0]);
   EXPECT_FALSE(later.pollTake(key_, *take, false).has_value());
@@ -196,9 +197,7 @@ TEST_F(RemoteWorkersTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
 TEST_F(RemoteWorkersTest, AJobBehindItsCallWaitsForTheNextOne) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
-  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
-  pools_.concludeReservations(wants, jobs);
+  const auto jobs = claimForPlaces();
   pass(Millis(25'000));
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
   remote_.assign(jobs.at(0));
@@ -209,9 +208,7 @@ TEST_F(RemoteWorkersTest, AJobBehindItsCallWaitsForTheNextOne) {
 TEST_F(RemoteWorkersTest, AJobWithoutANextCallGoesBackUncounted) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
-  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
-  pools_.concludeReservations(wants, jobs);
+  const auto jobs = claimForPlaces();
   EXPECT_THAT(remote_.pollTake(key_, *take, true).value(), IsEmpty()) << "its client has left";
   remote_.assign(jobs.at(0));
   pass(Millis(10'000));
@@ -224,9 +221,7 @@ TEST_F(RemoteWorkersTest, AJobWithoutANextCallGoesBackUncounted) {
 TEST_F(RemoteWorkersTest, AJobBehindItsCallTakesAPlaceOfTheNextOne) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
-  const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-  const auto jobs = storage.real->leases().claim(wants, storage.life->holder(), 1);
-  pools_.concludeReservations(wants, jobs);
+  const auto jobs = claimForPlaces();
   pass(Millis(25'000));
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
   const auto next = remote_.beginTake(key_, 1, false, caller_.call());
