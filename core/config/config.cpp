@@ -88,8 +88,9 @@ bool applyLimit(Config& config, const SettingSection& section, const std::string
 bool isPluginKey(const std::string& key) {
   if (key.starts_with("lua.")) return true;
   const auto dots = std::count(key.begin(), key.end(), '.');
-  for (PluginKind kind : {PluginKind::storage, PluginKind::queuePolicy, PluginKind::rateLimiter,
-                          PluginKind::admissionFilter, PluginKind::handler, PluginKind::webhookTransport}) {
+  for (PluginKind kind :
+       {PluginKind::storage, PluginKind::queuePolicy, PluginKind::rateLimiter, PluginKind::admissionFilter,
+        PluginKind::handler, PluginKind::webhookTransport, PluginKind::workerLauncher}) {
     if (dots >= 2 && key.starts_with(std::string(nameOf(kind)) + ".")) return true;
   }
   return false;

@@ -30,7 +30,8 @@ JOBQ_PLUGIN(kEntries)
 """
 KINDS = {"storage": ("storage", "Storage"), "queuePolicy": ("queue", "QueuePolicy"),
          "rateLimiter": ("limiter", "RateLimiter"), "admissionFilter": ("filter", "AdmissionFilterFactory"),
-         "handler": ("handler", "HandlerFactory"), "webhookTransport": ("webhook", "WebhookTransport")}
+         "handler": ("handler", "HandlerFactory"), "webhookTransport": ("webhook", "WebhookTransport"),
+         "workerLauncher": ("launcher", "WorkerLauncher")}
 ROOTS = {"plugin": ["Plugin", "PluginEnv", "Log", "Error"], **{group: [root] for group, root in KINDS.values()}}
 UNFIT = 77
 LONGEST = 600  # seconds of one program: bounds a hang, and judges no pace

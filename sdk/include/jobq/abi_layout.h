@@ -32,12 +32,14 @@
 #include "jobq/rate_limiter.h"
 #include "jobq/storage.h"
 #include "jobq/webhook_transport.h"
+#include "jobq/worker_launcher.h"
 
 namespace jobq::abi {
 
 /// All kinds of plugins.
 inline constexpr std::array kKinds{PluginKind::storage,         PluginKind::queuePolicy, PluginKind::rateLimiter,
-                                   PluginKind::admissionFilter, PluginKind::handler,     PluginKind::webhookTransport};
+                                   PluginKind::admissionFilter, PluginKind::handler,     PluginKind::webhookTransport,
+                                   PluginKind::workerLauncher};
 
 namespace detail {
 
@@ -137,7 +139,8 @@ template <class Writer>
 constexpr void describeCommon(Writer writer) {
   JOBQ_OPEN(Descriptor, size, minor, fingerprint, entries, entryCount);
   JOBQ_CLOSED(Entry, kind, name, version, declare, create, probe);
-  JOBQ_OPEN_ENUM(PluginKind, storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport);
+  JOBQ_OPEN_ENUM(PluginKind, storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport,
+                 workerLauncher);
   JOBQ_OPEN_ENUM(LogLevel, debug, information, warning, error);
   JOBQ_OPEN(PluginEnv, config, clock, log, dataDir, allowPrivateAddresses, scriptsDir, receivers);
   JOBQ_CLOSED(ScriptReport, name, fault);
@@ -196,6 +199,14 @@ constexpr void describeTransport(Writer writer) {
   JOBQ_CLOSED(Delivered, status, reply);
   JOBQ_CLOSED(DeliveryFailed, reason, status, reply);
   JOBQ_VARIANT(DeliveryResult, Delivered, DeliveryFailed);
+}
+
+template <class Writer>
+constexpr void describeLauncher(Writer writer) {
+  JOBQ_CLOSED(WorkerLauncher);
+  JOBQ_CLOSED(ContainerSpec, image, entrypoint, command, ports, diskInGb, volumeInGb, volumeMountPath, registryAuthId);
+  JOBQ_OPEN(WorkerLaunch, worker, endpoint, container, env);
+  JOBQ_CLOSED(WorkerExit, worker, isFailure, reason);
 }
 
 template <class Writer>
@@ -315,6 +326,7 @@ constexpr void describeLayout(Put& put, PluginKind kind) {
     case PluginKind::admissionFilter: return detail::describeFilter(writer);
     case PluginKind::handler: return detail::describeHandler(writer);
     case PluginKind::webhookTransport: return detail::describeTransport(writer);
+    case PluginKind::workerLauncher: return detail::describeLauncher(writer);
   }
 }
 

@@ -19,7 +19,15 @@
 namespace jobq {
 
 /// The kinds of plugins. Each interface names its kind in kKind.
-enum class PluginKind { storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport };
+enum class PluginKind {
+  storage,
+  queuePolicy,
+  rateLimiter,
+  admissionFilter,
+  handler,
+  webhookTransport,
+  workerLauncher  ///< since minor 2
+};
 
 /// Returns the word for a kind in configuration keys (`storage.sqlite.readers`), in the manifest of a library and in
 /// `jobqctl plugin`.
@@ -31,6 +39,7 @@ constexpr std::string_view nameOf(PluginKind kind) noexcept {
     case PluginKind::admissionFilter: return "filter";
     case PluginKind::handler: return "handler";
     case PluginKind::webhookTransport: return "webhook";
+    case PluginKind::workerLauncher: return "launcher";
   }
   return "";
 }
