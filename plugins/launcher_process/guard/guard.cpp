@@ -1,0 +1,238 @@
+// jobq-guard: starts one worker and ends all of its processes. The launcher starts one guard for each worker
+// (plugins/launcher_process/guard/protocol.h).
+//
+// The guard adopts the orphans among the descendants of the worker, because it is a subreaper: a process that has left
+// its session or lost its parent becomes a child of the guard. When the worker's main process ends, or the launcher
+// asks for it, or the server dies, the guard kills its children until it has none.
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "protocol.h"
+
+namespace {
+
+using namespace jobq::guard;
+
+/// The worker as the launcher describes it. The texts are in memory that is never given back.
+struct Launch {
+  char* directory = nullptr;
+  std::vector<char*> arguments;    // ends with a null pointer
+  std::vector<char*> environment;  // ends with a null pointer
+};
+
+/// The main process of the worker, a child of the guard.
+struct MainProcess {
+  pid_t pid = -1;
+  int faults = -1;     // read end of a pipe: the child writes a Fault if the program cannot be started
+  siginfo_t end = {};  // of waitid(): si_pid is 0 until the process has ended
+};
+
+/// The reason of a start that failed.
+struct Fault {
+  bool isDirectory;
+  int error;
+};
+
+[[noreturn]] void exitWith(const char* word, int value) {
+  char text[64];
+  const int length = std::snprintf(text, sizeof text, "%s %d", word, value);
+  // Without a reader the server has died, and no receiver of the text is left.
+  const ssize_t written = ::write(kStatus, text, static_cast<std::size_t>(length));
+  ::_exit(written == length ? 0 : 1);
+}
+
+void closeOtherDescriptors() {
+  constexpr unsigned int kFirst = kLaunch + 1;
+  if (::syscall(SYS_close_range, kFirst, ~0U, 0) == 0) return;
+  const long most = ::sysconf(_SC_OPEN_MAX);  // a kernel before 5.9
+  for (int number = kFirst; number < most; ++number) ::close(number);
+}
+
+Launch readLaunch() {
+  struct stat file {};
+  if (::fstat(kLaunch, &file) != 0 || file.st_size == 0) exitWith("exec", EINVAL);
+  const auto size = static_cast<std::size_t>(file.st_size);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, kLaunch, 0);
+  if (memory == MAP_FAILED) exitWith("exec", errno);
+  ::close(kLaunch);
+  char* text = static_cast<char*>(memory);
+  char* const end = text + size;
+  const auto next = [&text] {
+    char* const found = text;
+    text += std::strlen(found) + 1;
+    return found;
+  };
+  Launch launch;
+  const int count = std::atoi(next());
+  launch.directory = next();
+  for (int i = 0; i < count; ++i) launch.arguments.push_back(next());
+  launch.arguments.push_back(nullptr);
+  while (text < end) launch.environment.push_back(next());
+  launch.environment.push_back(nullptr);
+  return launch;
+}
+
+[[noreturn]] void becomeWorker(const Launch& launch, pid_t guard, int faults) {
+  ::setsid();  // no signal of the server's terminal reaches the worker
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != guard) ::_exit(1);
+  sigset_t none;
+  sigemptyset(&none);
+  Fault fault{true, 0};
+  if (::chdir(launch.directory) == 0) {
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    environ = const_cast<char**>(launch.environment.data());
+    ::execvp(launch.arguments[0], launch.arguments.data());  // searches PATH of the new environment
+    fault.isDirectory = false;
+  }
+  fault.error = errno;
+  if (::write(faults, &fault, sizeof fault) != sizeof fault) ::_exit(1);
+  ::_exit(127);
+}
+
+MainProcess startWorker(const Launch& launch) {
+  int faults[2];
+  if (::pipe2(faults, O_CLOEXEC | O_NONBLOCK) != 0) exitWith("exec", errno);
+  const pid_t guard = ::getpid();
+  MainProcess main;
+  main.pid = ::fork();
+  if (main.pid < 0) exitWith("exec", errno);
+  if (main.pid == 0) becomeWorker(launch, guard, faults[1]);
+  ::close(faults[1]);
+  main.faults = faults[0];
+  return main;
+}
+
+/// Reaps the children that have ended. The main process is noted and not reaped, so that no other process group can get
+/// its number. Returns false if the guard has no child.
+bool reapOthers(MainProcess& main) {
+  while (true) {
+    siginfo_t ended{};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == EINTR;
+    if (ended.si_pid == 0) return true;
+    if (ended.si_pid == main.pid && main.end.si_pid == 0) {
+      main.end = ended;
+      return true;
+    }
+    ::waitpid(ended.si_pid, nullptr, WNOHANG);
+  }
+}
+
+/// Returns the parent of a process, or -1 if the process has gone.
+pid_t parentOf(const char* pid) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return -1;
+  char text[512];
+  const ssize_t length = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  if (length <= 0) return -1;
+  text[length] = '\0';
+  // The name of the program, in brackets, may have brackets and blanks. Its state and its parent come behind.
+  const char* const behind = std::strrchr(text, ')');
+  int parent = -1;
+  if (behind == nullptr || std::sscanf(behind, ") %*c %d", &parent) != 1) return -1;
+  return parent;
+}
+
+/// Kills all children. A number found here stays that of the child, because only the guard can reap it.
+void killChildren() {
+  DIR* const processes = ::opendir("/proc");
+  if (processes == nullptr) return;
+  const pid_t self = ::getpid();
+  while (const dirent* const entry = ::readdir(processes)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid > 0 && parentOf(entry->d_name) == self) ::kill(pid, SIGKILL);
+  }
+  ::closedir(processes);
+}
+
+/// Waits until a child ends, at most for `milliseconds`.
+void awaitChild(int signals, int milliseconds) {
+  pollfd ready{signals, POLLIN, 0};
+  signalfd_siginfo signal{};
+  if (::poll(&ready, 1, milliseconds) > 0 && ::read(signals, &signal, sizeof signal) < 0) return;
+}
+
+/// Returns when the guard has no child. A killed child leaves its own children to the guard, so that each round may
+/// find more of them.
+void killAll(MainProcess& main, int signals) {
+  constexpr int kLongestPause = 50;  // milliseconds
+  ::kill(main.pid, SIGKILL);
+  ::kill(-main.pid, SIGKILL);  // the group has the number of the main process, which is not reaped yet
+  for (int pause = 1; reapOthers(main); pause = pause < kLongestPause ? pause * 2 : pause) {
+    killChildren();
+    if (main.end.si_pid != 0) ::waitpid(main.pid, nullptr, WNOHANG);
+    awaitChild(signals, pause);
+  }
+}
+
+/// Carries out the commands of the launcher. Returns false if the worker has to be killed.
+bool followCommands(const MainProcess& main) {
+  char commands[64];
+  const ssize_t length = ::read(kCommands, commands, sizeof commands);
+  if (length == 0) return false;
+  for (ssize_t i = 0; i < length; ++i) {
+    if (commands[i] == kKill) return false;
+    if (commands[i] == kTerminate) ::kill(main.pid, SIGTERM);
+  }
+  return true;
+}
+
+/// Returns when the worker's main process has ended, or when the worker has to be killed.
+void watchWorker(MainProcess& main, int signals) {
+  while (main.end.si_pid == 0) {
+    pollfd ready[] = {{kCommands, POLLIN, 0}, {signals, POLLIN, 0}};
+    if (::poll(ready, 2, -1) < 0) continue;
+    if (ready[0].revents != 0 && !followCommands(main)) return;
+    if (ready[1].revents == 0) continue;
+    awaitChild(signals, 0);
+    reapOthers(main);
+  }
+}
+
+[[noreturn]] void reportEnd(const MainProcess& main) {
+  Fault fault{};
+  if (::read(main.faults, &fault, sizeof fault) == sizeof fault) {
+    exitWith(fault.isDirectory ? "chdir" : "exec", fault.error);
+  }
+  exitWith(main.end.si_code == CLD_EXITED ? "exit" : "signal", main.end.si_status);
+}
+
+}  // namespace
+
+int main() {
+  // Signals of a terminal, of the administrator or of systemd are for the server, which ends its workers itself.
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  closeOtherDescriptors();
+  for (const int number : {kCommands, kStatus, kLaunch}) ::fcntl(number, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sigset_t ofChildren;
+  sigemptyset(&ofChildren);
+  sigaddset(&ofChildren, SIGCHLD);
+  const int signals = ::signalfd(-1, &ofChildren, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) exitWith("exec", errno);
+  const Launch launch = readLaunch();
+  MainProcess main = startWorker(launch);
+  watchWorker(main, signals);
+  killAll(main, signals);
+  reportEnd(main);
+}

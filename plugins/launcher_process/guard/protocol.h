@@ -1,0 +1,23 @@
+// The agreement between the launcher and jobq-guard: descriptors that the guard finds open at its start, and the texts
+// on them.
+#pragma once
+
+namespace jobq::guard {
+
+/// A socket. Each byte is a command. The launcher alone has the other end, so the end of the file means that the server
+/// has died.
+inline constexpr int kCommands = 3;
+/// Write end of a pipe. The guard writes one text before its end, when no process of the worker is left: "exit <code>"
+/// or "signal <number>" of the worker's main process, "exec <errno>" if the program could not be started, "chdir
+/// <errno>" if the working directory could not be entered.
+inline constexpr int kStatus = 4;
+/// A file in memory with texts that end with a NUL: the number of arguments, the working directory, the arguments, and
+/// the variables as NAME=VALUE.
+inline constexpr int kLaunch = 5;
+
+/// Command: send SIGTERM to the worker's main process.
+inline constexpr char kTerminate = 't';
+/// Command: kill all processes of the worker.
+inline constexpr char kKill = 'k';
+
+}  // namespace jobq::guard

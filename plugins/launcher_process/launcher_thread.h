@@ -1,0 +1,59 @@
+// The thread that starts, watches and ends all workers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "jobq/log.h"
+#include "mailbox.h"
+#include "worker_process.h"
+
+struct pollfd;
+
+namespace jobq::process {
+
+/// What all workers have in common.
+struct LauncherPlan {
+  std::filesystem::path guard;                   ///< path of jobq-guard
+  std::filesystem::path directory;               ///< working directory of the workers
+  std::filesystem::path logs;                    ///< folder of the logs
+  std::uint64_t maxLog = 0;                      ///< bound of a log's file, in bytes
+  std::map<std::string, std::string> variables;  ///< the server's variables for the workers
+  std::string mark;                              ///< first part of the marks: belongs to this launcher alone
+};
+
+/// Carries out the requests of a mailbox on a thread of its own, and puts the exits there.
+class LauncherThread {
+ public:
+  /// `mailbox` and `log` outlive the object.
+  LauncherThread(LauncherPlan plan, Mailbox& mailbox, Log& log);
+  /// Kills the workers, and waits until their processes have ended.
+  ~LauncherThread();
+  LauncherThread(const LauncherThread&) = delete;
+  LauncherThread& operator=(const LauncherThread&) = delete;
+
+ private:
+  void run();
+  void awaitEvents();
+  int millisecondsToDeadline() const;
+  void followRequests();
+  void start(WorkerLaunch launch);
+  void readWorkers();
+  void readOutputOf(WorkerProcess& worker);
+  void finish(WorkerProcess& worker);
+
+  const LauncherPlan plan_;
+  Mailbox& mailbox_;
+  Log& log_;
+  std::list<WorkerProcess> workers_;  // of the thread
+  bool isEnding_ = false;             // of the thread
+  std::thread thread_;
+};
+
+}  // namespace jobq::process

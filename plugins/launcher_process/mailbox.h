@@ -1,0 +1,50 @@
+// The requests to the thread of the launcher, and the exits that it reports.
+#pragma once
+
+#include <vector>
+
+#include "descriptor.h"
+#include "jobq/mutex.h"
+#include "jobq/worker_launcher.h"
+#include "worker_process.h"
+
+namespace jobq::process {
+
+/// Any thread may call.
+class Mailbox {
+ public:
+  struct Stop {
+    WorkerId worker;
+    SteadyTime latest;  ///< the worker is killed at this moment
+  };
+  struct Requests {
+    std::vector<WorkerLaunch> starts;
+    std::vector<Stop> stops;  ///< of workers that are not in `starts`, and of unknown ones
+    bool isEnding = false;    ///< all workers are to be killed
+  };
+
+  /// Throws ConfigError if the system has no descriptor left.
+  Mailbox();
+
+  void addStart(WorkerLaunch launch) JOBQ_EXCLUDES(mutex_);
+  /// A worker whose start was not drained yet gets an exit instead of a start.
+  void addStop(const WorkerId& worker, SteadyTime latest) JOBQ_EXCLUDES(mutex_);
+  void end() JOBQ_EXCLUDES(mutex_);
+  /// Returns the new requests.
+  Requests drainRequests() JOBQ_EXCLUDES(mutex_);
+  /// Readable if there are new requests.
+  int descriptor() const { return signal_.number(); }
+
+  void addExit(WorkerExit exit) JOBQ_EXCLUDES(mutex_);
+  std::vector<WorkerExit> drainExits() JOBQ_EXCLUDES(mutex_);
+
+ private:
+  void wake();
+
+  const Descriptor signal_;
+  Mutex mutex_;
+  Requests requests_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<WorkerExit> exits_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq::process

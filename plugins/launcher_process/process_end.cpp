@@ -1,0 +1,70 @@
+#include "process_end.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+namespace jobq::process {
+
+namespace {
+
+using Kind = ProcessEnd::Kind;
+
+constexpr std::pair<std::string_view, Kind> kWords[] = {
+    {"exit ", Kind::exited},
+    {"signal ", Kind::signalled},
+    {"exec ", Kind::notExecuted},
+    {"chdir ", Kind::noDirectory},
+};
+
+std::string signalText(int number) {
+  const char* const name = ::sigdescr_np(number);
+  return "signal " + std::to_string(number) + (name == nullptr ? "" : " (" + std::string(name) + ")");
+}
+
+std::string guardEnd(int status) {
+  if (WIFSIGNALED(status)) return "its guard was ended by " + signalText(WTERMSIG(status)) + ", and the worker with it";
+  return "its guard ended with exit code " + std::to_string(WEXITSTATUS(status)) + " and no report";
+}
+
+std::string clauseOf(const ProcessEnd& end) {
+  switch (end.kind) {
+    case Kind::exited: return "it ended with exit code " + std::to_string(end.value);
+    case Kind::signalled: return "it was ended by " + signalText(end.value);
+    default: return guardEnd(end.value);
+  }
+}
+
+}  // namespace
+
+ProcessEnd readEnd(std::string_view report, int guardStatus) {
+  for (const auto& [word, kind] : kWords) {
+    if (!report.starts_with(word)) continue;
+    int value = 0;
+    const std::string_view number = report.substr(word.size());
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error == std::errc() && end == number.data() + number.size()) return {kind, value};
+  }
+  return {Kind::unknown, guardStatus};
+}
+
+WorkerExit exitOf(const WorkerId& worker, const ProcessEnd& end, std::string_view program, std::string_view directory,
+                  std::string_view lastLine) {
+  if (end.kind == Kind::notExecuted) return failedStart(worker, std::string(program) + ": " + errorText(end.value));
+  if (end.kind == Kind::noDirectory) {
+    return failedStart(worker, "the working directory " + std::string(directory) + ": " + errorText(end.value));
+  }
+  const bool isFailure = end.kind != Kind::exited || end.value != 0;
+  return {worker, isFailure, clauseOf(end) + (lastLine.empty() ? "" : ": " + std::string(lastLine))};
+}
+
+WorkerExit failedStart(const WorkerId& worker, std::string_view why) {
+  return {worker, true, "it could not be started: " + std::string(why)};
+}
+
+std::string errorText(int error) { return std::generic_category().message(error); }
+
+}  // namespace jobq::process

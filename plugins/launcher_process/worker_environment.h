@@ -1,0 +1,22 @@
+// The variables of a worker's process.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace jobq::process {
+
+/// Variable of each worker's process, with a value of the worker alone: the launcher finds the processes of a worker
+/// whose guard was killed.
+inline constexpr std::string_view kMark = "JOBQ_LAUNCHED_WORKER";
+
+/// Returns the server's variables that a program needs to find other programs, its home, its language, its time zone
+/// and the authorities of TLS.
+std::map<std::string, std::string> inheritedVariables();
+
+/// Returns the variables of the worker: `inherited`, replaced by those of `own`, and kMark with the value `mark`.
+std::map<std::string, std::string> environmentOf(const std::string& mark, std::map<std::string, std::string> own,
+                                                 const std::map<std::string, std::string>& inherited);
+
+}  // namespace jobq::process

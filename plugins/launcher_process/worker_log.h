@@ -1,0 +1,39 @@
+// The files with the output of workers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "descriptor.h"
+#include "jobq/job.h"
+
+namespace jobq::process {
+
+/// The log of one worker, `<worker>.log`, and the file before it, `<worker>.log.1`. Neither has more than the bound.
+/// One thread uses the object.
+class WorkerLog {
+ public:
+  /// `folder` is created with its parent at the first output, with mode 0700; `most` is in bytes.
+  WorkerLog(std::filesystem::path folder, const WorkerId& worker, std::uint64_t most);
+
+  /// Appends the output. Returns 0, or errno of the failure; the rest of the output is lost then.
+  int append(std::string_view output);
+
+ private:
+  bool open();
+
+  const std::filesystem::path folder_;
+  const std::filesystem::path path_;
+  const std::uint64_t most_;
+  Descriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+/// Removes the logs of the workers of a folder that ended first, until those of `most` workers are left. Logs of
+/// `running` workers stay and are not counted. Files that cannot be read or removed stay.
+void removeOldLogs(const std::filesystem::path& folder, const std::set<WorkerId>& running, std::size_t most);
+
+}  // namespace jobq::process

@@ -1,0 +1,62 @@
+// One worker: its process, its log, and the moment at which it is killed.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "guarded_process.h"
+#include "jobq/worker_launcher.h"
+#include "last_line.h"
+#include "worker_log.h"
+
+namespace jobq::process {
+
+/// Moments of real time, because the deadlines are for real processes.
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// A worker that has been started. The thread of the launcher uses the object.
+class WorkerProcess {
+ public:
+  WorkerProcess(WorkerId worker, EndpointId endpoint, GuardedProcess process, ProcessLaunch launch, WorkerLog log);
+
+  const WorkerId& worker() const { return worker_; }
+  const EndpointId& endpoint() const { return endpoint_; }
+
+  /// Sends SIGTERM, and kills the worker at `latest` unless an earlier moment is set.
+  void stop(SteadyTime latest);
+  /// Kills the worker.
+  void kill();
+  /// Kills the worker if its moment has come.
+  void checkDeadline(SteadyTime now);
+  /// Returns the moment at which the worker is killed. No value if no moment is set, or if the worker is killed
+  /// already.
+  std::optional<SteadyTime> deadline() const { return isKilled_ ? std::nullopt : latest_; }
+
+  int statusDescriptor() const { return process_.status().number(); }
+  /// Returns the descriptor of the output, or -1 after the end of the output.
+  int outputDescriptor() { return process_.output().number(); }
+
+  /// Moves a part of the output to the log. Returns 0, or errno of the first write that failed. Does not block.
+  int readOutput();
+  /// Reads the report of the guard. Returns true if the guard has ended. Does not block.
+  bool readStatus();
+  /// Returns the exit, after readStatus() has returned true. Processes that are left behind by a killed guard are
+  /// killed: that may take half a second.
+  WorkerExit finish();
+
+ private:
+  const WorkerId worker_;
+  const EndpointId endpoint_;
+  GuardedProcess process_;
+  const ProcessLaunch launch_;
+  WorkerLog log_;
+  LastLine lastLine_;
+  std::string report_;
+  std::optional<SteadyTime> latest_;
+  bool isTerminated_ = false;
+  bool isKilled_ = false;
+  bool isLogBroken_ = false;
+};
+
+}  // namespace jobq::process
