@@ -10,12 +10,8 @@
 // folder with the test. Graces are in real time: a launcher waits for real processes.
 #pragma once
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -26,13 +22,13 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
+#include "testkit/life_pipe.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"
 
@@ -67,35 +63,6 @@ struct LauncherUnderTest {
 };
 
 inline std::ostream& operator<<(std::ostream& out, const LauncherUnderTest& under) { return out << under.name; }
-
-/// Tells whether processes are alive: each process that inherits the open end of a pipe holds the pipe. A script opens
-/// the end with `exec 9>"$LIFE"`, and so do all processes that it starts.
-class LifePipe {
- public:
-  /// Creates the pipe. Throws std::runtime_error.
-  explicit LifePipe(std::filesystem::path path) : path_(std::move(path)) {
-    if (::mkfifo(path_.c_str(), 0666) != 0) throw std::runtime_error("mkfifo failed");
-    reader_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (reader_ < 0) throw std::runtime_error("the pipe cannot be opened");
-  }
-  ~LifePipe() { ::close(reader_); }
-  LifePipe(const LifePipe&) = delete;
-  LifePipe& operator=(const LifePipe&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
-  /// Returns whether a process holds the pipe.
-  bool isHeld() const {
-    char byte = 0;
-    ssize_t length = 1;
-    while (length > 0) length = ::read(reader_, &byte, 1);
-    return length < 0 && errno == EAGAIN;
-  }
-
- private:
-  const std::filesystem::path path_;
-  int reader_ = -1;
-};
 
 /// Fixture of the suite: a new rig for each test.
 class LauncherSuite : public testing::TestWithParam<LauncherUnderTest> {
