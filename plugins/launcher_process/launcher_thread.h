@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "jobq/log.h"
+#include "jobq/worker_launcher.h"
 #include "mailbox.h"
 #include "worker_process.h"
 

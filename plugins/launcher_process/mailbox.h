@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "descriptor.h"
+#include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/worker_launcher.h"
 #include "worker_process.h"

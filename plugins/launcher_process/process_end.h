@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "jobq/job.h"
 #include "jobq/worker_launcher.h"
 
 namespace jobq::process {

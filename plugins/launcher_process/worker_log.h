@@ -1,6 +1,7 @@
 // The files with the output of workers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <set>

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "guarded_process.h"
+#include "jobq/job.h"
 #include "jobq/worker_launcher.h"
 #include "last_line.h"
 #include "worker_log.h"

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/worker_launcher.h"
 #include "testkit/life_pipe.h"

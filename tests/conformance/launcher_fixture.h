@@ -1,12 +1,15 @@
 // The launcher `process` without a server.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "jobq/log.h"
 #include "jobq/plugin.h"
 #include "jobq/worker_launcher.h"
 #include "testkit/loaded_plugin.h"

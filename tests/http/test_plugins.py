@@ -10,7 +10,7 @@ import pytest
 from http_case import HttpTest
 from jobq_server import PLUGINS, Server
 
-KINDS = {"storage", "queue", "limiter", "filter", "handler", "webhook"}
+KINDS = {"storage", "queue", "limiter", "filter", "handler", "webhook", "launcher"}
 
 
 def entries(plugins):

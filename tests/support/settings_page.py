@@ -10,7 +10,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "etc/README.md"
 BEGIN = "<!-- settings: begin, printed by jobqd --settings -->\n"
 END = "<!-- settings: end -->\n"
 DEADLINE = 60  # seconds for a program that prints its settings
-SERVER_KINDS = ("storage.", "queue.", "limiter.", "filter.", "handler.", "webhook.")
+SERVER_KINDS = ("storage.", "queue.", "limiter.", "filter.", "handler.", "webhook.", "launcher.")
 
 
 def cells(line):
