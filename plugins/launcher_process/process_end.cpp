@@ -14,10 +14,8 @@ namespace {
 using Kind = ProcessEnd::Kind;
 
 constexpr std::pair<std::string_view, Kind> kWords[] = {
-    {"exit ", Kind::exited},
-    {"signal ", Kind::signalled},
-    {"exec ", Kind::notExecuted},
-    {"chdir ", Kind::noDirectory},
+    {"exit ", Kind::exited},       {"signal ", Kind::signalled}, {"exec ", Kind::notExecuted},
+    {"chdir ", Kind::noDirectory}, {"refused ", Kind::refused},
 };
 
 std::string signalText(int number) {
@@ -34,6 +32,7 @@ std::string clauseOf(const ProcessEnd& end) {
   switch (end.kind) {
     case Kind::exited: return "it ended with exit code " + std::to_string(end.value);
     case Kind::signalled: return "it was ended by " + signalText(end.value);
+    case Kind::refused: return "it could not be killed, because it runs as another user";
     default: return guardEnd(end.value);
   }
 }

@@ -55,6 +55,7 @@ TEST(LauncherProcessEnd, AReasonNamesTheCodeAndTheLastLine) {
   EXPECT_EQ(reasonOf("exit 3", "no module named torch"), "it ended with exit code 3: no module named torch");
   EXPECT_EQ(reasonOf("signal 9", "out"), "it was ended by signal 9 (Killed): out");
   EXPECT_EQ(reasonOf("signal 64"), "it was ended by signal 64");
+  EXPECT_EQ(reasonOf("refused 1"), "it could not be killed, because it runs as another user");
   EXPECT_EQ(reasonOf("exec 2"), "it could not be started: prog: No such file or directory");
   EXPECT_EQ(reasonOf("chdir 13"), "it could not be started: the working directory /dir: Permission denied");
 }
@@ -69,7 +70,8 @@ TEST(LauncherProcessEnd, AGuardWithoutAReport) {
 
 TEST(LauncherProcessEnd, Code0AloneIsNoFailure) {
   EXPECT_FALSE(isFailure("exit 0"));
-  for (const char* const report : {"exit 1", "signal 15", "exec 2", "chdir 2", ""}) EXPECT_TRUE(isFailure(report));
+  for (const char* const report : {"exit 1", "signal 15", "exec 2", "chdir 2", "refused 1", ""})
+    EXPECT_TRUE(isFailure(report));
 }
 
 TEST(LauncherLastLine, IsTheLastLineThatIsNotBlank) {

@@ -151,16 +151,21 @@ pid_t parentOf(const char* pid) {
   return parent;
 }
 
-/// Kills all children. A number found here stays that of the child, because only the guard can reap it.
-void killChildren() {
+/// Kills all children. A number found here stays that of the child, because only the guard can reap it. Returns false
+/// if there are children and none can be killed, because they belong to another user.
+bool killChildren() {
   DIR* const processes = ::opendir("/proc");
-  if (processes == nullptr) return;
+  if (processes == nullptr) return true;
+  bool isRefused = false;
+  bool isAnyKilled = false;
   const pid_t self = ::getpid();
   while (const dirent* const entry = ::readdir(processes)) {
     const int pid = std::atoi(entry->d_name);
-    if (pid > 0 && parentOf(entry->d_name) == self) ::kill(pid, SIGKILL);
+    if (pid <= 0 || parentOf(entry->d_name) != self) continue;
+    (::kill(pid, SIGKILL) == 0 ? isAnyKilled : isRefused) = true;
   }
   ::closedir(processes);
+  return isAnyKilled || !isRefused;
 }
 
 /// Waits until a child ends, at most for `milliseconds`.
@@ -170,14 +175,17 @@ void awaitChild(int signals, int milliseconds) {
   if (::poll(&ready, 1, milliseconds) > 0 && ::read(signals, &signal, sizeof signal) < 0) return;
 }
 
-/// Returns when the guard has no child. A killed child leaves its own children to the guard, so that each round may
-/// find more of them.
+/// Returns when the guard has no child, or only children that it may not kill. A killed child leaves its own children
+/// to the guard, so that each round may find more of them.
 void killAll(MainProcess& main, int signals) {
   constexpr int kLongestPause = 50;  // milliseconds
+  constexpr int kMostRefusals = 20;  // rounds in which no child could be killed: a second
   ::kill(main.pid, SIGKILL);
   ::kill(-main.pid, SIGKILL);  // the group has the number of the main process, which is not reaped yet
+  int refusals = 0;
   for (int pause = 1; reapOthers(main); pause = pause < kLongestPause ? pause * 2 : pause) {
-    killChildren();
+    refusals = killChildren() ? 0 : refusals + 1;
+    if (refusals == kMostRefusals) return;
     if (main.end.si_pid != 0) ::waitpid(main.pid, nullptr, WNOHANG);
     awaitChild(signals, pause);
   }
@@ -212,6 +220,7 @@ void watchWorker(MainProcess& main, int signals) {
   if (::read(main.faults, &fault, sizeof fault) == sizeof fault) {
     exitWith(fault.isDirectory ? "chdir" : "exec", fault.error);
   }
+  if (main.end.si_pid == 0) exitWith("refused", EPERM);
   exitWith(main.end.si_code == CLD_EXITED ? "exit" : "signal", main.end.si_status);
 }
 
