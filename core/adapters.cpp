@@ -1,6 +1,9 @@
 #include "core/adapters.h"
 
+#include <algorithm>
+
 #include "core/auth/api_keys.h"
+#include "core/auth/process_keys.h"
 #include "core/base/periodic.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/runtime_meter.h"
@@ -8,6 +11,7 @@
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/webhooks/dispatcher.h"
+#include "core/workers/launched_workers.h"
 #include "core/workers/node_drains.h"
 #include "core/workers/node_life.h"
 #include "core/workers/remote_pools.h"
@@ -31,7 +35,23 @@ WorkerCounts countsOf(const std::vector<WorkerView>& workers) {
   return counts;
 }
 
+// Adds the launched workers that have not asked for a job yet, and gives all launched workers their releases.
+void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
+  for (const auto& [id, launched] : launches.workers) {
+    const auto known = std::ranges::find(workers, id, &WorkerView::id);
+    if (known != workers.end()) {
+      known->release = launched.release;
+    } else {
+      workers.push_back({id, launched.isRetired ? "leaving" : "starting", launched.startedAt, launched.release});
+    }
+  }
+}
+
 }  // namespace
+
+std::string LaunchKeys::keyFor(const EndpointId& endpoint) { return keys_.keyFor(endpoint); }
+
+void LaunchKeys::forgetKey(const EndpointId& endpoint) { keys_.forgetKey(endpoint); }
 
 std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
   const EndpointPtr found = endpoints_.find(endpoint);
@@ -40,7 +60,15 @@ std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
 
 PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
   PoolStatus status = deps_.pools.status(endpoint);
-  if (RemotePools(deps_.pools).releaseOf(endpoint)) status.counts = countsOf(deps_.remote.view(endpoint));
+  if (RemotePools(deps_.pools).releaseOf(endpoint)) {
+    std::vector<WorkerView> workers = deps_.remote.view(endpoint);
+    const LaunchView launches = deps_.launched.view(endpoint);
+    addLaunched(workers, launches);
+    status.counts = countsOf(workers);
+    status.counts.throttled = launches.isThrottled ? 1 : 0;
+    status.isLaunched = launches.isLaunched;
+    status.launchFault = launches.fault;
+  }
   if (deps_.storage.leaseLife()) status.counts += deps_.storage.nodes().count(endpoint, deps_.node.name());
   return status;
 }
@@ -58,6 +86,11 @@ WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
   if (const ReleasePtr release = RemotePools(deps_.pools).releaseOf(endpoint)) {
     view.workers = deps_.remote.view(endpoint);
     for (WorkerView& worker : view.workers) worker.release = release;
+    const LaunchView launches = deps_.launched.view(endpoint);
+    addLaunched(view.workers, launches);
+    view.rolling =
+        std::ranges::any_of(launches.workers, [&](const auto& launched) { return launched.second.release != release; });
+    view.fault = launches.fault;
   }
   return view;
 }

@@ -20,6 +20,7 @@
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/sweeper.h"
 #include "core/webhooks/webhook_secrets.h"
+#include "core/workers/launched_workers.h"
 #include "core/workers/pool_status.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -36,6 +37,7 @@ class NodeLife;
 class OutboxCleaner;
 class RunReports;
 class RuntimeMeter;
+class ProcessKeys;
 class RemoteWorkers;
 class ThreadExecutor;
 class WebhookDispatcher;
@@ -52,6 +54,17 @@ class EndpointKeys final : public EndpointSecrets {
   const EndpointRegistry& endpoints_;
 };
 
+/// Launched workers get their keys from authentication.
+class LaunchKeys final : public LaunchKeyring {
+ public:
+  explicit LaunchKeys(ProcessKeys& keys) : keys_(keys) {}
+  std::string keyFor(const EndpointId& endpoint) override;
+  void forgetKey(const EndpointId& endpoint) override;
+
+ private:
+  ProcessKeys& keys_;
+};
+
 /// Routes and rate limiting ask for the workers of an endpoint, and routes and sweeps stop runs.
 class NodeWorkers final : public WorkerStatus, public RunStopper, public EndpointLoad {
  public:
@@ -60,6 +73,7 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
     WorkerSupervisor& supervisor;
     ThreadExecutor& executor;
     RemoteWorkers& remote;
+    const LaunchedWorkers& launched;
     Storage& storage;
     const NodeLife& node;
   };

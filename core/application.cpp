@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include "core/base/clock.h"
@@ -39,6 +40,9 @@ PluginHost loadPlugins(const Config& config, Log& log) {
   return host;
 }
 
+// Time for launched workers without a job to end at shutdown.
+constexpr Millis kWorkersEnd{5'000};
+
 // Time for webhook transports to end after their stop token is set.
 constexpr Millis kTransportsEnd{15'000};
 
@@ -68,7 +72,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       templateService_(records_, secrets_, endpoints_),
       endpointService_(records_, secrets_, endpoints_, wall_),
       runtimes_(records_, clock_),
-      keys_(records_, clock_, wall_, log_),
+      keys_(records_, clock_, wall_, log_, &processKeys_),
       queueSignal_({}),
       completions_(clock_),
       changes_({*storage_, completions_, queueSignal_, clock_, log_}),
@@ -84,10 +88,14 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),
       drains_({records_, node_, queueSignal_, log_}),
       drainOrders_(drains_, node_),
+      launchKeys_(processKeys_),
+      launcher_(instances_.makeLauncher()),
+      launched_({launcher_.get(), workerPools_, remote_, *storage_, queueSignal_, launchKeys_, node_, clock_, log_},
+                workerPrefix_),
       supervisor_({workerPools_, *storage_, queueSignal_, executors_, running_, node_, log_}, workerPrefix_),
       leaseKeeper_({node_, *storage_, workerPools_, supervisor_, running_, queueSignal_, clock_, log_}),
       dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executors_, running_, node_, clock_, log_}),
-      workers_({workerPools_, supervisor_, executor_, remote_, *storage_, node_}),
+      workers_({workerPools_, supervisor_, executor_, remote_, launched_, *storage_, node_}),
       lifecycle_({endpoints_, endpointService_, workers_, workerPools_, completions_}),
       remover_({storage_->jobs(), lifecycle_, lifecycle_, clock_},
                storage_->leaseLife() ? kEndpointsSettle : Millis(0)),
@@ -149,6 +157,8 @@ void Application::start() {
   dispatcher_.start();
   changes_.start();
   server_.start();
+  launched_.setServerUrl(urlForWorkers());
+  launched_.start();
   writePrivateFile(dataDir_.path() / "address", address() + "\n");
 }
 
@@ -158,13 +168,10 @@ bool Application::stop() {
   const Instant end = clock_.now() + config_.server.drain;
   // The server stays open while jobs run to their end: callers want their results, and load balancers want a 503.
   server_.announceClose();
+  launched_.stop();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
-  if (storage_->leaseLife()) {
-    remote_.drain(std::max(end - clock_.now(), Millis(0)));
-  } else {
-    remote_.drain(std::nullopt);
-  }
+  drainRemoteWorkers(end);
   deadlines_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
@@ -186,6 +193,23 @@ bool Application::stop() {
   // An abandoned handler may be inside a call of the storage: the process ends with _exit and leaves it open. The
   // storage survives that like any other end of the process.
   return clean_;
+}
+
+// Launched workers end with the server. The others go on with their jobs, unless another node may run the jobs at once.
+void Application::drainRemoteWorkers(Instant end) {
+  const RemoteSelection ending = storage_->leaseLife() ? RemoteSelection() : RemoteSelection(launched_.keys());
+  remote_.drain(std::max(end - clock_.now(), Millis(0)), ending);
+  launched_.endWorkers(kWorkersEnd);
+}
+
+std::string Application::urlForWorkers() const {
+  std::string url = config_.launcherUrl.empty() ? address() : config_.launcherUrl;
+  while (url.ends_with('/')) url.pop_back();
+  // No worker can connect to "every address".
+  for (const auto& [any, loopback] : {std::pair("//0.0.0.0:", "//127.0.0.1:"), std::pair("//[::]:", "//[::1]:")}) {
+    if (const std::size_t at = url.find(any); at != std::string::npos) url.replace(at, std::strlen(any), loopback);
+  }
+  return url;
 }
 
 // On a shared storage the other nodes take over at once. A storage for a single process ends the life at the next

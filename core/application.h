@@ -13,6 +13,7 @@
 
 #include "core/adapters.h"
 #include "core/auth/api_keys.h"
+#include "core/auth/process_keys.h"
 #include "core/base/call_timer.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
@@ -48,6 +49,7 @@
 #include "core/workers/deadline_timer.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor_choice.h"
+#include "core/workers/launched_workers.h"
 #include "core/workers/lease_keeper.h"
 #include "core/workers/node_drains.h"
 #include "core/workers/node_life.h"
@@ -60,6 +62,7 @@
 #include "jobq/rate_limiter.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "jobq/worker_launcher.h"
 
 namespace jobq {
 
@@ -107,7 +110,9 @@ class Application {
 
  private:
   std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
+  void drainRemoteWorkers(Instant end);
   void leaveStorage();
+  std::string urlForWorkers() const;
   void addRoutes();
 
   const Config config_;
@@ -135,6 +140,7 @@ class Application {
   TemplateService templateService_;
   EndpointService endpointService_;
   RuntimeMeter runtimes_;
+  ProcessKeys processKeys_;         // of launched workers
   ApiKeys keys_;                    // stage: authentication
   QueueSignal queueSignal_;         // from storage to dispatch
   CompletionNotifier completions_;  // stage: completion, waiting callers
@@ -152,9 +158,12 @@ class Application {
   NodeLife node_;      // this node's life in the storage
   NodeDrains drains_;  // nodes that an administrator lets drain
   DrainOrders drainOrders_;
-  WorkerSupervisor supervisor_;  // starts and stops workers
-  LeaseKeeper leaseKeeper_;      // beats on a shared storage
-  Dispatcher dispatcher_;        // stage: dispatch
+  LaunchKeys launchKeys_;
+  std::unique_ptr<WorkerLauncher> launcher_;  // null without the setting
+  LaunchedWorkers launched_;                  // starts and stops remote workers
+  WorkerSupervisor supervisor_;               // starts and stops workers
+  LeaseKeeper leaseKeeper_;                   // beats on a shared storage
+  Dispatcher dispatcher_;                     // stage: dispatch
   NodeWorkers workers_;
   EndpointLifecycle lifecycle_;
   EndpointRemover remover_;

@@ -24,6 +24,10 @@ std::unique_ptr<Storage> PluginInstances::makeStorage() { return create<Storage>
 
 std::unique_ptr<RateLimiter> PluginInstances::makeLimiter() { return create<RateLimiter>(config_.limiter); }
 
+std::unique_ptr<WorkerLauncher> PluginInstances::makeLauncher() {
+  return config_.launcher.empty() ? nullptr : create<WorkerLauncher>(config_.launcher);
+}
+
 const NamedTransports& PluginInstances::makeTransports() {
   for (const std::string& name : config_.webhookTransports) instance(transports_, name);
   return transports_;
@@ -92,6 +96,7 @@ const Interface* PluginInstances::find(const std::map<std::string, std::unique_p
 bool PluginInstances::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
   if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
+  if (kind == nameOf(PluginKind::workerLauncher)) return name == config_.launcher;
   if (kind == nameOf(PluginKind::queuePolicy)) return find(policies_, name) != nullptr;
   if (kind == nameOf(PluginKind::webhookTransport)) return find(transports_, name) != nullptr;
   if (kind == nameOf(PluginKind::handler)) return find(handlers_, name) != nullptr;

@@ -22,22 +22,25 @@
 #include "jobq/queue_policy.h"
 #include "jobq/rate_limiter.h"
 #include "jobq/storage.h"
+#include "jobq/worker_launcher.h"
 
 namespace jobq {
 
 /// Makes the plugins of the server, and owns one instance for each kind and name of the others, shared by all endpoints
-/// and made at the first use. Any thread may call the functions, except the three that make the plugins of the server
-/// itself. Those three throw ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
+/// and made at the first use. Any thread may call the functions, except the four that make the plugins of the server
+/// itself. Those four throw ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
 class PluginInstances final : public PluginResolver, public PluginUse {
  public:
   /// The referenced objects outlive the instances. `deps` is given to every plugin.
   PluginInstances(const Config& config, const PluginHost& host, PluginHost::Deps deps, Log& log);
 
   /// Make the plugins named by the configuration. To be called once each, before other threads call. The object keeps
-  /// the transports; storage and limiter belong to the caller and end before the object.
+  /// the transports; the others belong to the caller and end before the object.
   std::unique_ptr<Storage> makeStorage();
   std::unique_ptr<RateLimiter> makeLimiter();
   const NamedTransports& makeTransports();
+  /// Returns null unless the configuration names a launcher.
+  std::unique_ptr<WorkerLauncher> makeLauncher();
 
   Result<HandlerFactory*> handler(const std::string& name) override;
   Result<const QueuePolicy*> policy(const std::string& name) override;

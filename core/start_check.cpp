@@ -85,6 +85,18 @@ void checkOrigin(const std::string& origin) {
   }
 }
 
+// Throws ConfigError unless the text is empty or an address such as http://10.0.0.5:8000.
+void checkLauncherUrl(const std::string& url) {
+  if (url.empty()) return;
+  const auto parts = readUrlParts(url);
+  const bool isWeb = parts && (parts->scheme == "http" || parts->scheme == "https") && parts->port != 0;
+  const std::size_t path = isWeb ? url.find('/', url.find("://") + 3) : 0;
+  if (isWeb && (path == std::string::npos || path + 1 == url.size()) && url.find_first_of("?#@") == std::string::npos) {
+    return;
+  }
+  throw ConfigError("launcher.url = " + url + ": write scheme, host and port alone, such as http://10.0.0.5:8000");
+}
+
 bool isLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
 }
@@ -98,6 +110,8 @@ void checkNames(const Config& config, const PluginHost& host) {
   for (const std::string& name : config.webhookTransports) {
     NameCheck(host, "webhook.transports").need(PluginKind::webhookTransport, name);
   }
+  if (!config.launcher.empty()) NameCheck(host, "launcher").need(PluginKind::workerLauncher, config.launcher);
+  checkLauncherUrl(config.launcherUrl);
   NameCheck(host, "filters").needFilters(config.filters);
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;

@@ -86,8 +86,8 @@ std::string_view secretOf(std::string_view authorization) {
 
 }  // namespace
 
-ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log)
-    : records_(records), clock_(clock), wall_(wall), log_(log) {}
+ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log, const ProcessKeys* processKeys)
+    : records_(records), clock_(clock), wall_(wall), log_(log), processKeys_(processKeys) {}
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
   std::optional<std::string> secret = readSecretFile(file);
@@ -323,6 +323,9 @@ ApiKeys::KeySetPtr ApiKeys::fresh() {
 
 ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
   const std::string digest = sha256(secretOf(authorization));
+  if (const ApiKeyPtr key = processKeys_ == nullptr ? nullptr : processKeys_->find(digest)) {
+    return allows(*key, scope, endpoint) ? key : nullptr;
+  }
   const KeySetPtr keys = fresh();
   const auto found = keys->byDigest.find(digest);
   if (found == keys->byDigest.end()) return nullptr;

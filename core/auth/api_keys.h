@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/auth/key_record.h"
+#include "core/auth/process_keys.h"
 #include "core/base/clock.h"
 #include "core/base/shared_snapshot.h"
 #include "jobq/log.h"
@@ -37,8 +38,10 @@ enum class Revocation { revoked, noSuchKey, lastAdminKey, underWay };
 /// the storage.
 class ApiKeys {
  public:
-  /// Expiry and the shown times follow `wall`, the age of the copy follows `clock`. All arguments outlive the object.
-  ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log);
+  /// Expiry and the shown times follow `wall`, the age of the copy follows `clock`. `processKeys` may be null. All
+  /// arguments outlive the object.
+  ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log,
+          const ProcessKeys* processKeys = nullptr);
 
   /// Prepares an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
   /// to `file` with mode 0600. Only the path is logged. A key known to this storage before is not taken in again,
@@ -115,6 +118,7 @@ class ApiKeys {
   Clock& clock_;
   const WallClock& wall_;
   Log& log_;
+  const ProcessKeys* const processKeys_;
   SharedSnapshot<KeySet> keys_;
   std::atomic<std::uint64_t> questions_ = 0;
   std::atomic<bool> renewing_ = false;

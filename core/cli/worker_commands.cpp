@@ -1,10 +1,10 @@
 // `jobqctl worker ...`: the variables that a remote worker needs, and the workers of an endpoint.
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/worker_environment.h"
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
@@ -16,9 +16,6 @@ namespace {
 
 /// Length of the name of a worker that has none of its own.
 constexpr std::size_t kNameLength = 14;
-
-/// Milliseconds between two pings of a worker.
-constexpr const char* kPingInterval = "10000";
 
 /// Makes a key that takes jobs of the endpoint and nothing else.
 std::string makeKey(const Invocation& invocation, const std::string& endpoint) {
@@ -46,18 +43,7 @@ ExitCode printWorkerEnvironment(const Invocation& invocation) {
   (void)invocation.api.get("/v2/" + ApiClient::segment(endpoint) + "/health");  // the endpoint has to exist
   const std::string key = arguments.has("worker-key") ? arguments.value("worker-key") : makeKey(invocation, endpoint);
   const std::string worker = arguments.has("worker") ? arguments.value("worker") : newName(kNameLength);
-  // The SDK appends `&` and parameters, so each address needs a `?`.
-  const std::vector<std::pair<const char*, std::string>> variables{
-      {"RUNPOD_WEBHOOK_GET_JOB", base + "/job-take/$ID?gpu=none"},
-      {"RUNPOD_WEBHOOK_POST_OUTPUT", base + "/job-done/$RUNPOD_POD_ID/$ID?gpu=none"},
-      {"RUNPOD_WEBHOOK_POST_STREAM", base + "/job-stream/$RUNPOD_POD_ID/$ID?gpu=none"},
-      {"RUNPOD_WEBHOOK_PING", base + "/ping/$RUNPOD_POD_ID?gpu=none"},
-      {"RUNPOD_POD_ID", worker},
-      {"RUNPOD_AI_API_KEY", key},
-      {"RUNPOD_ENDPOINT_ID", endpoint},
-      {"RUNPOD_PING_INTERVAL", kPingInterval},
-      // One of the checks connects to a server in the internet.
-      {"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS", "true"}};
+  const auto variables = workerEnvironment(base, endpoint, worker, key);
   if (invocation.json) {
     std::string object;
     for (const auto& [name, value] : variables) {

@@ -39,6 +39,8 @@ struct Config {
   std::string webhookKey;                              ///< key for signatures, as bytes; empty: made by the server
   Millis webhookMaxAge{86'400'000};                    ///< webhooks owed for longer are abandoned
   std::size_t webhookMaxOwed = 100'000;                ///< most owed of one endpoint; the oldest beyond are abandoned
+  std::string launcher;                                ///< plugin that starts remote workers; empty: none
+  std::string launcherUrl;  ///< address of this server for launched workers; empty: made from host and port
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

@@ -15,6 +15,7 @@
 #include "core/config/scaling.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
+#include "jobq/worker_launcher.h"
 
 namespace jobq {
 
@@ -60,6 +61,7 @@ struct EndpointSpec {
   std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers use the release's env
 
   // Set by the server.
+  ContainerSpec container{};  ///< how a launcher runs the workers, from the template, without the image
   std::string createdAt;
   std::uint64_t version = 1;  ///< newest version; workers may still have an older one
   bool isStatic = false;      ///< defined by the configuration file

@@ -122,6 +122,20 @@ Setting<C> webhookSecret() {
       "one is made and kept"};
 }
 
+SettingSection launchesSection() {
+  return {
+      "Workers that the server starts",
+      {
+          textSetting<C>("launcher", &C::launcher,
+                         "The plugin that starts remote workers from templates: `process` or `docker`. It runs what "
+                         "admins give over REST, so it is off unless this file names it.")
+              .withDefault("none"),
+          textSetting<C>("launcher.url", &C::launcherUrl,
+                         "The address at which such workers reach this server, without a path.")
+              .withDefault("`server.host` and `server.port`"),
+      }};
+}
+
 SettingSection webhooksSection() {
   return {
       "Webhooks and addresses",
@@ -193,8 +207,9 @@ SettingSection logSection() {
 }  // namespace
 
 const std::vector<SettingSection>& serverSettings() {
-  static const std::vector<SettingSection> kSections{serverSection(),   dataSection(),   pluginsSection(),
-                                                     webhooksSection(), limitsSection(), logSection()};
+  static const std::vector<SettingSection> kSections{serverSection(),   dataSection(),     pluginsSection(),
+                                                     launchesSection(), webhooksSection(), limitsSection(),
+                                                     logSection()};
   return kSections;
 }
 

@@ -11,6 +11,7 @@
 #include "core/config/endpoint_spec.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
+#include "jobq/worker_launcher.h"
 
 namespace jobq {
 
@@ -24,8 +25,9 @@ struct Release {
   std::string image;
   std::string script;                 ///< script of the image `lua/<script>`
   HandlerFactory* handler = nullptr;  ///< null with isRemote
-  bool isRemote = false;              ///< workers on any machine take the jobs over HTTP, and the server starts none
+  bool isRemote = false;              ///< workers on any machine take the jobs over HTTP
   std::map<std::string, std::string> env;
+  ContainerSpec container;  ///< how a launcher runs the workers; only with isRemote
 };
 
 using ReleasePtr = std::shared_ptr<const Release>;

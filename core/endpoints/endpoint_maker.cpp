@@ -22,6 +22,8 @@ ReleasePtr releaseOf(const EndpointSpec& spec, const std::string& script, Handle
   release->handler = handler;
   release->isRemote = handler == nullptr;
   release->env = spec.env;
+  release->container = spec.container;
+  release->container.image = spec.image;
   return release;
 }
 

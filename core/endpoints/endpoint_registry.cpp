@@ -183,6 +183,7 @@ void EndpointRegistry::rebuild(const EndpointId& id) {
     if (of != next_.templates.end()) {
       spec.image = of->second->form.imageName;
       spec.env = of->second->form.env;
+      spec.container = containerOf(of->second->form);
     }
     const EndpointPtr endpoint =
         makeEndpoint(spec, deps_.resolver, before == next_.endpoints.end() ? nullptr : before->second->endpoint);

@@ -133,6 +133,17 @@ Template templateOf(const Record& record, const SecretBox& box) {
   return form;
 }
 
+ContainerSpec containerOf(const Template& form) {
+  return {"",
+          form.dockerEntrypoint,
+          form.dockerStartCmd,
+          form.ports,
+          form.containerDiskInGb,
+          form.volumeInGb,
+          form.volumeMountPath,
+          form.containerRegistryAuthId};
+}
+
 std::string toJson(Template form, std::int64_t runtimeInMin) {
   form.runtimeInMin = runtimeInMin;
   return toJson(form);

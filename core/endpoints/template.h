@@ -9,6 +9,7 @@
 #include "core/base/result.h"
 #include "core/config/form.h"
 #include "jobq/record_store.h"
+#include "jobq/worker_launcher.h"
 
 namespace jobq {
 
@@ -44,6 +45,9 @@ inline constexpr const char* kTemplateKind = "template";
 // is conditional, so only one of several nodes decides, and after a crash in between the next refresh() continues.
 inline constexpr const char* kRemovalAsked = "asked";      ///< no further endpoint may use the template
 inline constexpr const char* kRemovalDecided = "decided";  ///< gone for all readers; the record is removed next
+
+/// Returns how a launcher runs workers of the template.
+ContainerSpec containerOf(const Template& form);
 
 /// Returns true if the template exists no more.
 inline bool isGone(const Template& form) { return form.removal == kRemovalDecided; }

@@ -14,16 +14,22 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
   if (counts.running + counts.idle > 0) return "workers_busy";
   if (counts.initializing > 0) return "starting";
   if (counts.throttled > 0 || counts.unhealthy > 0) return "worker_crashing";
-  // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job, nor a remote worker.
+  // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job, and a remote worker
+  // only with a launcher.
   const bool isRemote = endpoint.release && endpoint.release->isRemote;
-  return lowPriority || isRemote ? "no_workers" : "starting";
+  return lowPriority || (isRemote && !status.isLaunched) ? "no_workers" : "starting";
 }
 
 std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed) {
   const bool isRemote = endpoint.release && endpoint.release->isRemote && endpoint.spec.workersMax > 0;
   if (!isRemote || !hasNoActiveWorkers(status)) return std::nullopt;
+  if (status.isLaunched) {
+    if (!status.launchFault) return std::nullopt;
+    return "the last worker that was launched failed: " + *status.launchFault;
+  }
   return std::string(hasServed ? "no worker is connected now" : "no worker has ever connected") +
-         ": run `jobqctl worker env " + endpoint.spec.id + "` and start a worker with the printed variables";
+         ": run `jobqctl worker env " + endpoint.spec.id + "` and start a worker with the printed variables" +
+         (status.launchFault ? "; the launcher starts none: " + *status.launchFault : "");
 }
 
 }  // namespace jobq

@@ -15,6 +15,9 @@ namespace jobq {
 struct PoolStatus {
   bool exists = false;  ///< false: the endpoint has no pool on this node
   WorkerCounts counts{};
+  bool isLaunched = false;  ///< a launcher starts remote workers of the endpoint
+  /// Why the launcher starts none, or, with isLaunched, why the last start failed.
+  std::optional<std::string> launchFault{};
 };
 
 /// Returns true if no worker of the pool is left except leaving and stuck ones.
@@ -24,7 +27,8 @@ bool hasNoActiveWorkers(const PoolStatus& status) noexcept;
 /// `lowPriority` is the class of the job.
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept;
 
-/// Returns a sentence that says what to do, if jobs of the endpoint need a remote worker and none is connected.
+/// Returns a sentence that says what to do, if jobs of the endpoint need a remote worker, none is connected, and none
+/// is about to be started.
 /// `hasServed` tells whether one has been connected since the start of the server.
 std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed);
 

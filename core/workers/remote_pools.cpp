@@ -20,6 +20,15 @@ ReleasePtr RemotePools::releaseOf(const EndpointId& endpoint) const {
   return pool != pools_.pools_.end() && isRemote(pool->second) ? pool->second.target() : nullptr;
 }
 
+std::vector<RemotePool> RemotePools::all() const {
+  std::vector<RemotePool> remote;
+  Lock lock(pools_.mutex_);
+  for (const auto& [id, pool] : pools_.pools_) {
+    if (isRemote(pool)) remote.push_back({pool.endpoint(), pool.target()});
+  }
+  return remote;
+}
+
 bool RemotePools::addWorker(const EndpointId& endpoint, const WorkerId& worker) {
   {
     Lock lock(pools_.mutex_);

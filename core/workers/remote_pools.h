@@ -2,12 +2,20 @@
 // (core/workers/remote_workers.h).
 #pragma once
 
+#include <vector>
+
 #include "core/endpoints/endpoint.h"
 #include "core/workers/worker_pools.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 
 namespace jobq {
+
+/// An endpoint whose jobs are for remote workers.
+struct RemotePool {
+  EndpointPtr endpoint;
+  ReleasePtr release;
+};
 
 /// A view of WorkerPools, which outlives it. Any thread.
 class RemotePools {
@@ -16,6 +24,9 @@ class RemotePools {
 
   /// Returns the release of the endpoint's remote workers; null if its workers are threads, or it has no pool here.
   ReleasePtr releaseOf(const EndpointId& endpoint) const;
+
+  /// Returns all endpoints with remote workers.
+  std::vector<RemotePool> all() const;
 
   /// Adds an idle worker. Returns false, and adds none, if the endpoint has no pool of remote workers here, or may have
   /// no worker. Wakes the dispatcher if jobs may wait.

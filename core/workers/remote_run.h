@@ -56,6 +56,7 @@ class RemoteRun {
   /// Finds the number of the next chunk of a job that another process began. Throws StorageError.
   void resumeChunks();
 
+  bool isLowPriority() const noexcept { return job_.policy.lowPriority; }
   /// Returns true if the job was submitted at `moment` or later.
   bool isSubmittedSince(Instant moment) const noexcept { return job_.submittedAt >= moment; }
   /// Returns the bytes of the input, 0 behind extractText().

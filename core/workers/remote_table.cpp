@@ -4,12 +4,10 @@
 #include <cstddef>
 #include <iterator>
 #include <set>
-#include <string_view>
 
 namespace jobq {
 namespace {
 
-constexpr Millis kUnseen{10'000};     ///< without a connection for so long, a worker has lost its jobs
 constexpr Millis kForgotten{60'000};  ///< without any sign for so long, a worker is forgotten
 constexpr Millis kTwoPings{20'000};   ///< a ping that was sent before a job came may arrive so much later
 constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
@@ -30,6 +28,10 @@ bool isOmitted(bool isListed, int& omitted) {
 template <class Map, class Test>
 void eraseIf(Map& map, Test test) {
   for (auto at = map.begin(); at != map.end();) at = test(at->first, at->second) ? map.erase(at) : std::next(at);
+}
+
+bool isSelected(const RemoteSelection& workers, const RemoteWorkerKey& key) {
+  return !workers || workers->contains(key);
 }
 
 }  // namespace
@@ -185,7 +187,11 @@ void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes)
 
 void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
                               RemoteChanges& changes) {
-  if (worker.take && now >= worker.take->until) changes.calls.push_back(worker.take->call);
+  if (worker.isRetired) {
+    endCalls(key, worker, now, changes);
+  } else if (worker.take && now >= worker.take->until) {
+    changes.calls.push_back(worker.take->call);
+  }
   eraseIf(worker.stops, [now](const JobId&, const auto& stop) { return now >= stop.since + kStopLife; });
   const bool isDue = std::ranges::any_of(worker.stops, [now](const auto& stop) { return stop.second.nextAt <= now; });
   if (worker.stopWait && (isDue || now >= worker.stopWait->until)) changes.calls.push_back(worker.stopWait->call);
@@ -194,7 +200,8 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
     returnJob(key, std::move(owed.run), changes);
     return true;
   });
-  if (isStopping || worker.connections > 0 || now < worker.closedAt + kUnseen) return;
+  if (isStopping || worker.connections > 0) return;
+  if (!worker.hasExited && now < worker.closedAt + kUnseen) return;
   for (auto& [id, job] : worker.jobs) {
     worker.stops[id] = {now - kStopLife + kCutOffLife, now, 0};  // the worker may be alive, and cut off
     loseJob(key, std::move(job.run), changes);
@@ -217,31 +224,18 @@ void RemoteTable::endPlaces(RemoteChanges& changes) {
   }
 }
 
-bool RemoteTable::hasJobs() const {
-  return std::ranges::any_of(workers_, [](const auto& entry) { return !entry.second.jobs.empty(); });
+bool RemoteTable::hasJobs(const RemoteSelection& workers) const {
+  return std::ranges::any_of(workers_, [&workers](const auto& entry) {
+    return isSelected(workers, entry.first) && !entry.second.jobs.empty();
+  });
 }
 
-void RemoteTable::returnJobs(RemoteChanges& changes) {
+void RemoteTable::returnJobs(const RemoteSelection& workers, RemoteChanges& changes) {
   for (auto& [key, worker] : workers_) {
+    if (!isSelected(workers, key)) continue;
     for (auto& [id, job] : worker.jobs) returnJob(key, std::move(job.run), changes);
     worker.jobs.clear();
   }
-}
-
-std::vector<WorkerView> RemoteTable::view(const EndpointId& endpoint, Instant now) const {
-  std::vector<WorkerView> workers;
-  for (auto at = workers_.lower_bound({endpoint, {}}); at != workers_.end() && at->first.endpoint == endpoint; ++at) {
-    const RemoteWorker& worker = at->second;
-    const bool isConnected = worker.connections > 0 || now < worker.closedAt + kUnseen;
-    if (!isConnected && !worker.isUnhealthy) continue;
-    const std::string_view state = worker.isUnhealthy     ? "unhealthy"
-                                   : !worker.jobs.empty() ? "running"
-                                   : !worker.hasPolled    ? "starting"
-                                   : worker.isLeaving     ? "leaving"
-                                                          : "idle";
-    workers.push_back({at->first.worker, state, worker.since, nullptr});
-  }
-  return workers;
 }
 
 }  // namespace jobq

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/base/suspended_call.h"
-#include "core/endpoints/worker_pool_view.h"
 #include "core/workers/remote_run.h"
 #include "core/workers/remote_worker.h"
 #include "jobq/job.h"
@@ -31,9 +30,15 @@ struct RemoteChanges {
   std::vector<RemoteRunPtr> stopped;                         ///< runs to be destroyed later: their callback still runs
 };
 
+/// Some of the workers; no value means all of them.
+using RemoteSelection = std::optional<std::set<RemoteWorkerKey>>;
+
 /// One thread at a time.
 class RemoteTable {
  public:
+  /// Without a connection for so long, a worker has lost its jobs.
+  static constexpr Millis kUnseen{10'000};
+
   RemoteWorker* find(const RemoteWorkerKey& key);
   /// Returns the worker, seen `now`; null if there are 10,000 other ones.
   RemoteWorker* findOrAdd(const RemoteWorkerKey& key, Instant now);
@@ -66,21 +71,23 @@ class RemoteTable {
 
   /// Ends all places, and returns the jobs that no worker has got.
   void endPlaces(RemoteChanges& changes);
-  /// Returns true if a worker has a job.
-  bool hasJobs() const;
-  /// Returns all jobs in hand.
-  void returnJobs(RemoteChanges& changes);
+  /// Returns true if one of the workers has a job.
+  bool hasJobs(const RemoteSelection& workers) const;
+  /// Returns all jobs in the hands of the workers.
+  void returnJobs(const RemoteSelection& workers, RemoteChanges& changes);
 
   /// Returns true if the endpoint has had a worker.
   bool hasServed(const EndpointId& endpoint) const { return served_.contains(endpoint); }
-  /// Returns the workers of the endpoint, without their release.
-  std::vector<WorkerView> view(const EndpointId& endpoint, Instant now) const;
+  /// Returns all known workers.
+  const std::map<RemoteWorkerKey, RemoteWorker>& all() const noexcept { return workers_; }
+
+  /// Looks for what time has brought to one worker, as noteTime().
+  static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
+                          RemoteChanges& changes);
 
  private:
   static void loseJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
   static void returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
-  static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
-                          RemoteChanges& changes);
   static void endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
   std::map<RemoteWorkerKey, RemoteWorker> workers_;

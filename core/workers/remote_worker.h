@@ -73,11 +73,14 @@ struct RemoteWorker {
   Instant lastSeen{};  ///< last request or end of a connection
   Instant closedAt{};  ///< when the last open connection ended
   std::optional<Instant> lastPing{};
+  Instant lastJobAt{};          ///< when a job was last handed out
   std::size_t connections = 0;  ///< open ones with a request of the worker
   bool hasConnected = false;    ///< in this life of the server
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
+  bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
+  bool hasExited = false;     ///< the process has ended
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
   std::shared_ptr<RemoteTake> take{};
   std::shared_ptr<RemoteStopWait> stopWait{};

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/workers/remote_view.h"
+
 namespace jobq {
 namespace {
 
@@ -158,7 +160,8 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
       take->jobs.push_back(std::move(worker->owed.back().run));
       worker->owed.pop_back();
     }
-    const bool mayHaveMore = take->jobs.empty() && !worker->isLeaving && !isDraining_ && !isClosed_;
+    const bool mayHaveMore =
+        take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_;
     for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
       places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
     }
@@ -204,6 +207,7 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
         continue;
       }
       *job = {run, now, 0};
+      worker->lastJobAt = now;
       jobs.push_back(std::move(run));
     }
     RemoteTable::endTake(key, *worker, take, now, changes);
@@ -317,7 +321,7 @@ std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorker
 
 std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {
   Lock lock(mutex_);
-  return table_.view(endpoint, clock_.now());
+  return viewRemoteWorkers(table_, endpoint, clock_.now());
 }
 
 bool RemoteWorkers::hasServed(const EndpointId& endpoint) const {
@@ -341,8 +345,8 @@ void RemoteWorkers::adopt(std::vector<ClaimedJob> jobs) {
   }
 }
 
-void RemoteWorkers::drain(std::optional<Millis> drainTime) {
-  const Instant end = clock_.now() + drainTime.value_or(Millis(0));
+void RemoteWorkers::drain(Millis drainTime, const RemoteSelection& ending) {
+  const Instant end = clock_.now() + drainTime;
   RemoteChanges changes;
   {
     Lock lock(mutex_);
@@ -350,12 +354,11 @@ void RemoteWorkers::drain(std::optional<Millis> drainTime) {
     table_.endPlaces(changes);
   }
   carryOut(std::move(changes));
-  if (!drainTime) return;
   RemoteChanges rest;
   {
     Lock lock(mutex_);
-    while (table_.hasJobs() && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
-    table_.returnJobs(rest);
+    while (table_.hasJobs(ending) && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
+    table_.returnJobs(ending, rest);
   }
   carryOut(std::move(rest));
 }

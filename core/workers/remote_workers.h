@@ -98,12 +98,14 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// first call of a worker. Throws StorageError.
   void adopt(std::vector<ClaimedJob> jobs);
 
-  /// Hands out no further job, and returns those to the queue that no worker has got. Gives jobs in hand the time
-  /// `drainTime` to end, and returns the rest to the queue, too; without a value they stay with their workers.
-  void drain(std::optional<Millis> drainTime);
+  /// Hands out no further job, and returns those to the queue that no worker has got. Gives the jobs in the hands of
+  /// `ending` the time `drainTime` to end, and returns the rest to the queue, too. The jobs of all other workers stay
+  /// with them.
+  void drain(Millis drainTime, const RemoteSelection& ending);
 
  private:
   class Connected;
+  friend class RemoteLaunches;
 
   void carryOut(RemoteChanges changes);
 

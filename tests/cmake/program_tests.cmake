@@ -25,6 +25,7 @@ jobq_add_python_test(client.openai clients/test_openai_clients.py LABELS client 
 jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 2)
 # Workers and clients of PyPI, whose processes take both processors while they start.
 jobq_add_python_test(client.runpod_workers clients/test_runpod_workers.py LABELS client PROCESSORS 2)
+jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client PROCESSORS 2)
 jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client PROCESSORS 2)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).

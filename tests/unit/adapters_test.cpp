@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/auth/process_keys.h"
 #include "core/jobs/completion_notifier.h"
+#include "core/workers/launched_workers.h"
 #include "core/workers/remote_workers.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
@@ -30,8 +32,13 @@ class AdaptersTest : public testing::Test {
                                 nodeLife_, fixture_.storage.log},
                                "node"};
   std::atomic<bool> draining_ = false;
+  ProcessKeys processKeys_;
   RemoteWorkers remote_{{fixture_.remoteRuns, pools_, draining_, fixture_.storage.log}};
-  NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, remote_, *fixture_.storage, nodeLife_}};
+  LaunchKeys launchKeys_{processKeys_};
+  LaunchedWorkers launched_{{nullptr, pools_, remote_, *fixture_.storage, fixture_.queueSignal, launchKeys_, nodeLife_,
+                             fixture_.storage.clock, fixture_.storage.log},
+                            "node"};
+  NodeWorkers workers_{{pools_, supervisor_, fixture_.executor, remote_, launched_, *fixture_.storage, nodeLife_}};
   EndpointLifecycle lifecycle_{{node_.registry, node_.endpoints, workers_, pools_, fixture_.watch}};
 };
 
@@ -43,7 +50,7 @@ TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
   const EndpointWorkers others{"ep", counts};
   EXPECT_EQ(workers_.waiting("ep"), 2U);
   const auto shared = test::sharedMemory(fixture_.storage.clock, fixture_.storage.log);
-  const NodeWorkers workers({pools_, supervisor_, fixture_.executor, remote_, *shared, nodeLife_});
+  const NodeWorkers workers({pools_, supervisor_, fixture_.executor, remote_, launched_, *shared, nodeLife_});
   NodeStore& nodes = shared->nodes();
   EXPECT_EQ(nodes.beat(nodes.join("other"), {&others, 1}), BeatResult::extended);
   EXPECT_EQ(nodes.beat(nodes.join("node"), {&others, 1}), BeatResult::extended);

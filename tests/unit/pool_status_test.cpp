@@ -1,7 +1,10 @@
 // Tests of the answers about a worker pool (core/workers/pool_status.h).
 #include "core/workers/pool_status.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <memory>
 
 #include "core/endpoints/endpoint.h"
 #include "jobq/node_store.h"
@@ -29,6 +32,28 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
   endpoint.spec.paused = true;
   EXPECT_EQ(waitReason(status, endpoint, false), "paused");
+}
+
+TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {
+  auto release = std::make_shared<Release>();
+  release->isRemote = true;
+  Endpoint endpoint;
+  endpoint.spec.id = "ep";
+  endpoint.release = release;
+  PoolStatus status{true, {}};
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
+  EXPECT_THAT(workerAdvice(status, endpoint, false), testing::Optional(testing::HasSubstr("jobqctl worker env ep")));
+  status.launchFault = "the template has no command";
+  EXPECT_THAT(workerAdvice(status, endpoint, true),
+              testing::Optional(testing::HasSubstr("the launcher starts none: the template has no command")));
+  status.isLaunched = true;
+  status.launchFault.reset();
+  EXPECT_EQ(waitReason(status, endpoint, false), "starting");
+  EXPECT_EQ(waitReason(status, endpoint, true), "no_workers") << "low-priority jobs start no worker";
+  EXPECT_FALSE(workerAdvice(status, endpoint, false).has_value());
+  status.launchFault = "it ended with exit code 3";
+  EXPECT_THAT(workerAdvice(status, endpoint, false),
+              testing::Optional(testing::HasSubstr("it ended with exit code 3")));
 }
 
 TEST(PoolStatusTest, LeavingAndStuckWorkersAreNotActive) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -303,7 +304,7 @@ TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
 TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
   const auto connection = connectWorker();
   deliverJob("a");
-  remote_.drain(Millis(0));
+  remote_.drain(Millis(0), std::nullopt);
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
@@ -314,7 +315,7 @@ TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
 TEST_F(RemoteWorkersTest, ADrainForTheNextLifeLeavesTheJobs) {
   const auto connection = connectWorker();
   const RemoteRunPtr run = deliverJob("a");
-  remote_.drain(std::nullopt);
+  remote_.drain(Millis(0), std::set<RemoteWorkerKey>());
   EXPECT_EQ(find("a").state, JobState::inProgress);
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "until the end of the process";
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 #include "jobq/time.h"
@@ -45,10 +45,10 @@ struct WorkerExit {
 };
 
 /// A launcher plugin. All functions return within a second: waits for programs and other servers belong to threads of
-/// the launcher. A single thread calls at a time. The destructor kills the workers that are left, and returns when they
-/// have ended. A launcher whose server died without the destructor ends the workers with it, or, at the latest, when
-/// the next server with the same data directory creates its launcher. The conformance suite
-/// sdk/testkit/launcher_suite.h checks this contract for each launcher.
+/// the launcher. Any thread may call fault(); the other functions are called by a single thread at a time. The
+/// destructor kills the workers that are left, and returns when they have ended. A launcher whose server died without
+/// the destructor ends the workers with it, or, at the latest, when the next server with the same data directory
+/// creates its launcher. The conformance suite sdk/testkit/launcher_suite.h checks this contract for each launcher.
 class JOBQ_VISIBLE WorkerLauncher : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::workerLauncher;

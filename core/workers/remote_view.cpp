@@ -1,0 +1,65 @@
+#include "core/workers/remote_view.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/workers/remote_worker.h"
+
+namespace jobq {
+namespace {
+
+bool isConnected(const RemoteWorker& worker, Instant now) {
+  return worker.connections > 0 || (!worker.hasExited && now < worker.closedAt + RemoteTable::kUnseen);
+}
+
+void addJob(RemoteLoad& load, const RemoteRun& run) {
+  ++load.jobs;
+  load.isNormal = load.isNormal || !run.isLowPriority();
+}
+
+RemoteLoad loadOf(const RemoteWorker& worker, Instant now) {
+  RemoteLoad load{worker.hasPolled, isConnected(worker, now), worker.isLeaving, worker.isUnhealthy};
+  for (const auto& [id, job] : worker.jobs) addJob(load, *job.run);
+  for (const RemoteWorker::Owed& owed : worker.owed) addJob(load, *owed.run);
+  if (worker.take) {
+    for (const RemoteRunPtr& run : worker.take->jobs) addJob(load, *run);
+  }
+  load.lastJobAt = worker.lastJobAt;
+  for (const auto& [job, stop] : worker.stops)
+    load.stopSince = std::min(load.stopSince.value_or(stop.since), stop.since);
+  return load;
+}
+
+// Calls `each` for every worker of the endpoint.
+template <class Each>
+void forWorkers(const RemoteTable& table, const EndpointId& endpoint, const Each& each) {
+  const auto& all = table.all();
+  for (auto at = all.lower_bound({endpoint, {}}); at != all.end() && at->first.endpoint == endpoint; ++at) {
+    each(at->first.worker, at->second);
+  }
+}
+
+}  // namespace
+
+std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now) {
+  std::vector<WorkerView> workers;
+  forWorkers(table, endpoint, [&](const WorkerId& id, const RemoteWorker& worker) {
+    if (!isConnected(worker, now) && !worker.isUnhealthy) return;
+    const std::string_view state = worker.isUnhealthy                     ? "unhealthy"
+                                   : !worker.jobs.empty()                 ? "running"
+                                   : !worker.hasPolled                    ? "starting"
+                                   : worker.isLeaving || worker.isRetired ? "leaving"
+                                                                          : "idle";
+    workers.push_back({id, state, worker.since, nullptr});
+  });
+  return workers;
+}
+
+RemoteLoads loadsOfRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now) {
+  RemoteLoads loads;
+  forWorkers(table, endpoint,
+             [&](const WorkerId& id, const RemoteWorker& worker) { loads.emplace(id, loadOf(worker, now)); });
+  return loads;
+}
+
+}  // namespace jobq

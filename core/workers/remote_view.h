@@ -1,0 +1,37 @@
+// Views of the remote workers of an endpoint, for responses of the API and for the workers that a launcher runs.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "core/endpoints/worker_pool_view.h"
+#include "core/workers/remote_table.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// A remote worker, as copied at one moment.
+struct RemoteLoad {
+  bool hasPolled = false;              ///< the worker has asked for jobs
+  bool isConnected = false;            ///< it has an open connection, or had one in the last 10 s
+  bool isLeaving = false;              ///< the worker has asked to be replaced
+  bool isUnhealthy = false;            ///< the worker is about to end, by its own word
+  std::size_t jobs = 0;                ///< handed out or assigned
+  bool isNormal = false;               ///< one of the jobs has no lowPriority
+  Instant lastJobAt{};                 ///< when a job was last handed out
+  std::optional<Instant> stopSince{};  ///< since when it has been told to stop a job that it may still run
+};
+
+using RemoteLoads = std::map<WorkerId, RemoteLoad>;
+
+/// Returns each worker of the endpoint that is connected or unhealthy, without its release: starting, idle, running,
+/// leaving or unhealthy.
+std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now);
+
+/// Returns each known worker of the endpoint.
+RemoteLoads loadsOfRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now);
+
+}  // namespace jobq

@@ -1,0 +1,214 @@
+// Tests of the workers that the server launches (core/workers/launched_workers.h), with a launcher that starts nothing.
+#include "core/workers/launched_workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/workers/node_life.h"
+#include "core/workers/pool_status.h"
+#include "executor_fixture.h"
+#include "tests/support/held_caller.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+/// Records what it is asked for.
+class RecordingLauncher final : public WorkerLauncher {
+ public:
+  std::optional<std::string> fault(const ContainerSpec& container) const override {
+    return container.command.empty() ? std::optional<std::string>("the template has no dockerStartCmd") : std::nullopt;
+  }
+  void start(WorkerLaunch launch) override { launches.push_back(std::move(launch)); }
+  void stop(const WorkerId& worker, Millis) override { stopped.push_back(worker); }
+  std::vector<WorkerExit> collectExits() override { return std::exchange(exits, {}); }
+
+  std::vector<WorkerLaunch> launches;
+  std::vector<WorkerId> stopped;
+  std::vector<WorkerExit> exits;
+};
+
+class FixedKeys final : public LaunchKeyring {
+ public:
+  std::string keyFor(const EndpointId& endpoint) override { return "key of " + endpoint; }
+  void forgetKey(const EndpointId& endpoint) override { forgotten.push_back(endpoint); }
+
+  std::vector<EndpointId> forgotten;
+};
+
+class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixture {
+ protected:
+  LaunchedWorkersTest() {
+    release_->isRemote = true;
+    release_->env = {{"MODE", "fast"}, {"RUNPOD_AI_API_KEY", "of the template"}};
+    release_->container.image = "acme/upscale:3";
+    release_->container.command = {"python", "worker.py"};
+    setEndpoint(4);
+    launched_.setServerUrl("http://127.0.0.1:8000");
+  }
+
+  void setEndpoint(std::uint32_t workersMax) {
+    auto remote = std::make_shared<Endpoint>(*endpoint);
+    remote->spec.workersMax = workersMax;
+    remote->spec.scaling = {ScalerType::requestCount, 1};
+    remote->release = release_;
+    pools_.setEndpoint(remote);
+  }
+  void insert(const JobId& job) {
+    storage.insert(job);
+    (void)queueSignal.notify("ep", false);
+  }
+  /// Lets the worker ask for a job, and gives it one if a job waits.
+  std::vector<RemoteRunPtr> callOf(const WorkerId& worker) {
+    const RemoteWorkerKey key{"ep", worker};
+    const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
+    const auto wants = pools_.reserveWorkers({nullptr, 10, true});
+    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
+    pools_.concludeReservations(wants, jobs);
+    for (ClaimedJob& job : jobs) remote_.assign(std::move(job));
+    return remote_.pollTake(key, *take, false).value_or(std::vector<RemoteRunPtr>());
+  }
+  void pass(Millis time) {
+    storage.clock.advance(time);
+    launched_.run();
+  }
+
+  std::shared_ptr<Release> release_ = std::make_shared<Release>();
+  test::HeldCaller caller_;
+  WorkerPools pools_{{queueSignal, storage.clock, storage.log}, {}};
+  std::atomic<bool> draining_ = false;
+  RemoteWorkers remote_{{remoteRuns, pools_, draining_, storage.log}};
+  NodeLife node_{*storage, "node"};
+  RecordingLauncher launcher_;
+  FixedKeys keys_;
+  LaunchedWorkers launched_{
+      {&launcher_, pools_, remote_, *storage, queueSignal, keys_, node_, storage.clock, storage.log}, "p"};
+  CallId lastClaim_ = 100;
+};
+
+TEST_F(LaunchedWorkersTest, AJobStartsAWorkerWithItsEnvironment) {
+  launched_.run();
+  EXPECT_THAT(launcher_.launches, IsEmpty());
+  EXPECT_TRUE(launched_.view("ep").isLaunched);
+  insert("a");
+  launched_.run();
+  launched_.run();
+  ASSERT_THAT(launcher_.launches, SizeIs(1)) << "the starting worker counts";
+  const WorkerLaunch& launch = launcher_.launches.front();
+  EXPECT_EQ(launch.endpoint, "ep");
+  EXPECT_EQ(launch.worker, "p-r1");
+  EXPECT_THAT(launch.container.command, ElementsAre("python", "worker.py"));
+  EXPECT_EQ(launch.container.image, "acme/upscale:3");
+  EXPECT_EQ(launch.env.at("MODE"), "fast");
+  EXPECT_EQ(launch.env.at("RUNPOD_AI_API_KEY"), "key of ep") << "the template cannot change the worker's variables";
+  EXPECT_EQ(launch.env.at("RUNPOD_POD_ID"), "p-r1");
+  EXPECT_EQ(launch.env.at("RUNPOD_WEBHOOK_GET_JOB"), "http://127.0.0.1:8000/v2/ep/job-take/$ID?gpu=none");
+}
+
+TEST_F(LaunchedWorkersTest, AnIdleWorkerIsEndedWithoutLosingAJob) {
+  insert("a");
+  launched_.run();
+  const auto jobs = callOf("p-r1");
+  ASSERT_THAT(jobs, SizeIs(1));
+  ASSERT_EQ(jobs.front()->finish(Completed{"1"}), ReportResult::accepted);
+  remote_.noteResult({"ep", "p-r1"}, "a", jobs.front(), false);
+  EXPECT_THAT(callOf("p-r1"), IsEmpty());
+  pass(endpoint->spec.idleTimeout);
+  EXPECT_THAT(launcher_.stopped, IsEmpty());
+  insert("b");
+  EXPECT_THAT(callOf("p-r1"), IsEmpty()) << "it is retired";
+  launched_.run();
+  EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
+  EXPECT_THAT(launcher_.launches, SizeIs(2)) << "for the new job";
+  launcher_.exits = {{"p-r1", true, "it was ended by signal 15"}};
+  launched_.run();
+  EXPECT_EQ(launched_.view("ep").workers.size(), 1U);
+  EXPECT_FALSE(launched_.view("ep").fault.has_value());
+}
+
+TEST_F(LaunchedWorkersTest, TheJobOfACrashedWorkerIsLostAtOnce) {
+  insert("a");
+  launched_.run();
+  ASSERT_THAT(callOf("p-r1"), SizeIs(1));
+  auto connection = remote_.connect({"ep", "p-r1"});
+  launcher_.exits = {{"p-r1", true, "it was ended by signal 9"}};
+  launched_.run();
+  EXPECT_EQ(storage.real->jobs().find({"ep", "a"})->losses, 0U)
+      << "a result may be among the unread bytes of its connection";
+  connection.reset();
+  remote_.run();
+  EXPECT_EQ(storage.real->jobs().find({"ep", "a"})->losses, 1U);
+  EXPECT_EQ(launched_.view("ep").fault, "it was ended by signal 9");
+  EXPECT_TRUE(launched_.view("ep").isThrottled);
+}
+
+TEST_F(LaunchedWorkersTest, ADeletedEndpointEndsItsWorkers) {
+  insert("a");
+  launched_.run();
+  pools_.retire("ep");
+  launched_.run();
+  launched_.run();
+  EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
+  EXPECT_THAT(keys_.forgotten, IsEmpty()) << "the worker may still use its key";
+  launcher_.exits = {{"p-r1", true, "it was ended by signal 15"}};
+  launched_.run();
+  EXPECT_THAT(keys_.forgotten, ElementsAre("ep"));
+}
+
+TEST_F(LaunchedWorkersTest, AContainerThatTheLauncherCannotRunStartsNothing) {
+  release_->container.command.clear();
+  insert("a");
+  launched_.run();
+  EXPECT_THAT(launcher_.launches, IsEmpty());
+  EXPECT_FALSE(launched_.view("ep").isLaunched);
+  EXPECT_EQ(launched_.view("ep").fault, "the template has no dockerStartCmd");
+}
+
+TEST_F(LaunchedWorkersTest, ADrainedNodeStartsNoneAndEndsItsWorkers) {
+  insert("a");
+  launched_.run();
+  node_.setDrained({"node"});
+  launched_.run();
+  launched_.run();
+  EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
+  EXPECT_THAT(launcher_.launches, SizeIs(1));
+}
+
+TEST_F(LaunchedWorkersTest, ANodeStartsItsPartOfWorkersMax) {
+  node_.setShare({0, 2});
+  for (const char* job : {"a", "b", "c", "d", "e"}) insert(job);
+  launched_.run();
+  EXPECT_THAT(launcher_.launches, SizeIs(2));
+}
+
+TEST_F(LaunchedWorkersTest, TheEndOfTheServerEndsTheWorkers) {
+  insert("a");
+  launched_.run();
+  EXPECT_THAT(launched_.keys(), ElementsAre(RemoteWorkerKey{"ep", "p-r1"}));
+  launched_.endWorkers(Millis(5'000));
+  EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
+  EXPECT_THAT(callOf("p-r1"), IsEmpty());
+}
+
+TEST_F(LaunchedWorkersTest, AFailureIsLogged) {
+  insert("a");
+  launched_.run();
+  launcher_.exits = {{"p-r1", true, "it could not be started: no such file"}};
+  launched_.run();
+  EXPECT_THAT(storage.log.text(), HasSubstr("the launched worker p-r1 of ep: it could not be started: no such file"));
+}
+
+}  // namespace
+}  // namespace jobq
