@@ -61,17 +61,17 @@ void LaunchPool::stopRetired(const LaunchSituation& situation, Step& step) {
   }
 }
 
-// A worker has to leave if no worker may run here, if it asks for it, if it ignores the stop of a job, or if it does
-// not come.
+// A worker has to leave if no worker may run here, if it asks for it, if it ignores the stop of a job, if it has lost
+// its connection, or if it does not come.
 void LaunchPool::retireUnfit(const LaunchSituation& situation, Instant now, Step& step) {
   for (auto& [id, worker] : workers_) {
     if (worker.isRetired) continue;
     const RemoteLoad* const load = find(situation.loads, id);
     const bool asks = load != nullptr && (load->isLeaving || load->isUnhealthy);
-    const bool isStuck =
-        load != nullptr && load->stopSince && now > *load->stopSince + situation.endpoint->spec.stopGrace;
+    const bool isStuck = load != nullptr && load->stopIgnored > situation.endpoint->spec.stopGrace;
+    const bool isCutOff = worker.hasConnected && (load == nullptr || !load->isConnected);
     const bool isMissing = !worker.hasConnected && now >= worker.startedAt + kStartLimit;
-    if (situation.release && !asks && !isStuck && !isMissing) continue;
+    if (situation.release && !asks && !isStuck && !isCutOff && !isMissing) continue;
     worker.isStuck = isStuck;
     retire(id, step);
     if (!isMissing) continue;

@@ -1,17 +1,20 @@
 #include "core/workers/launched_workers.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <new>
 #include <utility>
 
 #include "core/base/worker_environment.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/node_life.h"
+#include "jobq/error.h"
 
 namespace jobq {
 namespace {
 
 constexpr Millis kInterval{250};
+constexpr std::size_t kMostStarts = 16;  ///< of one endpoint at a time; the rest follows
 /// Time for a worker without a job to end. A public worker waits for the answers of its parked calls, which end each
 /// second.
 constexpr Millis kStopGrace{15'000};
@@ -31,6 +34,7 @@ void LaunchedWorkers::start() {
 
 void LaunchedWorkers::run() {
   collectExits();
+  if (deps_.node.isFenced()) return;  // the storage does not answer: the workers wait with it
   const std::vector<RemotePool> pools = pools_.all();
   std::vector<EndpointId> left;
   {
@@ -76,14 +80,23 @@ LaunchSituation LaunchedWorkers::situationOf(const EndpointId& endpoint, const R
     const NodeShare share = deps_.node.share();
     part->spec.workersMin = share.of(part->spec.workersMin, endpoint);
     part->spec.workersMax = share.of(part->spec.workersMax, endpoint);
-    if (deps_.node.mayClaim() && !launchFault(pool->release)) situation.release = pool->release;
+    if (!deps_.node.isDrained() && !launchFault(pool->release)) situation.release = pool->release;
   }
   part->spec.id = endpoint;
   situation.endpoint = std::move(part);
   // The workers come before the count: a job handed out in between must not count as queued and as running.
   situation.loads = remote_.loads(endpoint);
-  if (situation.release && deps_.queueSignal.isSet(endpoint)) situation.jobs = deps_.storage.jobs().counts(endpoint);
+  if (situation.release && deps_.queueSignal.isSet(endpoint)) situation.jobs = countJobs(endpoint);
   return situation;
+}
+
+// A failing storage counts as an empty queue: no worker starts, and others log the failure.
+EndpointCounts LaunchedWorkers::countJobs(const EndpointId& endpoint) const {
+  try {
+    return deps_.storage.jobs().counts(endpoint);
+  } catch (const StorageError&) {
+    return {};
+  }
 }
 
 std::optional<std::string> LaunchedWorkers::launchFault(const ReleasePtr& release) const {
@@ -105,7 +118,8 @@ void LaunchedWorkers::serveEndpoint(const EndpointId& endpoint, const RemotePool
   for (const WorkerId& worker : step.retired) remote_.retireWorker({endpoint, worker});
   for (const WorkerId& worker : step.stopped) deps_.launcher->stop(worker, kStopGrace);
   for (const WorkerId& worker : step.killed) deps_.launcher->stop(worker, Millis(0));
-  for (std::size_t i = 0; i < step.starts; ++i) launchWorker(*situation.endpoint, situation.release);
+  const std::size_t starts = std::min(step.starts, kMostStarts);
+  for (std::size_t i = 0; i < starts; ++i) launchWorker(*situation.endpoint, situation.release);
 }
 
 void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& release) {

@@ -24,6 +24,7 @@
 #include "core/workers/remote_workers.h"
 #include "core/workers/worker_pools.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/storage.h"
@@ -94,6 +95,7 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   void collectExits();
   void serveEndpoint(const EndpointId& endpoint, const RemotePool* pool);
   LaunchSituation situationOf(const EndpointId& endpoint, const RemotePool* pool) const;
+  EndpointCounts countJobs(const EndpointId& endpoint) const;
   void launchWorker(const Endpoint& endpoint, const ReleasePtr& release);
   std::optional<std::string> launchFault(const ReleasePtr& release) const;
 

@@ -117,8 +117,11 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   const std::set<JobId> listed(jobs.begin(), jobs.end());
   const bool isFirst = !worker.lastPing.has_value();
   worker.lastPing = now;
-  eraseIf(worker.stops,
-          [&listed](const JobId& job, auto& stop) { return isOmitted(listed.contains(job), stop.omitted); });
+  eraseIf(worker.stops, [&listed, now](const JobId& job, auto& stop) {
+    const bool isListed = listed.contains(job);
+    if (isListed) stop.listedAt = now;
+    return isOmitted(isListed, stop.omitted);
+  });
   // A worker that has not connected since the start of the server may be one whose handler blocks it.
   const bool hasListed =
       std::ranges::any_of(worker.jobs, [&listed](const auto& job) { return listed.contains(job.first); });

@@ -26,7 +26,7 @@ RemoteLoad loadOf(const RemoteWorker& worker, Instant now) {
   }
   load.lastJobAt = worker.lastJobAt;
   for (const auto& [job, stop] : worker.stops)
-    load.stopSince = std::min(load.stopSince.value_or(stop.since), stop.since);
+    load.stopIgnored = std::max(load.stopIgnored, stop.listedAt - stop.since);
   return load;
 }
 

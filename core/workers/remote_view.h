@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "core/endpoints/worker_pool_view.h"
@@ -15,14 +14,14 @@ namespace jobq {
 
 /// A remote worker, as copied at one moment.
 struct RemoteLoad {
-  bool hasPolled = false;              ///< the worker has asked for jobs
-  bool isConnected = false;            ///< it has an open connection, or had one in the last 10 s
-  bool isLeaving = false;              ///< the worker has asked to be replaced
-  bool isUnhealthy = false;            ///< the worker is about to end, by its own word
-  std::size_t jobs = 0;                ///< handed out or assigned
-  bool isNormal = false;               ///< one of the jobs has no lowPriority
-  Instant lastJobAt{};                 ///< when a job was last handed out
-  std::optional<Instant> stopSince{};  ///< since when it has been told to stop a job that it may still run
+  bool hasPolled = false;    ///< the worker has asked for jobs
+  bool isConnected = false;  ///< it has an open connection, or had one in the last 10 s
+  bool isLeaving = false;    ///< the worker has asked to be replaced
+  bool isUnhealthy = false;  ///< the worker is about to end, by its own word
+  std::size_t jobs = 0;      ///< handed out or assigned
+  bool isNormal = false;     ///< one of the jobs has no lowPriority
+  Instant lastJobAt{};       ///< when a job was last handed out
+  Millis stopIgnored{0};     ///< for how long it has gone on, by its pings, with a job that it was told to stop
 };
 
 using RemoteLoads = std::map<WorkerId, RemoteLoad>;

@@ -58,8 +58,9 @@ struct RemoteWorker {
   /// A job that has ended while the worker may still run it.
   struct Stop {
     Instant since{};
-    Instant nextAt{};  ///< when the worker is told, again and again
-    int omitted = 0;   ///< successive pings without the job
+    Instant nextAt{};    ///< when the worker is told, again and again
+    int omitted = 0;     ///< successive pings without the job
+    Instant listedAt{};  ///< last ping with the job
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of

@@ -170,15 +170,28 @@ TEST_F(LaunchPoolTest, ARetiredWorkerEndsItsJobsFirst) {
 TEST_F(LaunchPoolTest, AWorkerThatIgnoresAStopIsReplaced) {
   addWorker("a", 1);
   connect("a", 0);  // its job was cancelled
-  situation_.loads["a"].stopSince = now_;
   queueJobs(1);
-  now_ += 3 * kSecond;
+  now_ += 60 * kSecond;
+  EXPECT_THAT(decide().retired, IsEmpty()) << "a public worker that has obeyed says nothing";
+  situation_.loads["a"].stopIgnored = Millis(3'000);
   EXPECT_THAT(decide().retired, IsEmpty());
-  now_ += Millis(1);
+  situation_.loads["a"].stopIgnored = Millis(3'001);
   const LaunchPool::Step step = decide();
   EXPECT_THAT(step.retired, ElementsAre("a"));
   EXPECT_EQ(step.starts, 1U);
   EXPECT_THAT(decide().killed, ElementsAre("a")) << "it would ignore a SIGTERM, too";
+}
+
+TEST_F(LaunchPoolTest, AWorkerThatHasLostItsConnectionIsReplaced) {
+  addWorker("a");
+  addWorker("b");
+  decide();
+  situation_.loads["a"].isConnected = false;
+  situation_.loads.erase("b");
+  queueJobs(2);
+  const LaunchPool::Step step = decide();
+  EXPECT_THAT(step.retired, ElementsAre("a", "b")) << "they would count as about to take the jobs";
+  EXPECT_EQ(step.starts, 2U);
 }
 
 TEST_F(LaunchPoolTest, AnUnhealthyWorkerLeaves) {

@@ -59,9 +59,10 @@ class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixtur
     launched_.setServerUrl("http://127.0.0.1:8000");
   }
 
-  void setEndpoint(std::uint32_t workersMax) {
+  void setEndpoint(std::uint32_t workersMax, Millis idleTimeout = Millis(5'000)) {
     auto remote = std::make_shared<Endpoint>(*endpoint);
     remote->spec.workersMax = workersMax;
+    remote->spec.idleTimeout = idleTimeout;
     remote->spec.scaling = {ScalerType::requestCount, 1};
     remote->release = release_;
     pools_.setEndpoint(remote);
@@ -125,7 +126,7 @@ TEST_F(LaunchedWorkersTest, AnIdleWorkerIsEndedWithoutLosingAJob) {
   ASSERT_EQ(jobs.front()->finish(Completed{"1"}), ReportResult::accepted);
   remote_.noteResult({"ep", "p-r1"}, "a", jobs.front(), false);
   EXPECT_THAT(callOf("p-r1"), IsEmpty());
-  pass(endpoint->spec.idleTimeout);
+  pass(Millis(5'000));
   EXPECT_THAT(launcher_.stopped, IsEmpty());
   insert("b");
   EXPECT_THAT(callOf("p-r1"), IsEmpty()) << "it is retired";
@@ -184,6 +185,50 @@ TEST_F(LaunchedWorkersTest, ADrainedNodeStartsNoneAndEndsItsWorkers) {
   launched_.run();
   EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
   EXPECT_THAT(launcher_.launches, SizeIs(1));
+}
+
+TEST_F(LaunchedWorkersTest, AFencedNodeLeavesItsWorkers) {
+  insert("a");
+  launched_.run();
+  insert("b");
+  node_.setFenced(true);
+  launched_.run();
+  launched_.run();
+  EXPECT_THAT(launcher_.stopped, IsEmpty());
+  EXPECT_THAT(launcher_.launches, SizeIs(1));
+}
+
+TEST_F(LaunchedWorkersTest, AStorageThatFailsStartsNone) {
+  insert("a");
+  storage.faults.failNext("jobs.counts");
+  launched_.run();
+  EXPECT_THAT(launcher_.launches, IsEmpty());
+}
+
+TEST_F(LaunchedWorkersTest, SixteenWorkersStartAtATime) {
+  setEndpoint(100);
+  for (int i = 0; i < 40; ++i) insert("job-" + std::to_string(i));
+  launched_.run();
+  EXPECT_THAT(launcher_.launches, SizeIs(16));
+  launched_.run();
+  launched_.run();
+  EXPECT_THAT(launcher_.launches, SizeIs(40));
+}
+
+TEST_F(LaunchedWorkersTest, APingTellsOfAnIgnoredStop) {
+  setEndpoint(4, Millis(3'600'000));
+  insert("a");
+  launched_.run();
+  const auto jobs = callOf("p-r1");
+  ASSERT_THAT(jobs, SizeIs(1));
+  const RemoteWorkerKey key{"ep", "p-r1"};
+  const auto connection = remote_.connect(key);
+  remote_.runMustEnd(*jobs.front());
+  pass(endpoint->spec.stopGrace + Millis(1));
+  EXPECT_FALSE(launched_.view("ep").workers.at("p-r1").isRetired);
+  remote_.notePing(key, {"a"}, false);
+  launched_.run();
+  EXPECT_TRUE(launched_.view("ep").workers.at("p-r1").isStuck);
 }
 
 TEST_F(LaunchedWorkersTest, ANodeStartsItsPartOfWorkersMax) {
