@@ -19,6 +19,7 @@
 #include "jobq/error.h"
 #include "launcher_fixture.h"
 #include "launcher_processes.h"
+#include "testkit/life_pipe.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
@@ -223,7 +224,6 @@ TEST_F(LauncherProcess, AWorkerWhoseGuardIsKilledEndsWithAllItsProcesses) {
   const std::string worker = "w-" + std::to_string(::getpid());
   start(worker, "(setsid sh -c 'trap \"\" TERM; sleep 3600' &); echo > $FOLDER/ready; while :; do sleep 0.1; done");
   awaitFile("ready");
-  ASSERT_GT(guardOf(worker), 0);
   ASSERT_EQ(::kill(guardOf(worker), SIGKILL), 0);
   const WorkerExit exit = nextExit();
   EXPECT_EQ(exit.reason, "its guard was ended by signal 9 (Killed), and the worker with it");
@@ -231,11 +231,23 @@ TEST_F(LauncherProcess, AWorkerWhoseGuardIsKilledEndsWithAllItsProcesses) {
   EXPECT_EQ(processesWith(folder_.path().string()), std::vector<pid_t>());
 }
 
+TEST_F(LauncherProcess, AWorkerWithoutItsEnvironmentEndsWithItsGuard) {
+  const testkit::LifePipe life(folder_ / "life");
+  const std::string worker = "w-" + std::to_string(::getpid());
+  start(worker, "exec 9>$FOLDER/life; exec env -i sleep 3600");
+  testkit::waitFor("the worker to drop its environment",
+                   [&] { return life.isHeld() && processesWith(folder_.path().string()).empty(); });
+  ASSERT_EQ(::kill(guardOf(worker), SIGKILL), 0);
+  EXPECT_TRUE(nextExit().isFailure);
+  testkit::waitFor("the worker to end", [&] { return !life.isHeld(); });
+}
+
 TEST_F(LauncherProcess, AGuardOutlivesTheSignalsOfATerminal) {
   const std::string worker = "w-" + std::to_string(::getpid());
   start(worker, "echo > $FOLDER/ready; while [ ! -e $FOLDER/end ]; do sleep 0.01; done; exit 5");
   awaitFile("ready");
-  for (const int signal : {SIGINT, SIGHUP, SIGTERM, SIGQUIT}) ASSERT_EQ(::kill(guardOf(worker), signal), 0);
+  const pid_t guard = guardOf(worker);
+  for (const int signal : {SIGINT, SIGHUP, SIGTERM, SIGQUIT}) ASSERT_EQ(::kill(guard, signal), 0);
   std::ofstream(folder_ / "end") << "x";
   EXPECT_EQ(nextExit().reason, "it ended with exit code 5");
 }

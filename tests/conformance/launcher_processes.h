@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -30,10 +31,12 @@ inline std::vector<pid_t> processesWith(const std::string& text) {
   return found;
 }
 
-/// Returns the guard of the worker, or -1.
+/// Returns the guard of the worker. Throws std::runtime_error if there is none: a number below 1 would send a signal to
+/// many processes.
 inline pid_t guardOf(const std::string& worker) {
   const std::vector<pid_t> found = processesWith("jobq-guard" + std::string(1, '\0') + worker);
-  return found.empty() ? -1 : found.front();
+  if (found.size() != 1 || found.front() <= 1) throw std::runtime_error("the worker " + worker + " has no guard");
+  return found.front();
 }
 
 }  // namespace jobq::test
