@@ -25,7 +25,7 @@ constexpr std::size_t kKeptLogs = 20;  // of the workers of an endpoint that hav
 ProcessLaunch processOf(WorkerLaunch& launch, const LauncherPlan& plan) {
   ProcessLaunch process{launch.worker, plan.directory, std::move(launch.container.entrypoint), {}};
   process.arguments.insert(process.arguments.end(), launch.container.command.begin(), launch.container.command.end());
-  process.environment = environmentOf(plan.mark + "/" + launch.worker, std::move(launch.env), plan.variables);
+  process.environment = environmentOf(plan.mark + launch.worker + "/", std::move(launch.env), plan.variables);
   return process;
 }
 

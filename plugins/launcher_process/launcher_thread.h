@@ -26,7 +26,7 @@ struct LauncherPlan {
   std::filesystem::path logs;                    ///< folder of the logs
   std::uint64_t maxLog = 0;                      ///< bound of a log's file, in bytes
   std::map<std::string, std::string> variables;  ///< the server's variables for the workers
-  std::string mark;                              ///< first part of the marks: belongs to this launcher alone
+  std::string mark;                              ///< first part of the marks of all workers
 };
 
 /// Carries out the requests of a mailbox on a thread of its own, and puts the exits there.

@@ -1,14 +1,16 @@
 #include "marked_processes.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -24,10 +26,17 @@ bool isNumber(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Returns the environment with which the process was started, between two NUL characters; empty if it is not readable.
+/// Returns the environment with which the process was started, between two NUL characters. What cannot be read is
+/// missing: the process may belong to another user, or end meanwhile.
 std::string startVariables(const std::filesystem::path& process) {
-  std::ifstream file(process / "environ", std::ios::binary);
-  return '\0' + std::string(std::istreambuf_iterator<char>(file), {}) + '\0';
+  std::string text(1, '\0');
+  const Descriptor file(::open((process / "environ").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 16 * 1024> part;
+  for (ssize_t length = 1; file.isOpen() && length > 0;) {
+    length = ::read(file.number(), part.data(), part.size());
+    if (length > 0) text.append(part.data(), static_cast<std::size_t>(length));
+  }
+  return text + '\0';
 }
 
 /// Kills the process if it has the mark. The descriptor is opened before the environment is read, so that no other
@@ -50,10 +59,16 @@ bool killOnce(const std::string& variable) {
 
 }  // namespace
 
+std::string markOf(const std::filesystem::path& dataDir) {
+  struct stat folder {};
+  if (::stat(dataDir.c_str(), &folder) != 0) return "none/";
+  return std::to_string(folder.st_dev) + "-" + std::to_string(folder.st_ino) + "/";
+}
+
 void killMarked(const std::string& mark) {
   constexpr int kMostRounds = 50;
   constexpr std::chrono::milliseconds kPause{10};
-  const std::string variable = '\0' + std::string(kMark) + "=" + mark + '\0';
+  const std::string variable = '\0' + std::string(kMark) + "=" + mark;
   for (int round = 0; round < kMostRounds && killOnce(variable); ++round) std::this_thread::sleep_for(kPause);
 }
 

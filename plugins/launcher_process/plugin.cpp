@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "jobq/worker_launcher.h"
 #include "launcher_thread.h"
 #include "mailbox.h"
+#include "marked_processes.h"
 #include "worker_environment.h"
 
 namespace {
@@ -42,16 +42,13 @@ std::filesystem::path workingDirectory(const std::filesystem::path& data, const 
                     " is no folder: create it, or name an existing folder");
 }
 
-std::string randomMark() {
-  std::random_device random;
-  return std::to_string(random()) + "-" + std::to_string(random());
-}
-
 process::LauncherPlan planOf(const PluginEnv& env) {
   const LauncherOptions options(env.config);
+  const std::string mark = process::markOf(env.dataDir);
+  process::killMarked(mark);  // the server before this one may have been killed together with guards
   return {process::guardPath(),          workingDirectory(env.dataDir, options.directory),
           env.dataDir / "workers",       options.maxLog,
-          process::inheritedVariables(), randomMark()};
+          process::inheritedVariables(), mark};
 }
 
 class ProcessLauncher final : public WorkerLauncher {

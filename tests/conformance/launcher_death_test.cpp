@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
+#include "launcher_fixture.h"
 #include "launcher_processes.h"
 #include "testkit/life_pipe.h"
 #include "testkit/temporary_folder.h"
@@ -31,6 +33,7 @@ class Holder {
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
+  void suspend() { ::kill(pid_, SIGSTOP); }
   void kill() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -42,22 +45,48 @@ class Holder {
   pid_t pid_ = -1;
 };
 
-TEST(LauncherDeath, AllProcessesOfAKilledServerEnd) {
-  const testkit::TemporaryFolder data;
-  const testkit::TemporaryFolder folder;
-  const testkit::LifePipe life(folder / "life");
-  const std::string name = "held-" + std::to_string(::getpid());
-  Holder holder(data, folder, name);
-  for (const char* const file : {"a", "b"}) {
-    testkit::waitFor("the processes of a worker", [&] { return std::filesystem::exists(folder / file); });
+/// A holder with its two workers, and what the test sees of them.
+class LauncherDeath : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* const file : {"a", "b"}) {
+      testkit::waitFor("the processes of a worker", [&] { return std::filesystem::exists(folder_ / file); });
+    }
+    ASSERT_TRUE(life_.isHeld());
+    ASSERT_GE(processesWith(folder_.path().string()).size(), 9U) << "the holder, and four processes of each worker";
+    ASSERT_EQ(guards(), 2U);
   }
-  EXPECT_TRUE(life.isHeld());
-  EXPECT_GE(processesWith(folder.path().string()).size(), 9U) << "the holder, and four processes of each worker";
-  EXPECT_EQ(processesWith("jobq-guard" + std::string(1, '\0') + name).size(), 2U);
-  holder.kill();
-  testkit::waitFor("all processes of the workers to end", [&] { return !life.isHeld(); });
+  std::size_t guards() const { return processesWith("jobq-guard" + std::string(1, '\0') + name_).size(); }
+  void awaitEnd() const {
+    testkit::waitFor("all processes of the workers to end", [this] { return !life_.isHeld(); });
+  }
+
+  const testkit::TemporaryFolder data_;
+  const testkit::TemporaryFolder folder_;
+  const testkit::LifePipe life_{folder_ / "life"};
+  const std::string name_ = "held-" + std::to_string(::getpid());
+  Holder holder_{data_, folder_, name_};
+};
+
+TEST_F(LauncherDeath, AllProcessesOfAKilledServerEnd) {
+  holder_.kill();
+  awaitEnd();
   testkit::waitFor("no process to be left",
-                   [&] { return processesWith(folder.path().string()).empty() && processesWith(name).empty(); });
+                   [this] { return processesWith(folder_.path().string()).empty() && processesWith(name_).empty(); });
+}
+
+TEST_F(LauncherDeath, ProcessesThatOutliveServerAndGuardsEndAtTheNextStart) {
+  holder_.suspend();
+  for (const char* const worker : {"-a", "-b"}) ASSERT_EQ(::kill(guardOf(name_ + worker), SIGKILL), 0);
+  holder_.kill();
+  testkit::waitFor("the guards to end", [this] { return guards() == 0; });
+  EXPECT_TRUE(life_.isHeld());
+  testkit::SilentLog log;
+  const testkit::TemporaryFolder elsewhere;
+  loadProcessLauncher(log, elsewhere);
+  EXPECT_TRUE(life_.isHeld()) << "a launcher with another data directory kills nothing";
+  loadProcessLauncher(log, data_);
+  awaitEnd();
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -21,9 +21,9 @@ inline std::vector<pid_t> processesWith(const std::string& text) {
     const std::string name = entry->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     for (const char* const file : {"cmdline", "environ"}) {
-      std::ifstream in(entry->path() / file, std::ios::binary);
-      const std::string content(std::istreambuf_iterator<char>(in), {});
-      if (content.find(text) == std::string::npos) continue;
+      std::ostringstream content;
+      content << std::ifstream(entry->path() / file, std::ios::binary).rdbuf();  // notes an error without an exception
+      if (content.str().find(text) == std::string::npos) continue;
       found.push_back(static_cast<pid_t>(std::stoi(name)));
       break;
     }
