@@ -36,7 +36,8 @@ ONLY_IN = [  # a header's name, and where alone it may be included
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "core/worker/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
-    (re.compile(r"curl/"), ("core/base/curl_url.cpp", "plugins/http_client/")),  # outbound HTTP, and URLs
+    (re.compile(r"curl/"), ("core/base/curl_url.cpp", "plugins/http_client/",  # URLs, outbound HTTP,
+                             "plugins/launcher_docker/docker_socket.cpp")),  # and a Unix socket
     (re.compile(r"Poco/Data/|sqlite3\.h|mysql"), ("plugins/storage_", "tests/conformance/")),
 ]
 SHARED_BY_PLUGINS = {"http_client"}  # a folder of plugins that is a library of several plugins

@@ -1,5 +1,5 @@
-"""Workers of the Python package runpod (tests/clients/requirements.txt), unmodified, that the server launches as processes:
-one template and one endpoint make an autoscaled worker. core/http/API.md, section 16.8."""
+"""Workers of the Python package runpod (tests/clients/requirements.txt), unmodified, that the server launches as processes, and
+as containers of a fake of Docker: one template and one endpoint make an autoscaled worker. core/http/API.md, section 16.8."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from docker_process import FakeDocker
 from jobq_server import until
 from management_api import ManagementTest
 from pace import HANG
@@ -32,7 +33,9 @@ runpod.serverless.start({"handler": handler})
 """
 
 
-class RunpodLauncherTest(ManagementTest):
+class LaunchedRunpod(ManagementTest):
+    """The folder of the workers, and what they write there."""
+
     @pytest.fixture(scope="class")
     @classmethod
     def folder(cls, tmp_path_factory):
@@ -40,11 +43,6 @@ class RunpodLauncherTest(ManagementTest):
         shutil.copy(STEPS, folder)
         (folder / "worker.py").write_text(HANDLER, encoding="utf-8")
         return folder
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def server(cls, class_server, folder):
-        return class_server(launcher="process", launcher__process__directory=str(folder))
 
     @pytest.fixture(autouse=True)
     def place(self, question, folder):
@@ -73,7 +71,7 @@ class RunpodLauncherTest(ManagementTest):
     def alive(self):
         return [record["pid"] for record in self.records(event="started") if os.path.exists(f"/proc/{record['pid']}")]
 
-    def test_zero_four_zero_under_a_burst(self):
+    def check_zero_four_zero(self):
         """Entrypoint, command and env of the template are seen inside; no worker is left at the end."""
         endpoint = self.launch()
         assert self.server.health(endpoint)["workers"]["initializing"] == 0
@@ -91,6 +89,16 @@ class RunpodLauncherTest(ManagementTest):
         counts = self.server.health(endpoint)["jobs"]
         assert (counts["completed"], counts["retried"]) == (2 * WORKERS, 0)
 
+
+class RunpodLauncherTest(LaunchedRunpod):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, class_server, folder):
+        return class_server(launcher="process", launcher__process__directory=str(folder))
+
+    def test_zero_four_zero_under_a_burst(self):
+        self.check_zero_four_zero()
+
     def test_no_worker_is_left_behind_a_killed_server(self, own_server):
         self.server = own_server(launcher="process", launcher__process__directory=str(self.folder), server__drain="100ms")
         endpoint = self.launch(workersMin=2)
@@ -103,3 +111,20 @@ class RunpodLauncherTest(ManagementTest):
         self.server.start()
         self.until_records(2, event="begun", id=job)
         assert self.server.status(endpoint, job)["retries"] == 1
+
+
+class RunpodDockerTest(LaunchedRunpod):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def docker(cls, folder):
+        with FakeDocker({"images": {"acme/python:1": {"state": "remote"}}, "folder": str(folder)}) as docker:
+            yield docker
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, docker, class_server):
+        return class_server(launcher="docker", launcher__docker__socket=docker.socket)
+
+    def test_zero_four_zero_under_a_burst(self, docker):
+        self.check_zero_four_zero()
+        until(lambda: not docker.report()["containers"], "all containers are removed", HANG)

@@ -1,0 +1,28 @@
+// The JSON text with which a container is created.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "jobq/worker_launcher.h"
+
+namespace jobq::docker {
+
+/// Terms of a container that its template does not know.
+struct ContainerTerms {
+  std::string server;      ///< value of the label kServerLabel
+  std::string network;     ///< empty: the default network of Docker
+  bool boundsDisk = true;  ///< the storage driver of the daemon knows a size
+};
+
+/// Returns the sentence about a field that no container can have, or no value. Pure.
+std::optional<std::string> faultOf(const ContainerSpec& container);
+
+/// Returns the body of the call that creates the worker's container; `launch.container` has no fault. Pure.
+std::string containerBody(const WorkerLaunch& launch, const ContainerTerms& terms);
+
+/// Returns the name of the volume of an endpoint. Pure.
+std::string volumeNameOf(std::string_view server, std::string_view endpoint);
+
+}  // namespace jobq::docker

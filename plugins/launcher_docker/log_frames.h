@@ -1,0 +1,23 @@
+// The log of a container as Docker sends it, and lines of it for a reason.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace jobq::docker {
+
+inline constexpr std::size_t kLongestClause = 300;  ///< bytes of a foreign text in a reason
+
+/// Returns the contents of the frames, one behind the other. A frame has a head of 8 bytes: the number of the stream,
+/// three zeros, and the length of the content, most significant byte first. A cut frame gives what is there. Pure.
+std::string textOfFrames(std::string_view frames);
+
+/// Returns the last line that has more than blanks, as one clause: see asClause(). Pure.
+std::string lastLineOf(std::string_view text);
+
+/// Returns a foreign text as a part of a sentence: control characters become blanks, blanks at both ends are left out,
+/// and a text beyond kLongestClause bytes is cut between two characters. Pure.
+std::string asClause(std::string_view text);
+
+}  // namespace jobq::docker

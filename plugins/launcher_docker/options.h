@@ -1,0 +1,26 @@
+// The settings of the launcher.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "jobq/config.h"
+#include "registry_auths.h"
+
+namespace jobq::docker {
+
+/// Settings `launcher.docker.*`.
+struct Options {
+  /// Throws ConfigError for a value that cannot be used.
+  explicit Options(const PluginConfig& config);
+
+  /// Returns the credentials of the file `auths`, which may be relative to `dataDir`; none without such a setting.
+  /// Throws ConfigError.
+  RegistryAuths readAuths(const std::filesystem::path& dataDir) const;
+
+  std::string socket;
+  std::string network;  ///< empty: the default network of Docker
+  std::string auths;    ///< may be empty
+};
+
+}  // namespace jobq::docker

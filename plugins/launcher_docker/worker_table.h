@@ -1,0 +1,130 @@
+// The workers of a launcher from start() to collectExits(), without any call of Docker.
+//
+//   start() -> queued -> starting -> running -> ended
+//                 |         |           |
+//                 |         +-> failed -+    failed: a container may be left, which is removed first
+//                 +------------------------> ended
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+#include "jobq/time.h"
+#include "jobq/worker_launcher.h"
+
+namespace jobq::docker {
+
+/// A worker to start now. `stop` fires when the worker shall not begin any more.
+struct ClaimedLaunch {
+  WorkerLaunch launch;
+  std::stop_token stop;
+};
+
+/// A start that did not succeed.
+struct FailedStart {
+  bool isFailure = true;  ///< false: the worker was stopped before it began
+  std::string reason;
+  bool mayHaveContainer = false;
+};
+
+/// A worker whose container is watched.
+struct WatchedWorker {
+  bool isRunning = false;  ///< false: the start failed, and a container that is left is removed
+  bool isFailure = true;   ///< of a failed start
+  std::string reason;      ///< of a failed start
+  bool wasKilled = false;  ///< it got SIGKILL, because its time to end was over
+};
+
+/// A signal to send.
+struct DueSignal {
+  WorkerId worker;
+  std::string container;
+  bool isKill = false;  ///< SIGKILL; otherwise SIGTERM
+};
+
+/// Any thread. Functions named await... block; after close() they return at once, without a value.
+class WorkerTable {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Adds a worker as the last one of the queue.
+  void addLaunch(WorkerLaunch launch);
+  /// Has the effect of WorkerLauncher::stop().
+  void stopWorker(const WorkerId& worker, Millis grace);
+  std::vector<WorkerExit> collectExits();
+
+  /// Lets awaitLaunch() return workers. Before this call all of them wait.
+  void openLaunches();
+  /// Waits for the first worker of the queue whose image is not pulled by another thread; the worker is then starting.
+  std::optional<ClaimedLaunch> awaitLaunch();
+  /// Returns true if the caller is to pull the image of the starting worker, and calls endPull() afterwards. Otherwise
+  /// another thread pulls that image, and the worker is queued again.
+  bool beginPull(const ClaimedLaunch& claimed);
+  void endPull(const std::string& image);
+  /// Makes a starting worker a running one.
+  void markRunning(const WorkerId& worker, std::string container);
+  /// Makes a starting worker a failed one, or an ended one if it cannot have a container.
+  void endStart(const WorkerId& worker, FailedStart failed);
+  /// Ends all queued workers.
+  void failQueued(const std::string& reason);
+
+  /// Waits for the next look at the containers: a second, or less while a worker is about to end. Returns false after
+  /// close().
+  bool awaitPass();
+  /// Returns the workers that have or may have a container and are not starting.
+  std::set<WorkerId> watchedWorkers() const;
+  /// Returns true if the worker has not ended yet.
+  bool contains(const WorkerId& worker) const;
+  /// Returns no value for a worker that is not watched.
+  std::optional<WatchedWorker> findWatched(const WorkerId& worker) const;
+  void endWorker(const WorkerId& worker, bool isFailure, std::string reason);
+
+  /// Waits for signals that are due.
+  std::vector<DueSignal> awaitSignals();
+  /// Notes that Docker has passed on the signal, or that it has not and a later attempt is needed.
+  void noteSignal(const DueSignal& signal, bool isSent);
+
+  /// Stops the starts, and ends all waits.
+  void close();
+
+ private:
+  enum class Phase { queued, starting, running, failed };
+
+  struct Entry {
+    Phase phase = Phase::queued;
+    std::uint64_t place = 0;  // in the queue
+    WorkerLaunch launch;      // moved away by a start
+    std::stop_source stop{};
+    std::string container{};
+    bool isFailure = true;
+    std::string reason{};
+    std::optional<Clock::time_point> killAt{};  // of a worker that was asked to end
+    Clock::time_point signalAt{};               // when the next signal is due
+    bool wasTerminated = false;
+    bool wasKilled = false;
+  };
+
+  std::map<WorkerId, Entry>::iterator findQueued() JOBQ_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  Condition launchWanted_;
+  Condition passWanted_;
+  Condition signalWanted_;
+  bool isOpen_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool isClosed_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool isPassWanted_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::uint64_t lastPlace_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::map<WorkerId, Entry> entries_ JOBQ_GUARDED_BY(mutex_);
+  std::set<std::string> pulls_ JOBQ_GUARDED_BY(mutex_);  // images
+  std::vector<WorkerExit> exits_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq::docker

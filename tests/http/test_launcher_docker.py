@@ -1,0 +1,110 @@
+"""Workers that the server launches as containers: core/http/API.md, section 16.8. Docker is a fake whose containers are
+processes of this machine, and the worker is the program jobq-worker."""
+
+import pytest
+
+from docker_process import FakeDocker
+from jobq_server import until
+from jobq_worker import PROGRAM
+from management_api import ManagementTest
+from pace import HANG
+
+IMAGE = "registry.example/acme/worker:1"
+
+
+class LauncherDockerTest(ManagementTest):
+    """Each test has a Docker and a server of its own, because some break them."""
+
+    @pytest.fixture
+    def server(self, own_server, at_end):
+        self.docker = at_end.enter_context(FakeDocker({"images": {IMAGE: {"state": "remote"}}}))
+        return own_server(launcher="docker", launcher__docker__socket=self.docker.socket, server__drain="100ms")
+
+    @pytest.fixture(autouse=True)
+    def remove_what_was_made(self, question):
+        """A server of the test alone is removed with all data, and one of these tests ends it."""
+        self._made = {"endpoints": [], "templates": []}
+
+    def launch(self, image=IMAGE, **fields):
+        template = self.new_template(imageName=image, dockerEntrypoint=[PROGRAM], volumeInGb=1, env={"A": "b"},
+                                     dockerStartCmd=["--image", "plugin/trial"])
+        return self.new_endpoint(template, **{"workersMax": 2, "scalerType": "REQUEST_COUNT", "scalerValue": 1,
+                                              "idleTimeout": 3_600, **fields})["id"]
+
+    def containers(self):
+        return self.docker.report()["containers"]
+
+    def until_containers(self, count, what):
+        until(lambda: len([each for each in self.containers() if each["state"] == "running"]) == count, what, HANG)
+
+    def begin(self, endpoint):
+        job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
+        until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
+        return job
+
+    def test_a_job_starts_a_container(self):
+        """The image is pulled, and the container has the names of the worker and of the endpoint."""
+        endpoint = self.launch()
+        job = self.server.runsync(endpoint, {"output": 1})
+        assert (job["status"], job["output"]) == ("COMPLETED", 1), job
+        container, = self.containers()
+        assert container["name"] == "jobq-" + job["workerId"]
+        assert container["labels"]["jobq.worker"] == job["workerId"]
+        assert container["labels"]["jobq.endpoint"] == endpoint
+        report = self.docker.report()
+        assert [image for image, _ in report["pulls"]] == [IMAGE]
+        assert "A=b" in report["bodies"][-1]["Env"]
+        assert report["bodies"][-1]["HostConfig"]["Mounts"][0]["Target"] == "/workspace"
+
+    def test_an_idle_container_is_removed(self):
+        endpoint = self.launch(idleTimeout=1)
+        assert self.server.runsync(endpoint, {"output": 1})["output"] == 1
+        until(lambda: not self.containers(), "the container is removed", HANG)
+        until(lambda: "worker.ended" in self.server.log(), "the end is in the log", HANG)
+        assert self.server.runsync(endpoint, {"output": 2})["output"] == 2
+
+    def test_an_image_that_does_not_exist(self):
+        endpoint = self.launch(image="registry.example/absent:1")
+        job = self.server.run(endpoint, {})
+        advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
+        assert "pull access denied for registry.example/absent" in advice, advice
+        assert self.server.status(endpoint, job)["queueAdvice"] == advice
+
+    def test_a_container_that_is_killed(self):
+        """Its job is lost at once, and runs again in the next container."""
+        endpoint = self.launch(workersMax=1)
+        job = self.begin(endpoint)
+        first = self.server.status(endpoint, job)["workerId"]
+        self.docker.call("POST", f"/containers/jobq-{first}/kill?signal=SIGKILL")
+        until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
+        until(lambda: self.server.status(endpoint, job).get("workerId") not in ("", first), "another runs it", HANG)
+
+    def test_a_docker_that_does_not_answer_ends_no_job(self):
+        endpoint = self.launch(workersMax=1)
+        assert self.server.runsync(endpoint, {"output": 1})["output"] == 1
+        self.docker.set(isDown=True)
+        until(lambda: "launcher.unreachable" in self.server.log(), "the silence is in the log", HANG)
+        assert self.server.runsync(endpoint, {"output": 2})["output"] == 2
+        self.docker.set(isDown=False)
+        until(lambda: "launcher.reachable" in self.server.log(), "the answer is in the log", HANG)
+        assert self.server.runsync(endpoint, {"output": 3})["output"] == 3
+        assert len(self.docker.report()["bodies"]) == 2, "one container, created again behind the pull"
+
+    def test_the_end_of_the_server_ends_the_containers(self):
+        endpoint = self.launch(workersMin=2)
+        self.until_containers(2, "two containers run")
+        self.begin(endpoint)
+        self.server.stop()
+        assert self.containers() == []
+
+    def test_the_next_server_removes_what_a_killed_one_has_left(self):
+        endpoint = self.launch(workersMin=2)
+        self.until_containers(2, "two containers run")
+        before = {each["id"] for each in self.containers()}
+        job = self.begin(endpoint)
+        self.server.kill()
+        assert {each["id"] for each in self.containers()} == before
+        self.server.start()
+        until(lambda: not before & {each["id"] for each in self.containers()}, "the former containers are gone", HANG)
+        until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
+        until(lambda: self.server.status(endpoint, job).get("output") == "begun", "a new worker runs it", HANG)
