@@ -28,6 +28,7 @@ jobq_add_python_test(client.runpod_workers clients/test_runpod_workers.py LABELS
 jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client PROCESSORS 2)
 jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client PROCESSORS 2)
 jobq_add_python_test(client.generated_remote clients/test_generated_clients.py LABELS client PROCESSORS 2)
+jobq_add_python_test(client.operations clients/test_operations.py LABELS client PROCESSORS 2)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).
 add_test(NAME nightly.headers COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/headers_alone.py

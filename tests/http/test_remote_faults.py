@@ -11,6 +11,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import join, until
+from pace import HANG
 from reserved_port import ReservedPort
 
 IMAGE = "docker.io/acme/worker:1"
@@ -105,13 +106,13 @@ class HostileTest(FaultTest):
             with self.plug("job-take/w-closes") as client:
                 if end == "reset":
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        until(lambda: self.all_completed("w-closes", jobs), "all jobs are finished")
+        until(lambda: self.all_completed("w-closes", jobs), "all jobs are finished", 2 * HANG)
         counts = self.server.quiet("remote")
         assert counts["failed"] == 0, counts
 
     def all_completed(self, worker, jobs):
         """Finishes some jobs and takes them out of `jobs`. Returns true when there is none any more. A call of a client that
-        has left may still come, and end this call with 204; its job is lost with the next call."""
+        has left may still come, and end this call with 204; a job that it gets is lost with the next call, after up to 25 s."""
         answer = self.call(f"job-take-batch/{worker}?batch_size=50&job_in_progress=0")
         for job in [job["id"] for job in answer.json()] if answer.status == 200 else []:
             self.report(worker, job, {"output": 1})

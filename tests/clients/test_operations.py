@@ -1,0 +1,116 @@
+"""Each operation of the npm SDK, unmodified, and the errors of both SDKs, beside unmodified workers of the Python package runpod.
+tests/clients/test_runpod_workers.py has the operations of the Python client."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from npm_packages import LONGEST, installed
+from request_log import RequestLog
+from runpod_case import GENERATOR, HANDLER, RunpodTest
+from runpod_process import MISSING, RemoteWorker, worker_key
+from runpod_process import installed as has_runpod
+
+pytestmark = [pytest.mark.skipif(not has_runpod(), reason=MISSING), pytest.mark.timeout(2 * LONGEST)]
+
+QUEUED = 1_000
+ERRORS = """import aiohttp
+import requests
+def nowhere():
+    runpod.Endpoint("nowhere").run({"a": 1})
+def gone():
+    runpod.endpoint.runner.Job("remote", "no-such-job", endpoint.rp_client).status()
+for call in (nowhere, gone):
+    try:
+        call()
+    except requests.HTTPError as error:
+        record(**{call.__name__: error.response.status_code})
+async def main():
+    async with aiohttp.ClientSession() as session:
+        try:
+            await runpod.AsyncioEndpoint("nowhere", session).run({})
+        except KeyError as error:
+            record(later=str(error))
+asyncio.run(main())
+"""
+LIMITED = """import time
+import requests
+first = endpoint.health()
+begun = time.monotonic()
+again = endpoint.health()
+waited = time.monotonic() - begun
+endpoint.purge_queue()
+try:
+    endpoint.purge_queue()
+except requests.HTTPError as error:
+    record(purge=error.response.status_code)
+record(same=first["jobs"] == again["jobs"], waited=waited)
+"""
+
+
+class OperationsTest(RunpodTest):
+    endpoints = ("remote", "stream")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def workers(cls, server):
+        with contextlib.ExitStack() as stack:
+            yield {endpoint: stack.enter_context(RemoteWorker(server, endpoint, worker_key(server, endpoint), script,
+                                                              concurrency=4))
+                   for endpoint, script in (("remote", HANDLER), ("stream", GENERATOR))}
+
+    @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+    def test_npm(self, workers):
+        for _ in range(QUEUED):
+            self.server.run("parked", {})
+        log = self.at_end.enter_context(RequestLog(self.server))
+        url = "http://{}:{}/sdk/v2".format(*log.port.address)
+        with subprocess.Popen(["node", installed("operations.mjs") / "operations.mjs", url, self.server.key],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
+            try:
+                log.wait(1, "POST /sdk/v2/remote/runsync?wait=1500")
+                log.wait(1, "GET /sdk/v2/remote/status-sync/")
+                workers["remote"].allow("asked again")
+                output, errors = client.communicate(timeout=LONGEST)
+            finally:
+                client.kill()
+        assert client.returncode == 0, errors
+        done = json.loads(output.splitlines()[-1])  # the SDK itself prints errors in front of it
+        self.assert_jobs(done)
+        assert done["chunks"] == [{"output": {"n": number}} for number in range(3)]
+        assert log.count("/sdk/v2/remote/status-sync/") <= 3
+        assert done["idle"]["status"] == "IN_QUEUE"
+        assert done["waited"] >= 1000
+        assert done["purge"] == {"removed": QUEUED + 1, "status": "completed"}
+        assert set(done["health"]["workers"]) == {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}
+        for name, status in (("nowhere", 404), ("gone", 404), ("refused", 401), ("malformed", 400)):
+            assert done[name]["status"] == status, done[name]
+            assert isinstance(done[name]["error"], str), done[name]
+
+    @staticmethod
+    def assert_jobs(done):
+        """Success is a body with an id and a status: the SDK has none of them when the status of the answer is not 200."""
+        assert done["begun"]["status"] == "IN_QUEUE"
+        ends = {name: (done[name]["status"], done[name]["completed"], done[name]["succeeded"], done[name].get("output"),
+                       done[name].get("error")) for name in ("sync", "failed", "late", "ended", "short", "cancelled")}
+        assert ends == {
+            "sync": ("COMPLETED", True, True, {"a": 1}, None), "failed": ("FAILED", True, False, None, "too warm"),
+            "late": ("COMPLETED", True, True, {"until": "asked again"}, None), "ended": ("COMPLETED", True, True, [], None),
+            "short": ("COMPLETED", True, True, {"b": 2}, None),
+            "cancelled": ("CANCELLED", True, False, None, None)}
+        assert done["cancel"] == {"id": done["begun"]["id"], "status": "CANCELLED"}
+
+    def test_errors(self):
+        """The Python client reads the status of a refusal; its asyncio client reads no `id` in it, and fails at once."""
+        assert self.client("remote", ERRORS) == {"nowhere": 404, "gone": 404, "later": "'id'"}
+
+    def test_limits(self, own_server):
+        """Behind 429 the Python client repeats a GET as Retry-After says, and gives up a POST at once."""
+        self.server = own_server(**{"limits.enabled": "true", "limits.status.requests": 1, "limits.status.window": "10s",
+                                    "limits.status.perWorker": 0, "limits.purgeQueue.requests": 1})
+        found = self.client("parked", LIMITED)
+        assert (found["same"], found["purge"]) == (True, 429)
+        assert found["waited"] >= 1
