@@ -37,6 +37,9 @@ async def handler(job):
     for number in range(ask["count"]):
         yield {"n": number}
         await asyncio.sleep(ask.get("pause", 0))
+    if "error" in ask:
+        yield {"error": ask["error"]}
+        yield {"n": "after the error"}
     if "raise" in ask:
         raise ValueError(ask["raise"])
 

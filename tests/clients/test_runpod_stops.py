@@ -17,6 +17,17 @@ from webhook_receiver import WebhookReceiver
 
 pytestmark = [pytest.mark.skipif(not installed(), reason=MISSING), pytest.mark.timeout(480)]
 
+BLOCKED = """import os
+import time
+import runpod
+from handler_steps import FOLDER, record
+def handler(job):
+    record(event="begun", id=job["id"])
+    while "until" in job["input"] and not os.path.exists(os.path.join(FOLDER, "allowed-" + job["input"]["until"])):
+        time.sleep(0.01)
+    return job["input"]
+runpod.serverless.start({"handler": handler})
+"""
 CANCELS = 20
 PINGS = 10  # one a second
 
@@ -104,7 +115,7 @@ class StopTest(RunpodTest):
 
 
 class LossTest(RunpodTest):
-    endpoints = ("pair", "lost", "idle")
+    endpoints = ("pair", "lost", "idle", "blocked")
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
@@ -134,6 +145,20 @@ class LossTest(RunpodTest):
         judge_pace("from a worker's death to the end of its job", time.monotonic() - killed, 15)
         log.wait(pings + 1, "/ping/w-old")
         assert len(new.recorded(event="begun", id=job)) == 1
+
+    def test_a_handler_that_blocks_its_process(self):
+        """It cannot be stopped, and its worker sends pings alone. Its result has no effect, and the next job runs."""
+        worker = self.worker("blocked", BLOCKED)
+        job, after = self.server.run("blocked", {"until": "released"}), self.server.run("blocked", {"a": 1})
+        worker.records(1, event="begun", id=job)
+        self.cancel("blocked", job)
+        worker.allow("released")
+        done = self.server.finished("blocked", after)
+        assert (done["status"], done["output"], done["workerId"]) == ("COMPLETED", {"a": 1}, "w-blocked")
+        assert "retries" not in done, done
+        status = self.server.status("blocked", job)
+        assert status["status"] == "CANCELLED"
+        assert "output" not in status, status
 
     def test_a_result_that_python_cannot_send(self):
         """The job vanishes at the worker, which says so. It runs three times; the storage counts the last loss, too."""

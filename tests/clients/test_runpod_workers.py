@@ -229,6 +229,13 @@ except RuntimeError as fault:
         chunks = self.server.request("GET", f"/v2/stream/stream/{job['id']}").json()
         assert chunks == [{"output": {"n": 0}}, {"output": {"n": 1}}]
 
+    @pytest.mark.parametrize(("value", "text"), [("too warm", "too warm"), ({"code": 7}, "{'code': 7}")])
+    def test_a_generator_that_yields_an_error(self, value, text):
+        """The SDK ends the job there, and makes a text of the error."""
+        job = self.server.runsync("stream", {"count": 1, "error": value})
+        assert (job["status"], job["error"]) == ("FAILED", text)
+        assert self.server.request("GET", f"/v2/stream/stream/{job['id']}").json() == [{"output": {"n": 0}}]
+
     def test_streams_beside_each_other(self):
         """Each is whole and in order, under the limits that the server ships with."""
         streams = self.client("stream", FOLLOW, streams=STREAMS, chunks=CHUNKS)

@@ -17,6 +17,7 @@ from reserved_port import ReservedPort
 IMAGE = "docker.io/acme/worker:1"
 CLOSED_CALLS = 200
 RACES = 20
+MOST_WORKERS = 10_000
 
 
 class FaultTest(HttpTest):
@@ -136,6 +137,57 @@ class HostileTest(FaultTest):
     def test_long_pings(self, query):
         answer = self.call("ping/w-long?" + query)
         assert (answer.status, answer.json()) == (200, {})
+
+
+    def test_a_large_progress(self):
+        """core/http/API.md, "/job-done and /job-stream": a progress over 1 MB is dropped, and the job goes on."""
+        job = self.taken_job("w-progress")
+        self.report("w-progress", job, {"status": "IN_PROGRESS", "output": "half"})
+        self.report("w-progress", job, {"status": "IN_PROGRESS", "output": "x" * (1 << 20)})
+        status = self.server.status("remote", job)
+        assert (status["status"], status["output"]) == ("IN_PROGRESS", "half")
+        self.report("w-progress", job, {"output": 1})
+        assert self.server.status("remote", job)["output"] == 1
+
+
+class CrowdTest(FaultTest):
+    """More workers than the server has room for: 429 is the only status after which the public SDK pauses."""
+
+    def assert_busy(self, path):
+        answer = self.call(path)
+        self.assert_refused(answer, 429)
+        assert answer.headers["Retry-After"] == "5"
+
+    @pytest.fixture
+    def server(self, own_server):
+        return own_server(**{"endpoint.remote.image": IMAGE, "server.waiting": 2})
+
+    def test_places_of_waiting_calls(self):
+        """A call of a place that is free again waits."""
+        clients = [self.plug("job-take/w-1"), self.plug("job-stop/w-1")]
+        for path in ("job-take/w-2", "job-take-batch/w-2?batch_size=3", "job-stop/w-2", "job-take/not%20valid"):
+            until(lambda path=path: self.call(path).status == 429, "all places are taken")
+            self.assert_busy(path)
+        for client in clients:
+            client.close()
+        job = self.server.run("remote", {})
+        until(lambda: self.call("job-take/w-2").status == 200, "a call has a place")
+        self.report("w-2", job, {"output": 1})
+        assert self.server.status("remote", job)["status"] == "COMPLETED"
+
+    def test_most_workers(self):
+        """The 10,001st worker is not known, and neither is its ping; those that are known go on."""
+        connection = self.server.connect()
+        for number in range(MOST_WORKERS):
+            answer = self.server.request("GET", f"/v2/remote/ping/w-{number}", key=self.worker_key, connection=connection)
+            assert answer.status == 200
+        connection.close()
+        self.assert_busy("job-take/w-more")
+        self.assert_busy("job-stop/w-more")
+        assert self.call("ping/w-more").status == 200
+        job = self.taken_job("w-0")
+        self.report("w-0", job, {"output": 1})
+        assert self.server.status("remote", job)["status"] == "COMPLETED"
 
 
 class CrashTest(FaultTest):
