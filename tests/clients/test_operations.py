@@ -1,8 +1,10 @@
-"""Each operation of the npm SDK, unmodified, and the errors of both SDKs, beside unmodified workers of the Python package runpod.
-tests/clients/test_runpod_workers.py has the operations of the Python client."""
+"""Each operation of the npm SDK, unmodified, and of the Go SDK, and the errors of all SDKs, beside unmodified workers of the Python
+package runpod. The Go SDK is not on the module proxy; operations.go asks as it does. tests/clients/test_runpod_workers.py has the
+operations of the Python client."""
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 
@@ -10,7 +12,7 @@ import pytest
 
 from npm_packages import LONGEST, installed
 from request_log import RequestLog
-from runpod_case import GENERATOR, HANDLER, RunpodTest
+from runpod_case import CLIENTS, GENERATOR, HANDLER, RunpodTest
 from runpod_process import MISSING, RemoteWorker, worker_key
 from runpod_process import installed as has_runpod
 
@@ -89,6 +91,25 @@ class OperationsTest(RunpodTest):
         for name, status in (("nowhere", 404), ("gone", 404), ("refused", 401), ("malformed", 400)):
             assert done[name]["status"] == status, done[name]
             assert isinstance(done[name]["error"], str), done[name]
+
+    @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
+    def test_go(self, workers):
+        program = subprocess.run(["go", "run", CLIENTS / "operations.go", self.server.url + "/sdk/v2", self.server.key],
+                                 capture_output=True, text=True, check=False, timeout=LONGEST,
+                                 env={**os.environ, "GO111MODULE": "off"})
+        assert program.returncode == 0, program.stderr
+        done = json.loads(program.stdout)
+        ends = {name: (done[name]["Status"], done[name].get("Output"), done[name].get("Error"))
+                for name in ("sync", "failed", "ended", "cancelled")}
+        assert ends == {"sync": ("COMPLETED", {"a": 1}, None), "failed": ("FAILED", None, '{"code": 7}'),
+                        "ended": ("COMPLETED", [], None), "cancelled": ("CANCELLED", None, None)}
+        assert json.loads(done["raised"]["Error"])["error_message"] == "cold"
+        assert done["chunks"] == [{"output": {"n": number}} for number in range(3)]
+        assert [done[name]["Status"] for name in ("begun", "waiting", "held")] == ["IN_QUEUE"] * 3
+        assert done["cancel"] == {"Id": done["begun"]["Id"], "Status": "CANCELLED"}
+        assert done["purge"] == {"Status": "completed", "Removed": 1}
+        assert done["health"]["Workers"]["Running"] + done["health"]["Workers"]["Idle"] == 1
+        assert (done["withoutInput"], done["nowhere"]) == ("response status 400 Bad Request", "response status 404 Not Found")
 
     @staticmethod
     def assert_jobs(done):
