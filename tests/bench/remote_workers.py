@@ -6,16 +6,29 @@ Prints the requests a second and the share of a core of idle workers, the thread
 chunk's report to its event at a reader of /stream. A second row compares jobq-worker with threads of the server:
 
     remote_workers.py --pace [--rounds N]
+
+With --python the chunks come from unmodified workers of the Python package runpod (tests/clients/requirements.txt). Beside
+them a job whose chunks are reported byte by byte shows which part of the time is the server's:
+
+    remote_workers.py --python [--jobs N ...] [--processes N] [--seconds S]
 """
 
 import argparse
 import asyncio
+import contextlib
+import json
 import os
+import signal
 import statistics
+import subprocess
+import sys
 import time
 
 from machine import OtherWork
-from servers import BUILD, JOB, Jobq, until
+from servers import BUILD, JOB, ROOT, Jobq, end_with_parent, until
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from runpod_process import PYTHON, worker_environment  # noqa: E402
 
 IMAGE = "docker.io/acme/worker:1"
 PING = 10.0  # seconds, as `jobqctl worker env` sets the interval
@@ -40,8 +53,8 @@ class Connection:
         return int(head[9:12]), await self.reader.readexactly(int(length)) if length else b""
 
 
-def processor_seconds(server):
-    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+def processor_seconds(process):
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -71,11 +84,11 @@ async def idle(server, workers, seconds):
         await asyncio.sleep(0.1)
     await asyncio.sleep(3)
     requests = sum(each.requests for three in connections for each in three)
-    begun, used = time.monotonic(), processor_seconds(server)
+    begun, used = time.monotonic(), processor_seconds(server.process)
     await asyncio.sleep(seconds)
     took = time.monotonic() - begun
     rate = (sum(each.requests for three in connections for each in three) - requests) / took
-    share = (processor_seconds(server) - used) / took
+    share = (processor_seconds(server.process) - used) / took
     print(f"{workers} idle workers: {rate:.1f} requests/s, {100 * share:.2f} % of a core, {threads(server)} threads")
     for task in tasks:
         task.cancel()
@@ -122,6 +135,93 @@ async def stream(server, jobs, seconds):
           f"p50 {1000 * delays[len(delays) // 2]:.1f} ms, p99 {1000 * delays[len(delays) * 99 // 100]:.1f} ms")
 
 
+class PythonWorkers:
+    """Processes of tests/bench/chunk_worker.py, each with `at_once` jobs at once. As a context, nothing is left of them."""
+
+    def __init__(self, server, processes, at_once):
+        script = os.path.join(ROOT, "tests", "bench", "chunk_worker.py")
+        self.processes = []
+        for number in range(processes):
+            variables = worker_environment(f"http://127.0.0.1:{server.port}", "remote", server.key, f"w-{number}")
+            variables |= {"PATH": os.environ["PATH"], "HOME": server.folder, "RUNPOD_LOG_LEVEL": "ERROR",
+                          "RUNPOD_PING_INTERVAL": str(int(1000 * PING)), "JOBS_AT_ONCE": str(at_once)}
+            with open(os.path.join(server.folder, f"log-{number}"), "wb") as log:
+                self.processes.append(subprocess.Popen([PYTHON, script], env=variables, stdin=subprocess.DEVNULL, stdout=log,
+                                                       stderr=log, start_new_session=True, preexec_fn=end_with_parent))
+
+    def seconds(self):
+        return sum(processor_seconds(process) for process in self.processes)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            os.killpg(process.pid, signal.SIGKILL)  # with the processes of their pings
+            process.wait(30)
+
+
+async def follow_times(server, job, delays):
+    """Notes pairs of the arrival of a chunk and its delay; the output of a chunk is the time of its begin."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(f"GET /v2/remote/stream/{job} HTTP/1.1\r\nHost: x\r\nAuthorization: {server.key}\r\n"
+                 "Accept: text/event-stream\r\n\r\n".encode())
+    with contextlib.closing(writer):
+        async for line in reader:
+            if line.startswith(b"data: {\"output\":"):
+                now = time.time()
+                delays.append((now, now - float(line[len(b"data: {\"output\":"):].rstrip(b"}\r\n"))))
+
+
+async def report_times(server, worker, job):
+    connection = Connection(server)
+    due = time.monotonic()
+    while True:
+        due += 1 / CHUNKS_A_SECOND
+        await asyncio.sleep(max(0, due - time.monotonic()))
+        await connection.call("POST", f"/v2/remote/job-stream/{worker}/{job}", b'{"output":%.6f}' % time.time())
+
+
+def percentiles(delays):
+    delays = sorted(delays)
+    return f"p50 {1000 * delays[len(delays) // 2]:.1f} ms, p99 {1000 * delays[len(delays) * 99 // 100]:.1f} ms"
+
+
+async def python_stream(server, processes, jobs, seconds):
+    """All jobs run at once in unmodified workers, beside one job whose chunks this program reports."""
+    client = Connection(server)
+
+    async def submit():
+        _, text = await client.call("POST", "/v2/remote/run", b'{"input":{"rate":%d}}' % CHUNKS_A_SECOND)
+        return json.loads(text)["id"]
+
+    probe, of_probe, of_workers = await submit(), [], []
+    await client.call("GET", "/v2/remote/job-take/probe?job_in_progress=0")
+    tasks = [asyncio.create_task(report_times(server, "probe", probe)),
+             asyncio.create_task(follow_times(server, probe, of_probe))]
+    with PythonWorkers(server, processes, -(-jobs // processes)) as workers:
+        for _ in range(jobs):
+            tasks.append(asyncio.create_task(follow_times(server, await submit(), of_workers)))
+        end = time.monotonic() + 120
+        while server.call("GET", "/v2/remote/health")["jobs"]["inProgress"] < jobs + 1:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{jobs} jobs do not run at once within 120 s")
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(3)
+        begun, used, of_server = time.time(), workers.seconds(), processor_seconds(server.process)
+        await asyncio.sleep(seconds)
+        took = time.time() - begun
+        used, of_server = workers.seconds() - used, processor_seconds(server.process) - of_server
+        chunks = [delay for at, delay in of_workers if at >= begun]
+        print(f"{jobs} jobs of {CHUNKS_A_SECOND} chunks/s in {processes} Python workers: {len(chunks) / took:.0f} chunks/s of "
+              f"{jobs * CHUNKS_A_SECOND}, from the handler to the reader {percentiles(chunks)}; the job beside them "
+              f"{percentiles([delay for at, delay in of_probe if at >= begun])}; processors: workers {used / took:.2f}, server "
+              f"{of_server / took:.2f}")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def finished_rate(workers_of):
     """Returns the finished jobs a second on SQLite. `workers_of` starts the workers of the endpoint `work`."""
     with Jobq("sqlite", workers_of.settings) as server:
@@ -158,10 +258,12 @@ class Processes:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, nargs="*", default=[100, 1000])
-    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--jobs", type=int, nargs="*", default=[100])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--pace", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--python", action="store_true")
+    parser.add_argument("--processes", type=int, default=5)
     options = parser.parse_args()
     work = OtherWork()
     if options.pace:
@@ -170,11 +272,18 @@ def main():
             print(f"finished jobs a second: {local:.0f} by threads, {remote:.0f} by {PROCESSES} jobq-worker")
         print(f"ratio {statistics.median(remote / local for local, remote in rates):.2f}; other work took {work.share():.0%}")
         return
+    if options.python:
+        for jobs in options.jobs:
+            with Jobq("sqlite", {"endpoint.remote.image": IMAGE, "endpoint.echo.workersMin": 0}) as server:
+                asyncio.run(python_stream(server, min(options.processes, jobs), jobs, options.seconds))
+        print(f"other work took {work.share():.0%}")
+        return
     for workers in options.workers:
         with Jobq("sqlite", {"endpoint.remote.image": IMAGE, "endpoint.echo.workersMin": 0}) as server:
             asyncio.run(idle(server, workers, options.seconds))
-    with Jobq("sqlite", {"endpoint.remote.image": IMAGE, "endpoint.echo.workersMin": 0}) as server:
-        asyncio.run(stream(server, options.jobs, options.seconds))
+    for jobs in options.jobs:
+        with Jobq("sqlite", {"endpoint.remote.image": IMAGE, "endpoint.echo.workersMin": 0}) as server:
+            asyncio.run(stream(server, jobs, options.seconds))
     print(f"other work took {work.share():.0%}")
 
 
