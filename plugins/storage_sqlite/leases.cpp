@@ -2,6 +2,7 @@
 #include "leases.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -159,6 +160,27 @@ ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
       writer_.write([&](Step& step) { return finishNow(step, bodies_.files, lease, report, output); });
   output.noteCommit();
   return result;
+}
+
+std::vector<ReportResult> Leases::doFinishAll(std::span<const EndedAttempt> ends) {
+  std::deque<ReportsUnderWay::Entry> entries;  // an element never moves
+  std::deque<NewBody> outputs;
+  for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
+  for (const EndedAttempt& end : ends) outputs.emplace_back(bodies_.files, writer_, reportOf(end.outcome).output);
+  std::size_t bytes = 0;
+  for (const NewBody& output : outputs) bytes += output.inRow().size();
+  const auto finishThem = [&](Step& step) {
+    std::vector<ReportResult> finished;
+    finished.reserve(ends.size());
+    auto output = outputs.begin();
+    for (const EndedAttempt& end : ends) {
+      finished.push_back(finishNow(step, bodies_.files, end.lease, reportOf(end.outcome), *output++));
+    }
+    return finished;
+  };
+  auto results = writer_.write(finishThem, bytes);
+  for (NewBody& output : outputs) output.noteCommit();
+  return results;
 }
 
 FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,

@@ -149,6 +149,9 @@ class LeasesWithLostAnswers final : public LeaseStore {
         << "the repeated call of lose names a job";
     return lost;
   }
+  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override {
+    return callTwice("finishAll", [&] { return inner_.finishAll(ends); });
+  }
 
   /// Returns whether the attempt of a claim still runs.
   bool isRunning(const ClaimedJob& claimed) {

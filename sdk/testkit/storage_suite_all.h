@@ -9,6 +9,7 @@
 #include "testkit/storage_suite_counts.h"
 #include "testkit/storage_suite_deliveries.h"
 #include "testkit/storage_suite_expiry.h"
+#include "testkit/storage_suite_finish_all.h"
 #include "testkit/storage_suite_finish_and_claim.h"
 #include "testkit/storage_suite_groups.h"
 #include "testkit/storage_suite_idempotency.h"
@@ -38,6 +39,7 @@
   inline std::string nameOfStorage(const testing::TestParamInfo<StorageUnderTest>& info) { return info.param.name; } \
   INSTANTIATE_TEST_SUITE_P(prefix, StorageSuite, storages, nameOfStorage);                                           \
   INSTANTIATE_TEST_SUITE_P(prefix, SharedSuite, storages, nameOfStorage);                                            \
+  INSTANTIATE_TEST_SUITE_P(prefix, FinishAllSuite, storages, nameOfStorage);                                         \
   INSTANTIATE_TEST_SUITE_P(prefix, FinishAndClaimSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, InsertAndClaimSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \

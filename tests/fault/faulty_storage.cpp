@@ -280,6 +280,9 @@ class Leases final : public Before<LeaseStore> {
     if (!lost.stopped.empty()) plan_.leave("leases.lose");
     return lost;
   }
+  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override {
+    return done("leases.finishAll", at("leases.finishAll")->finishAll(ends));
+  }
 };
 
 class Chunks final : public Before<ChunkStore> {

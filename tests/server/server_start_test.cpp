@@ -82,6 +82,7 @@ class CountedLeases final : public LeaseStore {
  private:
   std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
   SweepResult doLose(std::span<const LeaseRef> leases) override { return inner_.lose(leases); }
+  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override { return inner_.finishAll(ends); }
 
   LeaseStore& inner_;
   SweepCount& count_;

@@ -62,6 +62,12 @@ enum class ReportResult {
                  ///< changed nothing, and the worker drops its work
 };
 
+/// An attempt whose run has ended, for finishAll().
+struct EndedAttempt {
+  LeaseRef lease;
+  Outcome outcome;
+};
+
 /// An endpoint with queued jobs.
 struct QueuedEndpoint {
   EndpointId endpoint;
@@ -183,6 +189,16 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
     return abiMinor() >= 1 ? doAdopt(holder) : std::vector<ClaimedJob>();
   }
 
+  /// Since ABI minor 2. Records the outcomes of several attempts, each as finish() does, in the order of `ends`: of two
+  /// outcomes of one attempt the first counts. Returns one answer for each, in the same order. As durable as finish().
+  /// A storage may do all of them in one step, or in several. If the call throws, any of the outcomes may be recorded,
+  /// and a repeated call answers for these too. Repeatable, as finish() is. Counts from its begin as a finish() of each
+  /// attempt, for sweep() and lose().
+  /// A storage of an older minor records the outcomes one by one.
+  [[nodiscard]] std::vector<ReportResult> finishAll(std::span<const EndedAttempt> ends) {
+    return abiMinor() >= 2 ? doFinishAll(ends) : LeaseStore::doFinishAll(ends);
+  }
+
  private:
   /// Implements lose(). The default implementation releases the jobs and counts no loss.
   [[nodiscard]] virtual SweepResult doLose(std::span<const LeaseRef> leases) {
@@ -192,6 +208,14 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
 
   /// Implements adopt(). The default implementation leaves all jobs to sweep().
   [[nodiscard]] virtual std::vector<ClaimedJob> doAdopt(const Holder& /*holder*/) { return {}; }
+
+  /// Implements finishAll(). The default implementation calls finish() for each attempt.
+  [[nodiscard]] virtual std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) {
+    std::vector<ReportResult> results;
+    results.reserve(ends.size());
+    for (const EndedAttempt& end : ends) results.push_back(finish(end.lease, end.outcome));
+    return results;
+  }
 };
 
 }  // namespace jobq
