@@ -42,6 +42,15 @@ ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owe
   return result;
 }
 
+void RunReports::finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks) {
+  for (EndedAttempt& end : ends) limitError(end.outcome);
+  const std::vector<ReportResult> results = storage_.leases().finishAll(ends);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (results.at(i) == ReportResult::accepted) completions_.announce(ends[i].lease.job);
+  }
+  if (oweWebhooks) deliveries_.notify();
+}
+
 FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, Outcome outcome) {
   limitError(outcome);
   if (const auto done = queueSignal_.finishAndClaim(job, outcome)) return *done;

@@ -37,6 +37,11 @@ class RunReports {
   /// queue.
   ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
+  /// Records how several runs ended, as finish() does, with one call of the storage. `oweWebhooks` tells whether any of
+  /// the jobs has a webhook URL. Behind an exception any of the outcomes may be recorded, and the caller repeats the
+  /// call.
+  void finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks);
+
   /// Records how the run of a worker ended, and gives the worker its next job in the same step of the storage if one
   /// waits and the storage can. Wakes no waiter: announceEnd() follows an accepted report.
   FinishedRun finishAndClaim(const ClaimedJob& job, Outcome outcome);

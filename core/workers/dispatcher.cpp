@@ -345,9 +345,13 @@ bool Dispatcher::acceptJobs(const std::vector<ClaimWant>& wants, std::vector<Cla
       deps_.queueSignal.wake();
     }
   }
-  const bool any = !jobs.empty();
+  if (jobs.empty()) return false;
+  struct AtEnd {
+    Executor& executor;
+    ~AtEnd() { executor.sendAssigned(); }
+  } const atEnd{deps_.executor};
   assignJobs(std::move(jobs));
-  return any;
+  return true;
 }
 
 void Dispatcher::assignJobs(std::vector<ClaimedJob> jobs) {

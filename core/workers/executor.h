@@ -36,6 +36,10 @@ class Executor {
   /// (RunningJobs) after the return. Throws std::bad_alloc; the worker is still ready then.
   virtual void assign(ClaimedJob job) = 0;
 
+  /// Called behind the assign() of the last job of LeaseStore::claim(). Until then an executor may keep the jobs of
+  /// remote workers, to send them together. Any thread. Throws nothing.
+  virtual void sendAssigned() noexcept {}
+
   /// Ends a ready worker; workerGone() follows. An unknown worker is ignored.
   virtual void stopWorker(const WorkerId& worker) = 0;
 };

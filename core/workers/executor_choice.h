@@ -1,13 +1,17 @@
 // The executor of the dispatcher: a worker is a thread of this process or a place of a remote worker.
 #pragma once
 
+#include <new>
 #include <utility>
+#include <vector>
 
+#include "core/base/suspended_call.h"
 #include "core/endpoints/endpoint.h"
 #include "core/workers/executor.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
+#include "jobq/mutex.h"
 
 namespace jobq {
 
@@ -22,8 +26,16 @@ class ExecutorChoice final : public Executor {
     threads_.startWorker(endpoint, release, worker, events);
   }
   void assign(ClaimedJob job) override {
-    if (outlivesNode(job.worker)) return remote_.assign(std::move(job));
-    threads_.assign(std::move(job));
+    if (!outlivesNode(job.worker)) return threads_.assign(std::move(job));
+    if (const auto call = remote_.assign(std::move(job))) keepCall(*call);
+  }
+  void sendAssigned() noexcept override {
+    std::vector<SuspendedCall> calls;
+    {
+      Lock lock(mutex_);
+      calls.swap(assigned_);
+    }
+    for (const SuspendedCall& call : calls) call.resume();
   }
   void stopWorker(const WorkerId& worker) override {
     if (outlivesNode(worker)) return remote_.removePlace(worker);
@@ -31,8 +43,20 @@ class ExecutorChoice final : public Executor {
   }
 
  private:
+  // The jobs of a call come one behind the other.
+  void keepCall(const SuspendedCall& call) {
+    try {
+      Lock lock(mutex_);
+      if (assigned_.empty() || assigned_.back().id != call.id) assigned_.push_back(call);
+    } catch (const std::bad_alloc&) {
+      call.resume();  // the call has the job, and is answered without the next ones
+    }
+  }
+
   Executor& threads_;
   RemoteWorkers& remote_;
+  Mutex mutex_;
+  std::vector<SuspendedCall> assigned_ JOBQ_GUARDED_BY(mutex_);  // have got jobs, until sendAssigned()
 };
 
 }  // namespace jobq

@@ -29,21 +29,22 @@ std::vector<RemotePool> RemotePools::all() const {
   return remote;
 }
 
-bool RemotePools::addWorker(const EndpointId& endpoint, const WorkerId& worker) {
+void RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers) {
+  if (workers.empty()) return;
   {
     Lock lock(pools_.mutex_);
     const auto found = pools_.pools_.find(endpoint);
-    if (found == pools_.pools_.end() || !isRemote(found->second)) return false;
+    if (found == pools_.pools_.end() || !isRemote(found->second)) return;
     WorkerPool& pool = found->second;
     const Instant now = pools_.deps_.clock.now();
-    (void)pool.addWorker(worker, {}, now);
-    if (!pool.recordReady(worker, now)) {
+    for (const WorkerId& worker : workers) {
+      (void)pool.addWorker(worker, {}, now);
+      if (pool.recordReady(worker, now)) continue;
       (void)pool.recordGone(worker, {}, now);
-      return false;
+      break;
     }
   }
   if (pools_.deps_.queueSignal.isSet(endpoint)) pools_.deps_.queueSignal.wake();
-  return true;
 }
 
 void RemotePools::addBusyWorker(const ClaimedJob& job) {
@@ -58,16 +59,26 @@ void RemotePools::addBusyWorker(const ClaimedJob& job) {
   pool.workers().assignJob(job);
 }
 
-void RemotePools::removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker) {
+// The look whether the pool is in change is as long as the pool, so it comes once for the workers of an endpoint.
+template <class Remove>
+void RemotePools::removeEach(const Places& workers, const Remove& remove) {
   bool isChanging = false;
   {
     Lock lock(pools_.mutex_);
-    const auto pool = pools_.pools_.find(endpoint);
-    if (pool == pools_.pools_.end()) return;
-    pool->second.workers().removeUnlessBusy(worker);
-    isChanging = isInChange(pool->second);
+    for (auto at = workers.begin(); at != workers.end();) {
+      const EndpointId& endpoint = at->first;
+      const auto pool = pools_.pools_.find(endpoint);
+      for (; at != workers.end() && at->first == endpoint; ++at) {
+        if (pool != pools_.pools_.end()) remove(pool->second, at->second);
+      }
+      isChanging = isChanging || (pool != pools_.pools_.end() && isInChange(pool->second));
+    }
   }
   wakeIfChanging(isChanging);
+}
+
+void RemotePools::removeIdleWorkers(const Places& workers) {
+  removeEach(workers, [](WorkerPool& pool, const WorkerId& worker) { pool.workers().removeUnlessBusy(worker); });
 }
 
 void RemotePools::removeIdleWorker(const WorkerId& worker) {
@@ -83,16 +94,9 @@ void RemotePools::removeIdleWorker(const WorkerId& worker) {
   wakeIfChanging(isChanging);
 }
 
-void RemotePools::removeWorker(const EndpointId& endpoint, const WorkerId& worker) {
-  bool isChanging = false;
-  {
-    Lock lock(pools_.mutex_);
-    const auto pool = pools_.pools_.find(endpoint);
-    if (pool == pools_.pools_.end()) return;
-    (void)pool->second.recordGone(worker, {}, pools_.deps_.clock.now());
-    isChanging = isInChange(pool->second);
-  }
-  wakeIfChanging(isChanging);
+void RemotePools::removeWorkers(const Places& workers) {
+  const Instant now = pools_.deps_.clock.now();
+  removeEach(workers, [now](WorkerPool& pool, const WorkerId& worker) { (void)pool.recordGone(worker, {}, now); });
 }
 
 void RemotePools::wakeIfChanging(bool isChanging) {

@@ -2,6 +2,7 @@
 // (core/workers/remote_workers.h).
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
@@ -28,19 +29,23 @@ class RemotePools {
   /// Returns all endpoints with remote workers.
   std::vector<RemotePool> all() const;
 
-  /// Adds an idle worker. Returns false, and adds none, if the endpoint has no pool of remote workers here, or may have
-  /// no worker. Wakes the dispatcher if jobs may wait.
-  bool addWorker(const EndpointId& endpoint, const WorkerId& worker);
+  /// Adds idle workers. Adds none if the endpoint has no pool of remote workers here, or may have no worker. Wakes the
+  /// dispatcher if jobs may wait, behind the last one, so that one claim serves all of them.
+  void addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers);
   /// Adds a worker that has the job already.
   void addBusyWorker(const ClaimedJob& job);
-  /// Removes the worker, unless it has a job. A worker with a claim under way is removed when the claim has no job.
-  void removeIdleWorker(const EndpointId& endpoint, const WorkerId& worker);
-  /// Does the same at each endpoint that has the worker.
+  /// Workers with their endpoints.
+  using Places = std::vector<std::pair<EndpointId, WorkerId>>;
+  /// Removes the workers that have no job. A worker with a claim under way is removed when the claim has no job.
+  void removeIdleWorkers(const Places& workers);
+  /// Does the same for one worker, at each endpoint that has the worker.
   void removeIdleWorker(const WorkerId& worker);
-  /// Removes the worker in any state.
-  void removeWorker(const EndpointId& endpoint, const WorkerId& worker);
+  /// Removes the workers in any state.
+  void removeWorkers(const Places& workers);
 
  private:
+  template <class Remove>
+  void removeEach(const Places& workers, const Remove& remove);
   void wakeIfChanging(bool isChanging);
 
   WorkerPools& pools_;

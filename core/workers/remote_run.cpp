@@ -29,10 +29,28 @@ std::string RemoteRun::extractText() {
   return text;
 }
 
-ReportResult RemoteRun::finish(Outcome outcome) {
-  if (!entry_.beginReport()) return ReportResult::staleAttempt;
+// Returns false if the outcome of the run must not be reported.
+bool RemoteRun::beginFinish() const {
+  if (!entry_.beginReport()) return false;
   if (deps_.clock.now() >= deadline_) deps_.deadlines.endOverdue();
+  return true;
+}
+
+ReportResult RemoteRun::finish(Outcome outcome) {
+  if (!beginFinish()) return ReportResult::staleAttempt;
   return deps_.reports.finish(job_.lease, std::move(outcome), !job_.webhook.empty());
+}
+
+void RemoteRun::finishAll(std::vector<EndedRun> ends) {
+  std::vector<EndedAttempt> attempts;
+  attempts.reserve(ends.size());
+  bool oweWebhooks = false;
+  for (EndedRun& end : ends) {
+    if (!end.run->beginFinish()) continue;
+    attempts.push_back({end.run->lease(), std::move(end.outcome)});
+    oweWebhooks = oweWebhooks || !end.run->job_.webhook.empty();
+  }
+  if (!attempts.empty()) ends.front().run->deps_.reports.finishAll(std::move(attempts), oweWebhooks);
 }
 
 ReportResult RemoteRun::addChunk(std::string_view output, std::string_view metrics) {

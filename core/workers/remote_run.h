@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/output_quota.h"
 #include "core/workers/deadline_timer.h"
@@ -24,6 +25,13 @@ class RunReports;
 class SecretBox;
 
 class RemoteRun;
+using RemoteRunPtr = std::shared_ptr<RemoteRun>;
+
+/// A run with its outcome.
+struct EndedRun {
+  RemoteRunPtr run;
+  Outcome outcome;
+};
 
 /// Told when a run has to end: its job is cancelled, overdue or deleted, or its node is fenced.
 class RunEndListener {
@@ -73,6 +81,9 @@ class RemoteRun {
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the
   /// deadline is stale, because the job is TIMED_OUT then. Throws StorageError.
   ReportResult finish(Outcome outcome);
+  /// Does the same for several runs of one node, with one call of the storage. After StorageError any of the outcomes
+  /// may be recorded.
+  static void finishAll(std::vector<EndedRun> ends);
   /// Adds a chunk: `output` is JSON text, `metrics` a JSON object or empty. Throws JobFailed if the attempt has handed
   /// out too much, and StorageError.
   ReportResult addChunk(std::string_view output, std::string_view metrics);
@@ -86,6 +97,8 @@ class RemoteRun {
     const RemoteRun& run;
   };
 
+  bool beginFinish() const;
+
   const Deps deps_;
   ClaimedJob job_;
   const Instant deadline_;
@@ -98,7 +111,5 @@ class RemoteRun {
   // Behind the members that the callback may need.
   std::optional<std::stop_callback<StopCall>> stopCallback_;
 };
-
-using RemoteRunPtr = std::shared_ptr<RemoteRun>;
 
 }  // namespace jobq

@@ -85,8 +85,8 @@ void RemoteWorkers::carryOut(RemoteChanges changes) {
     Lock lock(mutex_);
     std::ranges::move(changes.stopped, std::back_inserter(stopped_));
   }
-  for (const auto& [endpoint, place] : changes.endedPlaces) pools_.removeWorker(endpoint, place);
-  for (const auto& [endpoint, place] : changes.idlePlaces) pools_.removeIdleWorker(endpoint, place);
+  if (!changes.endedPlaces.empty()) pools_.removeWorkers(changes.endedPlaces);
+  if (!changes.idlePlaces.empty()) pools_.removeIdleWorkers(changes.idlePlaces);
   if (!changes.ended.empty() || !changes.stopped.empty()) {
     Lock lock(mutex_);
     jobsEnded_.notifyAll();
@@ -98,11 +98,11 @@ void RemoteWorkers::carryOut(RemoteChanges changes) {
   returns_.store();
 }
 
-void RemoteWorkers::assign(ClaimedJob job) {
+std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
   const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
   const RemoteWorkerKey key = keyOf(*run);
   RemoteChanges changes;
-  changes.calls.reserve(1);
+  std::optional<SuspendedCall> call;
   bool isAccepted = false;
   {
     Lock lock(mutex_);
@@ -114,7 +114,7 @@ void RemoteWorkers::assign(ClaimedJob job) {
       changes.unharmed.emplace_back(key.endpoint, run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
     } else if (take != nullptr && take->jobs.size() < take->places.size()) {
-      take->jobs.reserve(take->jobs.size() + 1);
+      take->jobs.reserve(take->places.size());
       if (std::ranges::count(take->places, run->place()) == 0) {
         const auto spare = std::ranges::find_if(take->places, [take](const WorkerId& place) {
           return std::ranges::none_of(take->jobs, [&](const RemoteRunPtr& job) { return job->place() == place; });
@@ -123,13 +123,14 @@ void RemoteWorkers::assign(ClaimedJob job) {
         *spare = run->place();
       }
       take->jobs.push_back(run);
-      changes.calls.push_back(take->call);
+      call = take->call;
     } else {
       worker->owed.push_back({run, clock_.now()});
     }
   }
   if (isAccepted) run->setListener(*this);
   carryOut(std::move(changes));
+  return call;
 }
 
 void RemoteWorkers::removePlace(const WorkerId& place) {
@@ -168,16 +169,18 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     take->places = places;
   }
   carryOut(std::move(changes));
-  for (const WorkerId& place : places) {
-    if (!pools_.addWorker(key.endpoint, place)) break;
-  }
+  pools_.addWorkers(key.endpoint, places);
   // A second call of the worker may have ended this one before its places were in the pool.
   bool isOver = false;
   {
     Lock lock(mutex_);
     isOver = take->isOver;
   }
-  for (std::size_t i = 0; isOver && i < places.size(); ++i) pools_.removeIdleWorker(key.endpoint, places[i]);
+  if (isOver) {
+    RemotePools::Places idle;
+    for (const WorkerId& place : places) idle.emplace_back(key.endpoint, place);
+    pools_.removeIdleWorkers(idle);
+  }
   return take;
 }
 
@@ -271,24 +274,30 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
   carryOut(std::move(changes));
 }
 
-RemoteRunPtr RemoteWorkers::findRun(const RemoteWorkerKey& key, const JobId& job) {
+std::vector<RemoteRunPtr> RemoteWorkers::findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs) {
+  std::vector<RemoteRunPtr> runs(jobs.size());
   Lock lock(mutex_);
   RemoteWorker* const worker = table_.find(key);
-  if (worker == nullptr) return nullptr;
+  if (worker == nullptr) return runs;
   worker->lastSeen = clock_.now();
-  const auto found = worker->jobs.find(job);
-  return found == worker->jobs.end() ? nullptr : found->second.run;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (const auto found = worker->jobs.find(jobs[i]); found != worker->jobs.end()) runs[i] = found->second.run;
+  }
+  return runs;
 }
 
-void RemoteWorkers::noteResult(const RemoteWorkerKey& key, const JobId& job, const RemoteRunPtr& run, bool isLeaving) {
+void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving) {
   RemoteChanges changes;
   {
     Lock lock(mutex_);
     RemoteWorker* const worker = table_.find(key);
     if (worker == nullptr) return;
-    worker->stops.erase(job);
-    // A later attempt may have come since the result was found to be one of `run`.
-    if (const auto found = worker->jobs.find(job); found != worker->jobs.end() && found->second.run == run) {
+    changes.ended.reserve(jobs.size());
+    for (const Reported& reported : jobs) {
+      worker->stops.erase(reported.job);
+      // A later attempt may have come since the result was found to be one of `run`.
+      const auto found = worker->jobs.find(reported.job);
+      if (found == worker->jobs.end() || found->second.run != reported.run) continue;
       changes.endedPlaces.emplace_back(key.endpoint, found->second.run->place());
       changes.ended.push_back(std::move(found->second.run));
       worker->jobs.erase(found);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/base/connection_owner.h"
@@ -50,9 +51,11 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Looks at each worker. Called by the thread every second, and by tests.
   void run() override;
 
-  /// Gives the job to its worker. Returns the job to the queue if the worker has gone, or may still run an earlier
-  /// attempt. Throws std::bad_alloc; the place is still ready then.
-  void assign(ClaimedJob job);
+  /// Gives the job to its worker. Returns the call that has got the job, which the caller resumes behind the last job
+  /// of the claim, so that the answer has all of them; no value if the job waits for the next call, or goes back to the
+  /// queue, because the worker has gone or may still run an earlier attempt. Throws std::bad_alloc; the place is still
+  /// ready then.
+  std::optional<SuspendedCall> assign(ClaimedJob job);
   /// Removes a place that the pool has told to leave.
   void removePlace(const WorkerId& place);
 
@@ -74,11 +77,16 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Notes a ping with the jobs that the worker has. With `isUnhealthy` the worker is about to end.
   void notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy);
 
-  /// Returns the run of a job that the worker has; null for a job that has ended, or was never handed out to it.
-  RemoteRunPtr findRun(const RemoteWorkerKey& key, const JobId& job);
-  /// Forgets the job, because the worker has sent the result of `run`, which is stored or does not count; a null `run`
-  /// is a job that has ended before. With `isLeaving` the worker gets no further job, and its parked calls end.
-  void noteResult(const RemoteWorkerKey& key, const JobId& job, const RemoteRunPtr& run, bool isLeaving);
+  /// Returns the runs of jobs, in their order; null for a job that has ended, or was never handed out to the worker.
+  std::vector<RemoteRunPtr> findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs);
+  /// A job whose worker has sent the result of `run`, which is stored or does not count; a null `run` is a job that has
+  /// ended before.
+  struct Reported {
+    JobId job;
+    RemoteRunPtr run;
+  };
+  /// Forgets the jobs. With `isLeaving` the worker gets no further job, and its parked calls end.
+  void noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving);
   /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
   void runMustEnd(const RemoteRun& run) override;
 

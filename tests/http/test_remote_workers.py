@@ -202,6 +202,108 @@ class ReportTest(PlaneTest):
         assert self.server.health("remote")["jobs"]["retried"] == 0
 
 
+class BatchTest(PlaneTest):
+    """/job-done-batch: many results in a call. A batch that cannot be read changes nothing, and is refused."""
+
+    def taken_jobs(self, worker, count, **more):
+        return [self.taken_job_beside(worker, number > 0, **more) for number in range(count)]
+
+    def taken_job_beside(self, worker, has_others, **more):
+        job = self.server.run("remote", {"a": 1}, **more)
+        answer = self.call(f"job-take/{worker}?job_in_progress={int(has_others)}")
+        assert answer.json()["id"] == job
+        return job
+
+    def batch(self, worker, results, status=200, **more):
+        body = results if isinstance(results, bytes) else json.dumps(results).encode()
+        answer = self.call(f"job-done-batch/{worker}", body, **more)
+        assert answer.status == status, answer.body
+        return answer.json()
+
+    def outcome(self, job):
+        status = self.server.status("remote", job)
+        return status["status"], status.get("output"), status.get("error")
+
+    @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
+    def test_each_result_is_its_own(self, mount):
+        """The bytes of an output are those of the worker."""
+        first, second, third, fourth = self.taken_jobs("w-each", 4)
+        body = (f'[{{"id":"{first}","output":{{"b":1.50, "a":"\\u00e4"}}}}, {{"error":"too warm","id":"{second}"}},'
+                f'{{"id":"{third}"}},{{"id":"{fourth}","output":[NaN]}}]').encode()
+        assert self.batch("w-each", body, mount=mount) == {}
+        assert b'"output":{"b":1.50, "a":"\\u00e4"}' in self.server.request("GET", f"/v2/remote/status/{first}").body
+        assert self.outcome(second) == ("FAILED", None, "too warm")
+        assert self.outcome(third) == ("COMPLETED", None, None)
+        assert self.outcome(fourth) == ("COMPLETED", [None], None)
+
+    def test_results_that_do_not_count(self):
+        """Repeated, unknown, ended, and of another worker: dropped, and the others count."""
+        mine, late = self.taken_jobs("w-mine", 2)
+        other = self.taken_job("w-other")
+        self.done("w-mine", late, {"output": "in time"})
+        self.batch("w-mine", [{"id": late, "output": "late"}, {"id": "no-such-job", "output": 1}, {"id": other, "output": 1},
+                              {"id": mine, "output": "first"}, {"id": mine, "output": "second"}])
+        assert self.outcome(late) == ("COMPLETED", "in time", None)
+        assert self.outcome(mine) == ("COMPLETED", "first", None)
+        assert self.server.status("remote", other)["status"] == "IN_PROGRESS"
+        self.batch("w-mine", [{"id": mine, "output": "first"}])
+        for endpoint in ("nowhere", "echo"):
+            self.batch("w-mine", [{"id": other, "output": 1}], endpoint=endpoint)
+        self.batch("w-mine", [])
+        self.done("w-other", other, {"output": 2})
+        assert self.outcome(other) == ("COMPLETED", 2, None)
+
+    @pytest.mark.parametrize(("tail", "words"), [
+        (b"", "is not JSON"), (b",]", "is not JSON"), (b",7]", "element 1 is not an object"),
+        (b",{}]", "element 1 is not an object with the id"), (b',{"id":7}]', "element 1"),
+        (b"," + b"{}," * 10_000 + b"{}]", "more than 1000 results"), (b',{"id":"x","output":"\xff"}]', "UTF-8")],
+        ids=["truncated", "comma", "number", "nameless", "numbered", "10001", "bytes"])
+    def test_a_batch_that_cannot_be_read(self, tail, words):
+        """No result of it counts, also those in front of the fault: the worker sends all of them again."""
+        job = self.taken_job("w-torn")
+        good = json.dumps({"id": job, "output": 1}).encode()
+        assert words in self.batch("w-torn", b"[" + good + tail, status=400)["error"]
+        assert self.server.status("remote", job)["status"] == "IN_PROGRESS"
+        self.batch("w-torn", b"[" + good + b"]")
+        assert self.outcome(job) == ("COMPLETED", 1, None)
+
+    def test_a_body_that_is_no_array(self):
+        assert "not an array" in self.batch("w-none", {"id": "x"}, status=400)["error"]
+
+    def test_a_body_that_ends_too_soon(self):
+        job = self.taken_job("w-cut")
+        with socket.create_connection(self.server.address) as client:
+            body = json.dumps([{"id": job, "output": 1}]).encode()
+            client.sendall(f"POST /v2/remote/job-done-batch/w-cut HTTP/1.1\r\nHost: x\r\nAuthorization: {self.worker_key}\r\n"
+                           f"Content-Length: {len(body) + 1}\r\n\r\n".encode() + body)
+        assert self.server.status("remote", job)["status"] == "IN_PROGRESS"
+        self.batch("w-cut", [{"id": job, "output": 2}])
+        assert self.outcome(job) == ("COMPLETED", 2, None)
+
+    def test_an_output_over_its_limit(self):
+        """Its job fails with the reason, and the others count. A body over its limit is refused as a whole."""
+        small, large = self.taken_jobs("w-large", 2)
+        self.batch("w-large", [{"id": small, "output": 1}, {"id": large, "output": "x" * (25 << 20)}], status=413)
+        assert self.server.status("remote", small)["status"] == "IN_PROGRESS"
+        self.batch("w-large", [{"id": large, "output": "x" * (21 << 20)}, {"id": small, "output": 1}])
+        assert self.outcome(small) == ("COMPLETED", 1, None)
+        assert "20 MB" in self.outcome(large)[2]
+
+    def test_progress(self):
+        """A progress in a batch ends no job."""
+        first, second = self.taken_jobs("w-half", 2)
+        self.batch("w-half", [{"id": first, "status": "IN_PROGRESS", "output": "half"}, {"id": second, "output": 2}])
+        assert self.outcome(first) == ("IN_PROGRESS", "half", None)
+        assert self.outcome(second) == ("COMPLETED", 2, None)
+        self.done("w-half", first, {})
+
+    def test_a_wrong_key(self):
+        job = self.taken_job("w-key")
+        self.batch("w-key", [{"id": job, "output": 1}], status=401, key=self.server.new_key("client")["key"])
+        self.done("w-key", job, {"output": 2})
+        assert self.outcome(job) == ("COMPLETED", 2, None)
+
+
 class LossTest(PlaneTest):
     def test_a_worker_without_its_job(self):
         """job_in_progress=0: the job has not reached the worker, or was lost there. It is counted, and comes again; the

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/base/connection_owner.h"
+#include "core/workers/executor_choice.h"
 #include "core/workers/worker_pools.h"
 #include "executor_fixture.h"
 #include "jobq/lease_store.h"
@@ -58,6 +60,12 @@ class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture 
     (void)stopsOf();
     return remote_.connect(key_);
   }
+  RemoteRunPtr findRun(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
+    return remote_.findRuns(key, std::vector{id}).at(0);
+  }
+  void noteResult(const JobId& id, const RemoteRunPtr& run) {
+    remote_.noteResults(key_, std::vector{RemoteWorkers::Reported{id, run}}, false);
+  }
   void pass(Millis time) {
     storage.clock.advance(time);
     remote_.run();
@@ -87,15 +95,49 @@ TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
   EXPECT_EQ(pools_.status("ep").counts.idle, 0U);
 }
 
+// The call is continued when the last job of the claim is there, so that its answer has all of them.
+TEST_F(RemoteWorkersTest, ACallIsAnsweredWithAllJobsOfAClaim) {
+  struct CountedCall final : CallResumer {
+    void resume(std::uint64_t /*call*/) noexcept override { ++count; }
+    int count = 0;
+  } counted;
+  const auto take = remote_.beginTake(key_, 3, false, {&counted, 1});
+  for (const char* id : {"a", "b", "c"}) storage.insert(id);
+  ExecutorChoice choice(executor, remote_);
+  for (const ClaimedJob& job : claimForPlaces()) choice.assign(job);
+  EXPECT_EQ(counted.count, 0);
+  choice.sendAssigned();
+  EXPECT_EQ(counted.count, 1);
+  EXPECT_EQ(remote_.pollTake(key_, *take, false).value().size(), 3U);
+  choice.sendAssigned();
+  EXPECT_EQ(counted.count, 1) << "no job has come since";
+}
+
+TEST_F(RemoteWorkersTest, ResultsOfSeveralRunsAreStoredTogether) {
+  const RemoteRunPtr a = deliverJob("a");
+  const RemoteRunPtr b = deliverJob("b");
+  storage.insert("c");
+  const RemoteRunPtr gone = deliverNextJob();
+  ASSERT_EQ(storage->leases().release(std::vector{gone->lease()}), 1U);
+  EXPECT_THAT(remote_.findRuns(key_, std::vector<JobId>{"b", "unknown", "a"}), ElementsAre(b, nullptr, a));
+  RemoteRun::finishAll({{a, Completed{"1"}}, {gone, Completed{"2"}}, {b, Failed{"no", ""}}});
+  remote_.noteResults(key_, std::vector<RemoteWorkers::Reported>{{"a", a}, {"c", gone}, {"b", b}, {"unknown", nullptr}},
+                      false);
+  EXPECT_EQ(find("a").output, "1");
+  EXPECT_EQ(find("b").error, "no");
+  EXPECT_EQ(find("c").state, JobState::inQueue);
+  EXPECT_TRUE(pools_.view("ep").workers.empty()) << "the places have ended";
+}
+
 TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
   const RemoteRunPtr run = deliverJob("a");
   ASSERT_NE(run, nullptr);
   EXPECT_EQ(pools_.status("ep").counts.running, 1U);
-  EXPECT_EQ(remote_.findRun(key_, "a"), run);
-  EXPECT_EQ(remote_.findRun({"ep", "another"}, "a"), nullptr);
+  EXPECT_EQ(findRun("a"), run);
+  EXPECT_EQ(findRun("a", {"ep", "another"}), nullptr);
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted);
-  remote_.noteResult(key_, "a", run, false);
-  EXPECT_EQ(remote_.findRun(key_, "a"), nullptr);
+  noteResult("a", run);
+  EXPECT_EQ(findRun("a"), nullptr);
   EXPECT_EQ(pools_.status("ep").counts.running, 0U);
   EXPECT_EQ(find("a").state, JobState::completed);
 }
@@ -277,9 +319,9 @@ TEST_F(RemoteWorkersTest, AnImageOfAHandlerEndsTheCallsAndStillTakesResults) {
   EXPECT_FALSE(step.stoppedWorkers.empty());
   for (const WorkerId& place : step.stoppedWorkers) remote_.removePlace(place);
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
-  EXPECT_EQ(remote_.findRun(key_, "a"), run);
+  EXPECT_EQ(findRun("a"), run);
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted);
-  remote_.noteResult(key_, "a", run, false);
+  noteResult("a", run);
   EXPECT_TRUE(pools_.view("ep").workers.empty());
 }
 
@@ -289,7 +331,7 @@ TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
   std::vector<Chunk> chunks(5, Chunk{"1", "", false});
   ASSERT_EQ(storage->chunks().append(job.lease, 0, chunks), ReportResult::accepted);
   remote_.adopt({std::move(job)});
-  const RemoteRunPtr run = remote_.findRun(key_, "a");
+  const RemoteRunPtr run = findRun("a");
   ASSERT_NE(run, nullptr);
   EXPECT_EQ(run->addChunk("2", ""), ReportResult::accepted);
   EXPECT_EQ(storage->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 6U);

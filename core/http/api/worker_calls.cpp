@@ -84,7 +84,8 @@ class TakeCall final : public PendingCall {
         texts.push_back(run->extractText());
       } catch (const Error& error) {  // its secret cannot be opened
         (void)run->finish(Failed{error.what(), ""});
-        deps_.workers.noteResult(key_, run->lease().job, run, false);
+        const RemoteWorkers::Reported ended{run->lease().job, run};
+        deps_.workers.noteResults(key_, {&ended, 1}, false);
       }
     }
     if (texts.empty()) return ApiResponse{204, ""};

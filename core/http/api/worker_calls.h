@@ -28,10 +28,14 @@ RouteResult ping(const WorkerDeps& deps, ApiRequest& request);
 
 // Defined in worker_reports.cpp.
 RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request);
+/// Stores the results of many jobs with one step of the storage. A batch that cannot be read changes nothing.
+RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request);
 RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request);
 /// Answers a report whose request was refused: a result over the limits ends its job as FAILED, and a report for an
 /// unknown endpoint is dropped, both with 200, because a worker drops a refused report for ever.
 RouteResult refusedResult(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+/// Answers a batch whose request was refused: it is dropped for an unknown endpoint, and must come again otherwise.
+RouteResult refusedResults(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 /// Answers a refused ping, whose reply no worker reads.
 RouteResult refusedPing(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);

@@ -22,6 +22,30 @@ std::string textOf(const json::Value& value) {
   return value.kind == json::Kind::string ? json::decode(value.raw) : std::string(value.raw);
 }
 
+std::variant<WorkerResult, WorkerProgress> reportOf(const json::Document& document, std::size_t maxOutput) {
+  const auto output = document.find("output");
+  const auto status = document.find("status");
+  if (status && status->raw == "\"IN_PROGRESS\"") {
+    return WorkerProgress{output ? std::string(output->raw) : std::string("null")};
+  }
+  const auto stopPod = document.find("stopPod");
+  WorkerResult result{Completed{}, stopPod && isTrue(*stopPod)};
+  if (output && output->raw.size() > maxOutput) {
+    result.outcome = Failed{"the output has " + std::to_string(output->raw.size()) + " bytes, the limit is " +
+                                std::to_string(maxOutput >> 20) + " MB: upload large results and return their address",
+                            ""};
+    return result;
+  }
+  std::string text(output ? output->raw : std::string_view());
+  const auto error = document.find("error");
+  if (error && isTrue(*error)) {
+    result.outcome = Failed{textOf(*error), std::move(text)};
+  } else {
+    result.outcome = Completed{std::move(text)};
+  }
+  return result;
+}
+
 }  // namespace
 
 void replaceNaN(std::string& text) {
@@ -55,27 +79,32 @@ std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, st
   }
   const auto& document = std::get<json::Document>(read);
   if (document.root.kind != json::Kind::object) return WorkerResult{unreadable("is not a JSON object"), false};
-  const auto output = document.find("output");
-  const auto status = document.find("status");
-  if (status && status->raw == "\"IN_PROGRESS\"") {
-    return WorkerProgress{output ? std::string(output->raw) : std::string("null")};
+  return reportOf(document, maxOutput);
+}
+
+Result<std::vector<BatchedReport>> readWorkerBatch(std::string body, std::size_t maxOutput) {
+  replaceNaN(body);
+  const auto read = json::read(body, kMostReports + 1);
+  if (const auto* fault = std::get_if<json::Fault>(&read)) {
+    return invalid("the body is not JSON: " + std::string(fault->reason));
   }
-  const auto stopPod = document.find("stopPod");
-  WorkerResult result{Completed{}, stopPod && isTrue(*stopPod)};
-  if (output && output->raw.size() > maxOutput) {
-    result.outcome = Failed{"the output has " + std::to_string(output->raw.size()) + " bytes, the limit is " +
-                                std::to_string(maxOutput >> 20) + " MB: upload large results and return their address",
-                            ""};
-    return result;
+  const auto& list = std::get<json::Document>(read);
+  if (list.root.kind != json::Kind::array) return invalid("the body is not an array of results");
+  if (list.elements.size() > kMostReports) {
+    return invalid("the body has more than " + std::to_string(kMostReports) + " results: send them in several calls");
   }
-  std::string text(output ? output->raw : std::string_view());
-  const auto error = document.find("error");
-  if (error && isTrue(*error)) {
-    result.outcome = Failed{textOf(*error), std::move(text)};
-  } else {
-    result.outcome = Completed{std::move(text)};
+  std::vector<BatchedReport> reports;
+  reports.reserve(list.elements.size());
+  for (const json::Value& element : list.elements) {
+    const auto document = std::get<json::Document>(json::read(element.raw, kMostKeys));
+    const auto id = document.find("id");
+    auto job = id ? json::toText(*id) : std::nullopt;
+    if (!job) {
+      return invalid("element " + std::to_string(reports.size()) + " is not an object with the id of its job");
+    }
+    reports.push_back({*std::move(job), reportOf(document, maxOutput)});
   }
-  return result;
+  return reports;
 }
 
 std::optional<WorkerChunk> readWorkerChunk(std::string body) {

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "core/base/result.h"
 #include "jobq/job.h"
 
 namespace jobq {
@@ -25,6 +27,19 @@ struct WorkerProgress {
 /// reason; so is an output over `maxOutput` bytes. An `error` other than a string is kept as its JSON text; null,
 /// false, 0 and "" are no error. Pure; any thread.
 std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput);
+
+/// Most reports of a batch.
+inline constexpr std::size_t kMostReports = 1'000;
+
+/// A report of a batch.
+struct BatchedReport {
+  JobId job;
+  std::variant<WorkerResult, WorkerProgress> report;
+};
+/// Returns what the body of a job-done-batch call reports, each element by the rules of readWorkerReport(). Fails, and
+/// names the element, if an element is no object with the id of its job; also if the body is no JSON array of at most
+/// kMostReports elements. Pure; any thread.
+Result<std::vector<BatchedReport>> readWorkerBatch(std::string body, std::size_t maxOutput);
 
 /// A chunk.
 struct WorkerChunk {

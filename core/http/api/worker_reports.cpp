@@ -1,8 +1,12 @@
-// The reports of remote workers: job-done and job-stream. A report for a job that has ended is dropped with 200.
+// The reports of remote workers: job-done, job-done-batch and job-stream. A report for a job that has ended is dropped
+// with 200.
+#include <cstddef>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/base/output_quota.h"
+#include "core/http/api/error_response.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/api/worker_report.h"
 #include "core/workers/remote_workers.h"
@@ -29,13 +33,14 @@ std::optional<ReportedRun> findReported(const WorkerDeps& deps, ApiRequest& requ
   auto key = readWorker(request);
   if (!key) return std::nullopt;
   keepOwner(deps, request, *key);
-  RemoteRunPtr run = deps.workers.findRun(*key, request.params.at("job"));
-  return ReportedRun{*std::move(key), std::move(run)};
+  std::vector<RemoteRunPtr> runs = deps.workers.findRuns(*key, {&request.params.at("job"), 1});
+  return ReportedRun{*std::move(key), std::move(runs.front())};
 }
 
 void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reported, Outcome outcome, bool isLeaving) {
   if (reported.run) (void)reported.run->finish(std::move(outcome));
-  deps.workers.noteResult(reported.key, request.params.at("job"), reported.run, isLeaving);
+  const RemoteWorkers::Reported ended{request.params.at("job"), reported.run};
+  deps.workers.noteResults(reported.key, {&ended, 1}, isLeaving);
 }
 
 }  // namespace
@@ -51,6 +56,35 @@ RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request) {
   }
   auto& result = std::get<WorkerResult>(report);
   end(deps, request, *reported, std::move(result.outcome), result.isLeaving);
+  return noted();
+}
+
+// An exception leaves the runs where they are, so that the repeated batch finds them.
+RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
+  const auto key = readWorker(request);
+  if (!key) return noted();
+  keepOwner(deps, request, *key);
+  auto reports = readWorkerBatch(std::move(request.body), kMaxOutput);
+  if (!reports) return badRequest(request, reports.failure());
+  std::vector<JobId> jobs;
+  for (const BatchedReport& each : *reports) jobs.push_back(each.job);
+  const std::vector<RemoteRunPtr> runs = deps.workers.findRuns(*key, jobs);
+  std::vector<EndedRun> ends;
+  std::vector<RemoteWorkers::Reported> ended;
+  bool isLeaving = false;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (auto* progress = std::get_if<WorkerProgress>(&(*reports)[i].report)) {
+      const bool fits = progress->json.size() <= kMaxProgressBytes;
+      if (runs[i] && fits) (void)runs[i]->progress(std::move(progress->json));
+      continue;
+    }
+    auto& result = std::get<WorkerResult>((*reports)[i].report);
+    isLeaving = isLeaving || result.isLeaving;
+    if (runs[i]) ends.push_back({runs[i], std::move(result.outcome)});
+    ended.push_back({std::move(jobs[i]), runs[i]});
+  }
+  RemoteRun::finishAll(std::move(ends));
+  deps.workers.noteResults(*key, ended, isLeaving);
   return noted();
 }
 
@@ -73,6 +107,10 @@ RouteResult refusedResult(const WorkerDeps& deps, ApiRequest& request, ApiRespon
   if (refusal.status != 413) return refusal;
   if (const auto reported = findReported(deps, request)) end(deps, request, *reported, tooLargeReport(), false);
   return noted();
+}
+
+RouteResult refusedResults(const WorkerDeps&, ApiRequest&, ApiResponse refusal) {
+  return refusal.status == 404 ? noted() : std::move(refusal);
 }
 
 RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {

@@ -41,6 +41,7 @@ constexpr WorkerRow kWorkerRows[] = {
     {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
     {"GET", "/ping/{worker}", ping, refusedPing},
     {"POST", "/job-done/{worker}/{job}", reportResult, refusedResult, kReportLimit},
+    {"POST", "/job-done-batch/{worker}", reportResults, refusedResults, kReportLimit},
     {"POST", "/job-stream/{worker}/{job}", reportChunk, refusedChunk, kReportLimit},
 };
 
