@@ -15,6 +15,8 @@ using cli::ExitCode;
 using cli::harmless;
 
 constexpr std::string_view kTake = "/job-take/";
+constexpr std::string_view kResult = "/job-done/";
+constexpr std::string_view kResults = "/job-done-batch/";
 constexpr std::string_view kJob = "$ID";
 constexpr std::string_view kWorker = "$RUNPOD_POD_ID";
 
@@ -23,6 +25,14 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
     text.replace(at, from.size(), to);
   }
   return text;
+}
+
+// Returns the path of a batch for the path of a result, which ends with the worker and the job; empty for another one.
+std::string batchPath(const std::string& result) {
+  const std::size_t begin = result.find(kResult);
+  const std::size_t job = result.find("/" + std::string(kJob));
+  if (begin == std::string::npos || job == std::string::npos) return "";
+  return replaced(result.substr(0, job), kResult, kResults) + result.substr(job + 1 + kJob.size());
 }
 
 /// An address split behind the port.
@@ -65,6 +75,7 @@ CallAddresses CallAddresses::ofEndpoint(const std::string& url, const EndpointId
   const std::string base = made.server_.prefix + "/v2/" + endpoint;
   made.take_ = base + "/job-take/" + worker + "?gpu=none";
   made.result_ = base + "/job-done/" + worker + "/$ID?gpu=none";
+  made.results_ = batchPath(made.result_);
   made.chunk_ = base + "/job-stream/" + worker + "/$ID?gpu=none";
   made.ping_ = base + "/ping/" + worker + "?gpu=none";
   return made;
@@ -89,6 +100,7 @@ CallAddresses CallAddresses::ofVariables(const std::map<std::string, std::string
   CallAddresses made(cli::readServerAddress(take.server, ca), endpoint, worker);
   made.take_ = replaced(replaced(take.path, kWorker, worker), kJob, worker);
   made.result_ = replaced(result.path, kWorker, worker);
+  made.results_ = batchPath(made.result_);
   made.chunk_ = replaced(chunk.path, kWorker, worker);
   made.ping_ = replaced(ping.path, kWorker, worker);
   return made;

@@ -37,6 +37,8 @@ class CallAddresses {
   std::string ping(const std::vector<JobId>& jobs) const;
   /// Returns the path for the result or the progress of a job. An id of a job needs no encoding (isIdentifier()).
   std::string result(const JobId& job) const;
+  /// Returns the path for the results of several jobs; empty if the server is not known to have such a call.
+  const std::string& results() const { return results_; }
   /// Returns the path for a chunk of a job.
   std::string chunk(const JobId& job) const;
 
@@ -49,6 +51,7 @@ class CallAddresses {
   // Paths with a query. In take_ the id of the worker stands already; in result_ and chunk_ `$ID` is the job.
   std::string take_;
   std::string result_;
+  std::string results_;
   std::string chunk_;
   std::string ping_;
 };

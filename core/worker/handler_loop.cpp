@@ -10,31 +10,23 @@
 namespace jobq::worker {
 namespace {
 
-// A stopped job has ended at the server, which drops the report: one try tells the server that the handler has ended.
-void reportResult(const CallDeps& deps, ReportSender& reports, const JobInHand& job, const Outcome& outcome,
-                  Instant deadline) {
-  if (job.isAbandoned) return;
-  reports.post(deps.addresses.result(job.job.id), resultText(outcome), job.stop.get_token(), deadline);
-}
-
-void runJob(const CallDeps& deps, JobHandler& handler, ReportSender& reports, const JobInHand& job) {
-  RemoteContext context(deps, reports, job);
+// A stopped job has ended at the server, which drops the report, but learns that the handler has ended.
+UnsentResult runJob(const CallDeps& deps, JobHandler& handler, ReportSender& reports, const JobPtr& job) {
+  RemoteContext context(deps, reports, *job);
   Outcome outcome = Failed{"the job was stopped before its start", ""};
-  if (!job.stop.stop_requested()) outcome = runHandler(handler, job.job.input, context);
-  reportResult(deps, reports, job, outcome, context.deadline());
+  if (!job->stop.stop_requested()) outcome = runHandler(handler, job->job.input, context);
+  return {job, context.deadline(), resultText(outcome)};
 }
 
 }  // namespace
 
-void runHandlerLoop(const CallDeps& deps, HandlerFactory& handlers, const HandlerEnv& env, JobsInHand& jobs) noexcept {
+void runHandlerLoop(const CallDeps& deps, HandlerFactory& handlers, const HandlerEnv& env, JobsInHand& jobs,
+                    ResultQueue& results) noexcept {
   try {
     const auto handler = handlers.make(env);
     ReportSender reports(deps);
     jobs.addHandler();
-    while (const JobPtr job = jobs.awaitJob()) {
-      runJob(deps, *handler, reports, *job);
-      jobs.remove(job);
-    }
+    for (JobPtr job; (job = jobs.awaitJob(job));) results.add(runJob(deps, *handler, reports, job));
   } catch (const std::exception& error) {
     deps.end.fail(std::string("a handler cannot run: ") + error.what());
   } catch (...) {

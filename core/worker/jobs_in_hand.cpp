@@ -1,19 +1,33 @@
 #include "core/worker/jobs_in_hand.h"
 
+#include <algorithm>
+
 namespace jobq::worker {
 
 void JobsInHand::addHandler() {
   Lock lock(mutex_);
   ++handlers_;
   --starting_;
-  changed_.notifyAll();
+  demandCame_.notifyOne();
+}
+
+bool JobsInHand::mayTake() const {
+  return starting_ == 0 && waiting_.empty() && busy_ < handlers_ && jobs_.size() < 2 * handlers_;
+}
+
+// One notified handler at a time: it takes a job and wakes the next one. A handler that is done within the time of a
+// wake takes the next job itself, and most wakes are saved.
+bool JobsInHand::mustWakeHandler() {
+  if (waiting_.empty() || sleeping_ == 0 || isWaking_) return false;
+  isWaking_ = true;
+  return true;
 }
 
 std::optional<JobsInHand::Demand> JobsInHand::awaitDemand() {
   Lock lock(mutex_);
-  while (!isTakingOver_ && (starting_ > 0 || jobs_.size() >= handlers_)) changed_.wait(mutex_);
+  while (!isTakingOver_ && !mayTake()) demandCame_.wait(mutex_);
   if (isTakingOver_) return std::nullopt;
-  return Demand{handlers_ - jobs_.size(), !jobs_.empty()};
+  return Demand{std::min(handlers_ - busy_, 2 * handlers_ - jobs_.size()), !jobs_.empty()};
 }
 
 std::vector<JobId> JobsInHand::add(std::vector<TakenJob> jobs) {
@@ -27,23 +41,37 @@ std::vector<JobId> JobsInHand::add(std::vector<TakenJob> jobs) {
       known.push_back(job->job.id);
     }
   }
-  changed_.notifyAll();
+  const bool mustWake = mustWakeHandler();
+  lock.unlock();
+  if (mustWake) jobCame_.notifyOne();
   return known;
 }
 
-JobPtr JobsInHand::awaitJob() {
+JobPtr JobsInHand::awaitJob(const JobPtr& ended) {
   Lock lock(mutex_);
-  while (waiting_.empty() && !isHandlingOver_) changed_.wait(mutex_);
+  if (ended) --busy_;
+  while (waiting_.empty() && !isHandlingOver_) {
+    if (mayTake()) demandCame_.notifyOne();
+    ++sleeping_;
+    jobCame_.wait(mutex_);
+    --sleeping_;
+    isWaking_ = false;
+  }
   if (waiting_.empty()) return nullptr;
   JobPtr job = std::move(waiting_.front());
   waiting_.pop_front();
+  ++busy_;
+  const bool mustWake = mustWakeHandler();
+  if (mayTake()) demandCame_.notifyOne();
+  lock.unlock();
+  if (mustWake) jobCame_.notifyOne();
   return job;
 }
 
-void JobsInHand::remove(const JobPtr& job) {
+void JobsInHand::remove(std::span<const JobPtr> jobs) {
   Lock lock(mutex_);
-  jobs_.erase(job->job.id);
-  changed_.notifyAll();
+  for (const JobPtr& job : jobs) jobs_.erase(job->job.id);
+  if (mayTake()) demandCame_.notifyOne();
 }
 
 void JobsInHand::stopJob(const JobId& job) {
@@ -67,13 +95,13 @@ std::vector<JobId> JobsInHand::ids() const {
 void JobsInHand::endTaking() {
   Lock lock(mutex_);
   isTakingOver_ = true;
-  changed_.notifyAll();
+  demandCame_.notifyAll();
 }
 
 void JobsInHand::endHandlers() {
   Lock lock(mutex_);
   isHandlingOver_ = true;
-  changed_.notifyAll();
+  jobCame_.notifyAll();
 }
 
 std::size_t JobsInHand::abandonAll() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -42,16 +43,18 @@ class JobsInHand {
   /// Notes that one more handler is ready for a job.
   void addHandler();
 
-  /// Blocks until all handlers are ready and at least one is free. Returns an empty optional once no further job may be
-  /// taken. Only the calling thread adds jobs, so that `holdsJobs` stays true until the server has the call.
+  /// Blocks until all handlers are ready, at least one is free, no job waits for its handler, and fewer results than
+  /// handlers are unsent. Returns an empty optional once no further job may be taken. Only the calling thread adds
+  /// jobs, so that `holdsJobs` stays true until the server has the call.
   std::optional<Demand> awaitDemand();
   /// Adds jobs. Returns those that are in hand already; their present runs go on.
   std::vector<JobId> add(std::vector<TakenJob> jobs);
 
-  /// Blocks until there is a job for the calling handler. Returns null once no further job comes.
-  JobPtr awaitJob();
-  /// Removes a job whose result the server has, or needs no longer, and frees its handler.
-  void remove(const JobPtr& job);
+  /// Blocks until there is a job for the calling handler. `ended` is the last job of this handler, null at first: the
+  /// handler is free again, and the job stays in hand. Returns null once no further job comes.
+  JobPtr awaitJob(const JobPtr& ended = nullptr);
+  /// Removes jobs whose results the server has, or needs no longer.
+  void remove(std::span<const JobPtr> jobs);
 
   /// Requests the stop of a job. A job that is not in hand is ignored.
   void stopJob(const JobId& job);
@@ -66,9 +69,16 @@ class JobsInHand {
   std::size_t abandonAll();
 
  private:
+  bool mayTake() const JOBQ_REQUIRES(mutex_);
+  bool mustWakeHandler() JOBQ_REQUIRES(mutex_);
+
   mutable Mutex mutex_;
-  Condition changed_;
+  Condition demandCame_;  // the thread that takes jobs waits
+  Condition jobCame_;     // handlers wait
   std::size_t starting_ JOBQ_GUARDED_BY(mutex_);
+  std::size_t busy_ JOBQ_GUARDED_BY(mutex_) = 0;      // handlers with a job
+  std::size_t sleeping_ JOBQ_GUARDED_BY(mutex_) = 0;  // handlers in awaitJob()
+  bool isWaking_ JOBQ_GUARDED_BY(mutex_) = false;     // a handler was notified and has not woken yet
   std::size_t handlers_ JOBQ_GUARDED_BY(mutex_) = 0;  // ready ones
   std::deque<JobPtr> waiting_ JOBQ_GUARDED_BY(mutex_);
   std::map<JobId, JobPtr> jobs_ JOBQ_GUARDED_BY(mutex_);

@@ -24,6 +24,10 @@ std::string resultText(const Outcome& outcome) {
   });
 }
 
+std::string namedText(const JobId& job, std::string_view report) {
+  return "{\"id\":\"" + job + "\"," + std::string(report.substr(1));  // a report has a member, and the id no escapes
+}
+
 std::string progressText(std::string_view json) {
   return json::object([json](json::ObjectWriter& out) {
     out.member("status", "IN_PROGRESS");

@@ -16,6 +16,9 @@ inline constexpr std::string_view kNoJob = "none";
 /// Returns the report of the end of a run.
 std::string resultText(const Outcome& outcome);
 
+/// Returns the report of resultText() with the id of its job, an element of a report about several jobs.
+std::string namedText(const JobId& job, std::string_view report);
+
 /// Returns the report of a progress, a JSON text.
 std::string progressText(std::string_view json);
 

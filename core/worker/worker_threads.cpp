@@ -6,6 +6,7 @@
 #include "core/cli/exit_code.h"
 #include "core/worker/handler_loop.h"
 #include "core/worker/report_text.h"
+#include "core/worker/result_sender.h"
 #include "core/worker/server_connection.h"
 #include "core/worker/server_loops.h"
 
@@ -26,12 +27,14 @@ WorkerThreads::WorkerThreads(const CallDeps& deps, HandlerFactory& handlers, Pla
       jobs_(plan_.concurrency),
       taking_(deps.clock),
       handlers_(deps.clock),
+      sending_(deps.clock),
       watching_(deps.clock) {}
 
 void WorkerThreads::start() {
   for (std::size_t i = 0; i < plan_.concurrency; ++i) {
-    handlers_.start("handler", [this] { runHandlerLoop(deps_, factory_, plan_.handler, jobs_); });
+    handlers_.start("handler", [this] { runHandlerLoop(deps_, factory_, plan_.handler, jobs_, results_); });
   }
+  sending_.start("results", [this] { runResultLoop(deps_, results_, jobs_, sendingOver_.get_token()); });
   watching_.start("stops", [this] { runStopLoop(deps_, jobs_, over_.get_token()); });
   watching_.start("pings", [this] { runPingLoop(deps_, plan_.pingInterval, jobs_, over_.get_token()); });
   taking_.start("takes", [this] { runTakeLoop(deps_, plan_.batch, jobs_, takingOver_.get_token()); });
@@ -43,14 +46,23 @@ bool WorkerThreads::stop(Millis drain) {
   takingOver_.request_stop();
   bool areEnded = endParkedCalls(taking_);
   jobs_.endHandlers();
-  if (!handlers_.awaitEnd(end)) {
+  if (!endHandlers(end)) {
     const std::size_t left = jobs_.abandonAll();
+    results_.abandon();
+    sendingOver_.request_stop();
     deps_.log.write(LogLevel::warning, "worker.abandoned",
                     std::to_string(left) + " jobs have not ended in time: the server gives them to other workers");
-    areEnded = handlers_.awaitEnd(deps_.clock.now() + kStopGrace) && areEnded;
+    areEnded = endHandlers(deps_.clock.now() + kStopGrace) && areEnded;
   }
   over_.request_stop();
   return endParkedCalls(watching_) && areEnded;
+}
+
+// Lets the handlers end, and then the thread that sends their results. Returns false if one of them has not ended.
+bool WorkerThreads::endHandlers(Instant latest) {
+  if (!handlers_.awaitEnd(latest)) return false;
+  results_.endAdding();
+  return sending_.awaitEnd(latest);
 }
 
 // The report asks the server for an answer to the parked calls. The next call of a thread that has not noticed its end

@@ -9,12 +9,14 @@
 #include "core/worker/bounded_threads.h"
 #include "core/worker/jobs_in_hand.h"
 #include "core/worker/report_sender.h"
+#include "core/worker/result_queue.h"
 #include "jobq/job_handler.h"
 #include "jobq/time.h"
 
 namespace jobq::worker {
 
-/// A handler thread for each job that may run at once, and a thread each for the calls for jobs, stops and pings.
+/// A handler thread for each job that may run at once, and a thread each for results and for the calls for jobs, stops
+/// and pings.
 /// Used by one thread.
 class WorkerThreads {
  public:
@@ -37,16 +39,20 @@ class WorkerThreads {
   bool stop(Millis drain);
 
  private:
+  bool endHandlers(Instant latest);
   bool endParkedCalls(BoundedThreads& threads);
 
   const CallDeps deps_;
   HandlerFactory& factory_;
   const Plan plan_;
   JobsInHand jobs_;
+  ResultQueue results_;
   std::stop_source takingOver_;
+  std::stop_source sendingOver_;
   std::stop_source over_;
   BoundedThreads taking_;
   BoundedThreads handlers_;
+  BoundedThreads sending_;
   BoundedThreads watching_;
 };
 

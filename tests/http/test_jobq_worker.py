@@ -267,6 +267,46 @@ class RestartTest(JobqWorkerTest):
         assert [call.json()["status"] for call in webhooks.wait(1)] == ["COMPLETED"]
 
 
+class BatchesTest(JobqWorkerTest):
+    """The server is killed while batches of results come, and starts again at the same address."""
+
+    @pytest.fixture
+    def server(self, at_end):
+        port = at_end.enter_context(contextlib.closing(ReservedPort()))
+        return at_end.enter_context(Server(**{"endpoint.remote.image": IMAGE, "server.port": port.number}))
+
+    def test_delivered_results_outlive_a_kill(self):
+        """What was answered 200 is on disk."""
+        jobs = [self.server.run("remote", {}) for _ in range(20)]
+        taken = set()
+        while len(taken) < len(jobs):
+            path = f"/v2/remote/job-take-batch/w?batch_size=20&job_in_progress={int(bool(taken))}"
+            taken |= {job["id"] for job in self.server.request("GET", path).json()}
+        body = json.dumps([{"id": job, "output": job} for job in jobs]).encode()
+        assert self.server.request("POST", "/v2/remote/job-done-batch/w", body).status == 200
+        self.server.kill()
+        self.server.start()
+        states = [self.server.status("remote", job) for job in jobs]
+        assert [(state["status"], state["output"]) for state in states] == [("COMPLETED", job) for job in jobs]
+
+    def test_each_result_counts_once(self):
+        jobs = [self.server.run("remote", {"n": number}) for number in range(1000)]
+        completed = lambda: self.server.health("remote")["jobs"]["completed"]  # noqa: E731
+        worker = self.worker("remote", "plugin/echo", "--concurrency", "16")
+        done = 0
+        while done < 700:
+            until(lambda: completed() > done, "results come")  # pylint: disable=cell-var-from-loop
+            self.server.kill()
+            self.server.start()
+            done = completed()
+        states = [self.server.finished("remote", job) for job in jobs]
+        assert [(state["status"], state["output"]) for state in states] == [("COMPLETED", {"n": n}) for n in range(1000)]
+        counts = self.server.health("remote")["jobs"]
+        assert (counts["completed"], counts["failed"], counts["inProgress"]) == (1000, 0, 0)
+        worker.terminate()
+        assert worker.ended() == OK
+
+
 class TlsTest(JobqWorkerTest):
     @pytest.fixture
     def server(self, at_end):

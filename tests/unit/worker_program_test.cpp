@@ -63,6 +63,7 @@ TEST(CallAddressesTest, ThoseOfAnEndpoint) {
   EXPECT_EQ(calls.ping({}), "/behind/v2/ep/ping/w-1?gpu=none");
   EXPECT_EQ(calls.ping({"a-u1", "b-u1"}), "/behind/v2/ep/ping/w-1?gpu=none&job_id=a-u1%2Cb-u1");
   EXPECT_EQ(calls.result("a-u1"), "/behind/v2/ep/job-done/w-1/a-u1?gpu=none");
+  EXPECT_EQ(calls.results(), "/behind/v2/ep/job-done-batch/w-1?gpu=none");
   EXPECT_EQ(calls.chunk("a-u1"), "/behind/v2/ep/job-stream/w-1/a-u1?gpu=none");
 }
 
@@ -73,8 +74,17 @@ TEST(CallAddressesTest, ThoseOfVariables) {
   EXPECT_EQ(calls.jobs(2, false), "/sdk/v2/ep/job-take-batch/w-1?gpu=none&batch_size=2&job_in_progress=0");
   EXPECT_EQ(calls.stops(), "/sdk/v2/ep/job-stop/w-1?gpu=none");
   EXPECT_EQ(calls.result("a-u1"), "/sdk/v2/ep/job-done/w-1/a-u1?gpu=none");
+  EXPECT_EQ(calls.results(), "/sdk/v2/ep/job-done-batch/w-1?gpu=none");
   EXPECT_EQ(calls.chunk("a-u1"), "/sdk/v2/ep/job-stream/w-1/a-u1?gpu=none") << "every path has a query";
   EXPECT_EQ(calls.ping({"a-u1"}), "/sdk/v2/ep/ping/w-1?gpu=none&job_id=a-u1");
+}
+
+TEST(CallAddressesTest, AnUnusualAddressOfResultsHasNoBatches) {
+  for (const char* path : {"/sdk/v2/ep/done/$RUNPOD_POD_ID/$ID", "/sdk/v2/ep/job-done/$RUNPOD_POD_ID?id=$ID"}) {
+    Variables variables = callVariables();
+    variables["RUNPOD_WEBHOOK_POST_OUTPUT"] = std::string("http://host:8000") + path;
+    EXPECT_EQ(CallAddresses::ofVariables(variables, "w-1", "").results(), "") << path;
+  }
 }
 
 TEST(CallAddressesTest, MalformedVariablesAreNamed) {
@@ -128,6 +138,7 @@ TEST(ReportTextTest, EachReport) {
   EXPECT_EQ(resultText(Completed{"[1.0]"}), R"({"output":[1.0]})");
   EXPECT_EQ(resultText(Failed{"a \"b\"", ""}), R"({"error":"a \"b\""})");
   EXPECT_EQ(resultText(Failed{"a", "{}"}), R"({"error":"a","output":{}})");
+  EXPECT_EQ(namedText("a-u1", resultText(Completed{"1"})), R"({"id":"a-u1","output":1})");
   EXPECT_EQ(resultText(Failed{"", ""}), R"({"error":"the handler failed without a message"})");
   EXPECT_EQ(progressText("50"), R"({"status":"IN_PROGRESS","output":50})");
   EXPECT_EQ(chunkText("\"x\"", ""), R"({"output":"x"})");
@@ -221,6 +232,7 @@ class JobsInHandTest : public testing::Test {
   static TakenJob job(const JobId& id) { return {id, "{}"}; }
 
   JobsInHandTest() { jobs_.addHandler(); }
+  void remove(const JobPtr& job) { jobs_.remove({&job, 1}); }
 
   JobsInHand jobs_{2};
 };
@@ -230,13 +242,43 @@ TEST_F(JobsInHandTest, TheDemandIsTheNumberOfFreeHandlers) {
   EXPECT_EQ(jobs_.awaitDemand()->free, 2U);
   EXPECT_FALSE(jobs_.awaitDemand()->holdsJobs);
   EXPECT_THAT(jobs_.add({job("a")}), IsEmpty());
+  const JobPtr taken = jobs_.awaitJob();
   EXPECT_EQ(jobs_.awaitDemand()->free, 1U);
   EXPECT_TRUE(jobs_.awaitDemand()->holdsJobs);
-  const JobPtr taken = jobs_.awaitJob();
-  EXPECT_THAT(jobs_.ids(), ElementsAre("a")) << "until its result has arrived";
-  jobs_.remove(taken);
-  EXPECT_EQ(jobs_.awaitDemand()->free, 2U);
+  remove(taken);
   EXPECT_FALSE(jobs_.awaitDemand()->holdsJobs);
+}
+
+TEST_F(JobsInHandTest, AHandlerIsFreeBeforeItsResultHasArrived) {
+  jobs_.addHandler();
+  (void)jobs_.add({job("a"), job("b")});
+  const JobPtr first = jobs_.awaitJob();
+  EXPECT_EQ(jobs_.awaitJob(first)->job.id, "b");
+  EXPECT_EQ(jobs_.awaitDemand()->free, 1U);
+  EXPECT_THAT(jobs_.ids(), ElementsAre("a", "b")) << "until the results have arrived";
+  remove(first);
+  EXPECT_THAT(jobs_.ids(), ElementsAre("b"));
+}
+
+TEST_F(JobsInHandTest, NotMoreResultsThanHandlersAreUnsent) {
+  jobs_.addHandler();
+  (void)jobs_.add({job("a"), job("b")});
+  const JobPtr first = jobs_.awaitJob();
+  JobPtr last = jobs_.awaitJob(first);
+  (void)jobs_.add({job("c"), job("d")});
+  last = jobs_.awaitJob(jobs_.awaitJob(last));
+  auto demand = std::async(std::launch::async, [this] { return jobs_.awaitDemand(); });
+  remove(first);
+  EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U) << "one job runs, and two results are unsent";
+}
+
+TEST_F(JobsInHandTest, EachJobThatWaitsWakesAHandler) {
+  jobs_.addHandler();
+  auto one = std::async(std::launch::async, [this] { return jobs_.awaitJob(); });
+  auto other = std::async(std::launch::async, [this] { return jobs_.awaitJob(); });
+  (void)jobs_.add({job("a"), job("b")});
+  EXPECT_NE(testkit::resultOf("a job", one), nullptr);
+  EXPECT_NE(testkit::resultOf("a job", other), nullptr);
 }
 
 TEST_F(JobsInHandTest, ADemandWaitsForAllHandlers) {
@@ -247,10 +289,16 @@ TEST_F(JobsInHandTest, ADemandWaitsForAllHandlers) {
 
 TEST_F(JobsInHandTest, ADemandWaitsForAFreeHandler) {
   jobs_.addHandler();
-  (void)jobs_.add({job("a"), job("b")});
+  (void)jobs_.add({job("a"), job("b"), job("c")});
   auto demand = std::async(std::launch::async, [this] { return jobs_.awaitDemand(); });
-  jobs_.remove(jobs_.awaitJob());
+  const JobPtr a = jobs_.awaitJob();
+  const JobPtr b = jobs_.awaitJob();
+  remove(a);
+  (void)jobs_.awaitJob(a);
+  auto handler = std::async(std::launch::async, [&] { return jobs_.awaitJob(b); });
   EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U);
+  jobs_.endHandlers();
+  EXPECT_EQ(testkit::resultOf("the end of the handler", handler), nullptr);
 }
 
 TEST_F(JobsInHandTest, AJobThatIsInHandIsNotAddedAgain) {
