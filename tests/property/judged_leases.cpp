@@ -36,6 +36,17 @@ ReportResult JudgedLeases::finish(const LeaseRef& lease, Outcome outcome) {
       [&](StorageModel& model) { return model.leases().finish(lease, outcome); });
 }
 
+std::vector<ReportResult> JudgedLeases::doFinishAll(std::span<const EndedAttempt> ends) {
+  return compared_.askSynced(
+      "finish of " + std::to_string(ends.size()) + " attempts",
+      [&] { return compared_.real().leases().finishAll(ends); },
+      [&](StorageModel& model) {
+        std::vector<ReportResult> results;
+        for (const EndedAttempt& end : ends) results.push_back(model.leases().finish(end.lease, end.outcome));
+        return results;
+      });
+}
+
 std::optional<FinishedAndClaimed> JudgedLeases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome,
                                                                const ClaimWant& want, const Holder& holder, CallId id) {
   bool hasStep = true;

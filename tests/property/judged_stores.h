@@ -84,6 +84,7 @@ class JudgedLeases final : public LeaseStore {
 
  private:
   SweepResult doLose(std::span<const LeaseRef> leases) override;
+  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
 
   Comparison& compared_;
 };

@@ -178,9 +178,9 @@ void Player::repeatInsert(Storage& storage) {
 }
 
 void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, const Operation& operation) {
-  const bool claims = operation.b % 2 == 0;
-  if (!claims || !finishAndClaim(storage, lease, outcome)) (void)storage.leases().finish(lease, outcome);
-  if (operation.a % 3 == 0) (void)storage.leases().finish(lease, outcome);
+  if (operation.b % 2 != 0 || !finishAndClaim(storage, lease, outcome)) (void)storage.leases().finish(lease, outcome);
+  const std::vector<EndedAttempt> ends{{lease, outcome}, {leases_.empty() ? kNobodys : leases_.back(), outcome}};
+  if (operation.a % 3 == 0) (void)storage.leases().finishAll(ends);
 }
 
 // Returns false if the storage has no such step.
