@@ -56,7 +56,7 @@ def before_call(_context, case, _kwargs):
         if value in (".", ".."):  # clients cut such a segment out of the path
             path[name] = "nobody"
     if "worker" in path:
-        call_as_a_worker(operation, path)
+        call_as_a_worker(operation, path, case.body)
     elif "endpoint" in path:
         ask_for_a_job(operation, case, path)
     elif operation in ("deleteTemplate", "deleteEndpoint", "revokeKey"):
@@ -86,7 +86,7 @@ def ask_for_a_job(operation, case, path):
             submit(case.body)
 
 
-def call_as_a_worker(operation, path):
+def call_as_a_worker(operation, path, body):
     """No invented endpoint stays in a call that waits: its refusal would come three seconds late."""
     turn = next(turns[operation])
     is_report = operation.startswith("report")
@@ -103,8 +103,10 @@ def call_as_a_worker(operation, path):
     job = ask("GET", f"{queue}/job-take/{path['worker']}")["id"]
     if operation.startswith("awaitStops"):
         ask("POST", f"{queue}/cancel/{job}")
-    if is_report:
+    if is_report and "job" in path:
         path["job"] = job
+    elif is_report and isinstance(body, list) and body and isinstance(body[0], dict):
+        body[0]["id"] = job
 
 
 def ask(method, path, body=None):
