@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <set>
+#include <utility>
 
 namespace jobq {
 namespace {
@@ -16,7 +17,8 @@ constexpr Millis kCutOffLife{
 constexpr int kOmissions = 2;  ///< successive pings without a job of the worker: it does not run the job
 constexpr std::size_t kMostWorkers = 10'000;
 constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
-constexpr std::size_t kLongestId = 128;    ///< bytes of the id of a job
+constexpr std::size_t kMostStopsInAll = 100'000;
+constexpr std::size_t kLongestId = 128;  ///< bytes of the id of a job
 
 // Returns true when a ping without the job shows that the worker does not run it.
 bool isOmitted(bool isListed, int& omitted) {
@@ -72,13 +74,13 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
     worker.jobs.clear();
     worker.stops.clear();
     worker.holdsUnknown = false;
-  } else if (!worker.hasPolled && worker.jobs.empty() && holdsJobs) {
-    worker.holdsUnknown = true;
+  } else if (!worker.hasPolled && holdsJobs) {
+    worker.holdsUnknown = true;  // beside adopted jobs, too: others of its jobs may have ended and be queued again
   }
   worker.hasPolled = true;
   worker.isUnhealthy = false;
   if (worker.take) {
-    changes.calls.push_back(worker.take->call);
+    worker.replaced.push_back(worker.take->call);
     endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
   }
   worker.take = take;
@@ -98,6 +100,7 @@ void RemoteTable::endTake(const RemoteWorkerKey& key, RemoteWorker& worker, Remo
 }
 
 void RemoteTable::endCalls(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
+  std::ranges::move(std::exchange(worker.replaced, {}), std::back_inserter(changes.calls));
   if (worker.take) {
     changes.calls.push_back(worker.take->call);
     endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
@@ -135,7 +138,8 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
   for (const JobId& id : listed) {
     const bool isStop = !worker.jobs.contains(id) && id.size() <= kLongestId && worker.stops.size() < kMostStops;
-    if (isStop) worker.stops.try_emplace(id, RemoteWorker::Stop{now, now, 0});
+    if (!isStop || stops_ >= kMostStopsInAll) continue;
+    if (worker.stops.try_emplace(id, RemoteWorker::Stop{now, now, 0}).second) ++stops_;
   }
   worker.holdsUnknown = false;
   if (worker.stopWait) changes.calls.push_back(worker.stopWait->call);
@@ -181,8 +185,10 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
 }
 
 void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {
+  stops_ = 0;
   eraseIf(workers_, [&](const RemoteWorkerKey& key, RemoteWorker& worker) {
     checkWorker(key, worker, now, isStopping, changes);
+    stops_ += worker.stops.size();
     const bool hasNothing = !worker.take && worker.jobs.empty() && worker.owed.empty() && worker.stops.empty();
     return hasNothing && worker.connections == 0 && now >= worker.lastSeen + kForgotten;
   });
@@ -190,6 +196,7 @@ void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes)
 
 void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
                               RemoteChanges& changes) {
+  std::ranges::move(std::exchange(worker.replaced, {}), std::back_inserter(changes.calls));
   if (worker.isRetired) {
     endCalls(key, worker, now, changes);
   } else if (worker.take && now >= worker.take->until) {

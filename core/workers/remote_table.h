@@ -3,6 +3,7 @@
 // changes.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,8 +57,8 @@ class RemoteTable {
   void endAllCalls(Instant now, RemoteChanges& changes);
 
   /// Takes in what a ping says.
-  static void notePing(const RemoteWorkerKey& key, RemoteWorker& worker, const std::vector<JobId>& jobs, Instant now,
-                       RemoteChanges& changes);
+  void notePing(const RemoteWorkerKey& key, RemoteWorker& worker, const std::vector<JobId>& jobs, Instant now,
+                RemoteChanges& changes);
   /// Takes the run out, wherever it is, and has the worker stop it if the worker has it.
   void stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Instant now, RemoteChanges& changes);
   /// Takes the place out of the parked call that has it.
@@ -91,6 +92,7 @@ class RemoteTable {
   static void endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
   std::map<RemoteWorkerKey, RemoteWorker> workers_;
+  std::size_t stops_ = 0;        // of all workers, at the last noteTime() and since
   std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one
 };
 

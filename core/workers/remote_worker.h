@@ -67,7 +67,8 @@ struct RemoteWorker {
   /// a new attempt. `begun` is the start of the server.
   bool mayRun(const RemoteRun& run, Instant begun) const {
     const JobId& job = run.lease().job;
-    return stops.contains(job) || jobs.contains(job) || (holdsUnknown && !run.isSubmittedSince(begun));
+    const bool mayBeUnknown = holdsUnknown && run.lease().attempt > 1 && !run.isSubmittedSince(begun);
+    return stops.contains(job) || jobs.contains(job) || mayBeUnknown;
   }
 
   Instant since{};     ///< first sign of life
@@ -84,6 +85,9 @@ struct RemoteWorker {
   bool hasExited = false;     ///< the process has ended
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
   std::shared_ptr<RemoteTake> take{};
+  /// Calls in whose place a later one has come. They are answered within a second, because two processes with one id
+  /// would otherwise make each other call without a pause.
+  std::vector<SuspendedCall> replaced{};
   std::shared_ptr<RemoteStopWait> stopWait{};
   std::map<JobId, InHand> jobs{};
   std::vector<Owed> owed{};

@@ -221,20 +221,16 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
 
 std::shared_ptr<RemoteStopWait> RemoteWorkers::beginStopWait(const RemoteWorkerKey& key, SuspendedCall call) {
   const auto wait = std::make_shared<RemoteStopWait>();
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    const Instant now = clock_.now();
-    RemoteWorker* const worker = table_.findOrAdd(key, now);
-    if (worker == nullptr) return nullptr;
-    if (worker->stopWait) {
-      worker->stopWait->isOver = true;
-      changes.calls.push_back(worker->stopWait->call);
-    }
-    *wait = {call, now + kStopHold, isClosed_};
-    worker->stopWait = wait;
+  Lock lock(mutex_);
+  const Instant now = clock_.now();
+  RemoteWorker* const worker = table_.findOrAdd(key, now);
+  if (worker == nullptr) return nullptr;
+  if (worker->stopWait) {
+    worker->stopWait->isOver = true;
+    worker->replaced.push_back(worker->stopWait->call);
   }
-  carryOut(std::move(changes));
+  *wait = {call, now + kStopHold, isClosed_};
+  worker->stopWait = wait;
   return wait;
 }
 
@@ -269,7 +265,7 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
     if (worker == nullptr) return;
     worker->lastSeen = now;
     worker->isUnhealthy = isUnhealthy;
-    RemoteTable::notePing(key, *worker, jobs, now, changes);
+    table_.notePing(key, *worker, jobs, now, changes);
   }
   carryOut(std::move(changes));
 }

@@ -66,6 +66,7 @@ ReleasePtr WorkerPool::target() const {
 bool WorkerPool::isRolling() const {
   if (vacancies_ > 0) return true;
   const ReleasePtr next = target();
+  if (next && next->isRemote && workers_.threads() == 0) return false;  // asked often, and remote workers are many
   const auto& all = workers_.all();
   return std::any_of(all.begin(), all.end(), [&next](const auto& entry) { return isOutdated(entry.second, next); });
 }

@@ -204,6 +204,7 @@ std::vector<WorkerId> WorkerPools::markIdleLeaving() {
   std::vector<WorkerId> leaving;
   Lock lock(mutex_);
   for (auto& [id, pool] : pools_) {
+    if (isRemote(pool) && pool.endpoint()->spec.workersMax > 0) continue;
     if (pool.slots() <= std::min(pool.endpoint()->spec.workersMin, pool.endpoint()->spec.workersMax)) continue;
     std::ranges::move(pool.markIdleLeaving(now, deps_.queueSignal.isSet(id)), std::back_inserter(leaving));
   }

@@ -24,13 +24,21 @@ std::size_t WorkerSet::count(WorkerState state) const {
 
 void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
   info.state = WorkerState::starting;
+  if (!info.release || !info.release->isRemote) ++threads_;
   workers_[worker] = std::move(info);
 }
 
+void WorkerSet::erase(Workers::iterator worker) {
+  if (!worker->second.release || !worker->second.release->isRemote) --threads_;
+  workers_.erase(worker);
+}
+
 std::optional<WorkerInfo> WorkerSet::remove(const WorkerId& worker) {
-  auto node = workers_.extract(worker);
-  if (node.empty()) return std::nullopt;
-  return std::move(node.mapped());
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return std::nullopt;
+  std::optional<WorkerInfo> info = found->second;
+  erase(found);
+  return info;
 }
 
 bool WorkerSet::makeIdle(const WorkerId& worker, Instant now) {
@@ -71,7 +79,7 @@ void WorkerSet::releaseReserved(const std::vector<WorkerId>& workers) {
     const auto found = workers_.find(worker);
     if (found == workers_.end() || found->second.state != WorkerState::reserved) continue;
     if (found->second.isGone) {
-      workers_.erase(found);
+      erase(found);
       continue;
     }
     (void)apply(worker, found->second, WorkerEvent::release);
@@ -82,7 +90,7 @@ void WorkerSet::removeUnlessBusy(const WorkerId& worker) {
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   if (found->second.state == WorkerState::idle || found->second.state == WorkerState::leaving) {
-    workers_.erase(found);
+    erase(found);
   } else if (found->second.state == WorkerState::reserved) {
     found->second.isGone = true;
   }

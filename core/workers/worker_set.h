@@ -46,6 +46,9 @@ class WorkerSet {
   /// Returns the workers by id.
   const std::map<WorkerId, WorkerInfo>& all() const noexcept { return workers_; }
 
+  /// Returns the number of workers that are threads of this server.
+  std::size_t threads() const noexcept { return threads_; }
+
   /// Returns the number of workers in `state`.
   std::size_t count(WorkerState state) const;
 
@@ -97,9 +100,12 @@ class WorkerSet {
   std::vector<std::string> collectRefusals();
 
  private:
+  using Workers = std::map<WorkerId, WorkerInfo>;
+  void erase(Workers::iterator worker);
   bool apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event);
 
   std::map<WorkerId, WorkerInfo> workers_;
+  std::size_t threads_ = 0;
   std::vector<std::string> refusals_;
 };
 

@@ -164,7 +164,9 @@ class CrowdTest(FaultTest):
 
     def test_places_of_waiting_calls(self):
         """A call of a place that is free again waits."""
-        clients = [self.plug("job-take/w-1"), self.plug("job-stop/w-1")]
+        clients = [self.plug("job-take/w-1"), self.plug("job-take/w-3")]
+        # A call of this test that came before them would take a place, and no later one would be refused.
+        until(lambda: self.server.health("remote")["workers"]["idle"] == 2, "both calls wait")
         for path in ("job-take/w-2", "job-take-batch/w-2?batch_size=3", "job-stop/w-2", "job-take/not%20valid"):
             until(lambda path=path: self.call(path).status == 429, "all places are taken")
             self.assert_busy(path)

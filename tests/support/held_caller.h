@@ -22,6 +22,12 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
  public:
   void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override { owner_.swap(owner); }
 
+  /// Returns true if the call was resumed since the last wait.
+  bool isResumed() const {
+    Lock lock(mutex_);
+    return resumed_;
+  }
+
   /// Ends the waits, as a client does that closes its side.
   void leave() {
     Lock lock(mutex_);

@@ -124,7 +124,8 @@ TEST_F(LaunchedWorkersTest, AnIdleWorkerIsEndedWithoutLosingAJob) {
   const auto jobs = callOf("p-r1");
   ASSERT_THAT(jobs, SizeIs(1));
   ASSERT_EQ(jobs.front()->finish(Completed{"1"}), ReportResult::accepted);
-  remote_.noteResult({"ep", "p-r1"}, "a", jobs.front(), false);
+  const RemoteWorkers::Reported ended{"a", jobs.front()};
+  remote_.noteResults({"ep", "p-r1"}, {&ended, 1}, false);
   EXPECT_THAT(callOf("p-r1"), IsEmpty());
   pass(Millis(5'000));
   EXPECT_THAT(launcher_.stopped, IsEmpty());

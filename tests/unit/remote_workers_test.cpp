@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "core/base/connection_owner.h"
-#include "core/workers/executor_choice.h"
-#include "core/workers/worker_pools.h"
-#include "executor_fixture.h"
 #include "jobq/lease_store.h"
+#include "remote_workers_fixture.h"
 #include "tests/support/held_caller.h"
 
 namespace jobq {
@@ -26,63 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class RemoteWorkersTest : public testing::Test, protected test::ExecutorFixture {
- protected:
-  RemoteWorkersTest() {
-    auto release = std::make_shared<Release>();
-    release->isRemote = true;
-    auto remote = std::make_shared<Endpoint>(*endpoint);
-    remote->spec.workersMax = 1;
-    remote->release = std::move(release);
-    pools_.setEndpoint(remote);
-  }
-
-  /// Parks a call of the worker, gives its place the job, and returns the job as the worker gets it.
-  RemoteRunPtr deliverJob(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
-    storage.insert(id);
-    return deliverNextJob(key);
-  }
-  RemoteRunPtr deliverNextJob(const RemoteWorkerKey& key = {"ep", "w"}) {
-    const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
-    for (const ClaimedJob& job : claimForPlaces()) remote_.assign(job);
-    const auto got = remote_.pollTake(key, *take, false);
-    return got && !got->empty() ? got->front() : nullptr;
-  }
-  /// Claims jobs for all idle places, as the dispatcher does, and returns the jobs, which no worker has yet.
-  std::vector<ClaimedJob> claimForPlaces() {
-    const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
-    pools_.concludeReservations(wants, jobs);
-    return jobs;
-  }
-  /// Makes the worker known by a call, and opens a connection of it.
-  std::shared_ptr<const ConnectionOwner> connectWorker() {
-    (void)stopsOf();
-    return remote_.connect(key_);
-  }
-  RemoteRunPtr findRun(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
-    return remote_.findRuns(key, std::vector{id}).at(0);
-  }
-  void noteResult(const JobId& id, const RemoteRunPtr& run) {
-    remote_.noteResults(key_, std::vector{RemoteWorkers::Reported{id, run}}, false);
-  }
-  void pass(Millis time) {
-    storage.clock.advance(time);
-    remote_.run();
-  }
-  std::optional<std::vector<JobId>> stopsOf(const RemoteWorkerKey& key = {"ep", "w"}) {
-    if (!stopWait_ || stopWait_->isOver) stopWait_ = remote_.beginStopWait(key, caller_.call());
-    return remote_.pollStopWait(key, *stopWait_, false);
-  }
-
-  const RemoteWorkerKey key_{"ep", "w"};
-  test::HeldCaller caller_;
-  WorkerPools pools_{{queueSignal, storage.clock, storage.log}, {}};
-  std::atomic<bool> draining_ = false;
-  RemoteWorkers remote_{{remoteRuns, pools_, draining_, storage.log}};
-  std::shared_ptr<RemoteStopWait> stopWait_;
-  CallId lastClaim_ = 100;
-};
+class RemoteWorkersTest : public test::RemoteWorkersFixture {};
 
 TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
   const auto take = remote_.beginTake(key_, 3, false, caller_.call());
@@ -127,6 +69,20 @@ TEST_F(RemoteWorkersTest, ResultsOfSeveralRunsAreStoredTogether) {
   EXPECT_EQ(find("b").error, "no");
   EXPECT_EQ(find("c").state, JobState::inQueue);
   EXPECT_TRUE(pools_.view("ep").workers.empty()) << "the places have ended";
+}
+
+// Two processes with one id would otherwise make each other call without a pause.
+TEST_F(RemoteWorkersTest, ACallInWhosePlaceAnotherHasComeIsAnsweredWithinASecond) {
+  test::HeldCaller other;
+  const auto take = remote_.beginTake(key_, 1, std::nullopt, caller_.call());
+  const auto later = remote_.beginTake(key_, 1, std::nullopt, other.call());
+  EXPECT_FALSE(caller_.isResumed());
+  pass(Millis(1'000));
+  EXPECT_TRUE(caller_.isResumed());
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  EXPECT_FALSE(other.isResumed());
+  EXPECT_FALSE(remote_.pollTake(key_, *later, false).has_value());
+  (void)remote_.pollTake(key_, *later, true);
 }
 
 TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
@@ -221,22 +177,6 @@ TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
   EXPECT_NE(deliverNextJob(), nullptr);
 }
 
-// The jobs are those of an earlier life of the server, which are in the queue again.
-TEST_F(RemoteWorkersTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
-  storage.insert("old");
-  storage.clock.advance(Millis(1'000));
-  RemoteWorkers later({remoteRuns, pools_, draining_, storage.log});
-  const auto take = later.beginTake(key_, 1, true, caller_.call());
-  const auto jobs = claimForPlaces();
-  ASSERT_EQ(jobs.size(), 1U);
-  later.assign(jobs[0]);
-  EXPECT_FALSE(later.pollTake(key_, *take, false).has_value());
-  EXPECT_EQ(find("old").state, JobState::inQueue);
-  later.notePing(key_, {"old"}, false);
-  const auto wait = later.beginStopWait(key_, caller_.call());
-  EXPECT_THAT(later.pollStopWait(key_, *wait, false).value(), ElementsAre("old"));
-}
-
 TEST_F(RemoteWorkersTest, AJobBehindItsCallWaitsForTheNextOne) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
@@ -297,16 +237,6 @@ TEST_F(RemoteWorkersTest, AWorkerThatWasCutOffGetsNoJobThatItMayStillRun) {
   EXPECT_NE(deliverNextJob(), nullptr) << "not for ever: the job is the first of the queue";
 }
 
-// The server closes the connections then, and the next life adopts the jobs.
-TEST_F(RemoteWorkersTest, AServerThatStopsLosesNoJob) {
-  auto connection = connectWorker();
-  deliverJob("a");
-  draining_ = true;
-  connection.reset();
-  pass(Millis(60'000));
-  EXPECT_EQ(find("a").state, JobState::inProgress);
-}
-
 TEST_F(RemoteWorkersTest, AnImageOfAHandlerEndsTheCallsAndStillTakesResults) {
   const auto connection = connectWorker();
   const RemoteRunPtr run = deliverJob("a");
@@ -323,51 +253,6 @@ TEST_F(RemoteWorkersTest, AnImageOfAHandlerEndsTheCallsAndStillTakesResults) {
   EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted);
   noteResult("a", run);
   EXPECT_TRUE(pools_.view("ep").workers.empty());
-}
-
-TEST_F(RemoteWorkersTest, AnAdoptedJobGoesOnWithItsChunks) {
-  storage.insert("a");
-  ClaimedJob job = storage.claim("w:7");
-  std::vector<Chunk> chunks(5, Chunk{"1", "", false});
-  ASSERT_EQ(storage->chunks().append(job.lease, 0, chunks), ReportResult::accepted);
-  remote_.adopt({std::move(job)});
-  const RemoteRunPtr run = findRun("a");
-  ASSERT_NE(run, nullptr);
-  EXPECT_EQ(run->addChunk("2", ""), ReportResult::accepted);
-  EXPECT_EQ(storage->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 6U);
-  pass(Millis(9'000));
-  remote_.notePing(key_, {"a"}, false);
-  pass(Millis(9'000));
-  EXPECT_EQ(find("a").state, JobState::inProgress) << "a handler that blocks its worker lets only pings through";
-  pass(Millis(1'000));
-  EXPECT_EQ(find("a").losses, 1U);
-}
-
-TEST_F(RemoteWorkersTest, ADrainReturnsTheJobsThatDoNotEnd) {
-  const auto connection = connectWorker();
-  deliverJob("a");
-  remote_.drain(Millis(0), std::nullopt);
-  EXPECT_EQ(find("a").state, JobState::inQueue);
-  EXPECT_EQ(find("a").losses, 0U);
-  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
-  EXPECT_EQ(pools_.status("ep").counts.idle, 0U) << "the call is held, and has no place";
-  EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
-}
-
-TEST_F(RemoteWorkersTest, ADrainForTheNextLifeLeavesTheJobs) {
-  const auto connection = connectWorker();
-  const RemoteRunPtr run = deliverJob("a");
-  remote_.drain(Millis(0), std::set<RemoteWorkerKey>());
-  EXPECT_EQ(find("a").state, JobState::inProgress);
-  EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "until the end of the process";
-}
-
-TEST_F(RemoteWorkersTest, AStopOfTheServerEndsTheCalls) {
-  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
-  EXPECT_FALSE(stopsOf().has_value());
-  remote_.stop();
-  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
-  EXPECT_THAT(remote_.pollStopWait(key_, *stopWait_, false).value(), IsEmpty());
 }
 
 }  // namespace

@@ -233,6 +233,29 @@ TEST_F(RequestPipelineTest, ARouteMayAnswerLaterAndKeepsNoBodyMeanwhile) {
   EXPECT_LT(bodies[0], 1'000U);
 }
 
+TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithItsKey) {
+  std::vector<std::size_t> polls;
+  Route waiting;
+  waiting.methods = {"GET"};
+  waiting.pattern = "/jobs";
+  waiting.scope = Scope::worker;
+  waiting.run = [&](ApiRequest&) -> RouteResult { return std::make_unique<SecondPoll>(polls); };
+  router_.add(std::move(waiting));
+  ApiKey key;
+  key.scopes = {"worker"};
+  const std::string secret = keys_.create(key);
+  test::SocketPair client;
+  Connection connection(1, client.releaseStream(), server_);
+  client.send(head("GET /jobs", secret));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  EXPECT_EQ(connection.serve(), Connection::Next::suspend);
+  EXPECT_EQ(connection.serve(), Connection::Next::suspend);
+  EXPECT_EQ(keys_.revoke(key.id), Revocation::revoked);
+  EXPECT_EQ(connection.serve(), Connection::Next::park);
+  EXPECT_THAT(client.received(), HasSubstr("HTTP/1.1 401 "));
+  EXPECT_EQ(polls.size(), 1U) << "it would have got a job";
+}
+
 TEST_F(RequestPipelineTest, ABodyThatIsNeededMustHaveALength) {
   EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask(head("POST /v1/things", admin_)), StartsWith("HTTP/1.1 200 ")) << "this one needs none";

@@ -224,6 +224,10 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
     }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
+    if (context.pending && isRevoked(request, context)) {
+      context.pending.reset();
+      return std::move(context.refusal);
+    }
     const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refusals);
     std::optional<ApiResponse> response = isFinal ? std::move(context.refusal) : runRoute(context);
     if (!response) return std::nullopt;
@@ -235,6 +239,17 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
   } catch (...) {
     return ownFault(context.apiRequest, kNoException);
   }
+}
+
+// Asks for the key again when a parked call of a worker goes on: a worker whose key was revoked gets no job.
+bool RequestPipeline::isRevoked(const ServerRequest& head, RequestContext& context) {
+  if (context.route->scope != Scope::worker) return false;
+  try {
+    authenticate(head, context);
+  } catch (const StorageError&) {
+    return false;  // the keys cannot be read now: the answer to the begin of the call counts
+  }
+  return context.refusal.has_value();
 }
 
 // Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the

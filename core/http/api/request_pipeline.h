@@ -75,6 +75,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   void findRoute(const ServerRequest& head, RequestContext& context);
   std::optional<ApiResponse> answerPreflight(const ServerRequest& head, const std::string& allow) const;
   void authenticate(const ServerRequest& head, RequestContext& context);
+  bool isRevoked(const ServerRequest& head, RequestContext& context);
   void findEndpoint(const ServerRequest& head, RequestContext& context);
   void limitRate(const ServerRequest& head, RequestContext& context);
   void checkBodySize(const ServerRequest& head, RequestContext& context);

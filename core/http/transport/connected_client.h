@@ -18,7 +18,8 @@ class ConnectedClient {
   /// The first call starts the watch of the socket. Such a call is not suspended.
   virtual std::stop_token disconnected() = 0;
 
-  /// Returns true if the client has closed its side since the first suspension of the call. Asks the socket.
+  /// Returns true if the client has closed its side since the first suspension of the call, or since setOwner(). Asks
+  /// the socket.
   virtual bool hasLeft() const noexcept = 0;
   /// Lets the connection keep `owner` until it ends or a later request names another owner.
   virtual void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept = 0;

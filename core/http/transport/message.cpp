@@ -265,6 +265,7 @@ void ServerRequest::setOwner(std::shared_ptr<const ConnectionOwner> owner) noexc
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
   }
   deps_.owner.swap(owner);
+  asksSocket_ = true;
 }
 
 void ServerRequest::endWatch() noexcept {

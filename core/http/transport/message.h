@@ -147,11 +147,11 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   bool secure() const override { return deps_.stream.secure(); }
 
   std::stop_token disconnected() override;
-  bool hasLeft() const noexcept override { return clientLeft_ || (wasSuspended_ && deps_.stream.peerHasClosed()); }
+  bool hasLeft() const noexcept override { return clientLeft_ || (asksSocket_ && deps_.stream.peerHasClosed()); }
   void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override;
   SuspendedCall call() noexcept override { return deps_.call; }
   /// Notes that the request is suspended for the first time, or again.
-  void noteSuspended() noexcept { wasSuspended_ = true; }
+  void noteSuspended() noexcept { asksSocket_ = true; }
   /// Notes that the client has closed its side.
   void noteClientLeft() noexcept { clientLeft_ = true; }
 
@@ -174,7 +174,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   std::istream bodyStream_;
   bool owesContinue_;
   bool watched_ = false;
-  bool wasSuspended_ = false;
+  bool asksSocket_ = false;
   bool clientLeft_ = false;
   mutable std::optional<Poco::Net::SocketAddress> client_;
   mutable std::optional<Poco::Net::SocketAddress> server_;
