@@ -83,9 +83,11 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       executor_({reports_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
       remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, draining_, log_}),
+      foreign_({reports_, *storage_, remote_, clock_}),
       lateCalls_(clock_, log_),
       executors_(executor_, remote_),
       node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),
+      exchange_({*storage_, records_, node_, remote_, clock_, log_}),
       drains_({records_, node_, queueSignal_, log_}),
       drainOrders_(drains_, node_),
       launchKeys_(processKeys_),
@@ -152,6 +154,7 @@ void Application::start() {
   sweeper_.start();
   deadlines_.start();
   remote_.start();
+  exchange_.start();
   lateCalls_.start();
   webhooks_.start();
   dispatcher_.start();
@@ -172,6 +175,7 @@ bool Application::stop() {
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
   drainRemoteWorkers(end);
+  exchange_.stop();
   deadlines_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
@@ -232,7 +236,7 @@ void Application::addRoutes() {
                            draining_,
                            waiting_,
                            answerMemory_});
-  addWorkerRoutes(router_, {remote_, lateCalls_, clock_, draining_, waiting_});
+  addWorkerRoutes(router_, {remote_, foreign_, lateCalls_, clock_, draining_, waiting_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);
   addNodeRoutes(router_, {*storage_, drainOrders_, node_.name()});

@@ -49,10 +49,12 @@
 #include "core/workers/deadline_timer.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor_choice.h"
+#include "core/workers/foreign_reports.h"
 #include "core/workers/launched_workers.h"
 #include "core/workers/lease_keeper.h"
 #include "core/workers/node_drains.h"
 #include "core/workers/node_life.h"
+#include "core/workers/remote_exchange.h"
 #include "core/workers/remote_workers.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/thread_executor.h"
@@ -152,11 +154,13 @@ class Application {
   RunningJobs running_;
   ThreadExecutor executor_;  // stage: execution
   WorkerPools workerPools_;
-  RemoteWorkers remote_;  // stage: execution, on other machines
-  CallTimer lateCalls_;   // refused calls of remote workers
+  RemoteWorkers remote_;    // stage: execution, on other machines
+  ForeignReports foreign_;  // reports about jobs of other nodes
+  CallTimer lateCalls_;     // refused calls of remote workers
   ExecutorChoice executors_;
-  NodeLife node_;      // this node's life in the storage
-  NodeDrains drains_;  // nodes that an administrator lets drain
+  NodeLife node_;            // this node's life in the storage
+  RemoteExchange exchange_;  // news about remote workers between nodes
+  NodeDrains drains_;        // nodes that an administrator lets drain
   DrainOrders drainOrders_;
   LaunchKeys launchKeys_;
   std::unique_ptr<WorkerLauncher> launcher_;  // null without the setting

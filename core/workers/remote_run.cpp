@@ -1,17 +1,15 @@
 #include "core/workers/remote_run.h"
 
 #include <utility>
-#include <vector>
 
 #include "core/base/secret_box.h"
-#include "core/jobs/run_reports.h"
-#include "core/workers/chunk_split.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {
 
 RemoteRun::RemoteRun(const Deps& deps, ClaimedJob job)
-    : deps_(deps),
+    : AttemptReports(deps.reports, deps.storage, job.endpoint, job.lease, !job.webhook.empty()),
+      deps_(deps),
       job_(std::move(job)),
       deadline_(deps.clock.now() + job_.runsFor),
       entry_(deps.running, job_.lease),
@@ -38,7 +36,7 @@ bool RemoteRun::beginFinish() const {
 
 ReportResult RemoteRun::finish(Outcome outcome) {
   if (!beginFinish()) return ReportResult::staleAttempt;
-  return deps_.reports.finish(job_.lease, std::move(outcome), !job_.webhook.empty());
+  return AttemptReports::finish(std::move(outcome));
 }
 
 void RemoteRun::finishAll(std::vector<EndedRun> ends) {
@@ -51,39 +49,6 @@ void RemoteRun::finishAll(std::vector<EndedRun> ends) {
     oweWebhooks = oweWebhooks || !end.run->job_.webhook.empty();
   }
   if (!attempts.empty()) ends.front().run->deps_.reports.finishAll(std::move(attempts), oweWebhooks);
-}
-
-ReportResult RemoteRun::addChunk(std::string_view output, std::string_view metrics) {
-  Lock lock(mutex_);
-  OutputQuota charged = outputQuota_;
-  charged.charge(output, metrics);
-  std::vector<Chunk> pieces = splitChunk(output, metrics);
-  const std::size_t count = pieces.size();
-  const ReportResult result = deps_.reports.append(job_.lease, nextChunk_, std::move(pieces));
-  outputQuota_ = charged;
-  nextChunk_ += count;
-  return result;
-}
-
-// The storage numbers the chunks of an attempt from 0 without a gap.
-void RemoteRun::resumeChunks() {
-  const auto exists = [this](std::uint64_t number) {
-    const auto page = deps_.storage.chunks().read({job_.endpoint, job_.lease.job}, number, 1);
-    return page && !page->chunks.empty();
-  };
-  std::uint64_t least = 0;  // all chunks below exist
-  std::uint64_t beyond = 1;
-  while (exists(beyond - 1)) beyond *= 2;
-  for (least = beyond / 2; least + 1 < beyond;) {
-    const std::uint64_t middle = least + (beyond - least) / 2;
-    (exists(middle - 1) ? least : beyond) = middle;
-  }
-  Lock lock(mutex_);
-  nextChunk_ = least;
-}
-
-ReportResult RemoteRun::progress(std::string json) {
-  return deps_.storage.leases().progress(job_.lease, std::move(json));
 }
 
 }  // namespace jobq

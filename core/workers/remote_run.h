@@ -2,20 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/base/output_quota.h"
+#include "core/workers/attempt_reports.h"
 #include "core/workers/deadline_timer.h"
 #include "core/workers/running_jobs.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
-#include "jobq/mutex.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 
@@ -41,9 +38,9 @@ class RunEndListener {
   virtual void runMustEnd(const RemoteRun& run) = 0;
 };
 
-/// One attempt of a job that a remote worker runs, from the claim to its end. Any thread. A failing storage is the
-/// caller's to report (StorageError): the worker sends the report again, and a repeated report changes nothing.
-class RemoteRun {
+/// One attempt of a job that a remote worker runs, from the claim to its end, at the node that has claimed the job. Any
+/// thread.
+class RemoteRun final : public AttemptReports {
  public:
   /// Everything here outlives the run.
   struct Deps {
@@ -56,13 +53,8 @@ class RemoteRun {
   };
   RemoteRun(const Deps& deps, ClaimedJob job);
 
-  const LeaseRef& lease() const noexcept { return job_.lease; }
-  const EndpointId& endpoint() const noexcept { return job_.endpoint; }
   /// Returns the place of the worker in its pool (RemoteWorkers).
   const WorkerId& place() const noexcept { return job_.worker; }
-
-  /// Finds the number of the next chunk of a job that another process began. Throws StorageError.
-  void resumeChunks();
 
   bool isLowPriority() const noexcept { return job_.policy.lowPriority; }
   /// Returns true if the job was submitted at `moment` or later.
@@ -80,15 +72,10 @@ class RemoteRun {
 
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the
   /// deadline is stale, because the job is TIMED_OUT then. Throws StorageError.
-  ReportResult finish(Outcome outcome);
+  ReportResult finish(Outcome outcome) override;
   /// Does the same for several runs of one node, with one call of the storage. After StorageError any of the outcomes
   /// may be recorded.
   static void finishAll(std::vector<EndedRun> ends);
-  /// Adds a chunk: `output` is JSON text, `metrics` a JSON object or empty. Throws JobFailed if the attempt has handed
-  /// out too much, and StorageError.
-  ReportResult addChunk(std::string_view output, std::string_view metrics);
-  /// Sets the progress, JSON text. Throws StorageError.
-  ReportResult progress(std::string json);
 
  private:
   struct StopCall {
@@ -104,10 +91,6 @@ class RemoteRun {
   const Instant deadline_;
   const RunningJobs::Entry entry_;
   const DeadlineTimer::Entry limit_;
-
-  Mutex mutex_;  // of the chunks: their order is the order of their requests
-  OutputQuota outputQuota_ JOBQ_GUARDED_BY(mutex_);
-  std::uint64_t nextChunk_ JOBQ_GUARDED_BY(mutex_) = 0;
   // Behind the members that the callback may need.
   std::optional<std::stop_callback<StopCall>> stopCallback_;
 };

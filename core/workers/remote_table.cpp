@@ -134,12 +134,16 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
     loseJob(key, std::move(job.run), changes);
     return true;
   });
+  if (isShared_) {
+    worker.holdsUnknown = false;  // RemoteElsewhere knows the listed jobs that no node has
+    return;
+  }
   if (!worker.holdsUnknown && (!isFirst || worker.hasPolled)) return;
   // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
   for (const JobId& id : listed) {
     const bool isStop = !worker.jobs.contains(id) && id.size() <= kLongestId && worker.stops.size() < kMostStops;
     if (!isStop || stops_ >= kMostStopsInAll) continue;
-    if (worker.stops.try_emplace(id, RemoteWorker::Stop{now, now, 0}).second) ++stops_;
+    if (worker.stops.try_emplace(id, RemoteWorker::Stop{now, now}).second) ++stops_;
   }
   worker.holdsUnknown = false;
   if (worker.stopWait) changes.calls.push_back(worker.stopWait->call);
@@ -157,7 +161,7 @@ void RemoteTable::stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Ins
   };
   if (const auto found = worker->jobs.find(lease.job); found != worker->jobs.end() && removeRun(found->second.run)) {
     worker->jobs.erase(found);
-    worker->stops[lease.job] = {now, now, 0};
+    worker->stops[lease.job] = {now, now, 0, lease.attempt, !isShared_};
     if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
   }
   std::erase_if(worker->owed, [&](RemoteWorker::Owed& owed) { return removeRun(owed.run); });
@@ -210,10 +214,11 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
     returnJob(key, std::move(owed.run), changes);
     return true;
   });
-  if (isStopping || worker.connections > 0) return;
+  if (isStopping || worker.connections > 0 || (worker.isElsewhere && !worker.hasExited)) return;
   if (!worker.hasExited && now < worker.closedAt + kUnseen) return;
   for (auto& [id, job] : worker.jobs) {
-    worker.stops[id] = {now - kStopLife + kCutOffLife, now, 0};  // the worker may be alive, and cut off
+    worker.stops[id] = {now - kStopLife + kCutOffLife, now, 0,
+                        job.run->lease().attempt};  // the worker may be alive, and cut off
     loseJob(key, std::move(job.run), changes);
   }
   worker.jobs.clear();
@@ -240,10 +245,13 @@ bool RemoteTable::hasJobs(const RemoteSelection& workers) const {
   });
 }
 
-void RemoteTable::returnJobs(const RemoteSelection& workers, RemoteChanges& changes) {
+void RemoteTable::returnJobs(const RemoteSelection& workers, Instant now, RemoteChanges& changes) {
   for (auto& [key, worker] : workers_) {
     if (!isSelected(workers, key)) continue;
-    for (auto& [id, job] : worker.jobs) returnJob(key, std::move(job.run), changes);
+    for (auto& [id, job] : worker.jobs) {
+      if (isShared_) worker.stops[id] = {now, now, 0, job.run->lease().attempt};
+      returnJob(key, std::move(job.run), changes);
+    }
     worker.jobs.clear();
   }
 }

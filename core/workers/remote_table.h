@@ -40,6 +40,9 @@ class RemoteTable {
   /// Without a connection for so long, a worker has lost its jobs.
   static constexpr Millis kUnseen{10'000};
 
+  /// With `isShared` other nodes hand out jobs to the same workers (core/workers/remote_elsewhere.h).
+  explicit RemoteTable(bool isShared) : isShared_(isShared) {}
+
   RemoteWorker* find(const RemoteWorkerKey& key);
   /// Returns the worker, seen `now`; null if there are 10,000 other ones.
   RemoteWorker* findOrAdd(const RemoteWorkerKey& key, Instant now);
@@ -67,15 +70,17 @@ class RemoteTable {
   void noteClosed(const RemoteWorkerKey& key, Instant now);
 
   /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers. While the
-  /// server stops (`isStopping`), a worker without a connection has lost nothing: the server closes them.
+  /// server stops, or does not hear of connections to other nodes (`isStopping`), a worker without a connection has lost
+  /// nothing.
   void noteTime(Instant now, bool isStopping, RemoteChanges& changes);
 
   /// Ends all places, and returns the jobs that no worker has got.
   void endPlaces(RemoteChanges& changes);
   /// Returns true if one of the workers has a job.
   bool hasJobs(const RemoteSelection& workers) const;
-  /// Returns all jobs in the hands of the workers.
-  void returnJobs(const RemoteSelection& workers, RemoteChanges& changes);
+  /// Returns all jobs in the hands of the workers. On a shared storage another node may run them at once, so the
+  /// workers have to stop them.
+  void returnJobs(const RemoteSelection& workers, Instant now, RemoteChanges& changes);
 
   /// Returns true if the endpoint has had a worker.
   bool hasServed(const EndpointId& endpoint) const { return served_.contains(endpoint); }
@@ -91,6 +96,7 @@ class RemoteTable {
   static void returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes);
   static void endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
+  const bool isShared_;
   std::map<RemoteWorkerKey, RemoteWorker> workers_;
   std::size_t stops_ = 0;        // of all workers, at the last noteTime() and since
   std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct RemoteWorkerKey {
   WorkerId worker;
   auto operator<=>(const RemoteWorkerKey&) const = default;
 };
+
+/// Returns true if the place is one of the worker: `<worker>:<number>`.
+inline bool isPlaceOf(std::string_view place, std::string_view worker) {
+  return place.size() > worker.size() && place[worker.size()] == ':' && place.starts_with(worker);
+}
 
 /// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
 struct RemoteTake {
@@ -58,9 +64,11 @@ struct RemoteWorker {
   /// A job that has ended while the worker may still run it.
   struct Stop {
     Instant since{};
-    Instant nextAt{};    ///< when the worker is told, again and again
-    int omitted = 0;     ///< successive pings without the job
-    Instant listedAt{};  ///< last ping with the job
+    Instant nextAt{};           ///< when the worker is told, again and again
+    int omitted = 0;            ///< successive pings without the job
+    std::uint32_t attempt = 0;  ///< the worker has the job under it; 0: unknown
+    bool isChecked = true;      ///< false: the run may have ended by a result of the worker that another node has stored
+    Instant listedAt{};         ///< last ping with the job
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of
@@ -78,6 +86,7 @@ struct RemoteWorker {
   Instant lastJobAt{};          ///< when a job was last handed out
   std::size_t connections = 0;  ///< open ones with a request of the worker
   bool hasConnected = false;    ///< in this life of the server
+  bool isElsewhere = false;     ///< the worker has an open connection to another node
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job

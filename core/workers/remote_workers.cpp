@@ -54,6 +54,8 @@ RemoteWorkers::RemoteWorkers(const Deps& deps)
       draining_(deps.draining),
       pools_(deps.pools),
       returns_(deps.run.reports, deps.log),
+      table_(deps.run.storage.leaseLife().has_value()),
+      elsewhere_(deps.run.storage.leaseLife().has_value()),
       lastPlace_(begun_.time_since_epoch().count()),
       periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
 
@@ -74,7 +76,9 @@ void RemoteWorkers::run() {
   {
     Lock lock(mutex_);
     changes.ended.swap(stopped_);
-    table_.noteTime(clock_.now(), draining_, changes);
+    const Instant now = clock_.now();
+    table_.noteTime(now, draining_ || !elsewhere_.isFresh(now), changes);
+    elsewhere_.resumeStops(table_, now, changes);
   }
   carryOut(std::move(changes));
   returns_.store();
@@ -107,10 +111,15 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
   {
     Lock lock(mutex_);
     RemoteWorker* const worker = table_.find(key);
-    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_);
+    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_) &&
+                 !elsewhere_.mayRun(key, run->lease().job);
     // The call of the place may have ended: the present call of the worker gives one of its places for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
+      // The call has lost its place. The other nodes may know in a second that the worker has delivered the job.
+      if (worker != nullptr && worker->take && elsewhere_.isShared()) {
+        worker->take->until = std::min(worker->take->until, clock_.now() + kEachSecond);
+      }
       changes.unharmed.emplace_back(key.endpoint, run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
     } else if (take != nullptr && take->jobs.size() < take->places.size()) {
@@ -153,6 +162,7 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     const Instant now = clock_.now();
     RemoteWorker* const worker = table_.findOrAdd(key, now);
     if (worker == nullptr) return nullptr;
+    if (holdsJobs == false) elsewhere_.noteIdle(key);
     table_.beginTake(key, *worker, take, holdsJobs, now, changes);
     take->call = call;
     take->until = now + kTakeHold;
@@ -247,6 +257,7 @@ std::optional<std::vector<JobId>> RemoteWorkers::pollStopWait(const RemoteWorker
       stop.nextAt = now + kEachSecond;
       stops.push_back(job);
     }
+    elsewhere_.collectDueStops(key, now, stops);
     if (stops.empty() && now < wait.until) return std::nullopt;
   }
   wait.isOver = true;
@@ -266,6 +277,7 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
     worker->lastSeen = now;
     worker->isUnhealthy = isUnhealthy;
     table_.notePing(key, *worker, jobs, now, changes);
+    elsewhere_.notePing(key, *worker, jobs, now);
   }
   carryOut(std::move(changes));
 }
@@ -286,6 +298,9 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
   RemoteChanges changes;
   {
     Lock lock(mutex_);
+    for (const auto& [job, run] : jobs) {
+      elsewhere_.noteResult(key, job, run ? std::optional(run->lease().attempt) : std::nullopt);
+    }
     RemoteWorker* const worker = table_.find(key);
     if (worker == nullptr) return;
     changes.ended.reserve(jobs.size());
@@ -363,7 +378,7 @@ void RemoteWorkers::drain(Millis drainTime, const RemoteSelection& ending) {
   {
     Lock lock(mutex_);
     while (table_.hasJobs(ending) && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
-    table_.returnJobs(ending, rest);
+    table_.returnJobs(ending, clock_.now(), rest);
   }
   carryOut(std::move(rest));
 }

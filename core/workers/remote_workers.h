@@ -16,6 +16,8 @@
 #include "core/base/service.h"
 #include "core/base/suspended_call.h"
 #include "core/endpoints/worker_pool_view.h"
+#include "core/workers/attempt_reports.h"
+#include "core/workers/remote_elsewhere.h"
 #include "core/workers/remote_pools.h"
 #include "core/workers/remote_returns.h"
 #include "core/workers/remote_run.h"
@@ -80,10 +82,10 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Returns the runs of jobs, in their order; null for a job that has ended, or was never handed out to the worker.
   std::vector<RemoteRunPtr> findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs);
   /// A job whose worker has sent the result of `run`, which is stored or does not count; a null `run` is a job that has
-  /// ended before.
+  /// ended before. The run may be one of another node (core/workers/foreign_reports.h).
   struct Reported {
     JobId job;
-    RemoteRunPtr run;
+    AttemptReportsPtr run;
   };
   /// Forgets the jobs. With `isLeaving` the worker gets no further job, and its parked calls end.
   void noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving);
@@ -114,6 +116,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
  private:
   class Connected;
   friend class RemoteLaunches;
+  friend class RemoteNewsAccess;
 
   void carryOut(RemoteChanges changes);
 
@@ -126,6 +129,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   mutable Mutex mutex_;
   Condition jobsEnded_;
   RemoteTable table_ JOBQ_GUARDED_BY(mutex_);
+  RemoteElsewhere elsewhere_ JOBQ_GUARDED_BY(mutex_);
   // Number of the last place. It begins with the time of the start: no place of an earlier life has a later number.
   Millis::rep lastPlace_ JOBQ_GUARDED_BY(mutex_);
   // Runs that ended inside their own stop callback, until the callback has returned.

@@ -21,7 +21,7 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
     "workers": {"base", "config", "endpoints", "jobs"},
     "http/transport": {"base", "config/server_config.h"},  # one header alone
     "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport",
-                 "workers/remote_workers.h", "workers/remote_worker.h", "workers/remote_run.h"},  # the calls of remote workers
+                 "workers/remote_workers.h", "workers/remote_worker.h", "workers/remote_run.h", "workers/foreign_reports.h"},  # the calls of remote workers
     "cli": {"base", "config", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)
     "worker": {"base", "config", "plugin",  # jobq-worker, and what its command line shares with jobqctl
                "cli/arguments.h", "cli/exit_code.h", "cli/http_session.h", "cli/input_text.h", "cli/local_plugins.h",

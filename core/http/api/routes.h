@@ -32,6 +32,7 @@ class OutboxStore;
 class PluginHost;
 class RuntimeMeter;
 class Storage;
+class ForeignReports;
 class RemoteWorkers;
 class TemplateService;
 class WebhookSecrets;
@@ -79,6 +80,7 @@ void addQueueRoutes(Router& router, const QueueDeps& deps);
 /// Routes of remote workers under /v2/{endpoint} and /sdk/v2/{endpoint}.
 struct WorkerDeps {
   RemoteWorkers& workers;
+  ForeignReports& foreign;
   CallTimer& lateCalls;  ///< of refused calls
   const Clock& clock;
   const std::atomic<bool>& draining;  ///< true: no job is handed out

@@ -1,5 +1,6 @@
 // The reports of remote workers: job-done, job-done-batch and job-stream. A report for a job that has ended is dropped
-// with 200.
+// with 200. On a shared storage a report may be about a job that another node has handed out
+// (core/workers/foreign_reports.h).
 #include <cstddef>
 #include <utility>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/api/worker_report.h"
+#include "core/workers/foreign_reports.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
@@ -24,22 +26,35 @@ Failed tooLargeReport() {
           ""};
 }
 
-/// The job of a report, if its worker has the job.
+/// The job of a report.
 struct ReportedRun {
   RemoteWorkerKey key;
-  RemoteRunPtr run;
+  RemoteRunPtr run;           ///< null unless this node has handed out the job
+  AttemptReportsPtr reports;  ///< null unless the worker has the job
 };
 std::optional<ReportedRun> findReported(const WorkerDeps& deps, ApiRequest& request) {
   auto key = readWorker(request);
   if (!key) return std::nullopt;
+  const JobId& job = request.params.at("job");
+  RemoteRunPtr run = deps.workers.findRuns(*key, {&job, 1}).front();
+  AttemptReportsPtr reports = run ? run : deps.foreign.find(*key, job);
   keepOwner(deps, request, *key);
-  std::vector<RemoteRunPtr> runs = deps.workers.findRuns(*key, {&request.params.at("job"), 1});
-  return ReportedRun{*std::move(key), std::move(runs.front())};
+  return ReportedRun{*std::move(key), std::move(run), std::move(reports)};
+}
+
+// Ends a job whose report is over the limits, and has the worker stop it.
+void failRun(const WorkerDeps& deps, const ReportedRun& reported, Failed failure) {
+  (void)reported.reports->finish(std::move(failure));
+  if (reported.run) {
+    deps.workers.runMustEnd(*reported.run);
+  } else {
+    deps.foreign.stopJob(reported.key, reported.reports->lease());
+  }
 }
 
 void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reported, Outcome outcome, bool isLeaving) {
-  if (reported.run) (void)reported.run->finish(std::move(outcome));
-  const RemoteWorkers::Reported ended{request.params.at("job"), reported.run};
+  if (reported.reports) (void)reported.reports->finish(std::move(outcome));
+  const RemoteWorkers::Reported ended{request.params.at("job"), reported.reports};
   deps.workers.noteResults(reported.key, {&ended, 1}, isLeaving);
 }
 
@@ -51,7 +66,7 @@ RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request) {
   auto report = readWorkerReport(std::move(request.body), kMaxOutput);
   if (auto* progress = std::get_if<WorkerProgress>(&report)) {
     const bool fits = progress->json.size() <= kMaxProgressBytes;
-    if (reported->run && fits) (void)reported->run->progress(std::move(progress->json));
+    if (reported->reports && fits) (void)reported->reports->progress(std::move(progress->json));
     return noted();
   }
   auto& result = std::get<WorkerResult>(report);
@@ -73,15 +88,20 @@ RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
   std::vector<RemoteWorkers::Reported> ended;
   bool isLeaving = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    AttemptReportsPtr run = runs[i] ? runs[i] : deps.foreign.find(*key, jobs[i]);
     if (auto* progress = std::get_if<WorkerProgress>(&(*reports)[i].report)) {
       const bool fits = progress->json.size() <= kMaxProgressBytes;
-      if (runs[i] && fits) (void)runs[i]->progress(std::move(progress->json));
+      if (run && fits) (void)run->progress(std::move(progress->json));
       continue;
     }
     auto& result = std::get<WorkerResult>((*reports)[i].report);
     isLeaving = isLeaving || result.isLeaving;
-    if (runs[i]) ends.push_back({runs[i], std::move(result.outcome)});
-    ended.push_back({std::move(jobs[i]), runs[i]});
+    if (runs[i]) {
+      ends.push_back({runs[i], std::move(result.outcome)});
+    } else if (run) {
+      (void)run->finish(std::move(result.outcome));
+    }
+    ended.push_back({std::move(jobs[i]), std::move(run)});
   }
   RemoteRun::finishAll(std::move(ends));
   deps.workers.noteResults(*key, ended, isLeaving);
@@ -90,14 +110,13 @@ RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
 
 RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
   const auto reported = findReported(deps, request);
-  if (!reported || !reported->run) return noted();
+  if (!reported || !reported->reports) return noted();
   const auto chunk = readWorkerChunk(std::move(request.body));
   try {
     if (!chunk) throw JobFailed("the worker sent a chunk that is not a JSON object with an output");
-    (void)reported->run->addChunk(chunk->output, chunk->metrics);
+    (void)reported->reports->addChunk(chunk->output, chunk->metrics);
   } catch (const JobFailed& failure) {
-    (void)reported->run->finish(Failed{failure.what(), ""});
-    deps.workers.runMustEnd(*reported->run);
+    failRun(deps, *reported, Failed{failure.what(), ""});
   }
   return noted();
 }
@@ -117,9 +136,8 @@ RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiRespons
   if (refusal.status == 404) return noted();
   if (refusal.status != 413) return refusal;
   const auto reported = findReported(deps, request);
-  if (!reported || !reported->run) return noted();
-  (void)reported->run->finish(tooLargeReport());
-  deps.workers.runMustEnd(*reported->run);
+  if (!reported || !reported->reports) return noted();
+  failRun(deps, *reported, tooLargeReport());
   return noted();
 }
 

@@ -1,0 +1,62 @@
+#include "core/workers/attempt_reports.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "core/jobs/run_reports.h"
+#include "core/workers/chunk_split.h"
+
+namespace jobq {
+
+AttemptReports::AttemptReports(RunReports& reports, Storage& storage, EndpointId endpoint, LeaseRef lease,
+                               bool owesWebhook)
+    : reports_(reports),
+      storage_(storage),
+      endpoint_(std::move(endpoint)),
+      lease_(std::move(lease)),
+      owesWebhook_(owesWebhook),
+      isShared_(storage.leaseLife().has_value()) {}
+
+ReportResult AttemptReports::finish(Outcome outcome) {
+  return reports_.finish(lease_, std::move(outcome), owesWebhook_);
+}
+
+ReportResult AttemptReports::progress(std::string json) { return storage_.leases().progress(lease_, std::move(json)); }
+
+std::optional<std::uint64_t> AttemptReports::countChunks() const {
+  const JobKey key{endpoint_, lease_.job};
+  const auto summary = storage_.jobs().summaries({&key, 1}).at(0);
+  if (!summary || summary->state != JobState::inProgress || summary->attempt != lease_.attempt) return std::nullopt;
+  return summary->chunks;
+}
+
+void AttemptReports::resumeChunks() {
+  const auto count = countChunks();
+  Lock lock(mutex_);
+  nextChunk_ = count.value_or(0);
+}
+
+// The storage numbers the chunks of an attempt from 0 without a gap, and skips a number that it has. On a shared
+// storage the chunk before may have reached another node, so the storage is asked, except for a repeated chunk.
+ReportResult AttemptReports::addChunk(std::string_view output, std::string_view metrics) {
+  Lock lock(mutex_);
+  OutputQuota charged = outputQuota_;
+  charged.charge(output, metrics);
+  const std::size_t hash = std::hash<std::string_view>()(output) * 31 + std::hash<std::string_view>()(metrics);
+  if (isShared_ && unanswered_ != hash) {
+    const auto count = countChunks();
+    if (!count) return ReportResult::staleAttempt;
+    nextChunk_ = *count;
+  }
+  std::vector<Chunk> pieces = splitChunk(output, metrics);
+  const std::size_t count = pieces.size();
+  unanswered_ = hash;
+  const ReportResult result = reports_.append(lease_, nextChunk_, std::move(pieces));
+  unanswered_.reset();
+  outputQuota_ = charged;
+  nextChunk_ += count;
+  return result;
+}
+
+}  // namespace jobq

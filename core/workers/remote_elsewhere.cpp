@@ -1,0 +1,274 @@
+#include "core/workers/remote_elsewhere.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+namespace jobq {
+namespace {
+
+constexpr Millis kRepeat{1'000};           ///< a stop is told again
+constexpr Millis kHeardLongAgo{20'000};    ///< a ping that was sent before the job came has arrived by then
+constexpr Millis kMomentAgo{3'000};        ///< a closed connection counts for so long, because calls close theirs
+constexpr Millis kLongestGap{5'000};       ///< between two news
+constexpr Millis kSettle{5'000};           ///< behind a gap the others need so long to say what they know
+constexpr int kOmissionsElsewhere = 2;     ///< as for pings here
+constexpr std::size_t kMostUnknown = 100;  ///< for each worker
+constexpr std::size_t kLongestJobId = 128;
+
+bool hasAttempt(const AttemptMap& jobs, const JobId& job, std::uint32_t attempt) {
+  const auto found = jobs.find(job);
+  return found != jobs.end() && found->second == attempt;
+}
+
+// Returns true if the answers are about this stop: an attempt may be unknown, and a later attempt is behind the stop.
+bool hasStop(const AttemptMap& answers, const JobId& job, std::uint32_t attempt) {
+  const auto found = answers.find(job);
+  return found != answers.end() && (found->second == 0 || found->second >= attempt);
+}
+
+void keepLatest(AttemptMap& jobs, const JobId& job, std::uint32_t attempt) {
+  std::uint32_t& kept = jobs[job];
+  kept = std::max(kept, attempt);
+}
+
+// Counts a ping that leaves out the job. Returns true when there were enough of them.
+bool isLeftOut(bool isListed, bool isOmitted, int& omitted) {
+  if (isListed) omitted = 0;
+  if (isOmitted) ++omitted;
+  return omitted >= kOmissionsElsewhere;
+}
+
+// Applies what a node says about a worker to the jobs that this node has handed out to it.
+void applyToWorker(const RemoteWorkerKey& key, RemoteWorker& worker, const WorkerNews& news, bool isNewPing,
+                   RemoteChanges& changes) {
+  for (auto at = worker.stops.begin(); at != worker.stops.end();) {
+    auto& [job, stop] = *at;
+    const auto held = news.jobs.find(job);  // the node has handed the job out to this worker again
+    const bool isOver =
+        (held != news.jobs.end() && held->second > stop.attempt) || hasStop(news.ended, job, stop.attempt) ||
+        (isNewPing &&
+         isLeftOut(hasStop(news.listed, job, stop.attempt), hasStop(news.omitted, job, stop.attempt), stop.omitted));
+    at = isOver ? worker.stops.erase(at) : std::next(at);
+  }
+  for (auto at = worker.jobs.begin(); at != worker.jobs.end();) {
+    RemoteWorker::InHand& job = at->second;
+    const LeaseRef lease = job.run->lease();
+    const bool isEnded = hasAttempt(news.ended, lease.job, lease.attempt);
+    const bool isLost = !isEnded && isNewPing &&
+                        isLeftOut(hasAttempt(news.listed, lease.job, lease.attempt),
+                                  hasAttempt(news.omitted, lease.job, lease.attempt), job.omitted);
+    if (isLost) changes.lost.push_back(lease);
+    if (isEnded || isLost) {
+      changes.endedPlaces.emplace_back(key.endpoint, job.run->place());
+      changes.ended.push_back(std::move(job.run));
+    }
+    at = isEnded || isLost ? worker.jobs.erase(at) : std::next(at);
+  }
+}
+
+}  // namespace
+
+RemoteElsewhere::Worker* RemoteElsewhere::find(const RemoteWorkerKey& key) {
+  const auto found = workers_.find(key);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+const RemoteElsewhere::Worker* RemoteElsewhere::find(const RemoteWorkerKey& key) const {
+  const auto found = workers_.find(key);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+bool RemoteElsewhere::isFresh(Instant now) const {
+  return !isShared_ || (now <= readAt_ + kLongestGap && now >= freshSince_ + kSettle);
+}
+
+void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
+                              std::map<RemoteWorkerKey, Worker>& workers, Instant now) const {
+  for (const auto& [key, news] : other.news.workers) {
+    Worker& worker = workers[key];
+    worker.isConnected = worker.isConnected || (other.isAlive && news.isConnected);
+    if (other.isAlive) worker.unknownElsewhere.insert(news.unknown.begin(), news.unknown.end());
+    const Worker* const known = find(key);
+    const Entries before = known == nullptr ? Entries() : known->jobs;
+    const auto addJobs = [&](const AttemptMap& jobs, bool isStop) {
+      for (const auto& [job, attempt] : jobs) {
+        const std::pair at(job, node);
+        Entry entry{attempt, isStop, other.isAlive, false, PingSays::nothing, now, now};
+        const auto old = before.find(at);
+        if (old != before.end() && old->second.attempt == attempt) {
+          entry = old->second;
+          entry.isStop = isStop;
+          entry.isAlive = other.isAlive;
+        }
+        worker.jobs[at] = entry;
+      }
+    };
+    addJobs(news.jobs, false);
+    addJobs(news.stops, true);
+  }
+}
+
+void RemoteElsewhere::applyNews(const std::string& node, const NodeNews& news, RemoteTable& table,
+                                RemoteChanges& changes) {
+  for (const auto& [key, said] : news.workers) {
+    RemoteWorker* const worker = table.find(key);
+    if (worker == nullptr) continue;
+    std::uint64_t& seen = seenPings_[{node, key}];
+    const bool isNewPing = said.ping != 0 && said.ping != seen;
+    seen = said.ping;
+    applyToWorker(key, *worker, said, isNewPing, changes);
+  }
+}
+
+void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Instant now, RemoteChanges& changes) {
+  if (now > readAt_ + kLongestGap) freshSince_ = now;
+  readAt_ = now;
+  std::map<RemoteWorkerKey, Worker> workers;
+  for (const auto& [node, other] : nodes) addNews(node, other, workers, now);
+  for (auto& [key, before] : workers_) {  // what the worker has said here
+    const auto found = workers.find(key);
+    if (before.unknown.empty() && found == workers.end()) continue;
+    Worker& worker = workers[key];
+    worker.ping = before.ping;
+    for (const auto& [job, nextAt] : before.unknown) {
+      const auto named = worker.jobs.lower_bound({job, {}});
+      if (named == worker.jobs.end() || named->first.first != job) worker.unknown[job] = nextAt;
+    }
+  }
+  workers_.swap(workers);
+  for (const auto& [node, other] : nodes) {
+    if (other.isAlive) applyNews(node, other.news, table, changes);
+  }
+  std::erase_if(seenPings_, [this](const auto& seen) { return !workers_.contains(seen.first.second); });
+  for (const auto& [key, ignored] : table.all()) {
+    RemoteWorker& worker = *table.find(key);
+    const Worker* const said = find(key);
+    const bool isElsewhere = said != nullptr && said->isConnected;
+    if (worker.isElsewhere && !isElsewhere) worker.closedAt = now;
+    worker.isElsewhere = isElsewhere;
+  }
+}
+
+bool RemoteElsewhere::mayRun(const RemoteWorkerKey& key, const JobId& job) const {
+  const Worker* const worker = find(key);
+  if (worker == nullptr) return false;
+  for (auto at = worker->jobs.lower_bound({job, {}}); at != worker->jobs.end() && at->first.first == job; ++at) {
+    if (!at->second.isEnded) return true;
+  }
+  return worker->unknown.contains(job) || worker->unknownElsewhere.contains(job);
+}
+
+bool RemoteElsewhere::isStopped(const RemoteWorkerKey& key, const JobId& job) const {
+  const Worker* const worker = find(key);
+  if (worker == nullptr) return false;
+  for (auto at = worker->jobs.lower_bound({job, {}}); at != worker->jobs.end() && at->first.first == job; ++at) {
+    if (at->second.isStop && !at->second.isEnded) return true;
+  }
+  return false;
+}
+
+void RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs,
+                               Instant now) {
+  if (!isShared_) return;
+  Worker* known = find(key);
+  if (known == nullptr && jobs.empty()) return;
+  if (known == nullptr) known = &workers_[key];
+  std::set<JobId> listed(jobs.begin(), jobs.end());
+  known->ping = std::max<std::uint64_t>(known->ping + 1, static_cast<std::uint64_t>(now.time_since_epoch().count()));
+  for (auto& [at, entry] : known->jobs) {
+    const bool isListed = listed.contains(at.first);
+    const bool isTold = entry.isStop || now >= entry.since + kHeardLongAgo;
+    entry.ping = isListed ? PingSays::listed : isTold ? PingSays::omitted : PingSays::nothing;
+  }
+  for (const auto& [at, entry] : known->jobs) listed.erase(at.first);
+  std::map<JobId, Instant> unknown;
+  for (const JobId& job : listed) {
+    if (worker.jobs.contains(job) || worker.stops.contains(job) || job.size() > kLongestJobId) continue;
+    if (unknown.size() >= kMostUnknown) break;
+    const auto before = known->unknown.find(job);
+    unknown[job] = before == known->unknown.end() ? now : before->second;
+  }
+  known->unknown.swap(unknown);
+}
+
+void RemoteElsewhere::noteResult(const RemoteWorkerKey& key, const JobId& job, std::optional<std::uint32_t> attempt) {
+  Worker* const worker = find(key);
+  if (worker == nullptr) return;
+  worker->unknown.erase(job);
+  for (auto at = worker->jobs.lower_bound({job, {}}); at != worker->jobs.end() && at->first.first == job; ++at) {
+    if (at->second.isStop || at->second.attempt == attempt) at->second.isEnded = true;
+  }
+}
+
+void RemoteElsewhere::noteIdle(const RemoteWorkerKey& key) {
+  Worker* const worker = find(key);
+  if (worker == nullptr) return;
+  worker->unknown.clear();
+  for (auto& [at, entry] : worker->jobs) entry.isEnded = entry.isEnded || entry.isStop;
+}
+
+void RemoteElsewhere::collectDueStops(const RemoteWorkerKey& key, Instant now, std::vector<JobId>& stops) {
+  Worker* const worker = find(key);
+  if (worker == nullptr) return;
+  for (auto& [at, entry] : worker->jobs) {
+    if (!entry.isStop || !entry.isAlive || entry.isEnded || entry.nextAt > now) continue;
+    entry.nextAt = now + kRepeat;
+    if (std::ranges::count(stops, at.first) == 0) stops.push_back(at.first);
+  }
+}
+
+void RemoteElsewhere::resumeStops(RemoteTable& table, Instant now, RemoteChanges& changes) const {
+  for (const auto& [key, said] : workers_) {
+    const bool isDue = std::ranges::any_of(said.jobs, [now](const auto& job) {
+      const Entry& entry = job.second;
+      return entry.isStop && entry.isAlive && !entry.isEnded && entry.nextAt <= now;
+    });
+    const RemoteWorker* const worker = isDue ? table.find(key) : nullptr;
+    if (worker != nullptr && worker->stopWait) changes.calls.push_back(worker->stopWait->call);
+  }
+}
+
+void RemoteElsewhere::addAnswers(const RemoteWorkerKey& key, const RemoteWorker* worker, Instant now,
+                                 WorkerNews& news) const {
+  const Worker* const said = find(key);
+  if (said == nullptr) return;
+  for (const auto& [job, nextAt] : said->unknown) news.unknown.insert(job);
+  bool isAsked = false;
+  for (const auto& [at, entry] : said->jobs) {
+    if (!entry.isAlive) continue;
+    isAsked = true;
+    if (entry.isEnded) keepLatest(news.ended, at.first, entry.attempt);
+    if (entry.ping == PingSays::listed) keepLatest(news.listed, at.first, entry.attempt);
+    if (entry.ping == PingSays::omitted) keepLatest(news.omitted, at.first, entry.attempt);
+  }
+  if (!isAsked || worker == nullptr) return;
+  news.isConnected = worker->connections > 0 || (worker->hasConnected && now < worker->closedAt + kMomentAgo);
+  news.ping = said->ping;
+}
+
+std::vector<RemoteWorkerKey> RemoteElsewhere::namedWorkers() const {
+  std::vector<RemoteWorkerKey> keys;
+  keys.reserve(workers_.size());
+  for (const auto& [key, worker] : workers_) keys.push_back(key);
+  return keys;
+}
+
+std::vector<std::pair<RemoteWorkerKey, JobId>> RemoteElsewhere::collectUnknown(std::size_t most, Instant now) {
+  std::vector<std::pair<RemoteWorkerKey, JobId>> unknown;
+  for (auto& [key, worker] : workers_) {
+    for (auto& [job, nextAt] : worker.unknown) {
+      if (nextAt > now) continue;
+      if (unknown.size() >= most) return unknown;
+      nextAt = now + kRepeat;
+      unknown.emplace_back(key, job);
+    }
+  }
+  return unknown;
+}
+
+void RemoteElsewhere::forgetUnknown(const RemoteWorkerKey& key, const JobId& job) {
+  if (Worker* const worker = find(key)) worker->unknown.erase(job);
+}
+
+}  // namespace jobq

@@ -1,0 +1,241 @@
+// Tests of the news between nodes about remote workers: their text, and what a node makes of what the others say
+// (core/workers/remote_elsewhere.h). tests/cluster/remote_workers_test.cpp plays whole servers.
+#include "core/workers/remote_news.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/workers/remote_elsewhere.h"
+#include "core/workers/remote_table.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+const RemoteWorkerKey kKey{"ep", "w"};
+
+TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
+  NodeNews news{7, {}};
+  WorkerNews& worker = news.workers[kKey];
+  worker.jobs = {{"a", 1}, {"quoted \"", 4'000'000'000}};
+  worker.stops = {{"b", 0}};
+  worker.isConnected = true;
+  worker.ping = 1'764'000'000'000;
+  worker.listed = {{"c", 2}};
+  worker.omitted = {{"d", 3}};
+  worker.ended = {{"e", 4}};
+  worker.unknown = {"f"};
+  news.workers[{"ep", "silent"}] = {};
+  const NodeNews read = readNews(writeNews(news));
+  EXPECT_EQ(read.epoch, 7U);
+  EXPECT_THAT(read.workers, ElementsAre(Pair(kKey, worker))) << "without the worker of whom there is no news";
+  EXPECT_TRUE(read.hasJobs());
+  EXPECT_FALSE(readNews(R"({"epoch":1,"workers":[{"endpoint":"ep","worker":"w","connected":1}]})").hasJobs());
+}
+
+TEST(RemoteNewsTest, ATextThatCannotBeReadSaysNothing) {
+  for (const char* text : {"", "[]", "{", R"({"workers":7})", R"({"workers":[7]})"}) {
+    EXPECT_THAT(readNews(text).workers, IsEmpty()) << text;
+  }
+  EXPECT_THAT(readNews(R"({"workers":[{"endpoint":"ep","worker":"w","jobs":{"a":-1,"b":"x","c":2},"later":1}]})")
+                  .workers.at(kKey)
+                  .jobs,
+              ElementsAre(Pair("c", 2)));
+}
+
+TEST(RemoteNewsTest, TheTextIsBounded) {
+  NodeNews news{1, {}};
+  for (std::size_t i = 0; i <= kMostNews; ++i) news.workers[{"ep", std::to_string(i)}].isConnected = true;
+  EXPECT_LE(readNews(writeNews(news)).workers.size(), kMostNews);
+}
+
+class RemoteElsewhereTest : public testing::Test {
+ protected:
+  RemoteElsewhereTest() { worker_ = table_.findOrAdd(kKey, now_); }
+
+  void hear(const WorkerNews& news, bool isAlive = true) {
+    OtherNodes nodes;
+    nodes["other"] = {{1, {{kKey, news}}}, isAlive};
+    elsewhere_.setNews(nodes, table_, now_, changes_);
+  }
+  WorkerNews answers() const {
+    WorkerNews news;
+    elsewhere_.addAnswers(kKey, worker_, now_, news);
+    return news;
+  }
+  void notePing(const std::vector<JobId>& jobs) { elsewhere_.notePing(kKey, *worker_, jobs, now_); }
+  std::vector<JobId> dueStops() {
+    std::vector<JobId> stops;
+    elsewhere_.collectDueStops(kKey, now_, stops);
+    return stops;
+  }
+
+  Instant now_{Millis(1'000'000)};
+  RemoteTable table_{true};
+  RemoteElsewhere elsewhere_{true};
+  RemoteChanges changes_;
+  RemoteWorker* worker_ = nullptr;
+};
+
+WorkerNews withJob() {
+  WorkerNews news;
+  news.jobs = {{"a", 3}};
+  return news;
+}
+WorkerNews withStop() {
+  WorkerNews news;
+  news.stops = {{"a", 3}};
+  return news;
+}
+
+TEST_F(RemoteElsewhereTest, AWorkerDoesNotGetAJobThatItHasElsewhere) {
+  EXPECT_FALSE(elsewhere_.mayRun(kKey, "a"));
+  hear(withJob());
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "a"));
+  EXPECT_FALSE(elsewhere_.mayRun(kKey, "b"));
+  EXPECT_FALSE(elsewhere_.mayRun({"ep", "another"}, "a"));
+  EXPECT_FALSE(elsewhere_.isStopped(kKey, "a")) << "its result counts";
+  elsewhere_.noteResult(kKey, "a", 2);
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "a")) << "the result of an earlier attempt";
+  elsewhere_.noteResult(kKey, "a", 3);
+  EXPECT_FALSE(elsewhere_.mayRun(kKey, "a"));
+  EXPECT_THAT(answers().ended, ElementsAre(Pair("a", 3)));
+  hear({}, false);
+  hear(withJob(), false);
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "a")) << "the worker may run the job of a dead node";
+}
+
+TEST_F(RemoteElsewhereTest, APingTellsOfAJobThatThisNodeHasKnownFor20Seconds) {
+  hear(withJob());
+  now_ += Millis(19'999);
+  notePing({});
+  EXPECT_THAT(answers().omitted, IsEmpty()) << "the ping may be older than the job";
+  now_ += Millis(1);
+  notePing({});
+  EXPECT_THAT(answers().omitted, ElementsAre(Pair("a", 3)));
+  const std::uint64_t ping = answers().ping;
+  notePing({"a"});
+  EXPECT_THAT(answers().omitted, IsEmpty());
+  EXPECT_THAT(answers().listed, ElementsAre(Pair("a", 3)));
+  EXPECT_NE(answers().ping, ping) << "each ping has its own name";
+}
+
+TEST_F(RemoteElsewhereTest, AStopIsToldEverySecondUntilTheWorkerObeys) {
+  hear(withStop());
+  EXPECT_TRUE(elsewhere_.isStopped(kKey, "a"));
+  EXPECT_THAT(dueStops(), ElementsAre("a"));
+  EXPECT_THAT(dueStops(), IsEmpty());
+  now_ += Millis(1'000);
+  hear(withStop());
+  EXPECT_THAT(dueStops(), ElementsAre("a"));
+  notePing({});
+  EXPECT_THAT(answers().omitted, ElementsAre(Pair("a", 3))) << "a stop needs no 20 seconds";
+  elsewhere_.noteIdle(kKey);
+  now_ += Millis(1'000);
+  EXPECT_THAT(dueStops(), IsEmpty());
+  EXPECT_THAT(answers().ended, ElementsAre(Pair("a", 3)));
+  hear({});
+  EXPECT_TRUE(answers().isEmpty());
+}
+
+TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByTheWordOfAnother) {
+  const auto hasStop = [this](const WorkerNews& news) {
+    worker_->stops["a"] = {now_, now_, 0, 3, true};
+    hear(news);
+    return worker_->stops.contains("a");
+  };
+  WorkerNews news;
+  news.ended = {{"a", 2}};
+  EXPECT_TRUE(hasStop(news)) << "of an earlier attempt";
+  news.ended = {{"a", 3}};
+  EXPECT_FALSE(hasStop(news));
+  WorkerNews again = withJob();
+  EXPECT_TRUE(hasStop(again)) << "the attempt that has to be stopped";
+  again.jobs = {{"a", 4}};
+  EXPECT_FALSE(hasStop(again)) << "the worker has the job again";
+  WorkerNews pings;
+  pings.omitted = {{"a", 3}};
+  pings.ping = 1;
+  worker_->stops["a"] = {now_, now_, 0, 3, true};
+  hear(pings);
+  hear(pings);
+  EXPECT_TRUE(worker_->stops.contains("a")) << "the same ping";
+  pings.ping = 2;
+  hear(pings);
+  EXPECT_FALSE(worker_->stops.contains("a"));
+}
+
+TEST_F(RemoteElsewhereTest, AWorkerWithoutJobsHasStillThoseOfAnotherNode) {
+  hear(withJob());
+  elsewhere_.noteIdle(kKey);
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "a")) << "the call may be older than the job";
+  EXPECT_THAT(answers().ended, IsEmpty());
+}
+
+TEST_F(RemoteElsewhereTest, AnUnknownJobOfAPingIsAskedForEverySecond) {
+  notePing({"a"});
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "a"));
+  EXPECT_THAT(answers().unknown, ElementsAre("a"));
+  EXPECT_THAT(elsewhere_.collectUnknown(10, now_), ElementsAre(Pair(kKey, "a")));
+  EXPECT_THAT(elsewhere_.collectUnknown(10, now_), IsEmpty());
+  now_ += Millis(1'000);
+  EXPECT_THAT(elsewhere_.collectUnknown(10, now_), ElementsAre(Pair(kKey, "a")));
+  hear(withJob());
+  now_ += Millis(1'000);
+  EXPECT_THAT(elsewhere_.collectUnknown(10, now_), IsEmpty()) << "another node has the job";
+  WorkerNews news;
+  news.unknown = {"b"};
+  hear(news);
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "b")) << "the other node does not know either";
+}
+
+TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
+  worker_->connections = 1;
+  worker_->hasConnected = true;
+  notePing({});
+  EXPECT_TRUE(answers().isEmpty()) << "an idle worker is no news";
+  hear(withJob());
+  EXPECT_TRUE(answers().isConnected);
+  worker_->connections = 0;
+  worker_->closedAt = now_;
+  now_ += Millis(2'999);
+  EXPECT_TRUE(answers().isConnected) << "each call may have a connection of its own";
+  now_ += Millis(1);
+  EXPECT_FALSE(answers().isConnected);
+}
+
+TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
+  WorkerNews news;
+  news.isConnected = true;
+  hear(news);
+  EXPECT_TRUE(worker_->isElsewhere);
+  now_ += Millis(60'000);
+  hear(news, false);
+  EXPECT_FALSE(worker_->isElsewhere);
+  EXPECT_EQ(worker_->closedAt, now_);
+}
+
+TEST_F(RemoteElsewhereTest, SilenceCountsOnlyWithFreshNews) {
+  EXPECT_FALSE(elsewhere_.isFresh(now_));
+  for (int i = 0; i < 5; ++i) {
+    hear({});
+    EXPECT_FALSE(elsewhere_.isFresh(now_));
+    now_ += Millis(1'000);
+  }
+  hear({});
+  EXPECT_TRUE(elsewhere_.isFresh(now_));
+  now_ += Millis(5'001);
+  EXPECT_FALSE(elsewhere_.isFresh(now_)) << "the storage does not answer";
+  hear({});
+  EXPECT_FALSE(elsewhere_.isFresh(now_)) << "the others may have been cut off, too";
+  EXPECT_TRUE(RemoteElsewhere(false).isFresh(now_));
+}
+
+}  // namespace
+}  // namespace jobq
