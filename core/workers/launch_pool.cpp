@@ -7,8 +7,8 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kFirstBackoff{1'000};
-constexpr Millis kLongestBackoff{30'000};
+constexpr Millis kFirstStartPause{1'000};
+constexpr Millis kLongestStartPause{30'000};
 constexpr Millis kStartLimit{600'000};  // the pull of an image takes minutes
 constexpr Millis kProvenAfter{60'000};  // a worker that lives longer ends the backoff
 
@@ -180,7 +180,7 @@ bool LaunchPool::recordExit(const WorkerExit& exit, const RemoteLoads& loads, In
 }
 
 void LaunchPool::noteFailure(std::string reason, Instant now) {
-  backoff_ = std::clamp(backoff_ * 2, kFirstBackoff, kLongestBackoff);
+  backoff_ = std::clamp(backoff_ * 2, kFirstStartPause, kLongestStartPause);
   startAfter_ = now + backoff_;
   fault_ = std::move(reason);
 }

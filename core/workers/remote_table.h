@@ -70,8 +70,8 @@ class RemoteTable {
   void noteClosed(const RemoteWorkerKey& key, Instant now);
 
   /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers. While the
-  /// server stops, or does not hear of connections to other nodes (`isStopping`), a worker without a connection has lost
-  /// nothing.
+  /// server stops, or does not hear of connections to other nodes (`isStopping`), a worker without a connection has
+  /// lost nothing.
   void noteTime(Instant now, bool isStopping, RemoteChanges& changes);
 
   /// Ends all places, and returns the jobs that no worker has got.

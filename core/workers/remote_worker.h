@@ -67,8 +67,8 @@ struct RemoteWorker {
     Instant nextAt{};           ///< when the worker is told, again and again
     int omitted = 0;            ///< successive pings without the job
     std::uint32_t attempt = 0;  ///< the worker has the job under it; 0: unknown
-    bool isChecked = true;      ///< false: the run may have ended by a result of the worker that another node has stored
-    Instant listedAt{};         ///< last ping with the job
+    bool isChecked = true;  ///< false: the run may have ended by a result of the worker that another node has stored
+    Instant listedAt{};     ///< last ping with the job
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of

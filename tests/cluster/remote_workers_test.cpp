@@ -253,8 +253,8 @@ TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNothing) {
   EXPECT_TRUE(storage_->records().list("remoteNews").empty());
   const std::string id = submit(one(), "remote", kLong);
   ASSERT_EQ(fetchJob(one()), id);
-  pass(Millis(3'000));
-  EXPECT_EQ(storage_->records().list("remoteNews").size(), 2U) << "one has the job, the other the connection";
+  eventually("one to say that it has the job, and the other that it has the connection",
+             [&] { return storage_->records().list("remoteNews").size() == 2; });
   report(two(), "job-done", id, "{}");
   pass(Millis(3'000));
   stop(one());
