@@ -140,7 +140,7 @@ class HostileTest(FaultTest):
 
 
     def test_a_large_progress(self):
-        """core/http/API.md, "/job-done and /job-stream": a progress over 1 MB is dropped, and the job goes on."""
+        """core/http/API.md, "/job-done, /job-done-batch and /job-stream": a progress over 1 MB is dropped, the job goes on."""
         job = self.taken_job("w-progress")
         self.report("w-progress", job, {"status": "IN_PROGRESS", "output": "half"})
         self.report("w-progress", job, {"status": "IN_PROGRESS", "output": "x" * (1 << 20)})
