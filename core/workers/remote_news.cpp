@@ -86,10 +86,11 @@ std::string writeNews(const NodeNews& news) {
   return json::object([&](json::ObjectWriter& out) {
     out.member("epoch", news.epoch);
     out.array("workers", [&](json::ArrayWriter& workers) {
-      for (const auto& [key, worker] : news.workers) {
-        if (worker.isEmpty() || size + sizeOf(worker) > kMostNews) continue;
-        size += sizeOf(worker);
-        workers.object([&](json::ObjectWriter& each) { writeWorker(each, key, worker); });
+      for (const auto& entry : news.workers) {
+        const std::size_t more = sizeOf(entry.second);
+        if (entry.second.isEmpty() || size + more > kMostNews) continue;
+        size += more;
+        workers.object([&](json::ObjectWriter& each) { writeWorker(each, entry.first, entry.second); });
       }
     });
   });
