@@ -21,9 +21,9 @@ constexpr const char* kLong = R"({"input":{},"policy":{"executionTimeout":360000
 class StopLoop {
  public:
   StopLoop(const Server& server, std::string key)
-      : loop_(std::async(std::launch::async, [this, &server, key = std::move(key)] {
-          while (!isOver_) {
-            const Answer answer = server.call(key, "GET", "/v2/remote/job-stop/w?gpu=none");
+      : loop_(std::async(std::launch::async, [this, address = server.application->address(), key = std::move(key)] {
+          while (!isOver_) {  // also while the server stops, which forgets its address
+            const Answer answer = callAt(address, key, "GET", "/v2/remote/job-stop/w?gpu=none", "");
             if (answer.status == 200) ++told_;
           }
         })) {}
