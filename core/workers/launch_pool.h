@@ -43,7 +43,7 @@ struct LaunchSituation {
 /// One thread at a time.
 class LaunchPool {
  public:
-  /// What to do now. The pool has recorded it already.
+  /// The actions for LaunchedWorkers. The pool has recorded them already.
   struct Step {
     std::size_t starts = 0;              ///< workers to start: addWorker() records each
     std::vector<WorkerId> retired;       ///< get no further job

@@ -46,7 +46,7 @@ class LaunchKeyring {
   virtual void forgetKey(const EndpointId& endpoint) = 0;
 };
 
-/// What a launcher does for an endpoint, as copied at one moment.
+/// The work of the launcher for an endpoint, as copied at one moment.
 struct LaunchView {
   bool isLaunched = false;           ///< the launcher starts workers of the endpoint
   bool isThrottled = false;          ///< it waits after a failed start

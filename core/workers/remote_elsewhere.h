@@ -1,4 +1,4 @@
-// What the other nodes of a shared storage say about remote workers, and what this node has to answer them. A worker
+// The news of the other nodes of a shared storage about remote workers, and the answers of this node. A worker
 // may take its job at one node, ping at the next and deliver at a third; the node that has handed out the job judges
 // its silence, and hears from the others what the worker does there. Plain state, guarded by the mutex of
 // RemoteWorkers. core/decisions/remote_workers.md has the rules.

@@ -24,7 +24,7 @@ constexpr std::size_t kMostInherited = 20'000;
 
 enum class Truth { held, settled, mustStop };
 
-// What the storage says about an attempt that the worker may run.
+// The answer of the storage about an attempt that the worker may run.
 Truth judgeAttempt(const std::optional<Job>& job, const RunQuestion& question) {
   const std::uint32_t attempt = question.lease.attempt;
   if (!job || !isPlaceOf(job->workerId, question.key.worker)) return Truth::mustStop;

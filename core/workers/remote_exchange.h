@@ -52,7 +52,7 @@ class RemoteExchange final : public Service, private PeriodicTask {
   void run() override;
 
  private:
-  /// What this node has read of another.
+  /// The news of another node, as this node has read them.
   struct Known {
     NodeNews news;
     bool isAlive = true;  // by the last look at the lives

@@ -17,7 +17,7 @@ namespace jobq {
 /// Jobs with their attempts.
 using AttemptMap = std::map<JobId, std::uint32_t>;
 
-/// What a node says about one worker. The second half is about a worker of which another node has jobs, and answers
+/// The news of a node about one worker. The second half is about a worker of which another node has jobs, and answers
 /// that node.
 struct WorkerNews {
   AttemptMap jobs;   ///< in the hands of the worker, handed out by the node
@@ -34,7 +34,7 @@ struct WorkerNews {
   bool operator==(const WorkerNews&) const = default;
 };
 
-/// What a node says.
+/// The news of a node about all its workers.
 struct NodeNews {
   std::uint64_t epoch = 0;  ///< of the life of the node
   std::map<RemoteWorkerKey, WorkerNews> workers;

@@ -19,7 +19,7 @@ struct pollfd;
 
 namespace jobq::process {
 
-/// What all workers have in common.
+/// The settings that all workers have in common.
 struct LauncherPlan {
   std::filesystem::path guard;                   ///< path of jobq-guard
   std::filesystem::path directory;               ///< working directory of the workers

@@ -1,5 +1,5 @@
-// What launcher_process promises beyond the contract of launchers: the surroundings of a worker's process, its log, and
-// the end of all processes.
+// Tests of the promises of launcher_process beyond the contract of launchers: the surroundings of a worker's process,
+// its log, and the end of all processes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
