@@ -74,7 +74,7 @@ std::optional<ClaimedLaunch> WorkerTable::awaitLaunch() {
     const auto found = isOpen_ ? findQueued() : entries_.end();
     if (found != entries_.end()) {
       Entry& entry = found->second;
-      ClaimedLaunch claimed{std::move(entry.launch), entry.stop.get_token()};
+      ClaimedLaunch claimed{std::move(entry.launch), entry.stop.get_token(), endedPulls_};
       entry.phase = Phase::starting;
       return claimed;
     }
@@ -84,7 +84,8 @@ std::optional<ClaimedLaunch> WorkerTable::awaitLaunch() {
 
 bool WorkerTable::beginPull(const ClaimedLaunch& claimed) {
   Lock lock(mutex_);
-  if (pulls_.insert(claimed.launch.container.image).second) return true;
+  const bool isKnown = claimed.endedPulls == endedPulls_;  // otherwise the image may be there by now
+  if (isKnown && pulls_.insert(claimed.launch.container.image).second) return true;
   Entry& entry = entries_.at(claimed.launch.worker);
   if (entry.killAt) {
     exits_.push_back({claimed.launch.worker, false, kNeverBegan});
@@ -99,6 +100,7 @@ bool WorkerTable::beginPull(const ClaimedLaunch& claimed) {
 void WorkerTable::endPull(const std::string& image) {
   Lock lock(mutex_);
   pulls_.erase(image);
+  ++endedPulls_;
   launchWanted_.notifyAll();
 }
 

@@ -26,6 +26,7 @@ namespace jobq::docker {
 struct ClaimedLaunch {
   WorkerLaunch launch;
   std::stop_token stop;
+  std::uint64_t endedPulls = 0;  ///< pulls that had ended before the worker was claimed
 };
 
 /// A start that did not succeed.
@@ -66,7 +67,7 @@ class WorkerTable {
   /// Waits for the first worker of the queue whose image is not pulled by another thread; the worker is then starting.
   std::optional<ClaimedLaunch> awaitLaunch();
   /// Returns true if the caller is to pull the image of the starting worker, and calls endPull() afterwards. Otherwise
-  /// another thread pulls that image, and the worker is queued again.
+  /// another thread pulls that image, or has ended a pull since the claim, and the worker is queued again.
   bool beginPull(const ClaimedLaunch& claimed);
   void endPull(const std::string& image);
   /// Makes a starting worker a running one.
@@ -124,6 +125,7 @@ class WorkerTable {
   std::uint64_t lastPlace_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::map<WorkerId, Entry> entries_ JOBQ_GUARDED_BY(mutex_);
   std::set<std::string> pulls_ JOBQ_GUARDED_BY(mutex_);  // images
+  std::uint64_t endedPulls_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::vector<WorkerExit> exits_ JOBQ_GUARDED_BY(mutex_);
 };
 

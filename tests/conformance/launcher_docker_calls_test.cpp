@@ -79,8 +79,11 @@ class LauncherDocker : public testing::Test {
   std::vector<WorkerExit> exits_;
 };
 
+// All four learn that the image is missing before the pull begins. Without the hold, a thread that comes later finds
+// the image being pulled and makes no attempt of its own.
 TEST_F(LauncherDocker, OneThreadPullsAMissingImageForAll) {
-  open(R"({"holdsPulls":true,"images":{"registry.example:5000/team/worker:2":{"state":"remote"}}})");
+  open(
+      R"({"holdsCreates":true,"holdsPulls":true,"images":{"registry.example:5000/team/worker:2":{"state":"remote"}}})");
   for (const char* const worker : {"w1", "w2", "w3", "w4"}) start(worker, "registry.example:5000/team/worker:2");
   testkit::waitFor("four attempts to create a container", [&] {
     const std::string report = docker_->report();
@@ -88,12 +91,14 @@ TEST_F(LauncherDocker, OneThreadPullsAMissingImageForAll) {
     for (std::size_t at = 0; (at = report.find("\"Image\"", at)) != report.npos; ++at) ++bodies;
     return bodies == 4;
   });
-  const std::string report = docker_->reportWith(R"("pulls": [["registry)");
-  EXPECT_TRUE(contains(report, R"("pulls": [["registry.example:5000/team/worker:2", ""]])")) << report;
+  docker_->set(R"({"holdsCreates":false})");
+  (void)docker_->reportWith(R"("pulls": [["registry)");
   docker_->set(R"({"holdsPulls":false})");
   for (const char* const worker : {"w1", "w2", "w3", "w4"}) {
     EXPECT_EQ(exitOf(worker).reason, "it ended with exit code 0");
   }
+  const std::string report = docker_->report();
+  EXPECT_TRUE(contains(report, R"("pulls": [["registry.example:5000/team/worker:2", ""]])")) << report;
 }
 
 TEST_F(LauncherDocker, PullsTheTagLatestOrADigest) {

@@ -11,6 +11,7 @@ SETTINGS is JSON, as `POST /fake` changes it later:
 | images | name -> {"state": "present" or "remote", "entrypoint": [...], "cmd": [...], "user": ..., "password": ...} |
 | isDown | true: every connection is closed without an answer |
 | isSilent | true: no call is answered |
+| holdsCreates | true: a creation is noted, and answered when the setting is false |
 | holdsPulls | true: a pull sends news until the setting is false |
 | pullError | a text: a pull fails with it inside an answer 200 |
 | refusesDisk | true: the storage driver knows no size |
@@ -193,6 +194,9 @@ class Daemon:
     def create(self, name, body):
         with self.lock:
             self.bodies.append(body)
+        while self.settings.get("holdsCreates"):
+            time.sleep(STEP)
+        with self.lock:
             if self.settings.get("refusesDisk") and "StorageOpt" in body.get("HostConfig", {}):
                 raise Failure(500, "--storage-opt is supported only for overlay over xfs with 'pquota' mount option")
             image = self.image(body["Image"])
@@ -385,13 +389,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 def main():
     if sys.argv[1] == "--init":
         run_init(json.loads(sys.argv[2]))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     daemon = Daemon(json.loads(sys.argv[2]) if len(sys.argv) > 2 else {})
+    ended, ending = os.pipe()
+    # An exception of the handler would be lost where Python ignores exceptions, as in the call-back of a weak reference.
+    signal.signal(signal.SIGTERM, lambda *_: os.write(ending, b"."))
     with Server(sys.argv[1], Handler) as server:
         server.daemon = daemon
+        threading.Thread(target=server.serve_forever, args=(STEP,), daemon=True).start()
         try:
-            server.serve_forever(poll_interval=STEP)
+            os.read(ended, 1)
         finally:
+            server.shutdown()
             daemon.end()
 
 
