@@ -45,10 +45,10 @@ CompletionNotifier::Progress CompletionNotifier::Waiter::poll(Instant deadline, 
 }
 
 void CompletionNotifier::Waiter::arm(Instant deadline, SuspendedCall call) {
-  const auto place = notifier_.armed_.insert({deadline, this, call}).first;
+  notifier_.armed_.insert({deadline, this, call});
   deadline_ = deadline;
   armed_ = true;
-  if (place == notifier_.armed_.begin()) notifier_.deadlinesChanged_.notifyOne();
+  if (deadline < notifier_.sleepsUntil_) notifier_.deadlinesChanged_.notifyOne();
 }
 
 void CompletionNotifier::Waiter::disarm() {
@@ -77,13 +77,15 @@ void CompletionNotifier::watchDeadlines() {
   nameThread("wait-deadlines");
   Lock lock(mutex_);
   while (!closed_) {
+    // A wait that ends early leaves the thread asleep until its deadline: the next wait, which mostly ends later, then
+    // wakes no thread.
+    sleepsUntil_ = armed_.empty() ? Instant::max() : armed_.begin()->deadline;
     if (armed_.empty()) {
       deadlinesChanged_.wait(mutex_);
       continue;
     }
-    const Instant first = armed_.begin()->deadline;
-    if (clock_.now() < first) {
-      clock_.waitUntil(mutex_, deadlinesChanged_, first);
+    if (clock_.now() < sleepsUntil_) {
+      clock_.waitUntil(mutex_, deadlinesChanged_, sleepsUntil_);
       continue;
     }
     const ArmedWaits ready = extractOverdue();

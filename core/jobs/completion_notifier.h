@@ -155,6 +155,7 @@ class CompletionNotifier {
   Condition deadlinesChanged_;
   std::multimap<JobId, Waiter*> waiting_ JOBQ_GUARDED_BY(mutex_);
   ArmedWaits armed_ JOBQ_GUARDED_BY(mutex_);
+  Instant sleepsUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::max();  // the thread of the deadlines
   std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool closed_ JOBQ_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -64,7 +64,7 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vec
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
     markClaimed(step, num, *worker++, mark);
     const Claim& claim = claimed.emplace_back(claimedJob(step, num));
-    step.running.begin(num, {want.endpoint, step.now + claim.job.policy.executionTimeout});
+    step.running.begin(num, {want.endpoint, step.now + claim.job.policy.executionTimeout, {}});
     step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, claim.job.policy.lowPriority);
   }
 }

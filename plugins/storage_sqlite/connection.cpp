@@ -7,6 +7,8 @@
 
 #include <new>
 
+#include "log_writes.h"
+
 namespace jobq::sqlite {
 namespace {
 
@@ -27,7 +29,7 @@ std::string uriOf(const std::filesystem::path& file, Connection::Access access) 
       default: uri += c;
     }
   }
-  return uri + (access == Connection::Access::readOnly ? "?mode=ro" : "?mode=rw");
+  return uri + (access == Connection::Access::readOnly ? "?mode=ro" : std::string("?mode=rw&vfs=") + logWritesLayer());
 }
 
 /// A connection is used by one thread at a time, so SQLite needs no lock around each of its calls. No code asks how

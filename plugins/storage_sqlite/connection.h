@@ -21,8 +21,8 @@ class Connection {
  public:
   enum class Access { readWrite, readOnly };
 
-  /// Opens an existing file. Neither kind of access starts a checkpoint automatically: only the writer starts
-  /// checkpoints, explicitly.
+  /// Opens an existing file; a writing connection gathers the writes of its log (`log_writes.h`). Neither kind of
+  /// access starts a checkpoint automatically: only the writer starts checkpoints, explicitly.
   Connection(const std::filesystem::path& file, Access access);
   ~Connection();
   Connection(const Connection&) = delete;

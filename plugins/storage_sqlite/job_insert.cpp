@@ -136,7 +136,7 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
   const bool low = job.policy.lowPriority;
   step.counters.added(job.endpoint, low);
   if (claim == nullptr) return;
-  step.running.begin(num, {job.endpoint, step.now + job.policy.executionTimeout});
+  step.running.begin(num, {job.endpoint, step.now + job.policy.executionTimeout, claim->worker});
   step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, low);
 }
 

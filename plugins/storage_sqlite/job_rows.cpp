@@ -1,6 +1,7 @@
 #include "job_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace jobq::sqlite {
 namespace {
@@ -27,6 +28,31 @@ void oweWebhook(Step& step, const JobRow& row) {
       .bind(row.num, sqlite3_last_insert_rowid(step.db.handle()))
       .run();
   step.counters.owes(row.endpoint, 1);
+}
+
+/// Keeps an ended job for its waiting caller if the job has run since its insert, so that it was queued, claimed and
+/// started in the moment of its submission. `row` is the row before the end.
+void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
+  const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
+  const bool isInFile = ending.output != nullptr && ending.output->file().exists();
+  if (isInFile || output.size() > EndedJobs::kMostOutput) return;
+  Job job;
+  job.workerId = step.running.firstWorker(row.num);
+  if (job.workerId.empty()) return;
+  job.id = row.id;
+  job.endpoint = row.endpoint;
+  job.state = to;
+  job.attempt = row.attempt;
+  job.losses = row.losses;
+  job.retries = row.retries;
+  job.lowPriority = row.low;
+  job.submittedAt = job.queuedAt = row.submittedAt;
+  job.startedAt = row.submittedAt;
+  job.finishedAt = step.now;
+  job.expiresAt = expiry;
+  job.error = ending.error;
+  job.output = output;
+  step.ended.keep(std::move(job));
 }
 
 // A job that can end has no output: the retry has deleted the output of the former end. REPLACE would not fire the
@@ -99,7 +125,10 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
       .run();
   insertOutput(step, row.num, ending);
   step.db.query(kDropProgress).bind(row.num).run();
-  if (row.state == JobState::inProgress) step.running.end(row.num);
+  if (row.state == JobState::inProgress) {
+    keepEnded(step, row, to, expiry, ending);
+    step.running.end(row.num);
+  }
   step.counters.ended(row.endpoint, row.state, to, row.low);
   if (row.owes) oweWebhook(step, row);
 }
@@ -129,6 +158,7 @@ void removeJob(Step& step, const JobRow& row) {
   if (row.logLines > 0) step.db.query("DELETE FROM job_log WHERE num = ?1").bind(row.num).run();
   step.db.query("DELETE FROM job WHERE num = ?1").bind(row.num).run();
   if (row.state == JobState::inProgress) step.running.end(row.num);
+  step.ended.forget(row.id);
   step.counters.gone(row.endpoint, row.state, row.low);
 }
 

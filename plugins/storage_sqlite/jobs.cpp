@@ -138,6 +138,7 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t fail
       .run();
   discardReports(step, *row);
   step.db.query("DELETE FROM job_output WHERE num = ?1").bind(row->num).run();
+  step.ended.forget(row->id);
   step.counters.moved(row->endpoint, row->state, *to, row->low);
   step.counters.retried(row->endpoint);
   return Requeued{};
@@ -162,6 +163,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
     if (!row) return std::nullopt;
     const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
     step.db.query("UPDATE job SET expires_at = ?2, expiry_fixed = 1 WHERE num = ?1").bind(row->num, expiry).run();
+    step.ended.forget(row->id);
     return expiry;
   });
 }

@@ -15,6 +15,7 @@
 #include "claims.h"
 #include "connection.h"
 #include "counters.h"
+#include "ended_jobs.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
@@ -46,6 +47,7 @@ class Jobs final : public JobStore {
         bodies_(bodies),
         counters_(state.counters),
         running_(state.running),
+        ended_(state.ended),
         clock_(clock),
         lastArrival_(lastArrival) {}
 
@@ -99,6 +101,7 @@ class Jobs final : public JobStore {
   const LargeBodies bodies_;
   const Counters& counters_;
   const RunningRows& running_;
+  EndedJobs& ended_;
   Clock& clock_;
   std::int64_t lastArrival_;  // used by the writer thread, inside steps; the number of a failed step is not used again
 };

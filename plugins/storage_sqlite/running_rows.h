@@ -22,6 +22,7 @@ namespace jobq::sqlite {
 struct RunningRow {
   EndpointId endpoint;
   Instant deadline{};  // of the execution
+  WorkerId worker{};   // of a job that has run since its insert; otherwise empty
 };
 
 class RunningChanges;
@@ -56,6 +57,8 @@ class RunningChanges {
   void begin(std::int64_t num, RunningRow row) { changes_[num] = std::move(row); }
   /// Notes that the job `num` is not running any more.
   void end(std::int64_t num) { changes_[num].reset(); }
+  /// Returns the worker of a running job that has run since its insert; empty for other jobs.
+  WorkerId firstWorker(std::int64_t num) const;
 
   void clear() noexcept { changes_.clear(); }
 

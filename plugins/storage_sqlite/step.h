@@ -3,6 +3,7 @@
 
 #include "connection.h"
 #include "counters.h"
+#include "ended_jobs.h"
 #include "jobq/time.h"
 #include "running_rows.h"
 
@@ -12,6 +13,7 @@ namespace jobq::sqlite {
 struct GroupChanges {
   CounterChanges counters;
   RunningChanges running;
+  EndedChanges ended;
 };
 
 /// The context of a write: transaction, moment, and the changes in memory.
@@ -20,6 +22,7 @@ struct Step {
   Instant now;
   CounterChanges& counters;
   RunningChanges& running;
+  EndedChanges& ended;
 };
 
 }  // namespace jobq::sqlite

@@ -86,6 +86,7 @@ class SqliteStorage final : public Storage {
   Connection connection_;  // used by the opening, then by the writer
   Counters counters_;
   RunningRows running_;
+  EndedJobs ended_;
   const std::int64_t lastArrival_;
   BodyFiles bodies_;
   Writer writer_;

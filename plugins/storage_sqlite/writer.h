@@ -41,6 +41,7 @@
 
 #include "connection.h"
 #include "counters.h"
+#include "ended_jobs.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
@@ -61,6 +62,7 @@ inline constexpr std::size_t kGroupBytes = 4UL << 20;
 struct CommittedState {
   Counters& counters;
   RunningRows& running;
+  EndedJobs& ended;
 };
 
 /// Groups writes and commits each group. Any thread may write. The connection belongs to the writer alone during its

@@ -9,6 +9,7 @@
 #include "plugins/storage_sqlite/claimed_inputs.h"
 #include "plugins/storage_sqlite/connection.h"
 #include "plugins/storage_sqlite/counters.h"
+#include "plugins/storage_sqlite/ended_jobs.h"
 #include "plugins/storage_sqlite/leases.h"
 #include "plugins/storage_sqlite/nodes.h"
 #include "plugins/storage_sqlite/readers.h"
@@ -25,7 +26,7 @@ struct OpenSqlite {
       : connection(file, sqlite::Connection::Access::readWrite),
         loaded(load(counters, running, connection)),
         bodies(connection, file),
-        writer(connection, {counters, running}, clock, log, 64UL << 20),
+        writer(connection, {counters, running, ended}, clock, log, 64UL << 20),
         readers(file, 2),
         inputs(bodies, readers, log),
         leases(writer, readers, {bodies, inputs}, counters, clock, reports),
@@ -41,6 +42,7 @@ struct OpenSqlite {
   sqlite::Connection connection;
   sqlite::Counters counters;
   sqlite::RunningRows running;
+  sqlite::EndedJobs ended;
   const bool loaded;
   sqlite::BodyFiles bodies;
   sqlite::Writer writer;

@@ -133,7 +133,8 @@ TEST_F(Shrink, APausedShrinkerCutsNothing) {
   sqlite::RunningRows running;
   counters.load(connection, running);
   RecordingLog log;
-  sqlite::Writer writer(connection, {counters, running}, clock_, log, 64UL << 20);
+  sqlite::EndedJobs ended;
+  sqlite::Writer writer(connection, {counters, running, ended}, clock_, log, 64UL << 20);
   sqlite::Readers readers(file(), 2);
   sqlite::Shrinker shrinker(writer, readers, clock_);
   const std::uintmax_t before = number(file(), "PRAGMA page_count");

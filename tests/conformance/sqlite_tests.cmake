@@ -7,8 +7,10 @@ jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
     conformance/sqlite_body_damage_test.cpp
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
+    conformance/sqlite_ended_jobs_test.cpp
     conformance/sqlite_group_commit_test.cpp
     conformance/sqlite_late_commit_test.cpp
+    conformance/sqlite_log_writes_test.cpp
     conformance/sqlite_schema_test.cpp
     conformance/sqlite_shrink_test.cpp
     conformance/sqlite_statements_test.cpp

@@ -29,6 +29,7 @@ int forward(sqlite3_file* file, Arguments... arguments) {
 int writeFile(sqlite3_file* file, const void* data, int bytes, sqlite3_int64 at) {
   if (File::of(file).log) {
     const int number = ++faults.writes;
+    faults.bytes += bytes;
     const int answer = faults.writeAnswers;
     if (answer != SQLITE_OK && number >= faults.writesFrom) return answer;
   }

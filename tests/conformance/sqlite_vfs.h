@@ -43,6 +43,7 @@ class LogFaults {
   /// The number of syncs of the log.
   std::atomic<int> syncs{0};
   std::atomic<int> writes{0};
+  std::atomic<int> bytes{0};  ///< of all writes
   /// The results of the next calls; SQLITE_OK lets a call work as usual.
   std::atomic<int> syncAnswers{SQLITE_OK};
   std::atomic<int> writeAnswers{SQLITE_OK};
@@ -54,7 +55,7 @@ class LogFaults {
   Hook onDatabaseSync;
 
   void reset() {
-    syncs = writes = writesFrom = 0;
+    syncs = writes = bytes = writesFrom = 0;
     syncAnswers = writeAnswers = SQLITE_OK;
     onSync = [] {};
     onDatabaseSync = [] {};

@@ -174,6 +174,21 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
 }
 
+// SQLite 3.40 loses a transaction that rolls back to a savepoint after it has written pages of the savepoint twice
+// before its commit: readers see the transaction, but a start after a crash drops it together with all later ones.
+TEST_F(WriterTest, AGroupWritesNoPageBeforeItsCommit) {
+  constexpr int kBeyondCache = 9'000;
+  int before = 0;
+  int after = 0;
+  sqlite_->writer.write([&](sqlite::Step& step) {
+    before = logFaults().writes;
+    for (int i = 0; i < kBeyondCache; ++i) writeBytes(step, 3'900);
+    after = logFaults().writes;
+    return true;
+  });
+  EXPECT_EQ(after, before);
+}
+
 TEST_F(WriterTest, AFailedWriteChangesNoRunningJob) {
   const auto begin = [](std::int64_t num) {
     return [num](sqlite::Step& step) { step.running.begin(num, {"ep", step.now + Millis(num)}); };

@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kSector = 512;
+constexpr std::size_t kCachePage = 4'096;
 
 std::string contentOf(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -85,9 +86,14 @@ bool Disk::hasFailed() const {
 }
 
 int Disk::step(DiskCall call) {
+  const int answer = stepOfPower();
+  return answer != SQLITE_OK ? answer : answerTo(call);
+}
+
+int Disk::stepOfPower() {
   ++steps_;
   if (steps_ == cutAt_) cut_ = true;
-  return cut_ ? SQLITE_IOERR : answerTo(call);
+  return cut_ ? SQLITE_IOERR : SQLITE_OK;
 }
 
 int Disk::answerTo(DiskCall call) {
@@ -108,6 +114,22 @@ Disk::File* Disk::watched(const char* name) {
   file.safe = fs::exists(name);
   if (file.safe) file.platter = contentOf(name);
   return &file;
+}
+
+// A page is already on its way to the disk when the power goes at its step.
+int Disk::write(const char* name, std::uint64_t at, std::string_view bytes) {
+  File* const file = watched(name);
+  if (cut_ || bytes.empty()) return step(DiskCall::write);
+  int answer = SQLITE_OK;
+  for (bool isFirst = true; answer == SQLITE_OK && !bytes.empty(); isFirst = false) {
+    answer = isFirst ? step(DiskCall::write) : stepOfPower();
+    const std::size_t size = std::min(kCachePage - at % kCachePage, bytes.size());
+    const bool isCached = file != nullptr && (answer == SQLITE_OK || cut_);
+    if (isCached) file->cache.push_back({false, at, std::string(bytes.substr(0, size))});
+    at += size;
+    bytes.remove_prefix(size);
+  }
+  return answer;
 }
 
 void Disk::sync(File& file) {
@@ -199,14 +221,8 @@ struct Layer {
     Disk& disk = Disk::instance();
     {
       Lock lock(disk.mutex_);
-      Disk::File* watched = disk.watched(Handle::of(file).name);
-      const bool before = disk.cut_;
-      const int answer = disk.step(DiskCall::write);
-      // A write is already on its way to the disk when the power goes at its step.
-      if (watched != nullptr && !before && (answer == SQLITE_OK || disk.cut_)) {
-        watched->cache.push_back({false, static_cast<std::uint64_t>(at),
-                                  std::string(static_cast<const char*>(data), static_cast<std::size_t>(bytes))});
-      }
+      const int answer = disk.write(Handle::of(file).name, static_cast<std::uint64_t>(at),
+                                    {static_cast<const char*>(data), static_cast<std::size_t>(bytes)});
       if (answer != SQLITE_OK) return answer == SQLITE_IOERR ? SQLITE_IOERR_WRITE : answer;
     }
     return forward<&Methods::xWrite>(file, data, bytes, at);

@@ -1,13 +1,13 @@
 // A disk beneath SQLite with power cuts and failing calls. The class wraps the file layer of the system and becomes the
 // default layer, so the storage plugin uses the disk unchanged.
 //
-// Power: written bytes without a sync lie in a cache and are lost in a power cut. Writes, truncations, deletions, syncs
-// and the creation of files are counted as steps. At a chosen step the power goes: the step and all later steps fail,
-// as on a machine in the middle of a stop. The platters then hold all synced bytes and a random part of the rest: of
-// each write no byte, all bytes, or some of its sectors of 512 bytes. SQLite counts on no less: a sector is written
-// whole, and bytes beside a write are not harmed. The name of a new file survives a power cut after a sync of its
-// folder only, which the system's layer does at the first sync of a new log, journal or body file. A sync costs no time
-// here.
+// Power: written bytes without a sync lie in a cache and are lost in a power cut. Written pages, truncations,
+// deletions, syncs and the creation of files are counted as steps. At a chosen step the power goes: the step and all
+// later steps fail, as on a machine in the middle of a stop. The platters then hold all synced bytes and a random part
+// of the rest: of each page of 4 KB of a write no byte, all bytes, or some of its sectors of 512 bytes. SQLite counts
+// on no less: a sector is written whole, and bytes beside a write are not harmed. The name of a new file survives a
+// power cut after a sync of its folder only, which the system's layer does at the first sync of a new log, journal or
+// body file. A sync costs no time here.
 //
 // Faults: the n-th call of a kind answers with an error, once or from then on. Calls of other kinds work.
 #pragma once
@@ -20,6 +20,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jobq/mutex.h"
@@ -82,6 +83,10 @@ class Disk {
   File* watched(const char* name) JOBQ_REQUIRES(mutex_);
   /// Counts a step that needs power; returns the SQLite result code for the caller.
   int step(DiskCall call) JOBQ_REQUIRES(mutex_);
+  /// Counts a step without a call of its own.
+  int stepOfPower() JOBQ_REQUIRES(mutex_);
+  /// Adds a write to the cache of the file, with a step for each page; returns the SQLite result code for the caller.
+  int write(const char* name, std::uint64_t at, std::string_view bytes) JOBQ_REQUIRES(mutex_);
   /// Counts a call; returns the SQLite result code for the caller.
   int answerTo(DiskCall call) JOBQ_REQUIRES(mutex_);
   static void resolve(File& file, std::mt19937_64& random);

@@ -29,9 +29,11 @@ using model::FormerEnd;
 using model::Judge;
 using model::Player;
 
-constexpr int kCuts = 4;               // for each seed
-constexpr std::size_t kWork = 120;     // operations between two cuts, if the power holds
-constexpr std::uint64_t kReach = 600;  // range of steps for the cut: about as many steps as the work takes
+constexpr int kCuts = 4;            // for each seed
+constexpr std::size_t kWork = 120;  // operations between two cuts, if the power holds
+// Ranges of steps for the cut: about as many steps as the work takes.
+constexpr std::uint64_t kReach = 600;
+constexpr std::uint64_t kReachOfRecords = 200;  // of a single caller
 
 // A caller with an endpoint of its own and its own model of the expected content.
 struct Caller {
@@ -65,7 +67,7 @@ class PowerLoss : public testing::Test {
   // Opens the storage, works on the storage and closes it, while the power may go at any moment.
   void live(std::vector<std::unique_ptr<Caller>>& callers, testkit::ManualClock& clock, std::mt19937_64& random) {
     Disk& disk = Disk::instance();
-    disk.cutAt(1 + random() % kReach);
+    disk.cutAt(1 + random() % (recordsAlone_ ? callers.size() * kReachOfRecords : kReach));
     std::shared_ptr<Storage> storage;
     try {
       storage = open(clock);

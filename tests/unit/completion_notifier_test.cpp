@@ -109,6 +109,44 @@ TEST(CompletionNotifier, ADeadlineResumesItsCallAndNoLaterOne) {
 }
 
 // A worker may send the answers of its own callers; a sweep or a cancel must not be held up by the answers of others.
+/// Counts the sleeps of the thread of the deadlines.
+class SleepCountingClock final : public Clock {
+ public:
+  Instant now() const override { return clock_.now(); }
+  void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override JOBQ_REQUIRES(mutex) {
+    ++sleeps_;
+    clock_.waitUntil(mutex, condition, deadline);
+  }
+  void awaitSleep(int number) const {
+    testkit::waitFor("a sleep of the thread", [&] { return sleeps_ >= number; });
+  }
+  int sleeps() const { return sleeps_; }
+
+ private:
+  testkit::ManualClock clock_;
+  std::atomic<int> sleeps_ = 0;
+};
+
+TEST(CompletionNotifier, ALaterDeadlineWakesNoThread) {
+  using Progress = CompletionNotifier::Progress;
+  SleepCountingClock clock;
+  CompletionNotifier watch(clock);
+  CountingResumer resumer;
+  CompletionNotifier::Waiter first(watch, {"e", "a"});
+  EXPECT_EQ(first.poll(clock.now() + Millis(60'000), {{&resumer, 1}}), Progress::pending);
+  clock.awaitSleep(1);
+  watch.announce("a");
+  for (int i = 1; i <= 1'000; ++i) {
+    CompletionNotifier::Waiter later(watch, {"e", "a"});
+    EXPECT_EQ(later.poll(clock.now() + Millis(60'000 + i), {{&resumer, 1}}), Progress::pending);
+  }
+  CompletionNotifier::Waiter earlier(watch, {"e", "a"});
+  EXPECT_EQ(earlier.poll(clock.now() + Millis(50'000), {{&resumer, 1}}), Progress::pending);
+  clock.awaitSleep(2);
+  watch.close();
+  EXPECT_EQ(clock.sleeps(), 2);
+}
+
 TEST(CompletionNotifier, ContinuesCallsOnTheThreadThatAllowsIt) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);

@@ -1,0 +1,138 @@
+// Tests of the ended jobs that the SQLite storage keeps in memory for their waiting callers
+// (plugins/storage_sqlite/ended_jobs.h): the first find() after the end shows what a later one reads from the file.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sqlite_fixture.h"
+#include "sqlite_work.h"
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+namespace {
+
+class EndedJobsTest : public SqliteTest {
+ protected:
+  void SetUp() override {
+    SqliteTest::SetUp();
+    (void)sqliteWork();  // the count must begin before the first connection
+    open();
+  }
+
+  /// Inserts a job that runs at once, as `/runsync` does with an idle worker.
+  LeaseRef runs(JobSpec job) {
+    const auto done =
+        storage_->insertAndClaim(std::move(job), policy_, std::nullopt, {"ep", {"worker"}}, holder_, ++calls_);
+    return done.value().claimed.at(0).lease;
+  }
+  LeaseRef runs(const JobId& id) { return runs(spec(id)); }
+  void finish(const LeaseRef& lease, Outcome outcome) {
+    clock_.advance(Millis(30));
+    ASSERT_EQ(storage_->leases().finish(lease, std::move(outcome)), ReportResult::accepted);
+  }
+  /// Returns whether find() reads the job from the file.
+  bool readsFile(const JobId& id) {
+    return stepsOf([&] { (void)find(id); }) > 0;
+  }
+  /// Compares the kept job with the file's.
+  void expectSame(const JobId& id) {
+    std::optional<Job> kept;
+    EXPECT_EQ(stepsOf([&] { kept = find(id); }), 0) << "the job was not kept";
+    std::optional<Job> stored;
+    EXPECT_GT(stepsOf([&] { stored = find(id); }), 0) << "the job is still kept";
+    ASSERT_TRUE(kept && stored);
+    EXPECT_EQ(describe(*kept), describe(*stored));
+  }
+
+ private:
+  CallId calls_ = 0;
+};
+
+TEST_F(EndedJobsTest, TheFirstReadIsEqualToTheFile) {
+  JobSpec job = spec("a");
+  job.webhook = "http://h/done";
+  job.policy.lowPriority = true;
+  job.policy.ttl = Millis(60'000);
+  finish(runs(job), Completed{R"({"x":1.0})"});
+  expectSame("a");
+  finish(runs("b"), Failed{"no more paper", "[2]"});
+  expectSame("b");
+  finish(runs("c"), Completed{});
+  expectSame("c");
+  const LeaseRef cancelled = runs("d");
+  (void)storage_->leases().progress(cancelled, "\"half\"");
+  ASSERT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "d"})));
+  expectSame("d");
+}
+
+TEST_F(EndedJobsTest, AJobOfASweepIsKeptToo) {
+  JobSpec job = spec("a");
+  job.policy.executionTimeout = Millis(1'000);
+  job.policy.ttl = Millis(600'000);
+  runs(job);
+  clock_.advance(Millis(1'000));
+  (void)storage_->leases().sweep(10);
+  expectSame("a");
+}
+
+TEST_F(EndedJobsTest, AnotherEndpointFindsNothing) {
+  finish(runs("a"), Completed{"1"});
+  EXPECT_FALSE(storage_->jobs().find({"other", "a"}));
+  expectSame("a");
+}
+
+// A job that was in the queue has no waiting caller whom the storage knows, and a large output has a file.
+TEST_F(EndedJobsTest, OnlyJobsThatRanSinceTheirInsertAreKept) {
+  submit("queued");
+  finish(claim(1).at(0).lease, Completed{"1"});
+  EXPECT_TRUE(readsFile("queued"));
+  finish(runs("large"), Completed{"\"" + std::string(40'000, 'x') + "\""});
+  EXPECT_TRUE(readsFile("large"));
+  const LeaseRef first = runs("released");
+  EXPECT_EQ(storage_->leases().release(std::vector{first}), 1U);
+  finish(claim(1).at(0).lease, Completed{"1"});
+  EXPECT_TRUE(readsFile("released")) << "the claim of the queue is later than the submission";
+}
+
+TEST_F(EndedJobsTest, AChangeOfTheJobIsShown) {
+  finish(runs("ttl"), Completed{"1"});
+  const auto expiry = storage_->jobs().setTtl({"ep", "ttl"}, Millis(70'000));
+  EXPECT_EQ(find("ttl").value().expiresAt, expiry);
+
+  const LeaseRef failed = runs("retried");
+  finish(failed, Failed{"no", {}});
+  ASSERT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "retried"}, failed.attempt, policy_)));
+  EXPECT_EQ(find("retried").value().state, JobState::inQueue);
+
+  finish(runs("removed"), Completed{"1"});
+  while (storage_->jobs().remove("ep", 100) > 0) continue;
+  EXPECT_FALSE(find("removed"));
+}
+
+TEST_F(EndedJobsTest, AnExpiredJobIsAbsent) {
+  JobSpec job = spec("a");
+  job.policy.ttl = Millis(20'000);
+  finish(runs(job), Completed{"1"});
+  clock_.advance(Millis(20'000));
+  EXPECT_FALSE(find("a"));
+}
+
+// The step of the end is undone: the kept job must not show it.
+TEST_F(EndedJobsTest, AnEndThatWasNotStoredIsNotKept) {
+  const LeaseRef lease = runs("a");
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_THROW((void)storage_->leases().finish(lease, Completed{"1"}), StorageError);
+  logFaults().writeAnswers = SQLITE_OK;
+  EXPECT_EQ(find("a").value().state, JobState::inProgress);
+}
+
+TEST_F(EndedJobsTest, ManyJobsTakeOneAnothersPlace) {
+  for (int i = 0; i < 1'000; ++i) finish(runs("job" + std::to_string(i)), Completed{std::to_string(i)});
+  for (int i = 0; i < 1'000; ++i) EXPECT_EQ(find("job" + std::to_string(i)).value().output, std::to_string(i));
+}
+
+}  // namespace
+}  // namespace jobq::testkit
