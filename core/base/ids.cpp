@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -24,6 +25,19 @@ void fillRandom(void* out, std::size_t size) {
   }
 }
 
+/// Fills `out` with random bytes for an id. Each thread draws them from the system in pieces: a system call for each id
+/// was 1.4 % of the work of `/run`. For ids alone: bytes of a secret do not stay in memory.
+void fillForId(void* out, std::size_t size) {
+  thread_local std::array<unsigned char, 512> drawn;
+  thread_local std::size_t left = 0;  // at the end of `drawn`
+  if (left < size) {
+    fillRandom(drawn.data(), drawn.size());
+    left = drawn.size();
+  }
+  std::memcpy(out, drawn.data() + drawn.size() - left, size);
+  left -= size;
+}
+
 std::int64_t wallMillis() {
   const auto sinceEpoch = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(sinceEpoch).count();
@@ -31,7 +45,7 @@ std::int64_t wallMillis() {
 
 CallId randomCallId() {
   CallId id = 0;
-  fillRandom(&id, sizeof id);
+  fillForId(&id, sizeof id);
   return id;
 }
 
@@ -41,7 +55,7 @@ constexpr char kLowerHexDigits[] = "0123456789abcdef";
 
 JobId newJobId(bool sync) {
   unsigned char bytes[16];
-  fillRandom(bytes, sizeof bytes);
+  fillForId(bytes, sizeof bytes);
   const auto moment = static_cast<std::uint32_t>(wallMillis());
   for (int i = 0; i < 4; ++i) bytes[i] = static_cast<unsigned char>(moment >> (24 - 8 * i));
   bytes[6] = static_cast<unsigned char>(0x40 | (bytes[6] & 0x0f));  // version 4

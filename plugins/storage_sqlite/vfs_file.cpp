@@ -36,12 +36,12 @@ int VfsFile::create(const std::filesystem::path& path, const std::filesystem::pa
 
 int VfsFile::openToRead(const std::filesystem::path& path) { return open(path, nullptr, SQLITE_OPEN_READONLY); }
 
-int VfsFile::write(std::string_view bytes) {
+int VfsFile::write(std::string_view bytes, std::uint64_t offset) {
   int result = SQLITE_OK;
   for (std::size_t at = 0; at < bytes.size() && result == SQLITE_OK; at += kFileStep) {
     const std::string_view step = bytes.substr(at, kFileStep);
-    result =
-        file()->pMethods->xWrite(file(), step.data(), static_cast<int>(step.size()), static_cast<sqlite3_int64>(at));
+    result = file()->pMethods->xWrite(file(), step.data(), static_cast<int>(step.size()),
+                                      static_cast<sqlite3_int64>(offset + at));
   }
   return result;
 }

@@ -31,8 +31,8 @@ class VfsFile {
   int create(const std::filesystem::path& path, const std::filesystem::path& modeOf);
   int openToRead(const std::filesystem::path& path);
 
-  /// Writes `bytes` from the offset 0.
-  int write(std::string_view bytes);
+  /// Writes `bytes` from the offset `offset` on.
+  int write(std::string_view bytes, std::uint64_t offset);
   int sync();
   /// Sets `bytes` to the size of the file.
   int readSize(std::uint64_t& bytes);

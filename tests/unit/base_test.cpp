@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/backoff.h"
 #include "core/base/data_dir.h"
@@ -51,6 +53,22 @@ TEST(Ids, AJobIdIsAUuidWithItsTags) {
   EXPECT_EQ(newName(14).size(), 14U);
   EXPECT_TRUE(isIdentifier("aZ09_-"));
   for (const char* bad : {"", "a b", "a/b", "ä"}) EXPECT_FALSE(isIdentifier(bad));
+}
+
+// Each thread has random bytes of its own.
+TEST(Ids, ThreadsMakeDifferentIds) {
+  constexpr std::size_t kEach = 500;
+  std::array<std::vector<std::string>, 4> made;
+  std::vector<std::thread> threads;
+  for (auto& ids : made) {
+    threads.emplace_back([&ids] {
+      for (std::size_t i = 0; i < kEach; ++i) ids.push_back(newJobId(false).substr(8));  // behind the millisecond
+    });
+  }
+  testkit::joinAll("the threads", threads);
+  std::set<std::string> seen;
+  for (const auto& ids : made) seen.insert(ids.begin(), ids.end());
+  EXPECT_EQ(seen.size(), made.size() * kEach);
 }
 
 // Ids made one after the other are neighbours in the index of a storage.
