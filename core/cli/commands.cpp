@@ -159,6 +159,13 @@ const std::vector<Command>& commands() {
        {{"config", "FILE", "the settings file of the server; etc/jobq.properties when left out"},
         {"set", "KEY=VALUE", "a setting that overrides the file", true}},
        probeStorage},
+      {"launcher probe",
+       "",
+       "Check the launcher of a settings file without a server: whether Docker answers, for example.\n"
+       "The exit code is 1 when no worker could be started.",
+       {{"config", "FILE", "the settings file of the server; etc/jobq.properties when left out"},
+        {"set", "KEY=VALUE", "a setting that overrides the file", true}},
+       probeLauncher},
       {"backup",
        "DIR",
        "Copy the running server's storage into DIR/jobq.db, which a server can start on.\n"

@@ -98,6 +98,7 @@ ExitCode listWebhooks(const Invocation& invocation);
 ExitCode replayWebhook(const Invocation& invocation);
 ExitCode showTop(const Invocation& invocation);
 ExitCode probeStorage(const Invocation& invocation);
+ExitCode probeLauncher(const Invocation& invocation);
 ExitCode makeBackup(const Invocation& invocation);
 ExitCode runScript(const Invocation& invocation);
 ExitCode checkScript(const Invocation& invocation);

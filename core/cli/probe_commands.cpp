@@ -1,5 +1,7 @@
-// `jobqctl storage probe`: checks the storage of a settings file as a start of the server does, without a server.
+// `jobqctl storage probe` and `launcher probe`: check what the storage or the launcher of a settings file needs,
+// without a server.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/base/clock.h"
@@ -52,19 +54,23 @@ void print(const std::vector<CheckResult>& results, const Invocation& invocation
   table.print(invocation.out);
 }
 
-}  // namespace
+/// The plugin to check. `none` is the answer for a plugin without checks.
+struct Probed {
+  PluginKind kind;
+  std::string name;
+  std::string none;
+};
 
-ExitCode probeStorage(const Invocation& invocation) {
-  const Config config = configOf(invocation.arguments);
+ExitCode probe(const Invocation& invocation, const Config& config, const Probed& probed) {
   ErrorLog log;
   SystemClock clock;
   PluginHost host(config.pluginSettings, log);
   host.load(config.pluginPath);
   host.checkSettings();
   const PluginHost::Deps around{clock, config.dataDir, {}, {}, config.allowPrivateAddresses};
-  const auto results = host.probe(PluginKind::storage, config.storage, around, log);
+  const auto results = host.probe(probed.kind, probed.name, around, log);
   if (!results && !invocation.json) {
-    invocation.out << "The storage " << config.storage << " needs no server, so there is nothing to check.\n";
+    invocation.out << probed.none << '\n';
     return ExitCode::ok;
   }
   const std::vector<CheckResult> all = results.value_or(std::vector<CheckResult>());
@@ -72,6 +78,25 @@ ExitCode probeStorage(const Invocation& invocation) {
   const bool isRefused =
       std::any_of(all.begin(), all.end(), [](const CheckResult& one) { return one.verdict == CheckVerdict::failed; });
   return isRefused ? ExitCode::refused : ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode probeStorage(const Invocation& invocation) {
+  const Config config = configOf(invocation.arguments);
+  return probe(invocation, config,
+               {PluginKind::storage, config.storage,
+                "The storage " + config.storage + " needs no server, so there is nothing to check."});
+}
+
+ExitCode probeLauncher(const Invocation& invocation) {
+  const Config config = configOf(invocation.arguments);
+  if (config.launcher.empty()) {
+    throw CommandError(ExitCode::refused, "the settings name no launcher: set launcher to docker or process");
+  }
+  return probe(invocation, config,
+               {PluginKind::workerLauncher, config.launcher,
+                "The launcher " + config.launcher + " needs no other program, so there is nothing to check."});
 }
 
 }  // namespace jobq::cli
