@@ -200,10 +200,10 @@ std::unique_ptr<Layer> layerAbove(sqlite3_vfs* below) {
 
 }  // namespace
 
-// A layer stays registered to the end of the process, because connections refer to it.
+// The layers are never destroyed, because connections refer to them until the very end of the process.
 const char* logWritesLayer() {
   static Mutex mutex;
-  static std::map<sqlite3_vfs*, std::unique_ptr<Layer>> layers;
+  static auto& layers = *new std::map<sqlite3_vfs*, std::unique_ptr<Layer>>();
   const Lock lock(mutex);
   sqlite3_vfs* const below = sqlite3_vfs_find(nullptr);
   std::unique_ptr<Layer>& layer = layers[below];
