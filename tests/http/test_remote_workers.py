@@ -5,60 +5,13 @@ import contextlib
 import json
 import shlex
 import socket
-import threading
-import time
 
 import pytest
 
-from http_case import HttpTest
 from jobq_server import until
 from jobqctl_case import JobqctlTest
+from plane_case import PlaneTest
 from process_watch import threads
-
-IMAGE = "docker.io/acme/worker:1"
-
-
-class PlaneTest(HttpTest):
-    settings = {}
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def server(cls, class_server):
-        return class_server(**{"endpoint.remote.image": IMAGE, "endpoint.other.image": IMAGE,
-                               "endpoint.closed.image": IMAGE, "endpoint.closed.workersMax": 0,
-                               "endpoint.echo.image": "plugin/echo", **cls.settings})
-
-    @pytest.fixture(autouse=True)
-    def key(self, server):
-        self.worker_key = server.new_key("worker")["key"]
-
-    def call(self, path, body=None, key=None, endpoint="remote", mount="/v2", **more):
-        """A call of a worker, which sends its key without `Bearer`, and a wrong type of its body."""
-        headers = {"Authorization": key or self.worker_key, "Content-Type": "application/x-www-form-urlencoded"}
-        return self.server.request("GET" if body is None else "POST", f"{mount}/{endpoint}/{path}", body,
-                                   key=None, headers=headers, **more)
-
-    def taken_job(self, worker, endpoint="remote", **more):
-        """Submits a job and returns it as the worker gets it."""
-        job = self.server.run(endpoint, {"a": 1}, **more)
-        answer = self.call(f"job-take/{worker}?job_in_progress=0", endpoint=endpoint)
-        assert answer.status == 200, answer.body
-        assert answer.json()["id"] == job
-        return job
-
-    def done(self, worker, job, result, **more):
-        body = result if isinstance(result, bytes) else json.dumps(result).encode()
-        answer = self.call(f"job-done/{worker}/{job}?isStream=false", body, **more)
-        assert (answer.status, answer.json()) == (200, {})
-
-    def park(self, path):
-        """Begins a call in a thread, and returns the list that its answer will be in."""
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(self.call(path)), daemon=True)
-        thread.start()
-        self.at_end.callback(thread.join)
-        return answers
-
 
 class TakeTest(PlaneTest):
     def test_a_parked_call_gets_the_next_job(self):
