@@ -133,6 +133,30 @@ TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
   EXPECT_FALSE(connection->needsConnection());
 }
 
+// Ids are free text: a client may make up any number of them.
+TEST_F(RemoteWorkersTest, AWorkerTakesThePlaceOfOneThatHasNeverHadAJob) {
+  const auto connection = connectWorker();
+  const RemoteRunPtr run = deliverJob("a", {"ep", "has worked"});
+  remote_.noteResults({"ep", "has worked"}, std::vector{RemoteWorkers::Reported{"a", run}}, false);
+  for (int i = 0; i < 20'000; ++i) remote_.notePing({"ep", "made up " + std::to_string(i)}, {}, false);
+  EXPECT_EQ(remote_.connect({"ep", "made up 0"}), nullptr) << "forgotten";
+  for (const char* worker : {"w", "has worked", "made up 19999"}) {
+    EXPECT_NE(remote_.connect({"ep", worker}), nullptr) << worker;
+  }
+}
+
+TEST_F(RemoteWorkersTest, TheLastPlacesAreForEndpointsWithFewWorkers) {
+  const auto waits = [this](const EndpointId& endpoint, int worker) {
+    return remote_.beginStopWait({endpoint, std::to_string(worker)}, caller_.call()) != nullptr;
+  };
+  for (int i = 0; i < 9'000; ++i) ASSERT_TRUE(waits("ep", i)) << i;
+  EXPECT_FALSE(waits("ep", 9'000));
+  EXPECT_TRUE(waits("ep", 0)) << "a known worker";
+  for (int i = 0; i < 999; ++i) ASSERT_TRUE(waits("other", i)) << i;
+  EXPECT_TRUE(waits("third", 0));
+  EXPECT_FALSE(waits("third", 1)) << "all places are taken";
+}
+
 // The storage may fail just then.
 TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
   auto connection = connectWorker();
