@@ -56,21 +56,6 @@ class TakeTest(PlaneTest):
         self.done("w-next", job, {}, endpoint="other")
         assert "retries" not in self.server.status("other", job)
 
-    def test_a_head_takes_no_job(self):
-        answer = self.server.request("HEAD", "/v2/remote/job-take/w", key=self.worker_key)
-        assert answer.status == 405
-
-    @pytest.mark.parametrize(("path", "more", "status"), [
-        ("job-take/w", {"key": "wrong"}, 401), ("job-take/w", {"endpoint": "nowhere"}, 404),
-        ("job-take-batch/w?batch_size=x", {}, 400), ("job-stop/w%20w", {}, 400), ("job-take/w", {"endpoint": "echo"}, 400)])
-    def test_a_refusal_comes_late(self, path, more, status):
-        """A worker whose call is refused calls again at once."""
-        begun = time.monotonic()
-        answer = self.call(path, **more)
-        assert answer.status == status
-        assert answer.json()["error"]
-        assert time.monotonic() - begun >= 2
-
     def test_a_key_of_clients_is_no_key_of_workers(self):
         assert self.call("ping/w", key=self.server.new_key("client")["key"]).status == 401
         assert self.call("ping/w", mount="/sdk/v2").status == 200
