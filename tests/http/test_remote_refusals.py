@@ -5,8 +5,10 @@ import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from jobq_server import until
-from plane_case import ParkedCall, PlaneTest
+from plane_case import IMAGE, ParkedCall, PlaneTest
 
 EMPTY_ID = "RUNPOD_POD_ID is empty"
 REMEDY = "jobqctl worker env"
@@ -90,3 +92,27 @@ class PlacesTest(PlaneTest):
         job = self.server.run("remote", {})
         until(lambda: answers, "the other worker gets its job")
         assert answers[0].json()["id"] == job
+
+
+class ReadyTest(PlaneTest):
+    @pytest.fixture
+    def server(self, own_server):
+        return own_server(**{"endpoint.remote.image": IMAGE})
+
+    def test_a_killed_worker(self):
+        """It is not ready from the end of its connections on. Its jobs are given 10 s more, because it may come back."""
+        with contextlib.ExitStack() as stack:
+            busy = stack.enter_context(contextlib.closing(self.server.connect()))
+            job = self.server.run("remote", {})
+            assert self.call("job-take/w-busy?job_in_progress=0", connection=busy).json()["id"] == job
+            stack.enter_context(ParkedCall(self.server.connect(), lambda line: self.call("job-take/w-idle", connection=line)))
+            until(lambda: self.server.health("remote")["workers"]["ready"] == 1, "it waits for a job")
+            assert [worker["id"] for worker in self.workers("idle")] == ["w-idle"]
+        until(lambda: self.server.health("remote")["workers"]["ready"] == 0, "it is not ready")
+        assert self.workers("idle") == []
+        assert [worker["id"] for worker in self.workers("running")] == ["w-busy"]
+        assert self.server.status("remote", job)["status"] == "IN_PROGRESS"
+
+    def workers(self, state):
+        endpoint = self.server.request("GET", "/v1/endpoints/remote?includeWorkers=true").json()
+        return [worker for worker in endpoint["workers"] if worker["state"] == state]

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/base/connection_owner.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/workers/remote_launches.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
 #include "tests/support/held_caller.h"
@@ -131,6 +133,30 @@ TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
   EXPECT_EQ(find("a").state, JobState::inQueue) << "the ping process may outlive its worker";
   connection = connectWorker();
   EXPECT_FALSE(connection->needsConnection());
+}
+
+// It takes no job now. Its jobs are given 10 seconds, because it may come back.
+TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
+  const auto states = [this] {
+    std::vector<std::string> states;
+    for (const WorkerView& worker : remote_.view("ep")) states.emplace_back(worker.state);
+    return states;
+  };
+  const auto hasNoConnection = [this] { return RemoteLaunches(remote_).loads("ep").at("w").hasNoConnection; };
+  auto connection = connectWorker();
+  deliverJob("a");
+  EXPECT_THAT(states(), ElementsAre("running"));
+  EXPECT_FALSE(hasNoConnection());
+  connection.reset();
+  pass(Millis(9'999));
+  EXPECT_THAT(states(), ElementsAre("running"));
+  EXPECT_TRUE(hasNoConnection());
+  pass(Millis(1));
+  EXPECT_THAT(states(), IsEmpty());
+  connection = connectWorker();
+  EXPECT_THAT(states(), ElementsAre("idle"));
+  connection.reset();
+  EXPECT_THAT(states(), IsEmpty()) << "at once";
 }
 
 // Ids are free text: a client may make up any number of them.
