@@ -132,6 +132,22 @@ class ReportTest(PlaneTest):
         self.done("w-progress", job, b'{"output":[NaN,-Infinity,"NaN \\" Infinity"]}')
         assert self.server.status("remote", job)["output"] == [None, None, 'NaN " Infinity']
 
+    @pytest.mark.parametrize(("result", "end"), [
+        (b'{"error":NaN}', ("FAILED", None, "NaN")), (b'{"output":[NaN],"error" : -Infinity}', ("FAILED", [None], "-Infinity")),
+        (b'{"error":[NaN]}', ("FAILED", None, "[null]")), (b'{"error":null}', ("COMPLETED", None, None)),
+        (b'{"output":{"error":NaN}}', ("COMPLETED", {"error": None}, None)),
+        (b'{"output":[{"error":1},NaN]}', ("COMPLETED", [{"error": 1}, None], None)),
+        (b'{"output":"\\"error\\":","b\\"error":NaN}', ("COMPLETED", '"error":', None))])
+    def test_an_error_that_is_no_number(self, result, end):
+        """Python takes NaN for true, so a handler that returns it has reported an error. Null is none."""
+        job, beside = self.taken_job("w-nan"), self.taken_job("w-nan-batch")
+        self.done("w-nan", job, result)
+        batch = b'[{"id":"' + beside.encode() + b'",' + result[1:] + b"]"
+        assert self.call("job-done-batch/w-nan-batch", batch).status == 200
+        for each in (job, beside):
+            status = self.server.status("remote", each)
+            assert (status["status"], status.get("output"), status.get("error")) == end
+
     def test_a_repeated_result(self):
         """The answer of the first may be lost."""
         job = self.taken_job("w-twice")
