@@ -47,6 +47,14 @@ void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
   }
 }
 
+// Changes the status of a node that drains: its workers take no job. Other nodes do the work, if there are any.
+void countAsDrained(PoolStatus& status, bool isOnlyNode) {
+  status.isDrained = isOnlyNode;
+  status.counts.ready = 0;
+  if (isOnlyNode) return;
+  status.counts = {.running = status.counts.running, .unhealthy = status.counts.unhealthy};  // as the others count them
+}
+
 }  // namespace
 
 std::string LaunchKeys::keyFor(const EndpointId& endpoint) { return keys_.keyFor(endpoint); }
@@ -69,6 +77,7 @@ PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
     status.isLaunched = launches.isLaunched;
     status.launchFault = launches.fault;
   }
+  if (deps_.node.isDrained()) countAsDrained(status, deps_.node.share().nodes == 1);
   if (deps_.storage.leaseLife()) status.counts += deps_.storage.nodes().count(endpoint, deps_.node.name());
   return status;
 }

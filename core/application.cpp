@@ -107,6 +107,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       limiter_(instances_.makeLimiter()),
       rates_(config_.limits, {*limiter_, clock_, workers_}),
       waiting_(static_cast<std::uint64_t>(config_.server.waiting)),
+      refusedCalls_(std::max<std::uint64_t>(static_cast<std::uint64_t>(config_.server.waiting) / 8, 1)),
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
       cors_(config_.server.corsOrigins),
@@ -236,7 +237,7 @@ void Application::addRoutes() {
                            draining_,
                            waiting_,
                            answerMemory_});
-  addWorkerRoutes(router_, {remote_, foreign_, lateCalls_, clock_, draining_, waiting_});
+  addWorkerRoutes(router_, {remote_, foreign_, lateCalls_, clock_, draining_, waiting_, refusedCalls_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);
   addNodeRoutes(router_, {*storage_, drainOrders_, node_.name()});

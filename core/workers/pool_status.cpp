@@ -9,6 +9,7 @@ bool hasNoActiveWorkers(const PoolStatus& status) noexcept {
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept {
   if (endpoint.spec.paused) return "paused";
   if (!status.exists || endpoint.spec.workersMax == 0) return "no_workers";
+  if (status.isDrained) return "draining";
   const WorkerCounts& counts = status.counts;
   // An idle worker is about to claim: the job waits only for the jobs before it.
   if (counts.running + counts.idle > 0) return "workers_busy";

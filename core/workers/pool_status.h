@@ -15,6 +15,7 @@ namespace jobq {
 struct PoolStatus {
   bool exists = false;  ///< false: the endpoint has no pool on this node
   WorkerCounts counts{};
+  bool isDrained = false;   ///< an administrator lets this node drain, and no other node claims jobs
   bool isLaunched = false;  ///< a launcher starts remote workers of the endpoint
   /// Why the launcher starts none, or, with isLaunched, why the last start failed.
   std::optional<std::string> launchFault{};
@@ -23,7 +24,8 @@ struct PoolStatus {
 /// Returns true if no worker of the pool is left except leaving and stuck ones.
 bool hasNoActiveWorkers(const PoolStatus& status) noexcept;
 
-/// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing or paused.
+/// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing, paused or
+/// draining.
 /// `lowPriority` is the class of the job.
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept;
 

@@ -15,7 +15,6 @@ constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
 constexpr Millis kCutOffLife{
     30'000};                   ///< the same for a job whose worker was cut off: it waits at the head of the queue
 constexpr int kOmissions = 2;  ///< successive pings without a job of the worker: it does not run the job
-constexpr std::size_t kMostWorkers = 10'000;
 constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
 constexpr std::size_t kMostStopsInAll = 100'000;
 constexpr std::size_t kLongestId = 128;  ///< bytes of the id of a job
@@ -38,17 +37,11 @@ bool isSelected(const RemoteSelection& workers, const RemoteWorkerKey& key) {
 
 }  // namespace
 
-RemoteWorker* RemoteTable::find(const RemoteWorkerKey& key) {
-  const auto found = workers_.find(key);
-  return found == workers_.end() ? nullptr : &found->second;
-}
-
 RemoteWorker* RemoteTable::findOrAdd(const RemoteWorkerKey& key, Instant now) {
   RemoteWorker* worker = find(key);
   if (worker == nullptr) {
-    if (workers_.size() >= kMostWorkers) return nullptr;
-    worker = &workers_[key];
-    served_.insert(key.endpoint);
+    worker = roster_.add(key);
+    if (worker == nullptr) return nullptr;
     worker->since = worker->closedAt = now;
   }
   worker->lastSeen = now;
@@ -112,7 +105,7 @@ void RemoteTable::endCalls(const RemoteWorkerKey& key, RemoteWorker& worker, Ins
 }
 
 void RemoteTable::endAllCalls(Instant now, RemoteChanges& changes) {
-  for (auto& [key, worker] : workers_) endCalls(key, worker, now, changes);
+  for (auto& [key, worker] : roster_.all()) endCalls(key, worker, now, changes);
 }
 
 void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, const std::vector<JobId>& jobs,
@@ -176,7 +169,7 @@ void RemoteTable::endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker,
 }
 
 void RemoteTable::removePlace(const WorkerId& place, Instant now, RemoteChanges& changes) {
-  for (auto& [key, worker] : workers_) {
+  for (auto& [key, worker] : roster_.all()) {
     if (worker.take && std::erase(worker.take->places, place) > 0) endEmptyTake(key, worker, now, changes);
   }
 }
@@ -190,11 +183,10 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
 
 void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {
   stops_ = 0;
-  eraseIf(workers_, [&](const RemoteWorkerKey& key, RemoteWorker& worker) {
+  roster_.removeIf([&](const RemoteWorkerKey& key, RemoteWorker& worker) {
     checkWorker(key, worker, now, isStopping, changes);
     stops_ += worker.stops.size();
-    const bool hasNothing = !worker.take && worker.jobs.empty() && worker.owed.empty() && worker.stops.empty();
-    return hasNothing && worker.connections == 0 && now >= worker.lastSeen + kForgotten;
+    return worker.hasNothing() && now >= worker.lastSeen + kForgotten;
   });
 }
 
@@ -225,7 +217,7 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
 }
 
 void RemoteTable::endPlaces(RemoteChanges& changes) {
-  for (auto& [key, worker] : workers_) {
+  for (auto& [key, worker] : roster_.all()) {
     for (RemoteWorker::Owed& owed : worker.owed) returnJob(key, std::move(owed.run), changes);
     worker.owed.clear();
     if (!worker.take) continue;
@@ -240,13 +232,13 @@ void RemoteTable::endPlaces(RemoteChanges& changes) {
 }
 
 bool RemoteTable::hasJobs(const RemoteSelection& workers) const {
-  return std::ranges::any_of(workers_, [&workers](const auto& entry) {
+  return std::ranges::any_of(roster_.all(), [&workers](const auto& entry) {
     return isSelected(workers, entry.first) && !entry.second.jobs.empty();
   });
 }
 
 void RemoteTable::returnJobs(const RemoteSelection& workers, Instant now, RemoteChanges& changes) {
-  for (auto& [key, worker] : workers_) {
+  for (auto& [key, worker] : roster_.all()) {
     if (!isSelected(workers, key)) continue;
     for (auto& [id, job] : worker.jobs) {
       if (isShared_) worker.stops[id] = {now, now, 0, job.run->lease().attempt};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/base/suspended_call.h"
+#include "core/workers/remote_roster.h"
 #include "core/workers/remote_run.h"
 #include "core/workers/remote_worker.h"
 #include "jobq/job.h"
@@ -43,8 +43,8 @@ class RemoteTable {
   /// With `isShared` other nodes hand out jobs to the same workers (core/workers/remote_elsewhere.h).
   explicit RemoteTable(bool isShared) : isShared_(isShared) {}
 
-  RemoteWorker* find(const RemoteWorkerKey& key);
-  /// Returns the worker, seen `now`; null if there are 10,000 other ones.
+  RemoteWorker* find(const RemoteWorkerKey& key) { return roster_.find(key); }
+  /// Returns the worker, seen `now`; null if there is no place for it (RemoteRoster).
   RemoteWorker* findOrAdd(const RemoteWorkerKey& key, Instant now);
 
   /// Parks a call for jobs in place of the worker's earlier one. Without jobs in hand (`holdsJobs` false) the worker
@@ -83,9 +83,9 @@ class RemoteTable {
   void returnJobs(const RemoteSelection& workers, Instant now, RemoteChanges& changes);
 
   /// Returns true if the endpoint has had a worker.
-  bool hasServed(const EndpointId& endpoint) const { return served_.contains(endpoint); }
+  bool hasServed(const EndpointId& endpoint) const { return roster_.hasServed(endpoint); }
   /// Returns all known workers.
-  const std::map<RemoteWorkerKey, RemoteWorker>& all() const noexcept { return workers_; }
+  const RemoteRoster::Workers& all() const noexcept { return roster_.all(); }
 
   /// Looks for what time has brought to one worker, as noteTime().
   static void checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
@@ -97,9 +97,8 @@ class RemoteTable {
   static void endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes);
 
   const bool isShared_;
-  std::map<RemoteWorkerKey, RemoteWorker> workers_;
-  std::size_t stops_ = 0;        // of all workers, at the last noteTime() and since
-  std::set<EndpointId> served_;  // not more than there are endpoints: a worker comes through one
+  RemoteRoster roster_;
+  std::size_t stops_ = 0;  // of all workers, at the last noteTime() and since
 };
 
 }  // namespace jobq

@@ -17,8 +17,12 @@ void addJob(RemoteLoad& load, const RemoteRun& run) {
   load.isNormal = load.isNormal || !run.isLowPriority();
 }
 
+// Returns true if all connections of the worker are closed, so that it can take no job now.
+bool hasNoConnection(const RemoteWorker& worker) { return worker.hasConnected && worker.connections == 0; }
+
 RemoteLoad loadOf(const RemoteWorker& worker, Instant now) {
   RemoteLoad load{worker.hasPolled, isConnected(worker, now), worker.isLeaving, worker.isUnhealthy};
+  load.hasNoConnection = hasNoConnection(worker);
   for (const auto& [id, job] : worker.jobs) addJob(load, *job.run);
   for (const RemoteWorker::Owed& owed : worker.owed) addJob(load, *owed.run);
   if (worker.take) {
@@ -45,6 +49,7 @@ std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const Endpoi
   std::vector<WorkerView> workers;
   forWorkers(table, endpoint, [&](const WorkerId& id, const RemoteWorker& worker) {
     if (!isConnected(worker, now) && !worker.isUnhealthy) return;
+    if (hasNoConnection(worker) && worker.jobs.empty() && !worker.isUnhealthy) return;
     const std::string_view state = worker.isUnhealthy                     ? "unhealthy"
                                    : !worker.jobs.empty()                 ? "running"
                                    : !worker.hasPolled                    ? "starting"

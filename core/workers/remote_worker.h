@@ -79,6 +79,14 @@ struct RemoteWorker {
     return stops.contains(job) || jobs.contains(job) || mayBeUnknown;
   }
 
+  /// Returns true if the worker has no connection, no parked call for jobs, no job, and no stop to hear of.
+  bool hasNothing() const { return connections == 0 && !take && jobs.empty() && owed.empty() && stops.empty(); }
+  /// Returns true if the record has nothing that the next call of the worker would not bring again.
+  bool isUnused() const {
+    const bool isMarked = isLeaving || isRetired || hasExited || isElsewhere;
+    return hasNothing() && !stopWait && replaced.empty() && !isMarked && lastJobAt == Instant{};
+  }
+
   Instant since{};     ///< first sign of life
   Instant lastSeen{};  ///< last request or end of a connection
   Instant closedAt{};  ///< when the last open connection ended

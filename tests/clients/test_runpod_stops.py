@@ -120,13 +120,14 @@ class LossTest(RunpodTest):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def polls(cls, server):
-        """The requests of three workers without a job, which ask while the tests of this class run."""
+        """The requests of four workers without a job, which ask while the tests of this class run. The last one has no id,
+        and therefore sends no pings."""
         with contextlib.ExitStack() as stack:
             key, logs = server.new_key("worker")["key"], {}
-            for endpoint, name, key_of_worker in (("idle", "w-idle", key), ("idle", "w-wrong-key", "wrong"),
-                                                  ("nowhere", "w-nowhere", key)):
+            for endpoint, name, key_of_worker, pod in (("idle", "w-idle", key, None), ("idle", "w-wrong-key", "wrong", None),
+                                                       ("nowhere", "w-nowhere", key, None), ("idle", "w-nameless", key, "")):
                 logs[name] = stack.enter_context(RequestLog(server))
-                stack.enter_context(RemoteWorker(server, endpoint, key_of_worker, HANDLER, name=name, through=logs[name]))
+                stack.enter_context(RemoteWorker(server, endpoint, key_of_worker, HANDLER, name=name, through=logs[name], pod=pod))
             yield logs
 
     def test_a_killed_worker(self):
@@ -172,7 +173,13 @@ class LossTest(RunpodTest):
     def test_workers_without_a_job(self, polls):
         """An idle worker is held, and so is the refusal of one whose key or endpoint is wrong: without that, an unmodified
         worker sends thousands of requests a second. Ten seconds are ten pings."""
+        nameless, idle = polls["w-nameless"], polls["w-idle"]
+        nameless.wait(2, "/job-take/?")
+        idle.wait(PINGS, "/ping/")
+        assert nameless.count("/job-take/?") < idle.count("/ping/")
         for name, log in polls.items():
+            if log is nameless:
+                continue
             log.wait(PINGS, "/ping/")
             requests = log.requests()
             pings = [place for place, request in enumerate(requests) if "/ping/" in request]

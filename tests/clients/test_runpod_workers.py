@@ -25,6 +25,8 @@ RESULTS = [  # what a handler returns, and the members of the finished job
     ("'text'", {"status": "COMPLETED", "output": "text"}),
     ("{}", {"status": "COMPLETED"}),
     ("{'error': 'too warm'}", {"status": "FAILED", "error": "too warm"}),
+    ("{'error': float('nan')}", {"status": "FAILED", "error": "NaN"}),  # Python takes it for true
+    ("{'error': None}", {"status": "COMPLETED"}),
     ("{'error': 'too warm', 'degrees': 41}", {"status": "FAILED", "error": "too warm", "output": {"degrees": 41}}),
 ]
 NUMBERS = """job = endpoint.run({"count": 3})

@@ -271,6 +271,7 @@ TEST_P(ClusterTest, AnotherServerStartsTheWorkersOfADrainedOne) {
   call(one(), "POST", "/v1/nodes/node1/drain");
   eventually(
       "node1 to drain", [&] { return call(two(), "GET", "/readyz").status == 503; }, Millis(2'000));
+  EXPECT_TRUE(healthSays(two(), endpoint, R"("ready":0)")) << "it takes no job";
   const std::string id = submit(one(), endpoint, kQuick);
   EXPECT_LE(awaitState(one(), endpoint, id, "COMPLETED"), Millis(6'000)) << "the parts are counted every 3 s";
 }

@@ -72,7 +72,7 @@ class ErrorTest(HttpTest):
 
     @pytest.mark.parametrize("path", [
         "", "/", "/purge", "/purge-queue/x", "/requests/x", "/stream", "/stream/", "/cancel", "/retry/", "/runs",
-        "/job-take", "/stream/x/y"])
+        "/job-taken", "/stream/x/y"])
     @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
     def test_404_unknown_path(self, mount, path):
         """core/http/API.md, "Statuses": 404 unknown path."""

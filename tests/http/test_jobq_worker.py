@@ -191,15 +191,16 @@ class EndTest(JobqWorkerTest):
         assert worker.ended() == OK
         self.server.request("POST", f"/v2/abandoned/cancel/{job}")
 
-    @pytest.mark.parametrize(("key", "endpoint", "words"), [("wrong", "lost", "the server refuses the key"),
-                                                            (None, "nowhere", "refuses the call for jobs of nowhere"),
-                                                            (None, "echo", "refuses the call for jobs of echo")])
-    def test_a_refused_worker(self, key, endpoint, words):
-        """A wrong key, no endpoint, and an endpoint whose jobs the server runs itself."""
-        key = key or self.server.new_key("worker")["key"]
-        worker = self.worker(endpoint, "plugin/echo", key=key)
-        assert worker.ended() == FAULT
-        assert worker.logged(f"(?m)^jobq-worker: .*{words}")
+    def test_refused_workers(self):
+        """A wrong key, no endpoint, and an endpoint whose jobs the server runs itself. The refusals come three seconds late, so
+        all workers call at the same time."""
+        key = self.server.new_key("worker")["key"]
+        workers = {words: self.worker(endpoint, "plugin/echo", key=key_of_worker) for key_of_worker, endpoint, words in (
+            ("wrong", "lost", "the server refuses the key"), (key, "nowhere", "refuses the call for jobs of nowhere"),
+            (key, "echo", "refuses the call for jobs of echo"))}
+        for words, worker in workers.items():
+            assert worker.ended() == FAULT
+            assert worker.logged(f"(?m)^jobq-worker: .*{words}")
 
     def test_a_lost_server(self):
         """Calls are repeated with growing pauses; the log has one line at the begin and one at the end."""

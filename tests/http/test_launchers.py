@@ -166,8 +166,9 @@ class LaunchTest(LaunchersTest):
         self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))
 
     def test_a_handler_that_ignores_its_stop(self):
-        """The worker is replaced and killed; a thread inside the server would be held until the restart."""
-        endpoint, _ = self.launch(stopGraceMs=100, workersMax=1)
+        """The worker is replaced and killed; a thread inside the server would be held until the restart. A ping each second
+        tells that the handler goes on."""
+        endpoint, _ = self.launch(["/usr/bin/env", "RUNPOD_PING_INTERVAL=1000", *self.program()], stopGraceMs=100, workersMax=1)
         job = self.server.run(endpoint, {"progress": ["begun"], "ignoreStop": True, "sleepMs": 600_000})
         until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
         stuck = self.server.status(endpoint, job)["workerId"]

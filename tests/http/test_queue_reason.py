@@ -87,6 +87,22 @@ class ReasonTest(WaitingTest):
         held.release()
         assert self.server.ended() == 0
 
+    def test_a_drain_by_an_administrator(self, own_server):
+        """core/http/API.md, "Job object": draining: an administrator lets the only server drain, so its idle worker takes
+        no job and is not ready."""
+        self.server = own_server()
+        endpoint = self.new_endpoint(workersMin=1)
+        until(lambda: self.server.health(endpoint["id"])["workers"]["ready"] == 1, "its worker is idle")
+        node = "/nodes/" + self.server.request("GET", "/v1/nodes").json()[0]["name"]
+        self.call("POST", node + "/drain")
+        until(lambda: self.server.request("GET", "/readyz", key=None).status == 503, "it drains")
+        job = self.server.run(endpoint["id"], {"output": 1})
+        assert self.waiting(endpoint, job) == ("draining", 1)
+        assert self.server.health(endpoint["id"])["workers"]["ready"] == 0
+        assert self.waiting({"id": "parked"}, self.server.run("parked", {})) == ("no_workers", 1)
+        self.call("POST", node + "/resume")
+        assert self.server.finished(endpoint["id"], job)["output"] == 1
+
     def test_only_of_jobs_that_wait(self):
         """core/http/API.md, "Job object": /status of a queued job has both fields; a running or ended job has
         neither."""

@@ -5,60 +5,13 @@ import contextlib
 import json
 import shlex
 import socket
-import threading
-import time
 
 import pytest
 
-from http_case import HttpTest
 from jobq_server import until
 from jobqctl_case import JobqctlTest
+from plane_case import PlaneTest
 from process_watch import threads
-
-IMAGE = "docker.io/acme/worker:1"
-
-
-class PlaneTest(HttpTest):
-    settings = {}
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def server(cls, class_server):
-        return class_server(**{"endpoint.remote.image": IMAGE, "endpoint.other.image": IMAGE,
-                               "endpoint.closed.image": IMAGE, "endpoint.closed.workersMax": 0,
-                               "endpoint.echo.image": "plugin/echo", **cls.settings})
-
-    @pytest.fixture(autouse=True)
-    def key(self, server):
-        self.worker_key = server.new_key("worker")["key"]
-
-    def call(self, path, body=None, key=None, endpoint="remote", mount="/v2", **more):
-        """A call of a worker, which sends its key without `Bearer`, and a wrong type of its body."""
-        headers = {"Authorization": key or self.worker_key, "Content-Type": "application/x-www-form-urlencoded"}
-        return self.server.request("GET" if body is None else "POST", f"{mount}/{endpoint}/{path}", body,
-                                   key=None, headers=headers, **more)
-
-    def taken_job(self, worker, endpoint="remote", **more):
-        """Submits a job and returns it as the worker gets it."""
-        job = self.server.run(endpoint, {"a": 1}, **more)
-        answer = self.call(f"job-take/{worker}?job_in_progress=0", endpoint=endpoint)
-        assert answer.status == 200, answer.body
-        assert answer.json()["id"] == job
-        return job
-
-    def done(self, worker, job, result, **more):
-        body = result if isinstance(result, bytes) else json.dumps(result).encode()
-        answer = self.call(f"job-done/{worker}/{job}?isStream=false", body, **more)
-        assert (answer.status, answer.json()) == (200, {})
-
-    def park(self, path):
-        """Begins a call in a thread, and returns the list that its answer will be in."""
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(self.call(path)), daemon=True)
-        thread.start()
-        self.at_end.callback(thread.join)
-        return answers
-
 
 class TakeTest(PlaneTest):
     def test_a_parked_call_gets_the_next_job(self):
@@ -102,21 +55,6 @@ class TakeTest(PlaneTest):
         assert self.call("job-take/w-next?job_in_progress=0", endpoint="other").json()["id"] == job
         self.done("w-next", job, {}, endpoint="other")
         assert "retries" not in self.server.status("other", job)
-
-    def test_a_head_takes_no_job(self):
-        answer = self.server.request("HEAD", "/v2/remote/job-take/w", key=self.worker_key)
-        assert answer.status == 405
-
-    @pytest.mark.parametrize(("path", "more", "status"), [
-        ("job-take/w", {"key": "wrong"}, 401), ("job-take/w", {"endpoint": "nowhere"}, 404),
-        ("job-take-batch/w?batch_size=x", {}, 400), ("job-stop/w%20w", {}, 400), ("job-take/w", {"endpoint": "echo"}, 400)])
-    def test_a_refusal_comes_late(self, path, more, status):
-        """A worker whose call is refused calls again at once."""
-        begun = time.monotonic()
-        answer = self.call(path, **more)
-        assert answer.status == status
-        assert answer.json()["error"]
-        assert time.monotonic() - begun >= 2
 
     def test_a_key_of_clients_is_no_key_of_workers(self):
         assert self.call("ping/w", key=self.server.new_key("client")["key"]).status == 401
@@ -193,6 +131,22 @@ class ReportTest(PlaneTest):
         assert self.server.status("remote", job)["output"] == {"done": 1}
         self.done("w-progress", job, b'{"output":[NaN,-Infinity,"NaN \\" Infinity"]}')
         assert self.server.status("remote", job)["output"] == [None, None, 'NaN " Infinity']
+
+    @pytest.mark.parametrize(("result", "end"), [
+        (b'{"error":NaN}', ("FAILED", None, "NaN")), (b'{"output":[NaN],"error" : -Infinity}', ("FAILED", [None], "-Infinity")),
+        (b'{"error":[NaN]}', ("FAILED", None, "[null]")), (b'{"error":null}', ("COMPLETED", None, None)),
+        (b'{"output":{"error":NaN}}', ("COMPLETED", {"error": None}, None)),
+        (b'{"output":[{"error":1},NaN]}', ("COMPLETED", [{"error": 1}, None], None)),
+        (b'{"output":"\\"error\\":","b\\"error":NaN}', ("COMPLETED", '"error":', None))])
+    def test_an_error_that_is_no_number(self, result, end):
+        """Python takes NaN for true, so a handler that returns it has reported an error. Null is none."""
+        job, beside = self.taken_job("w-nan"), self.taken_job("w-nan-batch")
+        self.done("w-nan", job, result)
+        batch = b'[{"id":"' + beside.encode() + b'",' + result[1:] + b"]"
+        assert self.call("job-done-batch/w-nan-batch", batch).status == 200
+        for each in (job, beside):
+            status = self.server.status("remote", each)
+            assert (status["status"], status.get("output"), status.get("error")) == end
 
     def test_a_repeated_result(self):
         """The answer of the first may be lost."""

@@ -152,13 +152,13 @@ class PythonProcess:
 
 
 class RemoteWorker(PythonProcess):
-    """A worker of an endpoint. `through` is a proxy in front of the server, `urls` are more arguments of
-    worker_environment()."""
+    """A worker of an endpoint. `through` is a proxy in front of the server, `pod` is the id of the worker unless that is
+    the name, `urls` are more arguments of worker_environment()."""
 
-    def __init__(self, server, endpoint, key, script, name=None, through=None, urls=None, **arguments):
+    def __init__(self, server, endpoint, key, script, name=None, through=None, pod=None, urls=None, **arguments):
         name = name or "w-" + endpoint
         url = "http://{}:{}".format(*(through.port.address if through else server.address))
-        super().__init__(name, script, worker_environment(url, endpoint, key, name, **(urls or {})), **arguments)
+        super().__init__(name, script, worker_environment(url, endpoint, key, name if pod is None else pod, **(urls or {})), **arguments)
 
     def logged(self, text, **fields):
         """Returns the lines of the SDK's log whose message contains the text, and that have these fields."""

@@ -84,6 +84,19 @@ TEST_F(LaunchPoolTest, AWorkerThatSomebodyElseHasStartedCounts) {
   EXPECT_EQ(decide().starts, 3U);
 }
 
+// It takes no job now, and keeps its place among workersMax because it may come back.
+TEST_F(LaunchPoolTest, AWorkerWithoutAConnectionServesNoJob) {
+  connect("elsewhere");
+  situation_.loads["elsewhere"].hasNoConnection = true;
+  queueJobs(1);
+  EXPECT_EQ(decide().starts, 1U);
+  endpoint_->spec.workersMax = 1;
+  EXPECT_EQ(decide().starts, 0U);
+  endpoint_->spec.workersMax = 4;
+  connect("elsewhere", 1);
+  EXPECT_EQ(decide().starts, 1U) << "its job still runs";
+}
+
 TEST_F(LaunchPoolTest, APausedEndpointStartsNoWorker) {
   endpoint_->spec.paused = true;
   queueJobs(3);

@@ -28,6 +28,8 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   EXPECT_EQ(waitReason(status, endpoint, false), "starting");
   status.counts.running = 1;
   EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy");
+  status.isDrained = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "draining");
   endpoint.spec.workersMax = 0;
   EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
   endpoint.spec.paused = true;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/base/connection_owner.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/workers/remote_launches.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
 #include "tests/support/held_caller.h"
@@ -131,6 +133,54 @@ TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
   EXPECT_EQ(find("a").state, JobState::inQueue) << "the ping process may outlive its worker";
   connection = connectWorker();
   EXPECT_FALSE(connection->needsConnection());
+}
+
+// It takes no job now. Its jobs are given 10 seconds, because it may come back.
+TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
+  const auto states = [this] {
+    std::vector<std::string> states;
+    for (const WorkerView& worker : remote_.view("ep")) states.emplace_back(worker.state);
+    return states;
+  };
+  const auto hasNoConnection = [this] { return RemoteLaunches(remote_).loads("ep").at("w").hasNoConnection; };
+  auto connection = connectWorker();
+  deliverJob("a");
+  EXPECT_THAT(states(), ElementsAre("running"));
+  EXPECT_FALSE(hasNoConnection());
+  connection.reset();
+  pass(Millis(9'999));
+  EXPECT_THAT(states(), ElementsAre("running"));
+  EXPECT_TRUE(hasNoConnection());
+  pass(Millis(1));
+  EXPECT_THAT(states(), IsEmpty());
+  connection = connectWorker();
+  EXPECT_THAT(states(), ElementsAre("idle"));
+  connection.reset();
+  EXPECT_THAT(states(), IsEmpty()) << "at once";
+}
+
+// Ids are free text: a client may make up any number of them.
+TEST_F(RemoteWorkersTest, AWorkerTakesThePlaceOfOneThatHasNeverHadAJob) {
+  const auto connection = connectWorker();
+  const RemoteRunPtr run = deliverJob("a", {"ep", "has worked"});
+  remote_.noteResults({"ep", "has worked"}, std::vector{RemoteWorkers::Reported{"a", run}}, false);
+  for (int i = 0; i < 20'000; ++i) remote_.notePing({"ep", "made up " + std::to_string(i)}, {}, false);
+  EXPECT_EQ(remote_.connect({"ep", "made up 0"}), nullptr) << "forgotten";
+  for (const char* worker : {"w", "has worked", "made up 19999"}) {
+    EXPECT_NE(remote_.connect({"ep", worker}), nullptr) << worker;
+  }
+}
+
+TEST_F(RemoteWorkersTest, TheLastPlacesAreForEndpointsWithFewWorkers) {
+  const auto waits = [this](const EndpointId& endpoint, int worker) {
+    return remote_.beginStopWait({endpoint, std::to_string(worker)}, caller_.call()) != nullptr;
+  };
+  for (int i = 0; i < 9'000; ++i) ASSERT_TRUE(waits("ep", i)) << i;
+  EXPECT_FALSE(waits("ep", 9'000));
+  EXPECT_TRUE(waits("ep", 0)) << "a known worker";
+  for (int i = 0; i < 999; ++i) ASSERT_TRUE(waits("other", i)) << i;
+  EXPECT_TRUE(waits("third", 0));
+  EXPECT_FALSE(waits("third", 1)) << "all places are taken";
 }
 
 // The storage may fail just then.

@@ -233,6 +233,35 @@ TEST_F(RequestPipelineTest, ARouteMayAnswerLaterAndKeepsNoBodyMeanwhile) {
   EXPECT_LT(bodies[0], 1'000U);
 }
 
+/// Answers refusals at the second poll.
+class LateRefusals final : public RefusalChange {
+ public:
+  explicit LateRefusals(std::vector<std::size_t>& polls) : polls_(polls) {}
+  RouteResult answer(ApiRequest&, ApiResponse) const override { return std::make_unique<SecondPoll>(polls_); }
+
+ private:
+  std::vector<std::size_t>& polls_;
+};
+
+TEST_F(RequestPipelineTest, ARefusalWithoutARouteMayComeLater) {
+  std::vector<std::size_t> polls;
+  router_.changeRefusals({"jobs", "ping"}, std::make_shared<LateRefusals>(polls));
+  for (const char* line : {"GET /v2/ep/jobs/", "GET /jobs/%zz?a=b", "DELETE //ping"}) {
+    polls.clear();
+    test::SocketPair client;
+    Connection connection(1, client.releaseStream(), server_);
+    client.send(head(line, ""));
+    ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+    EXPECT_EQ(connection.serve(), Connection::Next::suspend) << line;
+    EXPECT_EQ(connection.serve(), Connection::Next::suspend) << line;
+    EXPECT_EQ(connection.serve(), Connection::Next::park) << line;
+    EXPECT_THAT(client.received(), HasSubstr("{\"late\":true}")) << line;
+  }
+  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "a route of its own";
+  EXPECT_THAT(ask(head("DELETE /ping", "")), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(ask(head("GET /v2/ep/other", "")), StartsWith("HTTP/1.1 404 "));
+}
+
 TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithItsKey) {
   std::vector<std::size_t> polls;
   Route waiting;

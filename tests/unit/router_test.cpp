@@ -62,6 +62,21 @@ TEST_F(RouterTest, APlaceholderIsNeverEmpty) {
   EXPECT_EQ(find("GET", "/v2//health"), "no path");
 }
 
+TEST_F(RouterTest, ASegmentOfAPathWithoutARouteMayChangeItsRefusal) {
+  struct Change final : RefusalChange {
+    RouteResult answer(ApiRequest&, ApiResponse refusal) const override { return refusal; }
+  };
+  EXPECT_EQ(router_.refusalsOf("/v2/e/take/"), nullptr);
+  const auto change = std::make_shared<Change>();
+  router_.changeRefusals({"take", "stop"}, change);
+  for (const char* path : {"/v2/e/take/", "/v2/e/take", "/v2/e/take&n=1", "/v2//take/w", "//v2/e/stop/w", "/stop"}) {
+    EXPECT_EQ(router_.refusalsOf(path), change.get()) << path;
+  }
+  for (const char* path : {"", "/", "/v2/e/takes/w", "/v2/e/status/a&take", "/v2/e/xtake"}) {
+    EXPECT_EQ(router_.refusalsOf(path), nullptr) << path;
+  }
+}
+
 TEST_F(RouterTest, TheRootIsAPathOfItsOwn) {
   add({"GET"}, "/");
   EXPECT_EQ(find("GET", "/"), "/");

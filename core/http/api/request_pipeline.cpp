@@ -88,6 +88,7 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
   auto target = readTarget(head.getURI());
   if (!target) {
     context.refusal = errorResponse(head.getURI(), 400, target.failure().message());
+    context.refusals = router_.refusalsOf(head.getURI().substr(0, head.getURI().find('?')));
     return;
   }
   context.apiRequest.path = std::move(target->path);
@@ -102,6 +103,7 @@ void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& conte
   auto found = router_.find(apiRequest.method, apiRequest.path);
   if (auto* match = std::get_if<Router::Match>(&found)) {
     context.route = match->route;
+    context.refusals = match->route->refusals.get();
     apiRequest.params = std::move(match->params);
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
     if ((context.refusal = answerPreflight(head, wrong->allow))) return;
@@ -109,6 +111,7 @@ void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& conte
         errorResponse(apiRequest.path, 405, clipped(apiRequest.method) + " is not allowed here: use " + wrong->allow);
     context.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
+    context.refusals = router_.refusalsOf(apiRequest.path);
     context.refusal =
         errorResponse(apiRequest.path, 404, "there is nothing at " + clipped(apiRequest.path) + ": check the path");
   }
@@ -228,7 +231,7 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
       context.pending.reset();
       return std::move(context.refusal);
     }
-    const bool isFinal = context.refusal && (context.route == nullptr || !context.route->refusals);
+    const bool isFinal = context.refusal && context.refusals == nullptr;
     std::optional<ApiResponse> response = isFinal ? std::move(context.refusal) : runRoute(context);
     if (!response) return std::nullopt;
     if (!response->isOpen) context.pending.reset();
@@ -243,7 +246,7 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
 
 // Asks for the key again when a parked call of a worker goes on: a worker whose key was revoked gets no job.
 bool RequestPipeline::isRevoked(const ServerRequest& head, RequestContext& context) {
-  if (context.route->scope != Scope::worker) return false;
+  if (context.route == nullptr || context.route->scope != Scope::worker) return false;
   try {
     authenticate(head, context);
   } catch (const StorageError&) {
@@ -271,7 +274,7 @@ RouteResult RequestPipeline::enterRoute(RequestContext& context) {
   if (!context.refusal) return context.route->run(context.apiRequest);
   ApiResponse refusal = *std::move(context.refusal);
   context.refusal.reset();
-  return context.route->refusals->answer(context.apiRequest, std::move(refusal));
+  return context.refusals->answer(context.apiRequest, std::move(refusal));
 }
 
 std::optional<ApiResponse> RequestPipeline::runRoute(RequestContext& context) {

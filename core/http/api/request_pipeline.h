@@ -30,10 +30,11 @@ class RequestPipeline final : public RequestHandlerFactory {
   /// answer.
   struct RequestContext {
     ApiRequest apiRequest;
-    const Route* route = nullptr;
+    const Route* route = nullptr;  ///< null: the request is refused
     std::optional<ApiResponse> refusal;
-    std::unique_ptr<PendingCall> pending;  ///< set while the route waits, or its answer is open
-    bool isOpen = false;                   ///< the head of the answer was sent, and the body goes on
+    const RefusalChange* refusals = nullptr;  ///< the answer to a refusal; null: the refusal itself
+    std::unique_ptr<PendingCall> pending;     ///< set while the route waits, or its answer is open
+    bool isOpen = false;                      ///< the head of the answer was sent, and the body goes on
   };
 
   /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;

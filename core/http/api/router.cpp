@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace jobq {
 namespace {
@@ -64,6 +65,18 @@ std::variant<Router::Match, Router::NoPath, Router::WrongMethod> Router::find(co
   }
   if (allow.empty()) return NoPath{};
   return WrongMethod{allow};
+}
+
+void Router::changeRefusals(std::vector<std::string> segments, std::shared_ptr<const RefusalChange> change) {
+  changedSegments_ = std::move(segments);
+  change_ = std::move(change);
+}
+
+const RefusalChange* Router::refusalsOf(const std::string& path) const {
+  for (const std::string& segment : split(path)) {
+    if (std::ranges::count(changedSegments_, segment.substr(0, segment.find('&'))) > 0) return change_.get();
+  }
+  return nullptr;
 }
 
 std::vector<std::string> Router::list() const {

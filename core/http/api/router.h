@@ -57,6 +57,13 @@ class Router {
   /// has the path, or WrongMethod with the methods for the header Allow. HEAD finds the routes of GET.
   std::variant<Match, NoPath, WrongMethod> find(const std::string& method, const std::string& path) const;
 
+  /// Sets the answer to requests whose path has no route and has one of the `segments`; a segment ends at its first
+  /// `&`. Called once, before refusalsOf().
+  void changeRefusals(std::vector<std::string> segments, std::shared_ptr<const RefusalChange> change);
+  /// Returns the answer to refused requests of a path without a route, valid as long as the router; null: the refusal
+  /// is the answer.
+  const RefusalChange* refusalsOf(const std::string& path) const;
+
   /// Returns texts such as "GET /v1/keys", one for each method of each route. The API's description has to cover
   /// exactly the same list.
   std::vector<std::string> list() const;
@@ -67,6 +74,8 @@ class Router {
     std::vector<std::string> segments;
   };
   std::vector<Entry> entries_;
+  std::vector<std::string> changedSegments_;
+  std::shared_ptr<const RefusalChange> change_;
 };
 
 }  // namespace jobq

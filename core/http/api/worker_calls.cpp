@@ -25,6 +25,12 @@ constexpr Millis kRefusalDelay{3'000};
 
 constexpr std::size_t kLongestId = 128;
 
+/// Worker SDKs put the variable into the path as it is.
+constexpr const char* kNoWorkerId =
+    "RUNPOD_POD_ID is empty, so the path names no worker: unset the variable, or set it to 1 to 128 letters, digits "
+    "and "
+    ". _ -";
+
 bool isWorkerId(std::string_view id) {
   return !id.empty() && id.size() <= kLongestId && std::all_of(id.begin(), id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
@@ -38,11 +44,17 @@ std::string listOf(const std::vector<std::string>& texts) {
   });
 }
 
+/// The places of a refused call among the waiting calls and among the refused ones.
+struct RefusalPlaces {
+  Budget::Reservation waiting;
+  Budget::Reservation refused;
+};
+
 /// A refusal that is sent later.
 class LateRefusal final : public PendingCall {
  public:
-  LateRefusal(const WorkerDeps& deps, Budget::Reservation place, ApiResponse refusal, SuspendedCall call)
-      : deps_(deps), place_(std::move(place)), refusal_(std::move(refusal)), at_(deps.clock.now() + kRefusalDelay) {
+  LateRefusal(const WorkerDeps& deps, RefusalPlaces places, ApiResponse refusal, SuspendedCall call)
+      : deps_(deps), places_(std::move(places)), refusal_(std::move(refusal)), at_(deps.clock.now() + kRefusalDelay) {
     deps.lateCalls.resumeAt(at_, call);
   }
 
@@ -53,7 +65,7 @@ class LateRefusal final : public PendingCall {
 
  private:
   const WorkerDeps deps_;
-  const Budget::Reservation place_;
+  const RefusalPlaces places_;
   const ApiResponse refusal_;
   const Instant at_;
 };
@@ -179,6 +191,7 @@ Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
     segment.resize(cut);
   }
   const std::string& worker = request.params.at("worker");
+  if (worker.empty()) return invalid(kNoWorkerId);
   if (!isWorkerId(worker)) {
     return invalid("the id of the worker must have 1 to 128 letters, digits and . _ -, not " + clipped(worker));
   }
@@ -186,10 +199,25 @@ Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
 }
 
 RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
-  Budget::Reservation place;
-  if (!place.grow(deps.waiting, 1)) return busy(request);
-  return begin(std::make_unique<LateRefusal>(deps, std::move(place), std::move(refusal), request.client->call()),
+  RefusalPlaces places;
+  if (!places.refused.grow(deps.refused, 1) || !places.waiting.grow(deps.waiting, 1)) return busy(request);
+  return begin(std::make_unique<LateRefusal>(deps, std::move(places), std::move(refusal), request.client->call()),
                request);
+}
+
+RouteResult refusePathLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
+  if (refusal.status != 404) return refuseLate(deps, request, std::move(refusal));
+  std::string_view path = request.path;
+  path = path.substr(0, path.find('&'));
+  if (path.ends_with('/')) path.remove_suffix(1);
+  const bool endsWithCall =
+      path.ends_with("/job-take") || path.ends_with("/job-take-batch") || path.ends_with("/job-stop");
+  return refuseLate(
+      deps, request,
+      errorResponse(request.path, 404,
+                    endsWithCall ? kNoWorkerId
+                                 : "there is nothing at " + clipped(request.path) +
+                                       ": `jobqctl worker env ENDPOINT` prints the variables of a worker"));
 }
 
 RouteResult awaitJob(const WorkerDeps& deps, ApiRequest& request) { return parkForJobs(deps, request, false); }

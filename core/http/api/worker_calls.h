@@ -17,8 +17,12 @@ Result<RemoteWorkerKey> readWorker(ApiRequest& request);
 /// Makes the connection one of the worker, if the worker is known.
 void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key);
 
-/// Answers a refusal three seconds later, because a refused worker calls again at once.
+/// Answers a refusal three seconds later, because a refused worker calls again at once. Answers 429 if there is no
+/// place for a refused call.
 RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
+
+/// The same for a path that is like that of a call for jobs or stops and has no route: names the remedy.
+RouteResult refusePathLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 
 // Defined in worker_calls.cpp.
 RouteResult awaitJob(const WorkerDeps& deps, ApiRequest& request);

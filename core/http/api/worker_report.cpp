@@ -11,6 +11,9 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kMostKeys = 1'000;
+constexpr std::size_t kInReport = 1;  ///< brackets around the member `error` of a report
+constexpr std::size_t kInBatch = 2;   ///< the same in a batch
+constexpr std::size_t kNoError = 0;   ///< a text without such a member
 
 Failed unreadable(const std::string& why) { return {"the worker sent a result that " + why, ""}; }
 
@@ -46,23 +49,37 @@ std::variant<WorkerResult, WorkerProgress> reportOf(const json::Document& docume
   return result;
 }
 
-}  // namespace
+// Returns true if the text ends with the name `error` of a member and its colon.
+bool endsWithError(std::string_view text) {
+  const auto skipSpace = [&text] { text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
+  skipSpace();
+  if (!text.ends_with(':')) return false;
+  text.remove_suffix(1);
+  skipSpace();
+  return text.ends_with("\"error\"") && !text.ends_with("\\\"error\"");
+}
 
-void replaceNaN(std::string& text) {
+// Replaces the tokens NaN, Infinity and -Infinity outside strings with null. A member `error` inside so many brackets
+// gets the token as a string instead, because Python takes these numbers for true: its handler has reported an error.
+void replaceNaN(std::string& text, std::size_t errorDepth) {
   if (text.find("NaN") == std::string::npos && text.find("Infinity") == std::string::npos) return;
   constexpr std::array<std::string_view, 3> kTokens{"NaN", "-Infinity", "Infinity"};
   std::string out;
   out.reserve(text.size() + 8);
   const std::string_view all = text;
   bool isInString = false;
+  std::size_t depth = 0;  // of brackets; any number in a text that is not JSON
   for (std::size_t i = 0; i < all.size();) {
     const auto token = std::find_if(kTokens.begin(), kTokens.end(),
                                     [&](std::string_view each) { return all.substr(i, each.size()) == each; });
     if (!isInString && token != kTokens.end()) {
-      out.append("null");
+      const bool isError = depth == errorDepth && endsWithError(all.substr(0, i));
+      out.append(isError ? '"' + std::string(*token) + '"' : "null");
       i += token->size();
       continue;
     }
+    if (!isInString && (all[i] == '{' || all[i] == '[')) ++depth;
+    if (!isInString && (all[i] == '}' || all[i] == ']')) --depth;
     const std::size_t length = isInString && all[i] == '\\' ? 2 : 1;  // an escaped quote does not end a string
     if (all[i] == '"') isInString = !isInString;
     out.append(all.substr(i, length));
@@ -71,8 +88,10 @@ void replaceNaN(std::string& text) {
   text.swap(out);
 }
 
+}  // namespace
+
 std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput) {
-  replaceNaN(body);
+  replaceNaN(body, kInReport);
   const auto read = json::read(body, kMostKeys);
   if (const auto* fault = std::get_if<json::Fault>(&read)) {
     return WorkerResult{unreadable("is not JSON: " + std::string(fault->reason)), false};
@@ -83,7 +102,7 @@ std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, st
 }
 
 Result<std::vector<BatchedReport>> readWorkerBatch(std::string body, std::size_t maxOutput) {
-  replaceNaN(body);
+  replaceNaN(body, kInBatch);
   const auto read = json::read(body, kMostReports + 1);
   if (const auto* fault = std::get_if<json::Fault>(&read)) {
     return invalid("the body is not JSON: " + std::string(fault->reason));
@@ -108,7 +127,7 @@ Result<std::vector<BatchedReport>> readWorkerBatch(std::string body, std::size_t
 }
 
 std::optional<WorkerChunk> readWorkerChunk(std::string body) {
-  replaceNaN(body);
+  replaceNaN(body, kNoError);
   const auto read = json::read(body, kMostKeys);
   const auto* document = std::get_if<json::Document>(&read);
   if (document == nullptr || document->root.kind != json::Kind::object) return std::nullopt;

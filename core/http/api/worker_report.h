@@ -24,8 +24,8 @@ struct WorkerProgress {
 };
 
 /// Returns what the body of a job-done call reports. A body that is not a JSON object is the result FAILED with the
-/// reason; so is an output over `maxOutput` bytes. An `error` other than a string is kept as its JSON text; null,
-/// false, 0 and "" are no error. Pure; any thread.
+/// reason; so is an output over `maxOutput` bytes. An `error` other than a string is kept as its JSON text, and NaN or
+/// Infinity as that word; null, false, 0 and "" are no error. Pure; any thread.
 std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput);
 
 /// Most reports of a batch.
@@ -48,8 +48,5 @@ struct WorkerChunk {
 };
 /// Returns the chunk of the body of a job-stream call, or no value if the body is none. Pure; any thread.
 std::optional<WorkerChunk> readWorkerChunk(std::string body);
-
-/// Replaces the tokens NaN, Infinity and -Infinity outside strings with null. Pure; any thread.
-void replaceNaN(std::string& json);
 
 }  // namespace jobq

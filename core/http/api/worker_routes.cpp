@@ -60,6 +60,8 @@ void addWorkerRoutes(Router& router, const WorkerDeps& deps) {
       router.add(std::move(route));
     }
   }
+  router.changeRefusals({"job-take", "job-take-batch", "job-stop"},
+                        std::make_shared<RefusedWorkerCall>(deps, refusePathLate));
 }
 
 }  // namespace jobq
