@@ -23,7 +23,6 @@ SETTINGS is JSON, as `POST /fake` changes it later:
 ends its containers when it ends, also by SIGKILL.
 """
 import base64
-import ctypes
 import http.server
 import json
 import os
@@ -41,7 +40,7 @@ import urllib.parse
 
 API = "1.43"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+INIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "container_init.py")
 LONGEST_LIFE = 3600  # seconds: bounds a hang
 LONGEST_END = 30
 STEP = 0.02  # seconds between two looks
@@ -54,64 +53,6 @@ class Failure(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
-
-
-def descendants():
-    """Returns the processes below this one."""
-    parents = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
-                state, parent = stat.read().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue  # the process has ended
-        if state != "Z":
-            parents[int(entry)] = int(parent)
-    found = [os.getpid()]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found[1:]
-
-
-def kill_descendants():
-    """Kills until no process is left. Orphans become children of this process, so none escapes."""
-    while True:
-        for pid in descendants():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        try:
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                time.sleep(STEP)
-        except ChildProcessError:
-            return
-
-
-def run_init(spec):
-    """The first process of a container. Lines of the standard input are signals; its end is SIGKILL, too."""
-    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    main = subprocess.Popen(spec["args"], env=spec["env"], cwd=spec["cwd"], stdin=subprocess.DEVNULL)
-    was_killed = threading.Event()
-
-    def pass_signals():
-        for line in sys.stdin:
-            if line.strip() == "SIGKILL":
-                break
-            os.kill(main.pid, signal.Signals[line.strip()])
-        was_killed.set()
-        os.kill(main.pid, signal.SIGKILL)
-
-    threading.Thread(target=pass_signals, daemon=True).start()
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == main.pid:
-            break
-    kill_descendants()
-    code = os.waitstatus_to_exitcode(status)
-    os._exit(137 if was_killed.is_set() else code if code >= 0 else 128 - code)
 
 
 class Container:
@@ -141,7 +82,7 @@ class Container:
                                f"failed: exec: \"{self.args[0]}\": executable file not found in $PATH: unknown")
         spec = json.dumps({"args": self.args, "env": self.env, "cwd": self.place})
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([sys.executable, __file__, "--init", spec], stdin=subprocess.PIPE,
+            self.process = subprocess.Popen([sys.executable, INIT, spec], stdin=subprocess.PIPE,
                                             stdout=log, stderr=log, text=True, start_new_session=True)
         self.state = "running"
         threading.Thread(target=self.await_end, daemon=True).start()
@@ -387,8 +328,6 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 
 def main():
-    if sys.argv[1] == "--init":
-        run_init(json.loads(sys.argv[2]))
     daemon = Daemon(json.loads(sys.argv[2]) if len(sys.argv) > 2 else {})
     ended, ending = os.pipe()
     # An exception of the handler would be lost where Python ignores exceptions, as in the call-back of a weak reference.
