@@ -1,19 +1,22 @@
 """jobq-worker --isolation process: etc/README.md, "Handlers in processes of their own"."""
 
+import ctypes
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
 
 from jobq_server import until
-from jobq_worker import run_worker
+from jobq_worker import PROGRAM, run_worker
 from lua_case import make_folder
-from pace import judge_pace
+from pace import HANG, judge_pace
 from process_watch import state_of
 from test_jobq_worker import ENDLESS, FAULT, HANDLERS, OK, JobqWorkerTest
 
+PIDFD_GETFD = 438  # the number of the call, on all processors
 DEAF = {**ENDLESS, "ignoreStop": True}
 FASTEST_LOSS = 12.0  # seconds from the first crash of a job to its end as FAILED, three runs later
 
@@ -25,6 +28,20 @@ def children_of(pid):
         if name.isdigit() and state_of(int(name)) == (pid, True):
             found.append(int(name))
     return sorted(found)
+
+
+def write_to_socket(pid, data):
+    """Writes to the socket of a process, as a handler does that has run wild."""
+    process = os.pidfd_open(pid)
+    number = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, 3, 0)
+    os.close(process)
+    assert number >= 0, os.strerror(ctypes.get_errno())
+    os.write(number, data)
+    os.close(number)
+
+
+def open_files(pid):
+    return {int(number): os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
 
 
 def maps_plugin(pid):
@@ -46,7 +63,7 @@ class IsolatedWorkerTest(JobqWorkerTest):
 class ResultTest(IsolatedWorkerTest):
     """A handler sees and does in a process what it does in a thread."""
 
-    endpoints = ("trial", "large", "lua", "stopped")
+    endpoints = ("trial", "large", "little", "lua", "stopped")
 
     def test_results_of_each_kind(self):
         worker = self.worker("trial", slots=2)
@@ -85,6 +102,23 @@ class ResultTest(IsolatedWorkerTest):
         assert children_of(worker.process.pid) == before
         assert not worker.logged("handler\\.")
 
+    def test_a_process_has_little_of_its_worker(self, tmp_path):
+        """No code of the plugin is in the worker; no key and no file of the worker is in the process."""
+        script = tmp_path / "worker"
+        script.write_text(f'#!/bin/sh\nexec 9</dev/zero\nexec {PROGRAM} "$@"\n')
+        script.chmod(0o755)
+        worker = self.worker("little", program=str(script))
+        child, = children_of(worker.process.pid)
+        until(lambda: maps_plugin(child), "the process has loaded its plugin")
+        assert not maps_plugin(worker.process.pid)
+        with open(f"/proc/{child}/environ", "rb") as file:
+            assert b"JOBQ_KEY" not in file.read()
+        ours, theirs = open_files(worker.process.pid), open_files(child)
+        assert (theirs[0], theirs[1], theirs[2]) == ("/dev/null", ours[1], ours[2])
+        assert "/dev/zero" in ours.values()
+        assert "/dev/zero" not in theirs.values()
+        assert len([file for file in theirs.values() if file.startswith("socket:")]) == 1, theirs
+
     def test_a_handler_in_lua(self, tmp_path):
         make_folder(tmp_path, HANDLERS)
         self.worker("lua", "lua/about", "--scripts", str(tmp_path), "--env", "NAME=world", "--set", "lua.memory=100MB")
@@ -93,7 +127,7 @@ class ResultTest(IsolatedWorkerTest):
 
 
 class CrashTest(IsolatedWorkerTest):
-    endpoints = ("crash", "killed", "idle", "deaf")
+    endpoints = ("crash", "killed", "wild", "idle", "deaf")
 
     @pytest.mark.parametrize(("crash", "sign"), [("segv", "SIGSEGV"), ("abort", "SIGABRT"), ("exit", "exit code 3")])
     def test_a_handler_that_crashes(self, crash, sign):
@@ -115,14 +149,31 @@ class CrashTest(IsolatedWorkerTest):
         assert worker.ended() == OK
 
     def test_a_process_that_is_killed(self):
-        """The same worker runs the job again, in a new process."""
+        """The same worker runs the job again, in a new process. A program that the handler has started ends, too."""
         worker = self.worker("killed")
         child, = children_of(worker.process.pid)
+        program = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: os.setpgid(0, child))
+        self.at_end.callback(program.kill)
         job = self.begin("killed", {"progress": ["begun"], "sleepMs": 1000})
         os.kill(child, signal.SIGKILL)
         done = self.server.finished("killed", job)
         assert (done["status"], done["retries"], done["workerId"]) == ("COMPLETED", 1, "w-killed")
         assert worker.logged(f"handler.lost: the handler process of {job} ended with SIGKILL\n")
+        assert child not in children_of(worker.process.pid)
+        assert program.wait(HANG) == -signal.SIGKILL
+
+    @pytest.mark.parametrize(("data", "words"), [(bytes(4), "a message of a wrong size"), (b"\1\0\0\0\5", "does not belong into a run"),
+                                                 (b"\6\0\0\0\x0b\1\0\0\0}", "an output that is not JSON")],
+                             ids=["size", "kind", "output"])
+    def test_a_process_that_sends_no_messages(self, data, words):
+        """It is killed, and its job runs again."""
+        worker = self.worker("wild")
+        child, = children_of(worker.process.pid)
+        job = self.begin("wild", {"progress": ["begun"], "sleepMs": 1000})
+        write_to_socket(child, data)
+        done = self.server.finished("wild", job)
+        assert (done["status"], done["retries"]) == ("COMPLETED", 1)
+        assert worker.logged(f"handler.lost: the handler process of {job} sent .*{words} and was killed\n")
         assert child not in children_of(worker.process.pid)
 
     def test_an_idle_process_that_is_killed(self):
@@ -170,8 +221,10 @@ class EndTest(IsolatedWorkerTest):
             self.cancel("ends", job)
 
     def test_a_drain(self):
-        """A running job ends, and counts."""
+        """A running job ends, and counts, also if a supervisor signals all processes of the worker."""
         job = self.begin("ends", {"progress": ["begun"], "sleepMs": 1000})
+        for child in self.children:
+            os.kill(child, signal.SIGTERM)
         self.isolated.terminate()
         assert self.isolated.ended() == OK
         self.assert_none_left()
@@ -185,16 +238,6 @@ class EndTest(IsolatedWorkerTest):
         assert self.isolated.ended() == OK
         self.assert_none_left()
         self.cancel("ends", job)
-
-    def test_a_process_has_little_of_its_worker(self):
-        """No code of the plugin is in the worker; no key and no connection of the worker is in the process."""
-        child = self.children[0]
-        until(lambda: maps_plugin(child), "the process has loaded its plugin")
-        assert not maps_plugin(self.isolated.process.pid)
-        with open(f"/proc/{child}/environ", "rb") as file:
-            assert b"JOBQ_KEY" not in file.read()
-        links = [os.readlink(f"/proc/{child}/fd/{number}") for number in os.listdir(f"/proc/{child}/fd")]
-        assert len([link for link in links if link.startswith("socket:")]) == 1, links
 
 
 class FaultTest:
