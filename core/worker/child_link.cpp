@@ -35,13 +35,13 @@ ChildLink::Event ChildLink::await(const WakeDescriptor& wake, Instant latest) {
       message_ = *std::move(message);
       return Event::message;
     }
+    if (unsentBytes() > 0 && !send()) return Event::ended;
     const auto socketEvents = static_cast<short>(POLLIN | (unsentBytes() > 0 ? POLLOUT : 0));
     std::array<pollfd, 3> waits{
         {{process_.socket(), socketEvents, 0}, {wake.number(), POLLIN, 0}, {process_.ended(), POLLIN, 0}}};
     if (::poll(waits.data(), waits.size(), timeUntil(latest, now)) < 0) continue;  // EINTR
     const auto& [socket, woken, ended] = waits;
     if (woken.revents != 0) return Event::woken;
-    if ((socket.revents & POLLOUT) != 0 && !send()) return Event::ended;
     if ((socket.revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
       if (!receive()) return Event::ended;
     } else if (ended.revents != 0) {

@@ -32,6 +32,7 @@ from machine import OtherWork
 from servers import BUILD, JOB, ROOT, Jobq, end_with_parent, until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from process_watch import processor_seconds as all_seconds, state_of  # noqa: E402
 from runpod_process import PYTHON, worker_environment  # noqa: E402
 
 IMAGE = "docker.io/acme/worker:1"
@@ -228,16 +229,17 @@ async def python_stream(server, processes, jobs, seconds):
 
 
 def finished_rate(workers_of, count):
-    """Returns the finished jobs a second on SQLite. `workers_of` starts the workers of the endpoint `work`."""
+    """Returns the finished jobs a second on SQLite, and the processor seconds of the workers for a job. `workers_of` starts the
+    workers of the endpoint `work`."""
     with Jobq("sqlite", workers_of.settings) as server:
         workers_of(server)
         server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=count // 6)  # warm
         done = lambda: server.call("GET", "/v2/work/health")["jobs"]["completed"]  # noqa: E731
         until(lambda: done() >= count // 6, "the first jobs are finished", 300)
-        begun = time.monotonic()
+        begun, used = time.monotonic(), workers_of.seconds()
         server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=count)
         until(lambda: done() >= count // 6 + count, "the jobs are finished", 300)
-        return count / (time.monotonic() - begun)
+        return count / (time.monotonic() - begun), (workers_of.seconds() - used) / count
 
 
 class Threads:
@@ -246,6 +248,9 @@ class Threads:
 
     def __call__(self, server):
         until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == PROCESSES * BATCH, "threads are ready")
+
+    def seconds(self):
+        return 0.0  # of the server
 
 
 class Processes:
@@ -257,12 +262,20 @@ class Processes:
         self.workers, self.handlers, self.isolation = workers, handlers, isolation
 
     def __call__(self, server):
+        self.processes = []
         for number in range(self.workers):
             key = server.file(f"key-{number}", server.key.encode())
-            server.start(os.path.join(BUILD, "bin", "jobq-worker"), "--url", f"http://127.0.0.1:{server.port}",
-                         "--endpoint", "work", "--image", "plugin/echo", "--key-file", key, "--worker", f"w-{number}",
-                         "--concurrency", self.handlers, "--batch", self.handlers, "--isolation", self.isolation, listens=False)
+            self.processes.append(server.start(
+                os.path.join(BUILD, "bin", "jobq-worker"), "--url", f"http://127.0.0.1:{server.port}", "--endpoint", "work",
+                "--image", "plugin/echo", "--key-file", key, "--worker", f"w-{number}", "--concurrency", self.handlers,
+                "--batch", self.handlers, "--isolation", self.isolation, listens=False))
         until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == self.workers, "all workers are connected")
+
+    def seconds(self):
+        workers = {process.pid for process in self.processes}
+        handlers = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        handlers = {pid for pid in handlers if state_of(pid)[0] in workers}
+        return sum(all_seconds(pid) for pid in workers | handlers)
 
 
 def main():
@@ -279,17 +292,19 @@ def main():
     options = parser.parse_args()
     work = OtherWork()
     if options.pace:
-        rates = [(finished_rate(Threads(), options.count), finished_rate(Processes(), options.count)) for _ in range(options.rounds)]
+        rates = [(finished_rate(Threads(), options.count)[0], finished_rate(Processes(), options.count)[0])
+                 for _ in range(options.rounds)]
         for local, remote in rates:
             print(f"finished jobs a second: {local:.0f} by threads, {remote:.0f} by {PROCESSES} jobq-worker")
         print(f"ratio {statistics.median(remote / local for local, remote in rates):.2f}; other work took {work.share():.0%}")
         return
     if options.isolation:
-        rates = [[finished_rate(Processes(1, ISOLATED, kind), options.count) for kind in ("thread", "process")]
-                 for _ in range(options.rounds)]
-        for threaded, isolated in rates:
-            print(f"finished jobs a second: {threaded:.0f} by {ISOLATED} handlers on threads, {isolated:.0f} in processes")
-        print(f"ratio {statistics.median(isolated / threaded for threaded, isolated in rates):.2f}; "
+        rounds = [[finished_rate(Processes(1, ISOLATED, kind), options.count) for kind in ("thread", "process")]
+                  for _ in range(options.rounds)]
+        for (threaded, of_threads), (isolated, of_processes) in rounds:
+            print(f"finished jobs a second: {threaded:.0f} by {ISOLATED} handlers on threads, {isolated:.0f} in processes; "
+                  f"processor time of the worker: {1e6 * of_threads:.0f} and {1e6 * of_processes:.0f} µs a job")
+        print(f"ratio {statistics.median(isolated[0] / threaded[0] for threaded, isolated in rounds):.2f}; "
               f"other work took {work.share():.0%}")
         return
     if options.python:
