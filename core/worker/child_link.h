@@ -33,7 +33,7 @@ class ChildLink {
   /// has ended. Throws MalformedMessage.
   Event await(const WakeDescriptor& wake, Instant latest);
   /// Returns the message of the last await().
-  Message takeMessage() { return std::move(message_); }
+  Message extractMessage() { return std::move(message_); }
   /// Kills the process. Returns how the process has ended.
   std::string kill() { return process_.end(Millis(0)); }
 

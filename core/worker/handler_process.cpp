@@ -51,7 +51,7 @@ std::optional<std::string> HandlerProcess::start(const std::stop_token& end) {
     if (link_->await(wake_, Instant::max()) != ChildLink::Event::message) {
       return "ended with " + endProcess() + " before it was ready";
     }
-    const Message message = link_->takeMessage();
+    const Message message = link_->extractMessage();
     hasBeenReady_ = hasBeenReady_ || message.kind == MessageKind::ready;
     if (message.kind == MessageKind::ready) return std::nullopt;
     if (message.kind != MessageKind::fault) throw MalformedMessage("a message before it was ready");
@@ -106,7 +106,7 @@ std::optional<Outcome> HandlerProcess::exchange(std::string_view input, JobConte
         latest = std::min(latest, clock_.now() + kStopGrace);
         break;
       case ChildLink::Event::message: {
-        Message message = link_->takeMessage();
+        Message message = link_->extractMessage();
         const bool isEnd = message.kind == MessageKind::completed || message.kind == MessageKind::failed;
         if (isEnd) return readOutcome(std::move(message));
         report(std::move(message), context);
