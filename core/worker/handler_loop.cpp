@@ -1,32 +1,71 @@
 #include "core/worker/handler_loop.h"
 
 #include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 
-#include "core/base/handler_run.h"
 #include "core/worker/remote_context.h"
 #include "core/worker/report_text.h"
 
 namespace jobq::worker {
 namespace {
 
-// A stopped job has ended at the server, which drops the report, but learns that the handler has ended.
-UnsentResult runJob(const CallDeps& deps, JobHandler& handler, ReportSender& reports, const JobPtr& job) {
-  RemoteContext context(deps, reports, *job);
-  Outcome outcome = Failed{"the job was stopped before its start", ""};
-  if (!job->stop.stop_requested()) outcome = runHandler(handler, job->job.input, context);
-  return {job, context.deadline(), resultText(outcome)};
-}
+constexpr Millis kLossTime{10'000};  ///< a server that cannot store a loss for so long notices it by the pings
+
+class HandlerLoop {
+ public:
+  HandlerLoop(const CallDeps& deps, JobRunner& runner, JobsInHand& jobs, ResultQueue& results)
+      : deps_(deps), runner_(runner), jobs_(jobs), results_(results), reports_(deps) {}
+
+  void run(const std::stop_token& end) {
+    if (!runner_.prepare(end)) return;
+    jobs_.addHandler();
+    for (JobPtr job; (job = jobs_.awaitJob(job));) {
+      if (!runner_.prepare(end)) return loseJob(job);
+      // The handler counts as busy until its successor is ready.
+      if (!runJob(job) && !runner_.prepare(end)) return;
+    }
+  }
+
+ private:
+  // Returns false if the handler has died. A stopped job has ended at the server, which drops the report, but learns
+  // that the handler has ended.
+  bool runJob(const JobPtr& job) {
+    RemoteContext context(deps_, reports_, *job);
+    std::optional<Outcome> outcome = Failed{"the job was stopped before its start", ""};
+    if (!job->stop.stop_requested()) outcome = runner_.run(job->job.input, context);
+    const bool isAlive = outcome.has_value();
+    if (!isAlive && !job->stop.stop_requested()) {
+      loseJob(job);
+      return false;
+    }
+    results_.add({job, context.deadline(), resultText(outcome.value_or(Failed{"the job was stopped", ""}))});
+    return isAlive;
+  }
+
+  // The job stays in hand until the server has the report: a call for jobs says that the worker has jobs, as long as
+  // the loss is under way.
+  void loseJob(const JobPtr& job) {
+    job->isLost = true;
+    reports_.postLoss(job->job.id, job->stop.get_token(), deps_.clock.now() + kLossTime);
+    jobs_.remove({&job, 1});
+  }
+
+  const CallDeps deps_;
+  JobRunner& runner_;
+  JobsInHand& jobs_;
+  ResultQueue& results_;
+  ReportSender reports_;
+};
 
 }  // namespace
 
-void runHandlerLoop(const CallDeps& deps, HandlerFactory& handlers, const HandlerEnv& env, JobsInHand& jobs,
-                    ResultQueue& results) noexcept {
+void runHandlerLoop(const CallDeps& deps, JobRunners& runners, JobsInHand& jobs, ResultQueue& results,
+                    const std::stop_token& end) noexcept {
   try {
-    const auto handler = handlers.make(env);
-    ReportSender reports(deps);
-    jobs.addHandler();
-    for (JobPtr job; (job = jobs.awaitJob(job));) results.add(runJob(deps, *handler, reports, job));
+    const std::unique_ptr<JobRunner> runner = runners.make();
+    HandlerLoop(deps, *runner, jobs, results).run(end);
   } catch (const std::exception& error) {
     deps.end.fail(std::string("a handler cannot run: ") + error.what());
   } catch (...) {

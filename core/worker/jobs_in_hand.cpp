@@ -31,20 +31,22 @@ std::optional<JobsInHand::Demand> JobsInHand::awaitDemand() {
 }
 
 std::vector<JobId> JobsInHand::add(std::vector<TakenJob> jobs) {
-  std::vector<JobId> known;
+  std::vector<JobId> present;
   Lock lock(mutex_);
   for (TakenJob& each : jobs) {
     const auto job = std::make_shared<JobInHand>(std::move(each));
-    if (jobs_.try_emplace(job->job.id, job).second) {
+    JobPtr& known = jobs_[job->job.id];
+    if (!known || known->isLost) {
+      known = job;
       waiting_.push_back(job);
     } else {
-      known.push_back(job->job.id);
+      present.push_back(job->job.id);
     }
   }
   const bool mustWake = mustWakeHandler();
   lock.unlock();
   if (mustWake) jobCame_.notifyOne();
-  return known;
+  return present;
 }
 
 JobPtr JobsInHand::awaitJob(const JobPtr& ended) {
@@ -70,7 +72,10 @@ JobPtr JobsInHand::awaitJob(const JobPtr& ended) {
 
 void JobsInHand::remove(std::span<const JobPtr> jobs) {
   Lock lock(mutex_);
-  for (const JobPtr& job : jobs) jobs_.erase(job->job.id);
+  for (const JobPtr& job : jobs) {
+    const auto found = jobs_.find(job->job.id);
+    if (found != jobs_.end() && found->second == job) jobs_.erase(found);
+  }
   if (mayTake()) demandCame_.notifyOne();
 }
 
@@ -88,7 +93,9 @@ void JobsInHand::stopJob(const JobId& job) {
 std::vector<JobId> JobsInHand::ids() const {
   std::vector<JobId> ids;
   Lock lock(mutex_);
-  for (const auto& [id, job] : jobs_) ids.push_back(id);
+  for (const auto& [id, job] : jobs_) {
+    if (!job->isLost) ids.push_back(id);
+  }
   return ids;
 }
 

@@ -6,14 +6,21 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/logger.h"
 #include "core/cli/exit_code.h"
-#include "core/cli/local_plugins.h"
 #include "core/cli/table_print.h"
+#include "core/worker/child_process.h"
+#include "core/worker/handler_child.h"
+#include "core/worker/handler_process.h"
+#include "core/worker/handler_thread.h"
+#include "core/worker/local_handler.h"
 #include "core/worker/worker_options.h"
 #include "core/worker/worker_threads.h"
 
@@ -45,10 +52,27 @@ ExitCode printText(const std::string& text) {
   return ExitCode::ok;
 }
 
-std::unique_ptr<HandlerFactory> makeFactory(const cli::LocalPlugins& plugins, const HandlerChoice& choice) {
-  auto factory = plugins.create<HandlerFactory>(choice.plugin);
-  if (const auto fault = factory->fault(choice.script)) throw CommandError(ExitCode::refused, *fault);
-  return factory;
+HandlerSetup setupOf(const WorkerOptions& options, const cli::Arguments& arguments) {
+  const CallAddresses& addresses = options.addresses;
+  return {options.handler.plugin,
+          {addresses.endpoint(), addresses.worker(), options.variables, options.handler.script},
+          options.scripts.string(),
+          arguments.value("plugins"),
+          arguments.values("set")};
+}
+
+/// The handlers of the option --isolation.
+struct Handlers {
+  std::optional<LocalHandler> local;  // empty for processes: no code of a plugin is loaded then
+  std::unique_ptr<JobRunners> runners;
+};
+
+void makeHandlers(Isolation isolation, const HandlerSetup& setup, Clock& clock, Log& log, Handlers& handlers) {
+  if (isolation == Isolation::process) {
+    handlers.runners = std::make_unique<HandlerProcesses>(setup, clock, log);
+    return;
+  }
+  handlers.runners = std::make_unique<HandlerThreads>(handlers.local.emplace(setup, clock, log));
 }
 
 ExitCode serve(const cli::Arguments& arguments) {
@@ -57,12 +81,11 @@ ExitCode serve(const cli::Arguments& arguments) {
   EndRequest end;
   Logger log(LogLevel::debug, LogFormat::text);
   SystemClock clock;
-  const cli::LocalPlugins plugins(arguments, {options.scripts / "handlers", options.scripts / "filters"}, clock, log);
-  const auto factory = makeFactory(plugins, options.handler);
+  Handlers handlers;
+  makeHandlers(options.isolation, setupOf(options, arguments), clock, log, handlers);
   const CallAddresses& addresses = options.addresses;
-  const HandlerEnv handler{addresses.endpoint(), addresses.worker(), options.variables, options.handler.script};
-  WorkerThreads threads({addresses, options.key, clock, log, end}, *factory,
-                        {options.concurrency, options.batch, options.pingInterval, handler});
+  WorkerThreads threads({addresses, options.key, clock, log, end}, *handlers.runners,
+                        {options.concurrency, options.batch, options.pingInterval});
   log.write(LogLevel::information, "worker.started",
             addresses.worker() + " takes the jobs of " + addresses.endpoint() + " at " + addresses.server().url);
   threads.start();
@@ -98,4 +121,8 @@ int run(const std::vector<std::string>& given) {
 }  // namespace
 }  // namespace jobq::worker
 
-int main(int argc, char** argv) { return jobq::worker::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  if (given == std::vector<std::string>{jobq::worker::kHandlerArgument}) return jobq::worker::runHandlerChild();
+  return jobq::worker::run(given);
+}

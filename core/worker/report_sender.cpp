@@ -2,6 +2,7 @@
 
 #include "core/cli/exit_code.h"
 #include "core/worker/call_pauses.h"
+#include "core/worker/report_text.h"
 
 namespace jobq::worker {
 
@@ -31,6 +32,21 @@ void ReportSender::post(const std::string& path, const std::string& body, const 
       why = error.what();
     }
   } while (deps_.clock.now() < latest && pauses.pause(why, latest));
+}
+
+void ReportSender::postLoss(const JobId& job, const std::stop_token& stop, Instant latest) {
+  const std::string& path = deps_.addresses.results();
+  if (path.empty()) return;
+  CallPauses pauses("reports of lost jobs", deps_.clock, deps_.log, stop);
+  try {
+    Answer answer;
+    do {
+      answer = connection_.post(path, lossText(job));
+    } while (answer.isTransient() && deps_.clock.now() < latest && pauses.pause(answer.refusal, latest));
+    (void)isKeyRefused(deps_, answer);
+  } catch (const cli::CommandError&) {
+    return;  // the calls for jobs and stops log that the server is lost
+  }
 }
 
 }  // namespace jobq::worker

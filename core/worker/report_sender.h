@@ -7,6 +7,7 @@
 #include "core/worker/call_addresses.h"
 #include "core/worker/end_request.h"
 #include "core/worker/server_connection.h"
+#include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/time.h"
 
@@ -32,6 +33,11 @@ class ReportSender {
   /// Posts a report, again and again with pauses, until the server has the report or refuses it for ever, until `stop`,
   /// or until `latest`. The first try is made in any case. A report whose answer was lost may come twice.
   void post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest);
+
+  /// Reports that the handler of a job has died. The report is repeated until `latest` while the server answers that it
+  /// cannot store now, but not after a call without an answer: the server may have given the job to this worker again
+  /// meanwhile. A server that does not get the report, or does not know it, notices the loss by the pings.
+  void postLoss(const JobId& job, const std::stop_token& stop, Instant latest);
 
  private:
   const CallDeps deps_;

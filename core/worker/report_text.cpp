@@ -28,6 +28,8 @@ std::string namedText(const JobId& job, std::string_view report) {
   return "{\"id\":\"" + job + "\"," + std::string(report.substr(1));  // a report has a member, and the id no escapes
 }
 
+std::string lossText(const JobId& job) { return "{\"lost\":[\"" + job + "\"]}"; }
+
 std::string progressText(std::string_view json) {
   return json::object([json](json::ObjectWriter& out) {
     out.member("status", "IN_PROGRESS");

@@ -19,6 +19,9 @@ std::string resultText(const Outcome& outcome);
 /// Returns the report of resultText() with the id of its job, an element of a report about several jobs.
 std::string namedText(const JobId& job, std::string_view report);
 
+/// Returns the report of a job that the worker has lost.
+std::string lossText(const JobId& job);
+
 /// Returns the report of a progress, a JSON text.
 std::string progressText(std::string_view json);
 

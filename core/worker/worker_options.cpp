@@ -111,6 +111,13 @@ HandlerChoice readImage(const Arguments& arguments) {
   throw wrongUsage("--image takes plugin/NAME or lua/NAME, not '" + harmless(name) + "'");
 }
 
+Isolation readIsolation(const Arguments& arguments) {
+  const std::string kind = arguments.value("isolation", "thread");
+  if (kind == "thread") return Isolation::thread;
+  if (kind == "process") return Isolation::process;
+  throw wrongUsage("--isolation takes thread or process, not '" + harmless(kind) + "'");
+}
+
 Millis readPingInterval(const Environment& environment) {
   const std::string text = variableOf(environment, "RUNPOD_PING_INTERVAL");
   return text.empty() ? kPingInterval : Millis(numberOf("RUNPOD_PING_INTERVAL", text, 100, 60'000));
@@ -128,6 +135,7 @@ const std::vector<cli::OptionRow>& workerOptionRows() {
       {"worker", "NAME", "the name of this process, different for each one (RUNPOD_POD_ID, else a random name)"},
       {"concurrency", "N", "jobs that run at once (1)"},
       {"batch", "N", "most jobs of one call, at most those that can run at once (the same as --concurrency)"},
+      {"isolation", "KIND", "where handlers run: thread, or process for a process of its own for each one (thread)"},
       {"drain", "TIME", "time for running jobs to end after SIGTERM (30s)"},
       {"plugins", "FOLDER", "folder of the plugins (the installed ones)"},
       {"scripts", "FOLDER", "folder with handlers/NAME.lua (the installed scripts)"},
@@ -161,6 +169,7 @@ WorkerOptions readOptions(const Arguments& arguments, const Environment& environ
   return {readAddresses(arguments, environment),
           readKey(arguments, environment),
           readImage(arguments),
+          readIsolation(arguments),
           cli::pairsOf(arguments, "env"),
           concurrency,
           jobsOf(arguments, "batch", concurrency),

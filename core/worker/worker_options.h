@@ -19,10 +19,17 @@ struct HandlerChoice {
   std::string script;  ///< name of the script of `lua/<script>`; empty for `plugin/<handler>`
 };
 
+/// Where the handlers run.
+enum class Isolation {
+  thread,  ///< on threads of the worker
+  process  ///< in a process for each handler
+};
+
 struct WorkerOptions {
   CallAddresses addresses;
   std::string key;  ///< empty for none
   HandlerChoice handler;
+  Isolation isolation = Isolation::thread;
   std::map<std::string, std::string> variables;  ///< of the handler
   std::size_t concurrency = 1;                   ///< jobs that run at once
   std::size_t batch = 1;                         ///< most jobs of one call

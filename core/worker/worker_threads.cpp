@@ -1,7 +1,7 @@
 #include "core/worker/worker_threads.h"
 
 #include <algorithm>
-#include <utility>
+#include <string>
 
 #include "core/cli/exit_code.h"
 #include "core/worker/handler_loop.h"
@@ -13,17 +13,17 @@
 namespace jobq::worker {
 namespace {
 
-constexpr Millis kStopGrace{5'000};     // time for handlers to notice their stop
+constexpr Millis kKillTime{1'000};      // time for killed handler processes to end
 constexpr Millis kPollsEnd{5'000};      // time for parked calls to end
 constexpr Millis kLeaveAgain{250};      // time between two requests to end parked calls
 constexpr Millis kLeaveSilence{2'000};  // a server that is silent for longer does not end the calls
 
 }  // namespace
 
-WorkerThreads::WorkerThreads(const CallDeps& deps, HandlerFactory& handlers, Plan plan)
+WorkerThreads::WorkerThreads(const CallDeps& deps, JobRunners& runners, Plan plan)
     : deps_(deps),
-      factory_(handlers),
-      plan_(std::move(plan)),
+      runners_(runners),
+      plan_(plan),
       jobs_(plan_.concurrency),
       taking_(deps.clock),
       handlers_(deps.clock),
@@ -32,7 +32,7 @@ WorkerThreads::WorkerThreads(const CallDeps& deps, HandlerFactory& handlers, Pla
 
 void WorkerThreads::start() {
   for (std::size_t i = 0; i < plan_.concurrency; ++i) {
-    handlers_.start("handler", [this] { runHandlerLoop(deps_, factory_, plan_.handler, jobs_, results_); });
+    handlers_.start("handler", [this] { runHandlerLoop(deps_, runners_, jobs_, results_, takingOver_.get_token()); });
   }
   sending_.start("results", [this] { runResultLoop(deps_, results_, jobs_, sendingOver_.get_token()); });
   watching_.start("stops", [this] { runStopLoop(deps_, jobs_, over_.get_token()); });
@@ -52,7 +52,7 @@ bool WorkerThreads::stop(Millis drain) {
     sendingOver_.request_stop();
     deps_.log.write(LogLevel::warning, "worker.abandoned",
                     std::to_string(left) + " jobs have not ended in time: the server gives them to other workers");
-    areEnded = endHandlers(deps_.clock.now() + kStopGrace) && areEnded;
+    areEnded = endHandlers(deps_.clock.now() + kStopGrace + kKillTime) && areEnded;
   }
   over_.request_stop();
   return endParkedCalls(watching_) && areEnded;

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <stop_token>
-#include <string>
 
 #include "core/worker/bounded_threads.h"
+#include "core/worker/job_runner.h"
 #include "core/worker/jobs_in_hand.h"
 #include "core/worker/report_sender.h"
 #include "core/worker/result_queue.h"
-#include "jobq/job_handler.h"
 #include "jobq/time.h"
 
 namespace jobq::worker {
@@ -25,11 +23,10 @@ class WorkerThreads {
     std::size_t concurrency = 1;  ///< jobs that run at once
     std::size_t batch = 1;        ///< most jobs of one call
     Millis pingInterval{10'000};
-    HandlerEnv handler;  ///< of each handler thread
   };
 
-  /// The objects of `deps` and `handlers` outlive the object.
-  WorkerThreads(const CallDeps& deps, HandlerFactory& handlers, Plan plan);
+  /// The objects of `deps` and `runners` outlive the object.
+  WorkerThreads(const CallDeps& deps, JobRunners& runners, Plan plan);
 
   void start();
 
@@ -43,7 +40,7 @@ class WorkerThreads {
   bool endParkedCalls(BoundedThreads& threads);
 
   const CallDeps deps_;
-  HandlerFactory& factory_;
+  JobRunners& runners_;
   const Plan plan_;
   JobsInHand jobs_;
   ResultQueue results_;

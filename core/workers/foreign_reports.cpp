@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "core/jobs/run_reports.h"
+
 namespace jobq {
 namespace {
 
@@ -29,6 +31,8 @@ AttemptReportsPtr ForeignReports::find(const RemoteWorkerKey& key, const JobId& 
   kept.lastUsed = now;
   return kept.reports;
 }
+
+void ForeignReports::loseJob(const LeaseRef& lease) { deps_.reports.lose({lease}); }
 
 void ForeignReports::dropOld(Instant now) {
   std::erase_if(foreign_, [now](const auto& kept) { return now >= kept.second.lastUsed + kKeptLife; });

@@ -37,6 +37,9 @@ class ForeignReports {
   /// Has the worker stop a job that its own report has ended.
   void stopJob(const RemoteWorkerKey& key, const LeaseRef& lease) { remote_.stopJob(key, lease); }
 
+  /// Returns the job of an attempt that find() has returned to the queue, as a loss. Throws StorageError.
+  void loseJob(const LeaseRef& lease);
+
  private:
   struct Kept {
     AttemptReportsPtr reports;

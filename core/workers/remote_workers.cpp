@@ -298,8 +298,8 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
   RemoteChanges changes;
   {
     Lock lock(mutex_);
-    for (const auto& [job, run] : jobs) {
-      elsewhere_.noteResult(key, job, run ? std::optional(run->lease().attempt) : std::nullopt);
+    for (const Reported& each : jobs) {
+      elsewhere_.noteResult(key, each.job, each.run ? std::optional(each.run->lease().attempt) : std::nullopt);
     }
     RemoteWorker* const worker = table_.find(key);
     if (worker == nullptr) return;
@@ -309,6 +309,7 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
       // A later attempt may have come since the result was found to be one of `run`.
       const auto found = worker->jobs.find(reported.job);
       if (found == worker->jobs.end() || found->second.run != reported.run) continue;
+      if (reported.isLost) changes.lost.push_back(found->second.run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, found->second.run->place());
       changes.ended.push_back(std::move(found->second.run));
       worker->jobs.erase(found);

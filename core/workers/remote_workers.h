@@ -86,8 +86,10 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   struct Reported {
     JobId job;
     AttemptReportsPtr run;
+    bool isLost = false;  ///< the worker has lost the job instead, and may get it again
   };
-  /// Forgets the jobs. With `isLeaving` the worker gets no further job, and its parked calls end.
+  /// Forgets the jobs. Returns the lost ones to the queue, at once or as soon as the storage works. With `isLeaving`
+  /// the worker gets no further job, and its parked calls end.
   void noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving);
   /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
   void runMustEnd(const RemoteRun& run) override;

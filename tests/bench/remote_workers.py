@@ -5,7 +5,11 @@
 Prints the requests a second and the share of a core of idle workers, the threads of the server, and the time from a
 chunk's report to its event at a reader of /stream. A second row compares jobq-worker with threads of the server:
 
-    remote_workers.py --pace [--rounds N]
+    remote_workers.py --pace [--rounds N] [--count N]
+
+A third row compares the handlers of one jobq-worker in processes with those on threads (--isolation):
+
+    remote_workers.py --isolation [--rounds N] [--count N]
 
 With --python the chunks come from unmodified workers of the Python package runpod (tests/clients/requirements.txt). Beside
 them a job whose chunks are reported byte by byte shows which part of the time is the server's:
@@ -28,12 +32,14 @@ from machine import OtherWork
 from servers import BUILD, JOB, ROOT, Jobq, end_with_parent, until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from process_watch import processor_seconds as all_seconds, state_of  # noqa: E402
 from runpod_process import PYTHON, worker_environment  # noqa: E402
 
 IMAGE = "docker.io/acme/worker:1"
 PING = 10.0  # seconds, as `jobqctl worker env` sets the interval
 CHUNKS_A_SECOND = 50
 PROCESSES, BATCH, ENOUGH = 4, 32, 60_000
+ISOLATED = 8  # handlers of the one jobq-worker of the third row
 
 
 class Connection:
@@ -222,17 +228,18 @@ async def python_stream(server, processes, jobs, seconds):
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def finished_rate(workers_of):
-    """Returns the finished jobs a second on SQLite. `workers_of` starts the workers of the endpoint `work`."""
+def finished_rate(workers_of, count):
+    """Returns the finished jobs a second on SQLite, and the processor seconds of the workers for a job. `workers_of` starts the
+    workers of the endpoint `work`."""
     with Jobq("sqlite", workers_of.settings) as server:
         workers_of(server)
-        server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=ENOUGH // 6)  # warm
+        server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=count // 6)  # warm
         done = lambda: server.call("GET", "/v2/work/health")["jobs"]["completed"]  # noqa: E731
-        until(lambda: done() >= ENOUGH // 6, "the first jobs are finished", 300)
-        begun = time.monotonic()
-        server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=ENOUGH)
-        until(lambda: done() >= ENOUGH // 6 + ENOUGH, "the jobs are finished", 300)
-        return ENOUGH / (time.monotonic() - begun)
+        until(lambda: done() >= count // 6, "the first jobs are finished", 300)
+        begun, used = time.monotonic(), workers_of.seconds()
+        server.load("http", 64, server.request("POST", "/v2/work/run", JOB), count=count)
+        until(lambda: done() >= count // 6 + count, "the jobs are finished", 300)
+        return count / (time.monotonic() - begun), (workers_of.seconds() - used) / count
 
 
 class Threads:
@@ -242,17 +249,33 @@ class Threads:
     def __call__(self, server):
         until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == PROCESSES * BATCH, "threads are ready")
 
+    def seconds(self):
+        return 0.0  # of the server
+
 
 class Processes:
+    """`workers` processes of jobq-worker, each with `handlers` handlers."""
+
     settings = {"endpoint.work.image": IMAGE, "endpoint.echo.workersMin": 0}
 
+    def __init__(self, workers=PROCESSES, handlers=BATCH, isolation="thread"):
+        self.workers, self.handlers, self.isolation = workers, handlers, isolation
+
     def __call__(self, server):
-        for number in range(PROCESSES):
+        self.processes = []
+        for number in range(self.workers):
             key = server.file(f"key-{number}", server.key.encode())
-            server.start(os.path.join(BUILD, "bin", "jobq-worker"), "--url", f"http://127.0.0.1:{server.port}",
-                         "--endpoint", "work", "--image", "plugin/echo", "--key-file", key, "--worker", f"w-{number}",
-                         "--concurrency", BATCH, "--batch", BATCH, listens=False)
-        until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == PROCESSES, "all workers are connected")
+            self.processes.append(server.start(
+                os.path.join(BUILD, "bin", "jobq-worker"), "--url", f"http://127.0.0.1:{server.port}", "--endpoint", "work",
+                "--image", "plugin/echo", "--key-file", key, "--worker", f"w-{number}", "--concurrency", self.handlers,
+                "--batch", self.handlers, "--isolation", self.isolation, listens=False))
+        until(lambda: server.call("GET", "/v2/work/health")["workers"]["idle"] == self.workers, "all workers are connected")
+
+    def seconds(self):
+        workers = {process.pid for process in self.processes}
+        handlers = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        handlers = {pid for pid in handlers if state_of(pid)[0] in workers}
+        return sum(all_seconds(pid) for pid in workers | handlers)
 
 
 def main():
@@ -261,16 +284,28 @@ def main():
     parser.add_argument("--jobs", type=int, nargs="*", default=[100])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--pace", action="store_true")
+    parser.add_argument("--isolation", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--count", type=int, default=ENOUGH)
     parser.add_argument("--python", action="store_true")
     parser.add_argument("--processes", type=int, default=5)
     options = parser.parse_args()
     work = OtherWork()
     if options.pace:
-        rates = [(finished_rate(Threads()), finished_rate(Processes())) for _ in range(options.rounds)]
+        rates = [(finished_rate(Threads(), options.count)[0], finished_rate(Processes(), options.count)[0])
+                 for _ in range(options.rounds)]
         for local, remote in rates:
             print(f"finished jobs a second: {local:.0f} by threads, {remote:.0f} by {PROCESSES} jobq-worker")
         print(f"ratio {statistics.median(remote / local for local, remote in rates):.2f}; other work took {work.share():.0%}")
+        return
+    if options.isolation:
+        rounds = [[finished_rate(Processes(1, ISOLATED, kind), options.count) for kind in ("thread", "process")]
+                  for _ in range(options.rounds)]
+        for (threaded, of_threads), (isolated, of_processes) in rounds:
+            print(f"finished jobs a second: {threaded:.0f} by {ISOLATED} handlers on threads, {isolated:.0f} in processes; "
+                  f"processor time of the worker: {1e6 * of_threads:.0f} and {1e6 * of_processes:.0f} µs a job")
+        print(f"ratio {statistics.median(isolated[0] / threaded[0] for threaded, isolated in rounds):.2f}; "
+              f"other work took {work.share():.0%}")
         return
     if options.python:
         for jobs in options.jobs:

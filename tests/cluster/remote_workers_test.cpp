@@ -203,6 +203,28 @@ TEST_P(RemoteClusterTest, AWorkerGetsItsFailedJobAgainWithinSeconds) {
   EXPECT_EQ(find(id).state, JobState::completed);
 }
 
+TEST_P(RemoteClusterTest, ALossMayBeReportedToAnyServer) {
+  openRemote();
+  startLoop(two());
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  pass(Millis(3'000));
+  const std::string body = R"({"lost":[")" + id + R"("]})";
+  EXPECT_EQ(two().call(workerKey_, "POST", "/v2/remote/job-done-batch/w", body).status, 200);
+  EXPECT_EQ(find(id).state, JobState::inQueue);
+  EXPECT_EQ(find(id).losses, 1U);
+  for (int i = 0; i < 3; ++i) {
+    sendPing(one(), "");
+    pass(Millis(3'000));
+  }
+  std::string got;
+  for (int i = 0; i < 5 && got.empty(); ++i) got = fetchJob(one(), true);
+  EXPECT_EQ(got, id) << "the first server has to hear of the loss before";
+  report(one(), "job-done", id, "{}");
+  EXPECT_EQ(find(id).state, JobState::completed);
+  EXPECT_EQ(find(id).losses, 1U);
+}
+
 TEST_P(RemoteClusterTest, TheJobsOfADeadServerAreStoppedAndRunAgain) {
   openRemote();
   StopLoop& loop = startLoop(two());

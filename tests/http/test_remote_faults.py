@@ -150,6 +150,40 @@ class HostileTest(FaultTest):
         assert self.server.status("remote", job)["output"] == 1
 
 
+class LossTest(FaultTest):
+    """/job-done-batch with `lost`: a worker whose handler has died."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, class_server):
+        return class_server(**{"endpoint.remote.image": IMAGE})
+
+    def lose(self, worker, jobs):
+        return self.call(f"job-done-batch/{worker}", json.dumps({"lost": jobs}).encode())
+
+    def test_a_reported_loss(self):
+        """The job goes back at once, also to the same worker, and is FAILED in the end. Other workers keep their jobs."""
+        job = self.taken_job("w-died")
+        other = self.taken_job("w-well")
+        for losses in (1, 2):
+            assert self.lose("w-died", [job, other, "unknown"]).status == 200
+            assert self.taken("w-died", holds=1) == job
+            assert self.server.status("remote", job)["retries"] == losses
+        assert self.lose("w-died", [job]).status == 200
+        status = self.server.status("remote", job)
+        assert status["status"] == "FAILED"
+        assert "lost 3 times" in status["error"]
+        assert self.lose("w-died", [job]).status == 200
+        assert self.server.status("remote", other)["status"] == "IN_PROGRESS"
+        self.report("w-well", other, {})
+
+    @pytest.mark.parametrize(("lost", "words"), [("x", "the array lost"), (None, "the array lost"), ([7], "element 0 of lost"),
+                                                 (["x"] * 1001, "more than 1000 lost jobs")],
+                             ids=["text", "null", "number", "1001"])
+    def test_a_loss_that_cannot_be_read(self, lost, words):
+        self.assert_refused(self.lose("w-odd", lost), 400, words)
+
+
 class CrowdTest(FaultTest):
     """More workers than the server has room for: 429 is the only status after which the public SDK pauses."""
 

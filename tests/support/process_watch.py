@@ -63,3 +63,13 @@ def file_size(path):
         return os.stat(path).st_size
     except FileNotFoundError:
         return 0
+
+
+def state_of(pid):
+    """Returns the number of the parent, and whether the process is alive; (0, False) for a process that does not exist."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, False
+    return int(fields[1]), fields[0] not in "ZX"

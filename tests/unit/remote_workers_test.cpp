@@ -196,6 +196,30 @@ TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
   EXPECT_EQ(find("a").losses, 1U);
 }
 
+TEST_F(RemoteWorkersTest, ALostJobMayGoToTheSameWorkerAtOnce) {
+  const auto connection = connectWorker();
+  const RemoteRunPtr run = deliverJob("a");
+  remote_.noteResults(key_, std::vector{RemoteWorkers::Reported{"a", run, true}}, false);
+  EXPECT_EQ(find("a").state, JobState::inQueue);
+  EXPECT_EQ(find("a").losses, 1U);
+  EXPECT_EQ(pools_.status("ep").counts.running, 0U);
+  const RemoteRunPtr again = deliverNextJob();
+  ASSERT_NE(again, nullptr);
+  remote_.noteResults(key_, std::vector{RemoteWorkers::Reported{"a", run, true}}, false);
+  EXPECT_EQ(find("a").losses, 1U) << "the loss was of the attempt before";
+}
+
+TEST_F(RemoteWorkersTest, ALossIsKeptUntilTheStorageWorks) {
+  const auto connection = connectWorker();
+  const RemoteRunPtr run = deliverJob("a");
+  storage.faults.failOperation("leases.lose");
+  remote_.noteResults(key_, std::vector{RemoteWorkers::Reported{"a", run, true}}, false);
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  storage.faults.heal();
+  pass(Millis(1'000));
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
 TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
   const auto connection = connectWorker();
   const LeaseRef lease = deliverJob("a")->lease();

@@ -173,7 +173,7 @@ TEST_F(WorkerOptionsTest, Defaults) {
 TEST_F(WorkerOptionsTest, EveryOption) {
   const WorkerOptions options =
       read({"--url", "http://host:9", "--endpoint=ep", "--image=lua/reverse", "--worker=w.1", "--concurrency=8",
-            "--drain", "2s", "--scripts", "/scripts", "--env", "A=1", "--env", "B=x=y"},
+            "--drain", "2s", "--isolation", "process", "--scripts", "/scripts", "--env", "A=1", "--env", "B=x=y"},
            {{"JOBQ_KEY", "the-key"}, {"JOBQ_URL", "http://other"}, {"RUNPOD_POD_ID", "pod"}});
   EXPECT_EQ(options.addresses.server().url, "http://host:9");
   EXPECT_EQ(options.addresses.worker(), "w.1");
@@ -183,6 +183,7 @@ TEST_F(WorkerOptionsTest, EveryOption) {
   EXPECT_EQ(options.batch, 8U) << "as many as may run at once";
   EXPECT_EQ(options.drain, Millis(2'000));
   EXPECT_EQ(options.scripts, "/scripts");
+  EXPECT_EQ(options.isolation, Isolation::process);
   EXPECT_EQ(options.variables, (Variables{{"A", "1"}, {"B", "x=y"}}));
 }
 
@@ -219,6 +220,7 @@ TEST_F(WorkerOptionsTest, WrongUsageNamesTheOption) {
     EXPECT_THAT(with({"--batch", number}), StartsWith("2 --batch takes")) << number;
   }
   EXPECT_THAT(with({"--drain", "5"}), StartsWith("2 --drain takes"));
+  EXPECT_THAT(with({"--isolation", "fibre"}), StartsWith("2 --isolation takes thread or process, not 'fibre'"));
   EXPECT_THAT(with({"--worker", "a/b"}), StartsWith("2 --worker (or RUNPOD_POD_ID) takes"));
   EXPECT_THAT(with({"--url", "host:80"}), HasSubstr("is not an address"));
   EXPECT_THAT(with({"--key-file", "/nowhere"}), HasSubstr("'/nowhere' cannot be read"));

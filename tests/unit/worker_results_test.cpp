@@ -12,6 +12,7 @@
 #include "core/worker/call_addresses.h"
 #include "core/worker/end_request.h"
 #include "core/worker/jobs_in_hand.h"
+#include "core/worker/report_sender.h"
 #include "core/worker/result_queue.h"
 #include "core/worker/result_sender.h"
 #include "scripted_server.h"
@@ -223,6 +224,42 @@ TEST_F(ResultSenderTest, ALostAnswerIsAskedForAgain) {
   send();
   EXPECT_THAT(calls(), ElementsAre(batch({"a", "b"}), single("a"), single("b")));
   EXPECT_THAT(log_.lines().at(0), HasSubstr("reports of jobs fail and are repeated"));
+}
+
+class LossTest : public ResultSenderTest {
+ protected:
+  std::vector<std::string> report() {
+    ReportSender(deps_).postLoss("a-u1", over_.get_token(), clock_.now() + Millis(10'000));
+    return calls();
+  }
+
+  const std::string call_ = R"(POST /v2/ep/job-done-batch/w?gpu=none {"lost":["a-u1"]})";
+};
+
+TEST_F(LossTest, AServerThatCannotStoreIsAskedAgain) {
+  server_.answer("", "503 Service Unavailable");
+  server_.answer("{}");
+  EXPECT_THAT(report(), ElementsAre(call_, call_));
+}
+
+// The job may be in the hands of the worker again.
+TEST_F(LossTest, AReportWithoutAnAnswerIsNotRepeated) { EXPECT_THAT(report(), ElementsAre(call_)); }
+
+TEST_F(LossTest, AnOlderServerLearnsOfTheLossByThePings) {
+  server_.answer(R"({"error":"the body is not an array of results"})", "400 Bad Request");
+  EXPECT_THAT(report(), ElementsAre(call_));
+  EXPECT_FALSE(end_.failure());
+}
+
+// The server may hand out the job before the worker has the answer to the report of the loss.
+TEST_F(LossTest, ALostJobMayComeAgain) {
+  const JobPtr lost = add("a");
+  lost->isLost = true;
+  EXPECT_THAT(jobs_.ids(), IsEmpty());
+  EXPECT_THAT(jobs_.add({TakenJob{"a", "{}"}}), IsEmpty());
+  jobs_.remove({&lost, 1});
+  EXPECT_THAT(jobs_.ids(), ElementsAre("a"));
+  EXPECT_NE(jobs_.awaitJob(lost), lost);
 }
 
 }  // namespace

@@ -49,6 +49,27 @@ std::variant<WorkerResult, WorkerProgress> reportOf(const json::Document& docume
   return result;
 }
 
+Failure tooManyElements(const char* kind) {
+  return invalid("the body has more than " + std::to_string(kMostReports) + " " + kind +
+                 ": send them in several calls");
+}
+
+Result<WorkerBatch> readLostJobs(const json::Document& body) {
+  const auto member = body.find("lost");
+  if (!member || member->kind != json::Kind::array) {
+    return invalid("the body is not an array of results, nor an object with the array lost");
+  }
+  const auto list = std::get<json::Document>(json::read(member->raw, kMostReports + 1));
+  if (list.elements.size() > kMostReports) return tooManyElements("lost jobs");
+  WorkerBatch batch;
+  for (const json::Value& element : list.elements) {
+    auto job = json::toText(element);
+    if (!job) return invalid("element " + std::to_string(batch.lost.size()) + " of lost is not the id of a job");
+    batch.lost.push_back(*std::move(job));
+  }
+  return batch;
+}
+
 // Returns true if the text ends with the name `error` of a member and its colon.
 bool endsWithError(std::string_view text) {
   const auto skipSpace = [&text] { text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
@@ -101,29 +122,27 @@ std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, st
   return reportOf(document, maxOutput);
 }
 
-Result<std::vector<BatchedReport>> readWorkerBatch(std::string body, std::size_t maxOutput) {
+Result<WorkerBatch> readWorkerBatch(std::string body, std::size_t maxOutput) {
   replaceNaN(body, kInBatch);
   const auto read = json::read(body, kMostReports + 1);
   if (const auto* fault = std::get_if<json::Fault>(&read)) {
     return invalid("the body is not JSON: " + std::string(fault->reason));
   }
   const auto& list = std::get<json::Document>(read);
-  if (list.root.kind != json::Kind::array) return invalid("the body is not an array of results");
-  if (list.elements.size() > kMostReports) {
-    return invalid("the body has more than " + std::to_string(kMostReports) + " results: send them in several calls");
-  }
-  std::vector<BatchedReport> reports;
-  reports.reserve(list.elements.size());
+  if (list.root.kind != json::Kind::array) return readLostJobs(list);
+  if (list.elements.size() > kMostReports) return tooManyElements("results");
+  WorkerBatch batch;
+  batch.reports.reserve(list.elements.size());
   for (const json::Value& element : list.elements) {
     const auto document = std::get<json::Document>(json::read(element.raw, kMostKeys));
     const auto id = document.find("id");
     auto job = id ? json::toText(*id) : std::nullopt;
     if (!job) {
-      return invalid("element " + std::to_string(reports.size()) + " is not an object with the id of its job");
+      return invalid("element " + std::to_string(batch.reports.size()) + " is not an object with the id of its job");
     }
-    reports.push_back({*std::move(job), reportOf(document, maxOutput)});
+    batch.reports.push_back({*std::move(job), reportOf(document, maxOutput)});
   }
-  return reports;
+  return batch;
 }
 
 std::optional<WorkerChunk> readWorkerChunk(std::string body) {

@@ -36,10 +36,15 @@ struct BatchedReport {
   JobId job;
   std::variant<WorkerResult, WorkerProgress> report;
 };
-/// Returns what the body of a job-done-batch call reports, each element by the rules of readWorkerReport(). Fails, and
-/// names the element, if an element is no object with the id of its job; also if the body is no JSON array of at most
-/// kMostReports elements. Pure; any thread.
-Result<std::vector<BatchedReport>> readWorkerBatch(std::string body, std::size_t maxOutput);
+/// A batch: results and progress, or the jobs that the worker has lost.
+struct WorkerBatch {
+  std::vector<BatchedReport> reports;
+  std::vector<JobId> lost;
+};
+/// Returns what the body of a job-done-batch call reports: an array, each element by the rules of readWorkerReport(),
+/// or an object whose member `lost` is an array of ids. Fails, and names the element, if an element is no object with
+/// the id of its job, or no id; also if the body is neither, or has more than kMostReports elements. Pure; any thread.
+Result<WorkerBatch> readWorkerBatch(std::string body, std::size_t maxOutput);
 
 /// A chunk.
 struct WorkerChunk {

@@ -58,6 +58,18 @@ void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reporte
   deps.workers.noteResults(reported.key, {&ended, 1}, isLeaving);
 }
 
+// The jobs go back to the queue as losses. A job that the worker does not have is skipped.
+void loseJobs(const WorkerDeps& deps, const RemoteWorkerKey& key, const std::vector<JobId>& jobs) {
+  const std::vector<RemoteRunPtr> runs = deps.workers.findRuns(key, jobs);
+  std::vector<RemoteWorkers::Reported> lost;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    AttemptReportsPtr run = runs[i] ? runs[i] : deps.foreign.find(key, jobs[i]);
+    if (!runs[i] && run) deps.foreign.loseJob(run->lease());
+    lost.push_back({jobs[i], std::move(run), true});
+  }
+  deps.workers.noteResults(key, lost, false);
+}
+
 }  // namespace
 
 RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request) {
@@ -79,22 +91,24 @@ RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
   const auto key = readWorker(request);
   if (!key) return noted();
   keepOwner(deps, request, *key);
-  auto reports = readWorkerBatch(std::move(request.body), kMaxOutput);
-  if (!reports) return badRequest(request, reports.failure());
+  auto batch = readWorkerBatch(std::move(request.body), kMaxOutput);
+  if (!batch) return badRequest(request, batch.failure());
+  if (!batch->lost.empty()) loseJobs(deps, *key, batch->lost);
+  std::vector<BatchedReport>& reports = batch->reports;
   std::vector<JobId> jobs;
-  for (const BatchedReport& each : *reports) jobs.push_back(each.job);
+  for (const BatchedReport& each : reports) jobs.push_back(each.job);
   const std::vector<RemoteRunPtr> runs = deps.workers.findRuns(*key, jobs);
   std::vector<EndedRun> ends;
   std::vector<RemoteWorkers::Reported> ended;
   bool isLeaving = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     AttemptReportsPtr run = runs[i] ? runs[i] : deps.foreign.find(*key, jobs[i]);
-    if (auto* progress = std::get_if<WorkerProgress>(&(*reports)[i].report)) {
+    if (auto* progress = std::get_if<WorkerProgress>(&reports[i].report)) {
       const bool fits = progress->json.size() <= kMaxProgressBytes;
       if (run && fits) (void)run->progress(std::move(progress->json));
       continue;
     }
-    auto& result = std::get<WorkerResult>((*reports)[i].report);
+    auto& result = std::get<WorkerResult>(reports[i].report);
     isLeaving = isLeaving || result.isLeaving;
     if (runs[i]) {
       ends.push_back({runs[i], std::move(result.outcome)});
