@@ -118,6 +118,21 @@ TEST_P(RemoteClusterTest, ReportsCountAtAnyServer) {
   EXPECT_EQ(loop.told(), 0) << "no stop of a job that the worker has delivered";
 }
 
+TEST_P(RemoteClusterTest, ACountedChunkIsStoredOnceAtAnyServer) {
+  openRemote();
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  const auto send = [&](const Server& server, int first) {
+    const std::string target = "/v2/remote/job-stream/w/" + id + "?first=" + std::to_string(first);
+    return server.call(workerKey_, "POST", target, R"({"output":)" + std::to_string(first) + "}").body;
+  };
+  EXPECT_EQ(send(one(), 0), R"({"next":1})");
+  EXPECT_EQ(send(two(), 0), R"({"next":1})") << "the answer was lost";
+  EXPECT_EQ(send(two(), 1), R"({"next":2})");
+  EXPECT_EQ(send(one(), 1), R"({"next":2})");
+  EXPECT_EQ(storage_->chunks().read({"remote", id}, 0, 10'000)->chunks.size(), 2U);
+}
+
 TEST_P(RemoteClusterTest, AConnectionToAnotherServerKeepsTheJobs) {
   openRemote();
   StopLoop& loop = startLoop(two());

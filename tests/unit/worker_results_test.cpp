@@ -225,5 +225,12 @@ TEST_F(ResultSenderTest, ALostAnswerIsAskedForAgain) {
   EXPECT_THAT(log_.lines().at(0), HasSubstr("reports of jobs fail and are repeated"));
 }
 
+TEST(TakenJobTest, TheNumberOfTheNextChunk) {
+  EXPECT_EQ(readNextChunk(R"({"next":3})"), 3U);
+  for (const char* none : {"", "{}", "[]", R"({"next":-1})", R"({"next":"3"})"}) {
+    EXPECT_EQ(readNextChunk(none), std::nullopt) << none << ": the server does not count";
+  }
+}
+
 }  // namespace
 }  // namespace jobq::worker
