@@ -90,6 +90,13 @@ void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
     worker.isConnected = worker.isConnected || (other.isAlive && news.isConnected);
     if (other.isAlive) worker.unknownElsewhere.insert(news.unknown.begin(), news.unknown.end());
     const Worker* const known = find(key);
+    if (other.isAlive && news.asks != 0) {
+      Ask& ask = worker.asks[node] = {news.asks, false, now};
+      if (known != nullptr) {
+        const auto old = known->asks.find(node);
+        if (old != known->asks.end() && old->second.number == ask.number) ask = old->second;
+      }
+    }
     const Entries before = known == nullptr ? Entries() : known->jobs;
     const auto addJobs = [&](const AttemptMap& jobs, bool isStop) {
       for (const auto& [job, attempt] : jobs) {
@@ -168,11 +175,11 @@ bool RemoteElsewhere::isStopped(const RemoteWorkerKey& key, const JobId& job) co
   return false;
 }
 
-void RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs,
+bool RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs,
                                Instant now) {
-  if (!isShared_) return;
+  if (!isShared_) return true;
   Worker* known = find(key);
-  if (known == nullptr && jobs.empty()) return;
+  if (known == nullptr && jobs.empty()) return true;
   if (known == nullptr) known = &workers_[key];
   std::set<JobId> listed(jobs.begin(), jobs.end());
   known->ping = std::max<std::uint64_t>(known->ping + 1, static_cast<std::uint64_t>(now.time_since_epoch().count()));
@@ -183,13 +190,17 @@ void RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& w
   }
   for (const auto& [at, entry] : known->jobs) listed.erase(at.first);
   std::map<JobId, Instant> unknown;
+  bool isWhole = true;
   for (const JobId& job : listed) {
     if (worker.jobs.contains(job) || worker.stops.contains(job) || job.size() > kLongestJobId) continue;
-    if (unknown.size() >= kMostUnknown) break;
+    isWhole = unknown.size() < kMostUnknown;
+    if (!isWhole) break;
     const auto before = known->unknown.find(job);
     unknown[job] = before == known->unknown.end() ? now : before->second;
   }
   known->unknown.swap(unknown);
+  for (auto& [node, ask] : known->asks) ask.isAnswered |= isWhole && now >= ask.since + kPingDelay;
+  return isWhole;
 }
 
 void RemoteElsewhere::noteResult(const RemoteWorkerKey& key, const JobId& job, std::optional<std::uint32_t> attempt) {
@@ -205,6 +216,7 @@ void RemoteElsewhere::noteIdle(const RemoteWorkerKey& key) {
   Worker* const worker = find(key);
   if (worker == nullptr) return;
   worker->unknown.clear();
+  for (auto& [node, ask] : worker->asks) ask.isAnswered = true;
   for (auto& [at, entry] : worker->jobs) entry.isEnded = entry.isEnded || entry.isStop;
 }
 
@@ -234,6 +246,9 @@ void RemoteElsewhere::addAnswers(const RemoteWorkerKey& key, const RemoteWorker*
   const Worker* const said = find(key);
   if (said == nullptr) return;
   for (const auto& [job, nextAt] : said->unknown) news.unknown.insert(job);
+  for (const auto& [node, ask] : said->asks) {
+    if (ask.isAnswered) news.shown[node] = ask.number;
+  }
   bool isAsked = false;
   for (const auto& [at, entry] : said->jobs) {
     if (!entry.isAlive) continue;

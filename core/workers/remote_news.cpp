@@ -40,6 +40,18 @@ AttemptMap attemptsOf(const json::Document& document, std::string_view name) {
   return attempts;
 }
 
+std::map<std::string, std::uint64_t> numbersOf(const json::Document& document, std::string_view name) {
+  std::map<std::string, std::uint64_t> numbers;
+  const auto value = document.find(name);
+  const auto list = value ? documentOf(value->raw) : std::nullopt;
+  if (!list) return numbers;
+  for (const json::Member& member : list->members) {
+    const std::string key = json::decode(member.key);
+    if (const std::uint64_t number = numberOf(*list, key); number != 0) numbers[key] = number;
+  }
+  return numbers;
+}
+
 WorkerNews workerOf(const json::Document& document) {
   WorkerNews news;
   news.jobs = attemptsOf(document, "jobs");
@@ -50,6 +62,8 @@ WorkerNews workerOf(const json::Document& document) {
   news.omitted = attemptsOf(document, "omitted");
   news.ended = attemptsOf(document, "ended");
   for (const auto& [job, attempt] : attemptsOf(document, "unknown")) news.unknown.insert(job);
+  news.asks = numberOf(document, "asks");
+  news.shown = numbersOf(document, "shown");
   return news;
 }
 
@@ -63,6 +77,8 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
   if (!news.listed.empty()) out.member("listed", news.listed);
   if (!news.omitted.empty()) out.member("omitted", news.omitted);
   if (!news.ended.empty()) out.member("ended", news.ended);
+  if (news.asks > 0) out.member("asks", news.asks);
+  if (!news.shown.empty()) out.member("shown", news.shown);
   if (news.unknown.empty()) return;
   out.object("unknown", [&news](json::ObjectWriter& jobs) {
     for (const JobId& job : news.unknown) jobs.namedMember(job, 0);
@@ -71,7 +87,7 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
 
 std::size_t sizeOf(const WorkerNews& news) {
   return 1 + news.jobs.size() + news.stops.size() + news.listed.size() + news.omitted.size() + news.ended.size() +
-         news.unknown.size();
+         news.unknown.size() + news.shown.size();
 }
 
 }  // namespace

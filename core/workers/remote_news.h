@@ -30,6 +30,9 @@ struct WorkerNews {
   AttemptMap ended;          ///< stops of other nodes that the worker has obeyed
   std::set<JobId> unknown;   ///< jobs that the ping lists, and of which no node is known to have them
 
+  std::uint64_t asks = 0;                      ///< question for the jobs of the worker; 0: none
+  std::map<std::string, std::uint64_t> shown;  ///< questions of other nodes behind which the worker has shown its jobs
+
   bool isEmpty() const { return *this == WorkerNews{}; }
   bool operator==(const WorkerNews&) const = default;
 };

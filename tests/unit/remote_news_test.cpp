@@ -31,6 +31,8 @@ TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
   worker.omitted = {{"d", 3}};
   worker.ended = {{"e", 4}};
   worker.unknown = {"f"};
+  worker.asks = 1'764'000'000'001;
+  worker.shown = {{"node \"", 8}};
   news.workers[{"ep", "silent"}] = {};
   const NodeNews read = readNews(writeNews(news));
   EXPECT_EQ(read.epoch, 7U);
@@ -69,7 +71,7 @@ class RemoteElsewhereTest : public testing::Test {
     elsewhere_.addAnswers(kKey, worker_, now_, news);
     return news;
   }
-  void notePing(const std::vector<JobId>& jobs) { elsewhere_.notePing(kKey, *worker_, jobs, now_); }
+  bool notePing(const std::vector<JobId>& jobs) { return elsewhere_.notePing(kKey, *worker_, jobs, now_); }
   std::vector<JobId> dueStops() {
     std::vector<JobId> stops;
     elsewhere_.collectDueStops(kKey, now_, stops);
@@ -193,6 +195,30 @@ TEST_F(RemoteElsewhereTest, AnUnknownJobOfAPingIsAskedForEverySecond) {
   news.unknown = {"b"};
   hear(news);
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "b")) << "the other node does not know either";
+}
+
+TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
+  WorkerNews news;
+  news.asks = 5;
+  hear(news);
+  notePing({});
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the ping may be older than the question";
+  now_ += kPingDelay;
+  hear(news);
+  std::vector<JobId> many;
+  for (int i = 0; i < 101; ++i) many.push_back("job-" + std::to_string(i));
+  EXPECT_FALSE(notePing(many));
+  EXPECT_THAT(answers().shown, IsEmpty()) << "not all jobs are kept";
+  EXPECT_TRUE(notePing({"b"}));
+  EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 5)));
+  EXPECT_THAT(answers().unknown, ElementsAre("b"));
+  news.asks = 6;
+  hear(news);
+  EXPECT_THAT(answers().shown, IsEmpty()) << "another question";
+  elsewhere_.noteIdle(kKey);
+  EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 6))) << "the worker says that it has no job";
+  hear(news, false);
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the node that has asked is gone";
 }
 
 TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
