@@ -12,6 +12,7 @@ constexpr Millis kHeardLongAgo{20'000};    ///< a ping that was sent before the 
 constexpr Millis kMomentAgo{3'000};        ///< a closed connection counts for so long, because calls close theirs
 constexpr Millis kLongestGap{5'000};       ///< between two news
 constexpr Millis kSettle{5'000};           ///< behind a gap the others need so long to say what they know
+constexpr Millis kLeaves{5'000};           ///< a worker that leaves another node gets no job here for so long
 constexpr int kOmissionsElsewhere = 2;     ///< as for pings here
 constexpr std::size_t kMostUnknown = 100;  ///< for each worker
 constexpr std::size_t kLongestJobId = 128;
@@ -88,6 +89,7 @@ void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
   for (const auto& [key, news] : other.news.workers) {
     Worker& worker = workers[key];
     worker.isConnected = worker.isConnected || (other.isAlive && news.isConnected);
+    worker.isLeaving = worker.isLeaving || (other.isAlive && news.isLeaving);
     if (other.isAlive) worker.unknownElsewhere.insert(news.unknown.begin(), news.unknown.end());
     const Worker* const known = find(key);
     if (other.isAlive && news.asks != 0) {
@@ -142,6 +144,14 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
       const auto named = worker.jobs.lower_bound({job, {}});
       if (named == worker.jobs.end() || named->first.first != job) worker.unknown[job] = nextAt;
     }
+  }
+  for (const auto& [key, said] : workers) {
+    const Worker* const before = find(key);
+    RemoteWorker* const worker =
+        said.isLeaving && (before == nullptr || !before->isLeaving) ? table.find(key) : nullptr;
+    if (worker == nullptr) continue;
+    worker->leavesUntil = now + kLeaves;
+    RemoteTable::endCalls(key, *worker, now, changes);
   }
   workers_.swap(workers);
   for (const auto& [node, other] : nodes) {

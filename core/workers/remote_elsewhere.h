@@ -96,6 +96,7 @@ class RemoteElsewhere {
     std::map<std::string, Ask> asks;  ///< by node
     std::uint64_t ping = 0;
     bool isConnected = false;  ///< to another node
+    bool isLeaving = false;    ///< by the word of another node
   };
 
   Worker* find(const RemoteWorkerKey& key);

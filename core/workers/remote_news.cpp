@@ -56,6 +56,7 @@ WorkerNews workerOf(const json::Document& document) {
   WorkerNews news;
   news.jobs = attemptsOf(document, "jobs");
   news.stops = attemptsOf(document, "stops");
+  news.isLeaving = numberOf(document, "leaving") > 0;
   news.isConnected = numberOf(document, "connected") > 0;
   news.ping = numberOf(document, "ping");
   news.listed = attemptsOf(document, "listed");
@@ -72,6 +73,7 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
   out.member("worker", key.worker);
   if (!news.jobs.empty()) out.member("jobs", news.jobs);
   if (!news.stops.empty()) out.member("stops", news.stops);
+  if (news.isLeaving) out.member("leaving", 1);
   if (news.isConnected) out.member("connected", 1);
   if (news.ping > 0) out.member("ping", news.ping);
   if (!news.listed.empty()) out.member("listed", news.listed);

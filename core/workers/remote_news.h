@@ -23,6 +23,7 @@ struct WorkerNews {
   AttemptMap jobs;   ///< in the hands of the worker, handed out by the node
   AttemptMap stops;  ///< jobs that have ended while the worker may still run them; attempt 0: unknown
 
+  bool isLeaving = false;    ///< the worker has asked the node to be replaced
   bool isConnected = false;  ///< the worker has an open connection to the node, or had one a moment ago
   std::uint64_t ping = 0;    ///< names the last ping of the worker at the node; 0: none
   AttemptMap listed;         ///< jobs of other nodes that the ping lists

@@ -12,6 +12,9 @@ namespace {
 /// Jobs to be stopped, for each worker.
 constexpr std::size_t kMostStopsOfWorker = 1'000;
 
+/// The end of the connections of a worker that leaves may come before the others have heard that it leaves.
+constexpr Millis kLeavingSaid{3'000};
+
 // The number of a question is its moment: the answer comes back to the node that has asked, and to its clock.
 std::uint64_t questionOf(Instant moment) { return static_cast<std::uint64_t>(moment.time_since_epoch().count()); }
 Instant momentOfQuestion(std::uint64_t number) { return Instant(Millis(static_cast<Millis::rep>(number))); }
@@ -32,6 +35,7 @@ NodeNews RemoteNewsAccess::composeNews(std::uint64_t epoch) const {
     WorkerNews said;
     for (const auto& [id, job] : worker.jobs) said.jobs[id] = job.run->lease().attempt;
     for (const auto& [id, stop] : worker.stops) said.stops[id] = stop.attempt;
+    said.isLeaving = worker.isLeaving || now < worker.leftAt + kLeavingSaid;
     if (worker.askedSince > worker.shownAt) said.asks = questionOf(worker.askedSince);
     if (!said.isEmpty()) news.workers[key] = std::move(said);
   }

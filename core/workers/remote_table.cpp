@@ -184,7 +184,7 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
   RemoteWorker* const worker = find(key);
   if (worker == nullptr || worker->connections == 0 || --worker->connections > 0) return;
   worker->closedAt = worker->lastSeen = now;
-  worker->isLeaving = false;  // a new process under the same id
+  if (std::exchange(worker->isLeaving, false)) worker->leftAt = now;  // next comes a new process under the same id
 }
 
 void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {

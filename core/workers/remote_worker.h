@@ -90,6 +90,7 @@ struct RemoteWorker {
   bool mayGet(std::uint32_t attempt, Instant unheardUntil, Instant now) {
     constexpr Millis kNoPings{60'000};
     constexpr Millis kHeldBack{1'000};
+    if (now < leavesUntil) return false;
     if (take && take->isIdle) return true;
     if (now < heldBackUntil) return false;
     if (attempt == 1 || shownAt >= unheardUntil) return true;
@@ -112,6 +113,8 @@ struct RemoteWorker {
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
+  Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
+  Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced
   bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
   bool hasExited = false;     ///< the process has ended
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server

@@ -168,14 +168,15 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     if (holdsJobs == false) elsewhere_.noteIdle(key);
     table_.beginTake(key, *worker, take, holdsJobs, now, changes);
     take->call = call;
-    take->until = now + kTakeHold;
+    const bool leaves = now < worker->leavesUntil;
+    take->until = leaves ? worker->leavesUntil : now + kTakeHold;
     take->isOver = isClosed_;
     while (!worker->owed.empty() && take->jobs.size() < most) {
       take->jobs.push_back(std::move(worker->owed.back().run));
       worker->owed.pop_back();
     }
     const bool mayHaveMore =
-        take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_;
+        take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_ && !leaves;
     for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
       places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
     }

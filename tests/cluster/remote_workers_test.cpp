@@ -342,6 +342,22 @@ TEST_P(RemoteClusterTest, APingAtAThirdServerShowsTheJobs) {
   reconnect(one());
 }
 
+TEST_P(RemoteClusterTest, AWorkerThatAsksToBeReplacedLeavesAllServers) {
+  openRemote();
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  sendPing(two(), id);
+  auto waiting = std::async(std::launch::async, [&] { return fetch(two()); });
+  eventually("the place of the call", [&] { return healthSays(two(), "remote", R"("idle":1)"); });
+  report(one(), "job-done", id, R"({"output":1,"stopPod":true})");
+  eventually(
+      "the answer of the other server", [&] { return hasPassed(waiting); }, Millis(3'000));
+  EXPECT_EQ(waiting.get().status, 204);
+  pass(Millis(6'000));
+  const std::string next = submit(two(), "remote", kLong);
+  EXPECT_EQ(fetchJob(two()), next) << "a new process under the same id";
+}
+
 TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNothing) {
   openRemote();
   startLoop(two());

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
   WorkerNews& worker = news.workers[kKey];
   worker.jobs = {{"a", 1}, {"quoted \"", 4'000'000'000}};
   worker.stops = {{"b", 0}};
+  worker.isLeaving = true;
   worker.isConnected = true;
   worker.ping = 1'764'000'000'000;
   worker.listed = {{"c", 2}};
@@ -245,6 +247,28 @@ TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
   hear(news, false);
   EXPECT_FALSE(worker_->isElsewhere);
   EXPECT_EQ(worker_->closedAt, now_);
+}
+
+TEST_F(RemoteElsewhereTest, AWorkerThatLeavesAnotherNodeLeavesThisOne) {
+  const auto take = std::make_shared<RemoteTake>();
+  table_.beginTake(kKey, *worker_, take, false, now_, changes_);
+  take->places = {"w:1"};
+  WorkerNews news;
+  news.isLeaving = true;
+  hear(news);
+  EXPECT_TRUE(take->isOver);
+  EXPECT_THAT(changes_.calls, testing::SizeIs(1)) << "its call is answered";
+  EXPECT_THAT(changes_.idlePlaces, testing::SizeIs(1));
+  const Instant until = worker_->leavesUntil;
+  EXPECT_EQ(until, now_ + Millis(5'000));
+  EXPECT_FALSE(worker_->mayGet(1, Instant::min(), until - Millis(1)));
+  EXPECT_TRUE(worker_->mayGet(1, Instant::min(), until)) << "it may be a new process under the same id";
+  now_ += Millis(1'000);
+  hear(news);
+  EXPECT_EQ(worker_->leavesUntil, until) << "the same news";
+  hear({});
+  hear(news);
+  EXPECT_EQ(worker_->leavesUntil, now_ + Millis(5'000));
 }
 
 TEST_F(RemoteElsewhereTest, SilenceCountsOnlyWithFreshNews) {
