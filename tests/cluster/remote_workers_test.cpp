@@ -236,7 +236,10 @@ TEST_P(RemoteClusterTest, AWorkerGetsItsFailedJobAgainWithinSeconds) {
   report(two(), "job-done", id, R"({"error":"no"})");
   EXPECT_EQ(call(two(), "POST", "/v2/remote/retry/" + id).status, 200);
   std::string got;
-  for (int i = 0; i < 5 && got.empty(); ++i) got = fetchJob(one(), true);
+  for (int i = 0; i < 8 && got.empty(); ++i) {
+    sendPing(one(), "");  // the first server may only now learn that the second one has begun
+    got = fetchJob(one(), true);
+  }
   EXPECT_EQ(got, id) << "the first server has to hear of the result before";
   report(one(), "job-done", id, "{}");
   EXPECT_EQ(find(id).state, JobState::completed);
@@ -336,9 +339,13 @@ TEST_P(RemoteClusterTest, APingAtAThirdServerShowsTheJobs) {
   EXPECT_EQ(fetchJob(two(), true), "");
   pass(Millis(6'000));
   EXPECT_EQ(fetchJob(two(), true), "") << "no ping since the question";
-  sendPing(three, busy_);
-  pass(Millis(3'000));
-  EXPECT_EQ(fetchJob(two(), true), id);
+  std::string got;
+  for (int i = 0; i < 5 && got.empty(); ++i) {
+    sendPing(three, busy_);
+    pass(Millis(3'000));
+    got = fetchJob(two(), true);
+  }
+  EXPECT_EQ(got, id);
   reconnect(one());
 }
 
@@ -351,7 +358,8 @@ TEST_P(RemoteClusterTest, AWorkerThatAsksToBeReplacedLeavesAllServers) {
   eventually("the place of the call", [&] { return healthSays(two(), "remote", R"("idle":1)"); });
   report(one(), "job-done", id, R"({"output":1,"stopPod":true})");
   eventually(
-      "the answer of the other server", [&] { return hasPassed(waiting); }, Millis(3'000));
+      "the answer of the other server, which would come after 25 s", [&] { return hasPassed(waiting); },
+      Millis(15'000));
   EXPECT_EQ(waiting.get().status, 204);
   pass(Millis(6'000));
   const std::string next = submit(two(), "remote", kLong);
