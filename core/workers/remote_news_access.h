@@ -13,6 +13,7 @@
 #include "core/workers/remote_worker.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 
 namespace jobq {
 
