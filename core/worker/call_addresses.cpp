@@ -121,6 +121,8 @@ std::string CallAddresses::ping(const std::vector<JobId>& jobs) const {
 
 std::string CallAddresses::result(const JobId& job) const { return replaced(result_, kJob, job); }
 
-std::string CallAddresses::chunk(const JobId& job) const { return replaced(chunk_, kJob, job); }
+std::string CallAddresses::chunk(const JobId& job, std::optional<std::uint64_t> first) const {
+  return replaced(chunk_, kJob, job) + (first ? "&first=" + std::to_string(*first) : std::string());
+}
 
 }  // namespace jobq::worker

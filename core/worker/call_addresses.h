@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +41,8 @@ class CallAddresses {
   std::string result(const JobId& job) const;
   /// Returns the path for the results of several jobs; empty if the server is not known to have such a call.
   const std::string& results() const { return results_; }
-  /// Returns the path for a chunk of a job.
-  std::string chunk(const JobId& job) const;
+  /// Returns the path for a chunk of a job. `first` is the number of its first piece, by the count of the server.
+  std::string chunk(const JobId& job, std::optional<std::uint64_t> first) const;
 
  private:
   CallAddresses(cli::ServerAddress server, EndpointId endpoint, WorkerId worker);

@@ -3,6 +3,7 @@
 #include "core/base/handler_run.h"
 #include "core/base/words.h"
 #include "core/worker/report_text.h"
+#include "core/worker/taken_job.h"
 #include "jobq/error.h"
 
 namespace jobq::worker {
@@ -27,7 +28,8 @@ void RemoteContext::emit(std::string_view chunk, std::string_view metrics) {
   outputQuota_.charge(chunk, metrics);
   checkChunk(chunk);
   if (stopToken().stop_requested()) return;
-  reports_.post(deps_.addresses.chunk(id()), chunkText(chunk, metrics), stopToken(), deadline_);
+  nextChunk_ = readNextChunk(
+      reports_.post(deps_.addresses.chunk(id(), nextChunk_), chunkText(chunk, metrics), stopToken(), deadline_));
 }
 
 void RemoteContext::progress(std::string_view json) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -44,6 +45,8 @@ class RemoteContext final : public JobContext {
   const JobInHand& job_;
   const Instant deadline_;
   OutputQuota outputQuota_;
+  // Number of the first piece of the next chunk; no value for a server that does not count.
+  std::optional<std::uint64_t> nextChunk_ = 0;
 };
 
 }  // namespace jobq::worker

@@ -1,5 +1,7 @@
 #include "core/worker/report_sender.h"
 
+#include <utility>
+
 #include "core/cli/exit_code.h"
 #include "core/worker/call_pauses.h"
 #include "core/worker/report_text.h"
@@ -15,23 +17,28 @@ bool isKeyRefused(const CallDeps& deps, const Answer& answer) {
 ReportSender::ReportSender(const CallDeps& deps)
     : deps_(deps), connection_(deps.addresses.server(), deps.key, cli::kAnswerLimit, deps.clock) {}
 
-void ReportSender::post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest) {
+std::string ReportSender::post(const std::string& path, const std::string& body, const std::stop_token& stop,
+                               Instant latest) {
   CallPauses pauses("reports of jobs", deps_.clock, deps_.log, stop);
   std::string why;
   do {
     try {
-      const Answer answer = connection_.post(path, body);
-      if (answer.isSuccess()) return pauses.noteSuccess();
-      if (isKeyRefused(deps_, answer)) return;
+      Answer answer = connection_.post(path, body);
+      if (answer.isSuccess()) {
+        pauses.noteSuccess();
+        return std::move(answer.body);
+      }
+      if (isKeyRefused(deps_, answer)) return "";
       if (!answer.isTransient()) {
         deps_.log.write(LogLevel::error, "report.refused", "the server refuses a report of a job: " + answer.refusal);
-        return;
+        return "";
       }
       why = answer.refusal;
     } catch (const cli::CommandError& error) {
       why = error.what();
     }
   } while (deps_.clock.now() < latest && pauses.pause(why, latest));
+  return "";
 }
 
 void ReportSender::postLoss(const JobId& job, const std::stop_token& stop, Instant latest) {

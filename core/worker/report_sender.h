@@ -31,8 +31,9 @@ class ReportSender {
   explicit ReportSender(const CallDeps& deps);
 
   /// Posts a report, again and again with pauses, until the server has the report or refuses it for ever, until `stop`,
-  /// or until `latest`. The first try is made in any case. A report whose answer was lost may come twice.
-  void post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest);
+  /// or until `latest`. The first try is made in any case. A report whose answer was lost may come twice. Returns the
+  /// answer of a success, and an empty text otherwise.
+  std::string post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest);
 
   /// Reports that the handler of a job has died. The report is repeated until `latest` while the server answers that it
   /// cannot store now, but not after a call without an answer: the server may have given the job to this worker again

@@ -69,4 +69,11 @@ std::vector<JobId> readStops(const std::string& answer) {
   return jobs;
 }
 
+std::optional<std::uint64_t> readNextChunk(const std::string& answer) {
+  const auto document = readDocument(answer);
+  const auto next = document ? document->find("next") : std::nullopt;
+  const auto number = next ? json::toInteger(*next, 0, INT64_MAX) : std::nullopt;
+  return number ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
+}
+
 }  // namespace jobq::worker

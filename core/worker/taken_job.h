@@ -1,6 +1,7 @@
 // Answers of the server to a worker.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,5 +25,9 @@ Result<std::vector<TakenJob>> readTakenJobs(const std::string& answer);
 
 /// Reads the answer to a call for stops, `{"jobsToStop": [...]}`. Any other text is no stop. Pure.
 std::vector<JobId> readStops(const std::string& answer);
+
+/// Reads the answer to a chunk, `{"next": n}`: the number of the first piece of the next chunk. Any other text is no
+/// number. Pure.
+std::optional<std::uint64_t> readNextChunk(const std::string& answer);
 
 }  // namespace jobq::worker

@@ -1,11 +1,13 @@
 #include "core/workers/attempt_reports.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
 
 #include "core/jobs/run_reports.h"
 #include "core/workers/chunk_split.h"
+#include "jobq/error.h"
 
 namespace jobq {
 
@@ -57,6 +59,24 @@ ReportResult AttemptReports::addChunk(std::string_view output, std::string_view 
   outputQuota_ = charged;
   nextChunk_ += count;
   return result;
+}
+
+std::uint64_t AttemptReports::addChunkAt(std::uint64_t first, std::string_view output, std::string_view metrics) {
+  Lock lock(mutex_);
+  OutputQuota charged = outputQuota_;
+  if (first >= nextChunk_) charged.charge(output, metrics);  // otherwise the chunk comes again
+  std::vector<Chunk> pieces = splitChunk(output, metrics);
+  const std::uint64_t next = first + pieces.size();
+  try {
+    (void)reports_.append(lease_, first, std::move(pieces));
+  } catch (const StorageError&) {
+    throw;
+  } catch (const Error&) {  // the chunk is one of an earlier attempt: the present one has fewer
+    return next;
+  }
+  outputQuota_ = charged;
+  nextChunk_ = std::max(nextChunk_, next);
+  return next;
 }
 
 }  // namespace jobq

@@ -40,6 +40,9 @@ class AttemptReports {
   /// Adds a chunk: `output` is JSON text, `metrics` a JSON object or empty. Throws JobFailed if the attempt has handed
   /// out too much through this object, and StorageError.
   ReportResult addChunk(std::string_view output, std::string_view metrics);
+  /// Does the same for a worker that counts its chunks: the first piece of the chunk has the number `first`. A repeated
+  /// chunk is stored once, whichever node it reaches. Returns the number behind the last piece.
+  std::uint64_t addChunkAt(std::uint64_t first, std::string_view output, std::string_view metrics);
   /// Sets the progress, JSON text. Throws StorageError.
   ReportResult progress(std::string json);
 

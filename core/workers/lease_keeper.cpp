@@ -123,15 +123,18 @@ void LeaseKeeper::followRuns() {
 }
 
 void LeaseKeeper::countNodes() {
-  shareDueAt_ = deps_.clock.now() + kSharePause;
+  const Instant asked = deps_.clock.now();
+  shareDueAt_ = asked + kSharePause;
   const std::uint64_t own = deps_.node.holder().epoch;
+  NodeLives lives{asked, deps_.storage.nodes().nodes()};
   NodeShare share{0, 0};
-  for (const NodeInfo& node : deps_.storage.nodes().nodes()) {
+  for (const NodeInfo& node : lives.nodes) {
     if (!node.isAlive) continue;
     if (node.epoch != own && deps_.node.isDrained(node.name)) continue;  // the others do its work
     if (node.epoch == own) share.index = share.nodes;
     ++share.nodes;
   }
+  deps_.node.setLives(std::move(lives));
   if (share.nodes == 0) return;  // the life of this node has ended too: its next beat decides
   deps_.node.setShare(share);
   deps_.pools.setShare(share);

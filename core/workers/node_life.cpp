@@ -1,5 +1,7 @@
 #include "core/workers/node_life.h"
 
+#include <utility>
+
 #include "core/base/repeated_call.h"
 
 namespace jobq {
@@ -28,6 +30,16 @@ void NodeLife::setShare(const NodeShare& share) {
 NodeShare NodeLife::share() const {
   Lock lock(mutex_);
   return share_;
+}
+
+void NodeLife::setLives(NodeLives lives) {
+  Lock lock(mutex_);
+  lives_ = std::move(lives);
+}
+
+NodeLives NodeLife::lives() const {
+  Lock lock(mutex_);
+  return lives_;
 }
 
 void NodeLife::setDrained(const std::set<std::string>& nodes) {

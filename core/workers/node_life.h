@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/workers/node_lives.h"
 #include "core/workers/node_share.h"
 #include "jobq/holder.h"
 #include "jobq/mutex.h"
@@ -34,6 +35,10 @@ class NodeLife {
   void setShare(const NodeShare& share);
   NodeShare share() const;
 
+  /// Sets the lives of all nodes, as the storage has last told them (`core/workers/lease_keeper.h`).
+  void setLives(NodeLives lives);
+  NodeLives lives() const;
+
   void setFenced(bool fenced) { isFenced_ = fenced; }
   /// Is true while the node may have lost its life.
   const std::atomic<bool>& isFenced() const { return isFenced_; }
@@ -55,6 +60,7 @@ class NodeLife {
   mutable Mutex mutex_;
   Holder holder_ JOBQ_GUARDED_BY(mutex_);
   NodeShare share_ JOBQ_GUARDED_BY(mutex_);
+  NodeLives lives_ JOBQ_GUARDED_BY(mutex_);
   std::set<std::string> drained_ JOBQ_GUARDED_BY(mutex_);
 };
 

@@ -12,6 +12,7 @@ constexpr Millis kHeardLongAgo{20'000};    ///< a ping that was sent before the 
 constexpr Millis kMomentAgo{3'000};        ///< a closed connection counts for so long, because calls close theirs
 constexpr Millis kLongestGap{5'000};       ///< between two news
 constexpr Millis kSettle{5'000};           ///< behind a gap the others need so long to say what they know
+constexpr Millis kLeaves{5'000};           ///< a worker that leaves another node gets no job here for so long
 constexpr int kOmissionsElsewhere = 2;     ///< as for pings here
 constexpr std::size_t kMostUnknown = 100;  ///< for each worker
 constexpr std::size_t kLongestJobId = 128;
@@ -88,8 +89,16 @@ void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
   for (const auto& [key, news] : other.news.workers) {
     Worker& worker = workers[key];
     worker.isConnected = worker.isConnected || (other.isAlive && news.isConnected);
+    worker.isLeaving = worker.isLeaving || (other.isAlive && news.isLeaving);
     if (other.isAlive) worker.unknownElsewhere.insert(news.unknown.begin(), news.unknown.end());
     const Worker* const known = find(key);
+    if (other.isAlive && news.asks != 0) {
+      Ask& ask = worker.asks[node] = {news.asks, false, now};
+      if (known != nullptr) {
+        const auto old = known->asks.find(node);
+        if (old != known->asks.end() && old->second.number == ask.number) ask = old->second;
+      }
+    }
     const Entries before = known == nullptr ? Entries() : known->jobs;
     const auto addJobs = [&](const AttemptMap& jobs, bool isStop) {
       for (const auto& [job, attempt] : jobs) {
@@ -136,6 +145,14 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
       if (named == worker.jobs.end() || named->first.first != job) worker.unknown[job] = nextAt;
     }
   }
+  for (const auto& [key, said] : workers) {
+    const Worker* const before = find(key);
+    RemoteWorker* const worker =
+        said.isLeaving && (before == nullptr || !before->isLeaving) ? table.find(key) : nullptr;
+    if (worker == nullptr) continue;
+    worker->leavesUntil = now + kLeaves;
+    RemoteTable::endCalls(key, *worker, now, changes);
+  }
   workers_.swap(workers);
   for (const auto& [node, other] : nodes) {
     if (other.isAlive) applyNews(node, other.news, table, changes);
@@ -168,11 +185,11 @@ bool RemoteElsewhere::isStopped(const RemoteWorkerKey& key, const JobId& job) co
   return false;
 }
 
-void RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs,
+bool RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs,
                                Instant now) {
-  if (!isShared_) return;
+  if (!isShared_) return true;
   Worker* known = find(key);
-  if (known == nullptr && jobs.empty()) return;
+  if (known == nullptr && jobs.empty()) return true;
   if (known == nullptr) known = &workers_[key];
   std::set<JobId> listed(jobs.begin(), jobs.end());
   known->ping = std::max<std::uint64_t>(known->ping + 1, static_cast<std::uint64_t>(now.time_since_epoch().count()));
@@ -183,13 +200,17 @@ void RemoteElsewhere::notePing(const RemoteWorkerKey& key, const RemoteWorker& w
   }
   for (const auto& [at, entry] : known->jobs) listed.erase(at.first);
   std::map<JobId, Instant> unknown;
+  bool isWhole = true;
   for (const JobId& job : listed) {
     if (worker.jobs.contains(job) || worker.stops.contains(job) || job.size() > kLongestJobId) continue;
-    if (unknown.size() >= kMostUnknown) break;
+    isWhole = unknown.size() < kMostUnknown;
+    if (!isWhole) break;
     const auto before = known->unknown.find(job);
     unknown[job] = before == known->unknown.end() ? now : before->second;
   }
   known->unknown.swap(unknown);
+  for (auto& [node, ask] : known->asks) ask.isAnswered |= isWhole && now >= ask.since + kPingDelay;
+  return isWhole;
 }
 
 void RemoteElsewhere::noteResult(const RemoteWorkerKey& key, const JobId& job, std::optional<std::uint32_t> attempt) {
@@ -205,6 +226,7 @@ void RemoteElsewhere::noteIdle(const RemoteWorkerKey& key) {
   Worker* const worker = find(key);
   if (worker == nullptr) return;
   worker->unknown.clear();
+  for (auto& [node, ask] : worker->asks) ask.isAnswered = true;
   for (auto& [at, entry] : worker->jobs) entry.isEnded = entry.isEnded || entry.isStop;
 }
 
@@ -234,6 +256,9 @@ void RemoteElsewhere::addAnswers(const RemoteWorkerKey& key, const RemoteWorker*
   const Worker* const said = find(key);
   if (said == nullptr) return;
   for (const auto& [job, nextAt] : said->unknown) news.unknown.insert(job);
+  for (const auto& [node, ask] : said->asks) {
+    if (ask.isAnswered) news.shown[node] = ask.number;
+  }
   bool isAsked = false;
   for (const auto& [at, entry] : said->jobs) {
     if (!entry.isAlive) continue;

@@ -46,8 +46,9 @@ class RemoteElsewhere {
   /// Returns true if another node has the worker stop the job: a result would be one of an earlier attempt.
   bool isStopped(const RemoteWorkerKey& key, const JobId& job) const;
 
-  /// Notes a ping at this node. `worker` is the state of the worker here.
-  void notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs, Instant now);
+  /// Notes a ping at this node. `worker` is the state of the worker here. Returns false if the ping lists more unknown
+  /// jobs than are kept.
+  bool notePing(const RemoteWorkerKey& key, const RemoteWorker& worker, const std::vector<JobId>& jobs, Instant now);
   /// Notes a result at this node; no `attempt` for a result that does not count.
   void noteResult(const RemoteWorkerKey& key, const JobId& job, std::optional<std::uint32_t> attempt);
   /// Notes that the worker has no job, as it said at this node.
@@ -81,13 +82,21 @@ class RemoteElsewhere {
     Instant since{};                    ///< when this node heard of the job
     Instant nextAt{};                   ///< when the worker is told of the stop
   };
+  /// Another node asks which jobs the worker has.
+  struct Ask {
+    std::uint64_t number = 0;
+    bool isAnswered = false;  ///< by a later ping, or by a call for jobs without any
+    Instant since{};          ///< when this node heard of the question
+  };
   using Entries = std::map<std::pair<JobId, std::string>, Entry>;  // by job and node
   struct Worker {
     Entries jobs;
     std::map<JobId, Instant> unknown;  ///< of the last ping here, with the time of the next question
     std::set<JobId> unknownElsewhere;
+    std::map<std::string, Ask> asks;  ///< by node
     std::uint64_t ping = 0;
     bool isConnected = false;  ///< to another node
+    bool isLeaving = false;    ///< by the word of another node
   };
 
   Worker* find(const RemoteWorkerKey& key);

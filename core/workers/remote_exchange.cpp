@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/workers/node_life.h"
+#include "core/workers/node_lives.h"
 #include "jobq/error.h"
 #include "jobq/node_store.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 constexpr const char* kNewsKind = "remoteNews";
 constexpr Millis kNewsPause{1'000};
-constexpr Millis kLivesPause{3'000};
 constexpr Millis kLeftoverLife{600'000};  ///< record of a node that is gone
 constexpr std::size_t kMostQuestions = 100;
 constexpr std::size_t kMostInherited = 20'000;
@@ -64,7 +64,7 @@ void RemoteExchange::stop() {
 void RemoteExchange::run() {
   if (!isShared_ || (version_ == 0 && others_.empty() && inherited_.empty() && !remote_.isNeeded())) return;
   readRecords();
-  if (!others_.empty() && deps_.clock.now() >= livesDueAt_) checkLives();
+  checkLives();
   OtherNodes nodes;
   for (const auto& [name, known] : others_) {
     if (known.isAlive) nodes[name] = {known.news, true};
@@ -74,7 +74,7 @@ void RemoteExchange::run() {
   for (const RunQuestion& question : inherited_) {
     gone.news.workers[question.key].jobs[question.lease.job] = question.lease.attempt;
   }
-  remote_.applyNews(nodes);
+  remote_.applyNews(deps_.node.name(), nodes);
   askInherited();
   askStorage();
   publishNews();
@@ -100,7 +100,10 @@ void RemoteExchange::readRecords() {
     }
     Known& known = others_[record.id];
     if (known.isAlive && known.news.epoch != news.epoch) inheritJobs(known.news);
-    if (known.news.epoch != news.epoch) known.isAlive = true;
+    if (known.news.epoch != news.epoch) {
+      known.isAlive = true;
+      known.since = deps_.clock.now();
+    }
     known.news = std::move(news);
   }
   seen_ = changes.version;
@@ -116,17 +119,19 @@ void RemoteExchange::inheritJobs(const NodeNews& news) {
   }
 }
 
-// A node has joined before it writes its record, so a life that the list below does not have alive has ended.
+// A node has joined before it writes its record, so a life has ended that a later list does not have alive.
 void RemoteExchange::checkLives() {
   const Instant now = deps_.clock.now();
+  const NodeLives lives = deps_.node.lives();
+  remote_.noteLives(lives);
   std::set<std::pair<std::string, std::uint64_t>> alive;
-  for (const NodeInfo& node : deps_.storage.nodes().nodes()) {
+  for (const NodeInfo& node : lives.nodes) {
     if (node.isAlive) alive.emplace(node.name, node.epoch);
   }
-  livesDueAt_ = now + kLivesPause;
   for (auto at = others_.begin(); at != others_.end();) {
     auto& [name, known] = *at;
-    const bool wasAlive = std::exchange(known.isAlive, alive.contains({name, known.news.epoch}));
+    const bool isEnded = lives.askedAt > known.since && !alive.contains({name, known.news.epoch});
+    const bool wasAlive = std::exchange(known.isAlive, !isEnded);
     if (wasAlive && !known.isAlive) {
       inheritJobs(known.news);
       known.deadSince = now;

@@ -55,7 +55,8 @@ class RemoteExchange final : public Service, private PeriodicTask {
   /// The news of another node, as this node has read them.
   struct Known {
     NodeNews news;
-    bool isAlive = true;  // by the last look at the lives
+    Instant since{};      // when this node first read news of the life
+    bool isAlive = true;  // by the last list of lives
     Instant deadSince{};
   };
   void readRecords();
@@ -75,7 +76,6 @@ class RemoteExchange final : public Service, private PeriodicTask {
   std::uint64_t version_ = 0;           // of the own record; 0: there is none
   std::string published_;
   bool namesJobs_ = false;  // the own record does
-  Instant livesDueAt_{};
   Periodic periodic_;
 };
 

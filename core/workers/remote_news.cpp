@@ -40,16 +40,31 @@ AttemptMap attemptsOf(const json::Document& document, std::string_view name) {
   return attempts;
 }
 
+std::map<std::string, std::uint64_t> numbersOf(const json::Document& document, std::string_view name) {
+  std::map<std::string, std::uint64_t> numbers;
+  const auto value = document.find(name);
+  const auto list = value ? documentOf(value->raw) : std::nullopt;
+  if (!list) return numbers;
+  for (const json::Member& member : list->members) {
+    const std::string key = json::decode(member.key);
+    if (const std::uint64_t number = numberOf(*list, key); number != 0) numbers[key] = number;
+  }
+  return numbers;
+}
+
 WorkerNews workerOf(const json::Document& document) {
   WorkerNews news;
   news.jobs = attemptsOf(document, "jobs");
   news.stops = attemptsOf(document, "stops");
+  news.isLeaving = numberOf(document, "leaving") > 0;
   news.isConnected = numberOf(document, "connected") > 0;
   news.ping = numberOf(document, "ping");
   news.listed = attemptsOf(document, "listed");
   news.omitted = attemptsOf(document, "omitted");
   news.ended = attemptsOf(document, "ended");
   for (const auto& [job, attempt] : attemptsOf(document, "unknown")) news.unknown.insert(job);
+  news.asks = numberOf(document, "asks");
+  news.shown = numbersOf(document, "shown");
   return news;
 }
 
@@ -58,11 +73,14 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
   out.member("worker", key.worker);
   if (!news.jobs.empty()) out.member("jobs", news.jobs);
   if (!news.stops.empty()) out.member("stops", news.stops);
+  if (news.isLeaving) out.member("leaving", 1);
   if (news.isConnected) out.member("connected", 1);
   if (news.ping > 0) out.member("ping", news.ping);
   if (!news.listed.empty()) out.member("listed", news.listed);
   if (!news.omitted.empty()) out.member("omitted", news.omitted);
   if (!news.ended.empty()) out.member("ended", news.ended);
+  if (news.asks > 0) out.member("asks", news.asks);
+  if (!news.shown.empty()) out.member("shown", news.shown);
   if (news.unknown.empty()) return;
   out.object("unknown", [&news](json::ObjectWriter& jobs) {
     for (const JobId& job : news.unknown) jobs.namedMember(job, 0);
@@ -71,7 +89,7 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
 
 std::size_t sizeOf(const WorkerNews& news) {
   return 1 + news.jobs.size() + news.stops.size() + news.listed.size() + news.omitted.size() + news.ended.size() +
-         news.unknown.size();
+         news.unknown.size() + news.shown.size();
 }
 
 }  // namespace

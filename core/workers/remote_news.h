@@ -23,12 +23,16 @@ struct WorkerNews {
   AttemptMap jobs;   ///< in the hands of the worker, handed out by the node
   AttemptMap stops;  ///< jobs that have ended while the worker may still run them; attempt 0: unknown
 
+  bool isLeaving = false;    ///< the worker has asked the node to be replaced
   bool isConnected = false;  ///< the worker has an open connection to the node, or had one a moment ago
   std::uint64_t ping = 0;    ///< names the last ping of the worker at the node; 0: none
   AttemptMap listed;         ///< jobs of other nodes that the ping lists
   AttemptMap omitted;        ///< jobs of other nodes that the ping leaves out
   AttemptMap ended;          ///< stops of other nodes that the worker has obeyed
   std::set<JobId> unknown;   ///< jobs that the ping lists, and of which no node is known to have them
+
+  std::uint64_t asks = 0;                      ///< question for the jobs of the worker; 0: none
+  std::map<std::string, std::uint64_t> shown;  ///< questions of other nodes behind which the worker has shown its jobs
 
   bool isEmpty() const { return *this == WorkerNews{}; }
   bool operator==(const WorkerNews&) const = default;

@@ -1,5 +1,6 @@
 #include "core/workers/remote_news_access.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "jobq/mutex.h"
@@ -10,6 +11,13 @@ namespace {
 
 /// Jobs to be stopped, for each worker.
 constexpr std::size_t kMostStopsOfWorker = 1'000;
+
+/// The end of the connections of a worker that leaves may come before the others have heard that it leaves.
+constexpr Millis kLeavingSaid{3'000};
+
+// The number of a question is its moment: the answer comes back to the node that has asked, and to its clock.
+std::uint64_t questionOf(Instant moment) { return static_cast<std::uint64_t>(moment.time_since_epoch().count()); }
+Instant momentOfQuestion(std::uint64_t number) { return Instant(Millis(static_cast<Millis::rep>(number))); }
 
 }  // namespace
 
@@ -27,6 +35,8 @@ NodeNews RemoteNewsAccess::composeNews(std::uint64_t epoch) const {
     WorkerNews said;
     for (const auto& [id, job] : worker.jobs) said.jobs[id] = job.run->lease().attempt;
     for (const auto& [id, stop] : worker.stops) said.stops[id] = stop.attempt;
+    said.isLeaving = worker.isLeaving || now < worker.leftAt + kLeavingSaid;
+    if (worker.askedSince > worker.shownAt) said.asks = questionOf(worker.askedSince);
     if (!said.isEmpty()) news.workers[key] = std::move(said);
   }
   for (const RemoteWorkerKey& key : remote_.elsewhere_.namedWorkers()) {
@@ -39,15 +49,26 @@ NodeNews RemoteNewsAccess::composeNews(std::uint64_t epoch) const {
   return news;
 }
 
-void RemoteNewsAccess::applyNews(const OtherNodes& nodes) {
+void RemoteNewsAccess::applyNews(const std::string& self, const OtherNodes& nodes) {
   RemoteChanges changes;
   {
     Lock lock(remote_.mutex_);
     const Instant now = remote_.clock_.now();
     remote_.elsewhere_.setNews(nodes, remote_.table_, now, changes);
+    for (const auto& [name, other] : nodes) {
+      if (other.isAlive) applyShown(self, other.news);
+    }
     remote_.elsewhere_.resumeStops(remote_.table_, now, changes);
   }
   remote_.carryOut(std::move(changes));
+}
+
+void RemoteNewsAccess::applyShown(const std::string& self, const NodeNews& news) {
+  for (const auto& [key, said] : news.workers) {
+    const auto shown = said.shown.find(self);
+    RemoteWorker* const worker = shown == said.shown.end() ? nullptr : remote_.table_.find(key);
+    if (worker != nullptr) worker->shownAt = std::max(worker->shownAt, momentOfQuestion(shown->second));
+  }
 }
 
 std::vector<RunQuestion> RemoteNewsAccess::collectQuestions(std::size_t most) {

@@ -4,13 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "core/workers/node_lives.h"
 #include "core/workers/remote_elsewhere.h"
 #include "core/workers/remote_news.h"
 #include "core/workers/remote_worker.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 
 namespace jobq {
 
@@ -30,8 +33,10 @@ class RemoteNewsAccess {
   bool isNeeded() const;
   /// Returns what this node says in its life `epoch`.
   NodeNews composeNews(std::uint64_t epoch) const;
-  /// Takes in what the others say.
-  void applyNews(const OtherNodes& nodes);
+  /// Takes in what the others say. `self` is the name of this node.
+  void applyNews(const std::string& self, const OtherNodes& nodes);
+  /// Takes in the lives of the nodes.
+  void noteLives(const NodeLives& lives) { remote_.lives_.note(lives); }
 
   /// Returns at most `most` questions to the storage.
   std::vector<RunQuestion> collectQuestions(std::size_t most);
@@ -46,6 +51,8 @@ class RemoteNewsAccess {
   void noteReporter(const RemoteWorkerKey& key);
 
  private:
+  void applyShown(const std::string& self, const NodeNews& news) JOBQ_REQUIRES(remote_.mutex_);
+
   RemoteWorkers& remote_;
 };
 

@@ -67,7 +67,9 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
     worker.jobs.clear();
     worker.stops.clear();
     worker.holdsUnknown = false;
-  } else if (!worker.hasPolled && holdsJobs) {
+    worker.shownAt = now;
+    take->isIdle = true;
+  } else if (!worker.hasPolled && holdsJobs && !isShared_) {
     worker.holdsUnknown = true;  // beside adopted jobs, too: others of its jobs may have ended and be queued again
   }
   worker.hasPolled = true;
@@ -127,10 +129,7 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
     loseJob(key, std::move(job.run), changes);
     return true;
   });
-  if (isShared_) {
-    worker.holdsUnknown = false;  // RemoteElsewhere knows the listed jobs that no node has
-    return;
-  }
+  if (isShared_) return;  // RemoteElsewhere knows the listed jobs that no node has
   if (!worker.holdsUnknown && (!isFirst || worker.hasPolled)) return;
   // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
   for (const JobId& id : listed) {
@@ -178,7 +177,7 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
   RemoteWorker* const worker = find(key);
   if (worker == nullptr || worker->connections == 0 || --worker->connections > 0) return;
   worker->closedAt = worker->lastSeen = now;
-  worker->isLeaving = false;  // a new process under the same id
+  if (std::exchange(worker->isLeaving, false)) worker->leftAt = now;  // next comes a new process under the same id
 }
 
 void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {

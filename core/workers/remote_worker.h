@@ -33,6 +33,9 @@ inline bool isPlaceOf(std::string_view place, std::string_view worker) {
   return place.size() > worker.size() && place[worker.size()] == ':' && place.starts_with(worker);
 }
 
+/// A ping may have been sent so long before it arrives.
+inline constexpr Millis kPingDelay{2'000};
+
 /// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
 struct RemoteTake {
   SuspendedCall call;
@@ -40,6 +43,7 @@ struct RemoteTake {
   std::vector<WorkerId> places;
   std::vector<RemoteRunPtr> jobs;  ///< assigned, not handed out yet
   bool isOver = false;             ///< nothing more comes: another call has taken its place, or the server stops
+  bool isIdle = false;             ///< the worker has said that it has no job
 };
 
 /// A parked call for jobs to stop.
@@ -86,11 +90,29 @@ struct RemoteWorker {
     const bool isMarked = isLeaving || isRetired || hasExited || isElsewhere;
     return hasNothing() && !stopWait && replaced.empty() && !isMarked && lastJobAt == Instant{};
   }
+  /// Returns true if the worker may get the job under this attempt. Until `unheardUntil` nodes that are gone may have
+  /// handed out jobs of which no other node has heard, and a job that has run before may be one of them, so the worker
+  /// must have shown its jobs since. Otherwise asks for them. A worker without pings then gets no other job either: its
+  /// handlers end, and its next call says that it has no job.
+  bool mayGet(std::uint32_t attempt, Instant unheardUntil, Instant now) {
+    constexpr Millis kNoPings{60'000};
+    constexpr Millis kHeldBack{1'000};
+    if (now < leavesUntil) return false;
+    if (take && take->isIdle) return true;
+    if (now < heldBackUntil) return false;
+    if (attempt == 1 || shownAt >= unheardUntil) return true;
+    if (unheardUntil != Instant::max()) askedSince = unheardUntil;
+    if (!lastPing || now >= *lastPing + kNoPings) heldBackUntil = now + kHeldBack;
+    return false;
+  }
 
   Instant since{};     ///< first sign of life
   Instant lastSeen{};  ///< last request or end of a connection
   Instant closedAt{};  ///< when the last open connection ended
   std::optional<Instant> lastPing{};
+  Instant shownAt{};            ///< since then each job of the worker is known here, or was handed out by a living node
+  Instant askedSince{};         ///< a job waits until the worker has shown its jobs since then
+  Instant heldBackUntil{};      ///< the worker gets no job until then
   Instant lastJobAt{};          ///< when a job was last handed out
   std::size_t connections = 0;  ///< open ones with a request of the worker
   bool hasConnected = false;    ///< in this life of the server
@@ -98,6 +120,8 @@ struct RemoteWorker {
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
+  Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
+  Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced
   bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
   bool hasExited = false;     ///< the process has ended
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server

@@ -54,6 +54,7 @@ RemoteWorkers::RemoteWorkers(const Deps& deps)
       draining_(deps.draining),
       pools_(deps.pools),
       returns_(deps.run.reports, deps.log),
+      lives_(deps.run.storage, deps.run.clock),
       table_(deps.run.storage.leaseLife().has_value()),
       elsewhere_(deps.run.storage.leaseLife().has_value()),
       lastPlace_(begun_.time_since_epoch().count()),
@@ -105,6 +106,8 @@ void RemoteWorkers::carryOut(RemoteChanges changes) {
 std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
   const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
   const RemoteWorkerKey key = keyOf(*run);
+  const auto [id, attempt] = run->lease();
+  const Instant unheardUntil = attempt > 1 ? lives_.check() : Instant::min();
   RemoteChanges changes;
   std::optional<SuspendedCall> call;
   bool isAccepted = false;
@@ -112,7 +115,7 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
     Lock lock(mutex_);
     RemoteWorker* const worker = table_.find(key);
     isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_) &&
-                 !elsewhere_.mayRun(key, run->lease().job);
+                 !elsewhere_.mayRun(key, id) && worker->mayGet(attempt, unheardUntil, clock_.now());
     // The call of the place may have ended: the present call of the worker gives one of its places for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
@@ -165,14 +168,15 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     if (holdsJobs == false) elsewhere_.noteIdle(key);
     table_.beginTake(key, *worker, take, holdsJobs, now, changes);
     take->call = call;
-    take->until = now + kTakeHold;
+    const bool leaves = now < worker->leavesUntil;
+    take->until = leaves ? worker->leavesUntil : now + kTakeHold;
     take->isOver = isClosed_;
     while (!worker->owed.empty() && take->jobs.size() < most) {
       take->jobs.push_back(std::move(worker->owed.back().run));
       worker->owed.pop_back();
     }
     const bool mayHaveMore =
-        take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_;
+        take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_ && !leaves;
     for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
       places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
     }
@@ -277,7 +281,7 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
     worker->lastSeen = now;
     worker->isUnhealthy = isUnhealthy;
     table_.notePing(key, *worker, jobs, now, changes);
-    elsewhere_.notePing(key, *worker, jobs, now);
+    if (elsewhere_.notePing(key, *worker, jobs, now)) worker->shownAt = std::max(worker->shownAt, now - kPingDelay);
   }
   carryOut(std::move(changes));
 }

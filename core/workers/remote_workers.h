@@ -18,6 +18,7 @@
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/attempt_reports.h"
 #include "core/workers/remote_elsewhere.h"
+#include "core/workers/remote_lives.h"
 #include "core/workers/remote_pools.h"
 #include "core/workers/remote_returns.h"
 #include "core/workers/remote_run.h"
@@ -55,8 +56,8 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
 
   /// Gives the job to its worker. Returns the call that has got the job, which the caller resumes behind the last job
   /// of the claim, so that the answer has all of them; no value if the job waits for the next call, or goes back to the
-  /// queue, because the worker has gone or may still run an earlier attempt. Throws std::bad_alloc; the place is still
-  /// ready then.
+  /// queue, because the worker has gone or may still run an earlier attempt. On a shared storage asks the storage for a
+  /// job that has run before. Throws std::bad_alloc; the place is still ready then.
   std::optional<SuspendedCall> assign(ClaimedJob job);
   /// Removes a place that the pool has told to leave.
   void removePlace(const WorkerId& place);
@@ -128,6 +129,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   const std::atomic<bool>& draining_;
   RemotePools pools_;
   RemoteReturns returns_;
+  RemoteLives lives_;
   mutable Mutex mutex_;
   Condition jobsEnded_;
   RemoteTable table_ JOBQ_GUARDED_BY(mutex_);

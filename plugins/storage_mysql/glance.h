@@ -24,9 +24,9 @@ namespace jobq::mysql {
 using CommitCount = std::atomic<std::uint64_t>;
 
 /// Greatest age of an answer: for the queues of other nodes, which a node asks for every 20 ms while they have jobs;
-/// for changed records; and for periodic work.
+/// for changed records, which a node asks for every 500 ms and knows within a second; and for periodic work.
 inline constexpr std::chrono::milliseconds kNewGlance{5};
-inline constexpr std::chrono::milliseconds kFreshGlance{200};
+inline constexpr std::chrono::milliseconds kFreshGlance{450};
 inline constexpr std::chrono::milliseconds kOldGlance{600};
 
 struct Glance {

@@ -50,15 +50,16 @@ class RemoteClusterTest : public ClusterTest {
     for (const auto& loop : loops_) endLoop(*loop);
   }
 
-  /// Takes a job for the worker `w` at the server. Returns its id, or nothing if none comes within 24 s.
-  std::string fetchJob(const Server& server, bool holdsJobs = false) {
-    auto taking = std::async(std::launch::async, [&] {
-      return server.call(workerKey_, "GET",
-                         std::string("/v2/remote/job-take/w?job_in_progress=") + (holdsJobs ? "1" : "0"));
-    });
+  /// Takes a job for a worker at the server. Returns its id, or nothing if none comes within 24 s.
+  std::string fetchJob(const Server& server, bool holdsJobs = false, const std::string& worker = "w") {
+    auto taking = std::async(std::launch::async, [&] { return fetch(server, holdsJobs, worker); });
     eventually("the answer of job-take", [&] { return hasPassed(taking); });
     const Answer answer = taking.get();
     return answer.status == 200 ? answer.field("id") : "";
+  }
+  Answer fetch(const Server& server, bool holdsJobs = false, const std::string& worker = "w") const {
+    return server.call(workerKey_, "GET",
+                       "/v2/remote/job-take/" + worker + "?job_in_progress=" + (holdsJobs ? "1" : "0"));
   }
   /// Returns true if the call is answered, and lets some time pass otherwise: most calls are held for 20 s.
   bool hasPassed(const std::future<Answer>& call) {
@@ -66,8 +67,10 @@ class RemoteClusterTest : public ClusterTest {
     pass(Millis(200));
     return false;
   }
-  void report(const Server& server, const std::string& call, const std::string& job, const std::string& body) {
-    const Answer answer = server.call(workerKey_, "POST", "/v2/remote/" + call + "/w/" + job + "?isStream=false", body);
+  void report(const Server& server, const std::string& call, const std::string& job, const std::string& body,
+              const std::string& worker = "w") {
+    const Answer answer =
+        server.call(workerKey_, "POST", "/v2/remote/" + call + "/" + worker + "/" + job + "?isStream=false", body);
     EXPECT_EQ(answer.status, 200) << answer.body;
   }
   void sendPing(const Server& server, const std::string& jobs) {
@@ -81,9 +84,30 @@ class RemoteClusterTest : public ClusterTest {
     loop.end();
     eventually("the end of the calls for stops", [&] { return loop.hasEnded() || (pass(Millis(200)), false); });
   }
+  /// Has the first server hand out a job to the worker `w`, which has a job of the second server, and die before any
+  /// other server hears of it. Returns the id of the job when it is in the queue again.
+  std::string loseUnheardJob() {
+    busy_ = submit(two(), "remote", kLong);
+    EXPECT_EQ(fetchJob(two()), busy_);
+    startLoop(two());
+    pass(Millis(3'000));
+    const std::string id = submit(one(), "remote", kLong);
+    one().faults.failOperation("records.create");
+    EXPECT_EQ(fetchJob(one(), true), id);
+    disconnect(one());
+    eventually(
+        "the job to be in the queue", [&] { return find(id).state == JobState::inQueue; }, Millis(20'000));
+    return id;
+  }
+  void reconnect(Server& server) {
+    server.faults.heal();
+    eventually("the server to be back", [&] { return call(server, "GET", "/readyz").status == 200; });
+    server.isConnected = true;
+  }
   Job find(const std::string& id) { return storage_->jobs().find({"remote", id}).value(); }
 
   std::string workerKey_;
+  std::string busy_;
   std::vector<std::unique_ptr<StopLoop>> loops_;
 };
 
@@ -116,6 +140,21 @@ TEST_P(RemoteClusterTest, ReportsCountAtAnyServer) {
   StopLoop& loop = startLoop(one());
   pass(Millis(5'000));
   EXPECT_EQ(loop.told(), 0) << "no stop of a job that the worker has delivered";
+}
+
+TEST_P(RemoteClusterTest, ACountedChunkIsStoredOnceAtAnyServer) {
+  openRemote();
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  const auto send = [&](const Server& server, int first) {
+    const std::string target = "/v2/remote/job-stream/w/" + id + "?first=" + std::to_string(first);
+    return server.call(workerKey_, "POST", target, R"({"output":)" + std::to_string(first) + "}").body;
+  };
+  EXPECT_EQ(send(one(), 0), R"({"next":1})");
+  EXPECT_EQ(send(two(), 0), R"({"next":1})") << "the answer was lost";
+  EXPECT_EQ(send(two(), 1), R"({"next":2})");
+  EXPECT_EQ(send(one(), 1), R"({"next":2})");
+  EXPECT_EQ(storage_->chunks().read({"remote", id}, 0, 10'000)->chunks.size(), 2U);
 }
 
 TEST_P(RemoteClusterTest, AConnectionToAnotherServerKeepsTheJobs) {
@@ -197,7 +236,10 @@ TEST_P(RemoteClusterTest, AWorkerGetsItsFailedJobAgainWithinSeconds) {
   report(two(), "job-done", id, R"({"error":"no"})");
   EXPECT_EQ(call(two(), "POST", "/v2/remote/retry/" + id).status, 200);
   std::string got;
-  for (int i = 0; i < 5 && got.empty(); ++i) got = fetchJob(one(), true);
+  for (int i = 0; i < 8 && got.empty(); ++i) {
+    sendPing(one(), "");  // the first server may only now learn that the second one has begun
+    got = fetchJob(one(), true);
+  }
   EXPECT_EQ(got, id) << "the first server has to hear of the result before";
   report(one(), "job-done", id, "{}");
   EXPECT_EQ(find(id).state, JobState::completed);
@@ -266,6 +308,84 @@ TEST_P(RemoteClusterTest, AServerThatDiesWithAJobThatNobodyHasHeardOf) {
   EXPECT_EQ(fetchJob(two(), true), "");
   one().faults.heal();
   one().isConnected = true;
+}
+
+TEST_P(RemoteClusterTest, AResultOfARunThatNobodyHasHeardOfDoesNotCountForTheNextAttempt) {
+  openRemote();
+  const std::string id = loseUnheardJob();
+  const std::string fresh = submit(two(), "remote", kLong);
+  EXPECT_EQ(fetchJob(two(), true), "") << "the worker may run the job, and its report names no attempt";
+  report(two(), "job-done", id, R"({"output":"first"})");
+  EXPECT_EQ(find(id).state, JobState::inQueue);
+  EXPECT_EQ(fetchJob(two(), false, "w2"), id) << "another worker gets it at once";
+  report(two(), "job-done", id, R"({"output":"first"})");
+  EXPECT_EQ(find(id).state, JobState::inProgress);
+  report(two(), "job-done", id, R"({"output":"second"})", "w2");
+  EXPECT_EQ(find(id).output, "\"second\"");
+  EXPECT_EQ(fetchJob(two(), true), fresh) << "the queue goes on";
+  reconnect(one());
+}
+
+TEST_P(RemoteClusterTest, APingShowsThatAWorkerDoesNotRunAJob) {
+  openRemote();
+  const std::string id = loseUnheardJob();
+  EXPECT_EQ(fetchJob(two(), true), "");
+  pass(Millis(3'000));
+  sendPing(two(), busy_);
+  EXPECT_EQ(fetchJob(two(), true), id) << "the answer to its call was lost with the first server";
+  report(two(), "job-done", id, R"({"output":1})");
+  EXPECT_EQ(find(id).state, JobState::completed);
+  reconnect(one());
+}
+
+TEST_P(RemoteClusterTest, APingThatListsTheJobKeepsItFromItsWorker) {
+  openRemote();
+  const std::string id = loseUnheardJob();
+  EXPECT_EQ(fetchJob(two(), true), "");
+  pass(Millis(3'000));
+  sendPing(two(), busy_ + "," + id);
+  EXPECT_EQ(fetchJob(two(), true), "");
+  EXPECT_EQ(find(id).state, JobState::inQueue);
+  reconnect(one());
+}
+
+TEST_P(RemoteClusterTest, APingAtAThirdServerShowsTheJobs) {
+  openRemote();
+  start("endpoint.remote.image = docker.io/acme/worker:1\n");
+  const Server& three = *servers_.at(2);
+  eventually("the key at the third server",
+             [&] { return three.call(workerKey_, "GET", "/v2/remote/ping/nobody").status == 200; });
+  pass(Millis(5'000));
+  const std::string id = loseUnheardJob();
+  sendPing(three, busy_);
+  EXPECT_EQ(fetchJob(two(), true), "");
+  pass(Millis(6'000));
+  EXPECT_EQ(fetchJob(two(), true), "") << "no ping since the question";
+  std::string got;
+  for (int i = 0; i < 5 && got.empty(); ++i) {
+    sendPing(three, busy_);
+    pass(Millis(3'000));
+    got = fetchJob(two(), true);
+  }
+  EXPECT_EQ(got, id);
+  reconnect(one());
+}
+
+TEST_P(RemoteClusterTest, AWorkerThatAsksToBeReplacedLeavesAllServers) {
+  openRemote();
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  sendPing(two(), id);
+  auto waiting = std::async(std::launch::async, [&] { return fetch(two()); });
+  eventually("the place of the call", [&] { return healthSays(two(), "remote", R"("idle":1)"); });
+  report(one(), "job-done", id, R"({"output":1,"stopPod":true})");
+  eventually(
+      "the answer of the other server, which would come after 25 s", [&] { return hasPassed(waiting); },
+      Millis(15'000));
+  EXPECT_EQ(waiting.get().status, 204);
+  pass(Millis(6'000));
+  const std::string next = submit(two(), "remote", kLong);
+  EXPECT_EQ(fetchJob(two()), next) << "a new process under the same id";
 }
 
 TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNothing) {

@@ -138,7 +138,7 @@ class RemoteWorkersTest:
         until(lambda: len(jobs) >= 4 * LONG, "the long jobs to run", 60)
 
         def are_known():
-            """Each long job is in the records of two nodes. A job of the last second before the death is a known gap."""
+            """Each long job is in the records of two nodes. A stop of an unknown job may still meet its next run, a known gap."""
             texts = [row[0] for row in cluster.database.query("SELECT body FROM record WHERE kind = 'remoteNews'", "jobq")]
             with lock:
                 long = [job for job, number in jobs.items() if number < LONG]

@@ -118,6 +118,26 @@ class ReportTest(PlaneTest):
         chunks = self.server.request("GET", f"/v2/remote/stream/{job}").json()
         assert chunks == [{"output": number, "metrics": {"t": number}} for number in range(3)]
 
+    def test_counted_chunks(self):
+        """A chunk whose answer was lost comes again with the same number, and is stored once; a large one has several."""
+        job = self.taken_job("w-counts")
+
+        def send(first, output):
+            path = f"job-stream/w-counts/{job}?first={first}"
+            return self.call(path, json.dumps({"output": output}).encode()).json().get("next")
+
+        assert [send(0, "a"), send(0, "a"), send(1, "a")] == [1, 1, 2]
+        assert (large := send(2, "x" * 3_000_000)) > 3
+        assert [send(2, "x" * 3_000_000), send(large, "b")] == [large, large + 1]
+        assert send(large + 7, "of another run") == large + 8
+        for wrong in ("-1", "x", "1&first=2"):
+            assert send(wrong, wrong) is None, "stored without a number"
+        self.done("w-counts", job, {"output": []})
+        outputs = [chunk["output"] for chunk in self.server.request("GET", f"/v2/remote/stream/{job}").json()]
+        while more := self.server.request("GET", f"/v2/remote/stream/{job}").json():
+            outputs += [chunk["output"] for chunk in more]
+        assert "".join(outputs) == "aa" + "x" * 3_000_000 + "b-1x1&first=2"
+
     def test_a_chunk_that_is_none(self):
         """The job fails, and its worker is told to stop it."""
         job = self.taken_job("w-none")

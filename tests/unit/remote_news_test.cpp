@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,15 @@ TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
   WorkerNews& worker = news.workers[kKey];
   worker.jobs = {{"a", 1}, {"quoted \"", 4'000'000'000}};
   worker.stops = {{"b", 0}};
+  worker.isLeaving = true;
   worker.isConnected = true;
   worker.ping = 1'764'000'000'000;
   worker.listed = {{"c", 2}};
   worker.omitted = {{"d", 3}};
   worker.ended = {{"e", 4}};
   worker.unknown = {"f"};
+  worker.asks = 1'764'000'000'001;
+  worker.shown = {{"node \"", 8}};
   news.workers[{"ep", "silent"}] = {};
   const NodeNews read = readNews(writeNews(news));
   EXPECT_EQ(read.epoch, 7U);
@@ -69,7 +73,7 @@ class RemoteElsewhereTest : public testing::Test {
     elsewhere_.addAnswers(kKey, worker_, now_, news);
     return news;
   }
-  void notePing(const std::vector<JobId>& jobs) { elsewhere_.notePing(kKey, *worker_, jobs, now_); }
+  bool notePing(const std::vector<JobId>& jobs) { return elsewhere_.notePing(kKey, *worker_, jobs, now_); }
   std::vector<JobId> dueStops() {
     std::vector<JobId> stops;
     elsewhere_.collectDueStops(kKey, now_, stops);
@@ -195,6 +199,30 @@ TEST_F(RemoteElsewhereTest, AnUnknownJobOfAPingIsAskedForEverySecond) {
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "b")) << "the other node does not know either";
 }
 
+TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
+  WorkerNews news;
+  news.asks = 5;
+  hear(news);
+  notePing({});
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the ping may be older than the question";
+  now_ += kPingDelay;
+  hear(news);
+  std::vector<JobId> many;
+  for (int i = 0; i < 101; ++i) many.push_back("job-" + std::to_string(i));
+  EXPECT_FALSE(notePing(many));
+  EXPECT_THAT(answers().shown, IsEmpty()) << "not all jobs are kept";
+  EXPECT_TRUE(notePing({"b"}));
+  EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 5)));
+  EXPECT_THAT(answers().unknown, ElementsAre("b"));
+  news.asks = 6;
+  hear(news);
+  EXPECT_THAT(answers().shown, IsEmpty()) << "another question";
+  elsewhere_.noteIdle(kKey);
+  EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 6))) << "the worker says that it has no job";
+  hear(news, false);
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the node that has asked is gone";
+}
+
 TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
   worker_->connections = 1;
   worker_->hasConnected = true;
@@ -219,6 +247,28 @@ TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
   hear(news, false);
   EXPECT_FALSE(worker_->isElsewhere);
   EXPECT_EQ(worker_->closedAt, now_);
+}
+
+TEST_F(RemoteElsewhereTest, AWorkerThatLeavesAnotherNodeLeavesThisOne) {
+  const auto take = std::make_shared<RemoteTake>();
+  table_.beginTake(kKey, *worker_, take, false, now_, changes_);
+  take->places = {"w:1"};
+  WorkerNews news;
+  news.isLeaving = true;
+  hear(news);
+  EXPECT_TRUE(take->isOver);
+  EXPECT_THAT(changes_.calls, testing::SizeIs(1)) << "its call is answered";
+  EXPECT_THAT(changes_.idlePlaces, testing::SizeIs(1));
+  const Instant until = worker_->leavesUntil;
+  EXPECT_EQ(until, now_ + Millis(5'000));
+  EXPECT_FALSE(worker_->mayGet(1, Instant::min(), until - Millis(1)));
+  EXPECT_TRUE(worker_->mayGet(1, Instant::min(), until)) << "it may be a new process under the same id";
+  now_ += Millis(1'000);
+  hear(news);
+  EXPECT_EQ(worker_->leavesUntil, until) << "the same news";
+  hear({});
+  hear(news);
+  EXPECT_EQ(worker_->leavesUntil, now_ + Millis(5'000));
 }
 
 TEST_F(RemoteElsewhereTest, SilenceCountsOnlyWithFreshNews) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,7 @@ TEST(CallAddressesTest, ThoseOfAnEndpoint) {
   EXPECT_EQ(calls.ping({"a-u1", "b-u1"}), "/behind/v2/ep/ping/w-1?gpu=none&job_id=a-u1%2Cb-u1");
   EXPECT_EQ(calls.result("a-u1"), "/behind/v2/ep/job-done/w-1/a-u1?gpu=none");
   EXPECT_EQ(calls.results(), "/behind/v2/ep/job-done-batch/w-1?gpu=none");
-  EXPECT_EQ(calls.chunk("a-u1"), "/behind/v2/ep/job-stream/w-1/a-u1?gpu=none");
+  EXPECT_EQ(calls.chunk("a-u1", 7), "/behind/v2/ep/job-stream/w-1/a-u1?gpu=none&first=7");
 }
 
 TEST(CallAddressesTest, ThoseOfVariables) {
@@ -75,7 +76,7 @@ TEST(CallAddressesTest, ThoseOfVariables) {
   EXPECT_EQ(calls.stops(), "/sdk/v2/ep/job-stop/w-1?gpu=none");
   EXPECT_EQ(calls.result("a-u1"), "/sdk/v2/ep/job-done/w-1/a-u1?gpu=none");
   EXPECT_EQ(calls.results(), "/sdk/v2/ep/job-done-batch/w-1?gpu=none");
-  EXPECT_EQ(calls.chunk("a-u1"), "/sdk/v2/ep/job-stream/w-1/a-u1?gpu=none") << "every path has a query";
+  EXPECT_EQ(calls.chunk("a-u1", std::nullopt), "/sdk/v2/ep/job-stream/w-1/a-u1?gpu=none") << "every path has a query";
   EXPECT_EQ(calls.ping({"a-u1"}), "/sdk/v2/ep/ping/w-1?gpu=none&job_id=a-u1");
 }
 

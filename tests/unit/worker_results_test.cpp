@@ -262,5 +262,12 @@ TEST_F(LossTest, ALostJobMayComeAgain) {
   EXPECT_NE(jobs_.awaitJob(lost), lost);
 }
 
+TEST(TakenJobTest, TheNumberOfTheNextChunk) {
+  EXPECT_EQ(readNextChunk(R"({"next":3})"), 3U);
+  for (const char* none : {"", "{}", "[]", R"({"next":-1})", R"({"next":"3"})"}) {
+    EXPECT_EQ(readNextChunk(none), std::nullopt) << none << ": the server does not count";
+  }
+}
+
 }  // namespace
 }  // namespace jobq::worker

@@ -2,23 +2,33 @@
 // with 200. On a shared storage a report may be about a job that another node has handed out
 // (core/workers/foreign_reports.h).
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/base/output_quota.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/api/worker_report.h"
 #include "core/workers/foreign_reports.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
 
+/// Greatest number of a chunk.
+constexpr std::int64_t kMostChunks = 1'000'000'000'000;
+
 ApiResponse noted() { return {200, "{}"}; }
+
+ApiResponse counted(std::uint64_t next) {
+  return {200, json::object([next](json::ObjectWriter& out) { out.member("next", next); })};
+}
 
 Failed tooLargeReport() {
   return {"the worker sent a report over the limit of " + std::to_string(kMaxOutput >> 20) +
@@ -126,8 +136,12 @@ RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
   const auto reported = findReported(deps, request);
   if (!reported || !reported->reports) return noted();
   const auto chunk = readWorkerChunk(std::move(request.body));
+  const auto first = readNumber(request, "first", {0, kMostChunks}, OutOfRange::refuse, -1);
   try {
     if (!chunk) throw JobFailed("the worker sent a chunk that is not a JSON object with an output");
+    if (first && *first >= 0) {
+      return counted(reported->reports->addChunkAt(static_cast<std::uint64_t>(*first), chunk->output, chunk->metrics));
+    }
     (void)reported->reports->addChunk(chunk->output, chunk->metrics);
   } catch (const JobFailed& failure) {
     failRun(deps, *reported, Failed{failure.what(), ""});

@@ -1,0 +1,17 @@
+// The lives of the nodes of a storage at one moment (`jobq/node_store.h`).
+#pragma once
+
+#include <vector>
+
+#include "jobq/node_store.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// An answer of NodeStore::nodes().
+struct NodeLives {
+  Instant askedAt{};  ///< before the question, on the clock of this node
+  std::vector<NodeInfo> nodes;
+};
+
+}  // namespace jobq

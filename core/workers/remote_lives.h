@@ -1,0 +1,44 @@
+// The ends of the lives of nodes, as the remote workers of this node need them. The jobs of a node are in its news up
+// to two seconds after they were handed out (core/workers/remote_exchange.h), so a node that dies may have handed out
+// jobs of which no other node has heard. Such a job returns to the queue when the life has ended, and not before.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "core/workers/node_lives.h"
+#include "jobq/mutex.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// Any thread. The lock is not held while the storage is asked.
+class RemoteLives {
+ public:
+  /// `storage` and `clock` outlive the object.
+  RemoteLives(Storage& storage, Clock& clock) : storage_(storage), clock_(clock) {}
+
+  /// Asks the storage for the lives, and returns a moment behind each end of a life that the storage knows. Called
+  /// behind the claim of a job that has run before: every job that a life handed out before it lost this one was handed
+  /// out before the moment. Returns Instant::min() on a storage for a single process, and Instant::max() if the storage
+  /// fails.
+  Instant check() noexcept;
+
+  /// Takes in lives of which the storage was asked for another reason, so that check() finds no change later.
+  void note(const NodeLives& lives);
+
+ private:
+  using Life = std::tuple<std::string, std::uint64_t, bool>;  // name, epoch, whether the life goes on
+
+  Storage& storage_;
+  Clock& clock_;
+  Mutex mutex_;
+  std::set<Life> lives_ JOBQ_GUARDED_BY(mutex_);
+  Instant askedAt_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
+  Instant changedAt_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
+};
+
+}  // namespace jobq
