@@ -47,7 +47,8 @@ void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
   }
 }
 
-// Changes the status of a node that drains: its workers take no job. Other nodes do the work, if there are any.
+// Changes the status of a draining node: the workers of the node take no job. Other nodes do the work, if there are
+// any.
 void countAsDrained(PoolStatus& status, bool isOnlyNode) {
   status.isDrained = isOnlyNode;
   status.counts.ready = 0;

@@ -178,7 +178,7 @@ class Application {
   RateLimitGate rates_;  // stage: rate limiting
   Router router_;
   Budget waiting_;         // places for waiting callers
-  Budget refusedCalls_;    // the part of these that refused calls of remote workers may have
+  Budget refusedCalls_;    // the part of these places for refused calls of remote workers
   BodyMemory bodyMemory_;  // memory for large bodies
   Budget answerMemory_;    // memory for large answers
   const CorsPolicy cors_;

@@ -25,8 +25,8 @@ void fillRandom(void* out, std::size_t size) {
   }
 }
 
-/// Fills `out` with random bytes for an id. Each thread draws them from the system in pieces: a system call for each id
-/// was 1.4 % of the work of `/run`. For ids alone: bytes of a secret do not stay in memory.
+/// Fills `out` with random bytes for an id. Each thread draws the bytes from the system in pieces: a system call for
+/// each id was 1.4 % of the work of `/run`. For ids alone: bytes of a secret do not stay in memory.
 void fillForId(void* out, std::size_t size) {
   thread_local std::array<unsigned char, 512> drawn;
   thread_local std::size_t left = 0;  // at the end of `drawn`

@@ -77,7 +77,7 @@ void CompletionNotifier::watchDeadlines() {
   nameThread("wait-deadlines");
   Lock lock(mutex_);
   while (!closed_) {
-    // A wait that ends early leaves the thread asleep until its deadline: the next wait, which mostly ends later, then
+    // An early end of a wait leaves the thread asleep until the deadline: the next wait mostly ends later, and then
     // wakes no thread.
     sleepsUntil_ = armed_.empty() ? Instant::max() : armed_.begin()->deadline;
     if (armed_.empty()) {

@@ -1,4 +1,4 @@
-// The worker's end of the messages with a process that runs its handler.
+// The worker's end of the messages with the process of a handler.
 #pragma once
 
 #include <cstddef>

@@ -80,7 +80,7 @@ ChildProcess::ChildProcess() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail(errno, "no socket can be made");
   socket_ = Descriptor(ends[0]);
   const Descriptor low(ends[1]);
-  // dup2() would keep the flag that closes the descriptor if the number were the same already.
+  // dup2() would keep the flag to close the descriptor if the number were the same already.
   const Descriptor theirs(::fcntl(low.number(), F_DUPFD_CLOEXEC, kHandlerSocket + 1));
   if (!theirs.isOpen()) fail(errno, "no socket can be made");
   if (::fcntl(socket_.number(), F_SETFL, O_NONBLOCK) != 0) fail(errno, "no socket can be made");

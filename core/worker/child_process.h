@@ -1,4 +1,4 @@
-// A process of this program that runs a handler.
+// A process of the same program for a handler.
 #pragma once
 
 #include <sys/types.h>

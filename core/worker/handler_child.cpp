@@ -90,7 +90,7 @@ void volunteerForKill() { std::ofstream("/proc/self/oom_score_adj") << "500"; }
 }  // namespace
 
 int runHandlerChild() {
-  // The end of the socket tells of a worker that has ended before this call.
+  // The end of the socket tells of the end of a worker before the call.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   volunteerForKill();
   ParentLink link(kHandlerSocket);

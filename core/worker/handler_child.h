@@ -1,4 +1,4 @@
-// The program of a process that runs a handler for jobq-worker.
+// The program of the process of a handler of jobq-worker.
 #pragma once
 
 namespace jobq::worker {

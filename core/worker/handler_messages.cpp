@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kSizeBytes = 4;
 constexpr std::size_t kMostErrorBytes = 1UL << 20;
-constexpr std::size_t kKeptBytes = 1UL << 20;             // room that an idle handler keeps
+constexpr std::size_t kKeptBytes = 1UL << 20;             // room of an idle handler
 constexpr std::int64_t kLongestTime = 1'000'000'000'000;  // milliseconds
 constexpr std::size_t kSetupFields = 6;                   // in front of the settings
 constexpr auto kFirstKind = static_cast<std::uint8_t>(MessageKind::setup);

@@ -1,4 +1,4 @@
-// Messages between jobq-worker and a process that runs its handler, over a socket of the machine (--isolation process).
+// Messages between jobq-worker and the process of a handler, over a socket of the machine (--isolation process).
 //
 // A message is its size without these four bytes (the lowest byte first), a byte with its kind, and its fields, each a
 // size of four bytes and the bytes themselves. Payloads pass byte for byte. Both ends are the same program file.

@@ -11,7 +11,7 @@
 namespace jobq::worker {
 namespace {
 
-constexpr std::size_t kMostUnsent = 64UL << 10;  // bytes of answers that a process has not read
+constexpr std::size_t kMostUnsent = 64UL << 10;  // bytes of unread answers
 
 /// Notifies the descriptor at the stop.
 struct Waker {
@@ -84,7 +84,7 @@ std::optional<Outcome> HandlerProcess::run(std::string_view input, JobContext& c
   return std::nullopt;
 }
 
-// Returns no value if the process has ended, or was killed because it was too slow to stop.
+// Returns no value if the process has ended, or was killed because of a slow stop.
 std::optional<Outcome> HandlerProcess::exchange(std::string_view input, JobContext& context) {
   link_->post(writeJob(input, context, clock_.now()));
   wake_.clear();
@@ -116,7 +116,7 @@ std::optional<Outcome> HandlerProcess::exchange(std::string_view input, JobConte
   }
 }
 
-// A process waits for the answer to its report, so it cannot have many answers unread.
+// A process waits for the answer to each report, so a process cannot have many unread answers.
 void HandlerProcess::report(Message message, JobContext& context) {
   if (message.kind == MessageKind::line) {
     const LogLine line = readLine(std::move(message));
@@ -139,7 +139,7 @@ void HandlerProcess::report(Message message, JobContext& context) {
   }
 }
 
-// Kills what is left of the process. Returns how it has ended.
+// Kills the rest of the process. Returns the kind of its end.
 std::string HandlerProcess::endProcess() {
   mustPause_ = true;
   std::string how = link_->kill();

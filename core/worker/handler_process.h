@@ -31,8 +31,8 @@ class HandlerProcess final : public JobRunner {
   /// The referenced objects outlive the object.
   HandlerProcess(const HandlerSetup& setup, Clock& clock, Log& log) : setup_(setup), clock_(clock), log_(log) {}
 
-  /// Starts a process unless there is one. Tries again, with pauses of a Backoff, if it dies before it is ready. Throws
-  /// std::runtime_error if the first process says why it can make no handler.
+  /// Starts a process unless one is running. Tries again, with pauses of a Backoff, if the process dies before its
+  /// start is over. Throws std::runtime_error if the first process says why it can make no handler.
   bool prepare(const std::stop_token& end) override;
   std::optional<Outcome> run(std::string_view input, JobContext& context) override;
 
@@ -47,7 +47,7 @@ class HandlerProcess final : public JobRunner {
   Log& log_;
   const WakeDescriptor wake_;
   std::optional<ChildLink> link_;  // empty without a process
-  std::optional<Backoff> pauses_;  // since the last run that came to its end
+  std::optional<Backoff> pauses_;  // since the last finished run
   bool mustPause_ = false;         // the last process has died
   bool hasBeenReady_ = false;      // a process was
 };

@@ -1,4 +1,4 @@
-// Handlers that run on the handler threads of jobq-worker (--isolation thread).
+// Handlers on the handler threads of jobq-worker (--isolation thread).
 #pragma once
 
 #include <memory>

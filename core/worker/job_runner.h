@@ -26,7 +26,7 @@ class JobRunner {
   virtual bool prepare(const std::stop_token& end) = 0;
 
   /// Runs a job behind a prepare() that has returned true. Returns no value if the handler has died in the run, for
-  /// which the job is not to blame; prepare() makes another handler then.
+  /// a reason outside of the job; prepare() makes a new handler then.
   virtual std::optional<Outcome> run(std::string_view input, JobContext& context) = 0;
 };
 

@@ -48,18 +48,18 @@ class JobsInHand {
   /// handlers are unsent. Returns an empty optional once no further job may be taken. Only the calling thread adds
   /// jobs, so that `holdsJobs` stays true until the server has the call.
   std::optional<Demand> awaitDemand();
-  /// Adds jobs. Returns those that are in hand already; their present runs go on. A job that was lost is added anew.
+  /// Adds jobs. Returns the jobs in hand already, whose present runs go on. A lost job is added anew.
   std::vector<JobId> add(std::vector<TakenJob> jobs);
 
   /// Blocks until there is a job for the calling handler. `ended` is the last job of this handler, null at first: the
   /// handler is free again, and the job stays in hand. Returns null once no further job comes.
   JobPtr awaitJob(const JobPtr& ended = nullptr);
-  /// Removes jobs whose results the server has, or needs no longer, and jobs that were lost.
+  /// Removes jobs whose results the server has, or needs no longer, and lost jobs.
   void remove(std::span<const JobPtr> jobs);
 
   /// Requests the stop of a job. A job that is not in hand is ignored.
   void stopJob(const JobId& job);
-  /// Returns the ids of all jobs in hand that are not lost.
+  /// Returns the ids of all jobs in hand except lost ones.
   std::vector<JobId> ids() const;
 
   /// Lets awaitDemand() return without a demand.

@@ -12,7 +12,7 @@
 
 namespace jobq::worker {
 
-/// The handler that a worker runs, as the command line names it.
+/// The handler of a worker, as named on the command line.
 struct HandlerSetup {
   std::string plugin;  ///< name of the handler plugin
   HandlerEnv env;

@@ -1,4 +1,4 @@
-// The messages with the worker, in a process that runs a handler.
+// The messages with the worker, in the process of a handler.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace jobq::worker {
 /// busy. The process ends at once if the worker has ended, or sends what is no message, while the handler is busy.
 class ParentLink {
  public:
-  /// `socket` is an open socket, which stays open.
+  /// `socket` is an open socket and stays open.
   explicit ParentLink(int socket);
   ~ParentLink();
   ParentLink(const ParentLink&) = delete;

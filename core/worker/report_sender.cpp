@@ -52,7 +52,7 @@ void ReportSender::postLoss(const JobId& job, const std::stop_token& stop, Insta
     } while (answer.isTransient() && deps_.clock.now() < latest && pauses.pause(answer.refusal, latest));
     (void)isKeyRefused(deps_, answer);
   } catch (const cli::CommandError&) {
-    return;  // the calls for jobs and stops log that the server is lost
+    return;  // the calls for jobs and stops log the loss of the server
   }
 }
 

@@ -19,7 +19,7 @@ std::string resultText(const Outcome& outcome);
 /// Returns the report of resultText() with the id of its job, an element of a report about several jobs.
 std::string namedText(const JobId& job, std::string_view report);
 
-/// Returns the report of a job that the worker has lost.
+/// Returns the report of a lost job.
 std::string lossText(const JobId& job);
 
 /// Returns the report of a progress, a JSON text.

@@ -1,4 +1,4 @@
-// A descriptor with which one thread wakes another one out of poll().
+// A descriptor for one thread to wake a second one out of poll().
 #pragma once
 
 #include "core/worker/descriptor.h"

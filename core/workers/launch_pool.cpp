@@ -141,7 +141,7 @@ std::size_t LaunchPool::workersMissing(const LaunchSituation& situation) const {
   for (const auto& [id, load] : situation.loads) {
     const auto launched = workers_.find(id);
     if (launched == workers_.end() ? !load.isConnected : launched->second.isRetired) continue;
-    if (load.jobs == 0 && load.hasNoConnection) continue;  // it can take no job, and may come back within 10 s
+    if (load.jobs == 0 && load.hasNoConnection) continue;  // the worker can take no job, and may come back within 10 s
     if (load.jobs == 0) {
       ++view.coming;
     } else {

@@ -35,7 +35,7 @@ class NodeLife {
   void setShare(const NodeShare& share);
   NodeShare share() const;
 
-  /// Sets the lives of all nodes, as the storage has last told them (`core/workers/lease_keeper.h`).
+  /// Sets the lives of all nodes, by the last answer of the storage (`core/workers/lease_keeper.h`).
   void setLives(NodeLives lives);
   NodeLives lives() const;
 

@@ -82,11 +82,11 @@ class RemoteElsewhere {
     Instant since{};                    ///< when this node heard of the job
     Instant nextAt{};                   ///< when the worker is told of the stop
   };
-  /// Another node asks which jobs the worker has.
+  /// A question of a second node for the jobs of the worker.
   struct Ask {
     std::uint64_t number = 0;
     bool isAnswered = false;  ///< by a later ping, or by a call for jobs without any
-    Instant since{};          ///< when this node heard of the question
+    Instant since{};          ///< when the question was read here
   };
   using Entries = std::map<std::pair<JobId, std::string>, Entry>;  // by job and node
   struct Worker {

@@ -55,7 +55,7 @@ class RemoteExchange final : public Service, private PeriodicTask {
   /// The news of another node, as this node has read them.
   struct Known {
     NodeNews news;
-    Instant since{};      // when this node first read news of the life
+    Instant since{};      // when news of the life were first read here
     bool isAlive = true;  // by the last list of lives
     Instant deadSince{};
   };

@@ -33,7 +33,7 @@ class RemoteNewsAccess {
   bool isNeeded() const;
   /// Returns what this node says in its life `epoch`.
   NodeNews composeNews(std::uint64_t epoch) const;
-  /// Takes in what the others say. `self` is the name of this node.
+  /// Takes in the news of the other nodes. `self` is the name of this node.
   void applyNews(const std::string& self, const OtherNodes& nodes);
   /// Takes in the lives of the nodes.
   void noteLives(const NodeLives& lives) { remote_.lives_.note(lives); }

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t kMostWorkers = 10'000;
 constexpr std::size_t kReserved = 1'000;  ///< the last places are for endpoints with fewer workers than this
-constexpr std::size_t kMostLooks = 256;   ///< workers that a search for a place looks at
+constexpr std::size_t kMostLooks = 256;   ///< workers in one search for a place
 
 }  // namespace
 

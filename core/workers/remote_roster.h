@@ -15,9 +15,9 @@ class RemoteRoster {
  public:
   using Workers = std::map<RemoteWorkerKey, RemoteWorker>;
 
-  /// Returns the worker; null if it is unknown.
+  /// Returns the worker, or null for an unknown one.
   RemoteWorker* find(const RemoteWorkerKey& key);
-  /// Adds a worker that is unknown. Returns null if there are 10,000 other ones, or 9,000 and the endpoint has 1,000 of
+  /// Adds an unknown worker. Returns null if there are 10,000 other ones, or 9,000 and the endpoint has 1,000 of
   /// them. Without another place the worker takes that of one that has never had a job and has no connection.
   RemoteWorker* add(const RemoteWorkerKey& key);
   /// Removes each worker for which `isOver` returns true; `isOver` may change the worker.

@@ -17,7 +17,7 @@ void addJob(RemoteLoad& load, const RemoteRun& run) {
   load.isNormal = load.isNormal || !run.isLowPriority();
 }
 
-// Returns true if all connections of the worker are closed, so that it can take no job now.
+// Returns true if all connections of the worker are closed, so the worker can take no job now.
 bool hasNoConnection(const RemoteWorker& worker) { return worker.hasConnected && worker.connections == 0; }
 
 RemoteLoad loadOf(const RemoteWorker& worker, Instant now) {

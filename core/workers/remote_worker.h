@@ -43,7 +43,7 @@ struct RemoteTake {
   std::vector<WorkerId> places;
   std::vector<RemoteRunPtr> jobs;  ///< assigned, not handed out yet
   bool isOver = false;             ///< nothing more comes: another call has taken its place, or the server stops
-  bool isIdle = false;             ///< the worker has said that it has no job
+  bool isIdle = false;             ///< the worker has said to have no job
 };
 
 /// A parked call for jobs to stop.

@@ -60,7 +60,7 @@ class EndedJobs {
   }
 
   /// Returns the job and keeps it no longer, or returns no value for a job that is not kept or absent at `now`.
-  std::optional<Job> take(const JobKey& key, Instant now) {
+  std::optional<Job> extractJob(const JobKey& key, Instant now) {
     Lock lock(mutex_);
     Job& slot = slotOf(key.id);
     if (slot.id != key.id || slot.endpoint != key.endpoint || slot.expiresAt <= now) return std::nullopt;

@@ -146,7 +146,7 @@ Job jobOf(const CurrentRow& columns) {
 // The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
 // removed meanwhile, as the second look at the row shows, or the folder is damaged.
 std::optional<Job> Jobs::find(const JobKey& key) {
-  if (auto ended = ended_.take(key, clock_.now())) {
+  if (auto ended = ended_.extractJob(key, clock_.now())) {
     makeDurable(key.id);
     return ended;
   }

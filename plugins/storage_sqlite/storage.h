@@ -24,6 +24,7 @@
 #include "claimed_inputs.h"
 #include "connection.h"
 #include "counters.h"
+#include "ended_jobs.h"
 #include "jobq/call_id.h"
 #include "jobq/config.h"
 #include "jobq/holder.h"

@@ -128,7 +128,7 @@ class RemoteWorkersTest:
 
         def submit(numbers):
             for number in numbers:
-                job = caller.run(number, 10_000 if number < LONG else number % 40)
+                job = caller.run(number, 20_000 if number < LONG else number % 40)
                 with lock:
                     jobs[job] = number
 

@@ -85,7 +85,7 @@ struct WorkerDeps {
   const Clock& clock;
   const std::atomic<bool>& draining;  ///< true: no job is handed out
   Budget& waiting;                    ///< places for parked calls
-  Budget& refused;                    ///< the part of these places that refused calls may have
+  Budget& refused;                    ///< the part of these places for refused calls
 };
 void addWorkerRoutes(Router& router, const WorkerDeps& deps);
 

@@ -89,7 +89,7 @@ void replaceNaN(std::string& text, std::size_t errorDepth) {
   out.reserve(text.size() + 8);
   const std::string_view all = text;
   bool isInString = false;
-  std::size_t depth = 0;  // of brackets; any number in a text that is not JSON
+  std::size_t depth = 0;  // of brackets; any number outside of JSON
   for (std::size_t i = 0; i < all.size();) {
     const auto token = std::find_if(kTokens.begin(), kTokens.end(),
                                     [&](std::string_view each) { return all.substr(i, each.size()) == each; });

@@ -36,7 +36,7 @@ struct BatchedReport {
   JobId job;
   std::variant<WorkerResult, WorkerProgress> report;
 };
-/// A batch: results and progress, or the jobs that the worker has lost.
+/// A batch: results and progress, or the lost jobs of the worker.
 struct WorkerBatch {
   std::vector<BatchedReport> reports;
   std::vector<JobId> lost;

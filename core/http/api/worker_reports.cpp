@@ -68,7 +68,7 @@ void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reporte
   deps.workers.noteResults(reported.key, {&ended, 1}, isLeaving);
 }
 
-// The jobs go back to the queue as losses. A job that the worker does not have is skipped.
+// The jobs go back to the queue as losses. A job without a run at the worker is skipped.
 void loseJobs(const WorkerDeps& deps, const RemoteWorkerKey& key, const std::vector<JobId>& jobs) {
   const std::vector<RemoteRunPtr> runs = deps.workers.findRuns(key, jobs);
   std::vector<RemoteWorkers::Reported> lost;

@@ -1,0 +1,95 @@
+// Jobs of a server that dies before any other server has heard of them, with two whole servers on one storage.
+#include <string>
+
+#include "remote_cluster.h"
+
+namespace jobq::test {
+namespace {
+
+class UnheardJobsTest : public RemoteClusterTest {};
+
+TEST_P(UnheardJobsTest, AServerThatDiesWithAJobThatNobodyHasHeardOf) {
+  openRemote();
+  StopLoop& loop = startLoop(two());
+  const std::string id = submit(one(), "remote", kLong);
+  one().faults.failOperation("records.create");
+  ASSERT_EQ(fetchJob(one()), id);
+  disconnect(one());
+  sendPing(two(), id);
+  pass(Millis(3'000));
+  EXPECT_EQ(loop.told(), 0) << "the storage says that the worker has the job";
+  eventually(
+      "the job to be in the queue", [&] { return find(id).state == JobState::inQueue; }, Millis(20'000));
+  eventually(
+      "the stop to be told", [&] { return loop.told() >= 1; }, Millis(3'000));
+  EXPECT_EQ(fetchJob(two(), true), "");
+  one().faults.heal();
+  one().isConnected = true;
+}
+
+TEST_P(UnheardJobsTest, AResultOfARunThatNobodyHasHeardOfDoesNotCountForTheNextAttempt) {
+  openRemote();
+  const std::string id = loseUnheardJob();
+  const std::string fresh = submit(two(), "remote", kLong);
+  EXPECT_EQ(fetchJob(two(), true), "") << "the worker may run the job, and its report names no attempt";
+  report(two(), "job-done", id, R"({"output":"first"})");
+  EXPECT_EQ(find(id).state, JobState::inQueue);
+  EXPECT_EQ(fetchJob(two(), false, "w2"), id) << "another worker gets it at once";
+  report(two(), "job-done", id, R"({"output":"first"})");
+  EXPECT_EQ(find(id).state, JobState::inProgress);
+  report(two(), "job-done", id, R"({"output":"second"})", "w2");
+  EXPECT_EQ(find(id).output, "\"second\"");
+  EXPECT_EQ(fetchJob(two(), true), fresh) << "the queue goes on";
+  reconnect(one());
+}
+
+TEST_P(UnheardJobsTest, APingShowsThatAWorkerDoesNotRunAJob) {
+  openRemote();
+  const std::string id = loseUnheardJob();
+  EXPECT_EQ(fetchJob(two(), true), "");
+  pass(Millis(3'000));
+  sendPing(two(), busy_);
+  EXPECT_EQ(fetchJob(two(), true), id) << "the answer to its call was lost with the first server";
+  report(two(), "job-done", id, R"({"output":1})");
+  EXPECT_EQ(find(id).state, JobState::completed);
+  reconnect(one());
+}
+
+TEST_P(UnheardJobsTest, APingThatListsTheJobKeepsItFromItsWorker) {
+  openRemote();
+  const std::string id = loseUnheardJob();
+  EXPECT_EQ(fetchJob(two(), true), "");
+  pass(Millis(3'000));
+  sendPing(two(), busy_ + "," + id);
+  EXPECT_EQ(fetchJob(two(), true), "");
+  EXPECT_EQ(find(id).state, JobState::inQueue);
+  reconnect(one());
+}
+
+TEST_P(UnheardJobsTest, APingAtAThirdServerShowsTheJobs) {
+  openRemote();
+  start("endpoint.remote.image = docker.io/acme/worker:1\n");
+  const Server& three = *servers_.at(2);
+  eventually("the key at the third server",
+             [&] { return three.call(workerKey_, "GET", "/v2/remote/ping/nobody").status == 200; });
+  pass(Millis(5'000));
+  const std::string id = loseUnheardJob();
+  sendPing(three, busy_);
+  EXPECT_EQ(fetchJob(two(), true), "");
+  pass(Millis(6'000));
+  EXPECT_EQ(fetchJob(two(), true), "") << "no ping since the question";
+  std::string got;
+  for (int i = 0; i < 5 && got.empty(); ++i) {
+    sendPing(three, busy_);
+    pass(Millis(3'000));
+    got = fetchJob(two(), true);
+  }
+  EXPECT_EQ(got, id);
+  reconnect(one());
+}
+
+INSTANTIATE_TEST_SUITE_P(Clocks, UnheardJobsTest, testing::Values(Millis(0), Millis(3'600'000)),
+                         [](const auto& info) { return info.param == Millis(0) ? "Equal" : "AnHourAhead"; });
+
+}  // namespace
+}  // namespace jobq::test
