@@ -1,6 +1,8 @@
 // A remote worker behind a load balancer, with two whole servers on one storage. Each call has a connection of its own.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -12,6 +14,7 @@
 #include "cluster_fixture.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
+#include "tests/server/server_fixture.h"
 
 namespace jobq::test {
 
