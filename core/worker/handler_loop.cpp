@@ -29,18 +29,23 @@ class HandlerLoop {
   }
 
  private:
-  // Returns false if the handler has died. A stopped job has ended at the server, which drops the report, but learns
-  // that the handler has ended.
+  // Returns false if the handler has died. The report of a stopped job must not count as a result: behind a load
+  // balancer a node may tell a stop once more when the job has come again, and the report names no attempt. As a loss
+  // the report changes nothing for a job that has ended, tells the server that the handler has ended, and returns a job
+  // to the queue that was stopped by mistake.
   bool runJob(const JobPtr& job) {
     RemoteContext context(deps_, reports_, *job);
     std::optional<Outcome> outcome = Failed{"the job was stopped before its start", ""};
     if (!job->stop.stop_requested()) outcome = runner_.run(job->job.input, context);
     const bool isAlive = outcome.has_value();
-    if (!isAlive && !job->stop.stop_requested()) {
+    const bool isStopped = job->stop.stop_requested();
+    if (!isStopped && isAlive) {
+      results_.add({job, context.deadline(), resultText(*outcome)});
+    } else if (isStopped && deps_.addresses.results().empty()) {
+      results_.add({job, context.deadline(), resultText(outcome.value_or(Failed{"the job was stopped", ""}))});
+    } else {
       loseJob(job);
-      return false;
     }
-    results_.add({job, context.deadline(), resultText(outcome.value_or(Failed{"the job was stopped", ""}))});
     return isAlive;
   }
 

@@ -51,7 +51,7 @@ class JobqWorkerTest(HttpTest):
 
 
 class ResultTest(JobqWorkerTest):
-    endpoints = ("trial", "batch", "lua", "variables", "cancelled")
+    endpoints = ("trial", "batch", "lua", "variables", "cancelled", "stopped")
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -120,6 +120,16 @@ class ResultTest(JobqWorkerTest):
         assert self.server.runsync("cancelled", {"n": 1})["output"] == {"n": 1}
         assert self.server.status("cancelled", job)["status"] == "CANCELLED"
 
+    def test_a_stop_is_no_result(self):
+        """A stopped job is reported as lost: behind a load balancer the stop may meet the next run of the job."""
+        with RequestLog(self.server) as log, JobqWorker(self.server, "stopped", "plugin/trial", through=log) as worker:
+            job = self.begin("stopped")
+            self.server.request("POST", f"/v2/stopped/cancel/{job}")
+            log.wait(1, "/job-done-batch/w-stopped")
+            assert self.server.runsync("stopped", {"n": 1})["output"] == {"n": 1}
+            assert log.requests(f"/job-done/w-stopped/{job}") == log.requests(f"/job-done/w-stopped/{job}")[:1], "its progress"
+            assert worker.running
+
     def test_a_handler_in_lua(self, tmp_path):
         make_folder(tmp_path, HANDLERS)
         folder = ["--scripts", str(tmp_path)]
@@ -173,15 +183,16 @@ class EndTest(JobqWorkerTest):
         self.server.request("POST", f"/v2/drained/cancel/{waiting}")
 
     def test_jobs_that_do_not_end(self):
-        """A job that has not ended after --drain is not reported, and another worker runs it."""
+        """A job that has not ended after --drain is reported as lost, and another worker runs it."""
         worker = self.worker("abandoned", "plugin/trial", "--drain", "100ms", name="w-old")
         job = self.begin("abandoned")
         worker.terminate()
         assert worker.ended() == OK
         assert worker.logged("worker.abandoned: 1 jobs")
-        assert self.server.status("abandoned", job)["status"] == "IN_PROGRESS"
+        until(lambda: self.server.status("abandoned", job)["status"] == "IN_QUEUE", "the job is in the queue again", HANG)
         self.worker("abandoned", "plugin/echo", name="w-new")
-        assert self.server.finished("abandoned", job)["workerId"] == "w-new"
+        done = self.server.finished("abandoned", job)
+        assert (done["workerId"], done["retries"]) == ("w-new", 1), done
 
     def test_a_handler_that_ignores_its_stop(self):
         """The process ends all the same."""
