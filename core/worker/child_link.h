@@ -17,7 +17,7 @@ namespace jobq::worker {
 /// holds up nothing but its own job.
 class ChildLink {
  public:
-  /// What has ended a wait.
+  /// The event that ended a wait.
   enum class Event { message, woken, late, ended };
 
   /// Starts the process. `clock` outlives the object. Throws std::system_error.
