@@ -10,7 +10,6 @@ namespace jobq {
 namespace {
 
 constexpr Millis kForgotten{60'000};  ///< without any sign for so long, a worker is forgotten
-constexpr Millis kTwoPings{20'000};   ///< a ping that was sent before a job came may arrive so much later
 constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
 constexpr Millis kCutOffLife{
     30'000};                   ///< the same for a job whose worker was cut off: it waits at the head of the queue
@@ -118,7 +117,7 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   eraseIf(worker.stops, [&listed, now](const JobId& job, auto& stop) {
     const bool isListed = listed.contains(job);
     if (isListed) stop.listedAt = now;
-    return isOmitted(isListed, stop.omitted);
+    return stop.isKnownToWorker(now) && isOmitted(isListed, stop.omitted);
   });
   // A worker that has not connected since the start of the server may be one whose handler blocks it.
   const bool hasListed =
@@ -152,8 +151,8 @@ void RemoteTable::stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Ins
     return true;
   };
   if (const auto found = worker->jobs.find(lease.job); found != worker->jobs.end() && removeRun(found->second.run)) {
+    worker->stops[lease.job] = {now, now, 0, lease.attempt, !isShared_, {}, found->second.since};
     worker->jobs.erase(found);
-    worker->stops[lease.job] = {now, now, 0, lease.attempt, !isShared_};
     if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
   }
   std::erase_if(worker->owed, [&](RemoteWorker::Owed& owed) { return removeRun(owed.run); });

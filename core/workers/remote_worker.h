@@ -35,6 +35,8 @@ inline bool isPlaceOf(std::string_view place, std::string_view worker) {
 
 /// A ping may have been sent so long before it arrives.
 inline constexpr Millis kPingDelay{2'000};
+/// A ping that was sent before a job came may arrive so much later.
+inline constexpr Millis kTwoPings{20'000};
 
 /// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
 struct RemoteTake {
@@ -67,12 +69,24 @@ struct RemoteWorker {
   };
   /// A job that has ended while the worker may still run it.
   struct Stop {
+    enum class Progress {
+      untold,
+      told,  ///< in an answer that may be on its way
+      heard  ///< the worker has called again since
+    };
     Instant since{};
     Instant nextAt{};           ///< when the worker is told, again and again
     int omitted = 0;            ///< successive pings without the job
     std::uint32_t attempt = 0;  ///< the worker has the job under it; 0: unknown
     bool isChecked = true;  ///< false: the run may have ended by a result of the worker that another node has stored
     Instant listedAt{};     ///< last ping with the job
+    Instant handedOutAt{};  ///< the worker may still have to begin with the job
+    Progress progress = Progress::untold;
+
+    /// Returns true if the worker knows by now that it has the job, so that a ping without the job means something.
+    bool isKnownToWorker(Instant now) const {
+      return listedAt != Instant{} || progress == Progress::heard || now >= handedOutAt + kTwoPings;
+    }
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of

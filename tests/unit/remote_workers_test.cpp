@@ -238,6 +238,32 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
   EXPECT_FALSE(stopsOf().has_value());
 }
 
+// Pings come from a process of their own: they leave out a job until the worker has read the answer with the job.
+TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
+  const auto connection = connectWorker();
+  running.stop(deliverJob("a")->lease());
+  EXPECT_THAT(stopsOf().value(), ElementsAre("a"));
+  for (int ping = 0; ping < 3; ++ping) remote_.notePing(key_, {}, false);
+  EXPECT_FALSE(stopsOf().has_value()) << "once a second";
+  pass(Millis(1'000));
+  EXPECT_THAT(stopsOf().value(), ElementsAre("a")) << "the pings may have been sent before the worker had the answers";
+  for (int ping = 0; ping < 2; ++ping) remote_.notePing(key_, {}, false);
+  pass(Millis(1'000));
+  EXPECT_FALSE(stopsOf().has_value()) << "the worker has called again after it was told";
+}
+
+// A public worker of an early release never asks for stops.
+TEST_F(RemoteWorkersTest, WithoutCallsForStopsPingsCountAfterTwentySeconds) {
+  const auto connection = connectWorker();
+  running.stop(deliverJob("a")->lease());
+  storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
+  for (int ping = 0; ping < 3; ++ping) remote_.notePing(key_, {}, false);
+  EXPECT_EQ(deliverNextJob(), nullptr);
+  pass(Millis(20'000));
+  for (int ping = 0; ping < 2; ++ping) remote_.notePing(key_, {}, false);
+  EXPECT_NE(deliverNextJob(), nullptr);
+}
+
 // The result of the earlier attempt would look like one of the new attempt.
 TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
   const auto connection = connectWorker();
@@ -246,6 +272,7 @@ TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
   EXPECT_EQ(deliverNextJob(), nullptr);
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);
+  remote_.notePing(key_, {"a"}, false);
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {}, false);
   EXPECT_NE(deliverNextJob(), nullptr);
