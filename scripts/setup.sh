@@ -13,6 +13,9 @@ if [ "${1:-build}" = test ]; then
   # The S3 test runs a server from npm, and clients in other languages call the server; installed versions are used.
   command -v npm >/dev/null || packages+=(nodejs npm)
   command -v go >/dev/null || packages+=(golang-go)
+  # The tests of launcher_docker start a Docker and a registry of their own.
+  command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] || packages+=(docker.io)
+  packages+=(docker-registry)
 fi
 case "${1:-build}" in
   test | cluster)
@@ -43,6 +46,8 @@ if [ ${#missing[@]} -gt 0 ]; then
   if [[ " ${missing[*]} " = *" mariadb-server "* ]]; then services+=(mariadb.service); fi
   if [[ " ${missing[*]} " = *" haproxy "* ]]; then services+=(haproxy.service); fi
   if [[ " ${missing[*]} " = *" rsync "* ]]; then services+=(rsync.service); fi
+  if [[ " ${missing[*]} " = *" docker.io "* ]]; then services+=(docker.service docker.socket containerd.service); fi
+  if [[ " ${missing[*]} " = *" docker-registry "* ]]; then services+=(docker-registry.service); fi
   if [ ${#services[@]} -gt 0 ] && [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
     "${as_root[@]}" chmod 755 "$policy"

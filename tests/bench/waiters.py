@@ -75,7 +75,11 @@ def measure(options):
         began = time.monotonic()
         for plain in callers:
             plain.sendall(request)
-        until(lambda: server.call("GET", f"/v2/{name}/health")["jobs"]["inQueue"] == count, "all callers wait", 300)
+        try:
+            until(lambda: server.call("GET", f"/v2/{name}/health")["jobs"]["inQueue"] == count, "all callers wait", LONGEST_WAIT)
+        except RuntimeError:
+            print(server.call("GET", f"/v2/{name}/health"), process_numbers(server), server.log()[-2000:])
+            raise
         waits = time.monotonic() - began
         threads_beside, resident_beside = process_numbers(server)
         beside = server.load("http", 1, run, BESIDE)

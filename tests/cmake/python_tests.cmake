@@ -7,7 +7,7 @@ foreach(file IN LISTS http_files)
   string(REGEX REPLACE "^test_" "http." name ${stem})
   jobq_add_python_test(${name} ${file} LABELS http asan)
 endforeach()
-set_tests_properties(http.crowd http.head_memory http.too_large PROPERTIES PROCESSORS 2)
+set_tests_properties(http.crowd http.head_memory http.launcher_real_docker http.too_large PROPERTIES PROCESSORS 2)
 # Each of its tests may need several rounds (http/test_too_large.py).
 math(EXPR jobq_longest_rounds "1500 * ${jobq_test_time}")
 set_tests_properties(http.too_large PROPERTIES TIMEOUT ${jobq_longest_rounds})

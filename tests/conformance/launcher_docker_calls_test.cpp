@@ -134,7 +134,7 @@ TEST_F(LauncherDocker, AStopEndsAPull) {
 TEST_F(LauncherDocker, AnErrorInsideAPullIsTheReason) {
   open(R"({"pullError":"no space left on device","images":{"big:1":{"state":"remote"}}})");
   start("w1", "big:1");
-  EXPECT_EQ(exitOf("w1").reason, "it could not be started: the image cannot be pulled: no space left on device");
+  EXPECT_EQ(exitOf("w1").reason, "it could not be started: the image big:1 cannot be pulled: no space left on device");
   EXPECT_TRUE(exitOf("w1").isFailure);
 }
 

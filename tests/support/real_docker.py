@@ -1,0 +1,132 @@
+"""A Docker of the tests' own: dockerd with its data, its socket and its containers in a folder, without a network of its
+own. It needs root and the package docker.io.
+
+    with RealDocker() as docker:
+        docker.add_image("acme/worker:1", [PROGRAM])
+        docker.socket                       # the setting launcher.docker.socket
+        docker.containers()
+"""
+
+import ctypes
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+
+from docker_process import UnixConnection
+from jobq_server import until
+from pace import HANG
+
+_libc = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+SETTINGS = ("--iptables=false", "--ip6tables=false", "--bridge=none", "--log-level=warn")
+
+
+class Missing(Exception):
+    """Docker does not run on this machine."""
+
+
+def end_with_parent():
+    """Runs in the child. At SIGTERM dockerd ends its containers and containerd, which SIGKILL would leave."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def libraries(program):
+    """Returns the paths of the shared libraries that the program loads, and of its loader."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, timeout=HANG).stdout
+    return re.findall(r"(/\S+) \(0x", listed)
+
+
+class RealDocker:
+    """As a context, nothing is left of the processes, the containers and the folder at the end. Raises Missing."""
+
+    def __init__(self):
+        program = shutil.which("dockerd") or shutil.which("dockerd", path="/usr/sbin:/sbin")
+        if program is None:
+            raise Missing("the package docker.io is not installed: `scripts/setup.sh test` installs it")
+        if os.geteuid() != 0:
+            raise Missing("dockerd needs root")
+        self._folder = tempfile.mkdtemp(prefix="jobq-dockerd-")
+        self.socket = os.path.join(self._folder, "docker.sock")
+        self._log = tempfile.TemporaryFile()
+        places = [f"--{name}={os.path.join(self._folder, name)}" for name in ("data-root", "exec-root", "pidfile")]
+        self._process = subprocess.Popen([program, *SETTINGS, *places, "--host=unix://" + self.socket], stdin=subprocess.DEVNULL,
+                                         stdout=self._log, stderr=self._log, preexec_fn=end_with_parent)
+        try:
+            until(lambda: self._process.poll() is not None or self._answers(), "dockerd answers", HANG)
+            if self._process.poll() is not None:
+                raise Missing(f"dockerd ends with {self._process.returncode} on this machine: {self.log().splitlines()[-1:]}")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if self._process.poll() is None:
+            for container in self.containers():
+                self.call("DELETE", f"/containers/{container['Id']}?force=1")
+            self._process.terminate()
+        self._process.wait(timeout=HANG)
+        for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():  # dockerd leaves a name space
+            target = line.split()[1]
+            if target.startswith(self._folder):
+                subprocess.run(["umount", target], check=True, timeout=HANG)
+        shutil.rmtree(self._folder)
+
+    def _answers(self):
+        try:
+            return self.call("GET", "/version")
+        except OSError:
+            return None
+
+    def log(self):
+        return os.pread(self._log.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    def call(self, method, path, body=None, headers=None):
+        """Makes a call and returns the content of the answer, of a GET as an object."""
+        connection = UnixConnection(self.socket)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            content = answer.read()
+            assert answer.status < 400, (method, path, answer.status, content)
+            return json.loads(content) if method == "GET" else content
+        finally:
+            connection.close()
+
+    def add_image(self, name, programs, folders=(), files=None):
+        """Makes an image of programs of this machine with their libraries, of folders with the libraries of their modules,
+        all at their own paths, and of files whose content is given by their path."""
+        modules = [str(path) for folder in folders for path in pathlib.Path(folder).rglob("*.so*") if path.is_file()]
+        paths = {*programs, *folders, *(path for program in (*programs, *modules) for path in libraries(program))}
+        with tempfile.TemporaryFile() as content:
+            with tarfile.open(fileobj=content, mode="w") as image:
+                for path in sorted(paths):
+                    image.add(path if os.path.isdir(path) else os.path.realpath(path), arcname=path.lstrip("/"))
+                for path, text in {**(files or {}), "/tmp/.keep": ""}.items():
+                    entry = tarfile.TarInfo(path.lstrip("/"))
+                    entry.size = len(text.encode())
+                    image.addfile(entry, io.BytesIO(text.encode()))
+            content.seek(0)
+            repository, tag = name.rsplit(":", 1)
+            self.call("POST", f"/images/create?fromSrc=-&repo={repository}&tag={tag}", content,
+                      {"Content-Type": "application/x-tar"})
+
+    def containers(self):
+        """Returns what Docker lists of all containers, those that have ended included."""
+        return self.call("GET", "/containers/json?all=1")
+
+    def inspect(self, name):
+        return self.call("GET", f"/containers/{name}/json")
+
