@@ -2,6 +2,8 @@
 #include "leases.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <map>
 
 #include "counters.h"
@@ -172,6 +174,37 @@ LeaseState stateOf(const LeaseRef& lease, const std::map<JobId, JobGlance, std::
   return job.state == JobState::timedOut ? LeaseState::timedOut : LeaseState::takenOver;
 }
 
+Ending endingOf(const Outcome& outcome) {
+  if (const auto* failed = std::get_if<Failed>(&outcome)) return {failed->error, failed->output};
+  return {"", std::get<Completed>(outcome).output};
+}
+
+ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome) {
+  const Trigger trigger = std::holds_alternative<Failed>(outcome) ? Trigger::fail : Trigger::complete;
+  const Ending ending = endingOf(outcome);
+  const auto row = lockRow(step, lease.job);
+  if (isHeld(row, lease)) {
+    end(step, *row, trigger, ending);
+    return ReportResult::accepted;
+  }
+  const JobState state = next(JobState::inProgress, trigger).value();
+  return hasEnded(step, row, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
+}
+
+// Returns the number of outcomes at the front that share a transaction. A failing write of the database loses them all
+// together, and their locks are held until the commit.
+std::size_t countOfPart(std::span<const EndedAttempt> ends) {
+  constexpr std::size_t kMostOutcomes = 64;
+  constexpr std::size_t kMostBytes = 4UL << 20;
+  std::size_t bytes = endingOf(ends.front().outcome).output.size();
+  std::size_t count = 1;
+  for (; count < std::min(ends.size(), kMostOutcomes); ++count) {
+    bytes += endingOf(ends[count].outcome).output.size();
+    if (bytes > kMostBytes) break;
+  }
+  return count;
+}
+
 std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
   Query query = connection.query(
       "SELECT low, queue_rank, IF(arrival = 0, num, arrival) FROM job "
@@ -245,20 +278,36 @@ std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return glances_.read(kNe
 
 ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);
-  const auto* failed = std::get_if<Failed>(&outcome);
-  const Ending ending =
-      failed != nullptr ? Ending{failed->error, failed->output} : Ending{"", std::get<Completed>(outcome).output};
-  const Trigger trigger = failed != nullptr ? Trigger::fail : Trigger::complete;
-  const auto finishNow = [&](Step& step) {
-    const auto row = lockRow(step, lease.job);
-    if (isHeld(row, lease)) {
-      end(step, *row, trigger, ending);
-      return ReportResult::accepted;
+  return writer_.write([&](Step& step) { return finishNow(step, lease, outcome); },
+                       {.bytes = endingOf(outcome).output.size(), .job = lease.job});
+}
+
+std::vector<ReportResult> Leases::doFinishAll(std::span<const EndedAttempt> ends) {
+  std::deque<ReportsUnderWay::Entry> entries;  // an element never moves
+  for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
+  std::vector<ReportResult> results;
+  results.reserve(ends.size());
+  while (!ends.empty()) {
+    const auto part = ends.first(countOfPart(ends));
+    ends = ends.subspan(part.size());
+    std::size_t bytes = 0;
+    std::vector<std::string_view> jobs;
+    jobs.reserve(part.size());
+    for (const EndedAttempt& end : part) {
+      jobs.emplace_back(end.lease.job);
+      bytes += endingOf(end.outcome).output.size();
     }
-    const JobState state = next(JobState::inProgress, trigger).value();
-    return hasEnded(step, row, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
-  };
-  return writer_.write(finishNow, {.bytes = ending.output.size(), .job = lease.job});
+    const auto finishPart = [part](Step& step) {
+      std::vector<ReportResult> finished;
+      finished.reserve(part.size());
+      for (const EndedAttempt& end : part) finished.push_back(finishNow(step, end.lease, end.outcome));
+      return finished;
+    };
+    const std::span<const std::string_view> further = std::span(jobs).subspan(1);
+    std::ranges::copy(writer_.write(finishPart, {.bytes = bytes, .job = jobs.front(), .furtherJobs = further}),
+                      std::back_inserter(results));
+  }
+  return results;
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {

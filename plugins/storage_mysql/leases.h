@@ -39,6 +39,7 @@ class Leases final : public LeaseStore {
 
  private:
   SweepResult doLose(std::span<const LeaseRef> leases) override;
+  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
 
   Writer& writer_;
   Readers& readers_;

@@ -8,7 +8,8 @@
 namespace jobq::mysql {
 namespace {
 
-/// Bounds of a group. A group that meets a deadlock is repeated whole, and its locks are held until its commit.
+/// Bounds of a group, in writes and further jobs of writes, and in bytes. A group that meets a deadlock is repeated
+/// whole, and its locks are held until its commit.
 constexpr std::size_t kMostTogether = 64;
 constexpr std::size_t kGroupBytes = 4UL << 20;
 
@@ -113,6 +114,8 @@ void Writer::run(Worker& worker) {
   }
 }
 
+std::size_t Writer::countOf(const Write& write) { return 1 + write.extent.furtherJobs.size(); }
+
 Writer::Write* Writer::awaitGroup() {
   Lock lock(mutex_);
   for (;;) {
@@ -127,9 +130,11 @@ Writer::Write* Writer::awaitGroup() {
   ++underWay_;
   Write* last = first_;
   std::size_t bytes = last->extent.bytes;
-  for (std::size_t count = 1; count < kMostTogether && last->next != nullptr; ++count, last = last->next) {
+  std::size_t jobs = countOf(*last);
+  for (; last->next != nullptr; last = last->next) {
     bytes += last->next->extent.bytes;
-    if (bytes > kGroupBytes) break;
+    jobs += countOf(*last->next);
+    if (jobs > kMostTogether || bytes > kGroupBytes) break;
   }
   Write* const rest = std::exchange(last->next, nullptr);
   Write* const group = std::exchange(first_, rest);
@@ -204,7 +209,7 @@ void Writer::applyAll(Worker& worker, Write* group) {
   CounterChanges changes;
   LockedRows locked;
   connection.begin();
-  if (group->next != nullptr) locked.lock(connection, jobsOf(group));
+  if (group->next != nullptr || !group->extent.furtherJobs.empty()) locked.lock(connection, jobsOf(group));
   for (const bool isFirst : {true, false}) {
     for (Write* write = group; write != nullptr; write = write->next) {
       if (write->extent.job.empty() == isFirst) continue;
@@ -220,6 +225,7 @@ std::vector<std::string_view> Writer::jobsOf(const Write* group) {
   std::vector<std::string_view> jobs;
   for (; group != nullptr; group = group->next) {
     if (!group->extent.job.empty()) jobs.push_back(group->extent.job);
+    jobs.insert(jobs.end(), group->extent.furtherJobs.begin(), group->extent.furtherJobs.end());
   }
   return jobs;
 }

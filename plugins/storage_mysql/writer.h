@@ -28,6 +28,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -58,12 +59,13 @@ struct Step {
   const ReceiverNames& receivers;
 };
 
-/// Size of a write and the job that it locks: the writer reads both before the write runs.
+/// Size of a write and the jobs that it locks: the writer reads both before the write runs.
 struct WriteExtent {
   std::size_t bytes = 0;  ///< size of the written bodies
   /// Id of the job whose row the operation locks first; empty for any other operation. The operation changes no other
-  /// job.
+  /// job but `furtherJobs`.
   std::string_view job = {};
+  std::span<const std::string_view> furtherJobs = {};  ///< valid until the write has ended
 };
 
 /// Groups writes and commits each group. Any thread may write.
@@ -131,6 +133,7 @@ class Writer {
   class Repetition;
 
   void submit(Write& write);
+  static std::size_t countOf(const Write& write);
   void run(Worker& worker);
   Write* awaitGroup();
   void commitGroup(Worker& worker, Write* group);

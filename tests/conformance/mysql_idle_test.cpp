@@ -13,13 +13,16 @@ using namespace jobq::testkit;
 class MysqlIdle : public MysqlTest {
  protected:
   /// Returns the number of statements that the server has executed, without the statements of this question.
-  std::int64_t statements() {
-    const std::string asked = server()
-                                  .ask("",
-                                       "SELECT SUM(variable_value) FROM information_schema.global_status WHERE "
-                                       "variable_name IN ('Com_stmt_execute', 'Com_begin', 'Com_commit')")
-                                  .at(0);
-    return std::stoll(asked);
+  std::int64_t statements() { return counted("'Com_stmt_execute', 'Com_begin', 'Com_commit'"); }
+  std::int64_t commits() { return counted("'Com_commit'"); }
+
+ private:
+  std::int64_t counted(const std::string& names) {
+    return std::stoll(
+        server()
+            .ask("", "SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN (" +
+                         names + ")")
+            .at(0));
   }
 };
 
@@ -48,6 +51,27 @@ TEST_F(MysqlIdle, EachPeriodicCallIsOneStatementAtMost) {
     call();
     EXPECT_LE(statements() - before, 1) << name;
   }
+}
+
+TEST_F(MysqlIdle, TheOutcomesOfABatchShareTransactions) {
+  const auto node = open();
+  const Holder holder = node->nodes().join("node");
+  constexpr std::size_t kJobs = 100;
+  for (std::size_t i = 0; i < kJobs; ++i)
+    (void)node->jobs().insert(spec("job" + std::to_string(i)), policy_, std::nullopt);
+  std::vector<WorkerId> workers;
+  for (std::size_t i = 0; i < kJobs; ++i) workers.push_back("w" + std::to_string(i));
+  std::vector<EndedAttempt> ends;
+  for (const ClaimedJob& job : node->leases().claim(std::vector{ClaimWant{"ep", workers}}, holder, 1)) {
+    ends.push_back({job.lease, Completed{"1"}});
+  }
+  ASSERT_EQ(ends.size(), kJobs);
+  const std::int64_t commitsBefore = commits();
+  const std::int64_t statementsBefore = statements();
+  const auto results = node->leases().finishAll(ends);
+  EXPECT_EQ(std::ranges::count(results, ReportResult::accepted), static_cast<std::ptrdiff_t>(kJobs));
+  EXPECT_EQ(commits() - commitsBefore, 2) << "64 outcomes a transaction";
+  EXPECT_LE(statements() - statementsBefore, 2 * 100 + 20) << "two rows a job, and the locks of 16 jobs at a time";
 }
 
 TEST_F(MysqlIdle, AnAnswerThatServesSeveralCallsHasTheChangesOfThisNode) {

@@ -88,7 +88,7 @@ TEST(HandlerMessagesTest, MalformedMessages) {
 
 TEST(HandlerMessagesTest, RandomBytesAreRefusedOrWaitForMore) {
   std::mt19937 random(1);
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < 4'000; ++round) {
     std::string bytes(random() % 40, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random() % 6);
     try {
