@@ -98,8 +98,8 @@ class StopTest(RunpodTest):
         assert self.results(late) == 0
 
     def test_jobs_cancelled_as_they_are_handed_out(self):
-        """Each stop reaches its handler, also one that comes before the worker has started the handler. A job is IN_PROGRESS
-        a moment before the answer with it is written, and one that is cancelled in that moment never comes to the worker."""
+        """Each stop reaches the handler, also a stop before the worker has started the handler. A job is IN_PROGRESS a moment
+        before the answer with the job is written. A job that is cancelled in that moment never comes to the worker."""
         jobs = []
         while len(self.delivered(jobs)) < CANCELS:
             assert len(jobs) < 5 * CANCELS, "most jobs were cancelled before they were handed out"

@@ -1,6 +1,7 @@
-"""Workers that the server launches as containers of a real Docker (the package docker.io). test_launcher_docker.py has the
-rules, with a fake of Docker; here is what the fake says of Docker beside Docker itself."""
+"""Workers that the server launches as containers of a real Docker (the package docker.io). test_launcher_docker.py tests the
+rules with a fake of Docker; the tests here compare the fake with Docker."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -16,6 +17,8 @@ from management_api import ManagementTest
 from pace import HANG
 from real_docker import Missing, RealDocker
 from runpod_process import MISSING, PYTHON, installed
+
+pytestmark = pytest.mark.timeout(480)  # the image with Python has 100 MB and more
 
 IMAGE = "registry.example/acme/worker:1"
 PYTHON_IMAGE = "registry.example/acme/python:1"
@@ -33,12 +36,13 @@ TRIAL = os.path.join(BUILD, "plugins", "libjobq_handler_trial.so")
 
 @pytest.fixture(scope="module")
 def docker():
-    try:
-        engine = RealDocker()
-    except Missing as missing:
-        pytest.skip(f"no Docker: {missing}")
-    with engine:
-        engine.add_image(IMAGE, [PROGRAM, TRIAL])
+    with contextlib.ExitStack() as stack:
+        try:
+            engine = stack.enter_context(RealDocker())
+            engine.add_image(IMAGE, [PROGRAM, TRIAL])
+            engine.try_container(IMAGE, [PROGRAM, "--help"])
+        except Missing as missing:
+            pytest.skip(f"no Docker: {missing}")
         yield engine
 
 
@@ -137,7 +141,7 @@ class LauncherRealDockerTest(RealDockerTest):
 
 @pytest.mark.skipif(not real_registry.installed(), reason=real_registry.MISSING)
 class RegistryTest(RealDockerTest):
-    """The image is in a registry that wants a password."""
+    """The image is in a registry with a password."""
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
@@ -173,7 +177,8 @@ class RegistryTest(RealDockerTest):
 @pytest.mark.skipif(not installed(), reason=MISSING)
 class PythonInRealDockerTest(RealDockerTest):
     def test_a_burst_of_jobs_for_unmodified_workers(self):
-        """No container, four of them, and none again. Each has the template's variables, entry point and command."""
+        """From no container to four containers and back. Each container has the template's variables, entry point and
+        command."""
         program, library, package = subprocess.run([PYTHON, "-c", PLACES], capture_output=True, text=True, check=True,
                                                    timeout=HANG).stdout.split()
         modules = [str(path) for path in pathlib.Path(library).parent.iterdir() if path.name not in NOT_NEEDED]

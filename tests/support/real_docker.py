@@ -1,5 +1,5 @@
-"""A Docker of the tests' own: dockerd with its data, its socket and its containers in a folder, without a network of its
-own. It needs root and the package docker.io.
+"""A Docker for tests: dockerd with data, socket and containers in a temporary folder, without a network. The package
+docker.io and the rights of root are needed.
 
     with RealDocker() as docker:
         docker.add_image("acme/worker:1", [PROGRAM])
@@ -106,8 +106,8 @@ class RealDocker:
             connection.close()
 
     def add_image(self, name, programs, folders=(), files=None):
-        """Makes an image of programs of this machine with their libraries, of folders with the libraries of their modules,
-        all at their own paths, and of files whose content is given by their path."""
+        """Makes an image of programs of this machine with the libraries of the programs, of folders with the libraries of the
+        Python modules inside, all at the paths of this machine, and of files with given contents."""
         modules = [str(path) for folder in folders for path in pathlib.Path(folder).rglob("*.so*") if path.is_file()]
         paths = {*programs, *folders, *(path for program in (*programs, *modules) for path in libraries(program))}
         with tempfile.TemporaryFile() as content:
@@ -123,8 +123,20 @@ class RealDocker:
             self.call("POST", f"/images/create?fromSrc=-&repo={repository}&tag={tag}", content,
                       {"Content-Type": "application/x-tar"})
 
+    def try_container(self, image, command):
+        """Runs a container to the end. Raises Missing if Docker runs no containers, as inside of a container without the rights
+        for containers."""
+        try:
+            made = json.loads(self.call("POST", "/containers/create", json.dumps(
+                {"Image": image, "Entrypoint": command, "HostConfig": {"NetworkMode": "host", "AutoRemove": True}}),
+                {"Content-Type": "application/json"}))
+            self.call("POST", f"/containers/{made['Id']}/start")
+        except AssertionError as refused:
+            raise Missing(f"Docker runs no containers on this machine: {refused}") from None
+        until(lambda: not self.containers(), "the container ends", HANG)
+
     def containers(self):
-        """Returns what Docker lists of all containers, those that have ended included."""
+        """Returns Docker's list of all containers, also of the ended ones."""
         return self.call("GET", "/containers/json?all=1")
 
     def inspect(self, name):
