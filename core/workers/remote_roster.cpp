@@ -4,8 +4,9 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kMostWorkers = 10'000;
-constexpr std::size_t kReserved = 1'000;  ///< the last places are for endpoints with fewer workers than this
-constexpr std::size_t kMostLooks = 256;   ///< workers in one search for a place
+constexpr std::size_t kReserved = 1'000;         ///< the last places are for endpoints with fewer workers than this
+constexpr std::size_t kMostLooks = 256;          ///< workers in one search for a place
+constexpr std::size_t kMostRemembered = 10'000;  ///< endpoints; beyond them only those that have a worker
 
 }  // namespace
 
@@ -41,7 +42,8 @@ void RemoteRoster::removeUnused() {
 }
 
 RemoteRoster::Workers::iterator RemoteRoster::erase(Workers::iterator worker) {
-  --workersOf_[worker->first.endpoint];
+  const auto count = workersOf_.find(worker->first.endpoint);
+  if (--count->second == 0 && workersOf_.size() > kMostRemembered) workersOf_.erase(count);
   return workers_.erase(worker);
 }
 

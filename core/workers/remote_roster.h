@@ -28,7 +28,8 @@ class RemoteRoster {
 
   Workers& all() noexcept { return workers_; }
   const Workers& all() const noexcept { return workers_; }
-  /// Returns true if the endpoint has had a worker.
+  /// Returns true if the endpoint has had a worker. An endpoint without a worker may be forgotten when there are 10,000
+  /// other ones, because endpoints come and go.
   bool hasServed(const EndpointId& endpoint) const { return workersOf_.contains(endpoint); }
 
  private:
@@ -37,7 +38,7 @@ class RemoteRoster {
   Workers::iterator erase(Workers::iterator worker);
 
   Workers workers_;
-  // Number of workers of each endpoint that has had one. Not more than there are endpoints: a worker comes through one.
+  // Number of workers of each endpoint that has had one.
   std::map<EndpointId, std::size_t> workersOf_;
   RemoteWorkerKey lastLook_;  // where removeUnused() has ended
 };

@@ -169,7 +169,7 @@ class Jobq(Running):
     def call(self, method, path, body=None):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=body, method=method,
                                          headers={"Authorization": self.key, "Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=LONGEST_LOAD) as answer:
             return json.loads(answer.read())
 
     def memory(self, field="VmRSS"):

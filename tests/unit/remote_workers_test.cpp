@@ -15,6 +15,8 @@
 #include "core/base/connection_owner.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/remote_launches.h"
+#include "core/workers/remote_roster.h"
+#include "core/workers/remote_worker.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
 #include "tests/support/held_caller.h"
@@ -184,6 +186,19 @@ TEST_F(RemoteWorkersTest, TheLastPlacesAreForEndpointsWithFewWorkers) {
 }
 
 // The storage may fail just then.
+TEST(RemoteRosterTest, EndpointsWithoutAWorkerAreRememberedUpToABound) {
+  RemoteRoster roster;
+  const auto endpointAt = [](int number) { return "ep" + std::to_string(number); };
+  constexpr int kEndpoints = 30'000;
+  for (int number = 0; number < kEndpoints; ++number) {
+    ASSERT_NE(roster.add({endpointAt(number), "w"}), nullptr);
+    roster.removeIf([](const RemoteWorkerKey&, const RemoteWorker&) { return true; });
+  }
+  int remembered = 0;
+  for (int number = 0; number < kEndpoints; ++number) remembered += roster.hasServed(endpointAt(number)) ? 1 : 0;
+  EXPECT_EQ(remembered, 10'000);
+}
+
 TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
   auto connection = connectWorker();
   deliverJob("a");
