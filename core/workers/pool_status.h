@@ -31,7 +31,7 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
 
 /// Returns a sentence that says what to do, if jobs of the endpoint need a remote worker, none is connected, and none
 /// is about to be started.
-/// `hasServed` tells whether one has been connected since the start of the server.
+/// `hasServed` tells whether one has been connected since the start of the server, as RemoteRoster remembers.
 std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed);
 
 }  // namespace jobq

@@ -42,14 +42,16 @@ bool isLeftOut(bool isListed, bool isOmitted, int& omitted) {
 
 // Applies what a node says about a worker to the jobs that this node has handed out to it.
 void applyToWorker(const RemoteWorkerKey& key, RemoteWorker& worker, const WorkerNews& news, bool isNewPing,
-                   RemoteChanges& changes) {
+                   Instant now, RemoteChanges& changes) {
   for (auto at = worker.stops.begin(); at != worker.stops.end();) {
     auto& [job, stop] = *at;
     const auto held = news.jobs.find(job);  // the node has handed the job out to this worker again
-    const bool isOver =
-        (held != news.jobs.end() && held->second > stop.attempt) || hasStop(news.ended, job, stop.attempt) ||
-        (isNewPing &&
-         isLeftOut(hasStop(news.listed, job, stop.attempt), hasStop(news.omitted, job, stop.attempt), stop.omitted));
+    const bool isListed = hasStop(news.listed, job, stop.attempt);
+    if (isNewPing && isListed) stop.listedAt = now;
+    const bool isOver = (held != news.jobs.end() && held->second > stop.attempt) ||
+                        hasStop(news.ended, job, stop.attempt) ||
+                        (isNewPing && stop.isKnownToWorker(now) &&
+                         isLeftOut(isListed, hasStop(news.omitted, job, stop.attempt), stop.omitted));
     at = isOver ? worker.stops.erase(at) : std::next(at);
   }
   for (auto at = worker.jobs.begin(); at != worker.jobs.end();) {
@@ -118,7 +120,7 @@ void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
   }
 }
 
-void RemoteElsewhere::applyNews(const std::string& node, const NodeNews& news, RemoteTable& table,
+void RemoteElsewhere::applyNews(const std::string& node, const NodeNews& news, RemoteTable& table, Instant now,
                                 RemoteChanges& changes) {
   for (const auto& [key, said] : news.workers) {
     RemoteWorker* const worker = table.find(key);
@@ -126,7 +128,7 @@ void RemoteElsewhere::applyNews(const std::string& node, const NodeNews& news, R
     std::uint64_t& seen = seenPings_[{node, key}];
     const bool isNewPing = said.ping != 0 && said.ping != seen;
     seen = said.ping;
-    applyToWorker(key, *worker, said, isNewPing, changes);
+    applyToWorker(key, *worker, said, isNewPing, now, changes);
   }
 }
 
@@ -155,7 +157,7 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
   }
   workers_.swap(workers);
   for (const auto& [node, other] : nodes) {
-    if (other.isAlive) applyNews(node, other.news, table, changes);
+    if (other.isAlive) applyNews(node, other.news, table, now, changes);
   }
   std::erase_if(seenPings_, [this](const auto& seen) { return !workers_.contains(seen.first.second); });
   for (const auto& [key, ignored] : table.all()) {

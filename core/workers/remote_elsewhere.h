@@ -103,7 +103,8 @@ class RemoteElsewhere {
   const Worker* find(const RemoteWorkerKey& key) const;
   void addNews(const std::string& node, const OtherNode& other, std::map<RemoteWorkerKey, Worker>& workers,
                Instant now) const;
-  void applyNews(const std::string& node, const NodeNews& news, RemoteTable& table, RemoteChanges& changes);
+  void applyNews(const std::string& node, const NodeNews& news, RemoteTable& table, Instant now,
+                 RemoteChanges& changes);
 
   const bool isShared_;
   std::map<RemoteWorkerKey, Worker> workers_;

@@ -107,7 +107,7 @@ void RemoteNewsAccess::stopJob(const RemoteWorkerKey& key, const LeaseRef& lease
     remote_.elsewhere_.forgetUnknown(key, lease.job);
     if (worker->jobs.contains(lease.job) || worker->stops.size() >= kMostStopsOfWorker) return;
     const auto [stop, isAdded] =
-        worker->stops.try_emplace(lease.job, RemoteWorker::Stop{now, now, 0, lease.attempt, true});
+        worker->stops.try_emplace(lease.job, RemoteWorker::Stop{now, now, 0, lease.attempt, true, {}, now});
     if (!isAdded) stop->second.isChecked = true;
     if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
   }

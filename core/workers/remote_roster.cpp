@@ -6,7 +6,7 @@ namespace {
 constexpr std::size_t kMostWorkers = 10'000;
 constexpr std::size_t kReserved = 1'000;         ///< the last places are for endpoints with fewer workers than this
 constexpr std::size_t kMostLooks = 256;          ///< workers in one search for a place
-constexpr std::size_t kMostRemembered = 10'000;  ///< endpoints; beyond them only those that have a worker
+constexpr std::size_t kMostRemembered = 10'000;  ///< endpoints: when there are more, those without a worker go
 
 }  // namespace
 
@@ -42,8 +42,10 @@ void RemoteRoster::removeUnused() {
 }
 
 RemoteRoster::Workers::iterator RemoteRoster::erase(Workers::iterator worker) {
-  const auto count = workersOf_.find(worker->first.endpoint);
-  if (--count->second == 0 && workersOf_.size() > kMostRemembered) workersOf_.erase(count);
+  const EndpointId& endpoint = worker->first.endpoint;
+  if (--workersOf_[endpoint] == 0 && workersOf_.size() > kMostRemembered) {
+    std::erase_if(workersOf_, [&](const auto& entry) { return entry.second == 0 && entry.first != endpoint; });
+  }
   return workers_.erase(worker);
 }
 

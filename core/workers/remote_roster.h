@@ -28,8 +28,8 @@ class RemoteRoster {
 
   Workers& all() noexcept { return workers_; }
   const Workers& all() const noexcept { return workers_; }
-  /// Returns true if the endpoint has had a worker. An endpoint without a worker may be forgotten when there are 10,000
-  /// other ones, because endpoints come and go.
+  /// Returns true if the endpoint has had a worker. The endpoints without a worker are forgotten when there are more
+  /// than 10,000 endpoints, because endpoints come and go.
   bool hasServed(const EndpointId& endpoint) const { return workersOf_.contains(endpoint); }
 
  private:

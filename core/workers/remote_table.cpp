@@ -73,6 +73,8 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
   }
   worker.hasPolled = true;
   worker.isUnhealthy = false;
+  for (auto& [id, job] : worker.jobs) job.isRead = true;
+  for (auto& [id, stop] : worker.stops) stop.isRead = true;
   if (worker.take) {
     worker.replaced.push_back(worker.take->call);
     endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
@@ -150,8 +152,11 @@ void RemoteTable::stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Ins
     changes.stopped.push_back(std::move(run));
     return true;
   };
-  if (const auto found = worker->jobs.find(lease.job); found != worker->jobs.end() && removeRun(found->second.run)) {
-    worker->stops[lease.job] = {now, now, 0, lease.attempt, !isShared_, {}, found->second.since};
+  const auto found = worker->jobs.find(lease.job);
+  const RemoteWorker::Stop stop =
+      found == worker->jobs.end() ? RemoteWorker::Stop{} : found->second.stopAt(now, !isShared_);
+  if (found != worker->jobs.end() && removeRun(found->second.run)) {
+    worker->stops[lease.job] = stop;
     worker->jobs.erase(found);
     if (worker->stopWait) changes.calls.push_back(worker->stopWait->call);
   }
@@ -207,8 +212,8 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
   if (isStopping || worker.connections > 0 || (worker.isElsewhere && !worker.hasExited)) return;
   if (!worker.hasExited && now < worker.closedAt + kUnseen) return;
   for (auto& [id, job] : worker.jobs) {
-    worker.stops[id] = {now - kStopLife + kCutOffLife, now, 0,
-                        job.run->lease().attempt};  // the worker may be alive, and cut off
+    RemoteWorker::Stop& stop = worker.stops[id] = job.stopAt(now);  // the worker may be alive, and cut off
+    stop.since = now - kStopLife + kCutOffLife;
     loseJob(key, std::move(job.run), changes);
   }
   worker.jobs.clear();
@@ -239,7 +244,7 @@ void RemoteTable::returnJobs(const RemoteSelection& workers, Instant now, Remote
   for (auto& [key, worker] : roster_.all()) {
     if (!isSelected(workers, key)) continue;
     for (auto& [id, job] : worker.jobs) {
-      if (isShared_) worker.stops[id] = {now, now, 0, job.run->lease().attempt};
+      if (isShared_) worker.stops[id] = job.stopAt(now);
       returnJob(key, std::move(job.run), changes);
     }
     worker.jobs.clear();

@@ -56,37 +56,38 @@ struct RemoteStopWait {
 };
 
 struct RemoteWorker {
-  /// A job that was handed out and has not ended.
-  struct InHand {
-    RemoteRunPtr run;
-    Instant since{};
-    int omitted = 0;  ///< successive pings without the job
-  };
-  /// A job that came too late for its call. The next call gets it.
-  struct Owed {
-    RemoteRunPtr run;
-    Instant since{};
-  };
   /// A job that has ended while the worker may still run it.
   struct Stop {
-    enum class Progress {
-      untold,
-      told,  ///< in an answer that may be on its way
-      heard  ///< the worker has called again since
-    };
     Instant since{};
     Instant nextAt{};           ///< when the worker is told, again and again
     int omitted = 0;            ///< successive pings without the job
     std::uint32_t attempt = 0;  ///< the worker has the job under it; 0: unknown
     bool isChecked = true;  ///< false: the run may have ended by a result of the worker that another node has stored
     Instant listedAt{};     ///< last ping with the job
-    Instant handedOutAt{};  ///< the worker may still have to begin with the job
-    Progress progress = Progress::untold;
+    Instant handedOutAt{};  ///< the worker may not have read the answer with the job yet
+    bool isRead = false;    ///< the worker has called for jobs since, behind the answer with the job
 
     /// Returns true if the worker knows by now that it has the job, so that a ping without the job means something.
     bool isKnownToWorker(Instant now) const {
-      return listedAt != Instant{} || progress == Progress::heard || now >= handedOutAt + kTwoPings;
+      return listedAt != Instant{} || isRead || now >= handedOutAt + kTwoPings;
     }
+  };
+  /// A job that was handed out and has not ended.
+  struct InHand {
+    RemoteRunPtr run;
+    Instant since{};
+    int omitted = 0;      ///< successive pings without the job
+    bool isRead = false;  ///< the worker has called for jobs since, behind the answer with the job
+
+    /// Returns the stop of the job. Parameter: Stop::isChecked.
+    Stop stopAt(Instant now, bool isChecked = true) const {
+      return {now, now, 0, run->lease().attempt, isChecked, {}, since, isRead};
+    }
+  };
+  /// A job that came too late for its call. The next call gets it.
+  struct Owed {
+    RemoteRunPtr run;
+    Instant since{};
   };
 
   /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of

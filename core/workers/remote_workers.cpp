@@ -243,9 +243,6 @@ std::shared_ptr<RemoteStopWait> RemoteWorkers::beginStopWait(const RemoteWorkerK
     worker->stopWait->isOver = true;
     worker->replaced.push_back(worker->stopWait->call);
   }
-  for (auto& [job, stop] : worker->stops) {
-    if (stop.progress == RemoteWorker::Stop::Progress::told) stop.progress = RemoteWorker::Stop::Progress::heard;
-  }
   *wait = {call, now + kStopHold, isClosed_};
   worker->stopWait = wait;
   return wait;
@@ -262,7 +259,6 @@ std::optional<std::vector<JobId>> RemoteWorkers::pollStopWait(const RemoteWorker
     for (auto& [job, stop] : worker->stops) {
       if (stop.nextAt > now) continue;
       stop.nextAt = now + kEachSecond;
-      if (stop.progress == RemoteWorker::Stop::Progress::untold) stop.progress = RemoteWorker::Stop::Progress::told;
       stops.push_back(job);
     }
     elsewhere_.collectDueStops(key, now, stops);

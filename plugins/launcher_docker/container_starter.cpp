@@ -82,7 +82,8 @@ bool ContainerStarter::pullsImage(const ClaimedLaunch& claimed) {
   const Pull pull(table_, container.image);
   const auto fault = engine_.pullImage(*image, auth == auths_.end() ? std::string() : auth->second, claimed.stop);
   if (!fault) return true;
-  failStart(claimed, {fault->status, "the image " + container.image + " cannot be pulled: " + fault->reason, true}, false);
+  failStart(claimed, {fault->status, "the image " + container.image + " cannot be pulled: " + fault->reason, true},
+            false);
   return false;
 }
 

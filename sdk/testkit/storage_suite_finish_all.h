@@ -1,6 +1,7 @@
 // Conformance: the outcomes of several attempts in one call (LeaseStore::finishAll in sdk/include/jobq/lease_store.h).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,20 @@ TEST_P(FinishAllSuite, AStaleAttemptDoesNotHoldUpTheOthers) {
             (std::vector{kStale, kStale, kAccepted}));
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(find("b")->output, "2");
+}
+
+TEST_P(FinishAllSuite, ALongBatchIsRecordedInItsOrder) {
+  constexpr std::size_t kJobs = 150;
+  std::vector<EndedAttempt> ends;
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    submit("job" + std::to_string(i));
+    ends.push_back({claimOne(), Completed{std::to_string(i)}});
+  }
+  std::vector<ReportResult> expected(kJobs, kAccepted);
+  ends.push_back({ends.front().lease, Completed{"another"}});
+  expected.push_back(kStale);
+  EXPECT_EQ(finishAll(ends), expected);
+  for (std::size_t i = 0; i < kJobs; ++i) EXPECT_EQ(find(ends[i].lease.job)->output, std::to_string(i));
 }
 
 TEST_P(FinishAllSuite, OfTwoOutcomesOfAnAttemptTheFirstCounts) {

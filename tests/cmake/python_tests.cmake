@@ -44,5 +44,5 @@ jobq_add_python_test(client.openapi openapi/openapi_test.py LABELS client PROCES
 jobq_add_python_test(client.generated openapi/generated_test.py LABELS client PROCESSORS 2)
 
 # CTest begins with the highest COST: a long test that begins last would run alone.
-set_tests_properties(client.openapi http.documents http.lua_endless http.strain arch.abi fault.soak fault.disk http.too_large
+set_tests_properties(client.openapi http.documents http.launcher_real_docker http.lua_endless http.strain arch.abi fault.soak fault.disk http.too_large
   http.lua_filters http.lifecycle http.crowd PROPERTIES COST 100)

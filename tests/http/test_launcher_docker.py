@@ -77,7 +77,7 @@ class LauncherDockerTest(ManagementTest):
         first = self.server.status(endpoint, job)["workerId"]
         self.docker.call("POST", f"/containers/jobq-{first}/kill?signal=SIGKILL")
         until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
-        until(lambda: self.server.status(endpoint, job).get("workerId") not in ("", first), "another runs it", HANG)
+        until(lambda: self.server.status(endpoint, job).get("workerId") not in (None, "", first), "another runs it", HANG)
 
     def test_a_docker_that_does_not_answer_ends_no_job(self):
         endpoint = self.launch(workersMax=1)

@@ -22,10 +22,11 @@ pytestmark = pytest.mark.timeout(480)  # the image with Python has 100 MB and mo
 
 IMAGE = "registry.example/acme/worker:1"
 PYTHON_IMAGE = "registry.example/acme/python:1"
-HANDLER = """import os, sys, time
+HANDLER = """import asyncio, os, sys
 import runpod
-def handler(job):
-    time.sleep(1)
+async def handler(job):
+    if "hold" in job["input"]:
+        await asyncio.sleep(600)
     return {**job["input"], "variable": os.environ["COLOUR"], "arguments": sys.argv[1:], "container": os.path.exists("/.dockerenv")}
 runpod.serverless.start({"handler": handler})
 """
@@ -52,10 +53,12 @@ class RealDockerTest(ManagementTest):
     @pytest.fixture
     def server(self, docker, own_server):
         self.docker = docker
-        yield own_server(launcher="docker", launcher__docker__socket=docker.socket, launcher__docker__network="host",
-                         server__drain="100ms", **self.settings)
+        server = own_server(launcher="docker", launcher__docker__socket=docker.socket, launcher__docker__network="host",
+                            server__drain="100ms", **self.settings)
+        yield server
+        server.stop()
         for container in docker.containers():
-            docker.call("DELETE", f"/containers/{container['Id']}?force=1")
+            docker.remove(container["Id"])
 
     @pytest.fixture(autouse=True)
     def remove_what_was_made(self, question):
@@ -64,6 +67,10 @@ class RealDockerTest(ManagementTest):
 
     def running(self):
         return [each for each in self.docker.containers() if each["State"] == "running"]
+
+    def cancel(self, endpoint, jobs):
+        for job in jobs:
+            assert self.server.request("POST", f"/v2/{endpoint}/cancel/{job}").status == 200
 
 
 class LauncherRealDockerTest(RealDockerTest):
@@ -92,8 +99,10 @@ class LauncherRealDockerTest(RealDockerTest):
 
     def test_a_burst_and_its_end(self):
         endpoint = self.launch(idleTimeout=1)
-        jobs = [self.server.run(endpoint, {"sleepMs": 1_000, "output": number}) for number in range(8)]
+        held = [self.server.run(endpoint, {"sleepMs": 600_000}) for _ in range(4)]
         until(lambda: len(self.running()) == 4, "four containers run", HANG)
+        jobs = [self.server.run(endpoint, {"output": number}) for number in range(8)]
+        self.cancel(endpoint, held)
         assert [self.server.finished(endpoint, job)["output"] for job in jobs] == list(range(8))
         until(lambda: not self.docker.containers(), "the containers are removed", HANG)
 
@@ -117,7 +126,7 @@ class LauncherRealDockerTest(RealDockerTest):
         first = self.server.status(endpoint, job)["workerId"]
         self.docker.call("POST", f"/containers/jobq-{first}/kill?signal=SIGKILL")
         until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
-        until(lambda: self.server.status(endpoint, job).get("workerId") not in ("", first), "another runs it", HANG)
+        until(lambda: self.server.status(endpoint, job).get("workerId") not in (None, "", first), "another runs it", HANG)
 
     def test_the_end_of_the_server_ends_the_containers(self):
         endpoint = self.launch(workersMin=2)
@@ -146,7 +155,7 @@ class RegistryTest(RealDockerTest):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def registry(cls, docker):
-        with real_registry.RealRegistry() as registry, tempfile.NamedTemporaryFile("w") as auths:
+        with real_registry.RealRegistry(docker) as registry, tempfile.NamedTemporaryFile("w") as auths:
             json.dump({"mine": {"server": registry.server, "user": real_registry.USER, "password": real_registry.PASSWORD},
                        "wrong": {"server": registry.server, "user": real_registry.USER, "password": "wrong"}}, auths)
             auths.flush()
@@ -188,10 +197,13 @@ class PythonInRealDockerTest(RealDockerTest):
                                      dockerStartCmd=["--shade", "dark"], env={"COLOUR": "blue", "PYTHONPATH": packages})
         endpoint = self.new_endpoint(template, workersMax=4, scalerType="REQUEST_COUNT", scalerValue=1, idleTimeout=1)["id"]
         assert not self.docker.containers()
-        jobs = [self.server.run(endpoint, {"number": number}) for number in range(16)]
-        until(lambda: len(self.running()) == 4, "four containers run", HANG)
+        held = [self.server.run(endpoint, {"hold": True}) for _ in range(4)]
+        until(lambda: len({self.server.status(endpoint, job).get("workerId", "") for job in held} - {""}) == 4,
+              "each job has a worker of its own", 2 * HANG)
+        assert len(self.running()) == 4
+        jobs = [self.server.run(endpoint, {"number": number}) for number in range(8)]
+        self.cancel(endpoint, held)
         ends = [self.server.finished(endpoint, job) for job in jobs]
         assert [end["output"] for end in ends] == [
-            {"number": number, "variable": "blue", "arguments": ["--shade", "dark"], "container": True} for number in range(16)]
-        assert len({end["workerId"] for end in ends}) == 4
+            {"number": number, "variable": "blue", "arguments": ["--shade", "dark"], "container": True} for number in range(8)]
         until(lambda: not self.docker.containers(), "the containers are removed", HANG)

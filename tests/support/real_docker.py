@@ -7,6 +7,7 @@ docker.io and the rights of root are needed.
         docker.containers()
 """
 
+import contextlib
 import ctypes
 import io
 import json
@@ -26,10 +27,17 @@ from pace import HANG
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 SETTINGS = ("--iptables=false", "--ip6tables=false", "--bridge=none", "--log-level=warn")
+# The read ends when the tests' process does, also by SIGKILL. dockerd leaves the mount of a name space.
+UNMOUNT = 'grep -o " $1/[^ ]*" /proc/self/mounts | tac | xargs -r umount; rm -rf -- "$1"'
+GUARD = f'read -r line; kill -TERM "$0"; tail --pid="$0" -f /dev/null; {UNMOUNT}'
 
 
 class Missing(Exception):
     """Docker does not run on this machine."""
+
+
+class Refused(AssertionError):
+    """Docker refused a call."""
 
 
 def end_with_parent():
@@ -52,12 +60,17 @@ class RealDocker:
             raise Missing("the package docker.io is not installed: `scripts/setup.sh test` installs it")
         if os.geteuid() != 0:
             raise Missing("dockerd needs root")
-        self._folder = tempfile.mkdtemp(prefix="jobq-dockerd-")
-        self.socket = os.path.join(self._folder, "docker.sock")
+        self.folder = tempfile.mkdtemp(prefix="jobq-dockerd-")
+        self.socket = os.path.join(self.folder, "docker.sock")
         self._log = tempfile.TemporaryFile()
-        places = [f"--{name}={os.path.join(self._folder, name)}" for name in ("data-root", "exec-root", "pidfile")]
-        self._process = subprocess.Popen([program, *SETTINGS, *places, "--host=unix://" + self.socket], stdin=subprocess.DEVNULL,
-                                         stdout=self._log, stderr=self._log, preexec_fn=end_with_parent)
+        settings = pathlib.Path(self.folder, "settings.json")  # instead of those of the machine
+        settings.write_text("{}", encoding="utf-8")
+        places = [f"--{name}={os.path.join(self.folder, name)}" for name in ("data-root", "exec-root", "pidfile")]
+        self._process = subprocess.Popen(
+            [program, *SETTINGS, *places, f"--config-file={settings}", "--host=unix://" + self.socket],
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, preexec_fn=end_with_parent)
+        self._guard = subprocess.Popen(["sh", "-c", GUARD, str(self._process.pid), self.folder], stdin=subprocess.PIPE,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             until(lambda: self._process.poll() is not None or self._answers(), "dockerd answers", HANG)
             if self._process.poll() is not None:
@@ -73,16 +86,28 @@ class RealDocker:
         self.close()
 
     def close(self):
-        if self._process.poll() is None:
-            for container in self.containers():
-                self.call("DELETE", f"/containers/{container['Id']}?force=1")
+        try:
+            self._remove_containers()
+        finally:
             self._process.terminate()
-        self._process.wait(timeout=HANG)
-        for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():  # dockerd leaves a name space
-            target = line.split()[1]
-            if target.startswith(self._folder):
-                subprocess.run(["umount", target], check=True, timeout=HANG)
-        shutil.rmtree(self._folder)
+            try:
+                self._process.wait(timeout=HANG)
+            finally:
+                self._process.kill()
+                self._process.wait()
+                self._guard.kill()
+                self._guard.stdin.close()
+                self._guard.wait()
+                subprocess.run(["sh", "-c", UNMOUNT, "sh", self.folder], check=True, timeout=HANG)
+
+    def _remove_containers(self):
+        for container in self.containers() if self._answers() else []:
+            self.remove(container["Id"])
+
+    def remove(self, container):
+        """Removes a container, unless another client of Docker does so."""
+        with contextlib.suppress(Refused):
+            self.call("DELETE", f"/containers/{container}?force=1")
 
     def _answers(self):
         try:
@@ -100,7 +125,8 @@ class RealDocker:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
             content = answer.read()
-            assert answer.status < 400, (method, path, answer.status, content)
+            if answer.status >= 400:
+                raise Refused(method, path, answer.status, content)
             return json.loads(content) if method == "GET" else content
         finally:
             connection.close()
@@ -120,18 +146,19 @@ class RealDocker:
                     image.addfile(entry, io.BytesIO(text.encode()))
             content.seek(0)
             repository, tag = name.rsplit(":", 1)
-            self.call("POST", f"/images/create?fromSrc=-&repo={repository}&tag={tag}", content,
-                      {"Content-Type": "application/x-tar"})
+            said = self.call("POST", f"/images/create?fromSrc=-&repo={repository}&tag={tag}", content,
+                             {"Content-Type": "application/x-tar"})
+        assert b'"error"' not in said, said
 
     def try_container(self, image, command):
         """Runs a container to the end. Raises Missing if Docker runs no containers, as inside of a container without the rights
         for containers."""
+        made = json.loads(self.call("POST", "/containers/create", json.dumps(
+            {"Image": image, "Entrypoint": command, "HostConfig": {"NetworkMode": "host", "AutoRemove": True}}),
+            {"Content-Type": "application/json"}))
         try:
-            made = json.loads(self.call("POST", "/containers/create", json.dumps(
-                {"Image": image, "Entrypoint": command, "HostConfig": {"NetworkMode": "host", "AutoRemove": True}}),
-                {"Content-Type": "application/json"}))
             self.call("POST", f"/containers/{made['Id']}/start")
-        except AssertionError as refused:
+        except Refused as refused:
             raise Missing(f"Docker runs no containers on this machine: {refused}") from None
         until(lambda: not self.containers(), "the container ends", HANG)
 
@@ -141,4 +168,3 @@ class RealDocker:
 
     def inspect(self, name):
         return self.call("GET", f"/containers/{name}/json")
-

@@ -1,6 +1,6 @@
 """A registry of images with a password (the package docker-registry), on a free port of 127.0.0.1.
 
-    with RealRegistry() as registry:
+    with RealRegistry(docker) as registry:
         registry.server                                  # such as "127.0.0.1:40123"
         registry.keep(docker, registry.server + "/acme/worker:1")
 """
@@ -29,12 +29,13 @@ def installed():
 
 
 class RealRegistry:
-    """As a context, nothing is left of the process and its folder at the end."""
+    """As a context, nothing is left of the process and the files at the end."""
 
-    def __init__(self):
+    def __init__(self, docker):
+        """The files are in the folder of the RealDocker."""
         with contextlib.ExitStack() as stack:
             self._port = stack.enter_context(contextlib.closing(ReservedPort()))
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobq-registry-"))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="registry-", dir=docker.folder))
             self.server = "{}:{}".format(*self._port.address)
             users, settings = os.path.join(folder, "users"), os.path.join(folder, "settings.json")
             with open(users, "w", encoding="utf-8") as file:

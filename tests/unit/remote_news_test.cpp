@@ -148,6 +148,27 @@ TEST_F(RemoteElsewhereTest, AStopIsToldEverySecondUntilTheWorkerObeys) {
   EXPECT_TRUE(answers().isEmpty());
 }
 
+TEST_F(RemoteElsewhereTest, PingsAtAnotherNodeCountOnceTheWorkerKnowsTheJob) {
+  WorkerNews pings;
+  pings.omitted = {{"a", 3}};
+  const auto hearPing = [&] {
+    ++pings.ping;
+    hear(pings);
+    return worker_->stops.contains("a");
+  };
+  worker_->stops["a"] = {now_, now_, 0, 3, true, {}, now_};
+  for (int ping = 0; ping < 3; ++ping) EXPECT_TRUE(hearPing()) << "the answer with the job may still be on its way";
+  pings.omitted.swap(pings.listed);
+  EXPECT_TRUE(hearPing());
+  pings.omitted.swap(pings.listed);
+  EXPECT_TRUE(hearPing());
+  EXPECT_FALSE(hearPing()) << "the worker had the job, and leaves it out";
+  worker_->stops["a"] = {now_, now_, 0, 3, true, {}, now_};
+  now_ += Millis(20'000);
+  EXPECT_TRUE(hearPing());
+  EXPECT_FALSE(hearPing()) << "after so long the worker has the answer";
+}
+
 TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByTheWordOfAnother) {
   const auto hasStop = [this](const WorkerNews& news) {
     worker_->stops["a"] = {now_, now_, 0, 3, true};

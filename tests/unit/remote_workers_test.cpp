@@ -185,7 +185,6 @@ TEST_F(RemoteWorkersTest, TheLastPlacesAreForEndpointsWithFewWorkers) {
   EXPECT_FALSE(waits("third", 1)) << "all places are taken";
 }
 
-// The storage may fail just then.
 TEST(RemoteRosterTest, EndpointsWithoutAWorkerAreRememberedUpToABound) {
   RemoteRoster roster;
   const auto endpointAt = [](int number) { return "ep" + std::to_string(number); };
@@ -196,9 +195,11 @@ TEST(RemoteRosterTest, EndpointsWithoutAWorkerAreRememberedUpToABound) {
   }
   int remembered = 0;
   for (int number = 0; number < kEndpoints; ++number) remembered += roster.hasServed(endpointAt(number)) ? 1 : 0;
-  EXPECT_EQ(remembered, 10'000);
+  EXPECT_LE(remembered, 10'000);
+  EXPECT_TRUE(roster.hasServed(endpointAt(kEndpoints - 1)));
 }
 
+// The storage may fail just then.
 TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
   auto connection = connectWorker();
   deliverJob("a");
@@ -257,14 +258,15 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
 TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
-  EXPECT_THAT(stopsOf().value(), ElementsAre("a"));
-  for (int ping = 0; ping < 3; ++ping) remote_.notePing(key_, {}, false);
-  EXPECT_FALSE(stopsOf().has_value()) << "once a second";
-  pass(Millis(1'000));
-  EXPECT_THAT(stopsOf().value(), ElementsAre("a")) << "the pings may have been sent before the worker had the answers";
+  for (int ping = 0; ping < 3; ++ping) {
+    EXPECT_THAT(stopsOf().value(), ElementsAre("a")) << "the answer with the job may still be on its way";
+    EXPECT_FALSE(stopsOf().has_value()) << "once a second";
+    remote_.notePing(key_, {}, false);
+    pass(Millis(1'000));
+  }
+  const auto take = remote_.beginTake(key_, 1, true, caller_.call());
   for (int ping = 0; ping < 2; ++ping) remote_.notePing(key_, {}, false);
-  pass(Millis(1'000));
-  EXPECT_FALSE(stopsOf().has_value()) << "the worker has called again after it was told";
+  EXPECT_FALSE(stopsOf().has_value()) << "the worker has read the answer: it calls for the next jobs";
 }
 
 // A public worker of an early release never asks for stops.
