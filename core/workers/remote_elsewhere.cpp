@@ -47,7 +47,7 @@ void applyToWorker(const RemoteWorkerKey& key, RemoteWorker& worker, const Worke
     auto& [job, stop] = *at;
     const auto held = news.jobs.find(job);  // the node has handed the job out to this worker again
     const bool isListed = hasStop(news.listed, job, stop.attempt);
-    if (isNewPing && isListed) stop.listedAt = now;
+    stop.isShown = stop.isShown || isListed;
     const bool isOver = (held != news.jobs.end() && held->second > stop.attempt) ||
                         hasStop(news.ended, job, stop.attempt) ||
                         (isNewPing && stop.isKnownToWorker(now) &&
@@ -58,9 +58,10 @@ void applyToWorker(const RemoteWorkerKey& key, RemoteWorker& worker, const Worke
     RemoteWorker::InHand& job = at->second;
     const LeaseRef lease = job.run->lease();
     const bool isEnded = hasAttempt(news.ended, lease.job, lease.attempt);
-    const bool isLost = !isEnded && isNewPing &&
-                        isLeftOut(hasAttempt(news.listed, lease.job, lease.attempt),
-                                  hasAttempt(news.omitted, lease.job, lease.attempt), job.omitted);
+    const bool isListed = hasAttempt(news.listed, lease.job, lease.attempt);
+    job.isShown = job.isShown || isListed;
+    const bool isLost =
+        !isEnded && isNewPing && isLeftOut(isListed, hasAttempt(news.omitted, lease.job, lease.attempt), job.omitted);
     if (isLost) changes.lost.push_back(lease);
     if (isEnded || isLost) {
       changes.endedPlaces.emplace_back(key.endpoint, job.run->place());

@@ -73,8 +73,8 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
   }
   worker.hasPolled = true;
   worker.isUnhealthy = false;
-  for (auto& [id, job] : worker.jobs) job.isRead = true;
-  for (auto& [id, stop] : worker.stops) stop.isRead = true;
+  for (auto& [id, job] : worker.jobs) job.isShown = true;
+  for (auto& [id, stop] : worker.stops) stop.isShown = true;
   if (worker.take) {
     worker.replaced.push_back(worker.take->call);
     endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
@@ -119,11 +119,16 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   eraseIf(worker.stops, [&listed, now](const JobId& job, auto& stop) {
     const bool isListed = listed.contains(job);
     if (isListed) stop.listedAt = now;
+    stop.isShown = stop.isShown || isListed;
     return stop.isKnownToWorker(now) && isOmitted(isListed, stop.omitted);
   });
   // A worker that has not connected since the start of the server may be one whose handler blocks it.
-  const bool hasListed =
-      std::ranges::any_of(worker.jobs, [&listed](const auto& job) { return listed.contains(job.first); });
+  bool hasListed = false;
+  for (auto& [id, job] : worker.jobs) {
+    const bool isListed = listed.contains(id);
+    hasListed = hasListed || isListed;
+    job.isShown = job.isShown || isListed;
+  }
   if (!worker.hasConnected && hasListed) worker.closedAt = now;
   eraseIf(worker.jobs, [&](const JobId& id, RemoteWorker::InHand& job) {
     if (now < job.since + kTwoPings || !isOmitted(listed.contains(id), job.omitted)) return false;

@@ -65,23 +65,21 @@ struct RemoteWorker {
     bool isChecked = true;  ///< false: the run may have ended by a result of the worker that another node has stored
     Instant listedAt{};     ///< last ping with the job
     Instant handedOutAt{};  ///< the worker may not have read the answer with the job yet
-    bool isRead = false;    ///< the worker has called for jobs since, behind the answer with the job
+    bool isShown = false;   ///< as InHand::isShown
 
     /// Returns true if the worker knows by now that it has the job, so that a ping without the job means something.
-    bool isKnownToWorker(Instant now) const {
-      return listedAt != Instant{} || isRead || now >= handedOutAt + kTwoPings;
-    }
+    bool isKnownToWorker(Instant now) const { return isShown || now >= handedOutAt + kTwoPings; }
   };
   /// A job that was handed out and has not ended.
   struct InHand {
     RemoteRunPtr run;
     Instant since{};
-    int omitted = 0;      ///< successive pings without the job
-    bool isRead = false;  ///< the worker has called for jobs since, behind the answer with the job
+    int omitted = 0;       ///< successive pings without the job
+    bool isShown = false;  ///< the worker has the job: a ping has listed it, or the worker has called for further jobs
 
     /// Returns the stop of the job. Parameter: Stop::isChecked.
     Stop stopAt(Instant now, bool isChecked = true) const {
-      return {now, now, 0, run->lease().attempt, isChecked, {}, since, isRead};
+      return {now, now, 0, run->lease().attempt, isChecked, {}, since, isShown};
     }
   };
   /// A job that came too late for its call. The next call gets it.

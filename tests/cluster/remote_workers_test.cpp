@@ -99,6 +99,8 @@ TEST_P(RemoteClusterTest, AStopIsToldAtAnotherServerUntilThePingsThereOmitTheJob
   const std::string id = submit(one(), "remote", kLong);
   ASSERT_EQ(fetchJob(one()), id);
   pass(Millis(3'000));
+  sendPing(two(), id);
+  pass(Millis(3'000));
   EXPECT_EQ(loop.told(), 0);
   EXPECT_EQ(call(one(), "POST", "/v2/remote/cancel/" + id).field("status"), "CANCELLED");
   eventually(

@@ -269,6 +269,17 @@ TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
   EXPECT_FALSE(stopsOf().has_value()) << "the worker has read the answer: it calls for the next jobs";
 }
 
+TEST_F(RemoteWorkersTest, AStopOfAJobThatAPingHasListedEndsByTwoPings) {
+  const auto connection = connectWorker();
+  const LeaseRef lease = deliverJob("a")->lease();
+  remote_.notePing(key_, {"a"}, false);
+  running.stop(lease);
+  EXPECT_THAT(stopsOf().value(), ElementsAre("a"));
+  for (int ping = 0; ping < 2; ++ping) remote_.notePing(key_, {}, false);
+  pass(Millis(1'000));
+  EXPECT_FALSE(stopsOf().has_value());
+}
+
 // A public worker of an early release never asks for stops.
 TEST_F(RemoteWorkersTest, WithoutCallsForStopsPingsCountAfterTwentySeconds) {
   const auto connection = connectWorker();
