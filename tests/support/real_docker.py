@@ -94,10 +94,10 @@ class RealDocker:
                 self._process.wait(timeout=HANG)
             finally:
                 self._process.kill()
-                self._process.wait()
+                self._process.wait(timeout=HANG)
                 self._guard.kill()
                 self._guard.stdin.close()
-                self._guard.wait()
+                self._guard.wait(timeout=HANG)
                 subprocess.run(["sh", "-c", UNMOUNT, "sh", self.folder], check=True, timeout=HANG)
 
     def _remove_containers(self):

@@ -1,6 +1,7 @@
 // The reports of remote workers: job-done, job-done-batch and job-stream. A report for a job that has ended is dropped
 // with 200. On a shared storage a report may be about a job that another node has handed out
 // (core/workers/foreign_reports.h).
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -62,10 +63,17 @@ void failRun(const WorkerDeps& deps, const ReportedRun& reported, Failed failure
   }
 }
 
+// A worker that leaves is known before its result is: the caller of the job may submit the next one at once.
 void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reported, Outcome outcome, bool isLeaving) {
+  if (isLeaving) deps.workers.noteResults(reported.key, {}, true);
   if (reported.reports) (void)reported.reports->finish(std::move(outcome));
   const RemoteWorkers::Reported ended{request.params.at("job"), reported.reports};
-  deps.workers.noteResults(reported.key, {&ended, 1}, isLeaving);
+  deps.workers.noteResults(reported.key, {&ended, 1}, false);
+}
+
+bool isFromLeavingWorker(const BatchedReport& report) {
+  const auto* result = std::get_if<WorkerResult>(&report.report);
+  return result != nullptr && result->isLeaving;
 }
 
 // The jobs go back to the queue as losses. A job without a run at the worker is skipped.
@@ -110,7 +118,7 @@ RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
   const std::vector<RemoteRunPtr> runs = deps.workers.findRuns(*key, jobs);
   std::vector<EndedRun> ends;
   std::vector<RemoteWorkers::Reported> ended;
-  bool isLeaving = false;
+  if (std::ranges::any_of(reports, isFromLeavingWorker)) deps.workers.noteResults(*key, {}, true);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     AttemptReportsPtr run = runs[i] ? runs[i] : deps.foreign.find(*key, jobs[i]);
     if (auto* progress = std::get_if<WorkerProgress>(&reports[i].report)) {
@@ -119,7 +127,6 @@ RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
       continue;
     }
     auto& result = std::get<WorkerResult>(reports[i].report);
-    isLeaving = isLeaving || result.isLeaving;
     if (runs[i]) {
       ends.push_back({runs[i], std::move(result.outcome)});
     } else if (run) {
@@ -128,7 +135,7 @@ RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
     ended.push_back({std::move(jobs[i]), std::move(run)});
   }
   RemoteRun::finishAll(std::move(ends));
-  deps.workers.noteResults(*key, ended, isLeaving);
+  deps.workers.noteResults(*key, ended, false);
   return noted();
 }
 

@@ -1,0 +1,73 @@
+// Tests of the reports of remote workers without a socket (core/http/api/worker_reports.cpp).
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/call_timer.h"
+#include "core/http/api/api_request.h"
+#include "core/http/api/routes.h"
+#include "core/http/api/worker_calls.h"
+#include "core/http/transport/budget.h"
+#include "core/workers/foreign_reports.h"
+#include "jobq/error.h"
+#include "remote_workers_fixture.h"
+
+namespace jobq {
+namespace {
+
+class WorkerReportsTest : public test::RemoteWorkersFixture {
+ protected:
+  ApiRequest request(std::string body) {
+    ApiRequest made;
+    made.method = "POST";
+    made.params = {{"worker", "w"}};
+    made.body = std::move(body);
+    made.endpoint = std::make_shared<Endpoint>(*endpoint);
+    made.client = &caller_;
+    return made;
+  }
+  /// Parks a call of the worker for jobs, and returns the number of its idle places.
+  std::size_t park() {
+    take_ = remote_.beginTake(key_, 1, true, caller_.call());
+    return take_->places.size();
+  }
+
+  ForeignReports foreign_{{reports, *storage, remote_, storage.clock}};
+  CallTimer lateCalls_{storage.clock, storage.log};
+  Budget waiting_{10};
+  Budget refused_{10};
+  const WorkerDeps deps_{remote_, foreign_, lateCalls_, storage.clock, draining_, waiting_, refused_};
+  std::shared_ptr<RemoteTake> take_;
+};
+
+// The caller of the job learns of its end, and may submit the next job at once. The storage fails, so the end of the
+// run itself frees no place.
+TEST_F(WorkerReportsTest, AWorkerThatLeavesGetsNoJobAlreadyBeforeItsResultIsStored) {
+  const auto connection = connectWorker();
+  (void)deliverJob("a");
+  ASSERT_EQ(park(), 1U);
+  storage.faults.failOperation("leases.finish");
+  ApiRequest done = request(R"({"output":1,"stopPod":true})");
+  done.params["job"] = "a";
+  EXPECT_THROW((void)reportResult(deps_, done), StorageError);
+  EXPECT_TRUE(take_->isOver);
+  EXPECT_TRUE(claimForPlaces().empty());
+  EXPECT_EQ(park(), 0U);
+}
+
+TEST_F(WorkerReportsTest, TheSameHoldsForABatch) {
+  const auto connection = connectWorker();
+  (void)deliverJob("a");
+  ASSERT_EQ(park(), 1U);
+  storage.faults.failOperation("leases.finishAll");
+  ApiRequest done = request(R"([{"id":"a","output":1,"stopPod":true}])");
+  EXPECT_THROW((void)reportResults(deps_, done), StorageError);
+  EXPECT_TRUE(take_->isOver);
+  EXPECT_EQ(park(), 0U);
+}
+
+}  // namespace
+}  // namespace jobq
