@@ -20,6 +20,8 @@ namespace {
 
 class WorkerReportsTest : public test::RemoteWorkersFixture {
  protected:
+  ~WorkerReportsTest() override { caller_.setOwner(nullptr); }  // the connection ends before the server's objects
+
   ApiRequest request(std::string body) {
     ApiRequest made;
     made.method = "POST";
