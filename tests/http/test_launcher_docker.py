@@ -3,16 +3,13 @@ processes of this machine, and the worker is the program jobq-worker."""
 
 import pytest
 
+from docker_case import IMAGE, DockerTest
 from docker_process import FakeDocker
 from jobq_server import until
-from jobq_worker import PROGRAM
-from management_api import ManagementTest
 from pace import HANG
 
-IMAGE = "registry.example/acme/worker:1"
 
-
-class LauncherDockerTest(ManagementTest):
+class LauncherDockerTest(DockerTest):
     """Each test has a Docker and a server of its own, because some break them."""
 
     @pytest.fixture
@@ -20,27 +17,11 @@ class LauncherDockerTest(ManagementTest):
         self.docker = at_end.enter_context(FakeDocker({"images": {IMAGE: {"state": "remote"}}}))
         return own_server(launcher="docker", launcher__docker__socket=self.docker.socket, server__drain="100ms")
 
-    @pytest.fixture(autouse=True)
-    def remove_what_was_made(self, question):
-        """A server of the test alone is removed with all data, and one of these tests ends it."""
-        self._made = {"endpoints": [], "templates": []}
-
-    def launch(self, image=IMAGE, **fields):
-        template = self.new_template(imageName=image, dockerEntrypoint=[PROGRAM], volumeInGb=1, env={"A": "b"},
-                                     dockerStartCmd=["--image", "plugin/trial"])
-        return self.new_endpoint(template, **{"workersMax": 2, "scalerType": "REQUEST_COUNT", "scalerValue": 1,
-                                              "idleTimeout": 3_600, **fields})["id"]
-
     def containers(self):
         return self.docker.report()["containers"]
 
     def until_containers(self, count, what):
         until(lambda: len([each for each in self.containers() if each["state"] == "running"]) == count, what, HANG)
-
-    def begin(self, endpoint):
-        job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
-        until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
-        return job
 
     def test_a_job_starts_a_container(self):
         """The image is pulled, and the container has the names of the worker and of the endpoint."""

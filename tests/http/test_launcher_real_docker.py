@@ -11,16 +11,15 @@ import tempfile
 import pytest
 
 import real_registry
+from docker_case import IMAGE, DockerTest
 from jobq_server import BUILD, until
 from jobq_worker import PROGRAM
-from management_api import ManagementTest
 from pace import HANG
 from real_docker import Missing, RealDocker
 from runpod_process import MISSING, PYTHON, installed
 
 pytestmark = pytest.mark.timeout(480)  # the image with Python has 100 MB and more
 
-IMAGE = "registry.example/acme/worker:1"
 PYTHON_IMAGE = "registry.example/acme/python:1"
 HANDLER = """import asyncio, os, sys
 import runpod
@@ -47,7 +46,7 @@ def docker():
         yield engine
 
 
-class RealDockerTest(ManagementTest):
+class RealDockerTest(DockerTest):
     settings = {}
 
     @pytest.fixture
@@ -60,11 +59,6 @@ class RealDockerTest(ManagementTest):
         for container in docker.containers():
             docker.remove(container["Id"])
 
-    @pytest.fixture(autouse=True)
-    def remove_what_was_made(self, question):
-        """A server of the test alone is removed with all data, and one of these tests ends it."""
-        self._made = {"endpoints": [], "templates": []}
-
     def running(self):
         return [each for each in self.docker.containers() if each["State"] == "running"]
 
@@ -74,17 +68,6 @@ class RealDockerTest(ManagementTest):
 
 
 class LauncherRealDockerTest(RealDockerTest):
-    def launch(self, image=IMAGE, **fields):
-        template = self.new_template(imageName=image, dockerEntrypoint=[PROGRAM], volumeInGb=1, env={"A": "b"},
-                                     dockerStartCmd=["--image", "plugin/trial"])
-        return self.new_endpoint(template, **{"workersMax": 4, "scalerType": "REQUEST_COUNT", "scalerValue": 1,
-                                              "idleTimeout": 3_600, **fields})["id"]
-
-    def begin(self, endpoint):
-        job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
-        until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
-        return job
-
     def test_a_job_starts_a_container(self):
         endpoint = self.launch()
         job = self.server.runsync(endpoint, {"output": 1})
@@ -98,7 +81,7 @@ class LauncherRealDockerTest(RealDockerTest):
         assert details["Mounts"][0]["Destination"] == "/workspace"
 
     def test_a_burst_and_its_end(self):
-        endpoint = self.launch(idleTimeout=1)
+        endpoint = self.launch(idleTimeout=1, workersMax=4)
         held = [self.server.run(endpoint, {"sleepMs": 600_000}) for _ in range(4)]
         until(lambda: len(self.running()) == 4, "four containers run", HANG)
         jobs = [self.server.run(endpoint, {"output": number}) for number in range(8)]

@@ -1,0 +1,28 @@
+"""Tests of workers that the server launches as containers. Each test has a server of its own."""
+
+import pytest
+
+from jobq_server import until
+from jobq_worker import PROGRAM
+from management_api import ManagementTest
+from pace import HANG
+
+IMAGE = "registry.example/acme/worker:1"
+
+
+class DockerTest(ManagementTest):
+    @pytest.fixture(autouse=True)
+    def remove_what_was_made(self, question):
+        """A server of the test alone is removed with all data, and some of these tests end it."""
+        self._made = {"endpoints": [], "templates": []}
+
+    def launch(self, image=IMAGE, **fields):
+        template = self.new_template(imageName=image, dockerEntrypoint=[PROGRAM], volumeInGb=1, env={"A": "b"},
+                                     dockerStartCmd=["--image", "plugin/trial"])
+        return self.new_endpoint(template, **{"workersMax": 2, "scalerType": "REQUEST_COUNT", "scalerValue": 1,
+                                              "idleTimeout": 3_600, **fields})["id"]
+
+    def begin(self, endpoint):
+        job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
+        until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
+        return job
