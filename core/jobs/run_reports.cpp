@@ -1,5 +1,6 @@
 #include "core/jobs/run_reports.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -51,10 +52,12 @@ void RunReports::finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks) {
   if (oweWebhooks) deliveries_.notify();
 }
 
-FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, Outcome outcome) {
-  limitError(outcome);
-  if (const auto done = queueSignal_.finishAndClaim(job, outcome)) return *done;
-  return {storage_.leases().finish(job.lease, std::move(outcome))};
+FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
+  std::optional<Outcome> limited;
+  if (std::holds_alternative<Failed>(outcome)) limitError(limited.emplace(outcome));
+  const Outcome& kept = limited ? *limited : outcome;
+  if (const auto done = queueSignal_.finishAndClaim(job, kept)) return *done;
+  return {storage_.leases().finish(job.lease, kept)};
 }
 
 void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {

@@ -44,7 +44,7 @@ class RunReports {
 
   /// Records how the run of a worker ended, and gives the worker its next job in the same step of the storage if one
   /// waits and the storage can. Wakes no waiter: announceEnd() follows an accepted report.
-  FinishedRun finishAndClaim(const ClaimedJob& job, Outcome outcome);
+  FinishedRun finishAndClaim(const ClaimedJob& job, const Outcome& outcome);
 
   /// Wakes the waiters of a job behind finishAndClaim(). With `answersHere` this thread may send the answers to the
   /// waiting callers, so the worker should be ready for its next job already. Throws nothing.

@@ -23,16 +23,6 @@ void Leases::markClaimed(Row& row, const WorkerId& worker, const Holder& holder,
 
 namespace {
 
-struct ClaimedRow {
-  std::shared_ptr<const JobSpec> spec;
-  std::uint32_t attempt;
-  WorkerId worker;
-  Instant submittedAt;
-  Instant startedAt;
-  Millis runsFor;
-  std::uint64_t logLines;
-};
-
 /// Called inside the critical section. The job is IN_PROGRESS.
 ClaimedRow claimedRow(const Row& row, Instant now) {
   return {row.spec,         row.attempt,         row.run->worker,
@@ -66,24 +56,27 @@ std::vector<ClaimedJob> claimedJobs(std::vector<ClaimedRow> taken) {
 
 }  // namespace
 
+void Leases::claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now,
+                      std::vector<ClaimedRow>& taken) {
+  const auto endpoint = s_.endpoints.find(want.endpoint);
+  if (endpoint == s_.endpoints.end()) return;
+  for (const WorkerId& worker : want.workers) {
+    Row* row = s_.head(endpoint->second.queues[false], now);
+    if (row == nullptr) row = s_.head(endpoint->second.queues[true], now);
+    if (row == nullptr) return;
+    markClaimed(*row, worker, holder, now);
+    row->run->claim = id;
+    taken.push_back(claimedRow(*row, now));
+  }
+}
+
 std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
   std::vector<ClaimedRow> taken;
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
     if (!s_.lives.isAlive(holder)) return {};
-    for (const ClaimWant& want : wants) {
-      const auto endpoint = s_.endpoints.find(want.endpoint);
-      if (endpoint == s_.endpoints.end()) continue;
-      for (const WorkerId& worker : want.workers) {
-        Row* row = s_.head(endpoint->second.queues[false], now);
-        if (row == nullptr) row = s_.head(endpoint->second.queues[true], now);
-        if (row == nullptr) break;
-        markClaimed(*row, worker, holder, now);
-        row->run->claim = id;
-        taken.push_back(claimedRow(*row, now));
-      }
-    }
+    for (const ClaimWant& want : wants) claimFor(want, holder, id, now, taken);
   }
   return claimedJobs(std::move(taken));
 }
@@ -157,24 +150,47 @@ bool hasEnded(const Row* row, const LeaseRef& lease, JobState state, const Text&
 
 }  // namespace
 
-ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  auto* completed = std::get_if<Completed>(&outcome);
+Report::Report(Outcome outcome) {
   auto* failed = std::get_if<Failed>(&outcome);
-  std::string& body = completed != nullptr ? completed->output : failed->output;
-  Text output = body.empty() ? nullptr : std::make_shared<const std::string>(std::move(body));
-  Lock lock(s_.mutex);
-  const Instant now = s_.clock.now();
+  std::string& body = failed != nullptr ? failed->output : std::get<Completed>(outcome).output;
+  if (!body.empty()) output = std::make_shared<const std::string>(std::move(body));
+  if (failed == nullptr) return;
+  trigger = Trigger::fail;
+  error = std::move(failed->error);
+}
+
+ReportResult Leases::finishNow(const LeaseRef& lease, Report& report, Instant now) {
   Row* row = s_.held(lease, now);
   if (row == nullptr) {
-    const JobState state = next(JobState::inProgress, failed != nullptr ? Trigger::fail : Trigger::complete).value();
-    const std::string error = failed != nullptr ? std::move(failed->error) : std::string();
-    const bool repeated = hasEnded(s_.find(lease.job, now), lease, state, output, error);
+    const JobState state = next(JobState::inProgress, report.trigger).value();
+    const bool repeated = hasEnded(s_.find(lease.job, now), lease, state, report.output, report.error);
     return repeated ? ReportResult::accepted : ReportResult::staleAttempt;
   }
-  row->run->output = std::move(output);
-  if (failed != nullptr) row->run->error = std::move(failed->error);
-  s_.end(*row, failed != nullptr ? Trigger::fail : Trigger::complete, now);
+  row->run->output = std::move(report.output);
+  row->run->error = std::move(report.error);
+  s_.end(*row, report.trigger, now);
   return ReportResult::accepted;
+}
+
+ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
+  Report report(std::move(outcome));
+  Lock lock(s_.mutex);
+  return finishNow(lease, report, s_.clock.now());
+}
+
+FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                          const Holder& holder, CallId id) {
+  Report report(outcome);
+  FinishedAndClaimed done;
+  std::vector<ClaimedRow> taken;
+  {
+    Lock lock(s_.mutex);
+    const Instant now = s_.clock.now();
+    done.finished = finishNow(lease, report, now);
+    if (s_.lives.isAlive(holder)) claimFor(want, holder, id, now, taken);
+  }
+  done.claimed = claimedJobs(std::move(taken));
+  return done;
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {

@@ -34,6 +34,10 @@ class MemoryStorage final : public Storage {
   std::optional<Millis> leaseLife() const noexcept override { return leaseLife_; }
   Instant now() override { return state_.clock.now(); }
   void check() override {}
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    return leases_.finishAndClaim(lease, outcome, want, holder, id);
+  }
 
  private:
   const std::optional<Millis> leaseLife_;

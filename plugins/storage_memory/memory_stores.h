@@ -27,7 +27,9 @@
 #include "jobq/outbox_store.h"
 #include "jobq/queue_policy.h"
 #include "jobq/record_store.h"
+#include "jobq/storage.h"
 #include "jobq/time.h"
+#include "jobq/transitions.h"
 #include "memory_rows.h"
 #include "memory_state.h"
 
@@ -60,6 +62,25 @@ class Jobs final : public JobStore {
   State& s_;
 };
 
+/// A claimed job as the critical section shows it. The input is copied behind the section.
+struct ClaimedRow {
+  std::shared_ptr<const JobSpec> spec;
+  std::uint32_t attempt;
+  WorkerId worker;
+  Instant submittedAt;
+  Instant startedAt;
+  Millis runsFor;
+  std::uint64_t logLines;
+};
+
+/// An outcome as a change of state, made in front of the critical section.
+struct Report {
+  explicit Report(Outcome outcome);
+  Trigger trigger = Trigger::complete;
+  Text output;  ///< null: an empty output
+  std::string error;
+};
+
 class Leases final : public LeaseStore {
  public:
   explicit Leases(State& state) : s_(state) {}
@@ -68,6 +89,9 @@ class Leases final : public LeaseStore {
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
   std::vector<QueuedEndpoint> queuedEndpoints() override;
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  /// Implements Storage::finishAndClaim().
+  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                    const Holder& holder, CallId id);
   ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   SweepResult sweep(std::size_t max) override;
@@ -75,6 +99,9 @@ class Leases final : public LeaseStore {
 
  private:
   SweepResult doLose(std::span<const LeaseRef> leases) override;
+  ReportResult finishNow(const LeaseRef& lease, Report& report, Instant now) JOBQ_REQUIRES(s_.mutex);
+  void claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now, std::vector<ClaimedRow>& taken)
+      JOBQ_REQUIRES(s_.mutex);
   void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
