@@ -2,6 +2,7 @@
 // (core/http/transport/connection_reactor.h).
 #include "core/http/transport/connection_reactor.h"
 
+#include <Poco/Net/NetException.h>
 #include <Poco/Net/ServerSocket.h>
 #include <Poco/Net/StreamSocket.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -97,6 +99,7 @@ class WaitingFactory final : public RequestHandlerFactory {
 
   std::atomic<int> left = 0;
   RequestHandler::Progress progress = RequestHandler::Progress::waitsForResume;
+  std::function<void()> onAnswer = [] {};
 
  private:
   class Waiting final : public RequestHandler {
@@ -109,6 +112,7 @@ class WaitingFactory final : public RequestHandlerFactory {
         return factory_.progress;
       }
       if (request.hasLeft()) ++factory_.left;
+      factory_.onAnswer();
       {
         Lock lock(factory_.mutex_);
         factory_.answerers_.push_back(std::this_thread::get_id());
@@ -140,6 +144,15 @@ class SuspensionTest : public ConnectionReactorTest {
       text.append(piece, static_cast<std::size_t>(got));
     }
     return text;
+  }
+
+  bool takesConnections() const {
+    try {
+      const Poco::Net::StreamSocket client(address_);
+      return true;
+    } catch (const Poco::Net::NetException&) {
+      return false;
+    }
   }
 
   WaitingFactory factory_;
@@ -188,14 +201,59 @@ TEST_F(SuspensionTest, AnAnswerMayBeSentByTheThreadOfTheEvent) {
   });
 }
 
-TEST_F(SuspensionTest, AnEventWithoutAStayIsLeftToThePool) {
+// The only thread of the pool begins the second request behind the suspension of the first.
+TEST_F(SuspensionTest, TheThreadOfTheEventAnswersASuspendedRequest) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
   auto client = ask(request_);
   ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+  const auto second = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 2; }));
   factory_.calls()[0].continueHere();
   EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
-  EXPECT_NE(factory_.answerers().back(), std::this_thread::get_id());
+  EXPECT_EQ(factory_.answerers().back(), std::this_thread::get_id());
+
+  client.sendBytes(request_.data(), static_cast<int>(request_.size()));
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 3; })) << "the connection takes its next request";
+  factory_.calls()[2].resume();
+  EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+}
+
+TEST_F(SuspensionTest, ARequestSentBehindASuspendedOneIsServed) {
+  ConnectionReactor reactor(listener(), oneThread_, log_);
+  reactor.start();
+  auto client = ask(request_ + request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+  const auto other = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 2; }));
+  factory_.calls()[0].continueHere();
+  EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+  EXPECT_EQ(factory_.answerers().back(), std::this_thread::get_id());
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 3; })) << "the next request was read with the first";
+  factory_.calls()[2].resume();
+  EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
+}
+
+TEST_F(SuspensionTest, AStopWaitsForTheAnswerOfAThreadOutsideThePool) {
+  ConnectionReactor reactor(listener(), oneThread_, log_);
+  reactor.start();
+  auto client = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+  const auto second = ask(request_);
+  ASSERT_TRUE(holdsSoon([&] { return waiting() == 2; }));
+  std::atomic<bool> answers = false;
+  std::atomic<bool> answered = false;
+  factory_.onAnswer = [&] {
+    answers = true;
+    EXPECT_TRUE(holdsSoon([&] { return !takesConnections(); })) << "the stop has not begun";
+    answered = true;
+  };
+  std::thread worker([&] { factory_.calls()[0].continueHere(); });
+  EXPECT_TRUE(holdsSoon([&] { return answers.load(); }));
+  reactor.stop();
+  EXPECT_TRUE(answered);
+  worker.join();
+  factory_.calls()[1].continueHere();  // a late event changes nothing
 }
 
 TEST_F(SuspensionTest, AResumptionEndsTheStayOfTheThread) {

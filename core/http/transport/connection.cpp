@@ -116,9 +116,12 @@ void Connection::continueBorrowed() noexcept {
   } catch (...) {
     loanFault_ = std::current_exception();
   }
-  // A further request may have come already: in the buffer, or inside the TLS stream.
-  const bool wakes = loanFault_ || afterLoan_ != Next::park || !buffer_.empty() || stream_->secure();
-  stay_.endLoan(wakes);
+  stay_.endLoan(loanFault_ || afterLoan_ != Next::park || mayHoldRequest());
+}
+
+std::optional<Connection::Next> Connection::continueSuspended() {
+  const Next next = continueRequest(false);
+  return next == Next::park && mayHoldRequest() ? std::nullopt : std::optional(next);
 }
 
 // Returns the next step behind the present request, or the reason to wait with it. Without `mayStay` a request that

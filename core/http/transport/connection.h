@@ -92,6 +92,11 @@ class Connection {
   /// Continues the request on the thread that has borrowed the connection, and ends the loan.
   void continueBorrowed() noexcept;
 
+  /// Continues a suspended request on the calling thread, which owns the connection. Never waits. Returns no value if
+  /// the answer is sent and the next request may be here already, so that the connection needs a thread. Throws what a
+  /// handler throws, and std::bad_alloc.
+  std::optional<Next> continueSuspended();
+
   /// Notes that the client has closed its side. The request waits.
   void noteClientLeft() noexcept;
   /// Returns the time in which further bytes of the body have to come. The request waits for input.
@@ -110,6 +115,8 @@ class Connection {
   Next beginRequest();
   Next continueRequest(bool mayStay);
   std::optional<Next> stay();
+  /// Returns whether bytes of a further request may have left the socket: into the buffer, or into the TLS stream.
+  bool mayHoldRequest() const noexcept { return !buffer_.empty() || stream_->secure(); }
   Next refuse(int status, std::string_view sentence);
   Next afterLast();
 

@@ -76,6 +76,7 @@ void ConnectionReactor::stop() {
   const auto dropped = threads_.close();
   connections_.cutServed(dropped);
   threads_.stop();
+  connections_.awaitLent();
   stopping_ = true;
   poll_.wake();
   if (thread_.joinable()) thread_.join();
@@ -169,7 +170,20 @@ void ConnectionReactor::resume(std::uint64_t call) noexcept {
 
 void ConnectionReactor::continueHere(std::uint64_t call) noexcept {
   if (Connection* const borrowed = connections_.borrow(call)) return borrowed->continueBorrowed();
-  resume(call);
+  if (auto connection = connections_.lendSuspended(call)) {
+    answerHere(std::move(connection));
+    connections_.endLent();
+  } else {
+    resume(call);
+  }
+}
+
+void ConnectionReactor::answerHere(std::unique_ptr<Connection> connection) noexcept {
+  guarded(connection->id(), [this, &connection] {
+    const auto next = connection->continueSuspended();
+    if (!next) return toServing(std::move(connection), Moment::max());
+    continueAfter(std::move(connection), *next);
+  });
 }
 
 void ConnectionReactor::readHead(ParkedConnection parked) {

@@ -72,7 +72,8 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
 
   /// Continues the request of the connection `call` on a thread of the pool. Changes nothing after stop().
   void resume(std::uint64_t call) noexcept override;
-  /// Continues the request here if its HTTP thread stays with the connection; otherwise the same as resume().
+  /// Continues the request on the calling thread if the request is suspended, or if its HTTP thread stays with the
+  /// connection; otherwise the same as resume().
   void continueHere(std::uint64_t call) noexcept override;
 
  private:
@@ -89,6 +90,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   void guarded(std::uint64_t id, Step&& step);
   void toServing(std::unique_ptr<Connection> connection, Moment headDeadline);
   void serve(std::unique_ptr<Connection> connection) override;
+  void answerHere(std::unique_ptr<Connection> connection) noexcept;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
   const Rules rules_;
