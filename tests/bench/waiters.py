@@ -1,6 +1,6 @@
 """Measures a server beside many callers that wait in /runsync, each with a connection and a job of its own.
 
-    waiters.py [--callers N] [--storage memory|sqlite]
+    waiters.py [--callers N] [--storage memory|sqlite] [--workers N]
 
 Prints the threads and the resident memory of the server, the latency of /run beside the callers, and the time from the
 start of the first worker to the last answer. The number of callers is bounded by the descriptors that the system allows
@@ -10,7 +10,7 @@ to a process.
 import argparse
 import json
 import resource
-import selectors
+import select
 import socket
 import time
 
@@ -45,18 +45,25 @@ def connect(server, number):
     return plain
 
 
-def await_answers(callers):
+def listen(callers):
+    """Returns an epoll object that reports each connection once, and the connections by descriptor."""
+    poller = select.epoll()
+    for plain in callers:
+        poller.register(plain, select.EPOLLIN | select.EPOLLET)
+    return poller, {plain.fileno(): plain for plain in callers}
+
+
+def await_answers(poller, callers):
     """Returns the number of answers with a completed job; each connection is read until its first answer."""
     completed = 0
-    with selectors.DefaultSelector() as selector:
-        for plain in callers:
-            selector.register(plain, selectors.EVENT_READ)
-        end = time.monotonic() + LONGEST_WAIT
-        while selector.get_map() and time.monotonic() < end:
-            for key, _ in selector.select(1.0):
-                selector.unregister(key.fileobj)
-                answer = key.fileobj.recv(65536)
-                completed += answer.startswith(b"HTTP/1.1 200 ") and b'"COMPLETED"' in answer
+    end = time.monotonic() + LONGEST_WAIT
+    while callers and time.monotonic() < end:
+        for descriptor, _ in poller.poll(1.0, 4096):
+            caller = callers.pop(descriptor, None)
+            if caller is None:
+                continue  # the server closed a connection that was answered
+            answer = caller.recv(65536)
+            completed += answer.startswith(b"HTTP/1.1 200 ") and b'"COMPLETED"' in answer
     return completed
 
 
@@ -85,9 +92,10 @@ def measure(options):
         threads_beside, resident_beside = process_numbers(server)
         beside = server.load("http", 1, run, BESIDE)
         threads_run = process_numbers(server)[0]
+        poller, waiting = listen(callers)
         released = time.monotonic()
-        server.call("PATCH", f"/v1/endpoints/{name}", b'{"workersMax":8}')
-        completed = await_answers(callers)
+        server.call("PATCH", f"/v1/endpoints/{name}", json.dumps({"workersMax": options.workers}).encode())
+        completed = await_answers(poller, waiting)
         took = time.monotonic() - released
         print(f"{options.storage}: {count} callers wait after {waits:.1f} s on {threads_run} threads ({threads_beside} when "
               f"the last has come, {threads} without them), {(resident_beside - resident) / count / 1024:.1f} KB each; "
@@ -99,6 +107,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--callers", type=int, default=100_000)
     options.add_argument("--storage", choices=("memory", "sqlite"), default="memory")
+    options.add_argument("--workers", type=int, default=8, help="that run the jobs of the callers in the end")
     measure(options.parse_args())
 
 
