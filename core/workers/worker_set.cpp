@@ -13,23 +13,23 @@ bool WorkerSet::apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent even
                         std::string(nameOf(event)) + ": a fault of the server");
     return false;
   }
+  --countOf(info.state);
   info.state = *state;
+  ++countOf(info.state);
   return true;
-}
-
-std::size_t WorkerSet::count(WorkerState state) const {
-  return static_cast<std::size_t>(
-      std::count_if(workers_.begin(), workers_.end(), [state](const auto& m) { return m.second.state == state; }));
 }
 
 void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
   info.state = WorkerState::starting;
-  if (!info.release || !info.release->isRemote) ++threads_;
-  workers_[worker] = std::move(info);
+  const bool isThread = !info.release || !info.release->isRemote;
+  if (!workers_.emplace(worker, std::move(info)).second) return;
+  ++countOf(WorkerState::starting);
+  if (isThread) ++threads_;
 }
 
 void WorkerSet::erase(Workers::iterator worker) {
   if (!worker->second.release || !worker->second.release->isRemote) --threads_;
+  --countOf(worker->second.state);
   workers_.erase(worker);
 }
 
@@ -52,11 +52,12 @@ bool WorkerSet::makeIdle(const WorkerId& worker, Instant now) {
 }
 
 std::vector<WorkerId> WorkerSet::reserve(std::size_t most) {
+  most = std::min(most, count(WorkerState::idle));
   std::vector<WorkerId> reserved;
+  reserved.reserve(most);
   for (auto& [worker, info] : workers_) {
-    if (info.state != WorkerState::idle) continue;
     if (reserved.size() == most) break;
-    if (apply(worker, info, WorkerEvent::reserve)) reserved.push_back(worker);
+    if (info.state == WorkerState::idle && apply(worker, info, WorkerEvent::reserve)) reserved.push_back(worker);
   }
   return reserved;
 }

@@ -3,6 +3,7 @@
 // kept for the log until collectRefusals(). Plain state without threads and clocks, guarded by the owner's mutex.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -50,7 +51,7 @@ class WorkerSet {
   std::size_t threads() const noexcept { return threads_; }
 
   /// Returns the number of workers in `state`.
-  std::size_t count(WorkerState state) const;
+  std::size_t count(WorkerState state) const noexcept { return counts_[static_cast<std::size_t>(state)]; }
 
   /// Adds a new worker, in the state starting. `worker` is not in the set.
   void add(const WorkerId& worker, WorkerInfo info);
@@ -104,7 +105,10 @@ class WorkerSet {
   void erase(Workers::iterator worker);
   bool apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event);
 
+  std::size_t& countOf(WorkerState state) noexcept { return counts_[static_cast<std::size_t>(state)]; }
+
   std::map<WorkerId, WorkerInfo> workers_;
+  std::array<std::size_t, kWorkerStates> counts_{};  // of the workers in each state; asked several times a job
   std::size_t threads_ = 0;
   std::vector<std::string> refusals_;
 };

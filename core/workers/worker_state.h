@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -24,6 +25,9 @@ enum class WorkerState {
   stuck,  ///< the handler ignores its stop token
   leaving,
 };
+
+inline constexpr std::size_t kWorkerStates = 6;
+static_assert(static_cast<std::size_t>(WorkerState::leaving) + 1 == kWorkerStates);
 
 /// Causes of a change of state.
 enum class WorkerEvent {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <stdexcept>
@@ -71,6 +72,12 @@ class WorkerSetTest : public testing::Test {
     set_.assignJob(jobFor(worker));
   }
   const WorkerInfo& info(const WorkerId& worker) const { return set_.all().at(worker); }
+  void TearDown() override {
+    for (const WorkerState state : kStates) {
+      const auto has = [state](const auto& entry) { return entry.second.state == state; };
+      EXPECT_EQ(set_.count(state), static_cast<std::size_t>(std::ranges::count_if(set_.all(), has))) << nameOf(state);
+    }
+  }
 
   const Instant now_{Millis(1'000)};
   WorkerSet set_;
