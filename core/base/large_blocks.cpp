@@ -31,7 +31,7 @@ void* operator new(std::size_t size) {
       if (size >= kLarge) useHugePages(block, size);
       return block;
     }
-    const std::new_handler handler = std::get_new_handler();
+    const auto handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
   }

@@ -122,7 +122,7 @@ bool Dispatcher::runPass() {
 // Runs on the thread of a caller waiting for its job. The dispatcher thread does the rest: more workers, more jobs, a
 // failing storage.
 void Dispatcher::claimForCaller(const EndpointId& endpoint) {
-  const ClaimingCallers::Entry caller(callers_);
+  const OutsideThreads::Entry caller(callers_);
   if (!caller.isAllowed()) return;
   bool done = false;
   try {
@@ -136,7 +136,7 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
 std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                                         const std::optional<Idempotency>& idempotency) {
   if (!insertsAndClaims_ || !deps_.node.mayClaim()) return std::nullopt;
-  const ClaimingCallers::Entry caller(callers_);
+  const OutsideThreads::Entry caller(callers_);
   if (!caller.isAllowed()) return std::nullopt;
   auto wants = deps_.pools.reserveWorkers({&job.endpoint, kServedByCaller, true});
   if (wants.empty()) return std::nullopt;
@@ -188,7 +188,7 @@ void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs)
 
 std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
   if (!finishesAndClaims_ || !deps_.node.mayClaim()) return std::nullopt;
-  const ClaimingCallers::Entry caller(callers_);
+  const OutsideThreads::Entry caller(callers_);
   if (!caller.isAllowed()) return std::nullopt;
   const auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker});
   if (wants.empty()) return std::nullopt;

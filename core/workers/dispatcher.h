@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/outside_threads.h"
 #include "core/base/service.h"
 #include "core/jobs/queue_signal.h"
-#include "core/workers/claiming_callers.h"
 #include "core/workers/executor.h"
 #include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
@@ -100,7 +100,7 @@ class Dispatcher final : public Service, private Claimer {
   const Deps deps_;
   CallIds callIds_;
 
-  ClaimingCallers callers_;  // threads inside the functions of Claimer
+  OutsideThreads callers_;  // threads inside the functions of Claimer
   Mutex mutex_;
   std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of their last question
   // The storage has these steps, as far as known.

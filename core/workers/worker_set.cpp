@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace jobq {
+namespace {
+
+std::size_t indexOf(WorkerState state) { return static_cast<std::size_t>(state); }
+
+}  // namespace
 
 // The only place where the state of a worker changes.
 bool WorkerSet::apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event) {
@@ -13,9 +18,9 @@ bool WorkerSet::apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent even
                         std::string(nameOf(event)) + ": a fault of the server");
     return false;
   }
-  --countOf(info.state);
+  --counts_[indexOf(info.state)];
   info.state = *state;
-  ++countOf(info.state);
+  ++counts_[indexOf(info.state)];
   return true;
 }
 
@@ -23,13 +28,13 @@ void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
   info.state = WorkerState::starting;
   const bool isThread = !info.release || !info.release->isRemote;
   if (!workers_.emplace(worker, std::move(info)).second) return;
-  ++countOf(WorkerState::starting);
+  ++counts_[indexOf(WorkerState::starting)];
   if (isThread) ++threads_;
 }
 
 void WorkerSet::erase(Workers::iterator worker) {
   if (!worker->second.release || !worker->second.release->isRemote) --threads_;
-  --countOf(worker->second.state);
+  --counts_[indexOf(worker->second.state)];
   workers_.erase(worker);
 }
 

@@ -105,8 +105,6 @@ class WorkerSet {
   void erase(Workers::iterator worker);
   bool apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event);
 
-  std::size_t& countOf(WorkerState state) noexcept { return counts_[static_cast<std::size_t>(state)]; }
-
   std::map<WorkerId, WorkerInfo> workers_;
   std::array<std::size_t, kWorkerStates> counts_{};  // of the workers in each state; asked several times a job
   std::size_t threads_ = 0;

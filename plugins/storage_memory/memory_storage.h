@@ -3,6 +3,10 @@
 
 #include <optional>
 
+#include "jobq/call_id.h"
+#include "jobq/holder.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
 #include "jobq/plugin.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"

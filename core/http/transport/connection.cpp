@@ -111,17 +111,22 @@ Connection::Next Connection::beginRequest() {
 }
 
 void Connection::continueBorrowed() noexcept {
+  bool wakes = true;
   try {
-    afterLoan_ = continueRequest(false);
+    const auto next = continueSuspended();
+    afterLoan_ = next.value_or(Next::park);
+    wakes = next != Next::park;
   } catch (...) {
     loanFault_ = std::current_exception();
   }
-  stay_.endLoan(loanFault_ || afterLoan_ != Next::park || mayHoldRequest());
+  stay_.endLoan(wakes);
 }
 
 std::optional<Connection::Next> Connection::continueSuspended() {
   const Next next = continueRequest(false);
-  return next == Next::park && mayHoldRequest() ? std::nullopt : std::optional(next);
+  // Bytes of a further request may have left the socket: into the buffer, or into the TLS stream.
+  const bool mayHoldRequest = !buffer_.empty() || stream_->secure();
+  return next == Next::park && mayHoldRequest ? std::nullopt : std::optional(next);
 }
 
 // Returns the next step behind the present request, or the reason to wait with it. Without `mayStay` a request that

@@ -55,8 +55,7 @@ class Connection {
   std::uint64_t id() const noexcept { return id_; }
   /// Until the peers have agreed on their keys (ByteStream::handshaking) serve() continues the handshake, which takes
   /// processor time, and waits for nothing.
-  ByteStream& stream() noexcept { return *stream_; }
-  int descriptor() const noexcept { return stream_->descriptor(); }
+  ByteStream& stream() const noexcept { return *stream_; }
 
   /// Reads without waiting. Returns `yes` if there is a request or a refusal to serve, `no` if a part is missing,
   /// `gone` if the peer has closed. Throws std::bad_alloc.
@@ -115,8 +114,6 @@ class Connection {
   Next beginRequest();
   Next continueRequest(bool mayStay);
   std::optional<Next> stay();
-  /// Returns whether bytes of a further request may have left the socket: into the buffer, or into the TLS stream.
-  bool mayHoldRequest() const noexcept { return !buffer_.empty() || stream_->secure(); }
   Next refuse(int status, std::string_view sentence);
   Next afterLast();
 

@@ -76,7 +76,7 @@ void ConnectionReactor::stop() {
   const auto dropped = threads_.close();
   connections_.cutServed(dropped);
   threads_.stop();
-  connections_.awaitLent();
+  answering_.close();
   stopping_ = true;
   poll_.wake();
   if (thread_.joinable()) thread_.join();
@@ -170,16 +170,11 @@ void ConnectionReactor::resume(std::uint64_t call) noexcept {
 
 void ConnectionReactor::continueHere(std::uint64_t call) noexcept {
   if (Connection* const borrowed = connections_.borrow(call)) return borrowed->continueBorrowed();
-  if (auto connection = connections_.lendSuspended(call)) {
-    answerHere(std::move(connection));
-    connections_.endLent();
-  } else {
-    resume(call);
-  }
-}
-
-void ConnectionReactor::answerHere(std::unique_ptr<Connection> connection) noexcept {
-  guarded(connection->id(), [this, &connection] {
+  const OutsideThreads::Entry entry(answering_);
+  if (!entry.isAllowed()) return;
+  guarded(call, [this, call] {
+    auto connection = connections_.extractSuspended(call);
+    if (!connection || !connections_.beginServing(*connection, Moment::max())) return;
     const auto next = connection->continueSuspended();
     if (!next) return toServing(std::move(connection), Moment::max());
     continueAfter(std::move(connection), *next);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/base/outside_threads.h"
 #include "core/base/service.h"
 #include "core/base/suspended_call.h"
 #include "core/http/transport/acceptor.h"
@@ -90,7 +91,6 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   void guarded(std::uint64_t id, Step&& step);
   void toServing(std::unique_ptr<Connection> connection, Moment headDeadline);
   void serve(std::unique_ptr<Connection> connection) override;
-  void answerHere(std::unique_ptr<Connection> connection) noexcept;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
   const Rules rules_;
@@ -104,6 +104,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   EventPoll poll_;
   ConnectionTable connections_;
   HttpThreadPool threads_;
+  OutsideThreads answering_;  // threads outside the pool, in continueHere()
   const Connection::Server server_;
 
   // Used by the reactor thread only.

@@ -73,27 +73,6 @@ Connection* ConnectionTable::borrow(std::uint64_t id) {
   return active->second.connection;
 }
 
-std::unique_ptr<Connection> ConnectionTable::lendSuspended(std::uint64_t id) {
-  Lock lock(mutex_);
-  if (stopping_) return nullptr;
-  auto parked = parked_.extractSuspended(id);
-  if (!parked) return nullptr;
-  active_.emplace(id, Active{parked->connection.get(), Moment::max(), true});
-  ++lent_;
-  return std::move(parked->connection);
-}
-
-void ConnectionTable::endLent() noexcept {
-  Lock lock(mutex_);
-  --lent_;
-  if (stopping_) lentEnded_.notifyAll();
-}
-
-void ConnectionTable::awaitLent() {
-  Lock lock(mutex_);
-  while (lent_ > 0) lentEnded_.wait(mutex_);
-}
-
 bool ConnectionTable::beginStay(Connection& connection) {
   Lock lock(mutex_);
   if (std::exchange(active_.at(connection.id()).resumed, false)) return false;

@@ -46,13 +46,6 @@ class ConnectionTable final : public ConnectionPlaces {
   /// connection, and after beginStop().
   Connection* borrow(std::uint64_t id);
 
-  /// Takes a suspended connection for a thread outside the pool, which serves the request and then calls endLent(); the
-  /// connection has left the active state by then. Returns null for any other connection, and after beginStop().
-  std::unique_ptr<Connection> lendSuspended(std::uint64_t id);
-  void endLent() noexcept;
-  /// Waits for the end of each loan of lendSuspended().
-  void awaitLent();
-
   /// Handles an event of the connection: returns the connection if parked, which is active from then on. Requests a
   /// stop on the token of watch() instead if a handler watches the client, and returns nullopt. Reactor thread.
   std::optional<ParkedConnection> extractReady(std::uint64_t id);
@@ -105,12 +98,10 @@ class ConnectionTable final : public ConnectionPlaces {
   const EventPoll& poll_;
   Mutex mutex_;
   Condition becameQuiet_;
-  Condition lentEnded_;
   ParkedConnections parked_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, Active> active_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
-  std::size_t lent_ JOBQ_GUARDED_BY(mutex_) = 0;  // connections that threads outside the pool serve
-  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};      // when the reactor thread wakes without an event
+  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the reactor thread wakes without an event
   bool draining_ JOBQ_GUARDED_BY(mutex_) = false;
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
 };

@@ -29,13 +29,13 @@ void EventPoll::start() {
 bool EventPoll::add(const Connection& connection) const noexcept {
   epoll_event event{EPOLLONESHOT, {}};
   event.data.u64 = connection.id();
-  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.descriptor(), &event) == 0;
+  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.stream().descriptor(), &event) == 0;
 }
 
 void EventPoll::arm(const Connection& connection, std::uint32_t events) const noexcept {
   epoll_event event{events | EPOLLONESHOT, {}};
   event.data.u64 = connection.id();
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.stream().descriptor(), &event);
 }
 
 std::span<const epoll_event> EventPoll::wait(int milliseconds) noexcept {

@@ -1,31 +1,31 @@
-// The threads of callers and of workers that claim jobs for themselves.
+// The threads of others inside an object that they do not own: its owner waits for their end.
 #pragma once
 
 #include "jobq/mutex.h"
 
 namespace jobq {
 
-/// Counts the claiming callers until close(). Any thread.
-class ClaimingCallers {
+/// Lets threads in until close(), and counts them. Any thread.
+class OutsideThreads {
  public:
   /// Counts the calling thread during its life, unless close() was called before.
   class Entry {
    public:
-    explicit Entry(ClaimingCallers& callers) : callers_(callers), isAllowed_(callers.enter()) {}
+    explicit Entry(OutsideThreads& threads) : threads_(threads), isAllowed_(threads.enter()) {}
     ~Entry() {
-      if (isAllowed_) callers_.leave();
+      if (isAllowed_) threads_.leave();
     }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
-    /// Returns false after close(): the thread must not claim.
+    /// Returns false after close(): the thread is not counted, and must not go on.
     bool isAllowed() const noexcept { return isAllowed_; }
 
    private:
-    ClaimingCallers& callers_;
+    OutsideThreads& threads_;
     const bool isAllowed_;
   };
 
-  /// Allows no further caller, and blocks until the present ones have left.
+  /// Lets no further thread in, and blocks until the present ones have left.
   void close() {
     Lock lock(mutex_);
     closed_ = true;
