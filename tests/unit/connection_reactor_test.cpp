@@ -9,7 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -80,6 +82,20 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
   EXPECT_EQ(reactor.openRequests(), 0U) << "a later look at them would be a use after free";
   EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
   reactor.stop();
+}
+
+// With an idle time of 0 each deadline is seen together with the event of its connection, as by a reactor that is late.
+TEST_F(ConnectionReactorTest, ARequestThatHasComeIsServedAfterTheIdleTime) {
+  ConnectionReactor reactor(listener(),
+                            {{1, 1}, std::chrono::milliseconds(0), 0, nullptr, handlers_, *params_, waiting_}, log_);
+  auto client = ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx");
+  const Poco::Net::StreamSocket silent(address_);
+  reactor.start();
+  client.setReceiveTimeout(Poco::Timespan(60, 0));
+  char answer[512];
+  const int got = client.receiveBytes(answer, sizeof answer);
+  EXPECT_THAT(std::string(answer, static_cast<std::size_t>(std::max(got, 0))), testing::HasSubstr("200 OK"));
+  EXPECT_TRUE(reactor.awaitQuiet(std::chrono::seconds(60))) << "a silent connection is closed";
 }
 
 /// Lets each request wait for its resumption; then answers whether the client has left.

@@ -34,6 +34,13 @@ constexpr std::uint64_t kTlsConnection = 32UL << 10;
 // Data of an epoll event: this value, EventPoll::kWakeup, or the id of a connection.
 constexpr std::uint64_t kListener = 0;
 
+/// Returns whether the client has sent bytes that nobody has read yet. A busy reactor may see a deadline before the
+/// event.
+bool hasInput(const Connection& connection) noexcept {
+  char byte = 0;
+  return ::recv(connection.stream().descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 }  // namespace
 
 ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
@@ -219,11 +226,12 @@ void ConnectionReactor::handleExpiredDeadlines() {
       connections_.park(std::move(parked));
       continue;
     }
-    if (parked.state == State::idle || parked.state == State::lingeringClose) {
+    if (parked.state == State::lingeringClose || (parked.state == State::idle && !hasInput(*parked.connection))) {
       connections_.forget(id);
       continue;
     }
     guarded(id, [this, &parked] {
+      if (parked.state == State::idle) return readHead(std::move(parked));
       // The request itself finds that its body or its answer is late.
       if (parked.state != State::readingHead) return toServing(std::move(parked.connection), Moment::max());
       const Connection::Next next = parked.connection->refuseLateHead();
