@@ -1,4 +1,4 @@
-// The threads of others inside an object that they do not own: its owner waits for their end.
+// The threads of other owners inside an object: the owner of the object waits for the end of such calls.
 #pragma once
 
 #include "jobq/mutex.h"

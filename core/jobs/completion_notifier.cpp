@@ -45,7 +45,7 @@ CompletionNotifier::Progress CompletionNotifier::Waiter::poll(Instant deadline, 
 }
 
 void CompletionNotifier::Waiter::arm(Instant deadline, SuspendedCall call) {
-  notifier_.armed_.insert({deadline, this, call});
+  notifier_.armed_.insert({deadline, this, call, interest_ == Interest::end});
   deadline_ = deadline;
   armed_ = true;
   if (deadline < notifier_.sleepsUntil_) notifier_.deadlinesChanged_.notifyOne();
@@ -116,7 +116,15 @@ CompletionNotifier::ArmedWaits CompletionNotifier::extractWaitsOf(const JobId& j
 void CompletionNotifier::announce(const JobId& job) { resumeAll(extractWaitsOf(job)); }
 
 void CompletionNotifier::announceHere(const JobId& job) {
-  for (const ArmedWait& wait : extractWaitsOf(job)) wait.call.continueHere();
+  // HTTP threads continue the other calls: a thousand callers of a job must not delay the worker's next job.
+  bool mayAnswer = true;
+  for (const ArmedWait& wait : extractWaitsOf(job)) {
+    if (wait.isForEnd && std::exchange(mayAnswer, false)) {
+      wait.call.continueHere();
+    } else {
+      wait.call.resume();
+    }
+  }
 }
 
 void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {

@@ -100,7 +100,8 @@ class CompletionNotifier {
 
   /// Continues the waiters of a job that has ended or is gone.
   void announce(const JobId& job);
-  /// Does the same, but may continue calls on this thread (CallResumer::continueHere). Called without a lock.
+  /// Does the same, but may continue one of the calls for the end of the job on this thread
+  /// (CallResumer::continueHere). Called without a lock.
   void announceHere(const JobId& job);
 
   /// Continues the waiters for chunks of a job with new chunks of `bytes` bytes in all.
@@ -134,6 +135,7 @@ class CompletionNotifier {
     Instant deadline;
     Waiter* waiter;
     SuspendedCall call;
+    bool isForEnd = false;  ///< the call reads a single answer, and no chunks
 
     bool operator<(const ArmedWait& other) const noexcept {
       return std::tie(deadline, waiter) < std::tie(other.deadline, other.waiter);

@@ -1,6 +1,7 @@
 // The operations of a worker: claim, finish, progress, release. The handling of overdue jobs and of lost workers
 // is in `memory_sweep.cpp`.
 #include <algorithm>
+#include <new>
 
 #include "memory_fencing.h"
 #include "memory_stores.h"
@@ -30,11 +31,11 @@ ClaimedRow claimedRow(const Row& row, Instant now) {
           row.run->logLines};
 }
 
-ClaimedJob claimedJob(ClaimedRow taken) {
+ClaimedJob claimedJob(const ClaimedRow& taken) {
   ClaimedJob job;
   job.lease = {taken.spec->id, taken.attempt};
   job.endpoint = taken.spec->endpoint;
-  job.worker = std::move(taken.worker);
+  job.worker = taken.worker;
   job.input = taken.spec->input;
   job.webhook = taken.spec->webhook;
   job.s3Config = taken.spec->s3Config;
@@ -47,10 +48,10 @@ ClaimedJob claimedJob(ClaimedRow taken) {
 }
 
 /// Copies the inputs. Called outside the critical section.
-std::vector<ClaimedJob> claimedJobs(std::vector<ClaimedRow> taken) {
+std::vector<ClaimedJob> claimedJobs(const std::vector<ClaimedRow>& taken) {
   std::vector<ClaimedJob> jobs;
   jobs.reserve(taken.size());
-  for (ClaimedRow& each : taken) jobs.push_back(claimedJob(std::move(each)));
+  for (const ClaimedRow& each : taken) jobs.push_back(claimedJob(each));
   return jobs;
 }
 
@@ -78,7 +79,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
     if (!s_.lives.isAlive(holder)) return {};
     for (const ClaimWant& want : wants) claimFor(want, holder, id, now, taken);
   }
-  return claimedJobs(std::move(taken));
+  return claimedJobs(taken);
 }
 
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
@@ -99,7 +100,7 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
       }
     }
   }
-  return claimedJobs(std::move(taken));
+  return claimedJobs(taken);
 }
 
 namespace {
@@ -181,16 +182,37 @@ ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
 FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
                                           const Holder& holder, CallId id) {
   Report report(outcome);
-  FinishedAndClaimed done;
   std::vector<ClaimedRow> taken;
+  taken.reserve(want.workers.size());
+  ReportResult finished{};
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
-    done.finished = finishNow(lease, report, now);
-    if (s_.lives.isAlive(holder)) claimFor(want, holder, id, now, taken);
+    finished = finishNow(lease, report, now);
+    if (!s_.lives.isAlive(holder)) return {finished, {}};
+    try {
+      claimFor(want, holder, id, now, taken);
+    } catch (const std::bad_alloc&) {
+      sendBack(taken);
+      return {finished, {}};
+    }
   }
-  done.claimed = claimedJobs(std::move(taken));
-  return done;
+  try {
+    return {finished, claimedJobs(taken)};
+  } catch (const std::bad_alloc&) {  // such as for a large input
+    Lock lock(s_.mutex);
+    sendBack(taken);
+    return {finished, {}};
+  }
+}
+
+// The outcome is recorded, so the report must not fail: its caller would repeat it and claim further jobs.
+void Leases::sendBack(const std::vector<ClaimedRow>& taken) {
+  for (const ClaimedRow& each : taken) {
+    Row* const row = s_.find(each.spec->id, s_.clock.now());
+    const bool isClaimed = row != nullptr && row->state == JobState::inProgress && row->attempt == each.attempt;
+    if (isClaimed) s_.sendBack(*row, Trigger::release);
+  }
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {

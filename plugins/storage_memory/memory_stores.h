@@ -102,6 +102,8 @@ class Leases final : public LeaseStore {
   ReportResult finishNow(const LeaseRef& lease, Report& report, Instant now) JOBQ_REQUIRES(s_.mutex);
   void claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now, std::vector<ClaimedRow>& taken)
       JOBQ_REQUIRES(s_.mutex);
+  /// Gives the jobs of a claim that failed back to their queues.
+  void sendBack(const std::vector<ClaimedRow>& taken) JOBQ_REQUIRES(s_.mutex);
   void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);

@@ -62,7 +62,10 @@ def await_answers(poller, callers):
             caller = callers.pop(descriptor, None)
             if caller is None:
                 continue  # the server closed a connection that was answered
-            answer = caller.recv(65536)
+            try:
+                answer = caller.recv(65536)
+            except ConnectionError:
+                continue
             completed += answer.startswith(b"HTTP/1.1 200 ") and b'"COMPLETED"' in answer
     return completed
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <thread>
@@ -162,6 +163,26 @@ TEST(CompletionNotifier, ContinuesCallsOnTheThreadThatAllowsIt) {
   EXPECT_EQ(resumer.continuedHere(), 1);
   EXPECT_EQ(resumer.countOf(1), 0);
   EXPECT_EQ(resumer.countOf(2), 1) << "each wait is continued once";
+}
+
+TEST(CompletionNotifier, ContinuesOneCallOfAJobOnThisThread) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CountingResumer resumer;
+  const Instant late = clock.now() + Millis(60'000);
+  CompletionNotifier::Waiter stream(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
+  ASSERT_EQ(stream.poll(late, {{&resumer, 0}}, 1), CompletionNotifier::Progress::pending);
+  watch.announceHere("a");
+  EXPECT_EQ(resumer.continuedHere(), 0) << "chunks may be many";
+  EXPECT_EQ(resumer.countOf(0), 1);
+  std::deque<CompletionNotifier::Waiter> waiters;
+  for (std::uint64_t call = 1; call <= 3; ++call) {
+    ASSERT_EQ(waiters.emplace_back(watch, JobKey{"e", "b"}).poll(late, {{&resumer, call}}),
+              CompletionNotifier::Progress::pending);
+  }
+  watch.announceHere("b");
+  EXPECT_EQ(resumer.continuedHere(), 1);
+  EXPECT_EQ(resumer.countOf(1) + resumer.countOf(2) + resumer.countOf(3), 2);
 }
 
 TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {

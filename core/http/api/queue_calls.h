@@ -1,5 +1,6 @@
 // The calls of the queue API, one function each, and helpers shared by several calls. The table of routes is in
-// core/http/api/queue_routes.cpp. Any HTTP thread may run a call; StorageError passes through to the pipeline, which
+// core/http/api/queue_routes.cpp. An HTTP thread runs a call, and the thread of a worker may
+// answer a call that waits; StorageError passes through to the pipeline, which
 // answers 503.
 #pragma once
 

@@ -28,8 +28,8 @@ class ConnectionPlaces;
 class RequestHandlerFactory;
 
 /// Used by one thread at a time: the reactor thread while it reads a head or ends a late connection, an HTTP thread
-/// while a request is served, a worker's thread while it has borrowed the connection to send the answer. A parked
-/// connection has no thread, also if its request waits for an event.
+/// while a request is served, a worker's thread while it has borrowed or taken the connection to send the answer. A
+/// parked connection has no thread, also if its request waits for an event.
 class Connection {
  public:
   /// The objects shared by all connections of a server. All outlive the connections.

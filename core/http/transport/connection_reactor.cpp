@@ -179,8 +179,9 @@ void ConnectionReactor::continueHere(std::uint64_t call) noexcept {
   if (Connection* const borrowed = connections_.borrow(call)) return borrowed->continueBorrowed();
   const OutsideThreads::Entry entry(answering_);
   if (!entry.isAllowed()) return;
-  guarded(call, [this, call] {
-    auto connection = connections_.extractSuspended(call);
+  std::unique_ptr<Connection> connection;  // outlives its place in the table, also behind an exception
+  guarded(call, [this, call, &connection] {
+    connection = connections_.extractSuspended(call);
     if (!connection || !connections_.beginServing(*connection, Moment::max())) return;
     const auto next = connection->continueSuspended();
     if (!next) return toServing(std::move(connection), Moment::max());
@@ -201,6 +202,10 @@ void ConnectionReactor::readHead(ParkedConnection parked) {
   if (parked.state == State::idle && parked.connection->inHead()) {
     parked.state = State::readingHead;
     parked.deadline = headDeadline;
+  }
+  // Bytes of TLS that are no part of a head do not prolong the idle time.
+  if (parked.state == State::idle && parked.deadline <= std::chrono::steady_clock::now()) {
+    return connections_.forget(parked.connection->id());
   }
   connections_.park(std::move(parked));
 }
@@ -234,13 +239,17 @@ void ConnectionReactor::handleExpiredDeadlines() {
       if (parked.state == State::idle) return readHead(std::move(parked));
       // The request itself finds that its body or its answer is late.
       if (parked.state != State::readingHead) return toServing(std::move(parked.connection), Moment::max());
+      const bool mayBeWhole = !parked.connection->stream().handshaking() && hasInput(*parked.connection);
+      if (mayBeWhole && parked.connection->receive() == Connection::Ready::yes) {
+        return toServing(std::move(parked.connection), parked.deadline);
+      }
       const Connection::Next next = parked.connection->refuseLateHead();
       continueAfter(std::move(parked.connection), next);
     });
   }
 }
 
-void ConnectionReactor::toServing(std::unique_ptr<Connection> connection, Moment headDeadline) {
+void ConnectionReactor::toServing(std::unique_ptr<Connection>&& connection, Moment headDeadline) {
   if (!connections_.beginServing(*connection, headDeadline)) return;
   if (const auto refused = threads_.submit(std::move(connection))) connections_.forget(refused->id());
 }

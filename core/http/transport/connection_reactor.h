@@ -89,7 +89,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
 
   template <class Step>
   void guarded(std::uint64_t id, Step&& step);
-  void toServing(std::unique_ptr<Connection> connection, Moment headDeadline);
+  void toServing(std::unique_ptr<Connection>&& connection, Moment headDeadline);
   void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 

@@ -1,6 +1,7 @@
 // The place of each connection of a reactor. A connection is parked (idle, or with a request that waits), or active: in
 // the hands of the reactor thread after its event or deadline, queued for a thread of the HttpThreadPool, or served by
-// such a thread. Only a connection that was just accepted is in neither state.
+// such a thread or by a thread outside of the pool (ConnectionReactor::continueHere). Only a connection that was just
+// accepted is in neither state.
 #pragma once
 
 #include <chrono>

@@ -24,11 +24,12 @@ HttpThreadPool::HttpThreadPool(Size size, ConnectionHandler& handler) : size_(si
 
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
-std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> connection) {
+std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection>&& connection) {
   Threads ended;
   Lock lock(mutex_);
-  if (stopping_) return connection;
-  queue_.push_back(std::move(connection));
+  if (stopping_) return std::move(connection);
+  queue_.emplace_back();  // may throw: the caller has the connection then
+  queue_.back() = std::move(connection);
   if (!resting_.empty()) {
     IdleThread& latest = *resting_.back();
     resting_.pop_back();

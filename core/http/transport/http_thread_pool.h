@@ -44,8 +44,9 @@ class HttpThreadPool {
   ~HttpThreadPool();
 
   /// Hands a connection to an idle thread, or queues the connection while all threads are busy. Never waits. Returns
-  /// the connection if close() was called, or if there is no thread and the system gives none; else null.
-  std::unique_ptr<Connection> submit(std::unique_ptr<Connection> connection);
+  /// the connection if close() was called, or if there is no thread and the system gives none; else null. Throws
+  /// std::bad_alloc, and does not take the connection then.
+  std::unique_ptr<Connection> submit(std::unique_ptr<Connection>&& connection);
 
   /// Returns a flag, set while more than half of the threads are busy: no thread should then wait for a next request.
   /// Any thread.
