@@ -10,15 +10,17 @@ namespace jobq::memory {
 
 void Leases::markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
   const JobState to = next(row.state, Trigger::claim).value();
+  const Instant deadline = now + row.spec->policy.executionTimeout;
+  // What needs memory comes first: without memory the job stays in its queue.
+  if (!row.run) row.run = std::make_unique<Run>();
+  row.run->worker = worker;
+  s_.byDeadline.emplace_hint(s_.byDeadline.end(), deadline, &row);
   s_.dequeue(row);
   row.state = to;
   ++row.attempt;
   ++row.endpoint->inProgress;
-  if (!row.run) row.run = std::make_unique<Run>();
-  row.run->worker = worker;
   row.run->startedAt = now;
-  row.run->deadline = now + row.spec->policy.executionTimeout;
-  s_.byDeadline.emplace_hint(s_.byDeadline.end(), row.run->deadline, &row);
+  row.run->deadline = deadline;
   row.run->holder = holder.epoch;
 }
 

@@ -54,10 +54,15 @@ std::int64_t State::rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePo
 }
 
 void State::setExpiry(Row& row, Instant expiry) {
-  byExpiry.erase({row.expiresAt, &row});
+  // Most jobs live equally long, so a new expiry usually goes to the end. The entry moves without new memory.
+  auto entry = byExpiry.extract({row.expiresAt, &row});
+  if (entry.empty()) {
+    byExpiry.emplace_hint(byExpiry.end(), expiry, &row);
+  } else {
+    entry.value() = {expiry, &row};
+    byExpiry.insert(byExpiry.end(), std::move(entry));
+  }
   row.expiresAt = expiry;
-  // Most jobs live equally long, so a new expiry usually goes to the end.
-  byExpiry.emplace_hint(byExpiry.end(), expiry, &row);
 }
 
 void State::stopRunning(Row& row) {
@@ -67,10 +72,10 @@ void State::stopRunning(Row& row) {
 
 void State::end(Row& row, Trigger trigger, Instant now) {
   const JobState to = next(row.state, trigger).value();
+  if (!row.run) row.run = std::make_unique<Run>();
   if (row.state == JobState::inProgress) stopRunning(row);
   dequeue(row);
   row.state = to;
-  if (!row.run) row.run = std::make_unique<Run>();
   row.run->finishedAt = now;
   row.run->progress.clear();
   if (to == JobState::completed) ++row.endpoint->completed;
@@ -81,6 +86,7 @@ void State::end(Row& row, Trigger trigger, Instant now) {
 
 void State::sendBack(Row& row, Trigger trigger) {
   const JobState to = next(row.state, trigger).value();
+  enqueue(row);  // first: without memory for the queue nothing changes
   stopRunning(row);
   row.state = to;
   ++row.attempt;
@@ -88,7 +94,6 @@ void State::sendBack(Row& row, Trigger trigger) {
   row.run->chunks.clear();
   row.run->taken = 0;
   row.run->takenBy = 0;
-  enqueue(row);
 }
 
 void State::removeRow(Row& row, Rows& dead) {
