@@ -11,7 +11,7 @@ namespace jobq::memory {
 void Leases::markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
   const JobState to = next(row.state, Trigger::claim).value();
   const Instant deadline = now + row.spec->policy.executionTimeout;
-  // What needs memory comes first: without memory the job stays in its queue.
+  // Steps that need memory come first: without memory the job stays in its queue.
   if (!row.run) row.run = std::make_unique<Run>();
   row.run->worker = worker;
   s_.byDeadline.emplace_hint(s_.byDeadline.end(), deadline, &row);

@@ -162,6 +162,15 @@ class SuspensionTest : public ConnectionReactorTest {
     return text;
   }
 
+  /// Sends the text to a reactor with one thread, and returns when the first request is suspended: the thread begins a
+  /// second request, of another client, only behind the suspension.
+  Poco::Net::StreamSocket askAndSuspend(const std::string& text) {
+    auto client = ask(text);
+    EXPECT_TRUE(holdsSoon([&] { return waiting() == 1; }));
+    other_ = ask(request_);
+    EXPECT_TRUE(holdsSoon([&] { return waiting() == 2; }));
+    return client;
+  }
   bool takesConnections() const {
     try {
       const Poco::Net::StreamSocket client(address_);
@@ -177,6 +186,7 @@ class SuspensionTest : public ConnectionReactorTest {
   }
   const ConnectionReactor::Rules oneThread_ = rulesFor(1);
   const std::string request_ = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+  Poco::Net::StreamSocket other_;
 };
 
 TEST_F(SuspensionTest, ManyRequestsWaitOnOneThread) {
@@ -217,14 +227,10 @@ TEST_F(SuspensionTest, AnAnswerMayBeSentByTheThreadOfTheEvent) {
   });
 }
 
-// The only thread of the pool begins the second request behind the suspension of the first.
 TEST_F(SuspensionTest, TheThreadOfTheEventAnswersASuspendedRequest) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
-  auto client = ask(request_);
-  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
-  const auto second = ask(request_);
-  ASSERT_TRUE(holdsSoon([&] { return waiting() == 2; }));
+  auto client = askAndSuspend(request_);
   factory_.calls()[0].continueHere();
   EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
   EXPECT_EQ(factory_.answerers().back(), std::this_thread::get_id());
@@ -238,10 +244,7 @@ TEST_F(SuspensionTest, TheThreadOfTheEventAnswersASuspendedRequest) {
 TEST_F(SuspensionTest, ARequestSentBehindASuspendedOneIsServed) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
-  auto client = ask(request_ + request_);
-  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
-  const auto other = ask(request_);
-  ASSERT_TRUE(holdsSoon([&] { return waiting() == 2; }));
+  auto client = askAndSuspend(request_ + request_);
   factory_.calls()[0].continueHere();
   EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
   EXPECT_EQ(factory_.answerers().back(), std::this_thread::get_id());
@@ -253,10 +256,7 @@ TEST_F(SuspensionTest, ARequestSentBehindASuspendedOneIsServed) {
 TEST_F(SuspensionTest, AStopWaitsForTheAnswerOfAThreadOutsideThePool) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
-  auto client = ask(request_);
-  ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
-  const auto second = ask(request_);
-  ASSERT_TRUE(holdsSoon([&] { return waiting() == 2; }));
+  auto client = askAndSuspend(request_);
   std::atomic<bool> answers = false;
   std::atomic<bool> answered = false;
   factory_.onAnswer = [&] {
