@@ -68,6 +68,79 @@ InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::o
   return Inserted{};
 }
 
+namespace {
+
+/// Returns the values of the first attempt, with its outcome if there is one. Made in front of the critical section.
+std::unique_ptr<Run> firstRunOf(const FirstRun& run, const Outcome* outcome) {
+  auto made = std::make_unique<Run>();
+  made->worker = run.worker;
+  made->holder = run.holder.epoch;
+  if (outcome == nullptr) return made;
+  Report report(*outcome);
+  made->output = std::move(report.output);
+  made->error = std::move(report.error);
+  return made;
+}
+
+/// Returns the state of a job behind its first attempt, which still runs if `outcome` is null.
+JobState stateBehind(const Outcome* outcome) {
+  constexpr JobState kRunning = next(JobState::inQueue, Trigger::claim).value();
+  if (outcome == nullptr) return kRunning;
+  return next(kRunning, std::holds_alternative<Failed>(*outcome) ? Trigger::fail : Trigger::complete).value();
+}
+
+}  // namespace
+
+void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+  Rows fresh;
+  Row& row = fresh.emplace_front();
+  row.spec = std::make_shared<const JobSpec>(job);
+  row.run = firstRunOf(run, outcome);
+  row.state = stateBehind(outcome);
+  row.attempt = 1;
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  if (s_.byId.contains(job.id)) throw StorageError("job " + job.id + " exists already; make another id");
+  if (outcome == nullptr && !s_.lives.isAlive(run.holder)) {
+    throw StorageError("the life of the node of job " + job.id + " has ended");
+  }
+  Endpoint& endpoint = s_.endpoints[job.endpoint];
+  const Instant begin = now - run.age;
+  row.endpoint = &endpoint;
+  row.rank = s_.rankOf(job, endpoint, policy, now);
+  row.arrival = row.number = ++s_.arrivals;
+  row.submittedAt = row.queuedAt = begin;
+  row.expiresAt = begin + job.policy.ttl;
+  row.run->startedAt = begin;
+  row.run->deadline = begin + job.policy.executionTimeout;
+  if (outcome != nullptr) {
+    row.expiresAt = std::min(row.expiresAt, now + job.retention);
+    row.run->finishedAt = now;
+  }
+  placeRun(fresh, endpoint, now);
+}
+
+void Jobs::placeRun(Rows& fresh, Endpoint& endpoint, Instant now) {
+  Row& row = fresh.front();
+  try {
+    s_.byId.emplace(row.spec->id, fresh.begin());
+    s_.byExpiry.emplace_hint(s_.byExpiry.end(), row.expiresAt, &row);
+    if (row.state == JobState::inProgress) {
+      s_.byDeadline.emplace_hint(s_.byDeadline.end(), row.run->deadline, &row);
+    } else if (!row.spec->webhook.empty()) {
+      s_.deliveries.owe(row, now);
+    }
+  } catch (...) {  // no memory
+    s_.byExpiry.erase({row.expiresAt, &row});
+    s_.byId.erase(row.spec->id);
+    throw;
+  }
+  if (row.state == JobState::inProgress) ++endpoint.inProgress;
+  if (row.state == JobState::completed) ++endpoint.completed;
+  if (row.state == JobState::failed) ++endpoint.failed;
+  endpoint.jobs.splice(endpoint.jobs.begin(), fresh);
+}
+
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                             const Idempotency& idempotency) {
   const IdempotencyRef key{std::string(apiKeyId), idempotency.key};

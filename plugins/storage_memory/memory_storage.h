@@ -44,6 +44,12 @@ class MemoryStorage final : public Storage {
   }
 
  private:
+  bool doInsertsRuns() const noexcept override { return !leaseLife_; }
+  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
+                   const Outcome* outcome) override {
+    jobs_.insertRun(job, policy, run, outcome);
+  }
+
   const std::optional<Millis> leaseLife_;
   State state_;
   Jobs jobs_;

@@ -39,6 +39,8 @@ class Jobs final : public JobStore {
  public:
   explicit Jobs(State& state) : s_(state) {}
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  /// Implements Storage::insertRun().
+  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
@@ -59,6 +61,8 @@ class Jobs final : public JobStore {
       JOBQ_REQUIRES(s_.mutex);
   void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)
       JOBQ_REQUIRES(s_.mutex);
+  /// Adds the only row of `fresh` to the endpoint and to the indexes of its state. Without memory nothing changes.
+  void placeRun(Rows& fresh, Endpoint& endpoint, Instant now) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };
 

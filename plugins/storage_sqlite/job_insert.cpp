@@ -5,6 +5,7 @@
 #include "job_rows.h"
 #include "jobs.h"
 #include "queue_order.h"
+#include "report.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -53,24 +54,37 @@ void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
       .run();
 }
 
-/// Inserts the row of a queued job, or of a running job with the values that a later claim would give.
-void insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank, const FirstClaim* claim) {
-  constexpr JobState kRunning = next(JobState::inQueue, Trigger::claim).value();
-  const bool runs = claim != nullptr;
-  const ClaimMark mark = runs ? claim->mark : ClaimMark{0, 0};
-  const std::string_view worker = runs ? std::string_view(claim->worker) : std::string_view();
+/// The values of a new row that the submission does not have. A queued job has no value from `startedAt` on.
+struct NewRow {
+  std::int64_t num;
+  std::int64_t rank;
+  Instant submittedAt;
+  Instant expiresAt;
+  JobState state = JobState::inQueue;
+  std::string_view worker{};
+  CallId claim = 0;
+  std::optional<Instant> startedAt{};
+  std::optional<Instant> deadline{};      // of a running job
+  std::optional<std::uint64_t> holder{};  // of a running job
+  std::optional<Instant> finishedAt{};
+};
+
+void insertRow(Step& step, const JobSpec& job, const NewRow& row) {
   step.db
       .query(
           "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
           "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
-          "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim) "
+          "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim, finished_at) "
           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, ?7, 0, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0, ?15, ?16, 0, 0, 0, "
-          "CASE WHEN ?7 THEN ?13 END, CASE WHEN ?7 THEN ?13 + ?10 END, CASE WHEN ?7 THEN ?17 END, ?18)")
-      .bind(num, job.id, job.endpoint, runs ? kRunning : JobState::inQueue, job.policy.lowPriority, rank, runs,
-            job.maxAttempts, job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now,
-            step.now + job.policy.ttl, !job.webhook.empty(), worker, mark.holder, mark.id)
+          "?17, ?18, ?19, ?20, ?21)")
+      .bind(row.num, job.id, job.endpoint, row.state, job.policy.lowPriority, row.rank, row.startedAt.has_value(),
+            job.maxAttempts, job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention,
+            row.submittedAt, row.expiresAt, !job.webhook.empty(), row.worker, row.startedAt, row.deadline, row.holder,
+            row.claim, row.finishedAt)
       .run();
 }
+
+constexpr JobState kRunning = next(JobState::inQueue, Trigger::claim).value();
 
 /// Returns the job as a claim returns it, without its input.
 ClaimedJob claimedAtInsert(const JobSpec& job, const WorkerId& worker, Instant now) {
@@ -84,6 +98,26 @@ ClaimedJob claimedAtInsert(const JobSpec& job, const WorkerId& worker, Instant n
   claimed.submittedAt = claimed.startedAt = now;
   claimed.runsFor = std::min(job.policy.executionTimeout, job.policy.ttl);
   return claimed;
+}
+
+/// Counts a new job as running, in the counters and among the running rows.
+void noteRunning(Step& step, const JobSpec& job, std::int64_t num, Instant deadline, const WorkerId& worker) {
+  step.running.begin(num, {job.endpoint, deadline, worker});
+  step.counters.moved(job.endpoint, JobState::inQueue, kRunning, job.policy.lowPriority);
+}
+
+/// Returns the row of a job in its first attempt, with the values that recordEnd() reads.
+JobRow runningRow(const JobSpec& job, std::int64_t num, Instant submittedAt) {
+  JobRow row;
+  row.num = num;
+  row.id = job.id;
+  row.endpoint = job.endpoint;
+  row.state = kRunning;
+  row.attempt = 1;
+  row.low = job.policy.lowPriority;
+  row.submittedAt = submittedAt;
+  row.owes = !job.webhook.empty();
+  return row;
 }
 
 void insertInput(Step& step, const JobSpec& job, NewBody& input, std::int64_t num) {
@@ -130,14 +164,51 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
   const JobSpec& job = newJob.spec;
   if (idempotency) remember(step, job, *idempotency);
   const std::int64_t rank = rankOf(step, job, policy);
-  const std::int64_t num = ++lastArrival_;
-  insertRow(step, job, num, rank, claim);
-  insertInput(step, job, newJob.input, num);
-  const bool low = job.policy.lowPriority;
-  step.counters.added(job.endpoint, low);
-  if (claim == nullptr) return;
-  step.running.begin(num, {job.endpoint, step.now + job.policy.executionTimeout, claim->worker});
-  step.counters.moved(job.endpoint, JobState::inQueue, JobState::inProgress, low);
+  NewRow row{++lastArrival_, rank, step.now, step.now + job.policy.ttl};
+  if (claim != nullptr) {
+    row.state = kRunning;
+    row.worker = claim->worker;
+    row.claim = claim->mark.id;
+    row.startedAt = step.now;
+    row.deadline = step.now + job.policy.executionTimeout;
+    row.holder = claim->mark.holder;
+  }
+  insertRow(step, job, row);
+  insertInput(step, job, newJob.input, row.num);
+  step.counters.added(job.endpoint, job.policy.lowPriority);
+  if (claim != nullptr) noteRunning(step, job, row.num, *row.deadline, claim->worker);
+}
+
+void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+  NewBody input(bodies_.files, writer_, job.input);
+  const Report report = outcome == nullptr ? Report{} : reportOf(*outcome);
+  NewBody output(bodies_.files, writer_, report.output);
+  writer_.write([&](Step& step) {
+    input.beginStep();
+    output.beginStep();
+    const Instant begin = step.now - run.age;
+    NewRow row{++lastArrival_, rankOf(step, job, policy), begin, begin + job.policy.ttl, kRunning, run.worker};
+    row.startedAt = begin;
+    const Instant deadline = begin + job.policy.executionTimeout;
+    if (outcome == nullptr) {
+      if (!isAlive(step, run.holder)) throw StorageError("the life of the node of job " + job.id + " has ended");
+      row.deadline = deadline;
+      row.holder = run.holder.epoch;
+    } else {
+      row.state = next(kRunning, report.trigger).value();
+      row.expiresAt = std::min(row.expiresAt, step.now + job.retention);
+      row.finishedAt = step.now;
+    }
+    insertRow(step, job, row);
+    insertInput(step, job, input, row.num);
+    step.counters.added(job.endpoint, job.policy.lowPriority);
+    noteRunning(step, job, row.num, deadline, run.worker);
+    if (outcome == nullptr) return true;
+    recordEnd(step, runningRow(job, row.num, begin), row.state, row.expiresAt, {report.error, &output});
+    return true;
+  });
+  input.noteCommit();
+  output.noteCommit();
 }
 
 // A job that meets no queue runs at once: its row never enters the index of the queue.

@@ -123,8 +123,12 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
           "holder = NULL WHERE num = ?1")
       .bind(row.num, to, step.now, expiry, row.losses, row.retries)
       .run();
-  insertOutput(step, row.num, ending);
   step.db.query(kDropProgress).bind(row.num).run();
+  recordEnd(step, row, to, expiry, ending);
+}
+
+void recordEnd(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
+  insertOutput(step, row.num, ending);
   if (row.state == JobState::inProgress) {
     keepEnded(step, row, to, expiry, ending);
     step.running.end(row.num);

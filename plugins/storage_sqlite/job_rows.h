@@ -71,6 +71,10 @@ struct Ending {
 /// trigger must be allowed in the state of the row.
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending);
 
+/// Records the end of the job `row`, whose row in the table is in the state `to` already: writes output, counters and
+/// the owed webhook. `row` is the row before the end.
+void recordEnd(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending);
+
 /// Returns a running job to the old position in the queue with a new attempt, and discards chunks and progress.
 void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries);
 

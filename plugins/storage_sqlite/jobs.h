@@ -56,6 +56,8 @@ class Jobs final : public JobStore {
   InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
                                     const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                     const Holder& holder, CallId id);
+  /// Implements Storage::insertRun().
+  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;

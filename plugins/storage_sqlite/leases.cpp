@@ -11,6 +11,7 @@
 
 #include "claims.h"
 #include "job_rows.h"
+#include "report.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -23,18 +24,6 @@ std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId&
     if (query.bind(num, id, step.now).next()) running.emplace(query.text(0), num);
   }
   return running;
-}
-
-/// An outcome as a change of state; the bytes belong to the caller.
-struct Report {
-  Trigger trigger;
-  std::string_view error;
-  std::string_view output;
-};
-
-Report reportOf(const Outcome& outcome) {
-  if (const auto* failed = std::get_if<Failed>(&outcome)) return {Trigger::fail, failed->error, failed->output};
-  return {Trigger::complete, {}, std::get<Completed>(outcome).output};
 }
 
 /// Returns whether the attempt of the lease has ended as `state` with this error and output.

@@ -95,6 +95,11 @@ class ValueBinder {
   void put(int position, std::string_view text);
   void put(int position, Bytes bytes);
   void put(int position, Room room);
+  /// Leaves the parameter NULL without a value.
+  template <class Value>
+  void put(int position, const std::optional<Value>& value) {
+    if (value) put(position, *value);
+  }
 
  private:
   void putInteger(int position, std::int64_t value);

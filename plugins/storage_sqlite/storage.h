@@ -78,6 +78,11 @@ class SqliteStorage final : public Storage {
 
  private:
   BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override;
+  bool doInsertsRuns() const noexcept override { return true; }
+  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
+                   const Outcome* outcome) override {
+    jobs_.insertRun(job, policy, run, outcome);
+  }
 
   // Members are destroyed in reverse order: the stores, the readers, the writer after its last group, then the
   // connection. The connection closes last and therefore moves the write-ahead log into the file.

@@ -85,7 +85,7 @@ class Comparison {
   /// Returns the first disagreement; empty without any. The text is kept because the core may catch the exception.
   const std::string& disagreement() const { return disagreement_; }
   const StorageModel& model() const { return worlds_.front(); }
-  Storage& real() { return *real_; }
+  Storage& real() const { return *real_; }
 
  private:
   std::shared_ptr<Storage> real_;

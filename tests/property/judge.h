@@ -66,6 +66,12 @@ class Judge final : public Storage {
   }
 
  private:
+  bool doInsertsRuns() const noexcept override { return compared_.real().insertsRuns(); }
+  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
+                   const Outcome* outcome) override {
+    jobs_.insertRun(job, policy, run, outcome);
+  }
+
   Comparison compared_;
   JudgedJobs jobs_{compared_};
   JudgedLeases leases_{compared_};

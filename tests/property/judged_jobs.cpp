@@ -41,6 +41,20 @@ std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, cons
   return said;
 }
 
+void JudgedJobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+  endpoints_.insert(job.endpoint);
+  (void)compared_.askSynced(
+      "insert of the run of " + job.id,
+      [&] {
+        compared_.real().insertRun(job, policy, run, outcome);
+        return true;
+      },
+      [&](StorageModel& model) {
+        model.insertRun(job, policy, run, outcome);
+        return true;
+      });
+}
+
 void JudgedJobs::noteShown(const JobId& job) {
   const auto inserted = unsynced_.find(job);
   if (inserted == unsynced_.end()) return;

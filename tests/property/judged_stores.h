@@ -52,6 +52,9 @@ class JudgedJobs final : public JobStore {
                                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                                    const Holder& holder, CallId id);
 
+  /// Judges Storage::insertRun().
+  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
+
   const std::set<EndpointId>& endpoints() const { return endpoints_; }
 
  private:

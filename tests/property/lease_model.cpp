@@ -77,6 +77,16 @@ std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, cons
   return claimed;
 }
 
+void LeaseModel::beginFirstRun(const JobId& job, const FirstRun& run) {
+  Entry& entry = *state_.find(job);
+  (void)start(entry, run.worker, run.holder);
+  const Instant begin = state_.now - run.age;
+  entry.job.submittedAt = entry.job.queuedAt = begin;
+  entry.job.startedAt = begin;
+  entry.job.expiresAt = begin + entry.spec.policy.ttl;
+  entry.deadline = begin + entry.spec.policy.executionTimeout;
+}
+
 std::vector<ClaimedJob> LeaseModel::claimed(std::span<const ClaimWant> wants, CallId id) const {
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : wants) {

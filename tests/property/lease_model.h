@@ -12,6 +12,7 @@
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
+#include "jobq/storage.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "model_state.h"
@@ -25,6 +26,8 @@ class LeaseModel {
   explicit LeaseModel(ModelState& state) : state_(state) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id);
+  /// Begins the first attempt of a job that was just inserted, and dates both back (Storage::insertRun).
+  void beginFirstRun(const JobId& job, const FirstRun& run);
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) const;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases);
   /// Begins a life and returns its epoch (NodeStore::join on a storage of a single process).

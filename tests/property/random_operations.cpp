@@ -18,6 +18,7 @@ struct Kind {
 constexpr std::array kKinds{
     Kind{Action::insert, "insert", 24},
     Kind{Action::insertAndClaim, "insertAndClaim", 12},
+    Kind{Action::insertRun, "insertRun", 10},
     Kind{Action::claim, "claim", 18},
     Kind{Action::finish, "finish", 16},
     Kind{Action::fail, "fail", 8},
@@ -170,6 +171,21 @@ bool Player::insertAndClaim(Storage& storage, const Operation& operation, const 
   if (!done) return false;
   for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
   return true;
+}
+
+void Player::insertRun(Storage& storage, const Operation& operation) {
+  if (!storage.insertsRuns()) return insert(storage, {Action::insert, operation.a, operation.b});
+  const JobSpec job = spec(operation.a, operation.b);
+  const std::string number = std::to_string(operation.b);
+  const std::string filler(operation.b % 16 == 0 ? kLargeFiller : 0, ' ');
+  const std::array<std::optional<Outcome>, 3> outcomes{std::nullopt, Completed{number + filler},
+                                                       Failed{"no " + number, operation.a % 2 == 0 ? number : ""}};
+  const std::optional<Outcome>& outcome = outcomes.at(operation.a % 3);
+  const Millis age(operation.b % 5 == 0 ? operation.a % 4'000 : operation.a % 3);
+  const FirstRun run{"w" + std::to_string(operation.b % 3), presentLife(storage.nodes()), age};
+  jobs_.push_back({job.endpoint, job.id});
+  leases_.push_back({job.id, 1});
+  storage.insertRun(job, policy_, run, outcome ? &*outcome : nullptr);
 }
 
 void Player::repeatInsert(Storage& storage) {
@@ -366,6 +382,8 @@ void Player::play(Storage& storage, const Operation& operation) {
     clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
   } else if (action == Action::insert || action == Action::insertAndClaim) {
     insert(storage, operation);
+  } else if (action == Action::insertRun) {
+    insertRun(storage, operation);
   } else if (action == Action::claim) {
     claim(storage, operation);
   } else if (action == Action::join) {

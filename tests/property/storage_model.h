@@ -39,6 +39,13 @@ struct StorageModel {
     return {std::move(inserted), leases().claim(std::vector{want}, holder, id)};
   }
 
+  /// Inserts the job, begins its run `run.age` ago, and ends the run if there is an outcome.
+  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+    (void)jobs().insert(job, policy, std::nullopt);
+    leases().beginFirstRun(job.id, run);
+    if (outcome != nullptr) (void)leases().finish({job.id, 1}, *outcome);
+  }
+
   /// Finishes the attempt, and then claims for `want`.
   FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
                                     const Holder& holder, CallId id) {

@@ -254,6 +254,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(InsertedAndClaimed, inserted, claimed);
   JOBQ_CLOSED(FinishedAndClaimed, finished, claimed);
   JOBQ_CLOSED(EndedAttempt, lease, outcome);
+  JOBQ_OPEN(FirstRun, worker, holder, age);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, timedOut, deleted, takenOver);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
   JOBQ_CLOSED(QueuedEndpoint, endpoint, hasNormal);

@@ -79,6 +79,13 @@ struct FinishedAndClaimed {
   std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them
 };
 
+/// The first attempt of a job, which began before the storage had the job (Storage::insertRun()).
+struct FirstRun {
+  WorkerId worker;
+  Holder holder;  ///< the life of the node of `worker`
+  Millis age{0};  ///< time since the attempt began, at least 0
+};
+
 /// A storage plugin with its six stores.
 ///
 /// Construction opens the storage and migrates an older schema. The server then begins a life of its node
@@ -155,6 +162,31 @@ class JOBQ_VISIBLE Storage : public Plugin {
                                                                          const ClaimWant&, const Holder&, CallId) {
     return std::nullopt;
   }
+
+  /// Since ABI minor 3. Returns true if the storage has insertRun(). A storage that several processes share, or that
+  /// may throw OutcomeUnknown, has no such step. The value is constant. Any thread; no exception.
+  [[nodiscard]] bool insertsRuns() const noexcept { return abiMinor() >= 3 && doInsertsRuns(); }
+
+  /// Since ABI minor 3. Stores a job whose first attempt has begun already, in one step. The parameter `run` names the
+  /// attempt, which has the number 1.
+  ///
+  /// The job is afterwards as if JobStore::insert() and a claim for `run.worker` had happened `run.age` ago, although
+  /// other jobs may wait: its submission, its time in the queue and its start are that moment. The queue policy is
+  /// asked for a rank as by insert(). Without an `outcome` (null) the job is IN_PROGRESS. With an `outcome` the job has
+  /// ended with this call, as by LeaseStore::finish(), and owes its webhook. LeaseStore::claimed() never names the job.
+  ///
+  /// The arguments are valid during the call. As durable as finish(). Throws StorageError, also if insertsRuns() is
+  /// false, if a job has the id already, and without an outcome if the life of `run.holder` has ended. Any thread.
+  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+    if (!insertsRuns()) throw StorageError("this storage cannot store a job whose run has begun");
+    doInsertRun(job, policy, run, outcome);
+  }
+
+ private:
+  /// Implements insertsRuns().
+  [[nodiscard]] virtual bool doInsertsRuns() const noexcept { return false; }
+  /// Implements insertRun(). Called only if doInsertsRuns() returns true.
+  virtual void doInsertRun(const JobSpec&, const QueuePolicy&, const FirstRun&, const Outcome*) {}
 };
 
 }  // namespace jobq
