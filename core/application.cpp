@@ -80,7 +80,8 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       reports_(*storage_, queueSignal_, completions_, webhooks_),
       sweeper_(*storage_, clock_, log_),
       deadlines_(clock_, log_, sweeper_),
-      executor_({reports_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
+      inserts_(*storage_, clock_, log_),
+      executor_({reports_, *storage_, running_, deadlines_, secrets_, inserts_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
       remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, draining_, log_}),
       foreign_({reports_, *storage_, remote_, clock_}),
@@ -96,7 +97,8 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
                 workerPrefix_),
       supervisor_({workerPools_, *storage_, queueSignal_, executors_, running_, node_, log_}, workerPrefix_),
       leaseKeeper_({node_, *storage_, workerPools_, supervisor_, running_, queueSignal_, clock_, log_}),
-      dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executors_, running_, node_, clock_, log_}),
+      dispatcher_(
+          {workerPools_, supervisor_, *storage_, queueSignal_, executors_, running_, inserts_, node_, clock_, log_}),
       workers_({workerPools_, supervisor_, executor_, remote_, launched_, *storage_, node_}),
       lifecycle_({endpoints_, endpointService_, workers_, workerPools_, completions_}),
       remover_({storage_->jobs(), lifecycle_, lifecycle_, clock_},
@@ -154,6 +156,7 @@ void Application::start() {
   backups_.removeLeftover();
   sweeper_.start();
   deadlines_.start();
+  inserts_.start();
   remote_.start();
   exchange_.start();
   lateCalls_.start();
@@ -178,6 +181,7 @@ bool Application::stop() {
   drainRemoteWorkers(end);
   exchange_.stop();
   deadlines_.stop();
+  inserts_.stop();
   // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
   remote_.stop();

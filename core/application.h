@@ -47,6 +47,7 @@
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "core/workers/deadline_timer.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor_choice.h"
 #include "core/workers/foreign_reports.h"
@@ -152,6 +153,7 @@ class Application {
   Sweeper sweeper_;
   DeadlineTimer deadlines_;
   RunningJobs running_;
+  DeferredInserts inserts_;
   ThreadExecutor executor_;  // stage: execution
   WorkerPools workerPools_;
   RemoteWorkers remote_;    // stage: execution, on other machines

@@ -4,6 +4,7 @@
 
 #include "core/base/delivery_notifier.h"
 #include "core/base/repeated_call.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "jobq/transitions.h"
 
@@ -42,6 +43,12 @@ JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpo
                                                         const std::optional<Idempotency>& idempotency, Millis wait) {
   const bool low = job.policy.lowPriority;
   AwaitedSubmission submission{{}, await({endpoint.spec.id, job.id}, wait)};
+  // A repeated key has to be found before the job runs.
+  if (auto deferred = idempotency ? nullptr : queueSignal_.runBeforeInsert(job, *endpoint.policy)) {
+    submission.isDurable = false;
+    submission.wait->noteDeferred(std::move(deferred));
+    return submission;
+  }
   const auto offered = queueSignal_.insertAndClaim(job, *endpoint.policy, idempotency);
   submission.inserted = offered ? *offered : insert(std::move(job), endpoint, idempotency);
   submission.isDurable = !offered;

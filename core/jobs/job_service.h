@@ -45,8 +45,8 @@ class JobService {
     bool isDurable = true;          ///< false: the id of the job may be sent to the caller only after find()
   };
   /// Stores the job as submit() does, and begins a wait of `wait` milliseconds for its end, or for the end of the first
-  /// job with a repeated idempotency key. An idle worker gets the job in the same step of the storage; otherwise the
-  /// first poll of the wait, or its end, notifies the dispatcher.
+  /// job with a repeated idempotency key. An idle worker gets the job before its insert (core/jobs/deferred_insert.h),
+  /// or in the same step of the storage; otherwise the first poll of the wait, or its end, notifies the dispatcher.
   AwaitedSubmission submitAwaited(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
                                   Millis wait);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
 #include "jobq/transitions.h"
@@ -32,12 +33,18 @@ void JobWait::noteSubmitted(bool lowPriority) noexcept {
   readsFirst_ = false;
 }
 
+void JobWait::noteDeferred(std::shared_ptr<DeferredInsert> insert) noexcept {
+  insert_ = std::move(insert);
+  readsFirst_ = false;
+}
+
 std::optional<JobWait::Result> JobWait::poll(const WaitingCaller& caller) {
   if (unclaimed_) deps_.queueSignal.notifyAndClaim(key_.endpoint, *std::exchange(unclaimed_, std::nullopt));
   for (;;) {
     const Progress progress = readsFirst_ ? Progress::event : waiter_.poll(deadline_, caller);
     if (progress == Progress::pending) return std::nullopt;
     readsFirst_ = false;
+    if (insert_) insert_->store();
     Result result{deps_.jobs.find(key_)};
     if (progress == Progress::over || !result.job || terminal(result.job->state)) return result;
   }

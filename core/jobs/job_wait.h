@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "core/base/ids.h"
@@ -13,6 +14,7 @@
 
 namespace jobq {
 
+class DeferredInsert;
 class JobService;
 class QueueSignal;
 
@@ -35,6 +37,8 @@ class JobWait {
   void noteSubmitted(bool lowPriority) noexcept;
   /// Notes that the job was just submitted and offered to idle workers.
   void noteOffered() noexcept { readsFirst_ = false; }
+  /// Notes that the job runs before its insert: poll() makes sure that the storage has the job before it reads the job.
+  void noteDeferred(std::shared_ptr<DeferredInsert> insert) noexcept;
 
   /// Returns the job as it is at its end or at the end of the wait, with an empty `job` if the job is absent. Returns
   /// no value while the wait goes on; `caller.call` is resumed when the next poll may know more. Throws StorageError.
@@ -48,8 +52,9 @@ class JobWait {
   const JobKey key_;
   const Instant deadline_;
   CompletionNotifier::Waiter waiter_;
-  std::optional<bool> unclaimed_;  // the class of a submitted job before the first poll: low priority or not
-  bool readsFirst_ = true;         // the next poll reads the job before it waits
+  std::optional<bool> unclaimed_;           // the class of a submitted job before the first poll: low priority or not
+  bool readsFirst_ = true;                  // the next poll reads the job before it waits
+  std::shared_ptr<DeferredInsert> insert_;  // null if the storage had the job before the wait
 };
 
 struct ChunkAsk {

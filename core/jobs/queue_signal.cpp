@@ -57,6 +57,10 @@ std::optional<InsertResult> QueueSignal::insertAndClaim(JobSpec& job, const Queu
   return claimer_ == nullptr ? std::nullopt : claimer_->insertForCaller(job, policy, idempotency);
 }
 
+std::shared_ptr<DeferredInsert> QueueSignal::runBeforeInsert(const JobSpec& job, const QueuePolicy& policy) {
+  return claimer_ == nullptr ? nullptr : claimer_->runForCaller(job, policy);
+}
+
 std::optional<FinishedRun> QueueSignal::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
   return claimer_ == nullptr ? std::nullopt : claimer_->finishAndClaim(job, outcome);
 }

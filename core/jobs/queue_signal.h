@@ -19,6 +19,8 @@
 
 namespace jobq {
 
+class DeferredInsert;
+
 /// The end of a run, as it is stored.
 struct FinishedRun {
   ReportResult result = ReportResult::accepted;
@@ -41,6 +43,12 @@ class Claimer {
   /// changes nothing. Throws StorageError if the job is not stored. Any thread.
   virtual std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                                       const std::optional<Idempotency>& idempotency) = 0;
+
+  /// Gives the job of a caller about to wait to an idle worker, and leaves the insert to the end of the run
+  /// (core/jobs/deferred_insert.h). Returns null if no worker is idle, if other jobs wait, or if
+  /// the runs of the endpoint are not known to be brief. `policy` outlives the insert. Throws std::bad_alloc; the job
+  /// does not run then. Any thread.
+  virtual std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) = 0;
 
   /// Records the outcome of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
   /// step of the storage (Storage::finishAndClaim). Returns no value if the worker must not get a job, or the storage
@@ -73,6 +81,8 @@ class QueueSignal {
   /// Calls Claimer::insertForCaller(). Returns no value without a claimer.
   std::optional<InsertResult> insertAndClaim(JobSpec& job, const QueuePolicy& policy,
                                              const std::optional<Idempotency>& idempotency);
+  /// Calls Claimer::runForCaller(). Returns null without a claimer.
+  std::shared_ptr<DeferredInsert> runBeforeInsert(const JobSpec& job, const QueuePolicy& policy);
   /// Calls Claimer::finishAndClaim(). Returns no value without a claimer.
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome);
   /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for

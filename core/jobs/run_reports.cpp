@@ -8,6 +8,7 @@
 #include "core/base/delivery_notifier.h"
 #include "core/base/words.h"
 #include "core/jobs/completion_notifier.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 
 namespace jobq {
@@ -52,10 +53,11 @@ void RunReports::finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks) {
   if (oweWebhooks) deliveries_.notify();
 }
 
-FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
+FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const Outcome& outcome, DeferredInsert* insert) {
   std::optional<Outcome> limited;
   if (std::holds_alternative<Failed>(outcome)) limitError(limited.emplace(outcome));
   const Outcome& kept = limited ? *limited : outcome;
+  if (insert != nullptr && insert->storeEnded(kept)) return {};
   if (const auto done = queueSignal_.finishAndClaim(job, kept)) return *done;
   return {storage_.leases().finish(job.lease, kept)};
 }

@@ -15,6 +15,7 @@
 namespace jobq {
 
 class CompletionNotifier;
+class DeferredInsert;
 class DeliveryNotifier;
 
 /// Bytes kept of a failed job's error. A longer error is cut, and a mark follows. A sentence replaces an empty error.
@@ -43,8 +44,9 @@ class RunReports {
   void finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks);
 
   /// Records how the run of a worker ended, and gives the worker its next job in the same step of the storage if one
-  /// waits and the storage can. Wakes no waiter: announceEnd() follows an accepted report.
-  FinishedRun finishAndClaim(const ClaimedJob& job, const Outcome& outcome);
+  /// waits and the storage can. A job that the storage does not have is stored with the outcome instead; `insert` is
+  /// null for other jobs. Wakes no waiter: announceEnd() follows an accepted report.
+  FinishedRun finishAndClaim(const ClaimedJob& job, const Outcome& outcome, DeferredInsert* insert);
 
   /// Wakes the waiters of a job behind finishAndClaim(). With `answersHere` this thread may send the answers to the
   /// waiting callers, so the worker should be ready for its next job already. Throws nothing.

@@ -24,6 +24,24 @@ constexpr std::size_t kServedByCaller = 4;
 /// than the claim of 64 jobs takes.
 constexpr std::size_t kClaimedAtOnce = 64;
 
+/// Longest input of a job that runs before its insert: until the insert there are two copies of the input.
+constexpr std::size_t kLargestDeferred = 64UL << 10;
+
+// Returns the job as a claim at this moment would.
+ClaimedJob firstAttempt(const JobSpec& job, const WorkerId& worker, Instant now) {
+  ClaimedJob claimed;
+  claimed.lease = {job.id, 1};
+  claimed.endpoint = job.endpoint;
+  claimed.worker = worker;
+  claimed.input = job.input;
+  claimed.webhook = job.webhook;
+  claimed.s3Config = job.s3Config;
+  claimed.policy = job.policy;
+  claimed.submittedAt = claimed.startedAt = now;
+  claimed.runsFor = std::min(job.policy.executionTimeout, job.policy.ttl);
+  return claimed;
+}
+
 // Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
 // a worker.
 void releaseJob(Storage& storage, Log& logger, const LeaseRef& lease) noexcept {
@@ -169,6 +187,49 @@ std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const Queu
     deps_.queueSignal.wake();
   }
   return done ? std::optional(std::move(done->inserted)) : std::nullopt;
+}
+
+std::shared_ptr<DeferredInsert> Dispatcher::runForCaller(const JobSpec& job, const QueuePolicy& policy) {
+  // A set signal: other jobs may wait, and come first.
+  if (!deps_.inserts.mayDefer(job.endpoint) || deps_.queueSignal.isSet(job.endpoint)) return nullptr;
+  if (job.input.size() > kLargestDeferred || !deps_.node.mayClaim()) return nullptr;
+  const OutsideThreads::Entry caller(callers_);
+  if (!caller.isAllowed()) return nullptr;
+  const auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, true});
+  if (wants.empty()) return nullptr;
+  const WorkerId& worker = wants.front().workers.front();
+  std::shared_ptr<DeferredInsert> insert;
+  std::vector<ClaimedJob> jobs;
+  try {
+    if (!outlivesNode(worker)) {
+      insert = std::make_shared<DeferredInsert>(deps_.storage, deps_.clock, job, policy,
+                                                FirstRun{worker, deps_.node.holder(), {}});
+      jobs.push_back(firstAttempt(job, worker, deps_.clock.now()));
+    }
+    deps_.pools.concludeReservations(wants, jobs);
+  } catch (...) {  // no memory
+    deps_.pools.concludeReservations(wants, {});
+    throw;
+  }
+  return insert && assignUnstored(std::move(jobs.front()), insert) ? insert : nullptr;
+}
+
+// Returns false if the job does not run; the storage does not have the job then.
+bool Dispatcher::assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) {
+  const WorkerId worker = job.worker;
+  try {
+    deps_.executor.assignUnstored(std::move(job), insert);
+    deps_.inserts.watch(insert);
+    return true;
+  } catch (const std::exception& error) {  // no memory, or a failing storage
+    deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
+  }
+  if (insert->isStored()) {
+    releaseJob(deps_.storage, deps_.log, {insert->job().id, 1});
+    deps_.queueSignal.rearm(insert->job().endpoint);
+  }
+  deps_.supervisor.workerReady(insert->job().endpoint, worker);
+  return insert->isStored();
 }
 
 // Hands the jobs of a caller's claim to their workers. The dispatcher thread claims the jobs that are left.

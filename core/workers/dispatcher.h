@@ -1,10 +1,11 @@
 // Brings queued jobs and idle workers together: the claiming half of dispatch. The dispatcher thread claims jobs in
 // batches for all idle workers of all endpoints. A caller waiting for its job may claim on its own thread when a worker
-// is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim). A
-// claim reserves idle workers first (`core/workers/worker_pools.h`); a worker that finishes its job claims the next job
-// with its report (finishAndClaim) and stays busy. Each pass performs every task once, with at most 64
-// claims for an endpoint, so that a flood at an endpoint delays neither the first job of another endpoint nor a
-// release. The tasks that start and stop workers belong to WorkerSupervisor (`core/workers/worker_supervisor.h`).
+// is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim), or give
+// its job to the worker before the insert (QueueSignal::runBeforeInsert). A claim reserves idle workers first
+// (`core/workers/worker_pools.h`); a worker that finishes its job claims the next job with its report (finishAndClaim)
+// and stays busy. Each pass performs every task once, with at most 64 claims for an endpoint, so that a flood at an
+// endpoint delays neither the first job of another endpoint nor a release. The tasks that start and stop workers belong
+// to WorkerSupervisor (`core/workers/worker_supervisor.h`).
 //
 // A storage behind a connection may not answer a claim (`OutcomeUnknown` in `jobq/error.h`). The workers of such a
 // claim stay reserved, and the dispatcher thread asks for the jobs of the claim in each pass, until the storage
@@ -13,6 +14,7 @@
 
 #include <atomic>
 #include <list>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -22,6 +24,7 @@
 #include "core/base/outside_threads.h"
 #include "core/base/service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/executor.h"
 #include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
@@ -51,6 +54,7 @@ class Dispatcher final : public Service, private Claimer {
     QueueSignal& queueSignal;
     Executor& executor;
     RunningJobs& running;
+    DeferredInserts& inserts;
     const NodeLife& node;
     Clock& clock;
     Log& log;
@@ -84,7 +88,9 @@ class Dispatcher final : public Service, private Claimer {
   void claimForCaller(const EndpointId& endpoint) override;
   std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                               const std::optional<Idempotency>& idempotency) override;
+  std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) override;
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) override;
+  bool assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert);
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   bool claimBatch(std::vector<ClaimWant> wants);
   void rearm(const std::vector<ClaimWant>& wants);

@@ -2,7 +2,11 @@
 // A worker is a thread, or a place of a remote worker (core/workers/executor_choice.h). Planned: a child process.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/workers/worker_end.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -35,6 +39,13 @@ class Executor {
   /// Gives a job to a ready worker, or to a worker inside the report of its last job. The job can be stopped
   /// (RunningJobs) after the return. Throws std::bad_alloc; the worker is still ready then.
   virtual void assign(ClaimedJob job) = 0;
+
+  /// Does the same for a job that may run before the storage has it. The default implementation stores the job first.
+  /// Throws StorageError too.
+  virtual void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) {
+    insert->store();
+    assign(std::move(job));
+  }
 
   /// Called behind the assign() of the last job of LeaseStore::claim(). Until then an executor may keep the jobs of
   /// remote workers, to send them together. Any thread. Throws nothing.

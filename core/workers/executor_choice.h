@@ -1,6 +1,7 @@
 // The executor of the dispatcher: a worker is a thread of this process or a place of a remote worker.
 #pragma once
 
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -28,6 +29,10 @@ class ExecutorChoice final : public Executor {
   void assign(ClaimedJob job) override {
     if (!outlivesNode(job.worker)) return threads_.assign(std::move(job));
     if (const auto call = remote_.assign(std::move(job))) keepCall(*call);
+  }
+  void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) override {
+    if (outlivesNode(job.worker)) return Executor::assignUnstored(std::move(job), insert);
+    threads_.assignUnstored(std::move(job), insert);
   }
   void sendAssigned() noexcept override {
     std::vector<SuspendedCall> calls;

@@ -1,6 +1,9 @@
 #include "core/workers/running_jobs.h"
 
 #include <cstdint>
+#include <utility>
+
+#include "core/jobs/deferred_insert.h"
 
 namespace jobq {
 
@@ -17,10 +20,12 @@ RunningJobs::Claiming::~Claiming() {
   std::erase_if(jobs_.stoppedEarly_, [oldest](const auto& stop) { return stop.second < oldest; });
 }
 
-RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease) : jobs_(jobs), lease_(lease) {
+RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease, std::shared_ptr<const DeferredInsert> insert)
+    : jobs_(jobs), lease_(lease) {
   Lock lock(jobs_.mutex_);
   Run& run = jobs_.running_[Attempt(lease.job, lease.attempt)];
   run.source = source_;
+  run.insert = std::move(insert);
   run.isFenced = jobs_.fenced_;
   if (run.isFenced || jobs_.stoppedEarly_.contains(Attempt(lease.job, lease.attempt))) source_.request_stop();
 }
@@ -43,7 +48,9 @@ std::vector<LeaseRef> RunningJobs::leases() const {
   Lock lock(mutex_);
   std::vector<LeaseRef> leases;
   leases.reserve(running_.size());
-  for (const auto& [attempt, run] : running_) leases.push_back({attempt.first, attempt.second});
+  for (const auto& [attempt, run] : running_) {
+    if (!run.insert || run.insert->isStored()) leases.push_back({attempt.first, attempt.second});
+  }
   return leases;
 }
 

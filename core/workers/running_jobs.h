@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <stop_token>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "jobq/mutex.h"
 
 namespace jobq {
+
+class DeferredInsert;
 
 /// Any thread. Outlives every Claiming and every Entry.
 class RunningJobs {
@@ -34,7 +37,8 @@ class RunningJobs {
   /// Registers a run for the entry's life.
   class Entry {
    public:
-    Entry(RunningJobs& jobs, const LeaseRef& lease);
+    /// `insert` is null if the storage has the job.
+    Entry(RunningJobs& jobs, const LeaseRef& lease, std::shared_ptr<const DeferredInsert> insert = nullptr);
     ~Entry();
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
@@ -68,7 +72,7 @@ class RunningJobs {
   /// Drops the first `count` attempts of endedFenced().
   void forgetFenced(std::size_t count);
 
-  /// Returns the attempts that run here.
+  /// Returns the attempts that run here and whose jobs the storage has.
   std::vector<LeaseRef> leases() const;
 
  private:
@@ -77,6 +81,7 @@ class RunningJobs {
     std::stop_source source;
     bool isFenced = false;
     bool reports = false;  // the handler has returned
+    std::shared_ptr<const DeferredInsert> insert{};
   };
 
   mutable Mutex mutex_;

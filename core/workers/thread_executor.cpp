@@ -8,7 +8,9 @@
 #include "core/base/handler_run.h"
 #include "core/base/secret_box.h"
 #include "core/base/service.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/run_reports.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/run_context.h"
 
 namespace jobq {
@@ -41,8 +43,8 @@ class ThreadExecutor::Worker {
     events_.workerGone(endpoint_->spec.id, id_, runJobs());
   }
 
-  void assign(ClaimedJob job) {
-    auto task = std::make_unique<Task>(deps_, std::move(job));
+  void assign(ClaimedJob job, std::shared_ptr<DeferredInsert> insert) {
+    auto task = std::make_unique<Task>(deps_, std::move(job), std::move(insert));
     Lock lock(mutex_);
     current_ = task->job.lease;
     jobStop_ = task->entry.token();
@@ -77,12 +79,14 @@ class ThreadExecutor::Worker {
 
  private:
   struct Task {
-    Task(const Deps& deps, ClaimedJob claimed)
+    Task(const Deps& deps, ClaimedJob claimed, std::shared_ptr<DeferredInsert> deferred)
         : job(std::move(claimed)),
+          insert(std::move(deferred)),
           deadline(deps.clock.now() + job.runsFor),
-          entry(deps.running, job.lease),
+          entry(deps.running, job.lease, insert),
           limit(deps.deadlines, deadline) {}
     const ClaimedJob job;
+    const std::shared_ptr<DeferredInsert> insert;  // null if the storage has had the job from the start
     // A little later than the storage's own moment, because the answer of the claim took time.
     const Instant deadline;
     const RunningJobs::Entry entry;
@@ -140,9 +144,12 @@ class ThreadExecutor::Worker {
     if (task.entry.token().stop_requested()) return false;  // cancelled or overdue before the start
     Outcome outcome = Failed{};
     try {
-      RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, task.deadline,
+      const Instant begin = deps_.clock.now();
+      RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, task.insert.get(), task.deadline,
                          deps_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
+      const bool isBrief = deps_.clock.now() - begin < DeferredInserts::kBrief && !context.isKnown();
+      deps_.inserts.noteRun(job.endpoint, isBrief);
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
@@ -164,9 +171,10 @@ class ThreadExecutor::Worker {
     std::optional<FinishedRun> run;
     do {
       try {
+        if (late && task.insert) task.insert->store();
         if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return false;
-        run = deps_.reports.finishAndClaim(job, outcome);
+        run = deps_.reports.finishAndClaim(job, outcome, task.insert.get());
       } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
         deps_.log.write(LogLevel::error, "job.unfinished",
                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
@@ -208,13 +216,15 @@ void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& 
   workers_[id] = worker;
 }
 
-void ThreadExecutor::assign(ClaimedJob job) {
+void ThreadExecutor::assign(ClaimedJob job) { assignUnstored(std::move(job), nullptr); }
+
+void ThreadExecutor::assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) {
   std::shared_ptr<Worker> worker;
   {
     Lock lock(mutex_);
     worker = workers_.at(job.worker);
   }
-  worker->assign(std::move(job));
+  worker->assign(std::move(job), insert);
 }
 
 void ThreadExecutor::stopWorker(const WorkerId& id) {
@@ -274,6 +284,7 @@ void ThreadExecutor::drain(Instant deadline) {
 // once. A handler that has not ended after the longest stopGrace among the endpoints of the workers that still run does
 // not keep its job back any longer. The return is repeated while the storage fails, within the same time.
 void ThreadExecutor::stopUnfinishedWorkers() {
+  deps_.inserts.storeAll();
   Millis grace{0};
   std::vector<Unfinished> rest = abandonJobs(grace);
   const Instant end = deps_.clock.now() + grace;

@@ -19,6 +19,8 @@
 
 namespace jobq {
 
+class DeferredInsert;
+class DeferredInserts;
 class RunReports;
 class SecretBox;
 
@@ -32,6 +34,7 @@ class ThreadExecutor final : public Executor {
     RunningJobs& running;
     DeadlineTimer& deadlines;
     const SecretBox& secrets;
+    DeferredInserts& inserts;
     Clock& clock;
     Log& log;
   };
@@ -41,6 +44,7 @@ class ThreadExecutor final : public Executor {
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
                    WorkerEvents& events) override;
   void assign(ClaimedJob job) override;
+  void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) override;
   void stopWorker(const WorkerId& worker) override;
 
   /// Wakes a stop() waiting for running jobs. Called after the stop token of a job has fired, because stop() does not

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 
 #include "jobq/lease_store.h"
 #include "json/json_bridge.h"
@@ -68,6 +69,21 @@ int deadline(lua_State* lua) {
   return 1;
 }
 
+// Fields that are not in the table of the job: the methods, and the id. The host may have to store the job before a
+// handler reads the id (jobq/job_handler.h), so the id is read when a script asks for it.
+int fieldOfJob(lua_State* lua) {
+  const char* const name = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : "";
+  if (std::string_view(name) != "id") {
+    lua_settop(lua, 2);
+    lua_rawget(lua, lua_upvalueindex(1));
+    return 1;
+  }
+  pushText(lua, contextOf(lua).id());
+  lua_pushvalue(lua, -1);
+  lua_setfield(lua, 1, "id");
+  return 1;
+}
+
 void openJob(lua_State* lua, Clock& clock) {
   constexpr luaL_Reg kMethods[] = {{"emit", guarded<emit>},         {"progress", guarded<progress>},
                                    {"log", guarded<log>},           {"stopped", guarded<stopped>},
@@ -76,6 +92,7 @@ void openJob(lua_State* lua, Clock& clock) {
   lua_rawsetp(lua, LUA_REGISTRYINDEX, &kClock);
   lua_createtable(lua, 0, 2);
   luaL_newlib(lua, kMethods);
+  lua_pushcclosure(lua, guarded<fieldOfJob>, 1);
   lua_setfield(lua, -2, "__index");
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
@@ -86,8 +103,6 @@ void pushJob(lua_State* lua, const HandlerEnv& env, JobContext& context) {
   lua_pushlightuserdata(lua, &context);
   lua_rawsetp(lua, LUA_REGISTRYINDEX, &kContext);
   lua_createtable(lua, 0, 4);
-  pushText(lua, context.id());
-  lua_setfield(lua, -2, "id");
   pushText(lua, env.endpoint);
   lua_setfield(lua, -2, "endpoint");
   lua_pushinteger(lua, context.attempt());

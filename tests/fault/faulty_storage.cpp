@@ -161,6 +161,18 @@ void FaultPlan::enter(const char* operation) {
 
 namespace {
 
+/// A call of the storage under way until the end of the object's life.
+class CallUnderWay {
+ public:
+  explicit CallUnderWay(FaultPlan& plan) : plan_(plan) { plan_.begin(); }
+  ~CallUnderWay() { plan_.end(); }
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+
+ private:
+  FaultPlan& plan_;
+};
+
 /// A store in front of another store.
 template <class Store>
 class Before : public Store {
@@ -171,14 +183,11 @@ class Before : public Store {
   /// A call under way until the end of the expression.
   class CountedCall {
    public:
-    CountedCall(FaultPlan& plan, Store& inner) : plan_(plan), inner_(inner) { plan_.begin(); }
-    ~CountedCall() { plan_.end(); }
-    CountedCall(const CountedCall&) = delete;
-    CountedCall& operator=(const CountedCall&) = delete;
+    CountedCall(FaultPlan& plan, Store& inner) : underWay_(plan), inner_(inner) {}
     Store* operator->() const { return &inner_; }
 
    private:
-    FaultPlan& plan_;
+    const CallUnderWay underWay_;
     Store& inner_;
   };
 
@@ -395,6 +404,14 @@ FaultyStorage::FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan)
 void FaultyStorage::check() {
   plan_.enter("check");
   inner_->check();
+}
+
+void FaultyStorage::doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
+                                const Outcome* outcome) {
+  plan_.enter("jobs.insertRun");
+  const CallUnderWay call(plan_);
+  inner_->insertRun(job, policy, run, outcome);
+  plan_.leave("jobs.insertRun");
 }
 
 }  // namespace jobq::fault

@@ -127,6 +127,9 @@ class FaultyStorage final : public Storage {
   void check() override;
 
  private:
+  bool doInsertsRuns() const noexcept override { return inner_->insertsRuns(); }
+  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) override;
+
   FaultPlan& plan_;
   const std::unique_ptr<Storage> inner_;
   const std::unique_ptr<JobStore> jobs_;

@@ -19,3 +19,4 @@ class IndexChangesTest(HttpTest):
         lives = count_lives()
         assert lives["plain"].total <= MOST_CHANGES, lives["plain"].table()
         assert lives["fused"].total <= 6, lives["fused"].table()
+        assert lives["brief"].total <= 6, lives["brief"].table()

@@ -16,6 +16,7 @@
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/sweeper.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/lease_keeper.h"
 #include "core/workers/node_life.h"
@@ -136,6 +137,7 @@ class NodeProcess {
   NodeLife unfenced_;
   WorkerSupervisor supervisor_;
   SweepTasks sweepTasks_;
+  DeferredInserts inserts_;
   Dispatcher dispatcher_;
   LeaseKeeper keeper_;
   ChangePoller poller_;

@@ -40,7 +40,10 @@ void Simulation::act(const Move& move) {
     case Act::purge: (void)process.jobs.purge(world_.endpoint(move.a).spec.id); return;
     case Act::sweep: return process.sweeper.sweepAll();
     case Act::deliver: return deliveries_.deliver(move);
-    case Act::advance: world_.clock->advance(jumpOf(move.a)); return;
+    case Act::advance:
+      world_.clock->advance(jumpOf(move.a));
+      machine_.process().inserts.storeAll();  // by its timer
+      return;
     case Act::newLife: return machine_.beginLife();
     case Act::stop: return machine_.restart();
     case Act::crash: fault::Disk::instance().cutAt(1 + move.a % kReach); return;

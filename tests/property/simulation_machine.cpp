@@ -17,13 +17,17 @@ Process::Process(World& world, LocalWorkers& workers, const std::string& node)
       pools({queueSignal, *world.clock, log}, world.endpoints),
       life(world.storage(), node),
       supervisor({pools, world.storage(), queueSignal, workers, running, life, log}, node),
-      dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, life, *world.clock, log}),
+      inserts(world.storage(), *world.clock, log),
+      dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, inserts, life, *world.clock, log}),
       swept([this](const SweepResult& result) {
         reports.announce(result);
         for (const LeaseRef& lease : result.stopped) supervisor.stopRun(lease);
       }),
       sweeper(world.storage(), *world.clock, log) {
   sweeper.setListener(swept);
+  for (const EndpointPtr& endpoint : world.endpoints) {
+    for (int i = 0; i < DeferredInserts::kProof; ++i) inserts.noteRun(endpoint->spec.id, true);
+  }
 }
 
 void Machine::open() {
@@ -45,7 +49,10 @@ void Machine::open() {
   }
 }
 
+// A server on a storage of one process begins one life. The storage gets the jobs that run before their insert in the
+// life of their begin.
 void Machine::beginLife() {
+  process_->inserts.storeAll();
   process_->life.join();
   world_.holder = process_->life.holder();
 }
@@ -70,6 +77,7 @@ void Machine::wakeUpAtAnotherTime() {
 
 void Machine::restart() {
   process_->dispatcher.stop();
+  process_->inserts.storeAll();
   for (const Run& run : workers_->running()) process_->reports.release({run.lease}, run.endpoint);
   process_.reset();
   world_.judge->close();

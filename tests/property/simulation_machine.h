@@ -11,6 +11,7 @@
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/sweeper.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
@@ -52,6 +53,7 @@ struct Process {
   WorkerPools pools;
   NodeLife life;
   WorkerSupervisor supervisor;
+  DeferredInserts inserts;
   Dispatcher dispatcher;
   test::CallingSweepListener swept;
   Sweeper sweeper;

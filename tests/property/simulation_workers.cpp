@@ -10,6 +10,7 @@ namespace {
 
 void reportOn(Run& run, const Move& move, Storage& storage) {
   const std::string number = std::to_string(move.b);
+  if (run.insert) run.insert->store();
   if (move.b % 3 == 0) {
     (void)storage.leases().progress(run.lease, number);
   } else if (move.b % 3 == 1) {
@@ -25,6 +26,7 @@ void finishRun(const Run& run, const Move& move, RunReports& reports, RunRules& 
   const bool succeeds = move.b % 4 != 0;
   Outcome outcome = Failed{"no", ""};
   if (succeeds) outcome = Completed{std::to_string(move.b)};
+  if (run.insert && run.insert->storeEnded(outcome)) return rules.accepted(run, succeeds);
   const ReportResult fenced = reports.finish(run.lease, std::move(outcome), false);
   if (fenced == ReportResult::accepted) rules.accepted(run, succeeds);
 }
@@ -37,11 +39,11 @@ void LocalWorkers::startWorker(const EndpointPtr& endpoint, const ReleasePtr&, c
   starting_.push_back({endpoint->spec.id, worker});
 }
 
-void LocalWorkers::assign(ClaimedJob job) {
+void LocalWorkers::assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) {
   if (world_.random() % 40 == 0) throw std::bad_alloc();
   world_.rules.check(idle_.erase({job.endpoint, job.worker}) == 1,
                      job.lease.job + " was given to a worker that is not free");
-  Run run{job.lease, job.endpoint, job.worker, job.logLines};
+  Run run{job.lease, job.endpoint, job.worker, job.logLines, 0, insert};
   world_.rules.begins(run);
   running_.push_back(std::move(run));
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -27,7 +28,8 @@ class LocalWorkers final : public Executor {
   explicit LocalWorkers(World& world) : world_(world) {}
 
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& to) override;
-  void assign(ClaimedJob job) override;
+  void assign(ClaimedJob job) override { assignUnstored(std::move(job), nullptr); }
+  void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) override;
   void stopWorker(const WorkerId& worker) override;
 
   /// Makes the first starting worker ready, or lets its start fail.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/deferred_insert.h"
 #include "finding.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
@@ -37,9 +38,10 @@ struct SimulationPlan {
 struct Run {
   LeaseRef lease;
   EndpointId endpoint;
-  WorkerId worker;           // empty for a remote worker
-  std::uint64_t lines = 0;   // number of the next log line
-  std::uint64_t chunks = 0;  // number of accepted chunks
+  WorkerId worker;                           // empty for a remote worker
+  std::uint64_t lines = 0;                   // number of the next log line
+  std::uint64_t chunks = 0;                  // number of accepted chunks
+  std::shared_ptr<DeferredInsert> insert{};  // of a job that runs before its insert
 };
 
 /// The rules of runs: attempts grow, a result is accepted from the last attempt alone, and a job succeeds once. The

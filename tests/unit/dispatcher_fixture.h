@@ -13,6 +13,7 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/queue_signal.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor.h"
 #include "core/workers/node_life.h"
@@ -85,7 +86,8 @@ struct Dispatch {
       : pools({signal, clock, log}, endpoints),
         life(storage, node),
         supervisor({pools, storage, signal, executor, running, life, log}, node),
-        dispatcher({pools, supervisor, storage, signal, executor, running, life, clock, log}) {
+        inserts(storage, clock, log),
+        dispatcher({pools, supervisor, storage, signal, executor, running, inserts, life, clock, log}) {
     life.join();
   }
 
@@ -94,6 +96,7 @@ struct Dispatch {
   WorkerPools pools;
   NodeLife life;
   WorkerSupervisor supervisor;
+  DeferredInserts inserts;
   Dispatcher dispatcher;
 };
 

@@ -17,6 +17,7 @@
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/deadline_timer.h"
+#include "core/workers/deferred_inserts.h"
 #include "core/workers/executor.h"
 #include "core/workers/remote_run.h"
 #include "core/workers/running_jobs.h"
@@ -128,7 +129,8 @@ struct ExecutorFixture {
   CallingOverdueJobs overdue{[this] { reports.announce(storage->leases().sweep(100)); }};
   DeadlineTimer deadlines{storage.clock, storage.log, overdue};
   const RemoteRun::Deps remoteRuns{reports, *storage, running, deadlines, secrets, storage.clock};
-  ThreadExecutor executor{{reports, *storage, running, deadlines, secrets, storage.clock, storage.log}};
+  DeferredInserts inserts{*storage, storage.clock, storage.log};
+  ThreadExecutor executor{{reports, *storage, running, deadlines, secrets, inserts, storage.clock, storage.log}};
 };
 
 }  // namespace jobq::test

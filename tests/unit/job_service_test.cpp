@@ -165,6 +165,7 @@ class OfferingClaimer final : public Claimer {
                                               const std::optional<Idempotency>&) override {
     return insert_(job);
   }
+  std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&) override { return std::nullopt; }
 
  private:
@@ -374,7 +375,7 @@ TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   (void)reports_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
   EXPECT_EQ(jobs_.find(key("b"))->error.size(), kMaxErrorBytes) << "whole as long as it fits";
   submit("c");
-  (void)reports_.finishAndClaim(storage_.claim(), Failed{std::string(9'500'000, 'e'), "{}"});
+  (void)reports_.finishAndClaim(storage_.claim(), Failed{std::string(9'500'000, 'e'), "{}"}, nullptr);
   EXPECT_EQ(jobs_.find(key("c"))->error, cut) << "the report of a worker";
 }
 

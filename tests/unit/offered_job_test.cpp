@@ -1,9 +1,10 @@
-// Tests of jobs that are claimed together with another step: with their insert for a waiting caller, and with the
-// report of the worker's last job (core/workers/dispatcher.h).
+// Tests of jobs that are claimed together with another step: with their insert for a waiting caller, before their
+// insert, and with the report of the worker's last job (core/workers/dispatcher.h).
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -154,6 +155,115 @@ TEST_F(OfferedJobTest, AFencedOrStoppedNodeClaimsNothing) {
   dispatch_.dispatcher.stop();
   EXPECT_FALSE(offer("a"));
   EXPECT_EQ(offering_.calls, 0);
+}
+
+/// Keeps the jobs that run before their insert.
+class UnstoredExecutor final : public Executor {
+ public:
+  explicit UnstoredExecutor(RunningJobs& running) : busy(running) {}
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
+                   WorkerEvents& events) override {
+    busy.startWorker(endpoint, release, worker, events);
+  }
+  void assign(ClaimedJob job) override { busy.assign(std::move(job)); }
+  void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) override {
+    if (storesFirst) insert->store();
+    if (fails) throw std::bad_alloc();
+    jobs.push_back(std::move(job));
+    inserts.push_back(insert);
+  }
+  void stopWorker(const WorkerId& worker) override { busy.stopWorker(worker); }
+
+  BusyExecutor busy;
+  bool storesFirst = false;
+  bool fails = false;
+  std::vector<ClaimedJob> jobs;
+  std::vector<std::shared_ptr<DeferredInsert>> inserts;
+};
+
+/// The endpoint `ep` has one worker, which is ready, and its last runs were brief.
+class UnstoredJobTest : public DispatcherTest {
+ protected:
+  UnstoredJobTest() {
+    turn();
+    for (int i = 0; i < DeferredInserts::kProof; ++i) dispatch_.inserts.noteRun("ep", true);
+    queueSignal_.clear("ep");
+  }
+
+  std::shared_ptr<DeferredInsert> offer(const JobId& id, std::string input = "{}") {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = "ep";
+    job.input = std::move(input);
+    job.policy.ttl = Millis(20'000);
+    return queueSignal_.runBeforeInsert(job, policy_);
+  }
+  void turn() {
+    while (dispatch_.runPassIfDue()) continue;
+  }
+  WorkerCounts counts() const { return dispatch_.pools.status("ep").counts; }
+  bool isAbsent(const JobId& id) { return !storage_->jobs().find({"ep", id}); }
+
+  ArrivalPolicy policy_;
+  UnstoredExecutor executor_{running_};
+  Dispatch dispatch_{*storage_, queueSignal_, executor_, running_, clock_, log_, "other", endpoints(handlers_)};
+};
+
+TEST_F(UnstoredJobTest, AnIdleWorkerGetsTheJobBeforeTheStorage) {
+  const auto insert = offer("a");
+  ASSERT_TRUE(insert);
+  ASSERT_EQ(executor_.jobs.size(), 1U);
+  const ClaimedJob& job = executor_.jobs[0];
+  EXPECT_EQ(job.lease, (LeaseRef{"a", 1}));
+  EXPECT_EQ(job.input, "{}");
+  EXPECT_EQ(job.runsFor, Millis(20'000)) << "the ttl is shorter than the execution timeout";
+  EXPECT_EQ(executor_.inserts[0], insert);
+  EXPECT_TRUE(isAbsent("a"));
+  EXPECT_EQ(counts().running, 1U);
+  EXPECT_FALSE(queueSignal_.isSet("ep"));
+  insert->store();
+  EXPECT_EQ(storage_->jobs().find({"ep", "a"})->workerId, job.worker);
+}
+
+TEST_F(UnstoredJobTest, OtherwiseTheJobIsStoredFirst) {
+  EXPECT_FALSE(offer("large", std::string(65'537, ' '))) << "two copies of the input";
+  queueSignal_.notify("ep", false);
+  EXPECT_FALSE(offer("a")) << "other jobs may wait";
+  queueSignal_.clear("ep");
+  dispatch_.life.setFenced(true);
+  EXPECT_FALSE(offer("a"));
+  dispatch_.life.setFenced(false);
+  dispatch_.inserts.noteRun("ep", false);
+  EXPECT_FALSE(offer("a")) << "the last run was not brief";
+  for (int i = 0; i < DeferredInserts::kProof; ++i) dispatch_.inserts.noteRun("ep", true);
+  EXPECT_TRUE(offer("a"));
+  EXPECT_FALSE(offer("b")) << "no worker is idle";
+  dispatch_.dispatcher.stop();
+  EXPECT_EQ(executor_.jobs.size(), 1U);
+}
+
+TEST_F(UnstoredJobTest, AStoppedDispatcherGivesNoJob) {
+  dispatch_.dispatcher.stop();
+  EXPECT_FALSE(offer("a"));
+  EXPECT_EQ(counts().idle, 1U);
+}
+
+TEST_F(UnstoredJobTest, WithoutMemoryTheCallerStoresItsJob) {
+  executor_.fails = true;
+  EXPECT_FALSE(offer("a"));
+  EXPECT_EQ(counts().idle, 1U) << "the worker is free again";
+  EXPECT_TRUE(isAbsent("a"));
+  dispatch_.inserts.storeAll();
+  EXPECT_TRUE(isAbsent("a")) << "the job is not stored twice";
+}
+
+// An executor without the operation stores the job first. The job waits in its queue then.
+TEST_F(UnstoredJobTest, AStoredJobWithoutAWorkerReturnsToItsQueue) {
+  executor_.fails = executor_.storesFirst = true;
+  EXPECT_TRUE(offer("a"));
+  EXPECT_EQ(storage_->jobs().find({"ep", "a"})->state, JobState::inQueue);
+  EXPECT_TRUE(queueSignal_.isSet("ep"));
+  EXPECT_EQ(counts().idle, 1U);
 }
 
 /// The worker runs the job `job1`, and `job2` waits.

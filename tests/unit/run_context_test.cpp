@@ -40,6 +40,7 @@ class RunContextTest : public testing::Test {
   const ClaimedJob job_ = claimed(storage_);
   RunContext run_{{reports_, *storage_, storage_.clock, storage_.log},
                   job_,
+                  nullptr,
                   storage_.clock.now() + job_.runsFor,
                   "{\"s3\":1}",
                   stop_.get_token()};

@@ -71,6 +71,7 @@ class NextJobs final : public Claimer {
                                               const std::optional<Idempotency>&) override {
     return std::nullopt;
   }
+  std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) override {
     const ReportResult result = fixture_.storage->leases().finish(job.lease, outcome);
     if (fixture_.storage.real->jobs().counts("ep").inQueue == 0) return FinishedRun{result, false};
