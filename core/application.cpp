@@ -80,7 +80,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       reports_(*storage_, queueSignal_, completions_, webhooks_),
       sweeper_(*storage_, clock_, log_),
       deadlines_(clock_, log_, sweeper_),
-      inserts_(*storage_, clock_, log_),
+      inserts_(*storage_, completions_, clock_, log_),
       executor_({reports_, *storage_, running_, deadlines_, secrets_, inserts_, clock_, log_}),
       workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
       remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, draining_, log_}),

@@ -1,5 +1,7 @@
 #include "core/jobs/deferred_insert.h"
 
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace jobq {
@@ -16,29 +18,48 @@ void DeferredInsert::store() { (void)storeOnce(nullptr); }
 
 bool DeferredInsert::storeEnded(const Outcome& outcome) { return storeOnce(&outcome); }
 
-// No lock is held during the call of the storage. Other threads wait for its end: either way the storage has the job
-// when they go on, or they try by themselves.
-bool DeferredInsert::storeOnce(const Outcome* outcome) {
-  if (stored_) return false;
+void DeferredInsert::discard() {
   Lock lock(mutex_);
-  while (storing_) changed_.wait(mutex_);
-  if (stored_) return false;
-  storing_ = true;
-  lock.unlock();
-  const auto end = [this](bool isStored) {
-    Lock ending(mutex_);
-    stored_ = isStored;
-    storing_ = false;
-    changed_.notifyAll();
-  };
+  while (state_ == State::storing) changed_.wait(mutex_);
+  if (state_ == State::deferred) state_ = State::discarded;
+}
+
+// No lock is held during the call of the storage. Other threads wait for the end of the call.
+bool DeferredInsert::storeOnce(const Outcome* outcome) {
+  if (state_ == State::stored) return false;
+  {
+    Lock lock(mutex_);
+    while (state_ == State::storing) changed_.wait(mutex_);
+    if (state_ == State::stored || state_ == State::discarded) return false;
+    if (state_ == State::lost) throw StorageError(reason_.empty() ? "the storage has refused the job" : reason_);
+    state_ = State::storing;
+  }
+  insertRun(outcome);
+  return true;
+}
+
+void DeferredInsert::insertRun(const Outcome* outcome) {
   try {
     storage_.insertRun(job_, policy_, {run_.worker, run_.holder, clock_.now() - begin_}, outcome);
+  } catch (const std::exception& error) {
+    end(State::lost, error.what());
+    throw StorageError(error.what());
   } catch (...) {
-    end(false);
-    throw;
+    constexpr char kReason[] = "the queue policy threw an exception that is not a std::exception";
+    end(State::lost, kReason);
+    throw StorageError(kReason);
   }
-  end(true);
-  return true;
+  end(State::stored, "");
+}
+
+void DeferredInsert::end(State state, const char* reason) {
+  Lock lock(mutex_);
+  state_ = state;
+  changed_.notifyAll();
+  try {
+    reason_ = reason;
+  } catch (const std::bad_alloc&) {  // storeOnce() has a reason for this case
+  }
 }
 
 }  // namespace jobq

@@ -40,11 +40,13 @@ std::optional<IdempotencyRecord> JobService::findByIdempotencyKey(const Endpoint
 }
 
 JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpoint& endpoint,
-                                                        const std::optional<Idempotency>& idempotency, Millis wait) {
+                                                        const std::optional<Idempotency>& idempotency, Millis wait,
+                                                        CallerReads reads) {
   const bool low = job.policy.lowPriority;
   AwaitedSubmission submission{{}, await({endpoint.spec.id, job.id}, wait)};
-  // A repeated key has to be found before the job runs.
-  if (auto deferred = idempotency ? nullptr : queueSignal_.runBeforeInsert(job, *endpoint.policy)) {
+  // A repeated key has to be found before the job runs, and only the wait knows of a job before the insert.
+  const bool mayDefer = !idempotency && reads == CallerReads::wait;
+  if (auto deferred = !mayDefer ? nullptr : queueSignal_.runBeforeInsert(job, *endpoint.policy)) {
     submission.isDurable = false;
     submission.wait->noteDeferred(std::move(deferred));
     return submission;

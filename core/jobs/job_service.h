@@ -42,13 +42,15 @@ class JobService {
   struct AwaitedSubmission {
     InsertResult inserted;
     std::unique_ptr<JobWait> wait;  ///< null if a KeyConflict prevented the insertion
-    bool isDurable = true;          ///< false: the id of the job may be sent to the caller only after find()
+    bool isDurable = true;  ///< false: the id may be sent to the caller only after wait->poll() has returned a job
   };
   /// Stores the job as submit() does, and begins a wait of `wait` milliseconds for its end, or for the end of the first
   /// job with a repeated idempotency key. An idle worker gets the job before its insert (core/jobs/deferred_insert.h),
   /// or in the same step of the storage; otherwise the first poll of the wait, or its end, notifies the dispatcher.
+  /// A caller that reads the job by other means than the returned wait submits with CallerReads::job.
+  enum class CallerReads { wait, job };
   AwaitedSubmission submitAwaited(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
-                                  Millis wait);
+                                  Millis wait, CallerReads reads = CallerReads::wait);
 
   /// Returns the job, or no value if the job is absent.
   std::optional<Job> find(const JobKey& key);

@@ -37,7 +37,7 @@ class JobWait {
   void noteSubmitted(bool lowPriority) noexcept;
   /// Notes that the job was just submitted and offered to idle workers.
   void noteOffered() noexcept { readsFirst_ = false; }
-  /// Notes that the job runs before its insert: poll() makes sure that the storage has the job before it reads the job.
+  /// Notes a job that runs before the insert: poll() stores the job before the first read of the job.
   void noteDeferred(std::shared_ptr<DeferredInsert> insert) noexcept;
 
   /// Returns the job as it is at its end or at the end of the wait, with an empty `job` if the job is absent. Returns

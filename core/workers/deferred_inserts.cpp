@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <string>
 #include <utility>
 
 namespace jobq {
 namespace {
 
-/// Pause before a failed insert is tried again.
-constexpr Millis kRetry{500};
+using InsertState = DeferredInsert::State;
 
 }  // namespace
 
@@ -30,36 +28,40 @@ void DeferredInserts::stop() {
 
 bool DeferredInserts::mayDefer(const EndpointId& endpoint) const {
   Lock lock(mutex_);
-  const auto found = briefRuns_.find(endpoint);
-  return found != briefRuns_.end() && found->second >= kProof && !stopping_;
+  const auto found = points_.find(endpoint);
+  return found != points_.end() && found->second >= kProof && !stopping_;
 }
 
-void DeferredInserts::noteRun(const EndpointId& endpoint, bool isBrief) {
+void DeferredInserts::noteRun(const EndpointId& endpoint, bool isBrief) noexcept {
   if (!storage_.insertsRuns()) return;
-  Lock lock(mutex_);
-  int& inRow = briefRuns_[endpoint];
-  inRow = isBrief ? std::min(inRow + 1, kProof) : 0;
-}
-
-void DeferredInserts::watch(const std::shared_ptr<DeferredInsert>& insert) noexcept {
-  const Instant due = clock_.now() + kLatest;
   try {
     Lock lock(mutex_);
-    watched_.emplace_hint(watched_.end(), due, insert);
-    // Most runs end before their moment, and the thread wakes once in that time for all of them.
-    if (due < wakesAt_) changed_.notifyAll();
-  } catch (const std::bad_alloc&) {
-    (void)storeOne(*insert);
+    count(endpoint, isBrief);
+  } catch (const std::bad_alloc&) {  // the first run of an endpoint: a later one counts
   }
+}
+
+void DeferredInserts::count(const EndpointId& endpoint, bool isBrief) {
+  int& points = points_[endpoint];
+  points = std::clamp(points + (isBrief ? 1 : -kPenalty), 0, kMostPoints);
+}
+
+void DeferredInserts::watch(const std::shared_ptr<DeferredInsert>& insert) {
+  const Instant due = clock_.now() + kLatest;
+  Lock lock(mutex_);
+  watched_.emplace_hint(watched_.end(), due, insert);
+  // Most runs end before kLatest, and the thread wakes once in kLatest for all of them.
+  if (due < wakesAt_) changed_.notifyAll();
 }
 
 void DeferredInserts::storeAll() noexcept {
   Watched all;
   {
     Lock lock(mutex_);
+    while (isStoring_) changed_.wait(mutex_);
     all.swap(watched_);
   }
-  storeEach(std::move(all));
+  storeEach(all);
 }
 
 void DeferredInserts::loop() {
@@ -74,34 +76,32 @@ void DeferredInserts::loop() {
     Watched due;
     for (const Instant now = clock_.now(); !watched_.empty() && watched_.begin()->first <= now;) {
       auto each = watched_.extract(watched_.begin());
-      if (each.mapped()->isStored()) continue;
-      briefRuns_[each.mapped()->job().endpoint] = 0;  // at once, because a handler that hangs ends no run
+      if (each.mapped()->state() != InsertState::deferred) continue;
+      const auto points = points_.find(each.mapped()->job().endpoint);
+      // A hanging handler ends no run, so the run counts now.
+      if (points != points_.end()) count(points->first, false);
       due.insert(std::move(each));
     }
+    if (due.empty()) continue;
+    isStoring_ = true;
     lock.unlock();
-    storeEach(std::move(due));
+    storeEach(due);
+    due.clear();
     lock.lock();
+    isStoring_ = false;
+    changed_.notifyAll();
   }
 }
 
-void DeferredInserts::storeEach(Watched due) noexcept {
-  while (!due.empty()) {
-    auto each = due.extract(due.begin());
-    if (storeOne(*each.mapped())) continue;
-    each.key() = clock_.now() + kRetry;
-    Lock lock(mutex_);
-    watched_.insert(std::move(each));
-  }
-}
-
-// Returns false if the storage does not have the job.
-bool DeferredInserts::storeOne(DeferredInsert& insert) noexcept {
-  try {
-    insert.store();
-    return true;
-  } catch (const std::exception& error) {
-    log_.write(LogLevel::error, "job.unstored", std::string("a running job cannot be stored yet: ") + error.what());
-    return false;
+void DeferredInserts::storeEach(const Watched& due) noexcept {
+  for (const auto& [moment, insert] : due) {
+    if (insert->state() != InsertState::deferred && insert->state() != InsertState::storing) continue;
+    try {
+      insert->store();
+    } catch (const std::exception& error) {
+      log_.write(LogLevel::error, "job.unstored", error.what());
+      completions_.announce(insert->job().id);  // the caller reads 503
+    }
   }
 }
 

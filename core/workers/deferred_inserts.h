@@ -1,6 +1,6 @@
-// The jobs that run before the storage has them (core/jobs/deferred_insert.h), and the timer that stores those whose
-// runs are not brief. Only endpoints whose last runs were brief may defer inserts: a longer run costs two writes either
-// way, and its job should be seen in the meantime.
+// The jobs that run before their insert (core/jobs/deferred_insert.h), and the timer that stores the jobs with longer
+// runs. Only endpoints most of whose last runs were brief may defer inserts: a longer run costs two writes in any case,
+// and callers should see the job in the meantime.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/service.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/deferred_insert.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
@@ -20,51 +21,57 @@ namespace jobq {
 /// Owner of the timer's thread. Any thread calls the functions other than start() and stop().
 class DeferredInserts final : public Service {
  public:
-  /// A run that takes less time, and neither reports nor reads the id of its job, is brief.
-  static constexpr Millis kBrief{2};
-  /// The storage has a job this long after the begin of its run.
+  /// Time from the begin of a run to the begin of the insert, which takes its turn behind the inserts of other runs. A
+  /// run that ends before, and neither reports nor reads the id of the job, is brief.
   static constexpr Millis kLatest{5};
-  /// So many runs of an endpoint in a row have to be brief before its next insert is deferred.
+  /// Points that an endpoint needs to defer its inserts, and has at most. A brief run gives a point; any other run, and
+  /// a run that still goes on after kLatest, takes kPenalty points. A thread that waits for a processor makes a run
+  /// long now and then, so a single long run does not end the deferring.
   static constexpr int kProof = 8;
+  static constexpr int kMostPoints = 32;
+  static constexpr int kPenalty = 8;
 
   /// Everything here outlives the object.
-  DeferredInserts(Storage& storage, Clock& clock, Log& log) : storage_(storage), clock_(clock), log_(log) {}
+  DeferredInserts(Storage& storage, CompletionNotifier& completions, Clock& clock, Log& log)
+      : storage_(storage), completions_(completions), clock_(clock), log_(log) {}
   ~DeferredInserts() override { stop(); }
 
   void start() override;
-  /// Stores each job that the storage does not have, and ends the thread. No insert is deferred afterwards.
+  /// Stores each job without an insert, and ends the thread. No insert is deferred afterwards.
   void stop() override;
 
   /// Returns true if a job of the endpoint may run before its insert.
   bool mayDefer(const EndpointId& endpoint) const;
 
   /// Notes the end of a run at the endpoint, deferred or not.
-  void noteRun(const EndpointId& endpoint, bool isBrief);
+  void noteRun(const EndpointId& endpoint, bool isBrief) noexcept;
 
-  /// Stores the job in kLatest unless the storage has the job then. The run of the job has just begun.
-  void watch(const std::shared_ptr<DeferredInsert>& insert) noexcept;
+  /// Stores the job in kLatest unless the insert has begun before. The run of the job is about to begin. Throws
+  /// std::bad_alloc.
+  void watch(const std::shared_ptr<DeferredInsert>& insert);
 
-  /// Stores each job that the storage does not have. Failures are logged, and tried again by the thread.
+  /// Returns when each watched job is stored or lost.
   void storeAll() noexcept;
 
  private:
-  /// By the moment at which the storage has to have the job.
+  /// By the moment at which the insert has to begin.
   using Watched = std::multimap<Instant, std::shared_ptr<DeferredInsert>>;
 
   void loop();
-  void storeEach(Watched due) noexcept;
-  bool storeOne(DeferredInsert& insert) noexcept;
+  void count(const EndpointId& endpoint, bool isBrief) JOBQ_REQUIRES(mutex_);
+  void storeEach(const Watched& due) noexcept;
 
   Storage& storage_;
+  CompletionNotifier& completions_;
   Clock& clock_;
   Log& log_;
 
   mutable Mutex mutex_;
   Condition changed_;
-  // Brief runs in a row, counted up to kProof. Endpoints come and go, and an entry is small.
-  std::map<EndpointId, int> briefRuns_ JOBQ_GUARDED_BY(mutex_);
+  std::map<EndpointId, int> points_ JOBQ_GUARDED_BY(mutex_);  // endpoints come and go, and an entry is small
   Watched watched_ JOBQ_GUARDED_BY(mutex_);
   Instant wakesAt_ JOBQ_GUARDED_BY(mutex_) = Instant::max();  // when the thread wakes without a notification
+  bool isStoring_ JOBQ_GUARDED_BY(mutex_) = false;            // the thread has jobs that have left watched_
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -24,40 +24,9 @@ constexpr std::size_t kServedByCaller = 4;
 /// than the claim of 64 jobs takes.
 constexpr std::size_t kClaimedAtOnce = 64;
 
-/// Longest input of a job that runs before its insert: until the insert there are two copies of the input.
-constexpr std::size_t kLargestDeferred = 64UL << 10;
-
-// Returns the job as a claim at this moment would.
-ClaimedJob firstAttempt(const JobSpec& job, const WorkerId& worker, Instant now) {
-  ClaimedJob claimed;
-  claimed.lease = {job.id, 1};
-  claimed.endpoint = job.endpoint;
-  claimed.worker = worker;
-  claimed.input = job.input;
-  claimed.webhook = job.webhook;
-  claimed.s3Config = job.s3Config;
-  claimed.policy = job.policy;
-  claimed.submittedAt = claimed.startedAt = now;
-  claimed.runsFor = std::min(job.policy.executionTimeout, job.policy.ttl);
-  return claimed;
-}
-
-// Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
-// a worker.
-void releaseJob(Storage& storage, Log& logger, const LeaseRef& lease) noexcept {
-  const auto log = [&](const char* outcome) noexcept {
-    try {
-      logger.write(LogLevel::error, "dispatcher.memory", lease.job + outcome);
-    } catch (...) {  // no memory for the text
-      logger.write(LogLevel::error, "dispatcher.memory", outcome);
-    }
-  };
-  try {
-    (void)callRepeatedly([&] { return storage.leases().release(std::vector{lease}); });
-    log(" was returned to the queue: no memory to hand it to its worker");
-  } catch (...) {
-    log(" stays IN_PROGRESS until its execution timeout: neither its worker nor the storage could take it");
-  }
+// Sets the signals again: the queues may have jobs that the claim has not taken.
+void rearm(QueueSignal& queueSignal, const std::vector<ClaimWant>& wants) {
+  for (const ClaimWant& want : wants) queueSignal.rearm(want.endpoint);
 }
 
 // Returns a job to the queue whose worker must leave, or whose node has begun a new life, since the claim. A failure
@@ -72,7 +41,12 @@ void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcep
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Deps& deps) : deps_(deps) { deps_.queueSignal.setClaimer(*this); }
+Dispatcher::Dispatcher(const Deps& deps)
+    : deps_(deps),
+      earlyRuns_({deps.pools, deps.supervisor, deps.storage, deps.queueSignal, deps.executor, deps.running,
+                  deps.inserts, deps.node, deps.clock, deps.log}) {
+  deps_.queueSignal.setClaimer(*this);
+}
 
 void Dispatcher::start() {
   if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });
@@ -183,62 +157,24 @@ std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const Queu
     acceptOffered(claim, done ? std::move(done->claimed) : std::vector<ClaimedJob>());
   } catch (const std::exception& error) {  // the job is stored, and its caller waits for the job
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
-    rearm(claim.wants);
+    rearm(deps_.queueSignal, claim.wants);
     deps_.queueSignal.wake();
   }
   return done ? std::optional(std::move(done->inserted)) : std::nullopt;
 }
 
 std::shared_ptr<DeferredInsert> Dispatcher::runForCaller(const JobSpec& job, const QueuePolicy& policy) {
-  // A set signal: other jobs may wait, and come first.
-  if (!deps_.inserts.mayDefer(job.endpoint) || deps_.queueSignal.isSet(job.endpoint)) return nullptr;
-  if (job.input.size() > kLargestDeferred || !deps_.node.mayClaim()) return nullptr;
   const OutsideThreads::Entry caller(callers_);
-  if (!caller.isAllowed()) return nullptr;
-  const auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, true});
-  if (wants.empty()) return nullptr;
-  const WorkerId& worker = wants.front().workers.front();
-  std::shared_ptr<DeferredInsert> insert;
-  std::vector<ClaimedJob> jobs;
-  try {
-    if (!outlivesNode(worker)) {
-      insert = std::make_shared<DeferredInsert>(deps_.storage, deps_.clock, job, policy,
-                                                FirstRun{worker, deps_.node.holder(), {}});
-      jobs.push_back(firstAttempt(job, worker, deps_.clock.now()));
-    }
-    deps_.pools.concludeReservations(wants, jobs);
-  } catch (...) {  // no memory
-    deps_.pools.concludeReservations(wants, {});
-    throw;
-  }
-  return insert && assignUnstored(std::move(jobs.front()), insert) ? insert : nullptr;
-}
-
-// Returns false if the job does not run; the storage does not have the job then.
-bool Dispatcher::assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) {
-  const WorkerId worker = job.worker;
-  try {
-    deps_.executor.assignUnstored(std::move(job), insert);
-    deps_.inserts.watch(insert);
-    return true;
-  } catch (const std::exception& error) {  // no memory, or a failing storage
-    deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
-  }
-  if (insert->isStored()) {
-    releaseJob(deps_.storage, deps_.log, {insert->job().id, 1});
-    deps_.queueSignal.rearm(insert->job().endpoint);
-  }
-  deps_.supervisor.workerReady(insert->job().endpoint, worker);
-  return insert->isStored();
+  return caller.isAllowed() ? earlyRuns_.begin(job, policy) : nullptr;
 }
 
 // Hands the jobs of a caller's claim to their workers. The dispatcher thread claims the jobs that are left.
 void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs) {
   if (deps_.node.holder() != claim.holder) {  // the life has ended meanwhile, and other nodes may have the jobs
-    rearm(claim.wants);
+    rearm(deps_.queueSignal, claim.wants);
     giveUp(claim);
   } else if (jobs.empty()) {
-    rearm(claim.wants);
+    rearm(deps_.queueSignal, claim.wants);
     deps_.pools.concludeReservations(claim.wants, {});
   } else {
     acceptJobs(claim.wants, std::move(jobs));
@@ -292,7 +228,7 @@ bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
     keepUnanswered(claims);
     throw;
   } catch (const StorageError&) {  // the step has changed nothing
-    rearm(claim.wants);
+    rearm(deps_.queueSignal, claim.wants);
     deps_.pools.concludeReservations(claim.wants, {});
     throw;
   } catch (...) {  // such as std::bad_alloc, perhaps behind the step
@@ -300,20 +236,15 @@ bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
     throw;
   }
   if (deps_.node.holder() != claim.holder) {  // the life has ended meanwhile, and other nodes may have the jobs
-    rearm(claim.wants);
+    rearm(deps_.queueSignal, claim.wants);
     giveUp(claim);
     return false;
   }
   return acceptJobs(claim.wants, std::move(jobs));
 }
 
-// Sets the signals again: the queues may have jobs that the claim has not taken.
-void Dispatcher::rearm(const std::vector<ClaimWant>& wants) {
-  for (const ClaimWant& want : wants) deps_.queueSignal.rearm(want.endpoint);
-}
-
 void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
-  for (const Claim& claim : claims) rearm(claim.wants);
+  for (const Claim& claim : claims) rearm(deps_.queueSignal, claim.wants);
   Lock lock(mutex_);
   unanswered_.splice(unanswered_.end(), claims);
 }
@@ -336,7 +267,7 @@ std::vector<ClaimedJob> Dispatcher::claimJobs(const Claim& claim) {
 // the queues are empty: the claim may never have happened.
 std::vector<ClaimedJob> Dispatcher::readJobs(const Claim& claim) {
   std::vector<ClaimedJob> jobs = deps_.storage.leases().claimed(claim.wants, claim.id);
-  rearm(claim.wants);
+  rearm(deps_.queueSignal, claim.wants);
   return jobs;
 }
 
@@ -424,7 +355,7 @@ void Dispatcher::assignJobs(std::vector<ClaimedJob> jobs) {
       deps_.executor.assign(std::move(job));
       continue;
     } catch (const std::bad_alloc&) {
-      releaseJob(deps_.storage, deps_.log, lease);
+      releaseWithoutWorker(deps_.storage, deps_.log, lease);
     }
     try {
       deps_.queueSignal.rearm(endpoint);

@@ -23,8 +23,10 @@
 #include "core/base/ids.h"
 #include "core/base/outside_threads.h"
 #include "core/base/service.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/deferred_inserts.h"
+#include "core/workers/early_runs.h"
 #include "core/workers/executor.h"
 #include "core/workers/node_life.h"
 #include "core/workers/running_jobs.h"
@@ -90,10 +92,8 @@ class Dispatcher final : public Service, private Claimer {
                                               const std::optional<Idempotency>& idempotency) override;
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) override;
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) override;
-  bool assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert);
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   bool claimBatch(std::vector<ClaimWant> wants);
-  void rearm(const std::vector<ClaimWant>& wants);
   void keepUnanswered(std::list<Claim>& claims);
   std::vector<ClaimedJob> claimJobs(const Claim& claim);
   std::vector<ClaimedJob> readJobs(const Claim& claim);
@@ -105,6 +105,7 @@ class Dispatcher final : public Service, private Claimer {
 
   const Deps deps_;
   CallIds callIds_;
+  EarlyRuns earlyRuns_;
 
   OutsideThreads callers_;  // threads inside the functions of Claimer
   Mutex mutex_;

@@ -40,7 +40,7 @@ class Executor {
   /// (RunningJobs) after the return. Throws std::bad_alloc; the worker is still ready then.
   virtual void assign(ClaimedJob job) = 0;
 
-  /// Does the same for a job that may run before the storage has it. The default implementation stores the job first.
+  /// Does the same for a job that may run before the insert. The default implementation stores the job first.
   /// Throws StorageError too.
   virtual void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) {
     insert->store();

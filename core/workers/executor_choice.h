@@ -8,6 +8,7 @@
 
 #include "core/base/suspended_call.h"
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/workers/executor.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/job.h"

@@ -36,37 +36,37 @@ void RunContext::log(LogLevel level, std::string_view line) {
   ++nextLine_;  // only a job that was told to stop drops lines, and all later lines with them
 }
 
-// After the stop of a job that the storage does not have, nobody reads the job.
 const JobId& RunContext::id() const {
   isKnown_ = true;
-  if (insert_ != nullptr && !insert_->isStored()) {
-    callUntilStored([this] { insert_->store(); }, "a job whose handler reads its id");
-  }
+  if (!ensureStored()) throw JobFailed("the storage does not take the job");
   return job_.lease.job;
+}
+
+// Returns false if the storage does not get the job: its caller has read an error.
+bool RunContext::ensureStored() const {
+  if (insert_ == nullptr) return true;
+  try {
+    insert_->store();
+    return true;
+  } catch (const StorageError& error) {
+    deps_.log.write(LogLevel::error, "job.unstored", error.what());
+    return false;
+  }
 }
 
 // A stale report is dropped silently, because the stop token informs the handler (`sdk/include/jobq/job_handler.h`).
 // After a stop every report is stale, and at the end of the process the storage may no longer exist.
 void RunContext::offer(const std::function<ReportResult()>& report) {
   isKnown_ = true;
-  const auto call = [&] {
-    if (insert_ != nullptr) insert_->store();
-    (void)report();
-  };
-  callUntilStored(call, "a report of a job");
-}
-
-// Repeats `call`, which stores `what`, with pauses, until the storage takes it or the job is told to stop.
-template <class Call>
-void RunContext::callUntilStored(Call&& call, const char* what) const {
-  if (stop_.stop_requested()) return;
+  if (stop_.stop_requested() || !ensureStored()) return;
   Backoff backoff(deps_.clock, stop_);
   do {
     try {
-      return call();
+      (void)report();
+      return;
     } catch (const StorageError& error) {
       deps_.log.write(LogLevel::error, "job.unreported",
-                      std::string(what) + " cannot be stored yet: " + job_.lease.job + ": " + error.what());
+                      "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
     }
   } while (backoff.pause());
 }

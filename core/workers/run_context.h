@@ -23,7 +23,8 @@ class RunReports;
 
 /// Used on the worker thread of the job. A failing storage does not fail the job: a report is offered until it is
 /// stored or stale, or until the job is told to stop. A report after the stop is dropped. The storage gets a job whose
-/// insert was deferred before its first report, and before the handler reads the id.
+/// insert was deferred before the first report, and before the handler reads the id; the reports of a lost job are
+/// dropped.
 class RunContext final : public JobContext {
  public:
   struct Deps {
@@ -58,8 +59,7 @@ class RunContext final : public JobContext {
 
  private:
   void offer(const std::function<ReportResult()>& report);
-  template <class Call>
-  void callUntilStored(Call&& call, const char* what) const;
+  bool ensureStored() const;
 
   const Deps deps_;
   const ClaimedJob& job_;

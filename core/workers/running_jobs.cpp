@@ -20,7 +20,7 @@ RunningJobs::Claiming::~Claiming() {
   std::erase_if(jobs_.stoppedEarly_, [oldest](const auto& stop) { return stop.second < oldest; });
 }
 
-RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease, std::shared_ptr<const DeferredInsert> insert)
+RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease, std::shared_ptr<DeferredInsert> insert)
     : jobs_(jobs), lease_(lease) {
   Lock lock(jobs_.mutex_);
   Run& run = jobs_.running_[Attempt(lease.job, lease.attempt)];
@@ -49,9 +49,27 @@ std::vector<LeaseRef> RunningJobs::leases() const {
   std::vector<LeaseRef> leases;
   leases.reserve(running_.size());
   for (const auto& [attempt, run] : running_) {
-    if (!run.insert || run.insert->isStored()) leases.push_back({attempt.first, attempt.second});
+    if (!run.insert || run.insert->state() == DeferredInsert::State::stored)
+      leases.push_back({attempt.first, attempt.second});
   }
   return leases;
+}
+
+void RunningJobs::store(const std::vector<LeaseRef>& leases) const {
+  std::vector<std::shared_ptr<DeferredInsert>> inserts;
+  {
+    Lock lock(mutex_);
+    for (const LeaseRef& lease : leases) {
+      const auto run = running_.find(Attempt(lease.job, lease.attempt));
+      if (run != running_.end() && run->second.insert) inserts.push_back(run->second.insert);
+    }
+  }
+  for (const auto& insert : inserts) {
+    try {
+      insert->store();
+    } catch (const StorageError&) {  // the run of the lost job tells its caller
+    }
+  }
 }
 
 std::vector<LeaseRef> RunningJobs::fence() {

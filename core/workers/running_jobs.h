@@ -38,7 +38,7 @@ class RunningJobs {
   class Entry {
    public:
     /// `insert` is null if the storage has the job.
-    Entry(RunningJobs& jobs, const LeaseRef& lease, std::shared_ptr<const DeferredInsert> insert = nullptr);
+    Entry(RunningJobs& jobs, const LeaseRef& lease, std::shared_ptr<DeferredInsert> insert = nullptr);
     ~Entry();
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
@@ -75,13 +75,16 @@ class RunningJobs {
   /// Returns the attempts that run here and whose jobs the storage has.
   std::vector<LeaseRef> leases() const;
 
+  /// Returns when the storage has the jobs that run here before their insert, or has refused them.
+  void store(const std::vector<LeaseRef>& leases) const;
+
  private:
   using Attempt = std::pair<JobId, std::uint32_t>;
   struct Run {
     std::stop_source source;
     bool isFenced = false;
     bool reports = false;  // the handler has returned
-    std::shared_ptr<const DeferredInsert> insert{};
+    std::shared_ptr<DeferredInsert> insert{};
   };
 
   mutable Mutex mutex_;

@@ -141,15 +141,17 @@ class ThreadExecutor::Worker {
   // Returns true if the worker has its next job already.
   bool work(JobHandler& handler, const Task& task, EndAnnouncement& end) {
     const ClaimedJob& job = task.job;
-    if (task.entry.token().stop_requested()) return false;  // cancelled or overdue before the start
+    if (task.entry.token().stop_requested()) {  // cancelled or overdue before the start
+      if (task.insert) task.insert->discard();
+      return false;
+    }
     Outcome outcome = Failed{};
     try {
       const Instant begin = deps_.clock.now();
       RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, task.insert.get(), task.deadline,
                          deps_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
-      const bool isBrief = deps_.clock.now() - begin < DeferredInserts::kBrief && !context.isKnown();
-      deps_.inserts.noteRun(job.endpoint, isBrief);
+      deps_.inserts.noteRun(job.endpoint, deps_.clock.now() - begin < DeferredInserts::kLatest && !context.isKnown());
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
@@ -176,6 +178,11 @@ class ThreadExecutor::Worker {
         if (givenUp_.stop_requested()) return false;
         run = deps_.reports.finishAndClaim(job, outcome, task.insert.get());
       } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
+        if (task.insert && task.insert->state() == DeferredInsert::State::lost) {
+          deps_.log.write(LogLevel::error, "job.unstored", error.what());
+          end.isAccepted = true;  // no outcome follows, and the caller reads 503
+          return false;
+        }
         deps_.log.write(LogLevel::error, "job.unfinished",
                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }

@@ -66,6 +66,7 @@ bool WorkerSupervisor::rollOne(const EndpointId& id) {
   const WorkerPool::Step step = deps_.pools.nextStep(id);
   for (const WorkerId& worker : step.stoppedWorkers) deps_.executor.stopWorker(worker);
   // The stopped jobs go back to the queue, for the removal of the endpoint. A later result of the handler is dropped.
+  deps_.running.store(step.stopped);
   if (!step.stopped.empty()) deps_.storage.leases().release(step.stopped);
   for (const LeaseRef& lease : step.stopped) stopRun(lease);
   if (step.startWorker) startWorker(id, step);

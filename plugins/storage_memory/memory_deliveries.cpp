@@ -27,8 +27,13 @@ void Deliveries::owe(const Row& row, Instant now) {
   delivery.host = names_.nameOf(row.spec->webhook);
   delivery.snapshot = found(row);
   DeliveryRow& kept = rows_.insert_or_assign(delivery.id, std::move(delivery)).first->second;
-  endpoints_[kept.spec->endpoint].all.emplace(kept.sequence, &kept);
-  setOwed(kept, now);
+  try {
+    endpoints_[kept.spec->endpoint].all.emplace(kept.sequence, &kept);
+    setOwed(kept, now);
+  } catch (...) {  // no memory
+    erase(kept);
+    throw;
+  }
 }
 
 DueHosts Deliveries::dueHosts(Instant now, std::string_view after, std::size_t max) const {

@@ -104,8 +104,9 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
   if (outcome == nullptr && !s_.lives.isAlive(run.holder)) {
     throw StorageError("the life of the node of job " + job.id + " has ended");
   }
-  Endpoint& endpoint = s_.endpoints[job.endpoint];
   const Instant begin = now - run.age;
+  if (begin + job.policy.ttl <= now) throw StorageError("job " + job.id + " has outlived its policy.ttl");
+  Endpoint& endpoint = s_.endpoints[job.endpoint];
   row.endpoint = &endpoint;
   row.rank = s_.rankOf(job, endpoint, policy, now);
   row.arrival = row.number = ++s_.arrivals;

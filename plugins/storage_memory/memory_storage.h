@@ -8,6 +8,7 @@
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "memory_state.h"

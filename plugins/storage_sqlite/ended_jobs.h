@@ -1,6 +1,6 @@
-// The last ended jobs that began with their insert (Storage::insertAndClaim()), kept for their waiting callers: such a
-// caller reads the job once, directly after its end. A read of the file would cost ten pages, because each commit
-// empties the page cache of a read connection.
+// The last ended jobs that began with their insert (Storage::insertAndClaim(), insertRun()), kept for their waiting
+// callers: such a caller reads the job once, directly after its end. A read of the file would cost ten pages, because
+// each commit empties the page cache of a read connection.
 //
 // The jobs change after the commit of the change has succeeded, never before, as running_rows.h says of running jobs.
 #pragma once
@@ -24,7 +24,7 @@ class EndedChanges {
   /// Notes the end of a job: `job` is the job as find() returns it.
   void keep(Job job) { kept_.push_back(std::move(job)); }
   /// Notes a change of a job that has ended, or its removal. No job ends behind such a change in one group, because the
-  /// end needs the answer of a claim.
+  /// end needs the answer of a claim, or is that of a new job.
   void forget(const JobId& id) { forgotten_.push_back(id); }
   void clear() noexcept {
     kept_.clear();

@@ -180,13 +180,14 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
 }
 
 void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+  const Instant begin = clock_.now() - run.age;  // now, because the write waits for its turn
   NewBody input(bodies_.files, writer_, job.input);
   const Report report = outcome == nullptr ? Report{} : reportOf(*outcome);
   NewBody output(bodies_.files, writer_, report.output);
   writer_.write([&](Step& step) {
     input.beginStep();
     output.beginStep();
-    const Instant begin = step.now - run.age;
+    if (begin + job.policy.ttl <= step.now) throw StorageError("job " + job.id + " has outlived its policy.ttl");
     NewRow row{++lastArrival_, rankOf(step, job, policy), begin, begin + job.policy.ttl, kRunning, run.worker};
     row.startedAt = begin;
     const Instant deadline = begin + job.policy.executionTimeout;

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/error.h"
+#include "jobq/holder.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -188,6 +190,17 @@ TEST_P(InsertRunSuite, ALifeThatHasEndedRunsNoJob) {
   const Outcome outcome = Completed{"1"};
   storage_->insertRun(spec("a"), policy_, {"w0", former, Millis(0)}, &outcome);
   EXPECT_EQ(stateOf("a"), JobState::completed) << "the outcome needs no life";
+}
+
+TEST_P(InsertRunSuite, AJobPastItsTtlIsRefused) {
+  if (!storage_->insertsRuns()) return;
+  JobSpec job = spec("a");
+  job.policy.ttl = Millis(10'000);
+  job.webhook = "http://h/done";
+  EXPECT_THROW(insertRun(job, Completed{"1"}, Millis(10'000)), StorageError);
+  EXPECT_EQ(describe(counts()), "0 0 0 0 0 0 ");
+  EXPECT_TRUE(claimDue(Millis(1'000)).empty());
+  EXPECT_TRUE(insertRun(job, Completed{"1"}, Millis(9'999)));
 }
 
 TEST_P(InsertRunSuite, ALostWorkerOfSuchAJobIsCounted) {

@@ -13,7 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "jobq/job.h"
 #include "jobq/mutex.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 

@@ -167,6 +167,15 @@ class StreamTest(OpenAiTest):
             assert answer.status == 200
             assert events(answer.body) == expected
 
+    def test_streams_of_brief_jobs(self):
+        """A job of /runsync may run before the server stores it, but a stream reads its job from the storage."""
+        for _ in range(20):
+            assert self.ask("list", {"n": 1}, route="v1/x").status == 200
+        for _ in range(20):
+            answer = self.ask("list", {"stream": True}, route="v1/x")
+            assert answer.status == 200, answer.body
+            assert events(answer.body) == [{"seen": "/v1/x"}, "[DONE]"]
+
     def test_the_first_event_comes_while_the_job_runs(self):
         connection = self.begin_stream("steps")
         answer = connection.getresponse()

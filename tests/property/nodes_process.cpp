@@ -39,7 +39,7 @@ NodeProcess::NodeProcess(NodesWorld& world, const std::string& node, HostClock& 
       supervisor_({pools_, storage, queueSignal_, workers_, running_, life_, log_},
                   node + "-" + std::to_string(number)),
       sweepTasks_(reports_, supervisor_),
-      inserts_(storage, clock, log_),
+      inserts_(storage, completions_, clock, log_),
       dispatcher_({pools_, supervisor_, storage, queueSignal_, workers_, running_, inserts_,
                    world.flaws.claimsWhenFenced ? unfenced_ : life_, clock, log_}),
       keeper_({life_, storage, pools_, supervisor_, running_, queueSignal_, clock, log_}),

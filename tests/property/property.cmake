@@ -2,7 +2,7 @@
 add_library(jobq_model STATIC property/model_state.cpp property/job_model.cpp property/lease_model.cpp property/chunk_model.cpp
   property/outbox_model.cpp property/record_model.cpp property/comparison.cpp property/judge.cpp property/judged_jobs.cpp
   property/judged_leases.cpp property/judged_chunks.cpp property/judged_outbox.cpp property/judged_records.cpp
-  property/random_operations.cpp property/text.cpp)
+  property/random_leases.cpp property/random_operations.cpp property/text.cpp)
 target_include_directories(jobq_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_model PUBLIC jobq::testkit)
 

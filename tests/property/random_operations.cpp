@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "random_leases.h"
 #include "testkit/outbox_access.h"
 
 namespace jobq::model {
@@ -71,23 +72,8 @@ Holder presentLife(NodeStore& nodes) {
 constexpr std::array kListed{JobState::inQueue, JobState::inProgress, JobState::completed,
                              JobState::failed,  JobState::cancelled,  JobState::timedOut};
 
-const LeaseRef kNobodys{"nobody", 1};
-
-/// Bytes that make a body too large for a row of SQLite (256 KB).
-constexpr std::size_t kLargeFiller = 270'000;
-
 /// Few hosts, so each host has several calls.
 std::string host(std::uint32_t number) { return "h" + std::to_string(number % 3) + ".example.com"; }
-
-/// Loses the worker of `lease`, now and then named twice, and in a third of the calls the workers of the last jobs too.
-void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation) {
-  std::vector<LeaseRef> lost{lease, kNobodys};
-  if (operation.b % 5 == 0) lost.push_back(lease);
-  const auto more = static_cast<std::ptrdiff_t>(operation.a % 3 == 0 ? std::min<std::size_t>(known.size(), 3) : 0);
-  lost.insert(lost.end(), known.end() - more, known.end());
-  (void)leases.lose(lost);
-  if (operation.b % 3 == 0) (void)leases.lose(lost);  // as after a lost answer
-}
 
 }  // namespace
 
@@ -156,7 +142,10 @@ void Player::insert(Storage& storage, const Operation& operation) {
   }
   jobs_.push_back({job.endpoint, job.id});
   lastSubmission_ = Submission{job, once};
-  if (operation.action == Action::insert || !insertAndClaim(storage, operation, job, once)) {
+  if (operation.action == Action::insertRun && storage.insertsRuns()) {
+    insertRun(storage, job, policy_, presentLife(storage.nodes()), operation);
+    leases_.push_back({job.id, 1});
+  } else if (operation.action != Action::insertAndClaim || !insertAndClaim(storage, operation, job, once)) {
     (void)storage.jobs().insert(std::move(job), policy_, once);
   }
   if (operation.a % 5 == 0) repeatInsert(storage);
@@ -171,21 +160,6 @@ bool Player::insertAndClaim(Storage& storage, const Operation& operation, const 
   if (!done) return false;
   for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
   return true;
-}
-
-void Player::insertRun(Storage& storage, const Operation& operation) {
-  if (!storage.insertsRuns()) return insert(storage, {Action::insert, operation.a, operation.b});
-  const JobSpec job = spec(operation.a, operation.b);
-  const std::string number = std::to_string(operation.b);
-  const std::string filler(operation.b % 16 == 0 ? kLargeFiller : 0, ' ');
-  const std::array<std::optional<Outcome>, 3> outcomes{std::nullopt, Completed{number + filler},
-                                                       Failed{"no " + number, operation.a % 2 == 0 ? number : ""}};
-  const std::optional<Outcome>& outcome = outcomes.at(operation.a % 3);
-  const Millis age(operation.b % 5 == 0 ? operation.a % 4'000 : operation.a % 3);
-  const FirstRun run{"w" + std::to_string(operation.b % 3), presentLife(storage.nodes()), age};
-  jobs_.push_back({job.endpoint, job.id});
-  leases_.push_back({job.id, 1});
-  storage.insertRun(job, policy_, run, outcome ? &*outcome : nullptr);
 }
 
 void Player::repeatInsert(Storage& storage) {
@@ -380,10 +354,8 @@ void Player::play(Storage& storage, const Operation& operation) {
   const Action action = operation.action;
   if (action == Action::advance) {
     clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
-  } else if (action == Action::insert || action == Action::insertAndClaim) {
+  } else if (action >= Action::insert && action <= Action::insertRun) {
     insert(storage, operation);
-  } else if (action == Action::insertRun) {
-    insertRun(storage, operation);
   } else if (action == Action::claim) {
     claim(storage, operation);
   } else if (action == Action::join) {

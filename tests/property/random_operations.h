@@ -120,8 +120,6 @@ class Player {
   /// Returns false if the storage has no such step.
   bool insertAndClaim(Storage& storage, const Operation& operation, const JobSpec& job,
                       const std::optional<Idempotency>& once);
-  /// Does the same as insert() if the storage has no such step.
-  void insertRun(Storage& storage, const Operation& operation);
   /// Repeats the last insert(), as after a lost answer. The id of an absent job may be taken: no repetition then.
   void repeatInsert(Storage& storage);
   void append(Storage& storage, const LeaseRef& lease, const Operation& operation);

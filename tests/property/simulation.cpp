@@ -41,8 +41,8 @@ void Simulation::act(const Move& move) {
     case Act::sweep: return process.sweeper.sweepAll();
     case Act::deliver: return deliveries_.deliver(move);
     case Act::advance:
+      machine_.process().inserts.storeAll();  // by the timer, in the first milliseconds
       world_.clock->advance(jumpOf(move.a));
-      machine_.process().inserts.storeAll();  // by its timer
       return;
     case Act::newLife: return machine_.beginLife();
     case Act::stop: return machine_.restart();

@@ -17,7 +17,7 @@ Process::Process(World& world, LocalWorkers& workers, const std::string& node)
       pools({queueSignal, *world.clock, log}, world.endpoints),
       life(world.storage(), node),
       supervisor({pools, world.storage(), queueSignal, workers, running, life, log}, node),
-      inserts(world.storage(), *world.clock, log),
+      inserts(world.storage(), watch, *world.clock, log),
       dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, inserts, life, *world.clock, log}),
       swept([this](const SweepResult& result) {
         reports.announce(result);

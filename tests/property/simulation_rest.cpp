@@ -50,6 +50,7 @@ bool Simulation::stepTowardsQuiet() {
 // end of leases granted while the clock was ahead.
 void Simulation::runToRest() {
   machine_.endCrashes();
+  machine_.process().inserts.storeAll();  // by the timer, in the first milliseconds
   constexpr Millis kStep{5'000};
   constexpr int kSteps = 12;
   constexpr int kMany = 10'000;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/executor.h"
 #include "jobq/call_id.h"

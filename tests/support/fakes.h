@@ -12,6 +12,7 @@
 
 #include "core/base/delivery_notifier.h"
 #include "core/base/overdue_jobs.h"
+#include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/sweeper.h"

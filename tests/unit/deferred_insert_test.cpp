@@ -1,10 +1,11 @@
 // Tests of jobs that run before their insert: the insert (core/jobs/deferred_insert.h), the timer
-// (core/workers/deferred_inserts.h), the wait of the caller, and the run itself.
+// (core/workers/deferred_inserts.h) and the wait of the caller.
 #include "core/jobs/deferred_insert.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
@@ -13,9 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/workers/deferred_inserts.h"
-#include "executor_fixture.h"
+#include "deferred_insert_fixture.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -25,24 +27,13 @@
 namespace jobq {
 namespace {
 
+using InsertState = DeferredInsert::State;
+using test::briefJob;
 using test::holdsSoon;
 using test::kSoon;
+using test::makeInsert;
 using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
-
-JobSpec spec(const JobId& id) {
-  JobSpec job;
-  job.id = id;
-  job.endpoint = "ep";
-  job.input = "{}";
-  return job;
-}
-
-std::shared_ptr<DeferredInsert> makeInsert(test::UnitStorage& storage, const JobId& id) {
-  return std::make_shared<DeferredInsert>(*storage, storage.clock, spec(id), storage.policy,
-                                          FirstRun{"w", storage.life->holder(), {}});
-}
 
 class DeferredInsertTest : public testing::Test {
  protected:
@@ -53,14 +44,14 @@ class DeferredInsertTest : public testing::Test {
 };
 
 TEST_F(DeferredInsertTest, TheStorageHasNoJobBefore) {
-  EXPECT_FALSE(insert_->isStored());
+  EXPECT_NE(insert_->state(), InsertState::stored);
   EXPECT_FALSE(find("a"));
 }
 
 TEST_F(DeferredInsertTest, AJobIsStoredOnceAsItRuns) {
   storage_.clock.advance(Millis(3));
   insert_->store();
-  EXPECT_TRUE(insert_->isStored());
+  EXPECT_EQ(insert_->state(), InsertState::stored);
   EXPECT_EQ(find("a")->state, JobState::inProgress);
   EXPECT_EQ(find("a")->startedAt, storage_.clock.now() - Millis(3));
   insert_->store();
@@ -70,20 +61,31 @@ TEST_F(DeferredInsertTest, AJobIsStoredOnceAsItRuns) {
 
 TEST_F(DeferredInsertTest, AJobIsStoredWithItsOutcome) {
   EXPECT_TRUE(insert_->storeEnded(Failed{"no", ""}));
-  EXPECT_TRUE(insert_->isStored());
+  EXPECT_EQ(insert_->state(), InsertState::stored);
   insert_->store();
   EXPECT_FALSE(insert_->storeEnded(Completed{"1"}));
   EXPECT_EQ(find("a")->state, JobState::failed);
 }
 
-TEST_F(DeferredInsertTest, AFailedInsertCanBeRepeated) {
+TEST_F(DeferredInsertTest, ARefusedJobIsLost) {
   storage_.faults.failNext("jobs.insertRun");
   EXPECT_THROW(insert_->store(), StorageError);
-  EXPECT_FALSE(insert_->isStored());
-  storage_.faults.failNext("jobs.insertRun");
+  EXPECT_EQ(insert_->state(), InsertState::lost);
   EXPECT_THROW((void)insert_->storeEnded(Completed{"1"}), StorageError);
-  EXPECT_TRUE(insert_->storeEnded(Completed{"1"}));
-  EXPECT_EQ(find("a")->output, "1");
+  EXPECT_THROW(insert_->store(), StorageError);
+  EXPECT_EQ(storage_.faults.calls(), 1U);
+  EXPECT_FALSE(find("a"));
+}
+
+TEST_F(DeferredInsertTest, ADiscardedJobIsAbsent) {
+  insert_->discard();
+  insert_->store();
+  EXPECT_EQ(insert_->state(), InsertState::discarded);
+  EXPECT_FALSE(find("a"));
+  const auto stored = makeInsert(storage_, "b");
+  stored->store();
+  stored->discard();
+  EXPECT_EQ(stored->state(), InsertState::stored);
 }
 
 // The second thread must neither store the job again nor go on before the storage has the job.
@@ -92,7 +94,7 @@ TEST_F(DeferredInsertTest, TheOutcomeWaitsForAnInsertUnderWay) {
   auto storing = std::async(std::launch::async, [this] { insert_->store(); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); }));
   auto ending = std::async(std::launch::async, [this] { return insert_->storeEnded(Completed{"1"}); });
-  EXPECT_FALSE(insert_->isStored());
+  EXPECT_NE(insert_->state(), InsertState::stored);
   storage_.faults.letGo();
   ASSERT_EQ(storing.wait_for(kSoon), std::future_status::ready);
   ASSERT_EQ(ending.wait_for(kSoon), std::future_status::ready);
@@ -106,10 +108,11 @@ class DeferredInsertsTest : public DeferredInsertTest {
     for (int i = 0; i < DeferredInserts::kProof; ++i) inserts_.noteRun("ep", true);
   }
 
-  DeferredInserts inserts_{*storage_, storage_.clock, storage_.log};
+  CompletionNotifier completions_{storage_.clock};
+  DeferredInserts inserts_{*storage_, completions_, storage_.clock, storage_.log};
 };
 
-TEST_F(DeferredInsertsTest, OnlyBriefRunsInARowDeferInserts) {
+TEST_F(DeferredInsertsTest, OnlyEndpointsWithBriefRunsDeferInserts) {
   EXPECT_FALSE(inserts_.mayDefer("ep"));
   for (int i = 1; i < DeferredInserts::kProof; ++i) inserts_.noteRun("ep", true);
   EXPECT_FALSE(inserts_.mayDefer("ep"));
@@ -123,6 +126,16 @@ TEST_F(DeferredInsertsTest, OnlyBriefRunsInARowDeferInserts) {
   EXPECT_FALSE(inserts_.mayDefer("ep")) << "after the stop nothing would store the job";
 }
 
+// A run is long now and then because its thread waits for a processor.
+TEST_F(DeferredInsertsTest, FewLongRunsAmongBriefOnesChangeNothing) {
+  for (int i = 0; i < 200; ++i) inserts_.noteRun("ep", i % 20 != 0);
+  EXPECT_TRUE(inserts_.mayDefer("ep"));
+  for (int i = 0; i < 4; ++i) inserts_.noteRun("ep", false);
+  EXPECT_FALSE(inserts_.mayDefer("ep"));
+  for (int i = 0; i < 200; ++i) inserts_.noteRun("ep", i % 5 != 0);
+  EXPECT_FALSE(inserts_.mayDefer("ep"));
+}
+
 TEST_F(DeferredInsertsTest, ALongRunIsStoredInItsMillisecond) {
   inserts_.start();
   proveBrief();
@@ -130,9 +143,9 @@ TEST_F(DeferredInsertsTest, ALongRunIsStoredInItsMillisecond) {
   storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
   storage_.clock.advance(DeferredInserts::kLatest - Millis(1));
   storage_.clock.awaitWaiter(Millis(1), Millis(1));
-  EXPECT_FALSE(insert_->isStored());
+  EXPECT_NE(insert_->state(), InsertState::stored);
   storage_.clock.advance(Millis(1));
-  ASSERT_TRUE(holdsSoon([this] { return insert_->isStored(); }));
+  ASSERT_TRUE(holdsSoon([this] { return insert_->state() == InsertState::stored; }));
   EXPECT_EQ(find("a")->startedAt, storage_.clock.now() - DeferredInserts::kLatest);
   EXPECT_FALSE(inserts_.mayDefer("ep")) << "the next jobs do not wait for the end of this run";
 }
@@ -148,164 +161,41 @@ TEST_F(DeferredInsertsTest, ABriefRunLeavesTheTimerNothingToDo) {
   EXPECT_EQ(storage_.faults.calls(), 1U);
 }
 
-TEST_F(DeferredInsertsTest, AFailedInsertIsTriedAgain) {
+TEST_F(DeferredInsertsTest, ARefusedJobWakesItsCaller) {
   storage_.faults.failNext("jobs.insertRun");
+  CompletionNotifier::Waiter waiter(completions_, {"ep", "a"});
   inserts_.start();
   inserts_.watch(insert_);
   storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
   storage_.clock.advance(DeferredInserts::kLatest);
-  storage_.clock.awaitWaiter(Millis(500), Millis(500));
-  EXPECT_FALSE(insert_->isStored());
-  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("cannot be stored yet")));
-  storage_.clock.advance(Millis(500));
-  ASSERT_TRUE(holdsSoon([this] { return insert_->isStored(); }));
+  test::HeldCaller caller;
+  EXPECT_TRUE(caller.awaitEvent(waiter, storage_.clock.now() + Millis(60'000)));
+  EXPECT_EQ(insert_->state(), InsertState::lost);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("job.unstored")));
+}
+
+// A shutdown releases the running jobs behind storeAll(), so the insert of the timer's thread must have ended.
+TEST_F(DeferredInsertsTest, StoreAllWaitsForTheTimer) {
+  storage_.faults.hold("jobs.insertRun");
+  inserts_.start();
+  inserts_.watch(insert_);
+  storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
+  storage_.clock.advance(DeferredInserts::kLatest);
+  ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); }));
+  auto storing = std::async(std::launch::async, [this] {
+    inserts_.storeAll();
+    return insert_->state();
+  });
+  storage_.faults.letGo();
+  ASSERT_EQ(storing.wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(storing.get(), InsertState::stored);
 }
 
 TEST_F(DeferredInsertsTest, AStopStoresWhatIsLeft) {
   inserts_.start();
   inserts_.watch(insert_);
   inserts_.stop();
-  EXPECT_TRUE(insert_->isStored());
-}
-
-/// Runs on an executor whose worker `w` is ready.
-class DeferredRunTest : public testing::Test, protected test::ExecutorFixture {
- protected:
-  DeferredRunTest() { startWorker(); }
-
-  /// Begins the run of the job.
-  std::shared_ptr<DeferredInsert> run(const JobId& id, Millis runsFor = Millis(5'000)) {
-    EXPECT_TRUE(events.has(1));
-    auto insert = makeInsert(storage, id);
-    ClaimedJob job;
-    job.lease = {id, 1};
-    job.endpoint = "ep";
-    job.worker = "w";
-    job.input = "{}";
-    job.runsFor = runsFor;
-    executor.assignUnstored(std::move(job), insert);
-    return insert;
-  }
-  bool isAbsent(const JobId& id) { return !storage.real->jobs().find({"ep", id}); }
-  std::uint64_t callsOf(auto&& act) {
-    const std::uint64_t before = storage.faults.calls();
-    act();
-    return storage.faults.calls() - before;
-  }
-};
-
-TEST_F(DeferredRunTest, ABriefRunCallsTheStorageOnce) {
-  handlers.run = [this](std::string_view, JobContext& context) {
-    EXPECT_EQ(context.attempt(), 1U);
-    EXPECT_TRUE(isAbsent("a"));
-    return std::string("[1.0]");
-  };
-  const std::uint64_t calls = callsOf([this] {
-    run("a");
-    ASSERT_TRUE(events.has(2));
-  });
-  EXPECT_EQ(calls, 1U);
-  EXPECT_EQ(find("a").state, JobState::completed);
-  EXPECT_EQ(find("a").output, "[1.0]");
-  EXPECT_EQ(find("a").workerId, "w");
-}
-
-TEST_F(DeferredRunTest, AHandlerThatReadsTheIdHasAStoredJob) {
-  handlers.run = [this](std::string_view, JobContext& context) {
-    EXPECT_EQ(context.id(), "a");
-    EXPECT_EQ(find("a").state, JobState::inProgress);
-    return std::string("1");
-  };
-  run("a");
-  ASSERT_TRUE(events.has(2));
-  EXPECT_EQ(find("a").state, JobState::completed);
-}
-
-TEST_F(DeferredRunTest, ReportsComeBehindTheInsert) {
-  handlers.run = [](std::string_view, JobContext& context) {
-    context.emit("1");
-    context.progress("2");
-    context.log(LogLevel::information, "three");
-    return std::string("4");
-  };
-  run("a");
-  ASSERT_TRUE(events.has(2));
-  EXPECT_EQ(storage.real->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 1U);
-  EXPECT_EQ(storage.real->chunks().readLog({"ep", "a"})->size(), 1U);
-  EXPECT_EQ(find("a").output, "4");
-}
-
-TEST_F(DeferredRunTest, RunsThatAreLongOrKnownAreNotBrief) {
-  ASSERT_TRUE(events.has(1));
-  const auto provesBrief = [this](const test::HandlerBody& body) {
-    handlers.run = body;
-    for (int i = 0; i < DeferredInserts::kProof; ++i) {
-      const std::size_t before = events.all().size();
-      give("job" + std::to_string(storage.faults.calls()));
-      EXPECT_TRUE(events.has(before + 1));
-    }
-    return inserts.mayDefer("ep");
-  };
-  EXPECT_TRUE(provesBrief([](std::string_view, JobContext&) { return std::string("1"); }));
-  EXPECT_FALSE(provesBrief([this](std::string_view, JobContext&) {
-    storage.clock.advance(DeferredInserts::kBrief);
-    return std::string("1");
-  }));
-  EXPECT_TRUE(provesBrief([](std::string_view, JobContext&) { return std::string("1"); }));
-  EXPECT_FALSE(provesBrief([](std::string_view, JobContext& context) { return "\"" + context.id() + "\""; }));
-}
-
-TEST_F(DeferredRunTest, AnOutcomeIsOfferedUntilTheStorageTakesIt) {
-  storage.faults.failNext("jobs.insertRun");
-  run("a");
-  ASSERT_TRUE(holdsSoon([this] { return !storage.log.lines().empty(); }));
-  EXPECT_TRUE(isAbsent("a"));
-  storage.clock.advance(Millis(60'000));
-  ASSERT_TRUE(events.has(2));
-  EXPECT_EQ(find("a").state, JobState::completed);
-}
-
-TEST_F(DeferredRunTest, AnOutcomeBehindTheDeadlineIsATimeout) {
-  handlers.run = [this](std::string_view, JobContext&) {
-    storage.clock.advance(Millis(600'000));
-    return std::string("1");
-  };
-  run("a", Millis(600'000));
-  ASSERT_TRUE(events.has(2));
-  EXPECT_EQ(find("a").state, JobState::timedOut);
-}
-
-// The lease keeper asks the storage about the running jobs, and stops those that the storage does not have.
-TEST_F(DeferredRunTest, AnUnstoredJobIsNoRunningJobOfTheStorage) {
-  std::promise<void> begun;
-  std::promise<void> goesOn;
-  handlers.run = [&](std::string_view, JobContext&) {
-    begun.set_value();
-    EXPECT_EQ(goesOn.get_future().wait_for(kSoon), std::future_status::ready);
-    return std::string("1");
-  };
-  const auto insert = run("a");
-  ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
-  EXPECT_THAT(running.leases(), IsEmpty());
-  insert->store();
-  EXPECT_EQ(running.leases().size(), 1U);
-  goesOn.set_value();
-  ASSERT_TRUE(events.has(2));
-  EXPECT_EQ(find("a").state, JobState::completed);
-}
-
-TEST_F(DeferredRunTest, AShutdownPutsARunningJobIntoTheQueue) {
-  std::promise<void> begun;
-  handlers.run = [&](std::string_view, JobContext& context) {
-    begun.set_value();
-    EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
-    return std::string("1");
-  };
-  inserts.watch(run("a"));
-  ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
-  EXPECT_EQ(executor.stop(Millis(0)), 0U);
-  EXPECT_EQ(find("a").state, JobState::inQueue);
-  EXPECT_EQ(find("a").losses, 0U);
+  EXPECT_EQ(insert_->state(), InsertState::stored);
 }
 
 /// Runs the job of each caller at once, without a worker.
@@ -336,7 +226,7 @@ class DeferredWaitTest : public DeferredInsertTest {
     queueSignal_.setClaimer(claimer_);
   }
   JobService::AwaitedSubmission submit(const std::optional<Idempotency>& idempotency = std::nullopt) {
-    return jobs_.submitAwaited(spec("j"), endpoint_, idempotency, Millis(5'000));
+    return jobs_.submitAwaited(briefJob("j"), endpoint_, idempotency, Millis(5'000));
   }
 
   Endpoint endpoint_;
@@ -367,7 +257,23 @@ TEST_F(DeferredWaitTest, AnAnswerBeforeTheEndShowsAStoredJob) {
   const auto answer = caller_.complete(*submission.wait);
   ASSERT_TRUE(answer.job);
   EXPECT_EQ(answer.job->state, JobState::inProgress);
-  EXPECT_TRUE(claimer_.insert->isStored());
+  EXPECT_EQ(claimer_.insert->state(), InsertState::stored);
+}
+
+// A stream reads chunks, and nothing tells its reads of a job before the insert.
+TEST_F(DeferredWaitTest, ACallerThatReadsTheJobNeedsAnInsertFirst) {
+  const auto submission =
+      jobs_.submitAwaited(briefJob("j"), endpoint_, std::nullopt, Millis(5'000), JobService::CallerReads::job);
+  EXPECT_FALSE(claimer_.insert);
+  EXPECT_TRUE(find("j"));
+}
+
+TEST_F(DeferredWaitTest, ADiscardedJobIsGone) {
+  auto submission = submit();
+  EXPECT_FALSE(submission.wait->poll(caller_.waitingCaller()));
+  claimer_.insert->discard();
+  watch_.announceAllOf("ep");
+  EXPECT_FALSE(caller_.complete(*submission.wait).job);
 }
 
 TEST_F(DeferredWaitTest, WithoutAStorageThereIsNoAnswer) {

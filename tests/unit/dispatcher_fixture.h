@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/deferred_inserts.h"
 #include "core/workers/dispatcher.h"
@@ -86,7 +87,8 @@ struct Dispatch {
       : pools({signal, clock, log}, endpoints),
         life(storage, node),
         supervisor({pools, storage, signal, executor, running, life, log}, node),
-        inserts(storage, clock, log),
+        completions(clock),
+        inserts(storage, completions, clock, log),
         dispatcher({pools, supervisor, storage, signal, executor, running, inserts, life, clock, log}) {
     life.join();
   }
@@ -96,6 +98,7 @@ struct Dispatch {
   WorkerPools pools;
   NodeLife life;
   WorkerSupervisor supervisor;
+  CompletionNotifier completions;
   DeferredInserts inserts;
   Dispatcher dispatcher;
 };

@@ -129,7 +129,7 @@ struct ExecutorFixture {
   CallingOverdueJobs overdue{[this] { reports.announce(storage->leases().sweep(100)); }};
   DeadlineTimer deadlines{storage.clock, storage.log, overdue};
   const RemoteRun::Deps remoteRuns{reports, *storage, running, deadlines, secrets, storage.clock};
-  DeferredInserts inserts{*storage, storage.clock, storage.log};
+  DeferredInserts inserts{*storage, watch, storage.clock, storage.log};
   ThreadExecutor executor{{reports, *storage, running, deadlines, secrets, inserts, storage.clock, storage.log}};
 };
 

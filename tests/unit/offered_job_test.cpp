@@ -160,7 +160,7 @@ TEST_F(OfferedJobTest, AFencedOrStoppedNodeClaimsNothing) {
 /// Keeps the jobs that run before their insert.
 class UnstoredExecutor final : public Executor {
  public:
-  explicit UnstoredExecutor(RunningJobs& running) : busy(running) {}
+  explicit UnstoredExecutor(RunningJobs& running) : busy(running), running_(running) {}
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
                    WorkerEvents& events) override {
     busy.startWorker(endpoint, release, worker, events);
@@ -169,16 +169,23 @@ class UnstoredExecutor final : public Executor {
   void assignUnstored(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert) override {
     if (storesFirst) insert->store();
     if (fails) throw std::bad_alloc();
+    onAssign();
+    stopped = RunningJobs::Entry(running_, job.lease, insert).token().stop_requested();
     jobs.push_back(std::move(job));
     inserts.push_back(insert);
   }
   void stopWorker(const WorkerId& worker) override { busy.stopWorker(worker); }
 
   BusyExecutor busy;
+  std::function<void()> onAssign = [] {};
   bool storesFirst = false;
   bool fails = false;
+  bool stopped = false;  ///< the last run was stopped before its begin
   std::vector<ClaimedJob> jobs;
   std::vector<std::shared_ptr<DeferredInsert>> inserts;
+
+ private:
+  RunningJobs& running_;
 };
 
 /// The endpoint `ep` has one worker, which is ready, and its last runs were brief.
@@ -240,6 +247,25 @@ TEST_F(UnstoredJobTest, OtherwiseTheJobIsStoredFirst) {
   EXPECT_FALSE(offer("b")) << "no worker is idle";
   dispatch_.dispatcher.stop();
   EXPECT_EQ(executor_.jobs.size(), 1U);
+}
+
+// The deleted endpoint's job goes to the queue, for the removal of the endpoint, whatever the handler returns.
+TEST_F(UnstoredJobTest, TheDeletionOfTheEndpointStoresAndReleasesTheJob) {
+  const auto insert = offer("a");
+  ASSERT_TRUE(insert);
+  const RunningJobs::Entry run(running_, {"a", 1}, insert);
+  dispatch_.pools.retire("ep");
+  turn();
+  EXPECT_TRUE(run.token().stop_requested());
+  EXPECT_EQ(storage_->jobs().find({"ep", "a"})->state, JobState::inQueue);
+  EXPECT_FALSE(insert->storeEnded(Completed{"1"}));
+  EXPECT_EQ(storage_->leases().finish({"a", 1}, Completed{"1"}), ReportResult::staleAttempt);
+}
+
+TEST_F(UnstoredJobTest, AStopBetweenTheReservationAndTheRunIsKept) {
+  executor_.onAssign = [this] { running_.stop({"a", 1}); };
+  ASSERT_TRUE(offer("a"));
+  EXPECT_TRUE(executor_.stopped);
 }
 
 TEST_F(UnstoredJobTest, AStoppedDispatcherGivesNoJob) {

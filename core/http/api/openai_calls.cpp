@@ -276,7 +276,8 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
     id = job.id;
     JobService::AwaitedSubmission submitted;
     try {
-      submitted = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait);
+      const auto reads = isStream ? JobService::CallerReads::job : JobService::CallerReads::wait;
+      submitted = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait, reads);
     } catch (const OutcomeUnknown& error) {  // the job may be stored, and nobody would wait for it
       cancelJob(deps, {endpoint, id});
       return lostJob({endpoint, id}, error);

@@ -27,9 +27,8 @@ class JobContext {
  public:
   virtual ~JobContext() = default;
 
-  /// Returns the id of the job, equal in each run of the job. A short job of a waiting caller may run before it is
-  /// stored; the first call then stores the job, and blocks while the storage fails, at most until the stop token
-  /// fires.
+  /// Returns the id of the job, equal in each run of the job. A short job of a waiting caller may run before the
+  /// insert; the first call then stores the job, and throws JobFailed if the storage does not take the job.
   virtual const JobId& id() const = 0;
   /// Returns the number of the attempt. The first run of a job has the number 1; further runs have greater numbers.
   virtual std::uint32_t attempt() const = 0;

@@ -176,7 +176,8 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// ended with this call, as by LeaseStore::finish(), and owes its webhook. LeaseStore::claimed() never names the job.
   ///
   /// The arguments are valid during the call. As durable as finish(). Throws StorageError, also if insertsRuns() is
-  /// false, if a job has the id already, and without an outcome if the life of `run.holder` has ended. Any thread.
+  /// false, if a job has the id already, if the ttl of the job is over, and without an outcome if the life of
+  /// `run.holder` has ended. Any thread.
   void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
     if (!insertsRuns()) throw StorageError("this storage cannot store a job whose run has begun");
     doInsertRun(job, policy, run, outcome);

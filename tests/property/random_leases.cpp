@@ -1,0 +1,33 @@
+#include "random_leases.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+
+#include "jobq/time.h"
+
+namespace jobq::model {
+
+void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation) {
+  std::vector<LeaseRef> lost{lease, kNobodys};
+  if (operation.b % 5 == 0) lost.push_back(lease);
+  const auto more = static_cast<std::ptrdiff_t>(operation.a % 3 == 0 ? std::min<std::size_t>(known.size(), 3) : 0);
+  lost.insert(lost.end(), known.end() - more, known.end());
+  (void)leases.lose(lost);
+  if (operation.b % 3 == 0) (void)leases.lose(lost);  // as after a lost answer
+}
+
+void insertRun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
+               const Operation& operation) {
+  const std::string number = std::to_string(operation.b);
+  const std::string filler(operation.b % 16 == 0 ? kLargeFiller : 0, ' ');
+  const std::array<std::optional<Outcome>, 3> outcomes{std::nullopt, Completed{number + filler},
+                                                       Failed{"no " + number, operation.a % 2 == 0 ? number : ""}};
+  const std::optional<Outcome>& outcome = outcomes.at(operation.a % 3);
+  const Millis age(operation.b % 5 == 0 ? operation.a % 4'000 : operation.a % 3);
+  const FirstRun run{"w" + std::to_string(operation.b % 3), holder, age};
+  storage.insertRun(job, policy, run, outcome ? &*outcome : nullptr);
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,29 @@
+// Random arguments of the operations on runs, for the player of random operations.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "jobq/holder.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/queue_policy.h"
+#include "jobq/storage.h"
+#include "random_operations.h"
+
+namespace jobq::model {
+
+/// The lease of an unknown job.
+inline const LeaseRef kNobodys{"nobody", 1};
+
+/// Bytes that make a body too large for a row of SQLite (256 KB).
+inline constexpr std::size_t kLargeFiller = 270'000;
+
+/// Loses the worker of `lease`, now and then named twice, and in a third of the calls the workers of the last jobs too.
+void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation);
+
+/// Inserts the job with its first attempt, which has ended in two thirds of the calls. The storage has insertRun().
+void insertRun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
+               const Operation& operation);
+
+}  // namespace jobq::model
