@@ -16,6 +16,7 @@
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/routes.h"
+#include "core/jobs/run_stopper.h"
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/sweeper.h"

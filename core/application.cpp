@@ -116,6 +116,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       pipeline_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
       server_(config_.server, pipeline_, waiting_, log_) {
   endpoints_.setListener(lifecycle_);
+  inserts_.setStopper(workers_);
   sweeper_.setListener(sweepTasks_);
   addRoutes();
 }

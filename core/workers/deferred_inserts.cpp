@@ -10,6 +10,11 @@ namespace {
 
 using InsertState = DeferredInsert::State;
 
+// Returns true if the timer has nothing to do for the job.
+bool isOver(const DeferredInsert& insert) {
+  return insert.state() == InsertState::stored || insert.state() == InsertState::discarded;
+}
+
 }  // namespace
 
 void DeferredInserts::start() {
@@ -76,10 +81,10 @@ void DeferredInserts::loop() {
     Watched due;
     for (const Instant now = clock_.now(); !watched_.empty() && watched_.begin()->first <= now;) {
       auto each = watched_.extract(watched_.begin());
-      if (each.mapped()->state() != InsertState::deferred) continue;
+      if (isOver(*each.mapped())) continue;
       const auto points = points_.find(each.mapped()->job().endpoint);
       // A hanging handler ends no run, so the run counts now.
-      if (points != points_.end()) count(points->first, false);
+      if (each.mapped()->state() == InsertState::deferred && points != points_.end()) count(points->first, false);
       due.insert(std::move(each));
     }
     if (due.empty()) continue;
@@ -93,14 +98,24 @@ void DeferredInserts::loop() {
   }
 }
 
+// The storage does not have the job, so no sweep and no timeout stops the run. The caller reads 503.
+void DeferredInserts::endRun(const JobId& job) noexcept {
+  completions_.announce(job);
+  try {
+    if (stopper_ != nullptr) stopper_->stopRun({job, 1});
+  } catch (const std::exception& error) {  // the run ends by itself
+    log_.write(LogLevel::error, "job.unstored", error.what());
+  }
+}
+
 void DeferredInserts::storeEach(const Watched& due) noexcept {
   for (const auto& [moment, insert] : due) {
-    if (insert->state() != InsertState::deferred && insert->state() != InsertState::storing) continue;
+    if (isOver(*insert)) continue;
     try {
       insert->store();
     } catch (const std::exception& error) {
       log_.write(LogLevel::error, "job.unstored", error.what());
-      completions_.announce(insert->job().id);  // the caller reads 503
+      endRun(insert->job().id);
     }
   }
 }

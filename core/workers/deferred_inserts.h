@@ -10,6 +10,7 @@
 #include "core/base/service.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/deferred_insert.h"
+#include "core/jobs/run_stopper.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
@@ -36,6 +37,9 @@ class DeferredInserts final : public Service {
       : storage_(storage), completions_(completions), clock_(clock), log_(log) {}
   ~DeferredInserts() override { stop(); }
 
+  /// Sets the stopper of the runs of lost jobs, before the first job. `stopper` is valid until the last run has ended.
+  void setStopper(RunStopper& stopper) { stopper_ = &stopper; }
+
   void start() override;
   /// Stores each job without an insert, and ends the thread. No insert is deferred afterwards.
   void stop() override;
@@ -46,8 +50,8 @@ class DeferredInserts final : public Service {
   /// Notes the end of a run at the endpoint, deferred or not.
   void noteRun(const EndpointId& endpoint, bool isBrief) noexcept;
 
-  /// Stores the job in kLatest unless the insert has begun before. The run of the job is about to begin. Throws
-  /// std::bad_alloc.
+  /// Stores the job in kLatest unless the insert has ended before. If the storage refuses the job, the caller is woken
+  /// and the run is stopped, at that time at the latest. The run of the job is about to begin. Throws std::bad_alloc.
   void watch(const std::shared_ptr<DeferredInsert>& insert);
 
   /// Returns when each watched job is stored or lost.
@@ -60,11 +64,13 @@ class DeferredInserts final : public Service {
   void loop();
   void count(const EndpointId& endpoint, bool isBrief) JOBQ_REQUIRES(mutex_);
   void storeEach(const Watched& due) noexcept;
+  void endRun(const JobId& job) noexcept;
 
   Storage& storage_;
   CompletionNotifier& completions_;
   Clock& clock_;
   Log& log_;
+  RunStopper* stopper_ = nullptr;
 
   mutable Mutex mutex_;
   Condition changed_;

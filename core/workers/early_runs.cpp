@@ -35,6 +35,8 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
   // A set signal: other jobs may wait, and come first.
   if (!deps_.inserts.mayDefer(job.endpoint) || deps_.queueSignal.isSet(job.endpoint)) return nullptr;
   if (job.input.size() > kLargestInput || !deps_.node.mayClaim()) return nullptr;
+  // A stop between the reservation and the begin of the run is kept (RunningJobs::Claiming).
+  const RunningJobs::Claiming claiming(deps_.running);
   const auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, true});
   if (wants.empty()) return nullptr;
   const WorkerId& worker = wants.front().workers.front();
@@ -43,8 +45,6 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
     free(wants);
     return nullptr;
   }
-  // A stop between here and the begin of the run is kept (RunningJobs::Claiming).
-  const RunningJobs::Claiming claiming(deps_.running);
   std::shared_ptr<DeferredInsert> insert;
   std::vector<ClaimedJob> jobs;
   try {
@@ -54,7 +54,7 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
     deps_.inserts.watch(insert);
     deps_.pools.concludeReservations(wants, jobs);
   } catch (...) {  // no memory
-    if (insert) insert->discard();
+    if (insert) (void)discard(*insert);
     free(wants);
     throw;
   }
@@ -76,17 +76,22 @@ bool EarlyRuns::assign(ClaimedJob job, const std::shared_ptr<DeferredInsert>& in
   } catch (const std::exception& error) {  // no memory, or a failing storage
     deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
   }
-  insert->discard();
-  const JobSpec& spec = insert->job();
-  const bool isStored = insert->state() == DeferredInsert::State::stored;
-  if (isStored) releaseWithoutWorker(deps_.storage, deps_.log, {spec.id, 1});
+  const bool isStored = discard(*insert);
   try {
-    if (isStored) deps_.queueSignal.rearm(spec.endpoint);
-    deps_.supervisor.workerReady(spec.endpoint, worker);
+    deps_.supervisor.workerReady(insert->job().endpoint, worker);
   } catch (const std::exception& error) {
     deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
   }
   return isStored;
+}
+
+// Returns true if the storage has the job, which is now in the queue.
+bool EarlyRuns::discard(DeferredInsert& insert) noexcept {
+  insert.discard();
+  if (insert.state() != DeferredInsert::State::stored) return false;
+  releaseWithoutWorker(deps_.storage, deps_.log, {insert.job().id, 1});
+  deps_.queueSignal.rearm(insert.job().endpoint);
+  return true;
 }
 
 void releaseWithoutWorker(Storage& storage, Log& logger, const LeaseRef& lease) noexcept {

@@ -45,6 +45,7 @@ class EarlyRuns {
 
  private:
   void free(const std::vector<ClaimWant>& wants);
+  bool discard(DeferredInsert& insert) noexcept;
   bool assign(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert);
 
   const Deps deps_;

@@ -42,14 +42,13 @@ const JobId& RunContext::id() const {
   return job_.lease.job;
 }
 
-// Returns false if the storage does not get the job: its caller has read an error.
+// Returns false if the storage has refused the job. The timer wakes the caller and stops the run.
 bool RunContext::ensureStored() const {
   if (insert_ == nullptr) return true;
   try {
     insert_->store();
     return true;
-  } catch (const StorageError& error) {
-    deps_.log.write(LogLevel::error, "job.unstored", error.what());
+  } catch (const StorageError&) {
     return false;
   }
 }

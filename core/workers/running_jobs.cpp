@@ -67,7 +67,7 @@ void RunningJobs::store(const std::vector<LeaseRef>& leases) const {
   for (const auto& insert : inserts) {
     try {
       insert->store();
-    } catch (const StorageError&) {  // the run of the lost job tells its caller
+    } catch (const StorageError&) {  // the timer or the end of the run wakes the caller of a lost job
     }
   }
 }

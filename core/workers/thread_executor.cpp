@@ -143,6 +143,8 @@ class ThreadExecutor::Worker {
     const ClaimedJob& job = task.job;
     if (task.entry.token().stop_requested()) {  // cancelled or overdue before the start
       if (task.insert) task.insert->discard();
+      // The caller of a discarded job is woken: no other thread knows of the job.
+      end.isAccepted = task.insert && task.insert->state() != DeferredInsert::State::stored;
       return false;
     }
     Outcome outcome = Failed{};

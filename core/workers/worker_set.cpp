@@ -74,9 +74,10 @@ void WorkerSet::assignJob(const ClaimedJob& job) {
     return;
   }
   WorkerInfo& info = found->second;
+  LeaseRef lease = job.lease;  // before the change: without memory the worker stays reserved
   if (!apply(job.worker, info, WorkerEvent::assign)) return;
   info.since = job.startedAt;
-  info.lease = job.lease;
+  info.lease = std::move(lease);
   info.lowPriority = job.policy.lowPriority;
 }
 

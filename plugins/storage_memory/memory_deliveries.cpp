@@ -187,16 +187,17 @@ void Deliveries::leaveIndexes(DeliveryRow& row) {
     if (line->second.empty()) due_.erase(line);
   }
   settled_.erase({row.settledAt, row.sequence, &row});
-  OfEndpoint& of = endpoints_[row.spec->endpoint];
-  of.settled.erase({row.settledAt, row.sequence, &row});
-  of.owed.erase({row.owedAt, row.sequence, &row});
+  const auto of = endpoints_.find(row.spec->endpoint);
+  if (of == endpoints_.end()) return;
+  of->second.settled.erase({row.settledAt, row.sequence, &row});
+  of->second.owed.erase({row.owedAt, row.sequence, &row});
 }
 
 void Deliveries::erase(DeliveryRow& row) {
   leaveIndexes(row);
   const auto of = endpoints_.find(row.spec->endpoint);
-  of->second.all.erase(row.sequence);
-  if (of->second.all.empty()) endpoints_.erase(of);
+  if (of != endpoints_.end()) of->second.all.erase(row.sequence);
+  if (of != endpoints_.end() && of->second.all.empty()) endpoints_.erase(of);
   rows_.erase(rows_.find(row.id));
 }
 

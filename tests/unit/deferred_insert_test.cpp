@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <optional>
@@ -16,9 +16,11 @@
 
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/run_stopper.h"
 #include "core/workers/deferred_inserts.h"
 #include "deferred_insert_fixture.h"
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "tests/support/held_caller.h"
@@ -161,8 +163,33 @@ TEST_F(DeferredInsertsTest, ABriefRunLeavesTheTimerNothingToDo) {
   EXPECT_EQ(storage_.faults.calls(), 1U);
 }
 
-TEST_F(DeferredInsertsTest, ARefusedJobWakesItsCaller) {
+class LockedStopper final : public RunStopper {
+ public:
+  void stopRun(const LeaseRef& lease) override {
+    Lock lock(mutex_);
+    stopped_.push_back(lease);
+  }
+  bool has(const LeaseRef& lease) {
+    Lock lock(mutex_);
+    return std::find(stopped_.begin(), stopped_.end(), lease) != stopped_.end();
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<LeaseRef> stopped_ JOBQ_GUARDED_BY(mutex_);
+};
+
+/// A job is refused by the insert of the timer, or before by that of a report.
+class RefusedJobTest : public DeferredInsertsTest, public testing::WithParamInterface<bool> {};
+
+// No sweep and no execution timeout would stop the run, because the storage does not have the job.
+TEST_P(RefusedJobTest, TheCallerIsWokenAndTheRunIsStopped) {
   storage_.faults.failNext("jobs.insertRun");
+  LockedStopper stopper;
+  inserts_.setStopper(stopper);
+  if (GetParam()) {
+    EXPECT_THROW(insert_->store(), StorageError);
+  }
   CompletionNotifier::Waiter waiter(completions_, {"ep", "a"});
   inserts_.start();
   inserts_.watch(insert_);
@@ -172,7 +199,11 @@ TEST_F(DeferredInsertsTest, ARefusedJobWakesItsCaller) {
   EXPECT_TRUE(caller.awaitEvent(waiter, storage_.clock.now() + Millis(60'000)));
   EXPECT_EQ(insert_->state(), InsertState::lost);
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("job.unstored")));
+  EXPECT_TRUE(holdsSoon([&] { return stopper.has({"a", 1}); }));
+  inserts_.stop();
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, RefusedJobTest, testing::Bool());
 
 // A shutdown releases the running jobs behind storeAll(), so the insert of the timer's thread must have ended.
 TEST_F(DeferredInsertsTest, StoreAllWaitsForTheTimer) {

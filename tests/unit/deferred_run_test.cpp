@@ -146,9 +146,13 @@ TEST_F(DeferredRunTest, AHandlerReadsNoIdOfARefusedJob) {
 TEST_F(DeferredRunTest, AJobThatWasStoppedBeforeItBeganIsAbsent) {
   const RunningJobs::Claiming claiming(running);
   running.stop({"a", 1});
+  CompletionNotifier::Waiter waiter(watch, {"ep", "a"});
   const auto insert = run("a");
   ASSERT_TRUE(events.has(2));
   EXPECT_EQ(insert->state(), InsertState::discarded);
+  test::HeldCaller caller;
+  EXPECT_TRUE(caller.awaitEvent(waiter, storage.clock.now() + Millis(60'000)))
+      << "the caller reads that the job is gone";
   EXPECT_TRUE(isAbsent("a"));
 }
 

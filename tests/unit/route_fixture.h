@@ -20,6 +20,7 @@
 #include "core/http/api/router.h"
 #include "core/http/api/routes.h"
 #include "core/http/transport/budget.h"
+#include "core/jobs/run_stopper.h"
 #include "jobq/job.h"
 #include "jobq/node_store.h"
 #include "tests/support/held_caller.h"

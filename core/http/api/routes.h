@@ -14,6 +14,7 @@
 #include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/router.h"
 #include "core/http/transport/budget.h"
+#include "core/jobs/run_stopper.h"
 #include "core/jobs/submission.h"
 #include "jobq/job.h"
 #include "jobq/node_store.h"
@@ -54,15 +55,6 @@ class WorkerStatus {
 
   /// Returns a sentence that says what to do, if the endpoint needs a remote worker and none is connected.
   virtual std::optional<std::string> advice(const Endpoint& endpoint) const = 0;
-};
-
-/// Stops runs whose jobs have ended early. Any thread may call.
-class RunStopper {
- public:
-  virtual ~RunStopper() = default;
-
-  /// Fires the stop token of the attempt if the attempt runs on this node.
-  virtual void stopRun(const LeaseRef& lease) = 0;
 };
 
 /// Routes about jobs under /v2/{endpoint} and /sdk/v2/{endpoint}.
