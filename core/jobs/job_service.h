@@ -39,6 +39,11 @@ class JobService {
   std::optional<IdempotencyRecord> findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
                                                         const Idempotency& idempotency);
 
+  /// The way by which a waiting caller reads its job.
+  enum class CallerReads {
+    wait,  ///< by the returned wait alone
+    job    ///< by other functions too, as a stream does
+  };
   struct AwaitedSubmission {
     InsertResult inserted;
     std::unique_ptr<JobWait> wait;  ///< null if a KeyConflict prevented the insertion
@@ -47,8 +52,8 @@ class JobService {
   /// Stores the job as submit() does, and begins a wait of `wait` milliseconds for its end, or for the end of the first
   /// job with a repeated idempotency key. An idle worker gets the job before its insert (core/jobs/deferred_insert.h),
   /// or in the same step of the storage; otherwise the first poll of the wait, or its end, notifies the dispatcher.
-  /// A caller that reads the job by other means than the returned wait submits with CallerReads::job.
-  enum class CallerReads { wait, job };
+  /// A caller that reads the job by other means than the returned wait submits with CallerReads::job: the storage has
+  /// the job when the call returns.
   AwaitedSubmission submitAwaited(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
                                   Millis wait, CallerReads reads = CallerReads::wait);
 

@@ -45,9 +45,9 @@ class Claimer {
                                                       const std::optional<Idempotency>& idempotency) = 0;
 
   /// Gives the job of a caller about to wait to an idle worker, and leaves the insert to the end of the run
-  /// (core/jobs/deferred_insert.h). Returns null if no worker is idle, if other jobs wait, or if
-  /// the runs of the endpoint are not known to be brief. `policy` outlives the insert. Throws std::bad_alloc; the job
-  /// does not run then. Any thread.
+  /// (core/jobs/deferred_insert.h). Returns null if no worker is idle, if other jobs wait, or if the runs of the
+  /// endpoint are not known to be brief; the caller then stores the job. `policy` outlives the insert. Throws
+  /// std::bad_alloc; the caller then answers with an error. Any thread.
   virtual std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) = 0;
 
   /// Records the outcome of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
