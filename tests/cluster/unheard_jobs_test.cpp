@@ -47,9 +47,15 @@ TEST_P(UnheardJobsTest, APingShowsThatAWorkerDoesNotRunAJob) {
   openRemote();
   const std::string id = loseUnheardJob();
   EXPECT_EQ(fetchJob(two(), true), "");
-  pass(Millis(3'000));
-  sendPing(two(), busy_);
-  EXPECT_EQ(fetchJob(two(), true), id) << "the answer to its call was lost with the first server";
+  // A ping counts if it comes two seconds behind the moment at which this server has noticed the end of the other life.
+  // The clock moves without waiting for the server's threads, so the first ping may be early. A worker pings for ever.
+  std::string fetched;
+  for (int pings = 0; pings < 3 && fetched.empty(); ++pings) {
+    pass(Millis(3'000));
+    sendPing(two(), busy_);
+    fetched = fetchJob(two(), true);
+  }
+  EXPECT_EQ(fetched, id) << "the answer to its call was lost with the first server";
   report(two(), "job-done", id, R"({"output":1})");
   EXPECT_EQ(find(id).state, JobState::completed);
   reconnect(one());

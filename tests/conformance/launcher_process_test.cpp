@@ -210,9 +210,10 @@ TEST_F(LauncherProcess, TheLogsOf20EndedWorkersAreKept) {
 }
 
 TEST_F(LauncherProcess, AHundredChildrenThatIgnoreSigtermEndWithTheWorker) {
+  // The worker ignores the signal before it says that it is ready.
   start("w1",
-        "i=0; while [ $i -lt 100 ]; do i=$((i+1)); (trap '' TERM HUP INT; sleep 3600) & done; echo > $FOLDER/ready; "
-        "trap '' TERM; while :; do sleep 0.1; done");
+        "i=0; while [ $i -lt 100 ]; do i=$((i+1)); (trap '' TERM HUP INT; sleep 3600) & done; trap '' TERM; "
+        "echo > $FOLDER/ready; while :; do sleep 0.1; done");
   awaitFile("ready");
   EXPECT_GE(processesWith(folder_.path().string()).size(), 100U);
   launcher_->stop("w1", Millis(10));

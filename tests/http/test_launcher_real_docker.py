@@ -72,7 +72,8 @@ class LauncherRealDockerTest(RealDockerTest):
         endpoint = self.launch()
         job = self.server.runsync(endpoint, {"output": 1})
         assert (job["status"], job["output"]) == ("COMPLETED", 1), job
-        container, = self.running()
+        # The worker may deliver its job before Docker says that the container runs.
+        container, = until(self.running, "Docker says that the container runs", HANG)
         assert container["Names"] == ["/jobq-" + job["workerId"]]
         assert container["Labels"]["jobq.endpoint"] == endpoint
         details = self.docker.inspect(container["Id"])
