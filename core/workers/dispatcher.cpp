@@ -41,12 +41,7 @@ void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcep
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Deps& deps)
-    : deps_(deps),
-      earlyRuns_({deps.pools, deps.supervisor, deps.storage, deps.queueSignal, deps.executor, deps.running,
-                  deps.inserts, deps.node, deps.clock, deps.log}) {
-  deps_.queueSignal.setClaimer(*this);
-}
+Dispatcher::Dispatcher(const Deps& deps) : deps_(deps), earlyRuns_(deps) { deps_.queueSignal.setClaimer(*this); }
 
 void Dispatcher::start() {
   if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });

@@ -49,18 +49,7 @@ namespace jobq {
 class Dispatcher final : public Service, private Claimer {
  public:
   /// Everything here outlives the dispatcher.
-  struct Deps {
-    WorkerPools& pools;
-    WorkerSupervisor& supervisor;
-    Storage& storage;
-    QueueSignal& queueSignal;
-    Executor& executor;
-    RunningJobs& running;
-    DeferredInserts& inserts;
-    const NodeLife& node;
-    Clock& clock;
-    Log& log;
-  };
+  using Deps = EarlyRuns::Deps;
   /// Sets the claimer of `queueSignal`.
   explicit Dispatcher(const Deps& deps);
   ~Dispatcher() override { stop(); }
