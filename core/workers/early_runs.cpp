@@ -42,7 +42,7 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
   const WorkerId& worker = wants.front().workers.front();
   if (outlivesNode(worker)) {
     deps_.inserts.noteRun(job.endpoint, false);  // the endpoint has changed to remote workers
-    free(wants);
+    freeWorkers(wants);
     return nullptr;
   }
   std::shared_ptr<DeferredInsert> insert;
@@ -55,14 +55,14 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
     deps_.pools.concludeReservations(wants, jobs);
   } catch (...) {  // no memory
     if (insert) (void)discard(*insert);
-    free(wants);
+    freeWorkers(wants);
     throw;
   }
   return assign(std::move(jobs.front()), insert) ? insert : nullptr;
 }
 
 // Frees reserved workers. A job may have come meanwhile, and its claim has found no idle worker.
-void EarlyRuns::free(const std::vector<ClaimWant>& wants) {
+void EarlyRuns::freeWorkers(const std::vector<ClaimWant>& wants) {
   deps_.pools.concludeReservations(wants, {});
   if (deps_.queueSignal.isSet(wants.front().endpoint)) deps_.queueSignal.wake();
 }

@@ -44,7 +44,7 @@ class EarlyRuns {
   std::shared_ptr<DeferredInsert> begin(const JobSpec& job, const QueuePolicy& policy);
 
  private:
-  void free(const std::vector<ClaimWant>& wants);
+  void freeWorkers(const std::vector<ClaimWant>& wants);
   bool discard(DeferredInsert& insert) noexcept;
   bool assign(ClaimedJob job, const std::shared_ptr<DeferredInsert>& insert);
 
