@@ -105,7 +105,7 @@ class Jobs final : public JobStore {
   const RunningRows& running_;
   EndedJobs& ended_;
   Clock& clock_;
-  std::int64_t lastArrival_;  // used by the writer thread, inside steps; the number of a failed step is not used again
+  std::int64_t lastArrival_;  // used inside steps; the number of a failed step is not used again
 };
 
 /// Returns the highest number in the file that is the arrival or the row number of a job; 0 in an empty file. Throws

@@ -10,7 +10,7 @@
 
 namespace jobq::sqlite {
 
-/// A body, and its file if the body is large. The caller's thread owns the object; the writer thread uses the object
+/// A body, and its file if the body is large. The caller's thread owns the object; the writer (`writer.h`) uses the object
 /// inside the step, while the caller waits. The bytes, the files and the writer outlive the object.
 class NewBody {
  public:

@@ -10,7 +10,7 @@
 
 namespace jobq::sqlite {
 
-/// The writer adds each job before its commit, and clears the set after a sync: a reader that finds a job in a snapshot
+/// Each job is added before its commit, and the writer clears the set after a sync: a reader that finds a job in a snapshot
 /// finds it here too until the job is on disk. Any thread.
 class UnsyncedJobs {
  public:

@@ -8,7 +8,7 @@
 
 namespace jobq::sqlite {
 
-/// Commits the transactions of a connection. Used by one thread, the writer's, but for construction and destruction.
+/// Commits the transactions of a connection. Used by one thread at a time.
 /// The connection outlives the object and has a single WriteAheadLog.
 class WriteAheadLog {
  public:

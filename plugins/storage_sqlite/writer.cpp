@@ -55,38 +55,114 @@ Writer::~Writer() {
 }
 
 void Writer::submit(PendingWrite& write) {
-  {
-    Lock lock(mutex_);
-    if (refusal_) throw StorageError(*refusal_);
-    (write.bytes > kSmallWrite ? large_ : small_).push(write);
+  if (mayCommitHere(write)) {
+    endTurn(commit(&write));
+  } else {
+    write.awaitDone();
   }
-  arrived_.notifyOne();
-  write.awaitDone();
   if (write.error) std::rethrow_exception(std::exchange(write.error, nullptr));
   if (write.lostWith) throw StorageError(*write.lostWith);
 }
 
+// Returns true if the calling thread has the turn and commits its write. Queues the write otherwise.
+bool Writer::mayCommitHere(PendingWrite& write) {
+  const bool isLarge = write.bytes > kSmallWrite;
+  Lock lock(mutex_);
+  if (refusal_) throw StorageError(*refusal_);
+  if (!isLarge && !isTaken_ && !hasTask() && !stopping_ && loneTurns_ >= kLoneTurns) return isTaken_ = true;
+  (isLarge ? large_ : small_).push(write);
+  // The thread with the turn looks for further writes at the end of the turn.
+  if (!isTaken_) arrived_.notifyOne();
+  return false;
+}
+
+// Ends the turn of a caller. Wakes the writer's thread if there is work before the thread would wake.
+void Writer::endTurn(bool isCommitted) {
+  const Moment now = Moment::clock::now();
+  Lock lock(mutex_);
+  noteTurn({isCommitted, false, true}, now);
+  if (hasTask() || stopping_ || quietTaskAt() < wakesAt_) arrived_.notifyOne();
+}
+
+void Writer::noteTurn(const Turn& turn, Moment now) {
+  isTaken_ = false;
+  lastTurn_ = now;
+  lastIsLarge_ = turn.isLarge;
+  if (turn.isCommitted) isCheckpointDue_ = wal_.isDue();
+  loneTurns_ = turn.isLone && small_.isEmpty() && large_.isEmpty() ? loneTurns_ + 1 : 0;
+}
+
+bool Writer::hasTask() const { return isCheckpointDue_ || !small_.isEmpty() || !large_.isEmpty(); }
+
+// Returns when the writer's thread has to work although no write comes: for the sync of unsynced jobs, or for a
+// checkpoint.
+Writer::Moment Writer::quietTaskAt() const {
+  if (const auto since = unsynced_.since()) return *since + kUnsyncedLife;
+  return wal_.isWorthMoving() ? lastTurn_ + kQuietTime : Moment::max();
+}
+
 void Writer::run() {
-  while (PendingWrite* const group = awaitGroup()) {
-    const bool isLarge = group->bytes > kSmallWrite;
-    if (!commit(group)) continue;
-    if (isLarge) wal_.noteLargeGroup();
-    // Small writes go first after a large group, and again after a checkpoint: none of them waits for both.
-    Lock lock(mutex_);
-    const bool mayCheckpoint = !isLarge || small_.isEmpty();
+  Lock lock(mutex_);
+  for (;;) {
+    const Task task = awaitTask();
+    if (task == Task::end) return;
+    isTaken_ = true;
+    PendingWrite* const group = task == Task::write ? nextGroup() : nullptr;
+    Turn turn{false, group != nullptr && group->bytes > kSmallWrite, group == nullptr || group->next == nullptr};
+    const bool isLast = task == Task::sync && stopping_ && !hasTask();
+    if (task == Task::checkpoint) largeIsNext_ = isCheckpointDue_ = false;
     lock.unlock();
-    if (!mayCheckpoint || !wal_.isDue()) continue;
-    checkpoint();
+    turn.isCommitted = perform(task, group);
+    if (turn.isLarge && turn.isCommitted) wal_.noteLargeGroup();
+    const Moment now = Moment::clock::now();
     lock.lock();
-    largeIsNext_ = false;
+    noteTurn(turn, now);
+    if (isLast) return;
   }
 }
 
-void Writer::syncByItself() {
+// Returns the next task of the writer's thread. No thread has the turn then.
+Writer::Task Writer::awaitTask() {
+  for (;;) {
+    wakesAt_ = Moment::max();
+    if (!isTaken_) {
+      // Small writes go first after a large group, and again after a checkpoint: none of them waits for both.
+      if (isCheckpointDue_ && (!lastIsLarge_ || small_.isEmpty())) return Task::checkpoint;
+      if (hasTask()) return Task::write;
+      const bool isUnsynced = unsynced_.since().has_value();
+      if (stopping_) return isUnsynced ? Task::sync : Task::end;
+      wakesAt_ = quietTaskAt();
+      if (wakesAt_ <= Moment::clock::now()) return isUnsynced ? Task::sync : Task::checkpoint;
+    }
+    if (wakesAt_ == Moment::max()) {
+      arrived_.wait(mutex_);
+    } else {
+      arrived_.waitFor(mutex_, wakesAt_ - Moment::clock::now());
+    }
+  }
+}
+
+PendingWrite* Writer::nextGroup() {
+  const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
+  largeIsNext_ = !takesLarge;
+  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
+}
+
+// Returns true if a commit has succeeded.
+bool Writer::perform(Task task, PendingWrite* group) {
+  if (task == Task::write) return commit(group);
+  if (task == Task::sync) return syncByItself();
+  checkpoint();
+  return false;
+}
+
+bool Writer::syncByItself() {
   struct Nothing final : PendingWrite {
     void apply(Step&) override {}
   } nothing;
-  if (!commit(&nothing)) unsynced_.postpone(std::chrono::steady_clock::now() + kSyncRetry);
+  const bool isCommitted = commit(&nothing);
+  if (!isCommitted) unsynced_.postpone(Moment::clock::now() + kSyncRetry);
+  return isCommitted;
 }
 
 std::optional<std::string> Writer::refusal() {
@@ -99,52 +175,7 @@ std::size_t Writer::queued() {
   return small_.size() + large_.size();
 }
 
-// Returns null at the end. Syncs the unsynced jobs while no write waits.
-PendingWrite* Writer::awaitGroup() {
-  Lock lock(mutex_);
-  while (small_.isEmpty() && large_.isEmpty()) {
-    const auto since = unsynced_.since();
-    if (!since && stopping_) return nullptr;
-    if (!since) {
-      if (waitForWrite()) continue;
-      lock.unlock();
-      checkpoint();
-      lock.lock();
-      continue;
-    }
-    const auto left = *since + kUnsyncedLife - std::chrono::steady_clock::now();
-    if (left.count() > 0 && !stopping_) {
-      arrived_.waitFor(mutex_, left);
-      continue;
-    }
-    lock.unlock();
-    syncByItself();
-    lock.lock();
-    if (stopping_ && small_.isEmpty() && large_.isEmpty()) return nullptr;
-  }
-  const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
-  largeIsNext_ = !takesLarge;
-  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
-}
-
-// Returns true when a write has come, or at the end; false if none has come for a while and the log is worth a
-// checkpoint.
-bool Writer::waitForWrite() {
-  const auto end = std::chrono::steady_clock::now() + kQuietTime;
-  while (small_.isEmpty() && large_.isEmpty() && !stopping_) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!wal_.isWorthMoving()) {
-      arrived_.wait(mutex_);
-    } else if (now >= end) {
-      return false;
-    } else {
-      arrived_.waitFor(mutex_, end - now);
-    }
-  }
-  return true;
-}
-
-bool Writer::commit(PendingWrite* group) {
+bool Writer::commit(PendingWrite* group) noexcept {
   std::optional<std::string> lostWith;
   GroupChanges changes{{}, RunningChanges(state_.running), {}};
   try {

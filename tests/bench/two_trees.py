@@ -3,9 +3,10 @@ a change.
 
     two_trees.py BEFORE AFTER [--rounds N] [--storage memory|sqlite]
 
-Both folders are checkouts with a built server and built bench programs (tests/bench/run.sh --quick builds them). The
-rounds of the trees alternate. The processor time of a call varies less than the rate, which the disk and other work
-on the machine change, too. `finished` is the time from the first /run to the end of the last job.
+Both folders are checkouts with a built server and built bench programs (tests/bench/run.sh --quick builds them). A
+server of each tree runs all the time, and each round loads one server behind the other, because the pace of the
+machine may change within seconds: two equal trees differ by 2 % then, and by 10 % if each round starts its servers.
+`finished` is the time from the first /run to the end of the last job.
 """
 
 import argparse
@@ -17,10 +18,10 @@ import sys
 import time
 
 CALLS = (("/runsync", 1, "/v2/echo/runsync"), ("/runsync", 32, "/v2/echo/runsync"), ("/run", 64, "/v2/parked/run"))
-FINISHED = 20_000  # jobs
-SECONDS = 1.0  # of load for each measurement
-WARM_UP = 0.3  # seconds
-LONGEST_ROUND = 120.0  # seconds: bounds a hang
+FINISHED = 5_000  # jobs
+SECONDS = 0.4  # of load for each measurement
+LONGEST_FINISH = 120.0  # seconds: bounds a hang
+WARM_UP = 1.5  # seconds, in which SQLite's log gets its size
 
 
 def processor_time(process):
@@ -33,58 +34,81 @@ def processor_time(process):
     return times / 1e3
 
 
-def measure(tree, storage):
-    """Returns the microseconds and the rate of each kind of call. Runs in a process of its own, with the modules of the
-    tree."""
-    sys.path.insert(0, os.path.join(tree, "tests/bench"))
+class Tree:
+    """A server of a tree, in a process of its own that has the modules of the tree."""
+
+    def __init__(self, folder, storage):
+        self.process = subprocess.Popen([sys.executable, __file__, folder, folder, "--storage", storage, "--serve"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def measure(self, call, seconds):
+        """Returns the microseconds of a call and the rate; None as `call` means `finished`."""
+        self.process.stdin.write(json.dumps([call, seconds]) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError("the server's process has ended: its words are above")
+        return json.loads(answer)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve(folder, storage):
+    """Starts the server of the tree and measures what each line of the standard input asks for."""
+    sys.path.insert(0, os.path.join(folder, "tests/bench"))
     import bench
     import servers
-    found = {}
     with servers.Jobq(storage) as server:
-        for name, connections, path in CALLS:
-            request = server.request("POST", path, bench.JOB)
-            server.load("http", connections, request, WARM_UP)
+        for line in sys.stdin:
+            call, seconds = json.loads(line)
             before = processor_time(server.process.pid)
-            load = server.load("http", connections, request, SECONDS)
-            took = processor_time(server.process.pid) - before
-            found[f"{name}, {connections} callers"] = (took / load["answers"], load["rate"])
-    with servers.Jobq(storage) as server:
-        before = processor_time(server.process.pid)
-        start = time.monotonic()
-        bench.finish_jobs(server, "/v2/echo/run", 64, FINISHED)
-        rate = FINISHED / (time.monotonic() - start)
-        found["finished, 64 callers"] = ((processor_time(server.process.pid) - before) / FINISHED, rate)
-    return found
+            start = time.monotonic()
+            if call is None:
+                done = server.call("GET", "/v2/echo/health")["jobs"]["completed"] + FINISHED
+                server.load("http", 64, server.request("POST", "/v2/echo/run", bench.JOB), count=FINISHED)
+                servers.until(lambda: server.call("GET", "/v2/echo/health")["jobs"]["completed"] >= done,
+                              f"{FINISHED} jobs are completed", LONGEST_FINISH)
+                calls, rate = FINISHED, FINISHED / (time.monotonic() - start)
+            else:
+                load = server.load("http", call[1], server.request("POST", call[2], bench.JOB), seconds)
+                calls, rate = load["answers"], load["rate"]
+            print(json.dumps([(processor_time(server.process.pid) - before) / calls, rate]), flush=True)
 
 
 def compare(options):
-    trees = [os.path.abspath(options.before), os.path.abspath(options.after)]
-    found = {tree: [] for tree in trees}
-    for number in range(options.rounds):
-        for tree in trees if number % 2 == 0 else reversed(trees):
-            done = subprocess.run([sys.executable, __file__, tree, tree, "--storage", options.storage, "--measure"],
-                                  stdout=subprocess.PIPE, text=True, check=True, timeout=LONGEST_ROUND)
-            found[tree].append(json.loads(done.stdout.splitlines()[-1]))
-    print(f"{options.storage}, processor time of a call and rate, medians of {options.rounds} rounds")
-    for call in found[trees[0]][0]:
-        line = f"  {call:22s}"
-        for at, unit in enumerate(("us", "/s")):
-            before, after = ([measured[call][at] for measured in found[tree]] for tree in trees)
-            ratio = statistics.median(new / old for old, new in zip(before, after))
-            line += f" {statistics.median(before):9.1f} {unit}, then {statistics.median(after):9.1f} {unit}: {ratio:.3f};"
-        print(line.rstrip(";"))
+    trees = [Tree(os.path.abspath(folder), options.storage) for folder in (options.before, options.after)]
+    print(f"{options.storage}, processor time of a call and rate, medians of {options.rounds} rounds, and quartiles of the"
+          " ratios")
+    for call in (*CALLS, None):
+        found = [[], []]
+        for tree in trees:
+            tree.measure(call, WARM_UP)
+        for number in range(options.rounds):
+            for at in (0, 1) if number % 2 == 0 else (1, 0):
+                found[at].append(trees[at].measure(call, SECONDS))
+        line = f"  {f'{call[0]}, {call[1]} callers' if call else 'finished, 64 callers':22s}"
+        for part, unit in enumerate(("us", "/s")):
+            before, after = ([each[part] for each in tree] for tree in found)
+            low, middle, high = statistics.quantiles([new / old for old, new in zip(before, after)], n=4)
+            line += f" {statistics.median(before):9.1f} {unit}, then {statistics.median(after):9.1f} {unit}:"
+            line += f" {middle:.3f} ({low:.3f} to {high:.3f});"
+        print(line.rstrip(";"), flush=True)
+    for tree in trees:
+        tree.end()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before")
     parser.add_argument("after")
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--storage", choices=("memory", "sqlite"), default="sqlite")
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(options.before, options.storage)))
+    if options.serve:
+        serve(options.before, options.storage)
     else:
         compare(options)
 

@@ -4,6 +4,7 @@
 #include <future>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -104,7 +105,7 @@ class WriterTest : public SqliteTest {
 // The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
 // for the commit alone.
 TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
-  std::vector<std::string> events;  // only the writer's thread adds events before its end
+  std::vector<std::string> events;  // only the thread with the writer's turn adds events
   logFaults().onDatabaseSync = [&] { events.push_back("checkpoint"); };
   occupy(kBeyondLog);
   queue([&](sqlite::Step&) { events.push_back("small"); });
@@ -150,6 +151,96 @@ TEST_F(WriterTest, AQuietWriterMovesItsLog) {
   sqlite_->writer.write([&](sqlite::Step& step) { return writeBytes(step, 1), true; });
   sqlite_.reset();
   EXPECT_EQ(checkpoints, before + 1) << "a small log waits for the end";
+}
+
+/// Writes that come one by one, so that each caller commits its own.
+class LoneWriterTest : public WriterTest {
+ protected:
+  void SetUp() override {
+    WriterTest::SetUp();
+    for (int i = 0; i <= sqlite::kLoneTurns; ++i) (void)writingThread();
+  }
+
+  /// Writes, and returns the thread of the write.
+  std::thread::id writingThread() {
+    return sqlite_->writer.write([&](sqlite::Step& step) {
+      writeBytes(step, 1);
+      return std::this_thread::get_id();
+    });
+  }
+};
+
+TEST_F(LoneWriterTest, ACallerCommitsItsOwnWrite) {
+  const int before = logFaults().syncs;
+  EXPECT_EQ(writingThread(), std::this_thread::get_id());
+  EXPECT_EQ(logFaults().syncs, before + 1);
+}
+
+TEST_F(LoneWriterTest, WritesBehindACallersAreLeftToTheWritersThread) {
+  std::vector<std::thread::id> threads;
+  occupy(1);
+  for (int i = 0; i < 3; ++i) {
+    queue([&](sqlite::Step& step) {
+      writeBytes(step, 1);
+      threads.push_back(std::this_thread::get_id());
+    });
+  }
+  const int before = logFaults().syncs;
+  release();
+  awaitAll();
+  ASSERT_EQ(threads.size(), 3U);
+  EXPECT_THAT(threads, testing::Each(threads.front()));
+  EXPECT_EQ(logFaults().syncs, before + 2) << "the first write, and a group of three";
+  EXPECT_EQ(writingThread(), threads.front()) << "the next lone write, too";
+}
+
+TEST_F(LoneWriterTest, AFailedWriteOfACallerIsUndoneAndThrows) {
+  EXPECT_THROW(sqlite_->writer.write([&](sqlite::Step& step) -> bool {
+    step.counters.owes("ep", 1);
+    throw std::runtime_error("this write fails");
+  }),
+               std::runtime_error);
+  EXPECT_EQ(sqlite_->counters.of("ep").owed, 0);
+  EXPECT_EQ(writingThread(), std::this_thread::get_id());
+}
+
+TEST_F(LoneWriterTest, TheWritersThreadMovesTheLogOfACallersWrite) {
+  std::atomic<int> checkpoints = 0;
+  std::thread::id mover;
+  logFaults().onDatabaseSync = [&] {
+    mover = std::this_thread::get_id();
+    ++checkpoints;
+  };
+  sqlite_->writer.write([&](sqlite::Step& step) {
+    writeBytes(step, 1);
+    sqlite_->writer.checkpointSoon();
+    return true;
+  });
+  waitFor("the checkpoint", [&] { return checkpoints > 0; });
+  sqlite_.reset();
+  EXPECT_NE(mover, std::this_thread::get_id());
+}
+
+TEST_F(LoneWriterTest, TheWritersThreadSyncsTheUnsyncedJobOfACaller) {
+  const int before = logFaults().syncs;
+  sqlite_->writer.writeUnsynced([&](sqlite::Step& step) {
+    writeBytes(step, 1);
+    sqlite_->writer.unsynced().add("job");
+    return true;
+  });
+  waitFor("the sync", [&] { return !sqlite_->writer.unsynced().contains("job"); });
+  EXPECT_EQ(logFaults().syncs, before + 1);
+}
+
+TEST_F(LoneWriterTest, AnUnsyncedJobOfACallerIsSyncedAtTheEnd) {
+  const int before = logFaults().syncs;
+  sqlite_->writer.writeUnsynced([&](sqlite::Step& step) {
+    writeBytes(step, 1);
+    sqlite_->writer.unsynced().add("job");
+    return true;
+  });
+  sqlite_.reset();
+  EXPECT_GT(logFaults().syncs, before);
 }
 
 // A group with a failed write is applied a second time, each write by itself. A write still sees the changes of the
