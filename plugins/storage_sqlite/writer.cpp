@@ -3,15 +3,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 namespace jobq::sqlite {
 namespace {
 
-constexpr std::chrono::milliseconds kQuietTime{20};
-
-constexpr std::chrono::milliseconds kUnsyncedLife{5};
 constexpr std::chrono::seconds kSyncRetry{1};
 
 /// Returns SQLite's kind of the error, SQLITE_OK for other errors. SQLite reports lack of memory as an I/O error, which
@@ -34,7 +30,12 @@ constexpr char kTransactionLost[] = "the database rolled back the transaction";
 }  // namespace
 
 Writer::Writer(Connection& connection, const CommittedState& state, Clock& clock, Log& log, std::uint64_t logSize)
-    : connection_(connection), state_(state), clock_(clock), log_(log), wal_(connection, logSize) {
+    : connection_(connection),
+      state_(state),
+      clock_(clock),
+      log_(log),
+      wal_(connection, logSize),
+      turns_(wal_, unsynced_) {
   connection_.execute("PRAGMA journal_size_limit=" + std::to_string(logSize));
   // A page that does not fit into the page cache would go to the log before its commit. If a savepoint writes such a
   // page twice and is rolled back, SQLite 3.40 breaks the checksums of the log: readers see the commit, and the next
@@ -46,17 +47,14 @@ Writer::Writer(Connection& connection, const CommittedState& state, Clock& clock
 }
 
 Writer::~Writer() {
-  {
-    Lock lock(mutex_);
-    stopping_ = true;
-  }
-  arrived_.notifyOne();
+  turns_.stop();
   thread_.join();
 }
 
 void Writer::submit(PendingWrite& write) {
-  if (mayCommitHere(write)) {
-    endTurn(commit(&write));
+  if (const auto reason = refusal()) throw StorageError(*reason);
+  if (turns_.enter(write)) {
+    turns_.leave(commit(&write));
   } else {
     write.awaitDone();
   }
@@ -64,96 +62,22 @@ void Writer::submit(PendingWrite& write) {
   if (write.lostWith) throw StorageError(*write.lostWith);
 }
 
-// Returns true if the calling thread has the turn and commits its write. Queues the write otherwise.
-bool Writer::mayCommitHere(PendingWrite& write) {
-  const bool isLarge = write.bytes > kSmallWrite;
-  Lock lock(mutex_);
-  if (refusal_) throw StorageError(*refusal_);
-  if (!isLarge && !isTaken_ && !hasTask() && !stopping_ && loneTurns_ >= kLoneTurns) return isTaken_ = true;
-  (isLarge ? large_ : small_).push(write);
-  // The thread with the turn looks for further writes at the end of the turn.
-  if (!isTaken_) arrived_.notifyOne();
-  return false;
-}
-
-// Ends the turn of a caller. Wakes the writer's thread if there is work before the thread would wake.
-void Writer::endTurn(bool isCommitted) {
-  const Moment now = Moment::clock::now();
-  Lock lock(mutex_);
-  noteTurn({isCommitted, false, true}, now);
-  if (hasTask() || stopping_ || quietTaskAt() < wakesAt_) arrived_.notifyOne();
-}
-
-void Writer::noteTurn(const Turn& turn, Moment now) {
-  isTaken_ = false;
-  lastTurn_ = now;
-  lastIsLarge_ = turn.isLarge;
-  if (turn.isCommitted) isCheckpointDue_ = wal_.isDue();
-  loneTurns_ = turn.isLone && small_.isEmpty() && large_.isEmpty() ? loneTurns_ + 1 : 0;
-}
-
-bool Writer::hasTask() const { return isCheckpointDue_ || !small_.isEmpty() || !large_.isEmpty(); }
-
-// Returns when the writer's thread has to work although no write comes: for the sync of unsynced jobs, or for a
-// checkpoint.
-Writer::Moment Writer::quietTaskAt() const {
-  if (const auto since = unsynced_.since()) return *since + kUnsyncedLife;
-  return wal_.isWorthMoving() ? lastTurn_ + kQuietTime : Moment::max();
-}
-
 void Writer::run() {
-  Lock lock(mutex_);
+  bool isCommitted = false;
   for (;;) {
-    const Task task = awaitTask();
-    if (task == Task::end) return;
-    isTaken_ = true;
-    PendingWrite* const group = task == Task::write ? nextGroup() : nullptr;
-    Turn turn{false, group != nullptr && group->bytes > kSmallWrite, group == nullptr || group->next == nullptr};
-    const bool isLast = task == Task::sync && stopping_ && !hasTask();
-    if (task == Task::checkpoint) largeIsNext_ = isCheckpointDue_ = false;
-    lock.unlock();
-    turn.isCommitted = perform(task, group);
-    if (turn.isLarge && turn.isCommitted) wal_.noteLargeGroup();
-    const Moment now = Moment::clock::now();
-    lock.lock();
-    noteTurn(turn, now);
-    if (isLast) return;
-  }
-}
-
-// Returns the next task of the writer's thread. No thread has the turn then.
-Writer::Task Writer::awaitTask() {
-  for (;;) {
-    wakesAt_ = Moment::max();
-    if (!isTaken_) {
-      // Small writes go first after a large group, and again after a checkpoint: none of them waits for both.
-      if (isCheckpointDue_ && (!lastIsLarge_ || small_.isEmpty())) return Task::checkpoint;
-      if (hasTask()) return Task::write;
-      const bool isUnsynced = unsynced_.since().has_value();
-      if (stopping_) return isUnsynced ? Task::sync : Task::end;
-      wakesAt_ = quietTaskAt();
-      if (wakesAt_ <= Moment::clock::now()) return isUnsynced ? Task::sync : Task::checkpoint;
-    }
-    if (wakesAt_ == Moment::max()) {
-      arrived_.wait(mutex_);
-    } else {
-      arrived_.waitFor(mutex_, wakesAt_ - Moment::clock::now());
+    const WriteTurns::Turn turn = turns_.next(isCommitted);
+    switch (turn.task) {
+      case WriteTurns::Task::end: return;
+      case WriteTurns::Task::checkpoint:
+        checkpoint();
+        isCommitted = false;
+        break;
+      case WriteTurns::Task::sync: isCommitted = syncByItself(); break;
+      case WriteTurns::Task::write:
+        isCommitted = commit(turn.group);
+        if (isCommitted && turn.isLarge) wal_.noteLargeGroup();
     }
   }
-}
-
-PendingWrite* Writer::nextGroup() {
-  const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
-  largeIsNext_ = !takesLarge;
-  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
-}
-
-// Returns true if a commit has succeeded.
-bool Writer::perform(Task task, PendingWrite* group) {
-  if (task == Task::write) return commit(group);
-  if (task == Task::sync) return syncByItself();
-  checkpoint();
-  return false;
 }
 
 bool Writer::syncByItself() {
@@ -161,18 +85,13 @@ bool Writer::syncByItself() {
     void apply(Step&) override {}
   } nothing;
   const bool isCommitted = commit(&nothing);
-  if (!isCommitted) unsynced_.postpone(Moment::clock::now() + kSyncRetry);
+  if (!isCommitted) unsynced_.postpone(std::chrono::steady_clock::now() + kSyncRetry);
   return isCommitted;
 }
 
 std::optional<std::string> Writer::refusal() {
   const Lock lock(mutex_);
   return refusal_;
-}
-
-std::size_t Writer::queued() {
-  Lock lock(mutex_);
-  return small_.size() + large_.size();
 }
 
 bool Writer::commit(PendingWrite* group) noexcept {
@@ -196,7 +115,7 @@ bool Writer::commit(PendingWrite* group) noexcept {
 void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
   if (const auto reason = refusal()) throw StorageError(*reason);
   const auto unsyncedSince = unsynced_.since();
-  bool isAwaited = unsyncedSince && *unsyncedSince + kUnsyncedLife <= std::chrono::steady_clock::now();
+  bool isAwaited = unsyncedSince && *unsyncedSince + WriteTurns::kUnsyncedLife <= std::chrono::steady_clock::now();
   for (const PendingWrite* write = group; write != nullptr; write = write->next)
     isAwaited = isAwaited || write->needsSync;
   wal_.chooseSync(isAwaited);

@@ -1,24 +1,11 @@
 // The only writing connection and its thread. All writes waiting at the same time share a commit, and therefore an
 // fsync; during a commit the next writes gather. The writer never waits for further writes to join.
 //
-// While writes come one by one (kLoneTurns), a caller's thread commits its own write: waking the writer's thread, and
-// the caller again, takes a sixth of the time of a lone write. Callers that write at the same time leave their writes
-// to the writer's thread, because the time of its waking makes groups larger: with 32 callers the rate would fall by a
-// tenth. One thread at a time has the turn, and uses the connection.
+// The order of the groups, and the thread that commits a group: `write_turns.h`.
 //
 // A group is synced only if a caller waits for that (write()); a group of writeUnsynced() alone returns after the write
 // to the log, and its changes reach the disk with the next sync. A write() always brings the changes of earlier groups
 // to the disk, also if the write itself changes nothing.
-//
-// Writes of large chunks have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
-// writes: a small write waits for a single large group or a single checkpoint at most, however many large writes wait.
-// A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
-// checkpoint due early. Large inputs and outputs are files and do not come here (`body_files.h`).
-//
-// A log of a sixteenth of its size (4 MB) is also moved into the file when no write has come for 20 ms, so most
-// checkpoints delay nobody.
-//
-// The jobs of insertAndClaim() are synced with the next synced group, or by the writer itself 5 ms later.
 //
 // A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters; the callers wake only
 // afterwards. Failures half way:
@@ -34,7 +21,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -56,14 +42,9 @@
 #include "step.h"
 #include "unsynced_jobs.h"
 #include "write_ahead_log.h"
+#include "write_turns.h"
 
 namespace jobq::sqlite {
-
-/// Bytes above which a write counts as large, and the bound in bytes of a group of large writes.
-inline constexpr std::size_t kSmallWrite = 256UL << 10;
-inline constexpr std::size_t kGroupBytes = 4UL << 20;
-/// Number of turns in a row of a single write, with no write behind, after which callers commit their own writes.
-inline constexpr int kLoneTurns = 8;
 
 /// The state in memory that follows the commits.
 struct CommittedState {
@@ -95,7 +76,7 @@ class Writer {
   void checkpointSoon() noexcept { wal_.makeDueSoon(); }
 
   /// Returns the number of writes that wait for their group. Any thread.
-  std::size_t queued();
+  std::size_t queued() { return turns_.queued(); }
 
   /// The jobs of unsynced writes. A write adds a job.
   UnsyncedJobs& unsynced() noexcept { return unsynced_; }
@@ -135,25 +116,8 @@ class Writer {
     return std::move(*write.result);
   }
 
-  using Moment = std::chrono::steady_clock::time_point;
-  /// The work of a turn of the writer's thread.
-  enum class Task { write, checkpoint, sync, end };
-  struct Turn {
-    bool isCommitted;
-    bool isLarge;
-    bool isLone;  // of a single write
-  };
-
   void submit(PendingWrite& write);
-  bool mayCommitHere(PendingWrite& write);
-  void endTurn(bool isCommitted);
-  void noteTurn(const Turn& turn, Moment now) JOBQ_REQUIRES(mutex_);
-  bool hasTask() const JOBQ_REQUIRES(mutex_);
-  Moment quietTaskAt() const JOBQ_REQUIRES(mutex_);
   void run();
-  Task awaitTask() JOBQ_REQUIRES(mutex_);
-  PendingWrite* nextGroup() JOBQ_REQUIRES(mutex_);
-  bool perform(Task task, PendingWrite* group);
   bool syncByItself();
   /// Returns false if the changes of the group are lost. An exception here would leave the counters behind the commit,
   /// and ends the process.
@@ -175,18 +139,8 @@ class Writer {
   std::atomic<bool> full_ = false;
   UnsyncedJobs unsynced_;
   WriteAheadLog wal_;  // used by the thread with the turn; under the mutex while no thread has the turn
+  WriteTurns turns_;
   Mutex mutex_;
-  Condition arrived_;
-  WriteQueue small_ JOBQ_GUARDED_BY(mutex_);
-  WriteQueue large_ JOBQ_GUARDED_BY(mutex_);
-  bool largeIsNext_ JOBQ_GUARDED_BY(mutex_) = false;
-  bool isTaken_ JOBQ_GUARDED_BY(mutex_) = false;  // a thread has the turn
-  bool lastIsLarge_ JOBQ_GUARDED_BY(mutex_) = false;
-  bool isCheckpointDue_ JOBQ_GUARDED_BY(mutex_) = false;
-  int loneTurns_ JOBQ_GUARDED_BY(mutex_) = 0;  // since the last turn of several writes, or with a write behind it
-  Moment lastTurn_ JOBQ_GUARDED_BY(mutex_){};
-  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_) = Moment::max();  // when the writer's thread wakes without a notification
-  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::optional<std::string> refusal_ JOBQ_GUARDED_BY(mutex_);  // set: read-only until a restart
   std::thread thread_;
 };

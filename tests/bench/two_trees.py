@@ -52,7 +52,7 @@ class Tree:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait()
+        self.process.wait(LONGEST_FINISH)
 
 
 def serve(folder, storage):

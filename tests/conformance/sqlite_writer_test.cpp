@@ -158,7 +158,7 @@ class LoneWriterTest : public WriterTest {
  protected:
   void SetUp() override {
     WriterTest::SetUp();
-    for (int i = 0; i <= sqlite::kLoneTurns; ++i) (void)writingThread();
+    for (int i = 0; i <= sqlite::WriteTurns::kLoneTurns; ++i) (void)writingThread();
   }
 
   /// Writes, and returns the thread of the write.
