@@ -49,6 +49,7 @@ class ThreadExecutor::Worker {
     current_ = task->job.lease;
     jobStop_ = task->entry.token();
     nextTask_ = std::move(task);
+    lock.unlock();  // the woken thread needs the mutex at once
     changed_.notifyAll();
   }
 

@@ -14,11 +14,10 @@ constexpr Millis kLongestBackoff{30'000};
 
 std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }
 
-// Returns true if the worker has to leave for the release `target`. A remote worker stays through releases with remote
-// workers: whoever runs it replaces it.
-bool isOutdated(const WorkerInfo& info, const ReleasePtr& target) {
-  if (info.release->isRemote && target && target->isRemote) return false;
-  return info.state != WorkerState::leaving && info.state != WorkerState::stuck && info.release != target;
+// Returns true if the workers of `release` have to leave for the release `target`. A remote worker stays through
+// releases with remote workers: the owner of the worker replaces the worker.
+bool isOutdated(const ReleasePtr& release, const ReleasePtr& target) {
+  return release != target && !(release->isRemote && target && target->isRemote);
 }
 
 // Returns true if the worker is a replacement that is not ready yet, or a worker asked to leave. Stuck workers do not
@@ -66,9 +65,9 @@ ReleasePtr WorkerPool::target() const {
 bool WorkerPool::isRolling() const {
   if (vacancies_ > 0) return true;
   const ReleasePtr next = target();
-  if (next && next->isRemote && workers_.threads() == 0) return false;  // asked often, and remote workers are many
-  const auto& all = workers_.all();
-  return std::any_of(all.begin(), all.end(), [&next](const auto& entry) { return isOutdated(entry.second, next); });
+  const auto& staying = workers_.staying();
+  return std::any_of(staying.begin(), staying.end(),
+                     [&next](const auto& each) { return each.second > 0 && isOutdated(each.first, next); });
 }
 
 ReleasePtr WorkerPool::addWorker(const WorkerId& worker, const Step& why, Instant now) {
@@ -122,7 +121,9 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
     return step;
   }
   const auto& all = workers_.all();
-  const auto old = [&next](const auto& entry) { return isOutdated(entry.second, next); };
+  const auto old = [&next](const auto& entry) {
+    return stays(entry.second.state) && isOutdated(entry.second.release, next);
+  };
   const auto pending = [](const auto& entry) { return isPending(entry.second); };
   if (std::any_of(all.begin(), all.end(), pending) || std::none_of(all.begin(), all.end(), old)) return step;
   if (!next->isRemote && proven_ != next && slots() < endpoint_->spec.workersMax) {

@@ -18,23 +18,34 @@ bool WorkerSet::apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent even
                         std::string(nameOf(event)) + ": a fault of the server");
     return false;
   }
+  // Before the change: without memory the worker keeps its state.
+  if (stays(info.state) != stays(*state)) countStaying(info.release, stays(*state));
   --counts_[indexOf(info.state)];
   info.state = *state;
   ++counts_[indexOf(info.state)];
   return true;
 }
 
+void WorkerSet::countStaying(const ReleasePtr& release, bool isMore) {
+  const auto count = staying_.try_emplace(release).first;
+  if (isMore) {
+    ++count->second;
+  } else if (--count->second == 0) {
+    staying_.erase(count);
+  }
+}
+
 void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
   info.state = WorkerState::starting;
-  const bool isThread = !info.release || !info.release->isRemote;
+  std::size_t& count = staying_[info.release];  // before the worker, because of the memory
   if (!workers_.emplace(worker, std::move(info)).second) return;
   ++counts_[indexOf(WorkerState::starting)];
-  if (isThread) ++threads_;
+  ++count;
 }
 
 void WorkerSet::erase(Workers::iterator worker) {
-  if (!worker->second.release || !worker->second.release->isRemote) --threads_;
   --counts_[indexOf(worker->second.state)];
+  if (stays(worker->second.state)) countStaying(worker->second.release, false);
   workers_.erase(worker);
 }
 
@@ -126,9 +137,8 @@ std::vector<StuckWorker> WorkerSet::markStuck(Instant now) {
 }
 
 bool WorkerSet::useSurge() {
-  const auto surge = std::find_if(workers_.begin(), workers_.end(), [](const auto& entry) {
-    return entry.second.surge && entry.second.state != WorkerState::leaving && entry.second.state != WorkerState::stuck;
-  });
+  const auto surge = std::find_if(workers_.begin(), workers_.end(),
+                                  [](const auto& entry) { return entry.second.surge && stays(entry.second.state); });
   if (surge == workers_.end()) return false;
   surge->second.surge = false;
   surge->second.replaces = surge->second.state == WorkerState::starting;

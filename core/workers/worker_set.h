@@ -34,6 +34,9 @@ struct WorkerInfo {
   bool surge = false;   ///< started for the release in a free slot: the next leaving worker counts as replaced
 };
 
+/// Returns false for a worker that leaves, or is stuck and may never leave.
+inline bool stays(WorkerState state) { return state != WorkerState::leaving && state != WorkerState::stuck; }
+
 /// A worker whose handler ignores the stop of its job.
 struct StuckWorker {
   EndpointId endpoint;
@@ -47,11 +50,11 @@ class WorkerSet {
   /// Returns the workers by id.
   const std::map<WorkerId, WorkerInfo>& all() const noexcept { return workers_; }
 
-  /// Returns the number of workers that are threads of this server.
-  std::size_t threads() const noexcept { return threads_; }
-
   /// Returns the number of workers in `state`.
   std::size_t count(WorkerState state) const noexcept { return counts_[static_cast<std::size_t>(state)]; }
+
+  /// Returns the number of workers of each release, without those that leave or are stuck. A number may be 0.
+  const std::map<ReleasePtr, std::size_t>& staying() const noexcept { return staying_; }
 
   /// Adds a new worker, in the state starting. `worker` is not in the set.
   void add(const WorkerId& worker, WorkerInfo info);
@@ -103,11 +106,12 @@ class WorkerSet {
  private:
   using Workers = std::map<WorkerId, WorkerInfo>;
   void erase(Workers::iterator worker);
+  void countStaying(const ReleasePtr& release, bool isMore);
   bool apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event);
 
   std::map<WorkerId, WorkerInfo> workers_;
   std::array<std::size_t, kWorkerStates> counts_{};  // of the workers in each state; asked several times a job
-  std::size_t threads_ = 0;
+  std::map<ReleasePtr, std::size_t> staying_;        // asked for each job
   std::vector<std::string> refusals_;
 };
 

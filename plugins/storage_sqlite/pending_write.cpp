@@ -12,20 +12,22 @@ constexpr int kWokenTogether = 8;
 
 }  // namespace
 
+DoneSignal::DoneSignal() noexcept { ::sem_init(&semaphore_, 0, 0); }
+
+DoneSignal::~DoneSignal() { ::sem_destroy(&semaphore_); }
+
+void DoneSignal::set() noexcept { ::sem_post(&semaphore_); }
+
+void DoneSignal::await() noexcept {
+  while (::sem_wait(&semaphore_) != 0) continue;  // a signal handler has run
+}
+
 void PendingWrite::awaitDone() {
-  {
-    Lock lock(mutex_);
-    while (!done_) finished_.wait(mutex_);
-  }
+  done_.await();
   while (followers != nullptr) std::exchange(followers, followers->next)->markDone();
 }
 
-// Holds the mutex to the end: the waiter owns this object, and continues as soon as the mutex is free.
-void PendingWrite::markDone() {
-  Lock lock(mutex_);
-  done_ = true;
-  finished_.notifyOne();
-}
+void PendingWrite::markDone() { done_.set(); }
 
 void WriteQueue::push(PendingWrite& write) {
   (first_ == nullptr ? first_ : last_->next) = &write;

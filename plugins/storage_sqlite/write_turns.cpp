@@ -17,7 +17,9 @@ bool WriteTurns::enter(PendingWrite& write) {
   if (loneTurns_ >= kLoneTurns && !isLarge && !isTaken_ && !hasTask()) return isTaken_ = true;
   (isLarge ? large_ : small_).push(write);
   // A thread with the turn looks for further writes at the end of the turn.
-  if (!isTaken_) changed_.notifyOne();
+  const bool wakes = !isTaken_;
+  lock.unlock();
+  if (wakes) changed_.notifyOne();
   return false;
 }
 
@@ -25,7 +27,9 @@ void WriteTurns::leave(bool isCommitted) {
   Lock lock(mutex_);
   noteEnd({Task::write, nullptr, false, true}, isCommitted);
   // The writer's thread may have to wake earlier now.
-  if (hasTask() || stopping_ || quietTaskAt() < wakesAt_) changed_.notifyOne();
+  const bool wakes = hasTask() || stopping_ || quietTaskAt() < wakesAt_;
+  lock.unlock();
+  if (wakes) changed_.notifyOne();
 }
 
 WriteTurns::Turn WriteTurns::next(bool isCommitted) {

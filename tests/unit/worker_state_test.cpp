@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/workers/worker_set.h"
@@ -20,6 +23,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 constexpr std::array kStates{WorkerState::starting, WorkerState::idle,  WorkerState::reserved,
                              WorkerState::busy,     WorkerState::stuck, WorkerState::leaving};
@@ -77,6 +82,11 @@ class WorkerSetTest : public testing::Test {
       const auto has = [state](const auto& entry) { return entry.second.state == state; };
       EXPECT_EQ(set_.count(state), static_cast<std::size_t>(std::ranges::count_if(set_.all(), has))) << nameOf(state);
     }
+    std::map<ReleasePtr, std::size_t> staying;
+    for (const auto& [id, info] : set_.all()) staying[info.release] += stays(info.state) ? 1 : 0;
+    std::map<ReleasePtr, std::size_t> counted = set_.staying();
+    for (auto* each : {&staying, &counted}) std::erase_if(*each, [](const auto& entry) { return entry.second == 0; });
+    EXPECT_EQ(counted, staying);
   }
 
   const Instant now_{Millis(1'000)};
@@ -130,6 +140,25 @@ TEST_F(WorkerSetTest, ARefusedEventChangesNothingAndIsReportedOnce) {
   EXPECT_FALSE(set_.makeIdle("b", now_ + Millis(1)));
   EXPECT_EQ(info("b").since, now_);
   EXPECT_THROW(set_.makeIdle("unknown", now_), std::out_of_range);
+}
+
+TEST_F(WorkerSetTest, WorkersThatLeaveOrAreStuckDoNotStay) {
+  const auto first = std::make_shared<const Release>();
+  const auto second = std::make_shared<const Release>();
+  for (const auto& [id, release] : {std::pair("a", first), {"b", first}, {"c", second}, {"d", second}}) {
+    set_.add(id, {WorkerState::starting, now_, now_, release});
+    EXPECT_TRUE(set_.makeIdle(id, now_));
+  }
+  EXPECT_THAT(set_.staying(), UnorderedElementsAre(Pair(first, 2), Pair(second, 2)));
+  set_.stopWorker("a");
+  EXPECT_THAT(set_.reserve(1), ElementsAre("b"));
+  set_.assignJob(jobFor("b"));
+  EXPECT_TRUE(set_.beginStopGrace({"b's job", 1}, now_));
+  EXPECT_EQ(set_.markStuck(now_).size(), 1U);
+  EXPECT_THAT(set_.staying(), ElementsAre(Pair(second, 2)));
+  EXPECT_TRUE(set_.makeIdle("b", now_)) << "the handler has returned after all";
+  for (const char* id : {"a", "c"}) EXPECT_TRUE(set_.remove(id).has_value());
+  EXPECT_THAT(set_.staying(), UnorderedElementsAre(Pair(first, 1), Pair(second, 1)));
 }
 
 TEST_F(WorkerSetTest, AWorkerMayEndInEachState) {
