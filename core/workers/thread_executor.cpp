@@ -49,14 +49,15 @@ class ThreadExecutor::Worker {
     current_ = task->job.lease;
     jobStop_ = task->entry.token();
     nextTask_ = std::move(task);
+    const bool wakes = std::exchange(isWaiting_, false);
     lock.unlock();  // the woken thread needs the mutex at once
-    changed_.notifyAll();
+    if (wakes) news_.post();
   }
 
   void stopWorker() {
     Lock lock(mutex_);
     stopRequested_ = true;
-    changed_.notifyAll();
+    if (std::exchange(isWaiting_, false)) news_.post();
   }
 
   // Makes the worker drop the outcome of its present job, and start no further job. Returns the lease of the present
@@ -134,8 +135,13 @@ class ThreadExecutor::Worker {
     if (!nextTask_) {
       current_.reset();
       jobStop_ = {};
+      isWaiting_ = !stopRequested_;
     }
-    while (!nextTask_ && !stopRequested_) changed_.wait(mutex_);
+    if (isWaiting_) {
+      lock.unlock();
+      news_.wait();
+      lock.lock();
+    }
     return givenUp_.stop_requested() ? nullptr : std::move(nextTask_);
   }
 
@@ -204,8 +210,9 @@ class ThreadExecutor::Worker {
   WorkerEvents& events_;
   std::stop_source givenUp_;
 
+  Semaphore news_;  // of nextTask_ or stopRequested_
   Mutex mutex_;
-  Condition changed_;
+  bool isWaiting_ JOBQ_GUARDED_BY(mutex_) = false;  // the worker's thread, for news_
   std::unique_ptr<Task> nextTask_ JOBQ_GUARDED_BY(mutex_);
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
   std::stop_token jobStop_ JOBQ_GUARDED_BY(mutex_);  // stop token of the present job

@@ -12,22 +12,12 @@ constexpr int kWokenTogether = 8;
 
 }  // namespace
 
-DoneSignal::DoneSignal() noexcept { ::sem_init(&semaphore_, 0, 0); }
-
-DoneSignal::~DoneSignal() { ::sem_destroy(&semaphore_); }
-
-void DoneSignal::set() noexcept { ::sem_post(&semaphore_); }
-
-void DoneSignal::await() noexcept {
-  while (::sem_wait(&semaphore_) != 0) continue;  // a signal handler has run
-}
-
 void PendingWrite::awaitDone() {
-  done_.await();
+  done_.wait();
   while (followers != nullptr) std::exchange(followers, followers->next)->markDone();
 }
 
-void PendingWrite::markDone() { done_.set(); }
+void PendingWrite::markDone() { done_.post(); }
 
 void WriteQueue::push(PendingWrite& write) {
   (first_ == nullptr ? first_ : last_->next) = &write;

@@ -1,36 +1,15 @@
 // Writes that wait for their commit by the writer (`writer.h`).
 #pragma once
 
-#include <semaphore.h>
-
 #include <cstddef>
 #include <exception>
 #include <optional>
 #include <string>
 
+#include "jobq/mutex.h"
 #include "step.h"
 
 namespace jobq::sqlite {
-
-/// An event that one thread awaits. The event comes once. The awaiting thread may destroy the object behind await(),
-/// also while set() returns.
-///
-/// A std::binary_semaphore of libstdc++ spins and yields before sleeping, at the cost of a fifth of the work on two
-/// cores. With a mutex and a condition variable the waiting thread mostly wakes twice: the notifying thread, which has
-/// to hold the mutex until the end of the notification, keeps the mutex from it.
-class DoneSignal {
- public:
-  DoneSignal() noexcept;
-  ~DoneSignal();
-  DoneSignal(const DoneSignal&) = delete;
-  DoneSignal& operator=(const DoneSignal&) = delete;
-
-  void set() noexcept;
-  void await() noexcept;
-
- private:
-  sem_t semaphore_{};
-};
 
 /// A write of a caller, who waits for awaitDone() and owns the object.
 struct PendingWrite {
@@ -52,7 +31,7 @@ struct PendingWrite {
   std::optional<std::string> lostWith;  // error of the whole group; absent after a commit
 
  private:
-  DoneSignal done_;
+  Semaphore done_;
 };
 
 /// Waiting writes in the order of their arrival. Not thread-safe.

@@ -23,31 +23,35 @@ bool WriteTurns::enter(PendingWrite& write) {
   return false;
 }
 
-void WriteTurns::leave(bool isCommitted) {
+void WriteTurns::leave(const Turn& turn, bool isCommitted) {
   Lock lock(mutex_);
-  noteEnd({Task::write, nullptr, false, true}, isCommitted);
+  isTaken_ = false;
+  lastEnd_ = Moment::clock::now();
+  lastIsLarge_ = turn.isLarge;
+  if (isCommitted) isCheckpointDue_ = wal_.isDue();
+  const bool isLone = turn.isLone && small_.isEmpty() && large_.isEmpty();
+  loneTurns_ = isLone ? std::min(loneTurns_ + 1, kLoneTurns) : 0;
   // The writer's thread may have to wake earlier now.
   const bool wakes = hasTask() || stopping_ || quietTaskAt() < wakesAt_;
   lock.unlock();
   if (wakes) changed_.notifyOne();
 }
 
-WriteTurns::Turn WriteTurns::next(bool isCommitted) {
+WriteTurns::Turn WriteTurns::next() {
   Lock lock(mutex_);
-  if (own_.task != Task::end) noteEnd(own_, isCommitted);
-  own_ = {awaitTask(), nullptr, false, true};
-  if (own_.task == Task::end) return own_;
+  Turn turn{awaitTask()};
+  if (turn.task == Task::end) return turn;
   isTaken_ = true;
-  if (own_.task == Task::write) {
-    own_.group = nextGroup();
-    own_.isLarge = own_.group->bytes > kSmallWrite;
-    own_.isLone = own_.group->next == nullptr;
-  } else if (own_.task == Task::checkpoint) {
+  if (turn.task == Task::write) {
+    turn.group = nextGroup();
+    turn.isLarge = turn.group->bytes > kSmallWrite;
+    turn.isLone = turn.group->next == nullptr;
+  } else if (turn.task == Task::checkpoint) {
     largeIsNext_ = isCheckpointDue_ = false;
   } else {
     isLastSync_ = stopping_;
   }
-  return own_;
+  return turn;
 }
 
 void WriteTurns::stop() {
@@ -59,15 +63,6 @@ void WriteTurns::stop() {
 std::size_t WriteTurns::queued() {
   Lock lock(mutex_);
   return small_.size() + large_.size();
-}
-
-void WriteTurns::noteEnd(const Turn& turn, bool isCommitted) {
-  isTaken_ = false;
-  lastEnd_ = Moment::clock::now();
-  lastIsLarge_ = turn.isLarge;
-  if (isCommitted) isCheckpointDue_ = wal_.isDue();
-  const bool isLone = turn.isLone && small_.isEmpty() && large_.isEmpty();
-  loneTurns_ = isLone ? std::min(loneTurns_ + 1, kLoneTurns) : 0;
 }
 
 bool WriteTurns::hasTask() const { return isCheckpointDue_ || !small_.isEmpty() || !large_.isEmpty(); }

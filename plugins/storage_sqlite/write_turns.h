@@ -43,10 +43,10 @@ class WriteTurns {
   /// other tasks.
   enum class Task { write, checkpoint, sync, end };
   struct Turn {
-    Task task = Task::end;
+    Task task = Task::write;
     PendingWrite* group = nullptr;
     bool isLarge = false;
-    bool isLone = false;
+    bool isLone = true;
   };
 
   /// The log is used by the thread with the turn, and by this object while no thread has the turn. Both arguments
@@ -56,12 +56,16 @@ class WriteTurns {
   /// Returns true if the calling thread has the turn, commits its write, and calls leave(). Queues the write for the
   /// writer's thread otherwise. Not after stop().
   [[nodiscard]] bool enter(PendingWrite& write);
-  /// Ends the turn of a caller. `isCommitted`: the commit has succeeded.
-  void leave(bool isCommitted);
 
-  /// Ends the turn of the writer's thread, if any, and waits for the next one. The turn goes on until the next call;
-  /// Task::end is the last. Called by the writer's thread.
-  [[nodiscard]] Turn next(bool isCommitted);
+  /// Waits for the next turn of the writer's thread. A turn goes on until leave(); Task::end is the last, and has none.
+  /// Called by the writer's thread.
+  [[nodiscard]] Turn next();
+
+  /// Ends the turn of the writer's thread. `isCommitted`: a commit has succeeded. Called before the callers of the turn
+  /// wake, so that the next write of a lone caller is lone, too.
+  void leave(const Turn& turn, bool isCommitted);
+  /// Ends the turn of a caller.
+  void leave(bool isCommitted) { leave(Turn{}, isCommitted); }
 
   /// Ends the turns after the queued writes.
   void stop();
@@ -72,7 +76,6 @@ class WriteTurns {
  private:
   using Moment = std::chrono::steady_clock::time_point;
 
-  void noteEnd(const Turn& turn, bool isCommitted) JOBQ_REQUIRES(mutex_);
   bool hasTask() const JOBQ_REQUIRES(mutex_);
   Moment quietTaskAt() const JOBQ_REQUIRES(mutex_);
   Task awaitTask() JOBQ_REQUIRES(mutex_);
@@ -80,7 +83,6 @@ class WriteTurns {
 
   WriteAheadLog& wal_;
   const UnsyncedJobs& unsynced_;
-  Turn own_;  // the present turn of the writer's thread; used by this thread
   Mutex mutex_;
   Condition changed_;
   WriteQueue small_ JOBQ_GUARDED_BY(mutex_);

@@ -63,21 +63,24 @@ void Writer::submit(PendingWrite& write) {
 }
 
 void Writer::run() {
-  bool isCommitted = false;
   for (;;) {
-    const WriteTurns::Turn turn = turns_.next(isCommitted);
-    switch (turn.task) {
-      case WriteTurns::Task::end: return;
-      case WriteTurns::Task::checkpoint:
-        checkpoint();
-        isCommitted = false;
-        break;
-      case WriteTurns::Task::sync: isCommitted = syncByItself(); break;
-      case WriteTurns::Task::write:
-        isCommitted = commit(turn.group);
-        if (isCommitted && turn.isLarge) wal_.noteLargeGroup();
-    }
+    const WriteTurns::Turn turn = turns_.next();
+    if (turn.task == WriteTurns::Task::end) return;
+    turns_.leave(turn, perform(turn));
+    PendingWrite::markAllDone(turn.group);
   }
+}
+
+// Returns true if a commit has succeeded.
+bool Writer::perform(const WriteTurns::Turn& turn) {
+  if (turn.task == WriteTurns::Task::sync) return syncByItself();
+  if (turn.task == WriteTurns::Task::checkpoint) {
+    checkpoint();
+    return false;
+  }
+  if (!commit(turn.group)) return false;
+  if (turn.isLarge) wal_.noteLargeGroup();
+  return true;
 }
 
 bool Writer::syncByItself() {
@@ -108,7 +111,6 @@ bool Writer::commit(PendingWrite* group) noexcept {
     state_.ended.apply(changes.ended);
   }
   for (PendingWrite* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
-  PendingWrite::markAllDone(group);
   return !lostWith;
 }
 

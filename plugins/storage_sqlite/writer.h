@@ -118,6 +118,7 @@ class Writer {
 
   void submit(PendingWrite& write);
   void run();
+  bool perform(const WriteTurns::Turn& turn);
   bool syncByItself();
   /// Returns false if the changes of the group are lost. An exception here would leave the counters behind the commit,
   /// and ends the process.
