@@ -7,6 +7,7 @@
 #include "core/base/backoff.h"
 #include "core/base/handler_run.h"
 #include "core/base/secret_box.h"
+#include "core/base/semaphore.h"
 #include "core/base/service.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/run_reports.h"

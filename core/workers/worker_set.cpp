@@ -8,6 +8,15 @@ namespace {
 
 std::size_t indexOf(WorkerState state) { return static_cast<std::size_t>(state); }
 
+void countStaying(std::map<ReleasePtr, std::size_t>& staying, const ReleasePtr& release, bool isMore) {
+  const auto count = staying.try_emplace(release).first;
+  if (isMore) {
+    ++count->second;
+  } else if (--count->second == 0) {
+    staying.erase(count);
+  }
+}
+
 }  // namespace
 
 // The only place where the state of a worker changes.
@@ -19,20 +28,11 @@ bool WorkerSet::apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent even
     return false;
   }
   // Before the change: without memory the worker keeps its state.
-  if (stays(info.state) != stays(*state)) countStaying(info.release, stays(*state));
+  if (stays(info.state) != stays(*state)) countStaying(staying_, info.release, stays(*state));
   --counts_[indexOf(info.state)];
   info.state = *state;
   ++counts_[indexOf(info.state)];
   return true;
-}
-
-void WorkerSet::countStaying(const ReleasePtr& release, bool isMore) {
-  const auto count = staying_.try_emplace(release).first;
-  if (isMore) {
-    ++count->second;
-  } else if (--count->second == 0) {
-    staying_.erase(count);
-  }
 }
 
 void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
@@ -45,7 +45,7 @@ void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
 
 void WorkerSet::erase(Workers::iterator worker) {
   --counts_[indexOf(worker->second.state)];
-  if (stays(worker->second.state)) countStaying(worker->second.release, false);
+  if (stays(worker->second.state)) countStaying(staying_, worker->second.release, false);
   workers_.erase(worker);
 }
 

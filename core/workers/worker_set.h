@@ -106,7 +106,6 @@ class WorkerSet {
  private:
   using Workers = std::map<WorkerId, WorkerInfo>;
   void erase(Workers::iterator worker);
-  void countStaying(const ReleasePtr& release, bool isMore);
   bool apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event);
 
   std::map<WorkerId, WorkerInfo> workers_;

@@ -13,11 +13,11 @@ constexpr int kWokenTogether = 8;
 }  // namespace
 
 void PendingWrite::awaitDone() {
-  done_.wait();
+  done_.await();
   while (followers != nullptr) std::exchange(followers, followers->next)->markDone();
 }
 
-void PendingWrite::markDone() { done_.post(); }
+void PendingWrite::markDone() { done_.set(); }
 
 void WriteQueue::push(PendingWrite& write) {
   (first_ == nullptr ? first_ : last_->next) = &write;
