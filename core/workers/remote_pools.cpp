@@ -59,7 +59,7 @@ void RemotePools::addBusyWorker(const ClaimedJob& job) {
   pool.workers().assignJob(job);
 }
 
-// The look whether the pool is in change is as long as the pool, so it comes once for the workers of an endpoint.
+// Looks once for all workers of an endpoint whether the pool is in change.
 template <class Remove>
 void RemotePools::removeEach(const Places& workers, const Remove& remove) {
   bool isChanging = false;

@@ -10,8 +10,8 @@
 
 namespace jobq::sqlite {
 
-/// A body, and its file if the body is large. The caller's thread owns the object; the writer (`writer.h`) uses the object
-/// inside the step, while the caller waits. The bytes, the files and the writer outlive the object.
+/// A body, and its file if the body is large. The caller's thread owns the object; the thread of the step uses the
+/// object inside the step, while the caller waits. The bytes, the files and the writer outlive the object.
 class NewBody {
  public:
   /// Writes and syncs the file of a large body. Throws StorageError, and leaves no file then.

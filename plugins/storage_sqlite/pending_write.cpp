@@ -6,8 +6,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// Waking a thread costs as much as a small statement, and all writes wait for the writer. The writer therefore wakes
-/// every eighth caller, and each woken caller wakes the seven behind.
+/// Waking a thread costs as much as a small statement, and all queued writes wait for the writer. The writer therefore
+/// wakes every eighth caller, and each woken caller wakes the seven behind.
 constexpr int kWokenTogether = 8;
 
 }  // namespace

@@ -33,7 +33,7 @@ class DoneSignal {
   sem_t semaphore_{};
 };
 
-/// A write of a caller, who waits for awaitDone() and owns the object.
+/// A write of a caller, who owns the object and waits for awaitDone(), or commits the write (`write_turns.h`).
 struct PendingWrite {
   virtual ~PendingWrite() = default;
   /// Makes the change in the open transaction. Called once or twice. Throws the exceptions of the caller's operation.

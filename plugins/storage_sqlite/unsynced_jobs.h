@@ -10,8 +10,8 @@
 
 namespace jobq::sqlite {
 
-/// Each job is added before its commit, and the writer clears the set after a sync: a reader that finds a job in a snapshot
-/// finds it here too until the job is on disk. Any thread.
+/// Each job is added before its commit, and the writer clears the set after a sync: a reader that finds a job in a
+/// snapshot finds the job here too, until the job is on disk. Any thread.
 class UnsyncedJobs {
  public:
   using Moment = std::chrono::steady_clock::time_point;

@@ -29,8 +29,10 @@ void WriteTurns::leave(const Turn& turn, bool isCommitted) {
   lastEnd_ = Moment::clock::now();
   lastIsLarge_ = turn.isLarge;
   if (isCommitted) isCheckpointDue_ = wal_.isDue();
-  const bool isLone = turn.isLone && small_.isEmpty() && large_.isEmpty();
-  loneTurns_ = isLone ? std::min(loneTurns_ + 1, kLoneTurns) : 0;
+  if (turn.task == Task::write) {
+    const bool isLone = turn.isLone && small_.isEmpty() && large_.isEmpty();
+    loneTurns_ = isLone ? std::min(loneTurns_ + 1, kLoneTurns) : 0;
+  }
   // The writer's thread may have to wake earlier now.
   const bool wakes = hasTask() || stopping_ || quietTaskAt() < wakesAt_;
   lock.unlock();

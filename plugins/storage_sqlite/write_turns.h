@@ -33,8 +33,8 @@ inline constexpr std::size_t kGroupBytes = 4UL << 20;
 /// Any thread, unless a function says otherwise. No function but next() waits.
 class WriteTurns {
  public:
-  /// Number of lone turns in a row after which callers commit their own writes. A turn is lone if the turn has a single
-  /// write, and no write has come meanwhile.
+  /// Number of lone turns in a row after which callers commit their own writes. A turn of writes is lone if the turn
+  /// has a single write, and no write has come meanwhile. Other turns do not count.
   static constexpr int kLoneTurns = 8;
   /// Time from the first unsynced job until the writer's thread syncs the log.
   static constexpr std::chrono::milliseconds kUnsyncedLife{5};

@@ -139,7 +139,7 @@ class Writer {
   Log& log_;
   std::atomic<bool> full_ = false;
   UnsyncedJobs unsynced_;
-  WriteAheadLog wal_;  // used by the thread with the turn; under the mutex while no thread has the turn
+  WriteAheadLog wal_;  // used by the thread with the turn; by turns_ while no thread has the turn
   WriteTurns turns_;
   Mutex mutex_;
   std::optional<std::string> refusal_ JOBQ_GUARDED_BY(mutex_);  // set: read-only until a restart

@@ -232,7 +232,12 @@ TEST_F(LoneWriterTest, TheWritersThreadSyncsTheUnsyncedJobOfACaller) {
   EXPECT_EQ(logFaults().syncs, before + 1);
 }
 
+// The checkpoint at the end syncs the log once more.
 TEST_F(LoneWriterTest, AnUnsyncedJobOfACallerIsSyncedAtTheEnd) {
+  int atCheckpoint = 0;
+  logFaults().onDatabaseSync = [&] {
+    if (atCheckpoint == 0) atCheckpoint = logFaults().syncs;
+  };
   const int before = logFaults().syncs;
   sqlite_->writer.writeUnsynced([&](sqlite::Step& step) {
     writeBytes(step, 1);
@@ -240,7 +245,23 @@ TEST_F(LoneWriterTest, AnUnsyncedJobOfACallerIsSyncedAtTheEnd) {
     return true;
   });
   sqlite_.reset();
-  EXPECT_GT(logFaults().syncs, before);
+  EXPECT_EQ(atCheckpoint, before + 2);
+}
+
+TEST_F(LoneWriterTest, ACallersCommitOnAFullDiskIsUndone) {
+  logFaults().syncAnswers = SQLITE_FULL;
+  EXPECT_THROW((void)writingThread(), StorageError);
+  logFaults().syncAnswers = SQLITE_OK;
+  EXPECT_FALSE(sqlite_->writer.refusal());
+  EXPECT_EQ(writingThread(), std::this_thread::get_id());
+}
+
+TEST_F(LoneWriterTest, ACallersCommitWithoutASyncEndsAllWrites) {
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  EXPECT_THROW((void)writingThread(), StorageError);
+  logFaults().syncAnswers = SQLITE_OK;
+  EXPECT_TRUE(sqlite_->writer.refusal());
+  EXPECT_THROW((void)writingThread(), StorageError);
 }
 
 // A group with a failed write is applied a second time, each write by itself. A write still sees the changes of the

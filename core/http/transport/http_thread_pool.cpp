@@ -11,7 +11,7 @@
 namespace jobq {
 namespace {
 
-constexpr int kStack = 1024 * 1024;  // scripts of filters nest; untouched pages of the stack take no memory
+constexpr int kStack = 1024 * 1024;  // scripts of filters nest, SQLite commits; untouched pages take no memory
 constexpr std::chrono::seconds kKeptLife{60};
 constexpr std::chrono::seconds kSurplusLife{1};
 
