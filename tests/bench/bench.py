@@ -85,7 +85,7 @@ class Bench:
     def runsync(self, storage, connections):
         with Jobq(storage) as server:
             request = server.request("POST", "/v2/echo/runsync", JOB)
-            # SQLite's log has its size afterwards, as the file of fdatasync(): a sync that extends a file takes longer.
+            # SQLite's log has the full size afterwards, as the file of fdatasync(): a sync takes longer while a file grows.
             server.load("http", connections[0], request, min(self.options.seconds, WARM_UP))
             for count in connections:
                 self.note(f"/runsync {storage}", count, server.load("http", count, request, self.options.seconds))

@@ -25,7 +25,7 @@ WARM_UP = 1.5  # seconds, in which SQLite's log gets its size
 
 
 def processor_time(process):
-    """Returns the processor time of a process in microseconds, with that of threads that have ended."""
+    """Returns the processor time of a process in microseconds, also of ended threads."""
     return time.clock_gettime_ns(process_clock(process)) / 1e3
 
 
@@ -35,7 +35,7 @@ def process_clock(process):
 
 
 class Tree:
-    """A server of a tree, in a process of its own that has the modules of the tree."""
+    """A server of a tree, in a process of its own with the modules of the tree."""
 
     def __init__(self, folder, storage):
         self.process = subprocess.Popen([sys.executable, __file__, folder, folder, "--storage", storage, "--serve"],
@@ -45,7 +45,7 @@ class Tree:
         """Returns the microseconds of a call and the rate; None as `call` means `finished`."""
         self.process.stdin.write(json.dumps([call, seconds]) + "\n")
         self.process.stdin.flush()
-        # A server that hangs ends its process with an error after servers.LONGEST_LOAD.
+        # A hanging server ends its process with an error after servers.LONGEST_LOAD.
         answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError("the server's process has ended: its words are above")
@@ -57,7 +57,7 @@ class Tree:
 
 
 def serve(folder, storage):
-    """Starts the server of the tree and measures what each line of the standard input asks for."""
+    """Starts the server of the tree, and measures the call of each line of the standard input."""
     sys.path.insert(0, os.path.join(folder, "tests/bench"))
     import bench
     import servers
