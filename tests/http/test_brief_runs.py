@@ -2,6 +2,7 @@
 "SQLite: writing and the disk"), and shows them like any other job."""
 
 import concurrent.futures
+import os
 import pathlib
 import sys
 import threading
@@ -19,7 +20,7 @@ from index_changes import BRIEF_CHANGES, BriefLives  # noqa: E402
 
 CALLS = 40  # the first eight prove that the runs are brief
 CALLERS = 8
-LIVES = 4  # of a server under kill -9
+LIVES = int(os.environ.get("JOBQ_BRIEF_LIVES", "4"))  # of a server under kill -9
 
 
 class BriefRunsTest(HttpTest):
@@ -83,19 +84,27 @@ class FailedRunsTest(HttpTest):
 
 
 class KilledServerTest(HttpTest):
-    """No answered job is lost when the process dies, and no job is half stored."""
+    """No answered job is lost when the process dies, and no job is half stored.
 
+    JOBQ_BRIEF_LIVES=200 pytest -s tests/http/test_brief_runs.py -k kill    the long run, of a quarter of an hour
+    """
+
+    @pytest.mark.timeout(60 * LIVES + 240)
     def test_answered_jobs_survive_a_kill(self, own_server):
         self.server = own_server(storage="sqlite", endpoint__echo__workersMin=4, endpoint__echo__workersMax=4)
-        answered = {}
+        total, before = 0, {}
         for life in range(LIVES):
             until(lambda: self.server.health("echo")["workers"]["idle"] >= 4, "the workers are idle")
+            answered = {}
             self.kill_under_load(life, answered)
-            for job, output in answered.items():
+            total += len(answered)
+            for job, output in {**before, **answered}.items():
                 found = self.server.status("echo", job)
                 assert (found.get("status"), found.get("output")) == ("COMPLETED", output), found
+            before = answered
         jobs = self.server.quiet("echo")
-        assert jobs["completed"] >= len(answered) and jobs["failed"] == 0, jobs
+        print(f"{total} answered jobs, {LIVES} kills, {jobs['completed']} completed jobs")
+        assert jobs["completed"] >= total and jobs["failed"] == 0, jobs
 
     def kill_under_load(self, life, answered):
         """Callers work until the server dies under them, once each of them has had 100 answers."""
