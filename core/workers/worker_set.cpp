@@ -8,6 +8,7 @@ namespace {
 
 std::size_t indexOf(WorkerState state) { return static_cast<std::size_t>(state); }
 
+// Adds or removes a worker of the release.
 void countStaying(std::map<ReleasePtr, std::size_t>& staying, const ReleasePtr& release, bool isMore) {
   const auto count = staying.try_emplace(release).first;
   if (isMore) {

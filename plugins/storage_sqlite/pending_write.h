@@ -12,7 +12,8 @@
 
 namespace jobq::sqlite {
 
-/// Wakes one thread, once. The waiting thread may destroy the object behind await(), also while set() returns.
+/// Wakes one thread, once. The waiting thread may destroy the object behind await(), also while set() returns. The
+/// server has a class of the same kind (core/base/semaphore.h), but a plugin includes the sdk only.
 ///
 /// A mutex and a condition variable would cost a further system call for each write, and mostly a second waking: the
 /// notifying thread still holds the mutex. A std::binary_semaphore of libstdc++ 12 spins and yields before it sleeps,
