@@ -10,6 +10,19 @@ Tally forgotten(const Tally& before) {
   return tally;
 }
 
+std::int64_t in(const Tally& tally, JobState state) { return tally.jobs[static_cast<std::size_t>(state)]; }
+
+/// The part of the totals that belongs to jobs that are not in their final state any more, or not in the file.
+struct GoneTotals {
+  std::int64_t completed;
+  std::int64_t failed;
+};
+
+GoneTotals goneTotals(const Tally& tally) {
+  return {tally.completed - in(tally, JobState::completed),
+          tally.failed - in(tally, JobState::failed) - in(tally, JobState::timedOut)};
+}
+
 }  // namespace
 
 Tally& Tally::operator+=(const Tally& other) noexcept {
@@ -57,14 +70,14 @@ void CounterChanges::forget(const std::string& endpoint) {
 void CounterChanges::persist(Connection& connection) const {
   for (const auto& [endpoint, change] : endpoints_) {
     if (change.forgotten) connection.query("DELETE FROM endpoint_count WHERE endpoint = ?1").bind(endpoint).run();
-    const Tally& tally = change.tally;
-    if (!tally.hasTotals()) continue;
+    const GoneTotals gone = goneTotals(change.tally);
+    if (gone.completed == 0 && gone.failed == 0 && change.tally.retried == 0) continue;
     connection
         .query(
             "INSERT INTO endpoint_count (endpoint, completed, failed, retried) VALUES (?1, ?2, ?3, ?4) "
             "ON CONFLICT (endpoint) DO UPDATE SET completed = completed + excluded.completed, "
             "failed = failed + excluded.failed, retried = retried + excluded.retried")
-        .bind(endpoint, tally.completed, tally.failed, tally.retried)
+        .bind(endpoint, gone.completed, gone.failed, change.tally.retried)
         .run();
   }
 }
@@ -84,7 +97,8 @@ void Counters::load(Connection& connection, RunningRows& running) {
   }
   {
     Query ended = connection.query(
-        "SELECT endpoint, state, count(*) FROM job INDEXED BY job_ended WHERE state > 1 GROUP BY endpoint, state");
+        "SELECT endpoint, state, count(*) FROM job INDEXED BY job_ended WHERE state > 1 AND listed = 1 GROUP BY "
+        "endpoint, state");
     while (ended.next()) {
       loaded[ended.text(0)].jobs.at(ended.size(1)) = ended.integer(2);
       others += ended.integer(2);
@@ -105,6 +119,10 @@ void Counters::load(Connection& connection, RunningRows& running) {
     tally.completed = totals.integer(1);
     tally.failed = totals.integer(2);
     tally.retried = totals.integer(3);
+  }
+  for (auto& [endpoint, tally] : loaded) {
+    tally.completed += in(tally, JobState::completed);
+    tally.failed += in(tally, JobState::failed) + in(tally, JobState::timedOut);
   }
   Lock lock(mutex_);
   endpoints_ = std::move(loaded);

@@ -31,7 +31,6 @@ struct Tally {
   std::int64_t owed = 0;  ///< webhooks; an owed webhook outlives its job and its endpoint
 
   Tally& operator+=(const Tally& other) noexcept;
-  bool hasTotals() const noexcept { return completed != 0 || failed != 0 || retried != 0; }
 };
 
 /// Changes of the counters by a step or a group of steps. Not thread-safe.

@@ -74,9 +74,10 @@ void insertRow(Step& step, const JobSpec& job, const NewRow& row) {
       .query(
           "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
           "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
-          "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim, finished_at) "
+          "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim, finished_at, "
+          "listed) "
           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, ?7, 0, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0, ?15, ?16, 0, 0, 0, "
-          "?17, ?18, ?19, ?20, ?21)")
+          "?17, ?18, ?19, ?20, ?21, 0)")
       .bind(row.num, job.id, job.endpoint, row.state, job.policy.lowPriority, row.rank, row.startedAt.has_value(),
             job.maxAttempts, job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention,
             row.submittedAt, row.expiresAt, !job.webhook.empty(), row.worker, row.startedAt, row.deadline, row.holder,
@@ -164,7 +165,7 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
   const JobSpec& job = newJob.spec;
   if (idempotency) remember(step, job, *idempotency);
   const std::int64_t rank = rankOf(step, job, policy);
-  NewRow row{++lastArrival_, rank, step.now, step.now + job.policy.ttl};
+  NewRow row{numbers_.next(), rank, step.now, step.now + job.policy.ttl};
   if (claim != nullptr) {
     row.state = kRunning;
     row.worker = claim->worker;
@@ -188,7 +189,7 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
     input.beginStep();
     output.beginStep();
     if (begin + job.policy.ttl <= step.now) throw StorageError("job " + job.id + " has outlived its policy.ttl");
-    NewRow row{++lastArrival_, rankOf(step, job, policy), begin, begin + job.policy.ttl, kRunning, run.worker};
+    NewRow row{numbers_.next(), rankOf(step, job, policy), begin, begin + job.policy.ttl, kRunning, run.worker};
     row.startedAt = begin;
     const Instant deadline = begin + job.policy.executionTimeout;
     if (outcome == nullptr) {

@@ -28,17 +28,24 @@ Job wholeJobOf(const CurrentRow& columns) {
   return job;
 }
 
-Tally countExpired(Connection& connection, std::string_view endpoint, Instant now) {
+void count(Tally& tally, JobState state, bool low, std::int64_t jobs) {
+  tally.jobs.at(static_cast<std::size_t>(state)) += jobs;
+  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
+}
+
+/// Returns the numbers of expired jobs that no sweep has removed yet, in a snapshot that is younger than the value
+/// `listed` of JobNumbers::listed().
+Tally countExpired(Connection& connection, std::string_view endpoint, std::int64_t listed, Instant now) {
   Query query = connection.query(
       "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry "
-      "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2) WHERE endpoint = ?3 GROUP BY state, low");
+      "WHERE listed = 1 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2) WHERE endpoint = ?3 GROUP BY state, low");
   query.bind(now, kExpiredBound, endpoint);
   Tally expired;
-  while (query.next()) {
-    const std::int64_t count = query.integer(2);
-    expired.jobs.at(query.size(0)) += count;
-    if (query.state(0) == JobState::inQueue && query.flag(1)) expired.queuedLow += count;
-  }
+  while (query.next()) count(expired, query.state(0), query.flag(1), query.integer(2));
+  Query unlisted = connection.query(
+      "SELECT state, low FROM job NOT INDEXED WHERE num > ?1 AND listed = 0 AND endpoint = ?2 AND expires_at <= ?3");
+  unlisted.bind(listed, endpoint, now);
+  while (unlisted.next()) count(expired, unlisted.state(0), unlisted.flag(1), 1);
   return expired;
 }
 
@@ -59,24 +66,34 @@ std::uint64_t alive(std::int64_t all, std::int64_t expired) {
 // character.
 #define JOBQ_LISTED_ERROR ", num, substr(CAST(error AS BLOB), 1, 2048)"
 
+/// Selects the jobs that are not listed yet.
+constexpr char kListUnlisted[] =
+    "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+    " FROM job NOT INDEXED LEFT JOIN job_output USING (num) "
+    "WHERE num > ?6 AND num < ?5 AND listed = 0 AND endpoint = ?1 AND (?2 IS NULL OR state = ?2) AND expires_at > ?3 "
+    "ORDER BY num DESC LIMIT ?4";
+
+/// Selects the listed jobs.
 const char* listStatement(const JobFilter& filter) {
   if (!filter.state) {
     return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
-           "WHERE endpoint = ?1 AND ?2 = 0 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+           "WHERE listed = 1 AND endpoint = ?1 AND ?2 IS NULL AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
+           "?4";
   }
   // Queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
   if (*filter.state == JobState::inQueue) {
     return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
-           "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+           "WHERE listed = 1 AND endpoint = ?1 AND state = ?2 AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
+           "?4";
   }
   // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
   // all rows.
   return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
          " FROM job INDEXED BY job_ended LEFT JOIN job_output USING (num) "
-         "WHERE endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?6 AND expires_at > ?3 "
-         "ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+         "WHERE listed = 1 AND endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?5 AND expires_at > ?3 "
+         "ORDER BY num DESC LIMIT ?4";
 }
 
 /// Fills a page with listed rows.
@@ -84,8 +101,13 @@ class PageBuilder {
  public:
   PageBuilder(JobPage& page, const PageWindow& window) : page_(page), window_(window) {}
 
-  /// Adds the row. Returns false if the page is full: the row begins the next page.
+  /// Adds the row, unless the row belongs to an earlier page. Returns false if the page is full: the row begins the
+  /// next page.
   bool add(const CurrentRow& row) {
+    if (skipped_ < window_.offset) {
+      ++skipped_;
+      return true;
+    }
     if (page_.jobs.size() == window_.limit) {
       page_.next = last_;
       return false;
@@ -95,16 +117,22 @@ class PageBuilder {
     return true;
   }
 
+  /// Adds the rows of the query. Returns false if the page is full.
+  bool addAll(Query& query) {
+    while (query.next()) {
+      if (!add(query)) return false;
+    }
+    return true;
+  }
+
   /// Adds the jobs that are running in the snapshot, of the numbers in `running` below `before`.
   void addRunning(Connection& connection, const std::vector<std::int64_t>& running, std::int64_t before, Instant now) {
-    std::uint64_t skipped = 0;
     for (const std::int64_t num : running) {
       if (num >= before) continue;
       Query query = connection.query("SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
                                      " FROM job LEFT JOIN job_output USING (num) "
                                      "WHERE num = ?1 AND state = 1 AND expires_at > ?2");
-      if (!query.bind(num, now).next() || skipped++ < window_.offset) continue;
-      if (!add(query)) return;
+      if (query.bind(num, now).next() && !add(query)) return;
     }
   }
 
@@ -112,6 +140,7 @@ class PageBuilder {
   JobPage& page_;
   const PageWindow& window_;
   std::uint64_t last_ = 0;
+  std::uint64_t skipped_ = 0;
 };
 
 std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
@@ -193,11 +222,12 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
   const Tally all = counters_.of(filter.endpoint);
   std::vector<std::int64_t> running;
   if (filter.state == JobState::inProgress) running = running_.newestOf(filter.endpoint);
+  const std::int64_t listed = numbers_.listed();  // before the snapshot
   JobPage found = readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     JobPage page;
-    page.total = totalOf(all, countExpired(connection, filter.endpoint, now), filter);
+    page.total = totalOf(all, countExpired(connection, filter.endpoint, listed, now), filter);
     if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
@@ -206,9 +236,14 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
       builder.addRunning(connection, running, before, now);
       return page;
     }
+    // Each job that is not listed is newer than every listed one.
+    const std::size_t most = window.offset + window.limit + 1;
+    Query unlisted = connection.query(kListUnlisted);
+    unlisted.bind(filter.endpoint, filter.state, now, most, before, listed);
+    if (!builder.addAll(unlisted)) return page;
     Query query = connection.query(listStatement(filter));
-    query.bind(filter.endpoint, filter.state.value_or(JobState::inQueue), now, window.limit + 1, window.offset, before);
-    while (query.next() && builder.add(query)) continue;
+    query.bind(filter.endpoint, filter.state, now, most, before);
+    builder.addAll(query);
     return page;
   });
   for (const Job& job : found.jobs) makeDurable(job.id);
@@ -217,10 +252,12 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
 
 EndpointCounts Jobs::counts(std::string_view endpoint) {
   std::optional<Millis> head;
+  const std::int64_t listed = numbers_.listed();  // before the snapshot
   const Tally expired = readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     head = headWait(connection, endpoint, now);
-    return countExpired(connection, endpoint, now);
+    return countExpired(connection, endpoint, listed, now);
   });
   const Tally all = counters_.of(endpoint);
   const auto in = [&](JobState state) {

@@ -134,7 +134,7 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t fail
           "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "
           "retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, worker = '', chunks = 0, "
           "taken = 0, taken_by = 0 WHERE num = ?1")
-      .bind(row->num, *to, rank, ++lastArrival_, step.now, expiry)
+      .bind(row->num, *to, rank, numbers_.next(), step.now, expiry)
       .run();
   discardReports(step, *row);
   step.db.query("DELETE FROM job_output WHERE num = ?1").bind(row->num).run();
@@ -150,7 +150,7 @@ std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   std::size_t all = 0;
   for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
     purged = writer_.write([&](Step& step) {
-      if (!last) last = lastArrival_;
+      if (!last) last = numbers_.last();
       return purge(step, endpoint, *last);
     });
   }
@@ -170,10 +170,12 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
 
 std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   return writer_.write([&](Step& step) {
+    step.listing.listAll(step.db);
     std::vector<JobRow> rows;
     {
-      Query query = step.db.query("SELECT " JOBQ_ROW_COLUMNS
-                                  " FROM job INDEXED BY job_of_endpoint WHERE endpoint = ?1 ORDER BY num LIMIT ?2");
+      Query query = step.db.query(
+          "SELECT " JOBQ_ROW_COLUMNS
+          " FROM job INDEXED BY job_of_endpoint WHERE listed = 1 AND endpoint = ?1 ORDER BY num LIMIT ?2");
       query.bind(endpoint, batch);
       rows = collectRows(query);
     }
@@ -184,13 +186,6 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
     if (removed < batch) step.counters.forget(EndpointId(endpoint));
     return removed;
   });
-}
-
-std::int64_t lastArrival(Connection& connection) {
-  Query query = connection.query(
-      "SELECT max(ifnull((SELECT max(num) FROM job), 0), "
-      "ifnull((SELECT max(arrival) FROM job INDEXED BY job_late WHERE arrival > num), 0))");
-  return query.next() ? query.integer(0) : 0;
 }
 
 }  // namespace jobq::sqlite

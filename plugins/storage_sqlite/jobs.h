@@ -16,6 +16,7 @@
 #include "connection.h"
 #include "counters.h"
 #include "ended_jobs.h"
+#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
@@ -39,17 +40,15 @@ struct LargeInput {
 /// Any thread may call the methods. All constructor arguments outlive the store.
 class Jobs final : public JobStore {
  public:
-  /// `lastArrival`: the highest arrival number in the file.
-  Jobs(Writer& writer, Readers& readers, LargeBodies bodies, const CommittedState& state, Clock& clock,
-       std::int64_t lastArrival)
+  Jobs(Writer& writer, Readers& readers, LargeBodies bodies, const CommittedState& state, Clock& clock)
       : writer_(writer),
         readers_(readers),
         bodies_(bodies),
         counters_(state.counters),
         running_(state.running),
         ended_(state.ended),
-        clock_(clock),
-        lastArrival_(lastArrival) {}
+        numbers_(state.numbers),
+        clock_(clock) {}
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   /// Implements Storage::insertAndClaim().
@@ -104,12 +103,8 @@ class Jobs final : public JobStore {
   const Counters& counters_;
   const RunningRows& running_;
   EndedJobs& ended_;
+  JobNumbers& numbers_;
   Clock& clock_;
-  std::int64_t lastArrival_;  // used inside steps; the number of a failed step is not used again
 };
-
-/// Returns the highest number in the file that is the arrival or the row number of a job; 0 in an empty file. Throws
-/// StorageError.
-std::int64_t lastArrival(Connection& connection);
 
 }  // namespace jobq::sqlite

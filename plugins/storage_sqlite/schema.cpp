@@ -10,6 +10,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "backup.h"
+#include "body_files.h"
 #include "durability.h"
 
 namespace jobq::sqlite {
@@ -49,7 +51,10 @@ void syncPath(const fs::path& path) {
   if (!done) failFile(path, "sync");
 }
 
-/// Copies the file under a temporary name first: a copy with the final name is complete.
+constexpr std::int64_t kFirstWithBodyFiles = 10;  // version of the schema
+
+/// Copies the file under a temporary name first: a copy with the final name is complete. Bodies in files are copied
+/// into the rows, because the server goes on to delete the files.
 void keepCopy(Connection& connection, const fs::path& file, std::int64_t version) {
   const fs::path copy = file.string() + ".v" + std::to_string(version) + ".backup";
   const fs::path unfinished = copy.string() + ".part";
@@ -60,6 +65,7 @@ void keepCopy(Connection& connection, const fs::path& file, std::int64_t version
     const Statement statement(connection.handle(), "VACUUM INTO ?1");
     Query(statement.handle()).bind(target).run();
   }
+  if (version >= kFirstWithBodyFiles) embedBodies(unfinished, BodyFiles(connection, file), {});
   syncPath(unfinished);
   fs::rename(unfinished, copy);
   syncPath(file.parent_path());

@@ -192,8 +192,7 @@ CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1;
 // A body over 256 KB is a file (`body_files.h`): the row of the body names the file and holds no byte of it. Bodies of
 // earlier versions stay in their rows. Triggers keep the number of the rows that name a file, whichever statement
 // deletes or copies them; the first row of a file is inserted together with the file's. The running jobs are known in
-// memory (`running_rows.h`). For the next step: the copy kept before a step (`schema.cpp`, keepCopy) has to hold the
-// bodies of the files, as a backup does.
+// memory (`running_rows.h`).
 constexpr char kBodyFiles[] = R"sql(
 DROP INDEX job_deadline;
 CREATE TABLE body_file (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, owners INTEGER NOT NULL) STRICT;
@@ -221,9 +220,28 @@ CREATE TRIGGER delivery_body_goes AFTER DELETE ON delivery_body
 END;
 )sql";
 
+// The totals of an endpoint are those of its jobs in the file, and of the jobs that are gone: the row of an endpoint
+// counts the latter only, so that the end of a job changes no row but those of the job (`counters.h`).
+//
+// The indexes for lists and expiry get a new job late (`job_listing.h`). The other jobs are in them.
+constexpr char kLateEntries[] = R"sql(
+UPDATE endpoint_count SET
+  completed = completed - (SELECT count(*) FROM job INDEXED BY job_ended
+    WHERE state > 1 AND unlikely(state = 2) AND endpoint = endpoint_count.endpoint),
+  failed = failed - (SELECT count(*) FROM job INDEXED BY job_ended
+    WHERE state > 1 AND unlikely(state IN (3, 5)) AND endpoint = endpoint_count.endpoint);
+ALTER TABLE job ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
+DROP INDEX job_of_endpoint;
+DROP INDEX job_ended;
+DROP INDEX job_expiry;
+CREATE INDEX job_of_endpoint ON job (endpoint) WHERE listed = 1;
+CREATE INDEX job_ended       ON job (endpoint, state) WHERE state > 1 AND listed = 1;
+CREATE INDEX job_expiry      ON job (expires_at) WHERE listed = 1;
+)sql";
+
 constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
                                  {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders},
-                                 {kEndedOnly},      {kBodyFiles}};
+                                 {kEndedOnly},      {kBodyFiles},          {kLateEntries}};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "connection.h"
 #include "counters.h"
 #include "ended_jobs.h"
+#include "job_listing.h"
 #include "jobq/time.h"
 #include "running_rows.h"
 
@@ -14,6 +15,7 @@ struct GroupChanges {
   CounterChanges counters;
   RunningChanges running;
   EndedChanges ended;
+  ListingChange listing;
 };
 
 /// The context of a write: transaction, moment, and the changes in memory.
@@ -23,6 +25,7 @@ struct Step {
   CounterChanges& counters;
   RunningChanges& running;
   EndedChanges& ended;
+  ListingChange& listing;
 };
 
 }  // namespace jobq::sqlite

@@ -26,16 +26,17 @@ void checkWriteLock(Connection& connection) {
   connection.execute("ROLLBACK");
 }
 
-/// Prepares connection and file before any other use. Returns the highest arrival number in the file.
-std::int64_t open(Connection& connection, const std::filesystem::path& file, const CommittedState& state,
-                  const PluginEnv& env) {
+/// Prepares connection and file before any other use, and loads the state in memory. Returns the connection.
+Connection& open(Connection& connection, const std::filesystem::path& file, const CommittedState& state,
+                 const PluginEnv& env) {
   try {
     connection.setReceiverNames(*env.receivers);
     migrate(connection, file, schemaSteps(), env.log);
     checkWriteLock(connection);
     adviseConversion(connection, file, env.log);
+    state.numbers.load(connection);
     state.counters.load(connection, state.running);
-    return lastArrival(connection);
+    return connection;
   } catch (const std::filesystem::filesystem_error& error) {
     throw StorageError(std::string("cannot migrate the database file: ") + error.what());
   } catch (const SqliteError& error) {
@@ -56,12 +57,11 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       file_(prepared(env.dataDir)),
       clock_(env.clock),
       connection_(file_, Connection::Access::readWrite),
-      lastArrival_(open(connection_, file_, {counters_, running_, ended_}, env)),
-      bodies_(connection_, file_),
-      writer_(connection_, {counters_, running_, ended_}, clock_, env.log, options_.logSize),
+      bodies_(open(connection_, file_, {counters_, running_, ended_, numbers_}, env), file_),
+      writer_(connection_, {counters_, running_, ended_, numbers_}, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
       inputs_(bodies_, readers_, env.log),
-      jobs_(writer_, readers_, {bodies_, inputs_}, {counters_, running_, ended_}, clock_, lastArrival_),
+      jobs_(writer_, readers_, {bodies_, inputs_}, {counters_, running_, ended_, numbers_}, clock_),
       leases_(writer_, readers_, {bodies_, inputs_}, counters_, clock_, reports_),
       chunks_(writer_, readers_, clock_),
       outbox_(writer_, readers_, bodies_, counters_, clock_),

@@ -25,6 +25,7 @@
 #include "connection.h"
 #include "counters.h"
 #include "ended_jobs.h"
+#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/config.h"
 #include "jobq/holder.h"
@@ -93,7 +94,7 @@ class SqliteStorage final : public Storage {
   Counters counters_;
   RunningRows running_;
   EndedJobs ended_;
-  const std::int64_t lastArrival_;
+  JobNumbers numbers_;
   BodyFiles bodies_;
   Writer writer_;
   Readers readers_;

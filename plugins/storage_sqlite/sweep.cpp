@@ -46,8 +46,9 @@ struct Sweep {
 };
 
 void freeExpired(Sweep& sweep) {
+  sweep.step.listing.listExpired(sweep.step.db, sweep.step.now);
   for (const JobRow& row :
-       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_expiry WHERE expires_at <= ?1 "
+       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_expiry WHERE listed = 1 AND expires_at <= ?1 "
                  "ORDER BY expires_at LIMIT ?2")) {
     if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
     if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});

@@ -99,7 +99,7 @@ std::optional<std::string> Writer::refusal() {
 
 bool Writer::commit(PendingWrite* group) noexcept {
   std::optional<std::string> lostWith;
-  GroupChanges changes{{}, RunningChanges(state_.running), {}};
+  GroupChanges changes{{}, RunningChanges(state_.running), {}, ListingChange(state_.numbers)};
   try {
     applyGroup(group, changes);
   } catch (const std::exception& error) {
@@ -109,6 +109,7 @@ bool Writer::commit(PendingWrite* group) noexcept {
     state_.counters.apply(changes.counters);
     state_.running.apply(changes.running);
     state_.ended.apply(changes.ended);
+    changes.listing.apply();
   }
   for (PendingWrite* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
   return !lostWith;
@@ -126,10 +127,12 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
     changes.counters.clear();
     changes.running.clear();
     changes.ended.clear();
+    changes.listing.clear();
     connection_.query("ROLLBACK").run();
     connection_.query("BEGIN IMMEDIATE").run();
     for (PendingWrite* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
   }
+  changes.listing.listMany(connection_);
   changes.counters.persist(connection_);
   wal_.commit();
   if (isAwaited) unsynced_.clear();
@@ -138,7 +141,7 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
 bool Writer::applyTogether(PendingWrite* group, GroupChanges& changes) {
   try {
     for (PendingWrite* write = group; write != nullptr; write = write->next) {
-      Step step{connection_, clock_.now(), changes.counters, changes.running, changes.ended};
+      Step step{connection_, clock_.now(), changes.counters, changes.running, changes.ended, changes.listing};
       write->apply(step);
     }
     return true;
@@ -153,7 +156,7 @@ bool Writer::applyTogether(PendingWrite* group, GroupChanges& changes) {
 void Writer::applyAlone(PendingWrite& write, GroupChanges& changes) {
   // The write sees the changes of the group's earlier writes, as applyTogether() would show them.
   GroupChanges before = changes;
-  Step step{connection_, clock_.now(), changes.counters, changes.running, changes.ended};
+  Step step{connection_, clock_.now(), changes.counters, changes.running, changes.ended, changes.listing};
   connection_.query("SAVEPOINT one").run();
   try {
     write.apply(step);

@@ -33,6 +33,7 @@
 #include "connection.h"
 #include "counters.h"
 #include "ended_jobs.h"
+#include "job_listing.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
@@ -51,6 +52,7 @@ struct CommittedState {
   Counters& counters;
   RunningRows& running;
   EndedJobs& ended;
+  JobNumbers& numbers;
 };
 
 /// Groups writes and commits each group. Any thread may write. The connection belongs to the writer alone during its

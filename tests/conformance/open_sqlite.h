@@ -10,6 +10,7 @@
 #include "plugins/storage_sqlite/connection.h"
 #include "plugins/storage_sqlite/counters.h"
 #include "plugins/storage_sqlite/ended_jobs.h"
+#include "plugins/storage_sqlite/job_listing.h"
 #include "plugins/storage_sqlite/leases.h"
 #include "plugins/storage_sqlite/nodes.h"
 #include "plugins/storage_sqlite/readers.h"
@@ -24,18 +25,19 @@ namespace jobq::testkit {
 struct OpenSqlite {
   OpenSqlite(const std::filesystem::path& file, Clock& clock, Log& log)
       : connection(file, sqlite::Connection::Access::readWrite),
-        loaded(load(counters, running, connection)),
+        loaded(load({counters, running, ended, numbers}, connection)),
         bodies(connection, file),
-        writer(connection, {counters, running, ended}, clock, log, 64UL << 20),
+        writer(connection, {counters, running, ended, numbers}, clock, log, 64UL << 20),
         readers(file, 2),
         inputs(bodies, readers, log),
         leases(writer, readers, {bodies, inputs}, counters, clock, reports),
         nodes(writer, readers, clock) {}
 
-  static bool load(sqlite::Counters& counters, sqlite::RunningRows& running, sqlite::Connection& connection) {
+  static bool load(const sqlite::CommittedState& state, sqlite::Connection& connection) {
     static const PlainReceiverNames kPlain{};
     connection.setReceiverNames(kPlain);
-    counters.load(connection, running);
+    state.numbers.load(connection);
+    state.counters.load(connection, state.running);
     return true;
   }
 
@@ -43,6 +45,7 @@ struct OpenSqlite {
   sqlite::Counters counters;
   sqlite::RunningRows running;
   sqlite::EndedJobs ended;
+  sqlite::JobNumbers numbers;
   const bool loaded;
   sqlite::BodyFiles bodies;
   sqlite::Writer writer;

@@ -52,8 +52,31 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
   sqlite3_close(database);
 }
 
+/// Returns the first integer of the result, or -1 without a row. Asks like another program, because query_plans.cpp
+/// judges only the plans of the storage's statements.
+inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
+  sqlite3* database = nullptr;
+  sqlite3_stmt* statement = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  const std::int64_t answer = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+  sqlite3_finalize(statement);
+  sqlite3_close(database);
+  return answer;
+}
+
+/// Undoes the last step of the schema.
+#define JOBQ_BACK_TO_VERSION_10                                                                                     \
+  "DROP INDEX job_of_endpoint; DROP INDEX job_ended; DROP INDEX job_expiry; ALTER TABLE job DROP COLUMN listed; "   \
+  "CREATE INDEX job_of_endpoint ON job (endpoint); CREATE INDEX job_expiry ON job (expires_at); "                   \
+  "CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1; "                                               \
+  "INSERT OR IGNORE INTO endpoint_count SELECT DISTINCT endpoint, 0, 0, 0 FROM job; UPDATE endpoint_count SET "     \
+  "completed = completed + (SELECT count(*) FROM job WHERE state = 2 AND job.endpoint = endpoint_count.endpoint), " \
+  "failed = failed + (SELECT count(*) FROM job WHERE state IN (3, 5) AND job.endpoint = endpoint_count.endpoint); "
+inline constexpr char kBackToVersion10[] = JOBQ_BACK_TO_VERSION_10 "PRAGMA user_version = 10;";
+
 /// Undoes every step of the schema but the first.
-inline constexpr char kBackToTheFirstVersion[] =
+inline constexpr char kBackToTheFirstVersion[] = JOBQ_BACK_TO_VERSION_10
     "CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL; DROP TRIGGER job_input_goes; DROP TRIGGER "
     "job_output_goes; DROP TRIGGER delivery_body_comes; "
     "DROP TRIGGER delivery_body_goes; DROP TABLE body_file; ALTER TABLE job_input DROP COLUMN input_file; "

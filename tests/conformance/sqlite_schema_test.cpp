@@ -26,18 +26,6 @@ class SchemaTest : public SqliteTest {
     Connection connection(file(), Connection::Access::readWrite);
     migrate(connection, file(), steps, log_);
   }
-  /// Returns the first integer of the result, or -1 without a row. Asks like another program, because query_plans.cpp
-  /// judges only the plans of the storage's statements.
-  static std::int64_t ask(const fs::path& file, const char* sql) {
-    sqlite3* database = nullptr;
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-    EXPECT_EQ(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-    const std::int64_t answer = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
-    sqlite3_finalize(statement);
-    sqlite3_close(database);
-    return answer;
-  }
   static unsigned modeOf(const fs::path& file) {
     struct stat info {};
     EXPECT_EQ(::stat(file.c_str(), &info), 0);
@@ -144,7 +132,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 10);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 11);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
   EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "since its job's end";

@@ -131,10 +131,12 @@ TEST_F(Shrink, APausedShrinkerCutsNothing) {
   Connection connection(file(), Connection::Access::readWrite);
   sqlite::Counters counters;
   sqlite::RunningRows running;
+  sqlite::JobNumbers numbers;
+  numbers.load(connection);
   counters.load(connection, running);
   RecordingLog log;
   sqlite::EndedJobs ended;
-  sqlite::Writer writer(connection, {counters, running, ended}, clock_, log, 64UL << 20);
+  sqlite::Writer writer(connection, {counters, running, ended, numbers}, clock_, log, 64UL << 20);
   sqlite::Readers readers(file(), 2);
   sqlite::Shrinker shrinker(writer, readers, clock_);
   const std::uintmax_t before = number(file(), "PRAGMA page_count");

@@ -1,0 +1,41 @@
+#include "job_listing.h"
+
+namespace jobq::sqlite {
+namespace {
+
+void listBehind(Connection& connection, std::int64_t listed) {
+  connection.query("UPDATE job SET listed = 1 WHERE num > ?1 AND listed = 0").bind(listed).run();
+}
+
+}  // namespace
+
+void JobNumbers::load(Connection& connection) {
+  last_ = connection.number(
+      "SELECT max(ifnull((SELECT max(num) FROM job), 0), "
+      "ifnull((SELECT max(arrival) FROM job INDEXED BY job_late WHERE arrival > num), 0))");
+  // Ends at the first listed job from the end of the table.
+  listBehind(connection, connection.number("SELECT ifnull((SELECT num FROM job NOT INDEXED WHERE listed = 1 "
+                                           "ORDER BY num DESC LIMIT 1), 0)"));
+  listed_ = last_;
+}
+
+void ListingChange::listAll(Connection& connection) {
+  if (listed() == numbers_->last()) return;
+  listBehind(connection, listed());
+  upTo_ = numbers_->last();
+}
+
+void ListingChange::listMany(Connection& connection) {
+  if (numbers_->last() - listed() >= kMostUnlisted) listAll(connection);
+}
+
+void ListingChange::listExpired(Connection& connection, Instant now) {
+  if (listed() == numbers_->last()) return;
+  const bool isAnyExpired = [&] {
+    Query query = connection.query("SELECT 1 FROM job WHERE num > ?1 AND expires_at <= ?2 LIMIT 1");
+    return query.bind(listed(), now).next();
+  }();
+  if (isAnyExpired) listAll(connection);
+}
+
+}  // namespace jobq::sqlite

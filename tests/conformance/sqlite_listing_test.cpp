@@ -1,0 +1,275 @@
+// Tests of the late entries of new jobs in the indexes for lists and expiry (plugins/storage_sqlite/job_listing.h): the
+// storage shows the same, whether a job is listed or not.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plugins/storage_sqlite/job_listing.h"
+#include "sqlite_bodies_fixture.h"
+#include "testkit/run_together.h"
+
+namespace jobq::testkit {
+namespace {
+
+constexpr int kMany = static_cast<int>(sqlite::kMostUnlisted);
+
+class ListingTest : public SqliteBodiesTest {
+ protected:
+  static JobId idOf(int number) { return "job" + std::to_string(number); }
+
+  /// Submits the jobs from number `first` on.
+  void submitMany(int first, int jobs) {
+    for (int number = first; number < first + jobs; ++number) submit(idOf(number));
+  }
+  /// Claims the oldest job and finishes or fails it.
+  void endOne(bool fails = false) {
+    const auto claimed = claim(1);
+    ASSERT_EQ(claimed.size(), 1U);
+    const Outcome outcome = fails ? Outcome(Failed{"no", ""}) : Outcome(Completed{"1"});
+    ASSERT_EQ(storage_->leases().finish(claimed[0].lease, outcome), ReportResult::accepted);
+  }
+  std::int64_t number(const char* sql) const { return ask(file(), sql); }
+  std::int64_t unlisted() const { return number("SELECT count(*) FROM job WHERE listed = 0"); }
+  void reopen() {
+    storage_.reset();
+    open();
+  }
+
+  /// Returns the ids of a list, read in pages of `limit` jobs with cursors.
+  std::vector<JobId> pages(std::optional<JobState> state, std::size_t limit) {
+    std::vector<JobId> ids;
+    PageWindow window{0, limit, 0};
+    do {
+      const JobPage page = storage_->jobs().list({"ep", state}, window);
+      EXPECT_LE(page.jobs.size(), limit);
+      for (const Job& job : page.jobs) ids.push_back(job.id);
+      window.cursor = page.next;
+    } while (window.cursor != 0);
+    return ids;
+  }
+  /// Compares the list with `expected`, in whole, in pages with cursors and in pages with offsets.
+  void expectList(std::optional<JobState> state, const std::vector<JobId>& expected, const char* when) {
+    const JobPage whole = storage_->jobs().list({"ep", state}, {0, 10'000, 0});
+    EXPECT_EQ(whole.total, expected.size()) << when;
+    std::vector<JobId> ids;
+    for (const Job& job : whole.jobs) ids.push_back(job.id);
+    EXPECT_EQ(ids, expected) << when;
+    EXPECT_EQ(pages(state, 7), expected) << when;
+    ids.clear();
+    for (std::size_t offset = 0; offset < expected.size(); offset += 50) {
+      for (const Job& job : storage_->jobs().list({"ep", state}, {offset, 50, 0}).jobs) ids.push_back(job.id);
+    }
+    EXPECT_EQ(ids, expected) << when;
+  }
+};
+
+TEST_F(ListingTest, NewJobsAreListedTogether) {
+  open();
+  submitMany(0, kMany - 1);
+  EXPECT_EQ(unlisted(), kMany - 1);
+  submit(idOf(kMany - 1));
+  EXPECT_EQ(unlisted(), 0);
+  submitMany(kMany, 3);
+  EXPECT_EQ(unlisted(), 3);
+  reopen();
+  EXPECT_EQ(unlisted(), 0) << "a start lists all jobs";
+  submitMany(kMany + 3, kMany - 1);
+  EXPECT_EQ(unlisted(), kMany - 1);
+}
+
+TEST_F(ListingTest, AListHasTheListedAndTheOtherJobsInTheirOrder) {
+  open();
+  std::vector<JobId> all;
+  std::vector<JobId> completed;
+  std::vector<JobId> failed;
+  std::vector<JobId> cancelled;
+  std::vector<JobId> queued;
+  const auto check = [&](const char* when) {
+    expectList(std::nullopt, all, when);
+    expectList(JobState::completed, completed, when);
+    expectList(JobState::failed, failed, when);
+    expectList(JobState::cancelled, cancelled, when);
+    expectList(JobState::inQueue, queued, when);
+  };
+  // Two thirds of the jobs are listed in the end, and some of them end only afterwards.
+  for (int number = 0; number < kMany * 3 / 2; ++number) {
+    const JobId id = idOf(number);
+    submit(id);
+    all.insert(all.begin(), id);
+    if (number % 5 == 1) {
+      (void)storage_->jobs().cancel({"ep", id});
+      cancelled.insert(cancelled.begin(), id);
+    } else if (number % 5 < 4) {
+      endOne(number % 5 == 0);
+      (number % 5 == 0 ? failed : completed).insert(number % 5 == 0 ? failed.begin() : completed.begin(), id);
+    } else {
+      (void)storage_->leases().release(std::vector{claim(1).at(0).lease});
+      (void)storage_->jobs().cancel({"ep", id});
+      (void)storage_->jobs().requeue({"ep", id}, 1, policy_);
+      (void)storage_->jobs().cancel({"ep", id});
+      cancelled.insert(cancelled.begin(), id);
+    }
+    if (number == kMany - 2) check("before the first listing");
+  }
+  const int ended = kMany * 3 / 2;
+  for (int number = ended; number < ended + 40; ++number) {
+    submit(idOf(number));
+    all.insert(all.begin(), idOf(number));
+    queued.insert(queued.begin(), idOf(number));
+  }
+  EXPECT_GT(unlisted(), 40);
+  EXPECT_LT(unlisted(), kMany);
+  check("with listed and other jobs");
+  endOne();
+  completed.insert(completed.begin(), queued.back());
+  queued.pop_back();
+  check("behind an end");
+  reopen();
+  check("all listed");
+}
+
+TEST_F(ListingTest, AnExpiredJobIsAbsentAndGoesWithTheNextSweep) {
+  open();
+  submitMany(0, kMany);
+  for (int i = 0; i < 10; ++i) endOne();
+  JobSpec brief = spec("brief");
+  brief.policy.ttl = Millis(1'000);
+  submit(brief);
+  submit("stays");
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kMany) - 10 + 1);
+  EXPECT_EQ(storage_->jobs().list({"ep", JobState::inQueue}, {}).total, static_cast<std::size_t>(kMany) - 10 + 1);
+  EXPECT_EQ(unlisted(), 2);
+  EXPECT_EQ(storage_->leases().sweep(100).removed, 1U);
+  EXPECT_EQ(unlisted(), 0) << "the sweep listed the jobs to find the expired one";
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kMany) - 10 + 1);
+  submit("behind");
+  EXPECT_EQ(storage_->leases().sweep(100).removed, 0U);
+  EXPECT_EQ(unlisted(), 1) << "a sweep without an expired job lists nothing";
+}
+
+TEST_F(ListingTest, AnEndpointIsRemovedWithAllItsJobs) {
+  open();
+  submitMany(0, kMany + 20);
+  JobSpec other = spec("other");
+  other.endpoint = "elsewhere";
+  submit(other);
+  EXPECT_EQ(storage_->jobs().remove("ep", 1'000), static_cast<std::size_t>(kMany) + 20);
+  EXPECT_EQ(number("SELECT count(*) FROM job"), 1);
+  EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).total, 0U);
+  EXPECT_TRUE(storage_->jobs().find({"elsewhere", "other"}));
+}
+
+// A step that fails rolls back the listing of its group, and the next group lists the jobs again.
+TEST_F(ListingTest, AFailingGroupListsNothing) {
+  open();
+  submitMany(0, kMany - 1);
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_FALSE(submitted("lost"));
+  logFaults().reset();
+  EXPECT_EQ(unlisted(), kMany - 1);
+  expectList(JobState::completed, {}, "behind the failure");
+  EXPECT_EQ(pages(std::nullopt, 50).size(), static_cast<std::size_t>(kMany) - 1);
+  submit("stored");
+  EXPECT_EQ(unlisted(), 0);
+  EXPECT_EQ(pages(std::nullopt, 50).size(), static_cast<std::size_t>(kMany));
+}
+
+// The reader takes the bound of the listed jobs before its snapshot; a listing meanwhile must neither hide a job nor
+// show it twice.
+TEST_F(ListingTest, AListBesideListingsIsWhole) {
+  open();
+  constexpr int kJobs = kMany * 6;
+  std::atomic<int> stored = 0;
+  std::atomic<bool> isOver = false;
+  std::thread writer([&] {
+    for (int number = 0; number < kJobs; ++number) {
+      submit(idOf(number));
+      stored = number + 1;
+    }
+    isOver = true;
+  });
+  int lists = 0;
+  do {
+    const int before = stored;
+    const JobPage page = storage_->jobs().list({"ep", std::nullopt}, {0, kJobs, 0});
+    const auto shown = static_cast<int>(page.jobs.size());
+    EXPECT_GE(shown, before);
+    for (int i = 0; i < shown; ++i) EXPECT_EQ(page.jobs[static_cast<std::size_t>(i)].id, idOf(shown - 1 - i));
+    EXPECT_EQ(storage_->jobs().counts("ep").completed, 0U);
+    ++lists;
+  } while (!isOver && !HasFailure());
+  join("the writer", writer);
+  EXPECT_GT(lists, 1);
+}
+
+// The row of an endpoint counts only the jobs that are gone.
+TEST_F(ListingTest, TheTotalsOfAnEndpointCountEachOutcomeOnce) {
+  open();
+  const auto expect = [this](std::uint64_t completed, std::uint64_t failed, std::uint64_t retried, const char* when) {
+    for (int opening = 0; opening < 2; ++opening) {
+      const EndpointCounts counts = storage_->jobs().counts("ep");
+      EXPECT_EQ(counts.completed, completed) << when;
+      EXPECT_EQ(counts.failed, failed) << when;
+      EXPECT_EQ(counts.retried, retried) << when;
+      reopen();
+    }
+  };
+  submitMany(0, 3);
+  endOne();
+  endOne(true);
+  expect(1, 1, 0, "two ends");
+  EXPECT_EQ(number("SELECT count(*) FROM endpoint_count"), 0) << "an end writes no row of the endpoint";
+  (void)storage_->jobs().requeue({"ep", idOf(1)}, 1, policy_);
+  expect(1, 1, 1, "a retry");
+  EXPECT_EQ(number("SELECT failed FROM endpoint_count"), 1);
+  JobSpec slow = spec("slow");
+  slow.policy.executionTimeout = Millis(5'000);
+  submit(slow);
+  for (int i = 0; i < 2; ++i) endOne();
+  ASSERT_EQ(claim(1).size(), 1U);
+  clock_.advance(Millis(5'000));
+  (void)storage_->leases().sweep(100);
+  expect(3, 2, 1, "a timeout");
+  clock_.advance(Millis(30L * 86'400'000));
+  EXPECT_EQ(storage_->leases().sweep(100).removed, 4U);
+  expect(3, 2, 1, "expiry");
+  EXPECT_EQ(number("SELECT completed FROM endpoint_count"), 3);
+  submit("last");
+  endOne();
+  while (storage_->jobs().remove("ep", 100) != 0) continue;
+  expect(0, 0, 0, "the removal of the endpoint");
+  submit("again");
+  endOne();
+  expect(1, 0, 0, "a new endpoint of this name");
+}
+
+TEST_F(ListingTest, AMigrationKeepsTotalsListsAndLargeBodies) {
+  open();
+  submitMany(0, 3);
+  endOne();
+  endOne(true);
+  submit(large("large"));
+  clock_.advance(Millis(70));
+  storage_.reset();
+  runScript(file(), kBackToVersion10);
+  EXPECT_EQ(number("SELECT completed FROM endpoint_count"), 1) << "the script restores the totals";
+
+  open();
+  EXPECT_EQ(number("SELECT completed + failed FROM endpoint_count"), 0);
+  EXPECT_EQ(storage_->jobs().counts("ep").completed, 1U);
+  EXPECT_EQ(storage_->jobs().counts("ep").failed, 1U);
+  expectList(std::nullopt, {"large", idOf(2), idOf(1), idOf(0)}, "behind the migration");
+  expectList(JobState::failed, {idOf(1)}, "behind the migration");
+  const std::filesystem::path copy = file().string() + ".v10.backup";
+  EXPECT_EQ(ask(copy, "SELECT length(input) FROM job_input WHERE num = 4"), static_cast<std::int64_t>(kLargeBody))
+      << "the copy is whole without the files";
+  EXPECT_EQ(ask(copy, "SELECT count(*) FROM body_file"), 0);
+}
+
+}  // namespace
+}  // namespace jobq::testkit
