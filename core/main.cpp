@@ -5,7 +5,6 @@
 #include <Poco/Util/Option.h>
 #include <Poco/Util/OptionProcessor.h>
 #include <Poco/Util/OptionSet.h>
-#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
+#include "core/base/heap_keeper.h"
 #include "core/config/settings_page.h"
 
 namespace {
@@ -94,16 +94,7 @@ sigset_t blockSignals() {
   return signals;
 }
 
-// Makes glibc return freed blocks of 1 MB and more to the system. By default, glibc would learn from the first large
-// body to keep such blocks in its arenas, with one arena for every few threads, and would hold a GB for bodies freed
-// long ago.
-void returnLargeBlocks() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  mallopt(M_TRIM_THRESHOLD, 4 << 20);
-}
-
 int serve(const Options& options) {
-  returnLargeBlocks();
   const jobq::Config config = jobq::loadConfig(options.config, options.settings);
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
@@ -120,14 +111,17 @@ int serve(const Options& options) {
     application.resetAdminKey();
     return 0;
   }
-  jobq::ClockKeeper keeper(clock, log);
-  keeper.start();
+  jobq::ClockKeeper clockKeeper(clock, log);
+  clockKeeper.start();
+  jobq::HeapKeeper heapKeeper(clock, log);
+  heapKeeper.start();
   application.start();
   int signal = 0;
   for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) application.reload();
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = application.stop();
-  keeper.stop();
+  heapKeeper.stop();
+  clockKeeper.stop();
   log.write(jobq::LogLevel::information, "server.stopped", "all accepted jobs are stored");
   if (!clean) _exit(0);  // the thread of a handler still runs in code about to be torn down
   return 0;

@@ -6,7 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 packages=(build-essential cmake ninja-build mold pkg-config curl ca-certificates python3
   libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libmariadb-dev libssl-dev libelf-dev
-  libgd-dev libcurl4-openssl-dev liblua5.4-dev libgtest-dev libgmock-dev)
+  libgd-dev libgoogle-perftools-dev libcurl4-openssl-dev liblua5.4-dev libgtest-dev libgmock-dev)
 if [ "${1:-build}" = test ]; then
   packages+=(clang-14 libclang-rt-14-dev clang-format-14 binutils git)
   packages+=(rapidjson-dev python3-venv openssl)

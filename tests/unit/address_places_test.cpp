@@ -1,5 +1,4 @@
-// Tests of the connections counted by their peer's address, and of memory returned to the system
-// (core/http/transport/address_places.h, core/http/transport/heap_trimmer.h).
+// Tests of the connections counted by their peer's address (core/http/transport/address_places.h).
 #include "core/http/transport/address_places.h"
 
 #include <arpa/inet.h>
@@ -9,8 +8,6 @@
 #include <cstring>
 #include <string>
 #include <vector>
-
-#include "core/http/transport/heap_trimmer.h"
 
 namespace jobq {
 namespace {
@@ -66,18 +63,6 @@ TEST(AddressPlacesTest, WithoutALimitTheyAreOnlyCounted) {
   EXPECT_EQ(places.taken(), 1'000U);
   taken.clear();
   EXPECT_EQ(places.taken(), 0U);
-}
-
-TEST(HeapTrimmerTest, TrimsWhenMuchLessIsInUseThanBefore) {
-  constexpr std::uint64_t kMegabyte = 1UL << 20;
-  HeapTrimmer trimmer;
-  EXPECT_FALSE(trimmer.trimIfShrunk(10 * kMegabyte));
-  EXPECT_FALSE(trimmer.trimIfShrunk(0)) << "little was freed";
-  EXPECT_FALSE(trimmer.trimIfShrunk(50 * kMegabyte));
-  EXPECT_FALSE(trimmer.trimIfShrunk(40 * kMegabyte));
-  EXPECT_TRUE(trimmer.trimIfShrunk(34 * kMegabyte));
-  EXPECT_FALSE(trimmer.trimIfShrunk(33 * kMegabyte)) << "once for what was freed";
-  EXPECT_TRUE(trimmer.trimIfShrunk(10 * kMegabyte));
 }
 
 }  // namespace

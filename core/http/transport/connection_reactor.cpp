@@ -27,10 +27,6 @@ constexpr std::uint64_t kSlowReaderSlots = 128;
 /// Bytes for all heads together. The first ReadBuffer::kFree bytes of each head do not count.
 constexpr std::uint64_t kHeadMemory = 64UL << 20;
 
-/// Approximate memory of a connection that has sent a part of its head, without and with TLS.
-constexpr std::uint64_t kPlainConnection = 8UL << 10;
-constexpr std::uint64_t kTlsConnection = 32UL << 10;
-
 // Data of an epoll event: this value, EventPoll::kWakeup, or the id of a connection.
 constexpr std::uint64_t kListener = 0;
 
@@ -106,7 +102,6 @@ void ConnectionReactor::loop() {
     const bool isLast = stopping_;  // read before: all connections are closed in the last turn
     if (draining_) connections_.closeUnserved();
     handleExpiredDeadlines();
-    trimHeap();
     if (isLast) return;
   }
 }
@@ -133,12 +128,6 @@ void ConnectionReactor::admit(Acceptor::Accepted accepted) {
   // The connection stays registered with epoll for its whole life; events are requested later.
   if (!poll_.add(*connection)) return;  // epoll has no room: the connection is closed here
   connections_.park({std::move(connection), State::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
-}
-
-// Estimates the memory of all connections. After a large drop the heap is trimmed.
-void ConnectionReactor::trimHeap() {
-  const std::uint64_t each = rules_.tls != nullptr ? kTlsConnection : kPlainConnection;
-  heapTrimmer_.trimIfShrunk(kHeadMemory - heads_.left() + each * acceptor_.connections());
 }
 
 // Performs a step of one connection. An exception, such as std::bad_alloc, is logged and ends that connection only.

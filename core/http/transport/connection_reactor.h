@@ -19,7 +19,6 @@
 #include "core/http/transport/connection.h"
 #include "core/http/transport/connection_table.h"
 #include "core/http/transport/event_poll.h"
-#include "core/http/transport/heap_trimmer.h"
 #include "core/http/transport/http_thread_pool.h"
 #include "core/http/transport/parked_connections.h"
 #include "jobq/log.h"
@@ -81,7 +80,6 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   void loop();
   void acceptAll();
   void admit(Acceptor::Accepted accepted);
-  void trimHeap();
   void handleEvent(std::uint64_t id);
   void readHead(ParkedConnection parked);
   void dropInput(ParkedConnection parked);
@@ -109,7 +107,6 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
 
   // Used by the reactor thread only.
   std::uint64_t lastId_;
-  HeapTrimmer heapTrimmer_;
   std::unique_ptr<char[]> discardBuffer_;
 
   std::thread thread_;

@@ -17,7 +17,7 @@ static_assert(
 
 Heap::~Heap() {
   slabs_.clear();
-  // Without malloc_trim the allocator keeps the memory that many small blocks leave behind.
+  // Without malloc_trim glibc keeps the memory that many small blocks leave behind. jobqd has another allocator.
   constexpr std::size_t kMuch = 8U << 20;
   if (peak_ > kMuch) malloc_trim(0);
 }

@@ -1,0 +1,53 @@
+#include "core/base/heap_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+// Of gperftools/malloc_extension_c.h. Null in a program without tcmalloc: the sanitizers have an allocator of their
+// own.
+extern "C" {
+__attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property, std::size_t* value);
+__attribute__((weak)) void MallocExtension_ReleaseToSystem(std::size_t bytes);
+}
+
+namespace jobq {
+namespace {
+
+constexpr Millis kInterval{1'000};
+constexpr int kLooks = 10;
+constexpr std::size_t kFew = 8UL << 20;  // bytes that are kept
+constexpr std::size_t kMostAtOnce = 64UL << 20;
+
+std::size_t freeBytes() noexcept {
+  std::size_t bytes = 0;
+  if (MallocExtension_GetNumericProperty != nullptr) {
+    MallocExtension_GetNumericProperty("tcmalloc.pageheap_free_bytes", &bytes);
+  }
+  return bytes;
+}
+
+void releaseBytes(std::size_t bytes) noexcept {
+  if (MallocExtension_ReleaseToSystem != nullptr) MallocExtension_ReleaseToSystem(bytes);
+}
+
+}  // namespace
+
+FreePages freePages() noexcept { return {freeBytes, releaseBytes}; }
+
+HeapKeeper::HeapKeeper(Clock& clock, Log& log, FreePages pages)
+    : pages_(pages), periodic_("heap", clock, log, kInterval, *this) {}
+
+void HeapKeeper::look() noexcept {
+  const std::size_t free = pages_.bytes();
+  least_ = std::min(least_, free);
+  if (++looks_ == kLooks) {
+    unused_ = std::exchange(least_, free);
+    looks_ = 0;
+  }
+  if (std::min(unused_, free) <= kFew) return;
+  const std::size_t part = std::min({unused_ - kFew, free - kFew, kMostAtOnce});
+  pages_.release(part);
+  unused_ -= part;
+}
+
+}  // namespace jobq

@@ -1,0 +1,85 @@
+// Tests of the return of unused memory to the system (core/base/heap_keeper.h).
+#include "core/base/heap_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "testkit/manual_clock.h"
+#include "testkit/recording_log.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kMegabyte = 1UL << 20;
+
+/// An allocator with free pages. The functions of FreePages have no object, so there is a single one.
+struct FakePages {
+  std::size_t free = 0;
+  std::vector<std::size_t> released;
+};
+FakePages fake;
+
+class HeapKeeperTest : public testing::Test {
+ protected:
+  void SetUp() override { fake = {}; }
+
+  void look(int times, std::size_t megabytes) {
+    fake.free = megabytes * kMegabyte;
+    for (int i = 0; i < times; ++i) keeper_.look();
+  }
+
+  testkit::ManualClock clock_;
+  testkit::RecordingLog log_;
+  HeapKeeper keeper_{clock_,
+                     log_,
+                     {[]() noexcept { return fake.free; },
+                      [](std::size_t bytes) noexcept {
+                        fake.released.push_back(bytes);
+                        fake.free -= bytes;
+                      }}};
+};
+
+TEST_F(HeapKeeperTest, ReturnsWhatWasFreeAtTenLooks) {
+  look(9, 50);
+  EXPECT_TRUE(fake.released.empty());
+  look(1, 50);
+  EXPECT_EQ(fake.released, std::vector{42 * kMegabyte}) << "8 MB stay";
+  look(40, 8);
+  EXPECT_EQ(fake.released.size(), 1U);
+}
+
+TEST_F(HeapKeeperTest, KeepsWhatIsUsedAgainAndAgain) {
+  for (int i = 0; i < 50; ++i) {
+    look(5, 400);
+    look(1, 5);
+  }
+  EXPECT_TRUE(fake.released.empty());
+}
+
+TEST_F(HeapKeeperTest, ReturnsTheLeastOfTheLooks) {
+  look(4, 100);
+  look(1, 30);
+  look(5, 100);
+  EXPECT_EQ(fake.released, std::vector{22 * kMegabyte});
+}
+
+TEST_F(HeapKeeperTest, ReturnsMuchMemoryInParts) {
+  look(10, 200);
+  look(1, 136);
+  look(1, 72);
+  look(1, 8);
+  EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 64 * kMegabyte, 64 * kMegabyte}));
+}
+
+TEST_F(HeapKeeperTest, ReturnsNoPageThatIsInUseMeanwhile) {
+  look(10, 200);
+  look(1, 20);
+  EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 12 * kMegabyte}));
+  look(1, 3);
+  EXPECT_EQ(fake.released.size(), 2U);
+}
+
+}  // namespace
+}  // namespace jobq
