@@ -78,32 +78,8 @@ void fillRow(Connection& connection, const BodyColumn& place, std::int64_t num, 
   blob.close();
 }
 
-void copy(const fs::path& source, const fs::path& target, std::stop_token stop) {
-  checkStop(stop);  // a small copy is done before SQLite asks
-  Connection connection(source, Connection::Access::readOnly);
-  // VACUUM INTO writes to a second file, and query_only forbids such writes too. The source is opened with mode=ro.
-  connection.execute("PRAGMA query_only=0");
-  connection.execute("PRAGMA synchronous=OFF");
-  // A read-only connection cannot change the mode of the source, but passes the mode on to the copy.
-  if (connection.number("PRAGMA auto_vacuum") != kIncrementalVacuum) connection.execute(kMakeItShrink);
-  std::error_code unknown;  // the space is then very large, and a full disk ends the copy
-  requireRoom(sizeOfCopy(connection), fs::space(target, unknown).available);
-  sqlite3_progress_handler(connection.handle(), kStepsBetweenQuestions, isStopped, &stop);
-  const std::string name = target.string();
-  const Statement statement(connection.handle(), "VACUUM INTO ?1");
-  Query(statement.handle()).bind(name).run();
-}
-
-}  // namespace
-
-void requireRoom(std::uint64_t bytes, std::uint64_t available) {
-  if (available >= bytes + kRoomForWrites) return;
-  throw StorageError("the backup needs " + inMegabytes(bytes) + " and " + inMegabytes(kRoomForWrites - 1) +
-                     " for the jobs of that time, and the disk of data.dir has " + inMegabytes(available) +
-                     ": free space, or stop the server and copy data.dir");
-}
-
-// The copy has no reader, and a failure deletes the copy, so the changes need no journal.
+/// Moves the bodies of the files into the rows of the copy. The copy has no reader, and a failure deletes the copy, so
+/// the changes need no journal.
 void embedBodies(const fs::path& target, const BodyFiles& files, std::stop_token stop) {
   Connection connection(target, Connection::Access::readWrite);
   if (connection.number("SELECT max(id) FROM body_file") == 0) return;
@@ -127,6 +103,31 @@ void embedBodies(const fs::path& target, const BodyFiles& files, std::stop_token
   }
   connection.execute("DELETE FROM body_file");
   connection.execute("COMMIT");
+}
+
+void copy(const fs::path& source, const fs::path& target, std::stop_token stop) {
+  checkStop(stop);  // a small copy is done before SQLite asks
+  Connection connection(source, Connection::Access::readOnly);
+  // VACUUM INTO writes to a second file, and query_only forbids such writes too. The source is opened with mode=ro.
+  connection.execute("PRAGMA query_only=0");
+  connection.execute("PRAGMA synchronous=OFF");
+  // A read-only connection cannot change the mode of the source, but passes the mode on to the copy.
+  if (connection.number("PRAGMA auto_vacuum") != kIncrementalVacuum) connection.execute(kMakeItShrink);
+  std::error_code unknown;  // the space is then very large, and a full disk ends the copy
+  requireRoom(sizeOfCopy(connection), fs::space(target, unknown).available);
+  sqlite3_progress_handler(connection.handle(), kStepsBetweenQuestions, isStopped, &stop);
+  const std::string name = target.string();
+  const Statement statement(connection.handle(), "VACUUM INTO ?1");
+  Query(statement.handle()).bind(name).run();
+}
+
+}  // namespace
+
+void requireRoom(std::uint64_t bytes, std::uint64_t available) {
+  if (available >= bytes + kRoomForWrites) return;
+  throw StorageError("the backup needs " + inMegabytes(bytes) + " and " + inMegabytes(kRoomForWrites - 1) +
+                     " for the jobs of that time, and the disk of data.dir has " + inMegabytes(available) +
+                     ": free space, or stop the server and copy data.dir");
 }
 
 BackupResult writeBackup(const fs::path& source, const BodyFiles& files, const fs::path& target,

@@ -24,11 +24,6 @@ namespace jobq::sqlite {
 BackupResult writeBackup(const std::filesystem::path& source, const BodyFiles& files,
                          const std::filesystem::path& target, const std::stop_token& stop);
 
-/// Moves the bodies that the copy `target` of a database names out of `files` into the rows of the copy, so the copy is
-/// a single file. No file may be deleted during the call. Throws StorageError, SqliteError with SQLITE_INTERRUPT soon
-/// after `stop` is requested; the copy is then useless. No other connection may use the copy.
-void embedBodies(const std::filesystem::path& target, const BodyFiles& files, std::stop_token stop);
-
 /// Bytes that a copy leaves free for the jobs that are written meanwhile.
 inline constexpr std::uint64_t kRoomForWrites = 256UL << 20;
 

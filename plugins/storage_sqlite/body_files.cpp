@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFolder[] = "bodies";
 constexpr char kRemedy[] = "; stop the server and restore a copy of data.dir, into an empty folder";
 
 /// Bytes of a body behind which the disk begins with them (`early_writeback.h`). Smaller steps took as long as none.
@@ -62,7 +61,7 @@ BodyFile bodyFileAt(const CurrentRow& row, int column) {
 }
 
 BodyFiles::BodyFiles(Connection& connection, const fs::path& database)
-    : database_(fs::absolute(database)), folder_(database_.parent_path() / kFolder), vfs_(layerOf(connection)) {
+    : database_(fs::absolute(database)), folder_(database_.parent_path() / kBodiesFolder), vfs_(layerOf(connection)) {
   try {
     makePrivateFolder(folder_);
     const std::int64_t highest = connection.number("SELECT max(id) FROM body_file");

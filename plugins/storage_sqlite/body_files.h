@@ -35,6 +35,9 @@ namespace jobq::sqlite {
 /// Bytes up to which a body is stored in its row.
 inline constexpr std::size_t kMostInRow = 256UL << 10;
 
+/// Name of the folder beside the database file.
+inline constexpr char kBodiesFolder[] = "bodies";
+
 /// A row of `body_file`.
 struct BodyFile {
   std::int64_t number = 0;  ///< 0: the body is in its row

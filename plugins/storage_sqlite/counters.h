@@ -59,7 +59,9 @@ class CounterChanges {
 
   void clear() noexcept { endpoints_.clear(); }
 
-  /// Writes the totals, a row for each endpoint, in the open transaction. Throws StorageError.
+  /// Writes the changes of the totals, in the open transaction. The row of an endpoint counts the outcomes of jobs that
+  /// are not in the file any more, or not in that state: load() adds the ended jobs of the file. So the end of a job
+  /// changes no such row. Throws StorageError.
   void persist(Connection& connection) const;
 
  private:

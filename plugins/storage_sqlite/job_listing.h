@@ -1,4 +1,4 @@
-// The indexes for lists of jobs and for their expiry get a new job late: together with up to kMostUnlisted others, in
+// The indexes for lists of jobs and for their expiry get a new job late: together with about kMostUnlisted others, in
 // the order of their numbers, so the entries of many jobs share the pages of one commit. Each entry made at the insert
 // would be a page of the write-ahead log for a commit of few jobs.
 //
@@ -44,7 +44,7 @@ class ListingChange {
 
   /// Lists all jobs, in the open transaction. Throws StorageError.
   void listAll(Connection& connection);
-  /// Lists all jobs if kMostUnlisted or more are not listed.
+  /// Lists all jobs if kMostUnlisted or more numbers were given behind the last listed job.
   void listMany(Connection& connection);
   /// Lists all jobs if one that is not listed has expired at `now`.
   void listExpired(Connection& connection, Instant now);
@@ -62,7 +62,7 @@ class ListingChange {
   std::optional<std::int64_t> upTo_;
 };
 
-/// Jobs that are not listed behind the end of a group, at most, beside those of the group itself.
+/// With so many numbers behind the last listed job, a group of writes lists all jobs at its end.
 inline constexpr std::int64_t kMostUnlisted = 256;
 
 }  // namespace jobq::sqlite

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <system_error>
 
-#include "backup.h"
 #include "body_files.h"
 #include "durability.h"
 
@@ -51,21 +50,39 @@ void syncPath(const fs::path& path) {
   if (!done) failFile(path, "sync");
 }
 
-constexpr std::int64_t kFirstWithBodyFiles = 10;  // version of the schema
+/// Keeps the files of large bodies for the copy: the server goes on to delete files. A file never changes, so a second
+/// name for it is enough.
+void keepBodies(const fs::path& bodies, const fs::path& kept) {
+  if (!fs::exists(bodies)) return;
+  fs::remove_all(kept);  // left by a start that died before its copy was whole
+  makePrivateFolder(kept);
+  for (const fs::directory_entry& entry : fs::directory_iterator(bodies)) {
+    const fs::path name = kept / entry.path().filename();
+    std::error_code noLinks;
+    fs::create_hard_link(entry.path(), name, noLinks);
+    if (!noLinks) continue;
+    fs::copy_file(entry.path(), name);
+    syncPath(name);
+  }
+  syncPath(kept);
+}
 
-/// Copies the file under a temporary name first: a copy with the final name is complete. Bodies in files are copied
-/// into the rows, because the server goes on to delete the files.
+/// Copies the file under a temporary name first: a copy with the final name is complete, and has its bodies beside it.
 void keepCopy(Connection& connection, const fs::path& file, std::int64_t version) {
   const fs::path copy = file.string() + ".v" + std::to_string(version) + ".backup";
   const fs::path unfinished = copy.string() + ".part";
+  keepBodies(file.parent_path() / kBodiesFolder, copy.string() + ".bodies");
   fs::remove(unfinished);
   makePrivateFile(unfinished);
-  {
+  try {
     const std::string target = unfinished.string();
     const Statement statement(connection.handle(), "VACUUM INTO ?1");
     Query(statement.handle()).bind(target).run();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(unfinished, ignored);  // the copy may have filled the disk
+    throw;
   }
-  if (version >= kFirstWithBodyFiles) embedBodies(unfinished, BodyFiles(connection, file), {});
   syncPath(unfinished);
   fs::rename(unfinished, copy);
   syncPath(file.parent_path());
@@ -244,10 +261,10 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
   if (version == steps.size()) return;
 
   if (version > 0) {
-    keepCopy(connection, file, static_cast<std::int64_t>(version));
     log.write(LogLevel::information, "storage.migrate",
               file.string() + " is migrated from schema version " + std::to_string(version) + " to " +
-                  std::to_string(steps.size()) + "; a copy is kept beside the file.");
+                  std::to_string(steps.size()) + "; a copy is made beside the file first.");
+    keepCopy(connection, file, static_cast<std::int64_t>(version));
   }
   for (std::size_t at = version; at < steps.size(); ++at) applyStep(connection, steps[at], at + 1);
 }

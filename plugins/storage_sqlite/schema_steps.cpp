@@ -220,8 +220,7 @@ CREATE TRIGGER delivery_body_goes AFTER DELETE ON delivery_body
 END;
 )sql";
 
-// The totals of an endpoint are those of its jobs in the file, and of the jobs that are gone: the row of an endpoint
-// counts the latter only, so that the end of a job changes no row but those of the job (`counters.h`).
+// The row of an endpoint's totals does not count the ended jobs of the file any more (`counters.h`, persist()).
 //
 // The indexes for lists and expiry get a new job late (`job_listing.h`). The other jobs are in them.
 constexpr char kLateEntries[] = R"sql(

@@ -132,7 +132,8 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
     connection_.query("BEGIN IMMEDIATE").run();
     for (PendingWrite* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
   }
-  changes.listing.listMany(connection_);
+  // On a full disk there may be room for the writes, but not for the pages of hundreds of jobs.
+  if (!full_) changes.listing.listMany(connection_);
   changes.counters.persist(connection_);
   wal_.commit();
   if (isAwaited) unsynced_.clear();

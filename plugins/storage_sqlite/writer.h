@@ -7,8 +7,8 @@
 // to the log, and its changes reach the disk with the next sync. A write() always brings the changes of earlier groups
 // to the disk, also if the write itself changes nothing.
 //
-// A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters; the callers wake only
-// afterwards. Failures half way:
+// A group:  BEGIN IMMEDIATE, every write, the listing (`job_listing.h`), the counters, COMMIT, the in-memory counters;
+// the callers wake only afterwards. Failures half way:
 // - A write fails: the group starts again with a savepoint around each write, so the failing write alone is rolled back
 //   and only its caller gets the exception. (Savepoints around all writes would be a quarter of the work, and hardly
 //   any write fails.) An operation may therefore run twice, and must only read the caller's data.

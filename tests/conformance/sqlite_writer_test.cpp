@@ -286,6 +286,54 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
 }
 
+/// A storage with one job, which is not listed.
+class UnlistedJobTest : public WriterTest {
+ protected:
+  void SetUp() override {
+    WriterTest::SetUp();
+    sqlite_.reset();
+    open();
+    submit("a");
+    storage_.reset();
+    sqlite_ = std::make_unique<OpenSqlite>(file(), clock_, log_);
+    sqlite_->writer.write([&](sqlite::Step& step) {
+      step.db.query("UPDATE job SET num = ?1, listed = 0 WHERE num = 1").bind(sqlite_->numbers.next()).run();
+      return true;
+    });
+  }
+  std::int64_t unlisted() { return ask(file(), "SELECT count(*) FROM job WHERE listed = 0"); }
+
+  static void listAll(sqlite::Step& step) { step.listing.listAll(step.db); }
+  static void fail(sqlite::Step&) { throw std::runtime_error("this write fails"); }
+};
+
+TEST_F(UnlistedJobTest, ARepeatedGroupListsAgain) {
+  occupy(1);
+  queue(listAll);
+  queue(fail);
+  release();
+  EXPECT_THROW(awaitAll(), std::runtime_error);
+  EXPECT_EQ(unlisted(), 0);
+  EXPECT_EQ(sqlite_->numbers.listed(), 2);
+}
+
+TEST_F(UnlistedJobTest, AFailedWriteListsNothing) {
+  occupy(1);
+  queue([](sqlite::Step& step) {
+    listAll(step);
+    fail(step);
+  });
+  release();
+  EXPECT_THROW(awaitAll(), std::runtime_error);
+  EXPECT_EQ(unlisted(), 1);
+  EXPECT_EQ(sqlite_->numbers.listed(), 1);
+  sqlite_->writer.write([](sqlite::Step& step) {
+    listAll(step);
+    return true;
+  });
+  EXPECT_EQ(unlisted(), 0);
+}
+
 // SQLite 3.40 loses a transaction that rolls back to a savepoint after it has written pages of the savepoint twice
 // before its commit: readers see the transaction, but a start after a crash drops it together with all later ones.
 TEST_F(WriterTest, AGroupWritesNoPageBeforeItsCommit) {

@@ -135,6 +135,6 @@ class KilledServerTest(HttpTest):
 class BriefLifeTest(HttpTest):
     @pytest.mark.skipif(is_foreign(), reason="reads the database of a server of this build")
     def test_a_brief_job_is_stored_with_its_outcome(self):
-        """core/decisions/storage.md, "SQLite": the row of such a job has no claim."""
+        """core/decisions/storage.md, "SQLite": one commit stores the job and its outcome."""
         with BriefLives() as lives:
             until(lambda: lives.run()[1], "a job and its outcome are stored in one step")
