@@ -37,7 +37,7 @@ FreePages freePages() noexcept { return {freeBytes, releaseBytes}; }
 HeapKeeper::HeapKeeper(Clock& clock, Log& log, FreePages pages)
     : pages_(pages), periodic_("heap", clock, log, kInterval, *this) {}
 
-void HeapKeeper::look() noexcept {
+void HeapKeeper::checkHeap() noexcept {
   const std::size_t free = pages_.bytes();
   least_ = std::min(least_, free);
   if (++looks_ == kLooks) {

@@ -31,11 +31,12 @@ class HeapKeeper final : public Service, private PeriodicTask {
   void start() override { periodic_.start(); }
   void stop() override { periodic_.stop(); }
 
-  /// Makes one look. The service's thread calls look(), and tests call look() instead of start().
-  void look() noexcept;
+  /// Looks at the free pages once. The service's thread calls checkHeap(), and tests call checkHeap() instead of
+  /// start().
+  void checkHeap() noexcept;
 
  private:
-  void run() override { look(); }
+  void run() override { checkHeap(); }
 
   const FreePages pages_;
   int looks_ = 0;                                                // of the present ten

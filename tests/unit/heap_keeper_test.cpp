@@ -25,9 +25,9 @@ class HeapKeeperTest : public testing::Test {
  protected:
   void SetUp() override { fake = {}; }
 
-  void look(int times, std::size_t megabytes) {
+  void checkHeap(int times, std::size_t megabytes) {
     fake.free = megabytes * kMegabyte;
-    for (int i = 0; i < times; ++i) keeper_.look();
+    for (int i = 0; i < times; ++i) keeper_.checkHeap();
   }
 
   testkit::ManualClock clock_;
@@ -42,42 +42,42 @@ class HeapKeeperTest : public testing::Test {
 };
 
 TEST_F(HeapKeeperTest, ReturnsWhatWasFreeAtTenLooks) {
-  look(9, 50);
+  checkHeap(9, 50);
   EXPECT_TRUE(fake.released.empty());
-  look(1, 50);
+  checkHeap(1, 50);
   EXPECT_EQ(fake.released, std::vector{42 * kMegabyte}) << "8 MB stay";
-  look(40, 8);
+  checkHeap(40, 8);
   EXPECT_EQ(fake.released.size(), 1U);
 }
 
 TEST_F(HeapKeeperTest, KeepsWhatIsUsedAgainAndAgain) {
   for (int i = 0; i < 50; ++i) {
-    look(5, 400);
-    look(1, 5);
+    checkHeap(5, 400);
+    checkHeap(1, 5);
   }
   EXPECT_TRUE(fake.released.empty());
 }
 
 TEST_F(HeapKeeperTest, ReturnsTheLeastOfTheLooks) {
-  look(4, 100);
-  look(1, 30);
-  look(5, 100);
+  checkHeap(4, 100);
+  checkHeap(1, 30);
+  checkHeap(5, 100);
   EXPECT_EQ(fake.released, std::vector{22 * kMegabyte});
 }
 
 TEST_F(HeapKeeperTest, ReturnsMuchMemoryInParts) {
-  look(10, 200);
-  look(1, 136);
-  look(1, 72);
-  look(1, 8);
+  checkHeap(10, 200);
+  checkHeap(1, 136);
+  checkHeap(1, 72);
+  checkHeap(1, 8);
   EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 64 * kMegabyte, 64 * kMegabyte}));
 }
 
 TEST_F(HeapKeeperTest, ReturnsNoPageThatIsInUseMeanwhile) {
-  look(10, 200);
-  look(1, 20);
+  checkHeap(10, 200);
+  checkHeap(1, 20);
   EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 12 * kMegabyte}));
-  look(1, 3);
+  checkHeap(1, 3);
   EXPECT_EQ(fake.released.size(), 2U);
 }
 
