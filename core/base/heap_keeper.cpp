@@ -15,7 +15,7 @@ namespace {
 
 constexpr Millis kInterval{1'000};
 constexpr int kLooks = 10;
-constexpr std::size_t kFew = 8UL << 20;  // bytes that are kept
+constexpr std::size_t kFew = 1UL << 20;  // bytes that are kept
 constexpr std::size_t kMostAtOnce = 64UL << 20;
 
 std::size_t freeBytes() noexcept {

@@ -51,7 +51,7 @@ void checkNothingLeftOut(const JobRow& row, const char* pieces, std::uint64_t st
 
 /// Returns the next page for a caller and moves `taken`, the number at which the next caller starts.
 std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t maxBytes, CallId id) {
-  const auto row = findRow(step.db, key, step.now);
+  const auto row = findRow(step, key);
   if (!row) return std::nullopt;
   if (row->takenBy == id) return pageOf(step.db, *row, {row->takenFrom, row->taken}, kAnyBytes);
   ChunkPage page = pageOf(step.db, *row, {row->taken, row->chunks}, maxBytes);
@@ -69,7 +69,7 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
   const auto appendNow = [&](Step& step) {
-    const auto row = findHeld(step.db, lease, step.now);
+    const auto row = findHeld(step, lease);
     if (!row) return ReportResult::staleAttempt;
     const auto stored = static_cast<std::uint64_t>(row->chunks);
     checkNothingLeftOut(*row, "chunks", stored, first);
@@ -84,7 +84,9 @@ ReportResult Chunks::append(const LeaseRef& lease, std::uint64_t first, std::vec
 
 // Callers waiting for a chunk ask often. The writer is involved only when there is a chunk to return.
 std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes, CallId id) {
-  const auto row = readers_.read([&](Connection& connection) { return findRow(connection, key, clock_.now()); });
+  const LocatedId located = numbers_.locate(key.id);
+  const auto row =
+      readers_.read([&](Connection& connection) { return findRow(connection, located, key.endpoint, clock_.now()); });
   if (!row) return std::nullopt;
   if (row->taken == row->chunks && row->takenBy != id) {
     return ChunkPage{{}, static_cast<std::uint64_t>(row->taken), false, row->state, row->attempt};
@@ -93,9 +95,10 @@ std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes
 }
 
 std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
+  const LocatedId located = numbers_.locate(key.id);
   return readers_.read([&](Connection& connection) -> std::optional<ChunkPage> {
     const Snapshot snapshot(connection);
-    const auto row = findRow(connection, key, clock_.now());
+    const auto row = findRow(connection, located, key.endpoint, clock_.now());
     if (!row) return std::nullopt;
     return pageOf(connection, *row, {static_cast<std::int64_t>(offset), row->chunks}, maxBytes);
   });
@@ -104,7 +107,7 @@ std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, s
 ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {
   constexpr auto kKept = static_cast<std::int64_t>(kMaxLogLines);
   return writer_.writeUnsynced([&](Step& step) {
-    const auto row = findHeld(step.db, lease, step.now);
+    const auto row = findHeld(step, lease);
     if (!row) return ReportResult::staleAttempt;
     const auto stored = static_cast<std::uint64_t>(row->logLines);
     checkNothingLeftOut(*row, "log lines", stored, first);
@@ -124,9 +127,10 @@ ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::
 }
 
 std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
+  const LocatedId located = numbers_.locate(key.id);
   return readers_.read([&](Connection& connection) -> std::optional<std::vector<LogLine>> {
     const Snapshot snapshot(connection);
-    const auto row = findRow(connection, key, clock_.now());
+    const auto row = findRow(connection, located, key.endpoint, clock_.now());
     if (!row) return std::nullopt;
     Query query = connection.query("SELECT at, level, text FROM job_log WHERE num = ?1 ORDER BY seq");
     query.bind(row->num);

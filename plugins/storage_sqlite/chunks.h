@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
@@ -15,10 +16,11 @@
 
 namespace jobq::sqlite {
 
-/// Any thread may call the methods. The writer, the readers and the clock outlive the store.
+/// Any thread may call the methods. All constructor arguments outlive the store.
 class Chunks final : public ChunkStore {
  public:
-  Chunks(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
+  Chunks(Writer& writer, Readers& readers, const JobNumbers& numbers, Clock& clock)
+      : writer_(writer), readers_(readers), numbers_(numbers), clock_(clock) {}
 
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override;
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
@@ -29,6 +31,7 @@ class Chunks final : public ChunkStore {
  private:
   Writer& writer_;
   Readers& readers_;
+  const JobNumbers& numbers_;
   Clock& clock_;
 };
 

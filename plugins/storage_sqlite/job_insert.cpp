@@ -10,16 +10,29 @@
 namespace jobq::sqlite {
 namespace {
 
+[[noreturn]] void throwExists(const JobSpec& job) {
+  throw StorageError("job " + job.id + " exists already; make another id");
+}
+
 /// Returns whether a repeated insert() has found its own job; throws StorageError if a different job has the id.
-bool isInserted(Connection& db, const BodyFiles& files, const JobSpec& job, Instant now) {
-  Query query = db.query(
-      "SELECT expires_at > ?2 AND endpoint = ?3 AND api_key = ?4, input = ?5, input_file, size FROM job "
-      "JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE job.id = ?1");
-  if (!query.bind(job.id, now, job.endpoint, job.apiKeyId, Bytes{job.input}).next()) return false;
+bool isInserted(Step& step, const BodyFiles& files, const JobSpec& job) {
+  const LocatedId located = step.listing.locate(job.id);
+  Query query = step.db.query(
+      "SELECT expires_at > ?3 AND endpoint = ?4 AND api_key = ?5, input = ?6, input_file, size FROM job "
+      "JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE job.num = " JOBQ_NUM_OF_ID);
+  query.bind(located.id, located.unlisted, step.now, job.endpoint, job.apiKeyId, Bytes{job.input});
+  if (!query.next()) return false;
   const BodyFile file = bodyFileAt(query, 2);
   const bool isSame = query.flag(0) && (file.exists() ? files.isEqual(file, job.input) : query.flag(1));
-  if (!isSame) throw StorageError("job " + job.id + " exists already; make another id");
+  if (!isSame) throwExists(job);
   return true;
+}
+
+/// Throws StorageError if a job has the id. The index of the ids does not refuse a second one.
+void checkIsNew(Step& step, const JobSpec& job) {
+  const LocatedId located = step.listing.locate(job.id);
+  Query query = step.db.query("SELECT 1 FROM job WHERE num = " JOBQ_NUM_OF_ID);
+  if (query.bind(located.id, located.unlisted).next()) throwExists(job);
 }
 
 /// Returns the result of an earlier request under the same key, if any.
@@ -42,7 +55,7 @@ std::optional<InsertResult> formerInsert(Step& step, const BodyFiles& files, con
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
   }
-  return isInserted(step.db, files, job, step.now) ? std::optional<InsertResult>(Inserted{}) : std::nullopt;
+  return isInserted(step, files, job) ? std::optional<InsertResult>(Inserted{}) : std::nullopt;
 }
 
 void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
@@ -83,6 +96,7 @@ void insertRow(Step& step, const JobSpec& job, const NewRow& row) {
             row.submittedAt, row.expiresAt, !job.webhook.empty(), row.worker, row.startedAt, row.deadline, row.holder,
             row.claim, row.finishedAt)
       .run();
+  step.listing.add(job.id, row.num);
 }
 
 constexpr JobState kRunning = next(JobState::inQueue, Trigger::claim).value();
@@ -188,6 +202,7 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
   writer_.write([&](Step& step) {
     input.beginStep();
     output.beginStep();
+    checkIsNew(step, job);
     if (begin + job.policy.ttl <= step.now) throw StorageError("job " + job.id + " has outlived its policy.ttl");
     NewRow row{numbers_.next(), rankOf(step, job, policy), begin, begin + job.policy.ttl, kRunning, run.worker};
     row.startedAt = begin;

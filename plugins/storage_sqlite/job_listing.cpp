@@ -19,6 +19,17 @@ void JobNumbers::load(Connection& connection) {
   listed_ = last_;
 }
 
+LocatedId JobNumbers::locate(std::string_view id) const {
+  const Lock lock(mutex_);
+  const auto found = unlisted_.find(id);
+  return {id, found == unlisted_.end() ? std::nullopt : std::optional(found->second)};
+}
+
+LocatedId ListingChange::locate(std::string_view id) const {
+  const auto found = added_.find(id);
+  return found == added_.end() ? numbers_->locate(id) : LocatedId{id, found->second};
+}
+
 void ListingChange::listAll(Connection& connection) {
   if (listed() == numbers_->last()) return;
   listBehind(connection, listed());
@@ -36,6 +47,19 @@ void ListingChange::listExpired(Connection& connection, Instant now) {
     return query.bind(listed(), now).next();
   }();
   if (isAnyExpired) listAll(connection);
+}
+
+// A removed job may stay among the ids until the next listing: no row has its number.
+void ListingChange::apply() {
+  NumbersById listed;  // destroyed without the lock
+  {
+    const Lock lock(numbers_->mutex_);
+    if (upTo_) listed.swap(numbers_->unlisted_);
+    for (auto& [id, num] : added_) {
+      if (!upTo_ || num > *upTo_) numbers_->unlisted_.insert_or_assign(id, num);
+    }
+  }
+  if (upTo_) numbers_->listed_ = *upTo_;
 }
 
 }  // namespace jobq::sqlite

@@ -1,19 +1,43 @@
-// The indexes for lists of jobs and for their expiry get a new job late: together with about kMostUnlisted others, in
-// the order of their numbers, so the entries of many jobs share the pages of one commit. Each entry made at the insert
+// The indexes for ids, for lists and for expiry get a new job late: together with about kMostUnlisted others, in the
+// order of their numbers, so the entries of many jobs share the pages of one commit. Each entry made at the insert
 // would be a page of the write-ahead log for a commit of few jobs.
 //
 // `job.listed` is 1 if the job is in these indexes. All jobs up to a number are listed, and all later ones are not.
-// Reads that need one of these indexes also look at each job behind that number.
+// Reads that need a list or the expired jobs also look at each job behind that number. The ids of the jobs that are not
+// listed are in memory.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "connection.h"
+#include "jobq/job.h"
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq::sqlite {
+
+/// An id, and the number of its job if the job is not listed.
+struct LocatedId {
+  std::string_view id;
+  std::optional<std::int64_t> unlisted;
+};
+
+/// The number of a job in a statement: ?1 and ?2 are the members of a LocatedId. NULL if there is no such job.
+#define JOBQ_NUM_OF_ID "ifnull(?2, (SELECT num FROM job INDEXED BY job_id WHERE listed = 1 AND id = ?1))"
+
+/// Numbers of jobs by their ids.
+struct HashOfId {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view id) const noexcept { return std::hash<std::string_view>()(id); }
+};
+using NumbersById = std::unordered_map<JobId, std::int64_t, HashOfId, std::equal_to<>>;
 
 /// The numbers that were given to jobs. The thread with the writer's turn calls the methods, unless they say otherwise.
 class JobNumbers {
@@ -26,21 +50,32 @@ class JobNumbers {
   std::int64_t next() noexcept { return ++last_; }
   std::int64_t last() const noexcept { return last_; }
 
-  /// Returns a number up to which all jobs are listed. Jobs behind it may be listed too. Any thread.
+  /// Returns a number up to which all jobs are listed, for a snapshot that begins after the call. Jobs behind the
+  /// number may be listed too. Any thread.
   std::int64_t listed() const noexcept { return listed_; }
+
+  /// Locates the id for a statement or a snapshot that begins after the call. Any thread.
+  LocatedId locate(std::string_view id) const;
 
  private:
   friend class ListingChange;
 
   std::int64_t last_ = 0;
   std::atomic<std::int64_t> listed_ = 0;
+  mutable Mutex mutex_;
+  NumbersById unlisted_ JOBQ_GUARDED_BY(mutex_);
 };
 
-/// The listing of jobs by a group of steps. Not thread-safe.
+/// New jobs and the listing of jobs by a group of steps. Not thread-safe.
 class ListingChange {
  public:
   /// `numbers` outlives the object.
   explicit ListingChange(JobNumbers& numbers) noexcept : numbers_(&numbers) {}
+
+  /// Notes a new job that is not listed.
+  void add(const JobId& id, std::int64_t num) { added_[id] = num; }
+  /// Locates the id for a statement of the present step.
+  LocatedId locate(std::string_view id) const;
 
   /// Lists all jobs, in the open transaction. Throws StorageError.
   void listAll(Connection& connection);
@@ -49,17 +84,19 @@ class ListingChange {
   /// Lists all jobs if one that is not listed has expired at `now`.
   void listExpired(Connection& connection, Instant now);
 
-  void clear() noexcept { upTo_.reset(); }
-  /// Notes the commit.
-  void apply() const noexcept {
-    if (upTo_) numbers_->listed_ = *upTo_;
+  void clear() noexcept {
+    upTo_.reset();
+    added_.clear();
   }
+  /// Notes the commit.
+  void apply();
 
  private:
   std::int64_t listed() const noexcept { return upTo_.value_or(numbers_->listed()); }
 
   JobNumbers* numbers_;
-  std::optional<std::int64_t> upTo_;
+  std::optional<std::int64_t> upTo_;  // set: all jobs up to this number were listed
+  NumbersById added_;                 // perhaps listed meanwhile
 };
 
 /// With so many numbers behind the last listed job, a group of writes lists all jobs at its end.

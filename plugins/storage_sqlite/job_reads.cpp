@@ -182,9 +182,11 @@ std::optional<Job> Jobs::find(const JobKey& key) {
   BodyFile missing;
   for (;;) {
     BodyFile file;
+    const LocatedId located = numbers_.locate(key.id);
     auto job = readers_.read([&](Connection& connection) -> std::optional<Job> {
-      Query query = connection.query(JOBQ_WHOLE_JOB "WHERE job.id = ?1 AND endpoint = ?2 AND expires_at > ?3");
-      if (!query.bind(key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
+      Query query =
+          connection.query(JOBQ_WHOLE_JOB "WHERE job.num = " JOBQ_NUM_OF_ID " AND endpoint = ?3 AND expires_at > ?4");
+      if (!query.bind(located.id, located.unlisted, key.endpoint, clock_.now()).next()) return std::nullopt;
       file = bodyFileAt(query, kJobColumns + 3);
       return wholeJobOf(query);
     });
@@ -202,16 +204,19 @@ std::optional<Job> Jobs::find(const JobKey& key) {
 
 std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
   if (keys.empty()) return {};
+  std::vector<LocatedId> located;
+  located.reserve(keys.size());
+  for (const JobKey& key : keys) located.push_back(numbers_.locate(key.id));
   return readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     std::vector<std::optional<JobSummary>> summaries;
     summaries.reserve(keys.size());
-    for (const JobKey& key : keys) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
       std::optional<JobSummary>& summary = summaries.emplace_back();
-      Query query = connection.query(
-          "SELECT state, attempt, chunks FROM job WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3");
-      if (!query.bind(key.id, key.endpoint, now).next()) continue;
+      Query query = connection.query("SELECT state, attempt, chunks FROM job WHERE num = " JOBQ_NUM_OF_ID
+                                     " AND endpoint = ?3 AND expires_at > ?4");
+      if (!query.bind(located[i].id, located[i].unlisted, keys[i].endpoint, now).next()) continue;
       summary = JobSummary{query.state(0), query.number(1), static_cast<std::uint64_t>(query.integer(2))};
     }
     return summaries;

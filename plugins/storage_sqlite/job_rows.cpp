@@ -95,20 +95,25 @@ JobRow rowOf(const CurrentRow& columns) {
   return row;
 }
 
-std::optional<JobRow> findRow(Connection& connection, std::string_view id, Instant now) {
-  Query query = connection.query("SELECT " JOBQ_ROW_COLUMNS " FROM job WHERE id = ?1 AND expires_at > ?2");
-  if (!query.bind(id, now).next()) return std::nullopt;
+std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, Instant now) {
+  Query query =
+      connection.query("SELECT " JOBQ_ROW_COLUMNS " FROM job WHERE num = " JOBQ_NUM_OF_ID " AND expires_at > ?3");
+  if (!query.bind(id.id, id.unlisted, now).next()) return std::nullopt;
   return rowOf(query);
 }
 
-std::optional<JobRow> findRow(Connection& connection, const JobKey& key, Instant now) {
-  auto row = findRow(connection, key.id, now);
-  if (row && row->endpoint != key.endpoint) row.reset();
+std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, const EndpointId& endpoint, Instant now) {
+  auto row = findRow(connection, id, now);
+  if (row && row->endpoint != endpoint) row.reset();
   return row;
 }
 
-std::optional<JobRow> findHeld(Connection& connection, const LeaseRef& lease, Instant now) {
-  auto row = findRow(connection, lease.job, now);
+std::optional<JobRow> findRow(Step& step, const JobKey& key) {
+  return findRow(step.db, step.listing.locate(key.id), key.endpoint, step.now);
+}
+
+std::optional<JobRow> findHeld(Step& step, const LeaseRef& lease) {
+  auto row = findRow(step.db, step.listing.locate(lease.job), step.now);
   if (row && (row->state != JobState::inProgress || row->attempt != lease.attempt)) row.reset();
   return row;
 }

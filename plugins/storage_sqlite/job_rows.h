@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -55,11 +56,12 @@ struct JobRow {
 JobRow rowOf(const CurrentRow& columns);
 
 /// Returns the job, unless the job is absent at `now`.
-std::optional<JobRow> findRow(Connection& connection, std::string_view id, Instant now);
+std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, Instant now);
 /// As above; a job of another endpoint counts as absent.
-std::optional<JobRow> findRow(Connection& connection, const JobKey& key, Instant now);
+std::optional<JobRow> findRow(Connection& connection, const LocatedId& id, const EndpointId& endpoint, Instant now);
+std::optional<JobRow> findRow(Step& step, const JobKey& key);
 /// Returns the job if it is IN_PROGRESS under the attempt of the lease.
-std::optional<JobRow> findHeld(Connection& connection, const LeaseRef& lease, Instant now);
+std::optional<JobRow> findHeld(Step& step, const LeaseRef& lease);
 
 /// Error and output of an ended job.
 struct Ending {

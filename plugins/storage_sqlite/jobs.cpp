@@ -86,7 +86,7 @@ std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most
 
 CancelResult Jobs::cancel(const JobKey& key) {
   return writer_.write([&](Step& step) -> CancelResult {
-    const auto row = findRow(step.db, key, step.now);
+    const auto row = findRow(step, key);
     if (!row) return NotFound{};
     if (row->state != JobState::cancelled) {
       if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
@@ -106,11 +106,13 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
 LargeInput Jobs::readLargeInput(const JobKey& key) {
   BodyFile missing;
   for (;;) {
+    const LocatedId located = numbers_.locate(key.id);
     const BodyFile file = readers_.read([&](Connection& connection) {
       Query query = connection.query(
           "SELECT input_file, size, state FROM job JOIN job_input USING (num) "
-          "JOIN body_file ON body_file.id = input_file WHERE job.id = ?1 AND endpoint = ?2");
-      const bool isRead = query.bind(key.id, key.endpoint).next() && next(query.state(2), Trigger::retry);
+          "JOIN body_file ON body_file.id = input_file WHERE job.num = " JOBQ_NUM_OF_ID " AND endpoint = ?3");
+      const bool isRead =
+          query.bind(located.id, located.unlisted, key.endpoint).next() && next(query.state(2), Trigger::retry);
       return isRead ? bodyFileAt(query, 0) : BodyFile{};
     });
     if (!file.exists()) return {};
@@ -122,7 +124,7 @@ LargeInput Jobs::readLargeInput(const JobKey& key) {
 
 RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy,
                                const LargeInput& input) {
-  const auto row = findRow(step.db, key, step.now);
+  const auto row = findRow(step, key);
   if (!row) return NotFound{};
   if (row->attempt > failedAttempt) return Requeued{};  // the call is repeated
   const auto to = next(row->state, Trigger::retry);
@@ -159,7 +161,7 @@ std::size_t Jobs::purgeQueued(std::string_view endpoint) {
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   return writer_.write([&](Step& step) -> std::optional<Instant> {
-    const auto row = findRow(step.db, key, step.now);
+    const auto row = findRow(step, key);
     if (!row) return std::nullopt;
     const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
     step.db.query("UPDATE job SET expires_at = ?2, expiry_fixed = 1 WHERE num = ?1").bind(row->num, expiry).run();

@@ -28,7 +28,7 @@ std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId&
 
 /// Returns whether the attempt of the lease has ended as `state` with this error and output.
 bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobState state, const Report& report) {
-  const auto row = findRow(step.db, lease.job, step.now);
+  const auto row = findRow(step.db, step.listing.locate(lease.job), step.now);
   if (!row || row->state != state || row->attempt != lease.attempt) return false;
   Query query = step.db.query(
       "SELECT error = ?2, output = ?3, output_file, size FROM job_output "
@@ -48,7 +48,7 @@ bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobStat
 ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease, const Report& report,
                        NewBody& output) {
   output.beginStep();
-  if (const auto row = findHeld(step.db, lease, step.now)) {
+  if (const auto row = findHeld(step, lease)) {
     end(step, *row, report.trigger, {report.error, &output});
     return ReportResult::accepted;
   }
@@ -56,10 +56,11 @@ ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease
   return hasEnded(step, files, lease, state, report) ? ReportResult::accepted : ReportResult::staleAttempt;
 }
 
-LeaseState stateOf(Connection& connection, const LeaseRef& lease, Instant now) {
-  const auto row = findRow(connection, lease.job, now);
+/// Returns the state of the attempt of the job.
+LeaseState stateOf(Connection& connection, const LocatedId& job, std::uint32_t attempt, Instant now) {
+  const auto row = findRow(connection, job, now);
   if (!row) return LeaseState::deleted;
-  if (row->attempt != lease.attempt) return LeaseState::takenOver;
+  if (row->attempt != attempt) return LeaseState::takenOver;
   switch (row->state) {
     case JobState::inProgress: return LeaseState::held;
     case JobState::cancelled: return LeaseState::cancelled;
@@ -68,10 +69,11 @@ LeaseState stateOf(Connection& connection, const LeaseRef& lease, Instant now) {
   }
 }
 
-std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
-  Query query = connection.query(
-      "SELECT low, rank, arrival FROM job WHERE id = ?1 AND endpoint = ?2 AND state = 0 AND expires_at > ?3");
-  if (!query.bind(key.id, key.endpoint, now).next()) return std::nullopt;
+std::optional<QueuePlace> placeOf(Connection& connection, const LocatedId& job, const EndpointId& endpoint,
+                                  Instant now) {
+  Query query = connection.query("SELECT low, rank, arrival FROM job WHERE num = " JOBQ_NUM_OF_ID
+                                 " AND endpoint = ?3 AND state = 0 AND expires_at > ?4");
+  if (!query.bind(job.id, job.unlisted, endpoint, now).next()) return std::nullopt;
   return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
@@ -129,12 +131,17 @@ std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId
 
 std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
   if (leases.empty()) return {};
+  std::vector<LocatedId> jobs;
+  jobs.reserve(leases.size());
+  for (const LeaseRef& lease : leases) jobs.push_back(numbers_.locate(lease.job));
   return readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
     std::vector<LeaseState> states;
     states.reserve(leases.size());
-    for (const LeaseRef& lease : leases) states.push_back(stateOf(connection, lease, now));
+    for (std::size_t i = 0; i < leases.size(); ++i) {
+      states.push_back(stateOf(connection, jobs[i], leases[i].attempt, now));
+    }
     return states;
   });
 }
@@ -190,7 +197,7 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
   return writer_.writeUnsynced([&](Step& step) {
-    const auto row = findHeld(step.db, lease, step.now);
+    const auto row = findHeld(step, lease);
     if (!row) return ReportResult::staleAttempt;
     step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (?1, ?2)")
         .bind(row->num, Bytes{json})
@@ -204,7 +211,7 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
   return writer_.write([&](Step& step) {
     std::size_t released = 0;
     for (const LeaseRef& lease : leases) {
-      const auto row = findHeld(step.db, lease, step.now);
+      const auto row = findHeld(step, lease);
       if (!row || reports_.contains(lease)) continue;
       returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
       ++released;
@@ -230,10 +237,11 @@ std::vector<ClaimedJob> Leases::doAdopt(const Holder& holder) {
 }
 
 std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
+  const LocatedId located = numbers_.locate(key.id);
   return readers_.read([&](Connection& connection) -> std::optional<std::size_t> {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
-    const auto place = placeOf(connection, key, now);
+    const auto place = placeOf(connection, located, key.endpoint, now);
     if (!place || most == 0) return place ? std::optional<std::size_t>(0) : std::nullopt;
     auto bound = bounds_.find(key.endpoint, most, now);
     if (!bound) {

@@ -12,6 +12,7 @@
 #include "claimed_inputs.h"
 #include "connection.h"
 #include "counters.h"
+#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
@@ -28,12 +29,13 @@ namespace jobq::sqlite {
 /// Any thread may call the methods. All constructor arguments outlive the store.
 class Leases final : public LeaseStore {
  public:
-  Leases(Writer& writer, Readers& readers, LargeBodies bodies, const Counters& counters, Clock& clock,
+  Leases(Writer& writer, Readers& readers, LargeBodies bodies, const CommittedState& state, Clock& clock,
          ReportsUnderWay& reports)
       : writer_(writer),
         readers_(readers),
         bodies_(bodies),
-        counters_(counters),
+        counters_(state.counters),
+        numbers_(state.numbers),
         clock_(clock),
         reports_(reports),
         shrinker_(writer, readers, clock),
@@ -64,6 +66,7 @@ class Leases final : public LeaseStore {
   Readers& readers_;
   const LargeBodies bodies_;
   const Counters& counters_;
+  const JobNumbers& numbers_;
   Clock& clock_;
   QueueBounds bounds_;
   ReportsUnderWay& reports_;

@@ -7,7 +7,7 @@ namespace jobq::sqlite {
 
 void RunningRows::load(Connection& connection, std::int64_t others) {
   std::unordered_map<std::int64_t, RunningRow> loaded;
-  if (connection.number("SELECT count(*) FROM job") != others) {
+  if (connection.number("SELECT count(*) FROM job INDEXED BY job_expiry WHERE listed = 1") != others) {
     Query query = connection.query("SELECT num, endpoint, deadline FROM job NOT INDEXED WHERE state = 1");
     while (query.next()) loaded.emplace(query.integer(0), RunningRow{query.text(1), query.instant(2), {}});
   }

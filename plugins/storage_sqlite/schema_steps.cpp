@@ -222,17 +222,58 @@ END;
 
 // The row of an endpoint's totals does not count the ended jobs of the file any more (`counters.h`, persist()).
 //
-// The indexes for lists and expiry get a new job late (`job_listing.h`). The other jobs are in them.
+// The indexes for ids, lists and expiry get a new job late (`job_listing.h`). The other jobs are in them. The table is
+// made anew, because its column of ids had an index that no statement can drop.
 constexpr char kLateEntries[] = R"sql(
 UPDATE endpoint_count SET
   completed = completed - (SELECT count(*) FROM job INDEXED BY job_ended
     WHERE state > 1 AND unlikely(state = 2) AND endpoint = endpoint_count.endpoint),
   failed = failed - (SELECT count(*) FROM job INDEXED BY job_ended
     WHERE state > 1 AND unlikely(state IN (3, 5)) AND endpoint = endpoint_count.endpoint);
-ALTER TABLE job ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
-DROP INDEX job_of_endpoint;
-DROP INDEX job_ended;
-DROP INDEX job_expiry;
+CREATE TABLE job_next (
+  num               INTEGER PRIMARY KEY,
+  id                TEXT    NOT NULL,
+  endpoint          TEXT    NOT NULL,
+  state             INTEGER NOT NULL,
+  low               INTEGER NOT NULL,
+  rank              INTEGER NOT NULL,
+  arrival           INTEGER NOT NULL,
+  attempt           INTEGER NOT NULL,
+  losses            INTEGER NOT NULL,
+  retries           INTEGER NOT NULL,
+  max_attempts      INTEGER NOT NULL,
+  priority          INTEGER NOT NULL,
+  execution_timeout INTEGER NOT NULL,
+  ttl               INTEGER NOT NULL,
+  retention         INTEGER NOT NULL,
+  submitted_at      INTEGER NOT NULL,
+  queued_at         INTEGER NOT NULL,
+  started_at        INTEGER,
+  finished_at       INTEGER,
+  expires_at        INTEGER NOT NULL,
+  expiry_fixed      INTEGER NOT NULL,
+  owes              INTEGER NOT NULL,
+  deadline          INTEGER,
+  holder            INTEGER,
+  worker            TEXT    NOT NULL,
+  chunks            INTEGER NOT NULL,
+  taken             INTEGER NOT NULL,
+  log_lines         INTEGER NOT NULL,
+  claim             INTEGER NOT NULL DEFAULT 0,
+  taken_by          INTEGER NOT NULL DEFAULT 0,
+  taken_from        INTEGER NOT NULL DEFAULT 0,
+  listed            INTEGER NOT NULL            -- is in the indexes with this condition
+) STRICT;
+INSERT INTO job_next SELECT
+  num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, max_attempts, priority, execution_timeout, ttl,
+  retention, submitted_at, queued_at, started_at, finished_at, expires_at, expiry_fixed, owes, deadline, holder, worker,
+  chunks, taken, log_lines, claim, taken_by, taken_from, 1 FROM job;
+DROP TABLE job;
+ALTER TABLE job_next RENAME TO job;
+CREATE INDEX job_waiting     ON job (endpoint, low, rank, arrival, expires_at) WHERE state = 0;
+CREATE INDEX job_late        ON job (arrival) WHERE arrival > num;
+CREATE INDEX job_lost        ON job (holder) WHERE holder = 0;
+CREATE INDEX job_id          ON job (id) WHERE listed = 1;
 CREATE INDEX job_of_endpoint ON job (endpoint) WHERE listed = 1;
 CREATE INDEX job_ended       ON job (endpoint, state) WHERE state > 1 AND listed = 1;
 CREATE INDEX job_expiry      ON job (expires_at) WHERE listed = 1;

@@ -111,7 +111,7 @@ constexpr std::uint32_t kMostAttempts = 20;
 void endLeftOut(Sweep& sweep, const std::vector<LeftOutJob>& jobs) {
   for (const LeftOutJob& job : jobs) {
     sweep.requeuedAt.insert(job.endpoint);
-    const auto row = findHeld(sweep.step.db, job.lease, sweep.step.now);
+    const auto row = findHeld(sweep.step, job.lease);
     if (!row) continue;
     if (job.isDamaged || row->attempt >= kMostAttempts) {
       sweep.swept.finished.push_back({row->endpoint, row->id});
@@ -181,7 +181,7 @@ SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
     SweepResult lost;
     std::set<EndpointId> requeuedAt;
     for (const LeaseRef& lease : leases) {
-      auto row = findHeld(step.db, lease, step.now);
+      auto row = findHeld(step, lease);
       if (!row || reports_.contains(lease)) continue;
       loseOne(step, std::move(*row), lost, requeuedAt);
     }

@@ -7,7 +7,7 @@ jobs are read, as the schema of the database defines them: the key, and the cond
 is there only before or only after a transition is one change.
 
 A plain life is insert, claim, finish. A fused life begins with a job that is already running. A brief life is stored with
-its end. Behind its end a job enters the indexes for lists, together with MOST_UNLISTED later jobs. The count compares rows
+its end. Behind its end a job enters the indexes for ids, lists and expiry, together with MOST_UNLISTED later jobs. The count compares rows
 and does not see the statements: if an UPDATE sets an indexed column to the same value, SQLite writes more.
 """
 

@@ -30,7 +30,7 @@ struct OpenSqlite {
         writer(connection, {counters, running, ended, numbers}, clock, log, 64UL << 20),
         readers(file, 2),
         inputs(bodies, readers, log),
-        leases(writer, readers, {bodies, inputs}, counters, clock, reports),
+        leases(writer, readers, {bodies, inputs}, {counters, running, ended, numbers}, clock, reports),
         nodes(writer, readers, clock) {}
 
   static bool load(const sqlite::CommittedState& state, sqlite::Connection& connection) {

@@ -40,7 +40,7 @@ Statements& statements() {
 constexpr std::array<std::string_view, 14> kAllowed{
     // Statements of a start: the counters of all endpoints.
     "SELECT endpoint, state, count(*) FROM job INDEXED BY job_ended",
-    "SELECT count(*) FROM job",
+    "SELECT count(*) FROM job INDEXED BY job_expiry",
     "SELECT num, endpoint, deadline FROM job NOT INDEXED",
     "SELECT endpoint, low, count(*) FROM job INDEXED BY job_waiting",
     "SELECT endpoint, completed, failed, retried FROM endpoint_count",

@@ -66,12 +66,13 @@ inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
 }
 
 /// Undoes the last step of the schema.
-#define JOBQ_BACK_TO_VERSION_10                                                                                     \
-  "DROP INDEX job_of_endpoint; DROP INDEX job_ended; DROP INDEX job_expiry; ALTER TABLE job DROP COLUMN listed; "   \
-  "CREATE INDEX job_of_endpoint ON job (endpoint); CREATE INDEX job_expiry ON job (expires_at); "                   \
-  "CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1; "                                               \
-  "INSERT OR IGNORE INTO endpoint_count SELECT DISTINCT endpoint, 0, 0, 0 FROM job; UPDATE endpoint_count SET "     \
-  "completed = completed + (SELECT count(*) FROM job WHERE state = 2 AND job.endpoint = endpoint_count.endpoint), " \
+#define JOBQ_BACK_TO_VERSION_10                                                                                       \
+  "DROP INDEX job_of_endpoint; DROP INDEX job_ended; DROP INDEX job_expiry; DROP INDEX job_id; ALTER TABLE job DROP " \
+  "COLUMN listed; CREATE UNIQUE INDEX job_unique ON job (id); "                                                       \
+  "CREATE INDEX job_of_endpoint ON job (endpoint); CREATE INDEX job_expiry ON job (expires_at); "                     \
+  "CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1; "                                                 \
+  "INSERT OR IGNORE INTO endpoint_count SELECT DISTINCT endpoint, 0, 0, 0 FROM job; UPDATE endpoint_count SET "       \
+  "completed = completed + (SELECT count(*) FROM job WHERE state = 2 AND job.endpoint = endpoint_count.endpoint), "   \
   "failed = failed + (SELECT count(*) FROM job WHERE state IN (3, 5) AND job.endpoint = endpoint_count.endpoint); "
 inline constexpr char kBackToVersion10[] = JOBQ_BACK_TO_VERSION_10 "PRAGMA user_version = 10;";
 

@@ -191,6 +191,62 @@ TEST_F(ListingTest, AFullDiskListsNothing) {
   EXPECT_EQ(pages(std::nullopt, 50).size(), static_cast<std::size_t>(kMany) + 1);
 }
 
+TEST_F(ListingTest, AJobIsFoundByItsIdAtAnyTime) {
+  open();
+  for (int number = 0; number < kMany + 10; ++number) {
+    submit(idOf(number));
+    for (const int other : {0, number / 2, number}) EXPECT_TRUE(find(idOf(other))) << other << " of " << number;
+  }
+  EXPECT_FALSE(find(idOf(kMany + 10)));
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kMany) + 10);
+  reopen();
+  EXPECT_TRUE(find(idOf(0)));
+  EXPECT_TRUE(find(idOf(kMany + 9)));
+}
+
+TEST_F(ListingTest, AnIdIsRefusedAsLongAsItsJobIsThere) {
+  open();
+  submitMany(0, kMany + 1);
+  const FirstRun run{"w", holder_, Millis(0)};
+  const Outcome outcome = Completed{"1"};
+  for (const int number : {0, kMany}) {  // a listed job and another one
+    JobSpec job = spec(idOf(number));
+    EXPECT_TRUE(submitted(job.id)) << "the call is repeated";
+    EXPECT_THROW(storage_->insertRun(job, policy_, run, &outcome), StorageError);
+    job.input = "2";
+    EXPECT_THROW((void)storage_->jobs().insert(std::move(job), policy_, std::nullopt), StorageError);
+  }
+  EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).total, static_cast<std::size_t>(kMany) + 1);
+  EXPECT_EQ(storage_->jobs().purgeQueued("ep"), static_cast<std::size_t>(kMany) + 1);
+  for (const int number : {0, kMany}) {
+    EXPECT_FALSE(find(idOf(number)));
+    storage_->insertRun(spec(idOf(number)), policy_, run, &outcome);
+    EXPECT_EQ(find(idOf(number))->state, JobState::completed);
+    EXPECT_EQ(find(idOf(number))->state, JobState::completed) << "as the file has it";
+  }
+}
+
+// The place of a job in memory goes when its entry in the index is there; a read must find one of them.
+TEST_F(ListingTest, AJobIsFoundBesideListings) {
+  open();
+  constexpr int kJobs = kMany * 6;
+  std::atomic<int> stored = 0;
+  std::thread writer([&] {
+    for (int number = 0; number < kJobs; ++number) {
+      submit(idOf(number));
+      stored = number + 1;
+    }
+  });
+  int finds = 0;
+  for (int number = 0; number < kJobs && !HasFailure();) {
+    number = stored;
+    for (const int age : {1, 3, kMany / 2, kMany}) EXPECT_TRUE(number < age || find(idOf(number - age))) << age;
+    ++finds;
+  }
+  join("the writer", writer);
+  EXPECT_GT(finds, 1);
+}
+
 // The reader takes the bound of the listed jobs before its snapshot; a listing meanwhile must neither hide a job nor
 // show it twice.
 TEST_F(ListingTest, AListBesideListingsIsWhole) {

@@ -317,6 +317,32 @@ TEST_F(UnlistedJobTest, ARepeatedGroupListsAgain) {
   EXPECT_EQ(sqlite_->numbers.listed(), 2);
 }
 
+TEST_F(UnlistedJobTest, AnIdIsLocatedFromItsWriteOn) {
+  const auto located = [](const sqlite::LocatedId& id) { return id.unlisted.value_or(0); };
+  std::vector<std::int64_t> seen;
+  const auto look = [&](sqlite::Step& step) { seen.push_back(located(step.listing.locate("new"))); };
+  occupy(1);
+  queue([](sqlite::Step& step) {
+    step.listing.add("new", 7);
+    fail(step);
+  });
+  queue(look);
+  queue([](sqlite::Step& step) { step.listing.add("new", 8); });
+  queue(look);
+  queue([](sqlite::Step& step) { step.listing.add("other", 9); });
+  release();
+  EXPECT_THROW(awaitAll(), std::runtime_error);
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 8})) << "nothing of the failed write";
+  EXPECT_EQ(located(sqlite_->numbers.locate("new")), 8);
+  EXPECT_EQ(located(sqlite_->numbers.locate("other")), 9);
+  while (sqlite_->numbers.last() < 8) sqlite_->numbers.next();
+  sqlite_->writer.write([](sqlite::Step& step) {
+    listAll(step);
+    return true;
+  });
+  EXPECT_EQ(located(sqlite_->numbers.locate("new")), 0) << "the index has the id now";
+}
+
 TEST_F(UnlistedJobTest, AFailedWriteListsNothing) {
   occupy(1);
   queue([](sqlite::Step& step) {

@@ -48,7 +48,7 @@ class MemoryTest(LuaTest):
         pid = self.server.process.pid
         before, threads_before = memory(pid), threads(pid)
         bombs(50)
-        self.assert_memory_is_back(memory(pid) - before, 24 << 20)
+        self.assert_memory_is_back(self.server, before, 24 << 20)
         assert threads(pid) <= threads_before + 8
         assert self.output("small", {}) == 20000
 
@@ -59,7 +59,7 @@ class MemoryTest(LuaTest):
         before = memory(self.server.process.pid)
         for _ in range(3):
             assert self.output("logs", {}) == "said"
-        self.assert_memory_is_back(memory(self.server.process.pid) - before, 32 << 20)
+        self.assert_memory_is_back(self.server, before, 32 << 20)
 
 
 class TimeTest(LuaTest):

@@ -275,7 +275,7 @@ class FailureTest(FilterTest):
         forty_bombs()  # until every thread's heap has seen one
         before = server.rss()
         forty_bombs()
-        self.assert_memory_is_back(server.rss() - before, 4 << 20)
+        self.assert_memory_is_back(server, before, 4 << 20)
         assert self.submit("ok").status == 200
 
 
