@@ -15,6 +15,7 @@ jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
     conformance/sqlite_schema_test.cpp
     conformance/sqlite_shrink_test.cpp
     conformance/sqlite_statements_test.cpp
+    conformance/sqlite_unlisted_jobs_test.cpp
     conformance/sqlite_vfs.cpp
     conformance/sqlite_work.cpp
     conformance/sqlite_work_test.cpp

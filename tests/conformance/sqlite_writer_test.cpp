@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "open_sqlite.h"
-#include "sqlite_fixture.h"
+#include "sqlite_writer_fixture.h"
 
 namespace jobq::testkit {
 namespace {
@@ -17,90 +16,6 @@ namespace {
 /// Body sizes: above the bound of small writes, and above the log at which a large group makes a checkpoint due.
 constexpr std::size_t kLarge = 1UL << 20;
 constexpr std::size_t kBeyondLog = 17UL << 20;
-
-class WriterTest : public SqliteTest {
- protected:
-  void SetUp() override {
-    SqliteTest::SetUp();
-    open();
-    storage_.reset();
-    sqlite_ = std::make_unique<OpenSqlite>(file(), clock_, log_);
-  }
-  void TearDown() override {
-    if (!released_) release();
-    {
-      const HangGuard guard("the writes of the test to end");
-      for (std::future<void>& each : writes_) {
-        if (each.valid()) each.wait();
-      }
-    }
-    sqlite_.reset();
-    SqliteTest::TearDown();
-  }
-
-  /// Starts a write on a thread of its own. Returns when the write waits behind the present ones.
-  template <class Operation>
-  void queue(Operation operation, std::size_t bytes = 0) {
-    const std::size_t before = sqlite_->writer.queued();
-    start(operation, bytes);
-    waitFor("the write to be queued", [&] { return sqlite_->writer.queued() == before + 1; });
-  }
-
-  /// Starts a write that occupies the writer until release(), and then writes `written` bytes. Returns when the write
-  /// occupies the writer.
-  void occupy(std::size_t written) {
-    start(
-        [this, written](sqlite::Step& step) {
-          occupied_ = true;
-          waitFor("the test to release the writer",
-                  [this] { return free_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
-          writeBytes(step, written);
-        },
-        written);
-    waitFor("the first write to begin", [&] { return occupied_.load(); });
-  }
-  void release() {
-    released_ = true;
-    freed_.set_value();
-  }
-
-  /// Waits for the end of all writes; throws the exception of the first write that failed.
-  void awaitAll() {
-    for (std::future<void>& each : writes_) resultOf("a write", each);
-    writes_.clear();
-  }
-
-  static void writeBytes(sqlite::Step& step, std::size_t bytes) {
-    const std::string body(bytes, 'x');
-    step.db
-        .query(
-            "INSERT INTO record (kind, id, name, version, changed_at, body) VALUES ('test', hex(randomblob(8)), '', "
-            "abs(random()), 0, ?1)")
-        .bind(sqlite::Bytes{body})
-        .run();
-  }
-
-  std::unique_ptr<OpenSqlite> sqlite_;
-
- private:
-  template <class Operation>
-  void start(Operation operation, std::size_t bytes) {
-    writes_.push_back(std::async(std::launch::async, [this, operation, bytes] {
-      sqlite_->writer.write(
-          [&](sqlite::Step& step) {
-            operation(step);
-            return true;
-          },
-          bytes);
-    }));
-  }
-
-  std::atomic<bool> occupied_ = false;
-  bool released_ = false;
-  std::promise<void> freed_;
-  std::shared_future<void> free_ = freed_.get_future().share();
-  std::vector<std::future<void>> writes_;
-};
 
 // The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
 // for the commit alone.
@@ -284,80 +199,6 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   EXPECT_THROW(awaitAll(), std::runtime_error);
   EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 1, 2, 3})) << "twice until the failure, then each by itself";
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
-}
-
-/// A storage with one job, which is not listed.
-class UnlistedJobTest : public WriterTest {
- protected:
-  void SetUp() override {
-    WriterTest::SetUp();
-    sqlite_.reset();
-    open();
-    submit("a");
-    storage_.reset();
-    sqlite_ = std::make_unique<OpenSqlite>(file(), clock_, log_);
-    sqlite_->writer.write([&](sqlite::Step& step) {
-      step.db.query("UPDATE job SET num = ?1, listed = 0 WHERE num = 1").bind(sqlite_->numbers.next()).run();
-      return true;
-    });
-  }
-  std::int64_t unlisted() { return ask(file(), "SELECT count(*) FROM job WHERE listed = 0"); }
-
-  static void listAll(sqlite::Step& step) { step.listing.listAll(step.db); }
-  static void fail(sqlite::Step&) { throw std::runtime_error("this write fails"); }
-};
-
-TEST_F(UnlistedJobTest, ARepeatedGroupListsAgain) {
-  occupy(1);
-  queue(listAll);
-  queue(fail);
-  release();
-  EXPECT_THROW(awaitAll(), std::runtime_error);
-  EXPECT_EQ(unlisted(), 0);
-  EXPECT_EQ(sqlite_->numbers.listed(), 2);
-}
-
-TEST_F(UnlistedJobTest, AnIdIsLocatedFromItsWriteOn) {
-  const auto located = [](const sqlite::LocatedId& id) { return id.unlisted.value_or(0); };
-  std::vector<std::int64_t> seen;
-  const auto look = [&](sqlite::Step& step) { seen.push_back(located(step.listing.locate("new"))); };
-  occupy(1);
-  queue([](sqlite::Step& step) {
-    step.listing.add("new", 7);
-    fail(step);
-  });
-  queue(look);
-  queue([](sqlite::Step& step) { step.listing.add("new", 8); });
-  queue(look);
-  queue([](sqlite::Step& step) { step.listing.add("other", 9); });
-  release();
-  EXPECT_THROW(awaitAll(), std::runtime_error);
-  EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 8})) << "nothing of the failed write";
-  EXPECT_EQ(located(sqlite_->numbers.locate("new")), 8);
-  EXPECT_EQ(located(sqlite_->numbers.locate("other")), 9);
-  while (sqlite_->numbers.last() < 8) sqlite_->numbers.next();
-  sqlite_->writer.write([](sqlite::Step& step) {
-    listAll(step);
-    return true;
-  });
-  EXPECT_EQ(located(sqlite_->numbers.locate("new")), 0) << "the index has the id now";
-}
-
-TEST_F(UnlistedJobTest, AFailedWriteListsNothing) {
-  occupy(1);
-  queue([](sqlite::Step& step) {
-    listAll(step);
-    fail(step);
-  });
-  release();
-  EXPECT_THROW(awaitAll(), std::runtime_error);
-  EXPECT_EQ(unlisted(), 1);
-  EXPECT_EQ(sqlite_->numbers.listed(), 1);
-  sqlite_->writer.write([](sqlite::Step& step) {
-    listAll(step);
-    return true;
-  });
-  EXPECT_EQ(unlisted(), 0);
 }
 
 // SQLite 3.40 loses a transaction that rolls back to a savepoint after it has written pages of the savepoint twice
