@@ -17,6 +17,7 @@ constexpr Millis kInterval{1'000};
 constexpr int kLooks = 10;
 constexpr std::size_t kFew = 1UL << 20;  // bytes that are kept
 constexpr std::size_t kMostAtOnce = 64UL << 20;
+constexpr int kMostCalls = 1'000;
 
 std::size_t freeBytes() noexcept {
   std::size_t bytes = 0;
@@ -44,9 +45,15 @@ void HeapKeeper::checkHeap() noexcept {
     unused_ = std::exchange(least_, free);
     looks_ = 0;
   }
-  if (std::min(unused_, free) <= kFew) return;
-  const std::size_t part = std::min({unused_ - kFew, free - kFew, kMostAtOnce});
-  pages_.release(part);
+  unused_ = std::min(unused_, free);
+  if (unused_ <= kFew) return;
+  const std::size_t part = std::min(unused_ - kFew, kMostAtOnce);
+  // tcmalloc returns whole areas, and counts what it has returned too much against later calls, which do nothing then.
+  for (int calls = 0; calls < kMostCalls; ++calls) {
+    const std::size_t before = pages_.bytes();
+    pages_.release(part);
+    if (pages_.bytes() < before) break;
+  }
   unused_ -= part;
 }
 

@@ -40,26 +40,24 @@ void ListingChange::listMany(Connection& connection) {
   if (numbers_->last() - listed() >= kMostUnlisted) listAll(connection);
 }
 
-void ListingChange::listExpired(Connection& connection, Instant now) {
-  if (listed() == numbers_->last()) return;
-  const bool isAnyExpired = [&] {
-    Query query = connection.query("SELECT 1 FROM job WHERE num > ?1 AND expires_at <= ?2 LIMIT 1");
-    return query.bind(listed(), now).next();
-  }();
-  if (isAnyExpired) listAll(connection);
+// A removed job may stay among the ids until the next listing: no row has its number.
+void ListingChange::publishIds() {
+  if (added_.empty()) return;
+  const Lock lock(numbers_->mutex_);
+  for (const auto& [id, num] : added_) numbers_->unlisted_.insert_or_assign(id, num);
 }
 
-// A removed job may stay among the ids until the next listing: no row has its number.
 void ListingChange::apply() {
-  NumbersById listed;  // destroyed without the lock
+  if (!upTo_) return;
+  NumbersById former;  // destroyed without the lock
   {
     const Lock lock(numbers_->mutex_);
-    if (upTo_) listed.swap(numbers_->unlisted_);
-    for (auto& [id, num] : added_) {
-      if (!upTo_ || num > *upTo_) numbers_->unlisted_.insert_or_assign(id, num);
+    former.swap(numbers_->unlisted_);
+    for (const auto& [id, num] : added_) {
+      if (num > *upTo_) numbers_->unlisted_.insert_or_assign(id, num);
     }
   }
-  if (upTo_) numbers_->listed_ = *upTo_;
+  numbers_->listed_ = *upTo_;
 }
 
 }  // namespace jobq::sqlite

@@ -19,7 +19,6 @@
 #include "connection.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
-#include "jobq/time.h"
 
 namespace jobq::sqlite {
 
@@ -81,19 +80,22 @@ class ListingChange {
   void listAll(Connection& connection);
   /// Lists all jobs if kMostUnlisted or more numbers were given behind the last listed job.
   void listMany(Connection& connection);
-  /// Lists all jobs if one that is not listed has expired at `now`.
-  void listExpired(Connection& connection, Instant now);
+  /// Returns whether jobs were listed since the last clear().
+  bool hasListed() const noexcept { return upTo_.has_value(); }
+  /// Returns a number up to which all jobs are listed.
+  std::int64_t listed() const noexcept { return upTo_.value_or(numbers_->listed()); }
 
   void clear() noexcept {
     upTo_.reset();
     added_.clear();
   }
+  /// Lets JobNumbers::locate() find the new jobs, before the commit shows them to a reader. If the commit fails, no row
+  /// has such a number.
+  void publishIds();
   /// Notes the commit.
   void apply();
 
  private:
-  std::int64_t listed() const noexcept { return upTo_.value_or(numbers_->listed()); }
-
   JobNumbers* numbers_;
   std::optional<std::int64_t> upTo_;  // set: all jobs up to this number were listed
   NumbersById added_;                 // perhaps listed meanwhile

@@ -37,7 +37,8 @@ class DoneSignal {
 /// A write of a caller, who owns the object and waits for awaitDone(), or commits the write (`write_turns.h`).
 struct PendingWrite {
   virtual ~PendingWrite() = default;
-  /// Makes the change in the open transaction. Called once or twice. Throws the exceptions of the caller's operation.
+  /// Makes the change in the open transaction. Called once or several times. Throws the exceptions of the caller's
+  /// operation.
   virtual void apply(Step& step) = 0;
 
   /// Blocks until markDone(), and then wakes the followers.

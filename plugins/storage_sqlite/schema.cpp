@@ -50,13 +50,12 @@ void syncPath(const fs::path& path) {
   if (!done) failFile(path, "sync");
 }
 
-/// Keeps the files of large bodies for the copy: the server goes on to delete files. A file never changes, so a second
-/// name for it is enough.
+/// Gives the files of large bodies in `bodies` a second name in the folder `kept`: the server goes on to delete files.
+/// A file never changes, so a link is enough.
 void keepBodies(const fs::path& bodies, const fs::path& kept) {
-  if (!fs::exists(bodies)) return;
-  fs::remove_all(kept);  // left by a start that died before its copy was whole
   makePrivateFolder(kept);
   for (const fs::directory_entry& entry : fs::directory_iterator(bodies)) {
+    if (!entry.is_regular_file()) continue;
     const fs::path name = kept / entry.path().filename();
     std::error_code noLinks;
     fs::create_hard_link(entry.path(), name, noLinks);
@@ -67,23 +66,31 @@ void keepBodies(const fs::path& bodies, const fs::path& kept) {
   syncPath(kept);
 }
 
-/// Copies the file under a temporary name first: a copy with the final name is complete, and has its bodies beside it.
+/// Copies the file and keeps its bodies, under temporary names first: a copy with the final name is complete, and has
+/// its bodies beside it.
 void keepCopy(Connection& connection, const fs::path& file, std::int64_t version) {
   const fs::path copy = file.string() + ".v" + std::to_string(version) + ".backup";
   const fs::path unfinished = copy.string() + ".part";
-  keepBodies(file.parent_path() / kBodiesFolder, copy.string() + ".bodies");
+  const fs::path bodies = file.parent_path() / kBodiesFolder;
+  const fs::path kept = copy.string() + ".bodies";
+  const fs::path unfinishedBodies = kept.string() + ".part";
   fs::remove(unfinished);
-  makePrivateFile(unfinished);
+  fs::remove_all(unfinishedBodies);
   try {
+    makePrivateFile(unfinished);
     const std::string target = unfinished.string();
     const Statement statement(connection.handle(), "VACUUM INTO ?1");
     Query(statement.handle()).bind(target).run();
+    syncPath(unfinished);
+    if (fs::exists(bodies)) keepBodies(bodies, unfinishedBodies);
   } catch (...) {
-    std::error_code ignored;
-    fs::remove(unfinished, ignored);  // the copy may have filled the disk
+    std::error_code ignored;  // the copy may have filled the disk
+    fs::remove(unfinished, ignored);
+    fs::remove_all(unfinishedBodies, ignored);
     throw;
   }
-  syncPath(unfinished);
+  fs::remove_all(kept);
+  if (fs::exists(unfinishedBodies)) fs::rename(unfinishedBodies, kept);
   fs::rename(unfinished, copy);
   syncPath(file.parent_path());
 }

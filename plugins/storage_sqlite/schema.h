@@ -40,8 +40,8 @@ void makePrivateFolder(const std::filesystem::path& folder);
 void prepareFile(const std::filesystem::path& file, std::size_t newest);
 
 /// Brings the schema up to date, each step in its own transaction. A file that already has a version is copied first,
-/// to `<file>.v<N>.backup`. Throws StorageError and leaves the file unchanged if the file belongs to another program or
-/// is newer than `steps`.
+/// to `<file>.v<N>.backup`, and the files of its large bodies get a second name in `<file>.v<N>.backup.bodies`. Throws
+/// StorageError and leaves the file unchanged if the file belongs to another program or is newer than `steps`.
 void migrate(Connection& connection, const std::filesystem::path& file, std::span<const SchemaStep> steps, Log& log);
 
 }  // namespace jobq::sqlite

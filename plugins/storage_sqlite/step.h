@@ -16,6 +16,13 @@ struct GroupChanges {
   RunningChanges running;
   EndedChanges ended;
   ListingChange listing;
+
+  void clear() noexcept {
+    counters.clear();
+    running.clear();
+    ended.clear();
+    listing.clear();
+  }
 };
 
 /// The context of a write: transaction, moment, and the changes in memory.

@@ -1,7 +1,10 @@
 // The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index and changes at most
 // `max` rows, so a sweep is short however many rows the storage holds. A sweep without a backlog deletes the files of
 // removed bodies (`body_sweep.h`) and returns free space to the file system (`shrink.h`).
+#include <iterator>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "job_rows.h"
 #include "leases.h"
@@ -45,11 +48,22 @@ struct Sweep {
   }
 };
 
+/// Returns expired jobs, at most `max` listed ones and `max` others.
+std::vector<JobRow> expiredRows(Sweep& sweep) {
+  std::vector<JobRow> rows = sweep.due("SELECT " JOBQ_ROW_COLUMNS
+                                       " FROM job INDEXED BY job_expiry WHERE listed = 1 AND expires_at <= ?1 "
+                                       "ORDER BY expires_at LIMIT ?2");
+  Query query = sweep.step.db.query(
+      "SELECT " JOBQ_ROW_COLUMNS " FROM job NOT INDEXED WHERE num > ?3 AND listed = 0 AND expires_at <= ?1 LIMIT ?2");
+  query.bind(sweep.step.now, sweep.max, sweep.step.listing.listed());
+  std::vector<JobRow> unlisted = collectRows(query);
+  if (unlisted.size() == sweep.max) sweep.swept.more = true;
+  std::move(unlisted.begin(), unlisted.end(), std::back_inserter(rows));
+  return rows;
+}
+
 void freeExpired(Sweep& sweep) {
-  sweep.step.listing.listExpired(sweep.step.db, sweep.step.now);
-  for (const JobRow& row :
-       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_expiry WHERE listed = 1 AND expires_at <= ?1 "
-                 "ORDER BY expires_at LIMIT ?2")) {
+  for (const JobRow& row : expiredRows(sweep)) {
     if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
     if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
     removeJob(sweep.step, row);

@@ -9,6 +9,7 @@ namespace jobq::sqlite {
 namespace {
 
 constexpr std::chrono::seconds kSyncRetry{1};
+constexpr std::chrono::seconds kListingRetry{10};
 
 /// Returns SQLite's kind of the error, SQLITE_OK for other errors. SQLite reports lack of memory as an I/O error, which
 /// says nothing about the disk.
@@ -101,7 +102,7 @@ bool Writer::commit(PendingWrite* group) noexcept {
   std::optional<std::string> lostWith;
   GroupChanges changes{{}, RunningChanges(state_.running), {}, ListingChange(state_.numbers)};
   try {
-    applyGroup(group, changes);
+    applyWithListing(group, changes);
   } catch (const std::exception& error) {
     lostWith = giveUp(error);
   }
@@ -115,7 +116,21 @@ bool Writer::commit(PendingWrite* group) noexcept {
   return !lostWith;
 }
 
-void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
+void Writer::applyWithListing(PendingWrite* group, GroupChanges& changes) {
+  const bool lists = std::chrono::steady_clock::now() >= listsFrom_;
+  try {
+    return applyGroup(group, changes, lists);
+  } catch (const SqliteError& error) {
+    if (error.kind() != SQLITE_FULL || !changes.listing.hasListed()) throw;
+  }
+  listsFrom_ = std::chrono::steady_clock::now() + kListingRetry;
+  if (connection_.inTransaction()) connection_.query("ROLLBACK").run();
+  changes.clear();
+  for (PendingWrite* write = group; write != nullptr; write = write->next) write->error = nullptr;
+  applyGroup(group, changes, false);
+}
+
+void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) {
   if (const auto reason = refusal()) throw StorageError(*reason);
   const auto unsyncedSince = unsynced_.since();
   bool isAwaited = unsyncedSince && *unsyncedSince + WriteTurns::kUnsyncedLife <= std::chrono::steady_clock::now();
@@ -124,17 +139,14 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes) {
   wal_.chooseSync(isAwaited);
   connection_.query("BEGIN IMMEDIATE").run();
   if (!applyTogether(group, changes)) {
-    changes.counters.clear();
-    changes.running.clear();
-    changes.ended.clear();
-    changes.listing.clear();
+    changes.clear();
     connection_.query("ROLLBACK").run();
     connection_.query("BEGIN IMMEDIATE").run();
     for (PendingWrite* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
   }
-  // On a full disk there may be room for the writes, but not for the pages of hundreds of jobs.
-  if (!full_) changes.listing.listMany(connection_);
+  if (lists) changes.listing.listMany(connection_);
   changes.counters.persist(connection_);
+  changes.listing.publishIds();
   wal_.commit();
   if (isAwaited) unsynced_.clear();
 }

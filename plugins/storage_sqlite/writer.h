@@ -11,9 +11,12 @@
 // the callers wake only afterwards. Failures half way:
 // - A write fails: the group starts again with a savepoint around each write, so the failing write alone is rolled back
 //   and only its caller gets the exception. (Savepoints around all writes would be a quarter of the work, and hardly
-//   any write fails.) An operation may therefore run twice, and must only read the caller's data.
+//   any write fails.) An operation may therefore run several times, and must only read the caller's data.
 // - SQLite gives up the whole transaction (full disk, I/O error), or COMMIT fails: every caller of the group gets
 //   StorageError, and no change of the group is visible. A full disk heals when there is space again.
+// - The disk is full and the group has listed jobs (`job_listing.h`), which needs many pages: the group is applied
+// again
+//   without the listing.
 // - An I/O error or a damaged file: the content of the disk is unknown, and a second fsync may report success wrongly.
 //   Every further write is refused until a restart. The restart reads the bytes on the disk, and may show an outcome
 //   that was answered with an error.
@@ -83,9 +86,9 @@ class Writer {
   /// The jobs of unsynced writes. A write adds a job.
   UnsyncedJobs& unsynced() noexcept { return unsynced_; }
 
-  /// Calls `operation(Step&)` once or twice, on the calling thread or on the writer's, and returns its result when the
-  /// change and all changes of earlier writes are on disk. Data lent to `operation` stays valid, because the caller
-  /// waits. `bytes` is the size of the written chunks. Throws the exception of `operation`, or StorageError.
+  /// Calls `operation(Step&)` once or several times, on the calling thread or on the writer's, and returns its result
+  /// when the change and all changes of earlier writes are on disk. Data lent to `operation` stays valid, because the
+  /// caller waits. `bytes` is the size of the written chunks. Throws the exception of `operation`, or StorageError.
   template <class Operation>
   auto write(Operation&& operation, std::size_t bytes = 0) {
     return resultOf(operation, bytes, true);
@@ -125,7 +128,9 @@ class Writer {
   /// Returns false if the changes of the group are lost. An exception here would leave the counters behind the commit,
   /// and ends the process.
   bool commit(PendingWrite* group) noexcept;
-  void applyGroup(PendingWrite* group, GroupChanges& changes);
+  /// Applies the group once more without a listing if the disk has no room for the listing.
+  void applyWithListing(PendingWrite* group, GroupChanges& changes);
+  void applyGroup(PendingWrite* group, GroupChanges& changes, bool lists);
   /// Returns false if a write failed. The state left behind by the write is then unknown.
   bool applyTogether(PendingWrite* group, GroupChanges& changes);
   /// Applies the write in a savepoint and stores an exception in the write.
@@ -137,6 +142,7 @@ class Writer {
 
   Connection& connection_;  // used by the thread with the turn
   const CommittedState state_;
+  std::chrono::steady_clock::time_point listsFrom_{};  // used by the thread with the turn
   Clock& clock_;
   Log& log_;
   std::atomic<bool> full_ = false;

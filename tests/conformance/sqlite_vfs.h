@@ -49,6 +49,8 @@ class LogFaults {
   std::atomic<int> writeAnswers{SQLITE_OK};
   /// The number (by `writes`) of the first write with the result writeAnswers; 0 means every write.
   std::atomic<int> writesFrom{0};
+  /// Lets the writes behind the first failed one work as usual.
+  std::atomic<bool> failsOnce{false};
   /// Called at the beginning of a sync.
   Hook onSync;
   /// Called at the beginning of a sync of the database file, the last step of a checkpoint.
@@ -57,6 +59,7 @@ class LogFaults {
   void reset() {
     syncs = writes = bytes = writesFrom = 0;
     syncAnswers = writeAnswers = SQLITE_OK;
+    failsOnce = false;
     onSync = [] {};
     onDatabaseSync = [] {};
   }

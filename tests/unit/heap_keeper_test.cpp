@@ -17,6 +17,7 @@ constexpr std::size_t kMegabyte = 1UL << 20;
 /// An allocator with free pages. The functions of FreePages have no object, so there is a single one.
 struct FakePages {
   std::size_t free = 0;
+  int swallowed = 0;  // the next calls, which return no page
   std::vector<std::size_t> released;
 };
 FakePages fake;
@@ -36,6 +37,7 @@ class HeapKeeperTest : public testing::Test {
                      log_,
                      {[]() noexcept { return fake.free; },
                       [](std::size_t bytes) noexcept {
+                        if (fake.swallowed-- > 0) return;
                         fake.released.push_back(bytes);
                         fake.free -= bytes;
                       }}};
@@ -77,8 +79,17 @@ TEST_F(HeapKeeperTest, ReturnsNoPageThatIsInUseMeanwhile) {
   checkHeap(10, 200);
   checkHeap(1, 20);
   EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 19 * kMegabyte}));
-  checkHeap(1, 1);
+  checkHeap(1, 0);
+  checkHeap(7, 200);
+  EXPECT_EQ(fake.released.size(), 2U) << "they were in use a moment ago";
+  checkHeap(1, 0);
   EXPECT_EQ(fake.released.size(), 2U);
+}
+
+TEST_F(HeapKeeperTest, RepeatsACallThatReturnsNothing) {
+  fake.swallowed = 30;
+  checkHeap(10, 50);
+  EXPECT_EQ(fake.released, std::vector{49 * kMegabyte});
 }
 
 }  // namespace
