@@ -230,5 +230,32 @@ TEST_F(SqliteBodies, AMigratedDatabaseKeepsItsLargeBodiesInTheirRows) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
+TEST_F(SqliteBodies, TheCopyOfAMigrationKeepsTheLargeBodies) {
+  open();
+  submit(large("missing", 'm'));
+  std::filesystem::remove(onlyFile());
+  submit(large("large", 'l'));
+  storage_.reset();
+  runScript(file(), kBackToVersion10);
+  std::filesystem::create_directory(folder() / "lost+found");  // of a disk of its own
+  const std::filesystem::path copy = file().string() + ".v10.backup";
+  std::filesystem::create_directory(copy.string() + ".bodies");  // of an earlier migration
+  open();
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "large"})));
+  EXPECT_EQ(storage_->jobs().remove("ep", 100), 2U);
+  while (storage_->leases().sweep(100).more) continue;
+  EXPECT_EQ(files(), std::vector<std::string>{"lost+found"});
+  storage_.reset();
+
+  // As an admin goes back to the copy, though with the new program.
+  std::filesystem::rename(copy, file());
+  std::filesystem::remove_all(folder());
+  std::filesystem::rename(copy.string() + ".bodies", folder());
+  open();
+  const auto claimed = claim(2);
+  ASSERT_EQ(claimed.size(), 1U) << "the other file was missing before the migration";
+  EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody, 'l'));
+}
+
 }  // namespace
 }  // namespace jobq::testkit

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plugins/storage_sqlite/job_listing.h"
-#include "sqlite_bodies_fixture.h"
+#include "sqlite_fixture.h"
 #include "testkit/run_together.h"
 
 namespace jobq::testkit {
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMany = static_cast<int>(sqlite::kMostUnlisted);
 
-class ListingTest : public SqliteBodiesTest {
+class ListingTest : public SqliteTest {
  protected:
   static JobId idOf(int number) { return "job" + std::to_string(number); }
 
@@ -379,33 +379,6 @@ TEST_F(ListingTest, AMigrationKeepsTotalsAndLists) {
   expectList(std::nullopt, {"slow", idOf(3), idOf(2), idOf(1), idOf(0)}, "behind the migration");
   expectList(JobState::completed, {idOf(0)}, "behind the migration");
   expectList(JobState::timedOut, {"slow"}, "behind the migration");
-}
-
-TEST_F(ListingTest, TheCopyOfAMigrationKeepsTheLargeBodies) {
-  open();
-  submit(large("missing", 'm'));
-  std::filesystem::remove(onlyFile());
-  submit(large("large", 'l'));
-  storage_.reset();
-  runScript(file(), kBackToVersion10);
-  std::filesystem::create_directory(folder() / "lost+found");  // of a disk of its own
-  const std::filesystem::path copy = file().string() + ".v10.backup";
-  std::filesystem::create_directory(copy.string() + ".bodies");  // of an earlier migration
-  open();
-  EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "large"})));
-  EXPECT_EQ(storage_->jobs().remove("ep", 100), 2U);
-  while (storage_->leases().sweep(100).more) continue;
-  EXPECT_EQ(files(), std::vector<std::string>{"lost+found"});
-  storage_.reset();
-
-  // As an admin goes back to the copy, though with the new program.
-  std::filesystem::rename(copy, file());
-  std::filesystem::remove_all(folder());
-  std::filesystem::rename(copy.string() + ".bodies", folder());
-  open();
-  const auto claimed = claim(2);
-  ASSERT_EQ(claimed.size(), 1U) << "the other file was missing before the migration";
-  EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody, 'l'));
 }
 
 }  // namespace
