@@ -66,14 +66,27 @@ inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
 }
 
 /// Undoes the last step of the schema.
-#define JOBQ_BACK_TO_VERSION_10                                                                                       \
-  "DROP INDEX job_of_endpoint; DROP INDEX job_ended; DROP INDEX job_expiry; DROP INDEX job_id; ALTER TABLE job DROP " \
-  "COLUMN listed; CREATE UNIQUE INDEX job_unique ON job (id); "                                                       \
-  "CREATE INDEX job_of_endpoint ON job (endpoint); CREATE INDEX job_expiry ON job (expires_at); "                     \
-  "CREATE INDEX job_ended ON job (endpoint, state) WHERE state > 1; "                                                 \
-  "INSERT OR IGNORE INTO endpoint_count SELECT DISTINCT endpoint, 0, 0, 0 FROM job; UPDATE endpoint_count SET "       \
-  "completed = completed + (SELECT count(*) FROM job WHERE state = 2 AND job.endpoint = endpoint_count.endpoint), "   \
-  "failed = failed + (SELECT count(*) FROM job WHERE state IN (3, 5) AND job.endpoint = endpoint_count.endpoint); "
+#define JOBQ_BACK_TO_VERSION_10                                                                           \
+  "CREATE TABLE former (num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, endpoint TEXT NOT NULL, state " \
+  "INTEGER NOT NULL, low INTEGER NOT NULL, rank INTEGER NOT NULL, arrival INTEGER NOT NULL, attempt "     \
+  "INTEGER NOT NULL, losses INTEGER NOT NULL, retries INTEGER NOT NULL, max_attempts INTEGER NOT NULL, "  \
+  "priority INTEGER NOT NULL, execution_timeout INTEGER NOT NULL, ttl INTEGER NOT NULL, retention "       \
+  "INTEGER NOT NULL, submitted_at INTEGER NOT NULL, queued_at INTEGER NOT NULL, started_at INTEGER, "     \
+  "finished_at INTEGER, expires_at INTEGER NOT NULL, expiry_fixed INTEGER NOT NULL, owes INTEGER NOT "    \
+  "NULL, deadline INTEGER, holder INTEGER, worker TEXT NOT NULL, chunks INTEGER NOT NULL, taken INTEGER " \
+  "NOT NULL, log_lines INTEGER NOT NULL, claim INTEGER NOT NULL DEFAULT 0, taken_by INTEGER NOT NULL "    \
+  "DEFAULT 0, taken_from INTEGER NOT NULL DEFAULT 0) STRICT; INSERT INTO former SELECT num, id, "         \
+  "endpoint, state, low, rank, arrival, attempt, losses, retries, max_attempts, priority, "               \
+  "execution_timeout, ttl, retention, submitted_at, queued_at, started_at, finished_at, expires_at, "     \
+  "expiry_fixed, owes, deadline, holder, worker, chunks, taken, log_lines, claim, taken_by, taken_from "  \
+  "FROM job; DROP TABLE job; ALTER TABLE former RENAME TO job; CREATE INDEX job_waiting ON job "          \
+  "(endpoint, low, rank, arrival, expires_at) WHERE state = 0; CREATE INDEX job_late ON job (arrival) "   \
+  "WHERE arrival > num; CREATE INDEX job_lost ON job (holder) WHERE holder = 0; CREATE INDEX "            \
+  "job_of_endpoint ON job (endpoint); CREATE INDEX job_expiry ON job (expires_at); CREATE INDEX "         \
+  "job_ended ON job (endpoint, state) WHERE state > 1; INSERT OR IGNORE INTO endpoint_count SELECT "      \
+  "DISTINCT endpoint, 0, 0, 0 FROM job; UPDATE endpoint_count SET completed = completed + (SELECT "       \
+  "count(*) FROM job WHERE state = 2 AND job.endpoint = endpoint_count.endpoint), failed = failed + "     \
+  "(SELECT count(*) FROM job WHERE state IN (3, 5) AND job.endpoint = endpoint_count.endpoint); "
 inline constexpr char kBackToVersion10[] = JOBQ_BACK_TO_VERSION_10 "PRAGMA user_version = 10;";
 
 /// Undoes every step of the schema but the first.
