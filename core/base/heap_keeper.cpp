@@ -13,7 +13,7 @@ __attribute__((weak)) void MallocExtension_ReleaseToSystem(std::size_t bytes);
 namespace jobq {
 namespace {
 
-constexpr Millis kInterval{1'000};
+constexpr Millis kLookInterval{1'000};
 constexpr int kLooks = 10;
 constexpr std::size_t kFew = 1UL << 20;  // bytes that are kept
 constexpr std::size_t kMostAtOnce = 64UL << 20;
@@ -36,7 +36,7 @@ void releaseBytes(std::size_t bytes) noexcept {
 FreePages freePages() noexcept { return {freeBytes, releaseBytes}; }
 
 HeapKeeper::HeapKeeper(Clock& clock, Log& log, FreePages pages)
-    : pages_(pages), periodic_("heap", clock, log, kInterval, *this) {}
+    : pages_(pages), periodic_("heap", clock, log, kLookInterval, *this) {}
 
 void HeapKeeper::checkHeap() noexcept {
   const std::size_t free = pages_.bytes();

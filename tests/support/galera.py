@@ -94,8 +94,9 @@ class Galera:
         return Api(self.balancer.url, self.nodes[0].key)
 
     def writer(self):
-        """Returns the database server that HAProxy sends the nodes to."""
-        return next(database for database in self.databases.all if database.name == self.balancer.writer())
+        """Returns the database server that HAProxy sends the nodes to, or None while HAProxy knows no server that is up."""
+        name = self.balancer.writer()
+        return next((database for database in self.databases.all if database.name == name), None)
 
     def servers_in_use(self):
         """Returns the names of the running database servers that have sessions of nodes."""
