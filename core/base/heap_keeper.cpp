@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-// Of gperftools/malloc_extension_c.h. Null in a program without tcmalloc: the sanitizers have an allocator of their
-// own.
+// The functions are declared in gperftools/malloc_extension_c.h. Their addresses are null in a program without
+// tcmalloc, such as a build with a sanitizer, which has an allocator of its own.
 extern "C" {
 __attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property, std::size_t* value);
 __attribute__((weak)) void MallocExtension_ReleaseToSystem(std::size_t bytes);

@@ -1,6 +1,7 @@
-// The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index and changes at most
-// `max` rows, so a sweep is short however many rows the storage holds. A sweep without a backlog deletes the files of
-// removed bodies (`body_sweep.h`) and returns free space to the file system (`shrink.h`).
+// The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index, or the few
+// jobs that are not listed (`job_listing.h`), and changes at most `max` rows, so a sweep is short however many rows the
+// storage holds. A sweep without a backlog deletes the files of removed bodies (`body_sweep.h`) and returns free space
+// to the file system (`shrink.h`).
 #include <iterator>
 #include <set>
 #include <utility>
@@ -48,16 +49,17 @@ struct Sweep {
   }
 };
 
-/// Returns expired jobs, at most `max` listed ones and `max` others.
+/// Returns at most `max` expired jobs, listed ones and others (`job_listing.h`).
 std::vector<JobRow> expiredRows(Sweep& sweep) {
   std::vector<JobRow> rows = sweep.due("SELECT " JOBQ_ROW_COLUMNS
                                        " FROM job INDEXED BY job_expiry WHERE listed = 1 AND expires_at <= ?1 "
                                        "ORDER BY expires_at LIMIT ?2");
   Query query = sweep.step.db.query(
       "SELECT " JOBQ_ROW_COLUMNS " FROM job NOT INDEXED WHERE num > ?3 AND listed = 0 AND expires_at <= ?1 LIMIT ?2");
-  query.bind(sweep.step.now, sweep.max, sweep.step.listing.listed());
+  const std::size_t left = sweep.max - rows.size();
+  query.bind(sweep.step.now, left, sweep.step.listing.listed());
   std::vector<JobRow> unlisted = collectRows(query);
-  if (unlisted.size() == sweep.max) sweep.swept.more = true;
+  if (unlisted.size() == left) sweep.swept.more = true;
   std::move(unlisted.begin(), unlisted.end(), std::back_inserter(rows));
   return rows;
 }
