@@ -55,7 +55,6 @@ void DeferredInserts::watch(const std::shared_ptr<DeferredInsert>& insert) {
   const Instant due = clock_.now() + kLatest;
   Lock lock(mutex_);
   watched_.emplace_hint(watched_.end(), due, insert);
-  // Most runs end before kLatest, and the thread wakes once in kLatest for all of them.
   if (due < wakesAt_) changed_.notifyAll();
 }
 
@@ -73,6 +72,8 @@ void DeferredInserts::loop() {
   nameThread("inserts");
   Lock lock(mutex_);
   while (!stopping_) {
+    // Most runs end before kLatest. The thread wakes for the first run that goes on, not for each one that has ended.
+    while (!watched_.empty() && isOver(*watched_.begin()->second)) watched_.erase(watched_.begin());
     wakesAt_ = watched_.empty() ? Instant::max() : watched_.begin()->first;
     if (clock_.now() < wakesAt_) {
       clock_.waitUntil(mutex_, changed_, wakesAt_);

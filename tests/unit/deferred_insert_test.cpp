@@ -156,11 +156,30 @@ TEST_F(DeferredInsertsTest, ABriefRunLeavesTheTimerNothingToDo) {
   inserts_.start();
   proveBrief();
   inserts_.watch(insert_);
-  EXPECT_TRUE(insert_->storeEnded(Completed{"1"}));
   storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
+  EXPECT_TRUE(insert_->storeEnded(Completed{"1"}));
   storage_.clock.advance(DeferredInserts::kLatest);
   EXPECT_TRUE(inserts_.mayDefer("ep"));
   EXPECT_EQ(storage_.faults.calls(), 1U);
+}
+
+// A wake for each run would cost a fast caller a change of threads for each call.
+TEST_F(DeferredInsertsTest, TheTimerWakesForTheFirstRunThatGoesOn) {
+  inserts_.start();
+  inserts_.watch(insert_);
+  storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
+  EXPECT_TRUE(insert_->storeEnded(Completed{"1"}));
+  storage_.clock.advance(Millis(1));
+  const auto ended = test::makeInsert(storage_, "b");
+  inserts_.watch(ended);
+  EXPECT_TRUE(ended->storeEnded(Completed{"1"}));
+  storage_.clock.advance(Millis(2));
+  const auto goesOn = test::makeInsert(storage_, "c");
+  inserts_.watch(goesOn);
+  storage_.clock.advance(DeferredInserts::kLatest - Millis(3));
+  storage_.clock.awaitWaiter(Millis(3), Millis(3));
+  storage_.clock.advance(Millis(3));
+  EXPECT_TRUE(holdsSoon([&] { return goesOn->state() == InsertState::stored; }));
 }
 
 class LockedStopper final : public RunStopper {
