@@ -48,9 +48,9 @@ constexpr std::array kBodyColumns{
                "WHERE num > ?1 AND input_file IS NOT NULL ORDER BY num LIMIT 1",
                "UPDATE job_input SET input = ?2, input_file = NULL WHERE num = ?1"},
     BodyColumn{"job_output", "output",
-               "SELECT num, output_file, size FROM job_output LEFT JOIN body_file ON id = output_file "
-               "WHERE num > ?1 AND output_file IS NOT NULL ORDER BY num LIMIT 1",
-               "UPDATE job_output SET output = ?2, output_file = NULL WHERE num = ?1"},
+               "SELECT output_num, output_file, size FROM job_output LEFT JOIN body_file ON id = output_file "
+               "WHERE output_num > ?1 AND output_file IS NOT NULL ORDER BY output_num LIMIT 1",
+               "UPDATE job_output SET output = ?2, output_file = NULL WHERE output_num = ?1"},
     BodyColumn{"delivery_body", "input",
                "SELECT num, input_file, size FROM delivery_body LEFT JOIN body_file ON id = input_file "
                "WHERE num > ?1 AND input_file IS NOT NULL ORDER BY num LIMIT 1",

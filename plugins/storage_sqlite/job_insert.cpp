@@ -18,8 +18,9 @@ namespace {
 bool isInserted(Step& step, const BodyFiles& files, const JobSpec& job) {
   const LocatedId located = step.listing.locate(job.id);
   Query query = step.db.query(
-      "SELECT expires_at > ?3 AND endpoint = ?4 AND api_key = ?5, input = ?6, input_file, size FROM job "
-      "JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE job.num = " JOBQ_NUM_OF_ID);
+      "SELECT expires_at > ?3 AND endpoint = ?4 AND ifnull(brief_key, api_key) = ?5, ifnull(brief_input, input) = ?6, "
+      "input_file, size FROM job LEFT JOIN job_input USING (num) "
+      "LEFT JOIN body_file ON body_file.id = input_file WHERE job.num = " JOBQ_NUM_OF_ID);
   query.bind(located.id, located.unlisted, step.now, job.endpoint, job.apiKeyId, Bytes{job.input});
   if (!query.next()) return false;
   const BodyFile file = bodyFileAt(query, 2);
@@ -80,21 +81,33 @@ struct NewRow {
   std::optional<Instant> deadline{};      // of a running job
   std::optional<std::uint64_t> holder{};  // of a running job
   std::optional<Instant> finishedAt{};
+  std::int64_t output = 0;             // number of the row in `job_output`; 0: none
+  std::optional<BriefBodies> brief{};  // of a brief job
 };
 
 void insertRow(Step& step, const JobSpec& job, const NewRow& row) {
+  std::optional<std::string_view> key;
+  std::optional<Bytes> input;
+  std::optional<std::string_view> error;
+  std::optional<Bytes> output;
+  if (row.brief) {
+    key = row.brief->apiKeyId;
+    input = Bytes{row.brief->input};
+    error = row.brief->error;
+    output = Bytes{row.brief->output};
+  }
   step.db
       .query(
           "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
           "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
           "expiry_fixed, owes, worker, chunks, taken, log_lines, started_at, deadline, holder, claim, finished_at, "
-          "listed) "
+          "listed, output_num, brief_key, brief_input, brief_error, brief_output) "
           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, ?7, 0, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14, 0, ?15, ?16, 0, 0, 0, "
-          "?17, ?18, ?19, ?20, ?21, 0)")
+          "?17, ?18, ?19, ?20, ?21, 0, nullif(?22, 0), ?23, ?24, ?25, ?26)")
       .bind(row.num, job.id, job.endpoint, row.state, job.policy.lowPriority, row.rank, row.startedAt.has_value(),
             job.maxAttempts, job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention,
             row.submittedAt, row.expiresAt, !job.webhook.empty(), row.worker, row.startedAt, row.deadline, row.holder,
-            row.claim, row.finishedAt)
+            row.claim, row.finishedAt, row.output, key, input, error, output)
       .run();
   step.listing.add(job.id, row.num);
 }
@@ -133,6 +146,13 @@ JobRow runningRow(const JobSpec& job, std::int64_t num, Instant submittedAt) {
   row.submittedAt = submittedAt;
   row.owes = !job.webhook.empty();
   return row;
+}
+
+/// Returns the bodies of a job that ends with its insert, if its row can hold them.
+std::optional<BriefBodies> briefBodies(const JobSpec& job, const Report& report) {
+  if (!job.webhook.empty() || !job.s3Config.empty()) return std::nullopt;
+  if (job.input.size() + report.error.size() + report.output.size() > kMostBrief) return std::nullopt;
+  return BriefBodies{job.apiKeyId, job.input, report.error, report.output};
 }
 
 void insertInput(Step& step, const JobSpec& job, NewBody& input, std::int64_t num) {
@@ -215,9 +235,11 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
       row.state = next(kRunning, report.trigger).value();
       row.expiresAt = std::min(row.expiresAt, step.now + job.retention);
       row.finishedAt = step.now;
+      row.brief = briefBodies(job, report);
+      if (!row.brief) row.output = insertOutput(step, {report.error, &output});
     }
     insertRow(step, job, row);
-    insertInput(step, job, input, row.num);
+    if (!row.brief) insertInput(step, job, input, row.num);
     step.counters.added(job.endpoint, job.policy.lowPriority);
     noteRunning(step, job, row.num, deadline, run.worker);
     if (outcome == nullptr) return true;

@@ -15,9 +15,10 @@ namespace {
 /// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
 constexpr int kExpiredBound = 10'000;
 
-#define JOBQ_WHOLE_JOB                                                                      \
-  "SELECT " JOBQ_JOB_COLUMNS                                                                \
-  ", error, progress, output, output_file, size FROM job LEFT JOIN job_output USING (num) " \
+#define JOBQ_WHOLE_JOB                                                                                          \
+  "SELECT " JOBQ_JOB_COLUMNS                                                                                    \
+  ", ifnull(brief_error, error), progress, ifnull(brief_output, output), output_file, size FROM job LEFT JOIN " \
+  "job_output USING (output_num) "                                                                              \
   "LEFT JOIN job_progress USING (num) LEFT JOIN body_file ON body_file.id = output_file "
 
 Job wholeJobOf(const CurrentRow& columns) {
@@ -64,12 +65,12 @@ std::uint64_t alive(std::int64_t all, std::int64_t expired) {
 
 // A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
 // character.
-#define JOBQ_LISTED_ERROR ", num, substr(CAST(error AS BLOB), 1, 2048)"
+#define JOBQ_LISTED_ERROR ", num, substr(CAST(ifnull(brief_error, error) AS BLOB), 1, 2048)"
 
 /// Selects the jobs that are not listed yet.
 constexpr char kListUnlisted[] =
     "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-    " FROM job NOT INDEXED LEFT JOIN job_output USING (num) "
+    " FROM job NOT INDEXED LEFT JOIN job_output USING (output_num) "
     "WHERE num > ?6 AND num < ?5 AND listed = 0 AND endpoint = ?1 AND (?2 IS NULL OR state = ?2) AND expires_at > ?3 "
     "ORDER BY num DESC LIMIT ?4";
 
@@ -77,21 +78,21 @@ constexpr char kListUnlisted[] =
 const char* listStatement(const JobFilter& filter) {
   if (!filter.state) {
     return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
+           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
            "WHERE listed = 1 AND endpoint = ?1 AND ?2 IS NULL AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
            "?4";
   }
   // Queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
   if (*filter.state == JobState::inQueue) {
     return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
+           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
            "WHERE listed = 1 AND endpoint = ?1 AND state = ?2 AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
            "?4";
   }
   // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
   // all rows.
   return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-         " FROM job INDEXED BY job_ended LEFT JOIN job_output USING (num) "
+         " FROM job INDEXED BY job_ended LEFT JOIN job_output USING (output_num) "
          "WHERE listed = 1 AND endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?5 AND expires_at > ?3 "
          "ORDER BY num DESC LIMIT ?4";
 }
@@ -130,7 +131,7 @@ class PageBuilder {
     for (const std::int64_t num : running) {
       if (num >= before) continue;
       Query query = connection.query("SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
-                                     " FROM job LEFT JOIN job_output USING (num) "
+                                     " FROM job LEFT JOIN job_output USING (output_num) "
                                      "WHERE num = ?1 AND state = 1 AND expires_at > ?2");
       if (query.bind(num, now).next() && !add(query)) return;
     }

@@ -17,14 +17,14 @@ void oweWebhook(Step& step, const JobRow& row) {
           "retries, low, submitted_at, queued_at, started_at, finished_at, expires_at, worker, error) "
           "SELECT ?2, endpoint, id, 0, ?3, ?3, webhook, host_of(webhook), state, attempt, losses, retries, low, "
           "submitted_at, queued_at, started_at, finished_at, expires_at, worker, ifnull(error, '') "
-          "FROM job JOIN job_input USING (num) LEFT JOIN job_output USING (num) WHERE num = ?1")
+          "FROM job JOIN job_input USING (num) LEFT JOIN job_output USING (output_num) WHERE num = ?1")
       .bind(row.num, id, step.now)
       .run();
   step.db
       .query(
           "INSERT INTO delivery_body (num, output, input, output_file, input_file) "
-          "SELECT ?2, ifnull(output, x''), input, output_file, input_file FROM job_input "
-          "LEFT JOIN job_output USING (num) WHERE num = ?1")
+          "SELECT ?2, ifnull(output, x''), input, output_file, input_file FROM job JOIN job_input USING (num) "
+          "LEFT JOIN job_output USING (output_num) WHERE num = ?1")
       .bind(row.num, sqlite3_last_insert_rowid(step.db.handle()))
       .run();
   step.counters.owes(row.endpoint, 1);
@@ -55,17 +55,6 @@ void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const
   step.ended.keep(std::move(job));
 }
 
-// A job that can end has no output: the retry has deleted the output of the former end. REPLACE would not fire the
-// triggers that count the owners of a file.
-void insertOutput(Step& step, std::int64_t num, const Ending& ending) {
-  const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
-  const std::int64_t file = ending.output != nullptr ? ending.output->nameIn(step) : 0;
-  if (ending.error.empty() && output.empty() && file == 0) return;
-  step.db.query("INSERT INTO job_output (num, error, output, output_file) VALUES (?1, ?2, ?3, nullif(?4, 0))")
-      .bind(num, ending.error, Bytes{output}, file)
-      .run();
-}
-
 }  // namespace
 
 JobRow rowOf(const CurrentRow& columns) {
@@ -92,6 +81,8 @@ JobRow rowOf(const CurrentRow& columns) {
   row.logLines = columns.integer(19);
   row.takenBy = static_cast<CallId>(columns.integer(20));
   row.takenFrom = columns.integer(21);
+  row.output = columns.integer(22);
+  row.isBrief = columns.flag(23);
   return row;
 }
 
@@ -122,18 +113,33 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   const JobState to = next(row.state, trigger).value();
   const Instant expiry =
       row.expiryFixed ? row.expiresAt : std::min(row.submittedAt + row.ttl, step.now + row.retention);
+  const std::int64_t output = insertOutput(step, ending);
   step.db
       .query(
           "UPDATE job SET state = ?2, finished_at = ?3, expires_at = ?4, losses = ?5, retries = ?6, deadline = NULL, "
-          "holder = NULL WHERE num = ?1")
-      .bind(row.num, to, step.now, expiry, row.losses, row.retries)
+          "holder = NULL, output_num = nullif(?7, 0) WHERE num = ?1")
+      .bind(row.num, to, step.now, expiry, row.losses, row.retries, output)
       .run();
   step.db.query(kDropProgress).bind(row.num).run();
   recordEnd(step, row, to, expiry, ending);
 }
 
+// SQLite numbers the row, one above the highest number.
+std::int64_t insertOutput(Step& step, const Ending& ending) {
+  const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
+  const std::int64_t file = ending.output != nullptr ? ending.output->nameIn(step) : 0;
+  if (ending.error.empty() && output.empty() && file == 0) return 0;
+  step.db.query("INSERT INTO job_output (error, output, output_file) VALUES (?1, ?2, nullif(?3, 0))")
+      .bind(ending.error, Bytes{output}, file)
+      .run();
+  return sqlite3_last_insert_rowid(step.db.handle());
+}
+
+void deleteOutput(Step& step, const JobRow& row) {
+  if (row.output != 0) step.db.query("DELETE FROM job_output WHERE output_num = ?1").bind(row.output).run();
+}
+
 void recordEnd(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
-  insertOutput(step, row.num, ending);
   if (row.state == JobState::inProgress) {
     keepEnded(step, row, to, expiry, ending);
     step.running.end(row.num);
@@ -162,8 +168,8 @@ void discardReports(Step& step, const JobRow& row) {
 
 void removeJob(Step& step, const JobRow& row) {
   discardReports(step, row);
-  step.db.query("DELETE FROM job_output WHERE num = ?1").bind(row.num).run();
-  step.db.query("DELETE FROM job_input WHERE num = ?1").bind(row.num).run();
+  deleteOutput(step, row);
+  if (!row.isBrief) step.db.query("DELETE FROM job_input WHERE num = ?1").bind(row.num).run();
   if (row.logLines > 0) step.db.query("DELETE FROM job_log WHERE num = ?1").bind(row.num).run();
   step.db.query("DELETE FROM job WHERE num = ?1").bind(row.num).run();
   if (row.state == JobState::inProgress) step.running.end(row.num);

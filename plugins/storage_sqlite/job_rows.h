@@ -47,12 +47,15 @@ struct JobRow {
   std::int64_t logLines = 0;
   CallId takenBy = 0;  // the last call that consumed chunks of the attempt
   std::int64_t takenFrom = 0;
+  std::int64_t output = 0;  // number of the row in `job_output`; 0: none
+  bool isBrief = false;     // the bodies are in the row, see BriefBodies
 };
 
 /// The columns of a job's row, in the order of reading in rowOf().
-#define JOBQ_ROW_COLUMNS                                                                            \
-  "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, " \
-  "retention, submitted_at, expires_at, expiry_fixed, owes, holder, chunks, taken, log_lines, taken_by, taken_from"
+#define JOBQ_ROW_COLUMNS                                                                                              \
+  "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, "                   \
+  "retention, submitted_at, expires_at, expiry_fixed, owes, holder, chunks, taken, log_lines, taken_by, taken_from, " \
+  "output_num, brief_input IS NOT NULL"
 JobRow rowOf(const CurrentRow& columns);
 
 /// Returns the job, unless the job is absent at `now`.
@@ -69,16 +72,35 @@ struct Ending {
   NewBody* output = nullptr;  ///< null: the job has no output
 };
 
+/// The small bodies of a brief job, which is inserted with its end: the row of the job holds them, and the job has no
+/// row in `job_input` and `job_output`. A retry moves the input to its table. Views of bytes of the caller.
+struct BriefBodies {
+  std::string_view apiKeyId;
+  std::string_view input;
+  std::string_view error;
+  std::string_view output;
+};
+
+/// Bytes of the bodies of a brief job, together, up to which the row of the job holds them.
+inline constexpr std::size_t kMostBrief = 1'024;
+
 /// Ends the job by `trigger`: writes state, times, output, counters and the owed webhook, and deletes the progress. The
 /// trigger must be allowed in the state of the row.
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending);
 
-/// Records the end of the job `row`, whose row in the table is in the state `to` already: writes output, counters and
-/// the owed webhook. `row` is the row before the end.
+/// Inserts error and output of an ending job, which has no output yet. Returns the number of their row in `job_output`,
+/// for the column `output_num` of the job; 0 if there is neither.
+std::int64_t insertOutput(Step& step, const Ending& ending);
+
+/// Records the end of the job `row`, whose row in the table is in the state `to` and names the output already: writes
+/// counters and the owed webhook. `row` is the row before the end.
 void recordEnd(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending);
 
 /// Returns a running job to the old position in the queue with a new attempt, and discards chunks and progress.
 void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries);
+
+/// Deletes the row of the output, if the job has one. The caller changes or deletes the row of the job.
+void deleteOutput(Step& step, const JobRow& row);
 
 /// Deletes the progress and the chunks of the attempt.
 void discardReports(Step& step, const JobRow& row);

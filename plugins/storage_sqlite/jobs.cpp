@@ -33,6 +33,16 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry, const LargeInput& 
   return spec;
 }
 
+/// Copies the input of a brief job (`job_rows.h`) to the table of the inputs, where a claim reads it.
+void moveInput(Step& step, std::int64_t num) {
+  step.db
+      .query(
+          "INSERT INTO job_input (num, webhook, api_key, s3, input) "
+          "SELECT num, '', brief_key, x'', brief_input FROM job WHERE num = ?1")
+      .bind(num)
+      .run();
+}
+
 constexpr std::size_t kPurgeBatch = 5'000;
 
 /// Deletes the rows of queued jobs from a table keyed by the number of the job.
@@ -130,16 +140,18 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t fail
   const auto to = next(row->state, Trigger::retry);
   if (!to || row->attempt < failedAttempt) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
+  if (row->isBrief) moveInput(step, row->num);
   const std::int64_t rank = rankOf(step, specOf(step, *row, expiry, input), policy);
   step.db
       .query(
           "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "
           "retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, worker = '', chunks = 0, "
-          "taken = 0, taken_by = 0 WHERE num = ?1")
+          "taken = 0, taken_by = 0, output_num = NULL, brief_key = NULL, brief_input = NULL, brief_error = NULL, "
+          "brief_output = NULL WHERE num = ?1")
       .bind(row->num, *to, rank, numbers_.next(), step.now, expiry)
       .run();
   discardReports(step, *row);
-  step.db.query("DELETE FROM job_output WHERE num = ?1").bind(row->num).run();
+  deleteOutput(step, *row);
   step.ended.forget(row->id);
   step.counters.moved(row->endpoint, row->state, *to, row->low);
   step.counters.retried(row->endpoint);

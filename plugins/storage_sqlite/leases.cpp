@@ -31,11 +31,10 @@ bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobStat
   const auto row = findRow(step.db, step.listing.locate(lease.job), step.now);
   if (!row || row->state != state || row->attempt != lease.attempt) return false;
   Query query = step.db.query(
-      "SELECT error = ?2, output = ?3, output_file, size FROM job_output "
+      "SELECT ifnull(ifnull(brief_error, error), '') = ?2, ifnull(ifnull(brief_output, output), x'') = ?3, "
+      "output_file, size FROM job LEFT JOIN job_output USING (output_num) "
       "LEFT JOIN body_file ON body_file.id = output_file WHERE num = ?1");
-  if (!query.bind(row->num, report.error, Bytes{report.output}).next()) {
-    return report.error.empty() && report.output.empty();
-  }
+  query.bind(row->num, report.error, Bytes{report.output}).next();
   const BodyFile file = bodyFileAt(query, 2);
   if (!file.exists()) return query.flag(0) && query.flag(1);
   try {

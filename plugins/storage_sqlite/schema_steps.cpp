@@ -1,5 +1,5 @@
-// The tables. The row of a job is small and holds the changing values; bodies are in tables of their own under the
-// number of the job, so a change of state does not rewrite a 20 MB input. Times are milliseconds since the epoch,
+// The tables. The row of a job is small and holds the changing values; the bodies of a job that may still change are in
+// tables of their own, so a change of state does not rewrite a 20 MB input. Times are milliseconds since the epoch,
 // states the numbers of JobState. Every query on a deep table has an index here, and names the index.
 #include "schema.h"
 
@@ -279,9 +279,22 @@ CREATE INDEX job_ended       ON job (endpoint, state) WHERE state > 1 AND listed
 CREATE INDEX job_expiry      ON job (expires_at) WHERE listed = 1;
 )sql";
 
+// Outputs have numbers of their own, in the order of the ends, so each output is appended to its table: in the order of
+// the submissions, ends in another order would split pages. A brief job, which is inserted with its end, has its small
+// bodies in its own row (`job_rows.h`), so its commit writes one page.
+constexpr char kBriefJobs[] = R"sql(
+ALTER TABLE job_output RENAME COLUMN num TO output_num;
+ALTER TABLE job ADD COLUMN output_num INTEGER;
+UPDATE job SET output_num = num WHERE state > 1 AND num IN (SELECT output_num FROM job_output);
+ALTER TABLE job ADD COLUMN brief_key TEXT;
+ALTER TABLE job ADD COLUMN brief_input BLOB;
+ALTER TABLE job ADD COLUMN brief_error TEXT;
+ALTER TABLE job ADD COLUMN brief_output BLOB;
+)sql";
+
 constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},    {kLinesOfHosts}, {kClaimsOfDeliveries},
                                  {kOwedByEndpoint}, {kCountsOfDeliveries}, {kIdsOfCalls},   {kHolders},
-                                 {kEndedOnly},      {kBodyFiles},          {kLateEntries}};
+                                 {kEndedOnly},      {kBodyFiles},          {kLateEntries},  {kBriefJobs}};
 
 }  // namespace
 

@@ -147,6 +147,25 @@ TEST_P(InsertRunSuite, AFailedJobCanBeRetried) {
   EXPECT_EQ(claim(1, "one").at(0).lease, (LeaseRef{"a", 3}));
 }
 
+TEST_P(InsertRunSuite, ARetryKeepsTheInputAndDropsTheOutput) {
+  JobSpec job = spec("a");
+  job.apiKeyId = "key";
+  if (!insertTwins(job, Failed{"bad luck", "[1]"})) return;
+  expectEqualTwins();
+  EXPECT_EQ(find("a", "one")->output, "[1]");
+  for (const JobKey& key : {JobKey{"one", "a"}, JobKey{"two", "b"}}) {
+    ASSERT_TRUE(std::holds_alternative<Requeued>(requeue(key, policy_)));
+    EXPECT_EQ(find(key.id, key.endpoint)->error, "");
+    EXPECT_EQ(find(key.id, key.endpoint)->output, "");
+    const auto again = claim(1, key.endpoint);
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_EQ(again[0].input, job.input);
+    EXPECT_EQ(storage_->leases().finish(again[0].lease, Completed{"[2]"}), ReportResult::accepted);
+    EXPECT_EQ(find(key.id, key.endpoint)->output, "[2]");
+  }
+  expectEqualTwins();
+}
+
 TEST_P(InsertRunSuite, AnEndedJobOwesItsWebhook) {
   JobSpec job = spec("a");
   job.webhook = "http://h/done";

@@ -8,7 +8,8 @@ SETTINGS = {"storage.sqlite.log": "4GB"}  # of the server: the log is not moved 
 HEADER = 32  # bytes, which change when the log begins anew
 
 OWN_BYTES = """SELECT (SELECT ifnull(sum(length(input)), 0) FROM job_input)
-                    + (SELECT ifnull(sum(length(output)), 0) FROM job_output)"""
+                    + (SELECT ifnull(sum(length(output)), 0) FROM job_output)
+                    + (SELECT ifnull(sum(length(brief_input) + length(brief_output)), 0) FROM job)"""
 
 
 class LogGrowth:

@@ -66,6 +66,19 @@ inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
 }
 
 /// Undoes the last step of the schema.
+#define JOBQ_BACK_TO_VERSION_11                                                                                    \
+  "CREATE TABLE former (num INTEGER PRIMARY KEY, error TEXT NOT NULL, output BLOB NOT NULL, output_file INTEGER) " \
+  "STRICT; INSERT INTO former SELECT num, error, output, output_file FROM job JOIN job_output USING "              \
+  "(output_num); INSERT INTO former SELECT num, brief_error, brief_output, NULL FROM job WHERE brief_input IS "    \
+  "NOT NULL; INSERT INTO job_input SELECT num, '', brief_key, x'', brief_input, NULL FROM job WHERE brief_input "  \
+  "IS NOT NULL; DROP TABLE job_output; ALTER TABLE former RENAME TO job_output; CREATE TRIGGER job_output_goes "   \
+  "AFTER DELETE ON job_output WHEN old.output_file IS NOT NULL BEGIN UPDATE body_file SET owners = owners - 1 "    \
+  "WHERE id = old.output_file; END; ALTER TABLE job DROP COLUMN output_num; ALTER TABLE job DROP COLUMN "          \
+  "brief_key; ALTER TABLE job DROP COLUMN brief_input; ALTER TABLE job DROP COLUMN brief_error; ALTER TABLE job "  \
+  "DROP COLUMN brief_output; "
+inline constexpr char kBackToVersion11[] = JOBQ_BACK_TO_VERSION_11 "PRAGMA user_version = 11;";
+
+/// Undoes the last two steps of the schema.
 #define JOBQ_BACK_TO_VERSION_10                                                                           \
   "CREATE TABLE former (num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, endpoint TEXT NOT NULL, state " \
   "INTEGER NOT NULL, low INTEGER NOT NULL, rank INTEGER NOT NULL, arrival INTEGER NOT NULL, attempt "     \
@@ -87,10 +100,10 @@ inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
   "DISTINCT endpoint, 0, 0, 0 FROM job; UPDATE endpoint_count SET completed = completed + (SELECT "       \
   "count(*) FROM job WHERE state = 2 AND job.endpoint = endpoint_count.endpoint), failed = failed + "     \
   "(SELECT count(*) FROM job WHERE state IN (3, 5) AND job.endpoint = endpoint_count.endpoint); "
-inline constexpr char kBackToVersion10[] = JOBQ_BACK_TO_VERSION_10 "PRAGMA user_version = 10;";
+inline constexpr char kBackToVersion10[] = JOBQ_BACK_TO_VERSION_11 JOBQ_BACK_TO_VERSION_10 "PRAGMA user_version = 10;";
 
 /// Undoes every step of the schema but the first.
-inline constexpr char kBackToTheFirstVersion[] = JOBQ_BACK_TO_VERSION_10
+inline constexpr char kBackToTheFirstVersion[] = JOBQ_BACK_TO_VERSION_11 JOBQ_BACK_TO_VERSION_10
     "CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL; DROP TRIGGER job_input_goes; DROP TRIGGER "
     "job_output_goes; DROP TRIGGER delivery_body_comes; "
     "DROP TRIGGER delivery_body_goes; DROP TABLE body_file; ALTER TABLE job_input DROP COLUMN input_file; "

@@ -132,7 +132,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 11);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 12);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
   EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "since its job's end";

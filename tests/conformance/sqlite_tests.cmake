@@ -5,6 +5,7 @@ jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_bodies_test.cpp
     conformance/sqlite_body_damage_test.cpp
+    conformance/sqlite_brief_jobs_test.cpp
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
     conformance/sqlite_ended_jobs_test.cpp

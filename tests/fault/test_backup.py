@@ -74,7 +74,8 @@ class RestoreTest(HttpTest):
         with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert database.execute("PRAGMA foreign_key_check").fetchall() == []
-            question = "SELECT count(*) FROM job LEFT JOIN job_input USING (num) WHERE job_input.num IS NULL"
+            question = ("SELECT count(*) FROM job LEFT JOIN job_input USING (num) "
+                        "WHERE ifnull(input, brief_input) IS NULL")
             assert database.execute(question).fetchone() == (0,), "each job has its input"
             # The values of JobState: 0 waits, 1 runs, 2 is completed (sdk/include/jobq/job.h).
             question = """SELECT count(*) FROM job WHERE state NOT IN (0, 1, 2) OR (state = 0) <> (started_at IS NULL)
