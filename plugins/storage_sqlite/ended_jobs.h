@@ -1,6 +1,6 @@
 // The last ended jobs that began with their insert (Storage::insertAndClaim(), insertRun()), kept for their waiting
-// callers: such a caller reads the job once, directly after its end. A read of the file would cost ten pages, because
-// each commit empties the page cache of a read connection.
+// callers: such a caller reads the job once, directly after its end. A read of the file would cost several pages,
+// because each commit empties the page cache of a read connection.
 //
 // The jobs change after the commit of the change has succeeded, never before, as running_rows.h says of running jobs.
 #pragma once

@@ -2,6 +2,8 @@
 // unless the read shows a job that is not durable yet (`unsynced_jobs.h`).
 #include "job_reads.h"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -82,7 +84,7 @@ const char* listStatement(const JobFilter& filter) {
            "WHERE listed = 1 AND endpoint = ?1 AND ?2 IS NULL AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
            "?4";
   }
-  // Queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
+  // Many queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
   if (*filter.state == JobState::inQueue) {
     return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
@@ -126,14 +128,15 @@ class PageBuilder {
     return true;
   }
 
-  /// Adds the jobs that are running in the snapshot, of the numbers in `running` below `before`.
-  void addRunning(Connection& connection, const std::vector<std::int64_t>& running, std::int64_t before, Instant now) {
-    for (const std::int64_t num : running) {
+  /// Adds the jobs that have the state in the snapshot, of the jobs in `numbers` below `before`, the newest first.
+  void addEach(Connection& connection, const std::vector<std::int64_t>& numbers, JobState state, std::int64_t before,
+               Instant now) {
+    for (const std::int64_t num : numbers) {
       if (num >= before) continue;
       Query query = connection.query("SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
                                      " FROM job LEFT JOIN job_output USING (output_num) "
-                                     "WHERE num = ?1 AND state = 1 AND expires_at > ?2");
-      if (query.bind(num, now).next() && !add(query)) return;
+                                     "WHERE num = ?1 AND state = ?2 AND expires_at > ?3");
+      if (query.bind(num, state, now).next() && !add(query)) return;
     }
   }
 
@@ -143,6 +146,20 @@ class PageBuilder {
   std::uint64_t last_ = 0;
   std::uint64_t skipped_ = 0;
 };
+
+/// Returns the numbers of the queued jobs of the endpoint, the newest first, if they are few. The index of the queue
+/// alone is read: a walk along the index of the endpoint would read the rows of all ended jobs between them.
+std::optional<std::vector<std::int64_t>> fewQueued(Connection& connection, std::string_view endpoint, Instant now) {
+  constexpr std::size_t kMost = 2'000;
+  Query query = connection.query(
+      "SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 LIMIT ?3");
+  query.bind(endpoint, now, kMost + 1);
+  std::vector<std::int64_t> numbers;
+  while (query.next()) numbers.push_back(query.integer(0));
+  if (numbers.size() > kMost) return std::nullopt;
+  std::sort(numbers.begin(), numbers.end(), std::greater<>());
+  return numbers;
+}
 
 std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
   std::uint64_t total = 0;
@@ -239,8 +256,14 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
     PageBuilder builder(page, window);
     if (filter.state == JobState::inProgress) {
-      builder.addRunning(connection, running, before, now);
+      builder.addEach(connection, running, JobState::inProgress, before, now);
       return page;
+    }
+    if (filter.state == JobState::inQueue) {
+      if (const auto queued = fewQueued(connection, filter.endpoint, now)) {
+        builder.addEach(connection, *queued, JobState::inQueue, before, now);
+        return page;
+      }
     }
     // Each job that is not listed is newer than every listed one.
     const std::size_t most = window.offset + window.limit + 1;

@@ -2,6 +2,7 @@
 // the queue, remove a job. The states come from `jobq/transitions.h`: next() is called before anything is written.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -82,7 +83,7 @@ struct BriefBodies {
 };
 
 /// Bytes of the bodies of a brief job, together, up to which the row of the job holds them.
-inline constexpr std::size_t kMostBrief = 1'024;
+inline constexpr std::size_t kMostBrief = 512;
 
 /// Ends the job by `trigger`: writes state, times, output, counters and the owed webhook, and deletes the progress. The
 /// trigger must be allowed in the state of the row.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sqlite_fixture.h"
+#include "sqlite_work.h"
 
 namespace jobq::testkit {
 namespace {
@@ -18,7 +19,20 @@ class BriefJobsTest : public SqliteTest {
  protected:
   void SetUp() override {
     SqliteTest::SetUp();
+    (void)sqliteWork();  // the count must begin before the first connection
     open();
+  }
+
+  /// Returns the ids of the endpoint's queued jobs, listed in pages of `limit` jobs.
+  std::vector<JobId> listQueued(std::size_t limit) {
+    std::vector<JobId> ids;
+    PageWindow window{0, limit, 0};
+    do {
+      const JobPage page = storage_->jobs().list({"ep", JobState::inQueue}, window);
+      for (const Job& job : page.jobs) ids.push_back(job.id);
+      window.cursor = page.next;
+    } while (window.cursor != 0);
+    return ids;
   }
 
   void insertEnded(const JobSpec& job, const Outcome& outcome) {
@@ -52,25 +66,25 @@ class BriefJobsTest : public SqliteTest {
 };
 
 TEST_F(BriefJobsTest, TheRowHoldsSmallBodies) {
-  insertEnded(specOf("a", 600), Completed{text(424)});
-  insertEnded(specOf("b", 500), Failed{std::string(100, 'e'), text(424)});
+  insertEnded(specOf("a", 300), Completed{text(212)});
+  insertEnded(specOf("b", 200), Failed{std::string(100, 'e'), text(212)});
   EXPECT_EQ(inputs(), 0);
   EXPECT_EQ(outputs(), 0);
   reopen();
-  EXPECT_EQ(find("a")->output, text(424));
+  EXPECT_EQ(find("a")->output, text(212));
   EXPECT_EQ(find("a")->error, "");
-  EXPECT_EQ(find("b")->output, text(424));
+  EXPECT_EQ(find("b")->output, text(212));
   EXPECT_EQ(find("b")->error, std::string(100, 'e'));
   const auto page = storage_->jobs().list({"ep", JobState::failed}, {0, 10, 0});
   ASSERT_EQ(page.jobs.size(), 1U);
   EXPECT_EQ(page.jobs[0].error, std::string(100, 'e'));
-  EXPECT_EQ(storage_->leases().finish({"b", 1}, Failed{std::string(100, 'e'), text(424)}), ReportResult::accepted)
+  EXPECT_EQ(storage_->leases().finish({"b", 1}, Failed{std::string(100, 'e'), text(212)}), ReportResult::accepted)
       << "a repeated report";
-  EXPECT_EQ(storage_->leases().finish({"b", 1}, Failed{"another", text(424)}), ReportResult::staleAttempt);
+  EXPECT_EQ(storage_->leases().finish({"b", 1}, Failed{"another", text(212)}), ReportResult::staleAttempt);
 }
 
 TEST_F(BriefJobsTest, OtherBodiesAreInTheirTables) {
-  insertEnded(specOf("a", 600), Completed{text(425)});
+  insertEnded(specOf("a", 300), Completed{text(213)});
   EXPECT_EQ(inputs(), 1) << "one byte more than the row holds";
   JobSpec job = specOf("b", 10);
   job.webhook = "http://h/done";
@@ -80,7 +94,7 @@ TEST_F(BriefJobsTest, OtherBodiesAreInTheirTables) {
   insertEnded(job, Completed{"1"});
   EXPECT_EQ(inputs(), 3);
   EXPECT_EQ(outputs(), 3);
-  EXPECT_EQ(find("a")->output, text(425));
+  EXPECT_EQ(find("a")->output, text(213));
   EXPECT_EQ(find("c")->output, "1");
 }
 
@@ -106,6 +120,34 @@ TEST_F(BriefJobsTest, NoRowIsLeftOfARemovedJob) {
   EXPECT_EQ(storage_->jobs().remove("ep", 100), 2U);
   EXPECT_EQ(inputs(), 0);
   EXPECT_EQ(outputs(), 0);
+}
+
+// The rows of ended jobs are wide. A list of few queued jobs reads none of them.
+TEST_F(BriefJobsTest, AListOfFewQueuedJobsReadsNoOtherJob) {
+  constexpr int kEnded = 2'000;
+  submit("a");
+  for (int number = 0; number < kEnded; ++number) insertEnded(spec(std::to_string(number)), Completed{"1"});
+  submit("b");
+  std::vector<JobId> listed;
+  EXPECT_LT(stepsOf([&] { listed = listQueued(10); }), kEnded);
+  EXPECT_EQ(listed, (std::vector<JobId>{"b", "a"}));
+  submit("c");
+  EXPECT_EQ(listQueued(2), (std::vector<JobId>{"c", "b", "a"}));
+}
+
+TEST_F(BriefJobsTest, ManyQueuedJobsAreListedInTheSameOrder) {
+  constexpr int kJobs = 2'010;  // more than a list collects
+  std::vector<JobId> expected;
+  for (int number = 0; number < kJobs; ++number) {
+    const JobId id = "q" + std::to_string(number);
+    submit(id);
+    expected.insert(expected.begin(), id);
+    if (number % 100 == 0) insertEnded(spec(std::to_string(number)), Completed{"1"});
+  }
+  EXPECT_EQ(listQueued(700), expected);
+  EXPECT_EQ(claim(20).size(), 20U);
+  expected.resize(expected.size() - 20);
+  EXPECT_EQ(listQueued(700), expected);
 }
 
 // Counts the pages of the log. Bodies in tables of their own took three pages for each job.

@@ -78,7 +78,7 @@ inline std::int64_t ask(const std::filesystem::path& file, const char* sql) {
   "DROP COLUMN brief_output; "
 inline constexpr char kBackToVersion11[] = JOBQ_BACK_TO_VERSION_11 "PRAGMA user_version = 11;";
 
-/// Undoes the last two steps of the schema.
+/// Undoes the step before, behind the text above.
 #define JOBQ_BACK_TO_VERSION_10                                                                           \
   "CREATE TABLE former (num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, endpoint TEXT NOT NULL, state " \
   "INTEGER NOT NULL, low INTEGER NOT NULL, rank INTEGER NOT NULL, arrival INTEGER NOT NULL, attempt "     \

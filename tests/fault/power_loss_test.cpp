@@ -153,7 +153,13 @@ class PowerLoss : public testing::Test {
     bodies_ += rows;
     if (rows != files) return std::to_string(files) + " body files for " + std::to_string(rows) + " rows";
     const auto wrong = numberIn(kWrong);
-    return wrong == 0 ? "" : std::to_string(wrong) + " body files with a wrong number of owners";
+    if (wrong != 0) return std::to_string(wrong) + " body files with a wrong number of owners";
+    // An ended job alone names an output, each output is named by one job, and each job has one input.
+    const auto strays = numberIn(
+        "SELECT (SELECT count(*) FROM job_output) + (SELECT count(*) FROM job WHERE output_num IS NOT NULL) "
+        "- 2 * (SELECT count(*) FROM job JOIN job_output USING (output_num) WHERE state > 1) "
+        "+ (SELECT count(*) FROM job LEFT JOIN job_input USING (num) WHERE (input IS NULL) = (brief_input IS NULL))");
+    return strays == 0 ? "" : std::to_string(strays) + " inputs or outputs without a job, or jobs without theirs";
   }
   std::int64_t numberIn(const char* sql) {
     sqlite3* database = nullptr;
