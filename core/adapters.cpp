@@ -101,6 +101,9 @@ WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
     view.rolling =
         std::ranges::any_of(launches.workers, [&](const auto& launched) { return launched.second.release != release; });
     view.fault = launches.fault;
+    view.halted = launches.fault && std::ranges::none_of(view.workers, [&](const WorkerView& worker) {
+                    return worker.release == release && worker.state != "starting" && worker.state != "leaving";
+                  });
   }
   return view;
 }
@@ -109,8 +112,8 @@ std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPrior
   return jobq::waitReason(statusOfAllNodes(endpoint.spec.id), endpoint, lowPriority);
 }
 
-std::optional<std::string> NodeWorkers::advice(const Endpoint& endpoint) const {
-  return workerAdvice(statusOfAllNodes(endpoint.spec.id), endpoint, deps_.remote.hasServed(endpoint.spec.id));
+std::optional<std::string> NodeWorkers::advice(const Endpoint& endpoint, AdviceReader reader) const {
+  return workerAdvice(statusOfAllNodes(endpoint.spec.id), endpoint, deps_.remote.hasServed(endpoint.spec.id), reader);
 }
 
 void NodeWorkers::stopRun(const LeaseRef& lease) {

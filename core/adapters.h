@@ -85,7 +85,7 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
   bool hasNoActiveWorkers(const EndpointId& endpoint) const;
   WorkerPoolView view(const EndpointId& endpoint) const override;
   std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const override;
-  std::optional<std::string> advice(const Endpoint& endpoint) const override;
+  std::optional<std::string> advice(const Endpoint& endpoint, AdviceReader reader) const override;
   void stopRun(const LeaseRef& lease) override;
 
   /// Stops the runs of this node whose attempt has ended in the storage. Throws StorageError.

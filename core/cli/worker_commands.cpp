@@ -40,6 +40,9 @@ ExitCode printWorkerEnvironment(const Invocation& invocation) {
   const Arguments& arguments = invocation.arguments;
   const std::string& endpoint = arguments.words[0];
   const std::string base = invocation.api.url() + "/v2/" + ApiClient::segment(endpoint);
+  if (arguments.has("worker") && !isIdentifier(arguments.value("worker"))) {
+    throw CommandError(ExitCode::usage, "--worker takes 1 to 128 letters, digits, _ and -");
+  }
   (void)invocation.api.get("/v2/" + ApiClient::segment(endpoint) + "/health");  // the endpoint has to exist
   const std::string key = arguments.has("worker-key") ? arguments.value("worker-key") : makeKey(invocation, endpoint);
   const std::string worker = arguments.has("worker") ? arguments.value("worker") : newName(kNameLength);

@@ -20,6 +20,10 @@ struct WorkerView {
   ReleasePtr release;
 };
 
+/// The reader of a sentence about workers. The last line that a worker printed, and the paths of the machine, are for
+/// administrators only.
+enum class AdviceReader { administrator, client };
+
 /// All workers of an endpoint on this node, as copied at one moment.
 struct WorkerPoolView {
   std::vector<WorkerView> workers;

@@ -28,8 +28,13 @@ void RemoteContext::emit(std::string_view chunk, std::string_view metrics) {
   outputQuota_.charge(chunk, metrics);
   checkChunk(chunk);
   if (stopToken().stop_requested()) return;
+  const auto sent = nextChunk_;
   nextChunk_ = readNextChunk(
-      reports_.post(deps_.addresses.chunk(id(), nextChunk_), chunkText(chunk, metrics), stopToken(), deadline_));
+      reports_.post(deps_.addresses.chunk(id(), sent), chunkText(chunk, metrics), stopToken(), deadline_));
+  if (sent && nextChunk_ && *nextChunk_ <= *sent) {
+    throw JobFailed("the server has " + std::to_string(*nextChunk_) + " of " + std::to_string(*sent) +
+                    " chunks after a loss of power: retry the job");
+  }
 }
 
 void RemoteContext::progress(std::string_view json) {

@@ -71,8 +71,8 @@ std::uint64_t AttemptReports::addChunkAt(std::uint64_t first, std::string_view o
     (void)reports_.append(lease_, first, std::move(pieces));
   } catch (const StorageError&) {
     throw;
-  } catch (const Error&) {  // the chunk is one of an earlier attempt: the present one has fewer
-    return next;
+  } catch (const Error&) {  // chunks before are missing: nothing is stored, and the worker learns the missing number
+    return countChunks().value_or(next);
   }
   outputQuota_ = charged;
   nextChunk_ = std::max(nextChunk_, next);

@@ -21,16 +21,20 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
   return lowPriority || (isRemote && !status.isLaunched) ? "no_workers" : "starting";
 }
 
-std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed) {
+std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed,
+                                        AdviceReader reader) {
   const bool isRemote = endpoint.release && endpoint.release->isRemote && endpoint.spec.workersMax > 0;
   if (!isRemote || !hasNoActiveWorkers(status)) return std::nullopt;
+  const std::string fault = reader == AdviceReader::administrator || !status.launchFault
+                                ? status.launchFault.value_or("")
+                                : "an administrator finds the reason in GET /v1/endpoints/" + endpoint.spec.id;
   if (status.isLaunched) {
     if (!status.launchFault) return std::nullopt;
-    return "the last worker that was launched failed: " + *status.launchFault;
+    return "the last worker that was launched failed: " + fault;
   }
   return std::string(hasServed ? "no worker is connected now" : "no worker has ever connected") +
          ": run `jobqctl worker env " + endpoint.spec.id + "` and start a worker with the printed variables" +
-         (status.launchFault ? "; the launcher starts none: " + *status.launchFault : "");
+         (status.launchFault ? "; the launcher starts none: " + fault : "");
 }
 
 }  // namespace jobq

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/endpoints/endpoint.h"
+#include "core/endpoints/worker_pool_view.h"
 #include "jobq/node_store.h"
 
 namespace jobq {
@@ -32,6 +33,7 @@ std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, 
 /// Returns a sentence that says what to do, if jobs of the endpoint need a remote worker, none is connected, and none
 /// is about to be started.
 /// `hasServed` tells whether one has been connected since the start of the server, as RemoteRoster remembers.
-std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed);
+std::optional<std::string> workerAdvice(const PoolStatus& status, const Endpoint& endpoint, bool hasServed,
+                                        AdviceReader reader);
 
 }  // namespace jobq

@@ -207,9 +207,10 @@ class ChunkEventTest(EventTest):
         assert events == [("message", "1-0", {"output": 1}), ("end", None, {"status": "FAILED", "error": "it broke"})]
 
     @pytest.mark.parametrize("last, query, first", [("1-0", "", 1), ("1-4", "", 5), ("1-2", "?offset=1", 3), ("x", "", 0),
-                                                    ("1-" + "9" * 15, "", 5), ("99999999999-1", "", 0), ("", "?offset=4", 4)])
+                                                    ("1-" + "9" * 15, "", 0), ("1-5", "", 0), ("0-0", "", 0), ("2-0", "", 0),
+                                                    ("99999999999-1", "", 0), ("", "?offset=4", 4)])
     def test_last_event_id(self, last, query, first):
-        """The stream goes on behind the chunk; an id of another form counts as none."""
+        """The stream goes on behind the chunk; an id that no chunk has had counts as none."""
         job = self.ended("counts", to=5)
         events = self.read(f"/v2/counts/stream/{job}{query}", Last_Event_ID=last).read_rest()
         assert [number for _, number, _ in events] == [f"1-{n}" for n in range(first, 5)] + [None]

@@ -154,6 +154,13 @@ class ResultTest(JobqWorkerTest):
             assert (job["output"], job["workerId"]) == ({"a": 1}, variables["RUNPOD_POD_ID"])
 
 
+    def test_a_name_that_no_worker_can_have(self):
+        done = subprocess.run([JOBQCTL, "worker", "env", "variables", "--worker", "a b"], capture_output=True, timeout=HANG,
+                              text=True, check=False, env={"JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key})
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "--worker takes" in done.stderr
+
+
 class EndTest(JobqWorkerTest):
     """Ends of workers, of servers, and of their connections."""
 

@@ -119,6 +119,11 @@ class LaunchTest(LaunchersTest):
         assert self.server.status(endpoint, job)["queueReason"] == "worker_crashing"
         assert self.server.status(endpoint, job)["queueAdvice"] == advice
         assert "worker.failed" in self.server.log() and "no module named torch" in self.server.log()
+        assert self.endpoint({"id": endpoint})["advice"] == advice
+        key = self.server.new_key("client")["key"]
+        for path, member in ((f"/v2/{endpoint}/health", "advice"), (f"/v2/{endpoint}/status/{job}", "queueAdvice")):
+            sentence = self.server.request("GET", path, key=None, headers={"Authorization": key}).json()[member]
+            assert f"GET /v1/endpoints/{endpoint}" in sentence and "torch" not in sentence, sentence
 
     def test_a_program_that_does_not_exist(self):
         endpoint, _ = self.launch(["/does/not/exist"])
@@ -151,6 +156,7 @@ class LaunchTest(LaunchersTest):
         self.call("PATCH", f"/templates/{template}", {"dockerStartCmd": BROKEN})
         until(lambda: "no module named torch" in (self.endpoint({"id": endpoint})["release"].get("reason") or ""),
               "the new version has failed", HANG)
+        assert self.endpoint({"id": endpoint})["release"]["state"] == "halted"
         assert self.server.runsync(endpoint, {"output": 1})["workerId"] == before["id"]
 
     def test_a_worker_that_is_killed(self):

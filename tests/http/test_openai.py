@@ -1,6 +1,7 @@
 """/openai: the calls of OpenAI's clients as jobs, whole and as event streams."""
 
 import json
+import socket
 import threading
 
 import pytest
@@ -22,6 +23,8 @@ HANDLERS = {
     "failure": "return function() error('the model said HTTP 429: later', 0) end",
     "early": """return function(input, job)
   job:emit({ error = { message = 'no', code = 422 } }) job:emit({ n = 1 }) return {} end""",
+    "late": """return function(input, job)
+  job:emit({ n = 1 }) job:emit({ object = 'error', message = 'no' }) job:emit({ n = 2 }) return {} end""",
     "large": "return function(input, job) job:emit({ b64 = ('x'):rep(1500000) }) return {} end",
     "midway": "return function(input, job) job:emit('data: {}\\n\\n') error('it broke', 0) end",
     "slow": SLOW,
@@ -71,9 +74,15 @@ class InputTest(OpenAiTest):
         assert answer.body == b'{"openai_route":"/v1/chat/completions","openai_input":' + body + b"}"
         assert self.ask("mirror", route="v1/models/ft:a.b", mount=mount).json() == {"openai_route": "/v1/models/ft:a.b"}
 
-    @pytest.mark.parametrize("body", [b"[]", b"7", b"{", b"null", b'"a"'])
+    @pytest.mark.parametrize("body", [b"[]", b"7", b"null", b'"a"'])
     def test_the_body_is_an_object(self, body):
         self.assert_error(self.ask("mirror", body), 400, "must be a JSON object", "invalid_request_error")
+
+    @pytest.mark.parametrize("body", [b"", b"{", b'{"a":"\\ud800"}', b'{"a":' + b"[" * 600 + b"]" * 600 + b"}"])
+    def test_a_body_that_is_not_json(self, body):
+        answer = self.ask("mirror", body)
+        self.assert_error(answer, 400, "the body is not valid JSON: ", "invalid_request_error")
+        assert "at byte" in answer.json()["error"]["message"]
 
     @pytest.mark.parametrize("stream", ["true", 1, {}])
     def test_stream_is_a_boolean(self, stream):
@@ -90,7 +99,9 @@ class InputTest(OpenAiTest):
         self.assert_error(self.ask("mirror", {}, route="v1/a%20b"), 404, "there is no route", "not_found_error")
         self.assert_error(self.ask("mirror", {}, key="wrong"), 401, "API key", "authentication_error")
         self.assert_error(self.server.request("PUT", "/v2/mirror/openai/v1/x"), 405, "not allowed", "invalid_request_error")
-        assert self.server.request("HEAD", "/v2/mirror/openai/v1/models").status == 405
+        for method in ("HEAD", "PUT"):
+            refused = self.server.request(method, "/v2/mirror/openai/v1/models")
+            assert (refused.status, refused.headers["Allow"]) == (405, "POST, GET")
         self.assert_error(self.ask("mirror", b'{"a":"' + b"x" * (20 << 20) + b'"}'), 413, "20 MB", "invalid_request_error")
 
 
@@ -131,6 +142,28 @@ class WholeTest(OpenAiTest):
         caller.join(HANG)
         self.assert_error(answers[0], 500, "was cancelled", "server_error")
         assert answers[0].headers["x-should-retry"] == "false"
+
+    def test_a_purged_job(self):
+        """The clients would submit it again."""
+        answers = []
+        caller = threading.Thread(target=lambda: answers.append(self.ask("parked", {})))
+        caller.start()
+        until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 1, "the job to wait")
+        self.server.request("POST", "/v2/parked/purge-queue")
+        caller.join(HANG)
+        self.assert_error(answers[0], 500, "was purged", "server_error")
+        assert answers[0].headers["x-should-retry"] == "false"
+
+    def test_a_half_closed_connection(self):
+        """Its client counts as one that has left, and reads why."""
+        connection = self.server.connect()
+        connection.request("POST", "/v2/slow/openai/v1/half", "{}", {"Authorization": "Bearer " + self.server.key})
+        until(lambda: self.running_job("slow"), "the job to run")
+        connection.sock.shutdown(socket.SHUT_WR)
+        answer = connection.getresponse()
+        assert (answer.status, "closed its side" in json.load(answer)["error"]["message"]) == (400, True)
+        connection.close()
+        until(lambda: not self.running_job("slow"), "the job to be cancelled")
 
     def running_job(self, endpoint):
         page = self.server.request("GET", f"/v2/{endpoint}/requests?status=IN_PROGRESS").json()["requests"]
@@ -212,6 +245,10 @@ class StreamTest(OpenAiTest):
         first, last = events(answer.body)
         assert first == {}
         assert "it broke" in last["error"]["message"]
+
+    def test_a_later_error_of_the_handler_is_the_last_event(self):
+        answer = self.ask("late", {"stream": True})
+        assert (answer.status, events(answer.body)) == (200, [{"n": 1}, {"error": {"object": "error", "message": "no"}}])
 
     def test_many_streams_need_few_threads(self):
         """A stream holds no thread between its chunks."""

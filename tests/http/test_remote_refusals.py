@@ -45,6 +45,13 @@ AT_ONCE = [
     ("DELETE", "/v2/remote/run", 405), ("POST", "/v2/remote/job-take/w", 405), ("HEAD", "/v2/remote/job-take-batch/w", 405), ("GET", "/v1/job-takes", 404)]
 
 
+class MethodTest(PlaneTest):
+    def test_head_takes_no_job(self):
+        for method in ("HEAD", "POST"):
+            answer = self.server.request(method, "/v2/remote/job-take/w")
+            assert (answer.status, answer.headers["Allow"]) == (405, "GET")
+
+
 class LateTest(PlaneTest):
     def timed(self, method, path, key):
         begun = time.monotonic()

@@ -129,7 +129,7 @@ class ReportTest(PlaneTest):
         assert [send(0, "a"), send(0, "a"), send(1, "a")] == [1, 1, 2]
         assert (large := send(2, "x" * 3_000_000)) > 3
         assert [send(2, "x" * 3_000_000), send(large, "b")] == [large, large + 1]
-        assert send(large + 7, "of another run") == large + 8
+        assert send(large + 7, "behind missing ones") == large + 1, "the first missing number"
         for wrong in ("-1", "x", "1&first=2"):
             assert send(wrong, wrong) is None, "stored without a number"
         self.done("w-counts", job, {"output": []})
@@ -328,6 +328,11 @@ class LossTest(PlaneTest):
         self.done("w-leaves", job, {"output": 1, "stopPod": True})
         until(lambda: stops, "the call is answered")
         assert stops[0].status == 204
+
+    def test_only_true_stops_a_worker(self):
+        for wrong in ("true", 1, [], {}):
+            self.done("w-stays", self.taken_job("w-stays"), {"output": 1, "stopPod": wrong})
+        assert self.taken_job("w-stays"), "the worker goes on to get jobs"
 
     def test_an_unhealthy_worker(self):
         self.call("ping/w-sick?status=unhealthy&check=disk&reason=full")

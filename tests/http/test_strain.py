@@ -4,6 +4,7 @@ TLS."""
 import json
 import os
 import resource
+import select
 import socket
 import sqlite3
 import statistics
@@ -298,6 +299,31 @@ class ScarcityTest(HttpTest):
 
 
 class SlowTest(HttpTest):
+    def test_silent_bodies_need_places(self, own_server):
+        """core/decisions/http.md: a body that has waited a second needs a place of server.waiting, also when no further
+        byte comes; without a free one the answer is 503."""
+        places, clients = 4, 10
+        self.server = own_server(server__waiting=places)
+        silent = [connect(self.server) for _ in range(clients)]
+        for plain in silent:
+            self.at_end.callback(plain.close)
+            plain.sendall(post(self.server, "/v2/echo/runsync", 14, body=b'{"input":'))
+        refused = {}
+
+        def note_answers():
+            for plain in select.select(silent, [], [], 0)[0]:
+                if plain not in refused:
+                    refused[plain] = plain.recv(2000)
+            return len(refused) >= clients - places
+
+        until(note_answers, "the clients without a place are refused")
+        for answer in refused.values():
+            assert b" 503 " in answer and b"too many clients are waiting" in answer, answer
+        for plain in silent:
+            if plain not in refused:
+                plain.sendall(b'{}}  ')
+                assert b"200 OK" in plain.recv(2000), "a client with a place is served"
+
     def test_deadlines(self, subtests):
         """Heads have 10 s, idle connections server.keepAlive, bodies 20 s and more (core/decisions/http.md)."""
         shared, brief = self.server, self.at_end.enter_context(Server(server__keepAlive="1s"))

@@ -44,18 +44,25 @@ TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {
   endpoint.release = release;
   PoolStatus status{true, {}};
   EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
-  EXPECT_THAT(workerAdvice(status, endpoint, false), testing::Optional(testing::HasSubstr("jobqctl worker env ep")));
+  const auto advice = [&](bool hasServed, AdviceReader reader = AdviceReader::administrator) {
+    return workerAdvice(status, endpoint, hasServed, reader);
+  };
+  EXPECT_THAT(advice(false), testing::Optional(testing::HasSubstr("jobqctl worker env ep")));
   status.launchFault = "the template has no command";
-  EXPECT_THAT(workerAdvice(status, endpoint, true),
+  EXPECT_THAT(advice(true),
               testing::Optional(testing::HasSubstr("the launcher starts none: the template has no command")));
+  EXPECT_THAT(advice(true, AdviceReader::client),
+              testing::Optional(testing::HasSubstr("the launcher starts none: an administrator finds the reason")));
   status.isLaunched = true;
   status.launchFault.reset();
   EXPECT_EQ(waitReason(status, endpoint, false), "starting");
   EXPECT_EQ(waitReason(status, endpoint, true), "no_workers") << "low-priority jobs start no worker";
-  EXPECT_FALSE(workerAdvice(status, endpoint, false).has_value());
+  EXPECT_FALSE(advice(false).has_value());
   status.launchFault = "it ended with exit code 3";
-  EXPECT_THAT(workerAdvice(status, endpoint, false),
-              testing::Optional(testing::HasSubstr("it ended with exit code 3")));
+  EXPECT_THAT(advice(false), testing::Optional(testing::HasSubstr("it ended with exit code 3")));
+  EXPECT_THAT(advice(false, AdviceReader::client),
+              testing::Optional(testing::AllOf(testing::HasSubstr("GET /v1/endpoints/ep"),
+                                               testing::Not(testing::HasSubstr("exit code")))));
 }
 
 TEST(PoolStatusTest, LeavingAndStuckWorkersAreNotActive) {

@@ -35,7 +35,7 @@ class FixedWorkers final : public WorkerStatus {
   std::string_view waitReason(const Endpoint&, bool lowPriority) const override {
     return lowPriority ? "workers_busy" : "no_workers";
   }
-  std::optional<std::string> advice(const Endpoint&) const override { return std::nullopt; }
+  std::optional<std::string> advice(const Endpoint&, AdviceReader) const override { return std::nullopt; }
 
   WorkerCounts number;
   WorkerPoolView pool;

@@ -56,7 +56,7 @@ RouteResult health(const QueueDeps& deps, ApiRequest& request) {
   if (const auto refusal = countWellFormed(request)) return *refusal;
   const EndpointCounts jobs = deps.jobs.counts(request.endpoint->spec.id);
   const WorkerCounts workers = deps.workers.counts(request.endpoint->spec.id);
-  const auto advice = deps.workers.advice(*request.endpoint);
+  const auto advice = deps.workers.advice(*request.endpoint, readerOf(request));
   const OwedDeliveries owed = deps.jobs.owed(request.endpoint->spec.id);
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
                        out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });

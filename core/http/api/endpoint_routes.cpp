@@ -82,7 +82,7 @@ void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const Endp
                [&](json::ObjectWriter& inForce) { writeInForce(inForce, deps, entry.spec, *entry.endpoint); });
   }
   out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, entry, workerPool); });
-  const auto advice = entry.endpoint ? deps.workers.advice(*entry.endpoint) : std::nullopt;
+  const auto advice = entry.endpoint ? deps.workers.advice(*entry.endpoint, AdviceReader::administrator) : std::nullopt;
   if (advice) out.member("advice", *advice);
   if (includes.contains(kTemplatePart)) {
     const auto made = deps.registry.findTemplate(entry.spec.templateId);

@@ -29,7 +29,7 @@ std::optional<std::string> queuedJobJson(const QueueDeps& deps, const ApiRequest
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
   const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*request.endpoint, job.lowPriority);
-  const auto advice = deps.workers.advice(*request.endpoint);
+  const auto advice = deps.workers.advice(*request.endpoint, readerOf(request));
   return json::object([&](json::ObjectWriter& out) {
     writeJob(out, job);
     out.member("queueReason", reason);

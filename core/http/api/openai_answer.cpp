@@ -90,6 +90,14 @@ std::string unwrapped(std::string_view output) {
 
 bool isString(std::string_view output) { return output.find_first_not_of(" \t\r\n") == output.find('"'); }
 
+/// Returns the JSON text without line ends, which would end an event. JSON text has line ends between its parts only.
+std::string oneLine(std::string_view json) {
+  std::string line(json);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
 std::string joined(const std::vector<std::string>& outputs) {
   if (std::all_of(outputs.begin(), outputs.end(), isString)) {
     std::string text;
@@ -112,6 +120,16 @@ std::string openAiSubmission(std::string_view route, std::string_view body) {
       if (!body.empty()) input.raw("openai_input", body);
     });
   });
+}
+
+std::optional<std::string> openAiBodyFault(std::string_view body) {
+  const auto scanned = json::read(body, 0);
+  if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
+    return "the body is not valid JSON: " + std::string(fault->reason) + " (at byte " + std::to_string(fault->offset) +
+           ")";
+  }
+  const bool isObject = std::get<json::Document>(scanned).root.kind == json::Kind::object;
+  return isObject ? std::nullopt : std::optional<std::string>("the body must be a JSON object");
 }
 
 std::optional<bool> asksForStream(std::string_view body) {
@@ -152,6 +170,12 @@ ApiResponse lateOpenAiAnswer() {
           {{"x-should-retry", "false"}}};
 }
 
+ApiResponse halfClosedOpenAiAnswer() {
+  return {400, openAiError(400,
+                           "the client has closed its side of the connection, so the job was cancelled: keep the "
+                           "connection open until the answer")};
+}
+
 std::optional<std::string> OutputJoiner::add(const Chunk& chunk) {
   if (!chunk.partial) {
     pieces_.clear();
@@ -180,11 +204,7 @@ void OpenAiEvents::append(const json::Value& value, std::string& events) {
   if (value.kind == json::Kind::string) {
     text = json::decode(value.raw);
   } else {
-    // A line end would end the event; JSON text has line ends between its parts only.
-    std::string line(value.raw);
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    text = std::string(closing()) + "data: " + line + "\n\n";
+    text = std::string(closing()) + "data: " + oneLine(value.raw) + "\n\n";
   }
   note(text);
   events += text;
@@ -209,8 +229,10 @@ std::string OpenAiEvents::end() const {
   return std::string(closing()) + (isDone ? std::string() : std::string(kDone) + "\n\n");
 }
 
-std::string OpenAiEvents::error(std::string_view sentence) const {
-  return std::string(closing()) + "data: " + openAiError(500, sentence) + "\n\n";
+std::string OpenAiEvents::error(std::string_view sentence) const { return errorObject(openAiError(500, sentence)); }
+
+std::string OpenAiEvents::errorObject(std::string_view json) const {
+  return std::string(closing()) + "data: " + oneLine(json) + "\n\n";
 }
 
 }  // namespace jobq

@@ -21,6 +21,9 @@ inline constexpr std::size_t kMaxOpenAiBytes = 20UL << 20;
 /// `body` is a JSON object, or empty for a GET.
 std::string openAiSubmission(std::string_view route, std::string_view body);
 
+/// Returns a sentence if `body` is not a JSON object, with the fault and its byte if the body is not JSON.
+std::optional<std::string> openAiBodyFault(std::string_view body);
+
 /// Returns whether the JSON object `body` asks for a stream, or no value if its member `stream` is neither a boolean
 /// nor null.
 std::optional<bool> asksForStream(std::string_view body);
@@ -35,6 +38,9 @@ ApiResponse failedOpenAiAnswer(const Job& job);
 
 /// Returns 504 for a job that took too long and was cancelled.
 ApiResponse lateOpenAiAnswer();
+
+/// Returns 400 for a job that was cancelled because its client has closed the sending side of the connection.
+ApiResponse halfClosedOpenAiAnswer();
 
 /// Returns the answer for an output that reports an error, or no value for any other output.
 std::optional<ApiResponse> openAiErrorIn(std::string_view output);
@@ -63,6 +69,8 @@ class OpenAiEvents {
   std::string end() const;
   /// Returns an error event, the last one of a stream.
   std::string error(std::string_view sentence) const;
+  /// As above, with the error object of a handler.
+  std::string errorObject(std::string_view json) const;
 
  private:
   bool isBetweenEvents() const;

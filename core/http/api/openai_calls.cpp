@@ -41,8 +41,11 @@ void cancelJob(const QueueDeps& deps, const JobKey& key) noexcept {
   }
 }
 
+/// A repeated call would submit a job again that an administrator has purged.
 ApiResponse goneJob(const JobKey& key) {
-  return {500, openAiError(500, "the job " + key.id + " was purged, or has outlived its policy.ttl")};
+  return {500,
+          openAiError(500, "the job " + key.id + " was purged, or has outlived its policy.ttl"),
+          {{"x-should-retry", "false"}}};
 }
 
 /// The storage fails while the job runs. A repeated call would run the job a second time.
@@ -80,6 +83,7 @@ class AwaitedOpenAi : public PendingCall {
 
   /// Returns the answer for a job that goes on at the end of the wait, and is cancelled.
   ApiResponse unfinished(const ApiRequest& request) const {
+    if (request.client->hasLeft()) return halfClosedOpenAiAnswer();
     if (deps_.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
     return lateOpenAiAnswer();
   }
@@ -171,7 +175,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     if (!outputs.empty()) {
       if (auto error = openAiErrorIn(outputs.front())) return error;
     }
-    return opened(eventsOf(outputs));
+    return opened(addEvents(outputs));
   }
 
   ApiResponse endedWithoutChunks(ApiRequest& request) {
@@ -192,7 +196,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   }
 
   std::optional<BodyPart> pollPart(ApiRequest& request) {
-    if (request.client->hasLeft()) return BodyPart{{}, true};
+    if (request.client->hasLeft() || hasError_) return BodyPart{{}, true};
     const Instant now = deps().jobs.completions().now();
     if (now >= end_) return BodyPart{events_.error("the job took longer than 600 seconds and was cancelled"), true};
     const Instant quietUntil = std::min(end_, now + kQuiet);
@@ -203,7 +207,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
       return BodyPart{events_.error("the worker of the job was lost, and its answer begins anew: ask again"), true};
     }
     if (result->page && !result->page->chunks.empty()) {
-      return BodyPart{eventsOf(outputsOf(result->page->chunks)), false};
+      return BodyPart{addEvents(outputsOf(result->page->chunks)), hasError_};
     }
     noteEnd();
     if (result->page && result->page->state == JobState::completed) return BodyPart{events_.end(), true};
@@ -226,9 +230,15 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     return outputs;
   }
 
-  std::string eventsOf(const std::vector<std::string>& outputs) {
+  // An output that reports an error is the last event.
+  std::string addEvents(const std::vector<std::string>& outputs) {
     std::string events;
-    for (const std::string& output : outputs) events += events_.add(output);
+    for (const std::string& output : outputs) {
+      const auto error = openAiErrorIn(output);
+      events += error ? events_.errorObject(error->body) : events_.add(output);
+      hasError_ = error.has_value();
+      if (hasError_) break;
+    }
     return events;
   }
 
@@ -236,23 +246,19 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   const std::unique_ptr<ChunkFeed> feed_;
   const Instant end_;
   OpenAiEvents events_;
+  bool hasError_ = false;  // the last event has been sent, or is under way
 };
 
 }  // namespace
 
 RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
-  if (request.method == "HEAD") {
-    ApiResponse refusal = errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
-    refusal.headers.emplace_back("Allow", "POST, GET");
-    return refusal;
-  }
   const std::string route = "/" + request.params.at("route");
   if (!isRoute(route)) {
     return errorResponse(request.path, 404,
                          "there is no route " + clipped(route) + ": use letters, digits and . _ : -");
   }
-  if (request.method == "POST" && !isJsonObject(request.body)) {
-    return errorResponse(request.path, 400, "the body must be a JSON object");
+  if (request.method == "POST") {
+    if (const auto fault = openAiBodyFault(request.body)) return errorResponse(request.path, 400, *fault);
   }
   const auto asked = request.method == "POST" ? asksForStream(request.body) : false;
   if (!asked) {

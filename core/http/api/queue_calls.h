@@ -12,6 +12,7 @@
 
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
+#include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
@@ -87,6 +88,9 @@ struct WaitSlot {
 /// Returns the job, or 503 if too many large answers are being read already: a large answer occupies memory for as long
 /// as its client takes to read.
 ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job& job);
+
+/// Returns the reader of an advice in the answer to the request.
+AdviceReader readerOf(const ApiRequest& request);
 
 /// Returns the caller of a request for a wait.
 WaitingCaller waitingCaller(const ApiRequest& request);

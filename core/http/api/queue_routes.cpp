@@ -39,6 +39,10 @@ ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job&
                                        "status again in a moment");
 }
 
+AdviceReader readerOf(const ApiRequest& request) {
+  return request.key && request.key->isAdmin() ? AdviceReader::administrator : AdviceReader::client;
+}
+
 WaitingCaller waitingCaller(const ApiRequest& request) { return {request.client->call(), request.client->hasLeft()}; }
 
 RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request) {
@@ -63,6 +67,7 @@ struct Row {
   Answer answer;
   std::size_t bodyLimit = kIgnored;
   bool needsBody = false;
+  bool hasHead = true;
 };
 
 void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Answer stream) {
@@ -77,7 +82,7 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
       {"/retry/{id}", false, true, Operation::cancel, retry},
       {"/purge-queue", false, true, Operation::purgeQueue, purgeQueue},
       {"/openai/{route...}", false, true, Operation::openai, openAi, kRunsyncLimit, true},
-      {"/openai/{route...}", true, false, Operation::status, openAi},
+      {"/openai/{route...}", true, false, Operation::status, openAi, kIgnored, false, false},
       {"/requests", true, false, Operation::requests, requests},
       {"/health", true, false, Operation::status, health},
   };
@@ -85,8 +90,15 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
     std::vector<std::string> methods;
     if (row.get) methods.emplace_back("GET");
     if (row.post) methods.emplace_back("POST");
-    router.add({std::move(methods), prefix + row.path, Scope::client, row.bodyLimit, row.needsBody,
-                [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); }, row.operation});
+    router.add({std::move(methods),
+                prefix + row.path,
+                Scope::client,
+                row.bodyLimit,
+                row.needsBody,
+                [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); },
+                row.operation,
+                {},
+                row.hasHead});
   }
 }
 

@@ -59,8 +59,9 @@ std::variant<Router::Match, Router::NoPath, Router::WrongMethod> Router::find(co
     auto params = match(entry.segments, segments);
     if (!params) continue;
     for (const std::string& allowed : entry.route.methods) {
-      if (allowed == asked) return Match{&entry.route, std::move(*params)};
-      allow += (allow.empty() ? "" : ", ") + allowed + (allowed == "GET" ? ", HEAD" : "");
+      const bool isAllowed = allowed == asked && (method != "HEAD" || entry.route.hasHead);
+      if (isAllowed) return Match{&entry.route, std::move(*params)};
+      allow += (allow.empty() ? "" : ", ") + allowed + (allowed == "GET" && entry.route.hasHead ? ", HEAD" : "");
     }
   }
   if (allow.empty()) return NoPath{};

@@ -28,7 +28,7 @@ class RefusalChange {
 /// A row of the table of routes. The call of a row is a std::function, because a search for the path finds the function
 /// beside it.
 struct Route {
-  std::vector<std::string> methods;                 ///< GET includes HEAD
+  std::vector<std::string> methods;                 ///< GET includes HEAD, see hasHead
   std::string pattern;                              ///< such as "/v2/{endpoint}/status/{id}"; "{rest...}" at its end
                                                     ///< matches one or more segments
   Scope scope = Scope::client;                      ///< scope of the key; `none`: no key is needed
@@ -37,6 +37,7 @@ struct Route {
   std::function<RouteResult(ApiRequest&)> run;      ///< called on any HTTP thread
   std::optional<Operation> operation{};             ///< operation whose rate limits count; empty: no limit
   std::shared_ptr<const RefusalChange> refusals{};  ///< null: a refusal is the answer
+  bool hasHead = true;                              ///< false: GET does not include HEAD
 };
 
 /// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.

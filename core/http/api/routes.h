@@ -54,7 +54,7 @@ class WorkerStatus {
   virtual std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const = 0;
 
   /// Returns a sentence that says what to do, if the endpoint needs a remote worker and none is connected.
-  virtual std::optional<std::string> advice(const Endpoint& endpoint) const = 0;
+  virtual std::optional<std::string> advice(const Endpoint& endpoint, AdviceReader reader) const = 0;
 };
 
 /// Routes about jobs under /v2/{endpoint} and /sdk/v2/{endpoint}.

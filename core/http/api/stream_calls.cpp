@@ -191,17 +191,23 @@ class ChunkEvents final : public JobEventStream {
   const std::unique_ptr<ChunkFeed> feed_;
 };
 
-// Returns the place where the events begin: behind the last event of the client, else at the parameter `offset`.
-ChunkPosition firstPosition(const ApiRequest& request, const Ask& ask) {
+// Returns the place where the events begin: behind the last event of the client, else at the parameter `offset`. An id
+// that no chunk of the job has had counts as none.
+ChunkPosition firstPosition(const QueueDeps& deps, const ApiRequest& request, const Ask& ask) {
+  const ChunkPosition start{0, ask.offset.value_or(0)};
   const auto last = readNumberPair(request.lastEventId);
-  if (!last || last->first > std::numeric_limits<std::uint32_t>::max()) return {0, ask.offset.value_or(0)};
-  return {static_cast<std::uint32_t>(last->first), static_cast<std::uint64_t>(last->second) + 1};
+  if (!last || last->first == 0 || last->first > std::numeric_limits<std::uint32_t>::max()) return start;
+  const ChunkPosition behind{static_cast<std::uint32_t>(last->first), static_cast<std::uint64_t>(last->second) + 1};
+  constexpr std::size_t kOneChunk = 1;  // byte: a page has at least one chunk
+  const auto page = deps.jobs.chunks({ask.key, behind.next - 1, kOneChunk});
+  if (!page || page->attempt < behind.attempt) return start;
+  return page->attempt == behind.attempt && page->chunks.empty() ? start : behind;
 }
 
 RouteResult chunkEvents(const QueueDeps& deps, ApiRequest& request, const Ask& ask) {
   Budget::Reservation place;
   if (auto refusal = admitEventStream(deps, request, place)) return *std::move(refusal);
-  const ChunkPosition from = firstPosition(request, ask);
+  const ChunkPosition from = firstPosition(deps, request, ask);
   return begin(std::make_unique<ChunkEvents>(deps, std::move(place), ask.key, from), request);
 }
 

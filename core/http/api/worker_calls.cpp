@@ -149,11 +149,12 @@ ApiResponse busy(const ApiRequest& request) {
 Result<RemoteWorkerKey> readServingWorker(const WorkerDeps& deps, ApiRequest& request) {
   const EndpointId& endpoint = request.endpoint->spec.id;
   if (deps.workers.isServed(endpoint)) return readWorker(request);
-  return invalid("the endpoint " + endpoint + " has no remote workers: its image is a handler of the server");
+  return invalid("the endpoint " + endpoint +
+                 " has no remote workers: its image is a handler of the server; take jobs of an "
+                 "endpoint whose template has a container image");
 }
 
 RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatch) {
-  if (request.method == "HEAD") return errorResponse(request.path, 405, "HEAD is not allowed here: use GET");
   auto key = readServingWorker(deps, request);
   if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
   const auto most = isBatch ? readNumber(request, "batch_size", {1, RemoteWorkers::kMostAtOnce}, OutOfRange::clamp, 1)

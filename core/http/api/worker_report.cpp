@@ -32,7 +32,7 @@ std::variant<WorkerResult, WorkerProgress> reportOf(const json::Document& docume
     return WorkerProgress{output ? std::string(output->raw) : std::string("null")};
   }
   const auto stopPod = document.find("stopPod");
-  WorkerResult result{Completed{}, stopPod && isTrue(*stopPod)};
+  WorkerResult result{Completed{}, stopPod && stopPod->raw == "true"};
   if (output && output->raw.size() > maxOutput) {
     result.outcome = Failed{"the output has " + std::to_string(output->raw.size()) + " bytes, the limit is " +
                                 std::to_string(maxOutput >> 20) + " MB: upload large results and return their address",

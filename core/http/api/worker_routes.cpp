@@ -15,12 +15,14 @@ constexpr std::size_t kReportLimit = 24UL << 20;
 
 using WorkerAnswer = RouteResult (*)(const WorkerDeps&, ApiRequest&);
 using WorkerRefusal = RouteResult (*)(const WorkerDeps&, ApiRequest&, ApiResponse);
+constexpr std::size_t kNoBody = 1UL << 20;  // bytes of bodies that nobody reads
 struct WorkerRow {
   const char* method;
   const char* path;
   WorkerAnswer answer;
   WorkerRefusal refused;
-  std::size_t bodyLimit = 1UL << 20;
+  std::size_t bodyLimit = kNoBody;
+  bool hasHead = true;
 };
 
 class RefusedWorkerCall final : public RefusalChange {
@@ -36,9 +38,9 @@ class RefusedWorkerCall final : public RefusalChange {
 };
 
 constexpr WorkerRow kWorkerRows[] = {
-    {"GET", "/job-take/{worker}", awaitJob, refuseLate},
-    {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate},
-    {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
+    {"GET", "/job-take/{worker}", awaitJob, refuseLate, kNoBody, false},
+    {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate, kNoBody, false},
+    {"GET", "/job-stop/{worker}", awaitStops, refuseLate, kNoBody, false},
     {"GET", "/ping/{worker}", ping, refusedPing},
     {"POST", "/job-done/{worker}/{job}", reportResult, refusedResult, kReportLimit},
     {"POST", "/job-done-batch/{worker}", reportResults, refusedResults, kReportLimit},
@@ -57,6 +59,7 @@ void addWorkerRoutes(Router& router, const WorkerDeps& deps) {
       route.bodyLimit = row.bodyLimit;
       route.run = [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); };
       route.refusals = std::make_shared<RefusedWorkerCall>(deps, row.refused);
+      route.hasHead = row.hasHead;
       router.add(std::move(route));
     }
   }

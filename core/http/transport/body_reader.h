@@ -33,8 +33,9 @@ class BodyReader final : public std::streambuf {
   std::size_t readOrPause(char* to, std::size_t size, bool threadsBusy);
   /// Returns true if the last readOrPause() ended because the next bytes have not come.
   bool isPaused() const noexcept { return paused_; }
-  /// Returns the time in which further bytes have to come.
-  std::chrono::milliseconds timeLeft() const noexcept { return deadline_.left(); }
+  /// Returns the time after which readOrPause() has to be called again, though no further bytes have come: the body may
+  /// need a slot then, or be late.
+  std::chrono::milliseconds timeLeft() const noexcept { return deadline_.untilNextQuestion(); }
 
   /// Returns true if the whole body was read and was well-formed.
   bool complete() const noexcept;
