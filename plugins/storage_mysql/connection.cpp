@@ -1,6 +1,9 @@
 #include "connection.h"
 
+#include <errmsg.h>
 #include <mysqld_error.h>
+
+#include <utility>
 
 namespace jobq::mysql {
 namespace {
@@ -24,7 +27,7 @@ bool knowsBulk(MYSQL* handle) {
 }  // namespace
 
 Connection::Connection(const Options& options, const std::string& password, Isolation isolation,
-                       std::chrono::seconds answerTime)
+                       std::chrono::seconds answerTime, std::shared_ptr<OpenSockets> sockets)
     : handle_(mysql_init(nullptr)) {
   if (!handle_) throw MysqlError(0, "no memory is left for a connection to the database");
   configure(options, answerTime);
@@ -34,6 +37,7 @@ Connection::Connection(const Options& options, const std::string& password, Isol
                          local ? options.socket.c_str() : nullptr, CLIENT_FOUND_ROWS) == nullptr) {
     fail(handle_.get(), "be reached at " + options.address());
   }
+  socket_.emplace(std::move(sockets), static_cast<int>(mysql_get_socket(handle_.get())));
   try {
     execute(kSession);
   } catch (const MysqlError& error) {
@@ -156,6 +160,11 @@ std::string Connection::variable(std::string_view name) {
     if (error.code() != ER_UNKNOWN_SYSTEM_VARIABLE) throw;
     return {};
   }
+}
+
+void Connector::throwCut() const {
+  throw MysqlError(CR_SERVER_LOST, "the database cannot be reached at " + options_.address() +
+                                       ": it has not answered this node for several seconds");
 }
 
 }  // namespace jobq::mysql

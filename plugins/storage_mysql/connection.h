@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "open_sockets.h"
 #include "options.h"
 #include "row_batch.h"
 #include "statement.h"
@@ -44,7 +45,9 @@ enum class Isolation {
 class Connection {
  public:
   /// Throws MysqlError if the server refuses the connection or does not answer in time.
-  Connection(const Options& options, const std::string& password, Isolation isolation, std::chrono::seconds answerTime);
+  /// Until the end of the connection its socket is one of `sockets`.
+  Connection(const Options& options, const std::string& password, Isolation isolation, std::chrono::seconds answerTime,
+             std::shared_ptr<OpenSockets> sockets);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -94,6 +97,7 @@ class Connection {
   bool isInTransaction() const noexcept;
 
   std::unique_ptr<MYSQL, Closer> handle_;
+  std::optional<OpenSocket> socket_;
   std::optional<bool> isOnGalera_;
   bool commitsAlone_ = true;    // the server commits each statement outside of a transaction
   bool sendsTogether_ = false;  // the server accepts all rows of a statement as one message
@@ -113,17 +117,25 @@ class Connector {
     options_.checkAuthorities();
   }
 
-  /// Throws MysqlError as the constructor of Connection does.
+  /// Throws MysqlError as the constructor of Connection does, and at once behind cutConnections().
   std::unique_ptr<Connection> open(Isolation isolation) const {
-    return std::make_unique<Connection>(options_, password_, isolation, answerTime_);
+    if (sockets_->isCut()) throwCut();
+    return std::make_unique<Connection>(options_, password_, isolation, answerTime_, sockets_);
   }
+
+  /// Shuts the open connections down. Calls under way fail, and so does each call until allowConnections().
+  void cutConnections() const noexcept { sockets_->cutAll(); }
+  void allowConnections() const noexcept { sockets_->allowOpening(); }
 
   const Options& options() const noexcept { return options_; }
 
  private:
+  [[noreturn]] void throwCut() const;
+
   const Options options_;
   const std::string password_;
   const std::chrono::seconds answerTime_;
+  const std::shared_ptr<OpenSockets> sockets_ = std::make_shared<OpenSockets>();
 };
 
 }  // namespace jobq::mysql

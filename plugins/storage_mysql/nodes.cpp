@@ -10,6 +10,9 @@ namespace {
 
 constexpr Millis kNodeMemory{86'400'000};
 
+/// Two tries of a beat take 7 s on a dead network (kNodeAnswerTime, and the time to connect).
+constexpr std::chrono::seconds kSilence{6};
+
 using Report = std::map<EndpointId, WorkerCounts, std::less<>>;
 
 WorkerCounts countsOf(const CurrentRow& row, std::size_t first) {
@@ -62,7 +65,7 @@ std::uint64_t nextEpoch(Step& step) {
 }  // namespace
 
 Holder Nodes::join(std::string_view name) {
-  return deps_.writer.write([&](Step& step) {
+  Holder holder = deps_.writer.write([&](Step& step) {
     const std::uint64_t epoch = nextEpoch(step);
     const auto before = lockNode(step, name);
     if (before) endLife(step, before->epoch);
@@ -72,6 +75,8 @@ Holder Nodes::join(std::string_view name) {
         .run();
     return Holder{std::string(name), epoch};
   });
+  noteAnswer();
+  return holder;
 }
 
 // Most beats report what the beat before reported, and are one statement. The life must have beaten within kBeatGap, so
@@ -92,6 +97,35 @@ bool Nodes::extendAlone(const Holder& holder, const Report& report) {
 BeatResult Nodes::beat(const Holder& holder, std::span<const EndpointWorkers> workers) {
   Report report;
   for (const EndpointWorkers& at : workers) report[at.endpoint] += at.workers;
+  try {
+    const BeatResult result = extendLife(holder, std::move(report));
+    noteAnswer();
+    return result;
+  } catch (const MysqlError& error) {
+    if (error.isLost()) cutAfterSilence();
+    throw;
+  }
+}
+
+void Nodes::noteAnswer() {
+  {
+    Lock lock(mutex_);
+    answeredAt_ = std::chrono::steady_clock::now();
+  }
+  deps_.connector.allowConnections();
+}
+
+// A handler that reports stands in a call, and a fence that stops it would have no effect before the call ends. The
+// node fences itself 10 s after the last answer, and another node may run the job 5 s later.
+void Nodes::cutAfterSilence() {
+  {
+    Lock lock(mutex_);
+    if (std::chrono::steady_clock::now() - answeredAt_ < kSilence) return;
+  }
+  deps_.connector.cutConnections();
+}
+
+BeatResult Nodes::extendLife(const Holder& holder, Report report) {
   if (extendAlone(holder, report)) return BeatResult::extended;
   {
     Lock lock(mutex_);

@@ -1,6 +1,7 @@
 // The store of nodes. Contract: `sdk/include/jobq/node_store.h`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "connection.h"
 #include "database_clock.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
@@ -27,6 +29,7 @@ class Nodes final : public NodeStore {
     Readers& ownReader;  ///< for this store alone, with one connection
     Readers& readers;
     const DatabaseClock& clock;
+    const Connector& connector;  ///< of the connections of all other stores
   };
   explicit Nodes(const Deps& deps) : deps_(deps) {}
 
@@ -41,10 +44,15 @@ class Nodes final : public NodeStore {
   using Report = std::map<EndpointId, WorkerCounts, std::less<>>;
 
   bool extendAlone(const Holder& holder, const Report& report);
+  BeatResult extendLife(const Holder& holder, Report report);
+  /// Cuts the connections of all stores if no beat has been answered for kSilence, until one is.
+  void cutAfterSilence();
+  void noteAnswer();
 
   const Deps deps_;
   Mutex mutex_;
-  std::uint64_t reportedBy_ JOBQ_GUARDED_BY(mutex_) = 0;  // epoch of the last stored report
+  std::chrono::steady_clock::time_point answeredAt_ JOBQ_GUARDED_BY(mutex_);  // the last beat, or the join
+  std::uint64_t reportedBy_ JOBQ_GUARDED_BY(mutex_) = 0;                      // epoch of the last stored report
   Report reported_ JOBQ_GUARDED_BY(mutex_);
 };
 

@@ -79,12 +79,12 @@ class FaultCase:
     def runs_of(self, number):
         return sorted((run for run in self.cluster.runs() if run.number == number), key=lambda run: run.began)
 
-    def submit_at(self, traffic, node, work_ms, kind="poll"):
+    def submit_at(self, traffic, node, work_ms, kind="poll", **fields):
         """Submits jobs until the node runs one. Returns its number and id; the others are cancelled."""
         found = []
 
         def run_one():
-            number, job = traffic.submit(work_ms, kind)
+            number, job = traffic.submit(work_ms, kind, **fields)
             run = until(lambda: self.runs_of(number), f"job {number} runs", HANG)[0]
             if run.node == node.name:
                 found.append((number, job))
@@ -127,6 +127,29 @@ class NetworkTest(FaultCase):
             self.way.heal()
             self.cluster.record("cut off", self.one.name, begin)
             traffic.cancel(long, job)
+
+    def test_stalled_while_a_handler_reports(self):
+        """A handler that stands in the report of a chunk when the fence stops it ends before another node runs its job. The
+        chunk is due seven seconds behind the cut, and the database has ten seconds to answer. Without other load a
+        connection waits for the report, and no earlier call on it fails at the time of the fence."""
+        self.cluster.interruptions.clear()
+        with Traffic(self.cluster, callers=0) as traffic:
+            long, job = self.submit_at(traffic, self.one, 28_000, "cancel", chunks=3)
+            begin = time.monotonic_ns()
+            self.way.stall()
+            until(lambda: "it has not answered this node" in self.one.log(), "the node cuts its connections", HANG)
+            until(lambda: len(self.runs_of(long)) == 2, "another node runs the job", 2 * HANG)
+            until(lambda: self.runs_of(long)[0].ended, "the first run ends", HANG)
+            first, second = self.runs_of(long)
+            print(f"stopped {(first.ended - begin) / 1e9:.1f} s after the cut and {(second.began - first.ended) / 1e9:.1f} s "
+                  f"before the next run", flush=True)
+            self.way.heal()
+            self.cluster.record("cut off", self.one.name, begin)
+            traffic.cancel(long, job)
+            self.await_normal()
+        assert (first.node, first.end, second.node) == (self.one.name, "stopped", self.two.name)
+        assert first.ended < second.began
+        assert traffic.verdict().faults == []
 
     def test_reset(self):
         with self.load() as traffic:

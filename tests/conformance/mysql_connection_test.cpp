@@ -1,8 +1,10 @@
 // Connections of storage_mysql: the end of broken statements, commits without a transaction, and servers without
 // writes.
+#include <future>
 #include <string>
 
 #include "mysql_fixture.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 namespace {
@@ -18,6 +20,26 @@ class MysqlConnection : public MysqlTest {
     return mysql::Connector{mysql::Options(config)}.open(mysql::Isolation::readCommitted);
   }
 };
+
+TEST_F(MysqlConnection, ACutEndsTheCallsUnderWay) {
+  const MapConfig config(settingsFor(server(), database()));
+  const mysql::Connector connector{mysql::Options(config)};
+  const auto first = connector.open(mysql::Isolation::readCommitted);
+  const auto closed = connector.open(mysql::Isolation::readCommitted);
+  const auto watch = connect();
+  auto call = std::async(std::launch::async, [&] { first->execute("DO SLEEP(600)"); });
+  waitFor("the call to be under way", [&] {
+    mysql::Query query =
+        watch->query("SELECT COUNT(*) FROM information_schema.processlist WHERE info = 'DO SLEEP(600)'");
+    return query.next() && query.integer(0) == 1;
+  });
+  connector.cutConnections();
+  EXPECT_THROW(resultOf("the call", call), mysql::MysqlError);
+  EXPECT_THROW(closed->execute("DO 1"), mysql::MysqlError);
+  EXPECT_THROW(connector.open(mysql::Isolation::readCommitted), mysql::MysqlError);
+  connector.allowConnections();
+  connector.open(mysql::Isolation::readCommitted)->execute("DO 1");
+}
 
 std::int64_t closedStatements(mysql::Connection& connection) {
   mysql::Query query = connection.query(

@@ -1,0 +1,29 @@
+#include "open_sockets.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace jobq::mysql {
+
+void OpenSockets::cutAll() noexcept {
+  isCut_ = true;
+  const Lock lock(mutex_);
+  for (const int descriptor : descriptors_) ::shutdown(descriptor, SHUT_RDWR);
+}
+
+OpenSocket::OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket)
+    : sockets_(std::move(sockets)), descriptor_(::fcntl(socket, F_DUPFD_CLOEXEC, 0)) {
+  if (descriptor_ < 0) return;
+  const Lock lock(sockets_->mutex_);
+  sockets_->descriptors_.insert(descriptor_);
+}
+
+OpenSocket::~OpenSocket() {
+  if (descriptor_ < 0) return;
+  const Lock lock(sockets_->mutex_);
+  sockets_->descriptors_.erase(descriptor_);
+  ::close(descriptor_);
+}
+
+}  // namespace jobq::mysql

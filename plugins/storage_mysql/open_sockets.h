@@ -1,0 +1,50 @@
+// The sockets of the open connections to the database. The client library cannot be interrupted: a call whose network
+// is dead ends after kAnswerTime, or when another thread shuts its socket down.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "jobq/mutex.h"
+
+namespace jobq::mysql {
+
+/// Any thread may call the methods.
+class OpenSockets {
+ public:
+  OpenSockets() = default;
+  OpenSockets(const OpenSockets&) = delete;
+  OpenSockets& operator=(const OpenSockets&) = delete;
+
+  /// Shuts all sockets down: calls under way fail as if the server had closed their connections. No connection may be
+  /// opened until allowOpening().
+  void cutAll() noexcept;
+  void allowOpening() noexcept { isCut_ = false; }
+  bool isCut() const noexcept { return isCut_; }
+
+ private:
+  friend class OpenSocket;
+
+  std::atomic<bool> isCut_ = false;
+  Mutex mutex_;
+  std::set<int> descriptors_ JOBQ_GUARDED_BY(mutex_);
+};
+
+/// Keeps a socket among the open ones. Holds a descriptor of its own, because the client library closes its own
+/// whenever it likes, and another file may get the number then.
+class OpenSocket {
+ public:
+  /// `socket` is open. Without a further descriptor in the process the socket is never shut down.
+  OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket);
+  ~OpenSocket();
+  OpenSocket(const OpenSocket&) = delete;
+  OpenSocket& operator=(const OpenSocket&) = delete;
+
+ private:
+  const std::shared_ptr<OpenSockets> sockets_;
+  const int descriptor_;
+};
+
+}  // namespace jobq::mysql
