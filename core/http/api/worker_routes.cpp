@@ -40,7 +40,7 @@ class RefusedWorkerCall final : public RefusalChange {
 constexpr WorkerRow kWorkerRows[] = {
     {"GET", "/job-take/{worker}", awaitJob, refuseLate, kNoBody, false},
     {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate, kNoBody, false},
-    {"GET", "/job-stop/{worker}", awaitStops, refuseLate, kNoBody, false},
+    {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
     {"GET", "/ping/{worker}", ping, refusedPing},
     {"POST", "/job-done/{worker}/{job}", reportResult, refusedResult, kReportLimit},
     {"POST", "/job-done-batch/{worker}", reportResults, refusedResults, kReportLimit},
