@@ -47,6 +47,14 @@ void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
   }
 }
 
+// Returns true if a worker of the release has asked for a job and stays.
+bool serves(const std::vector<WorkerView>& workers, const ReleasePtr& release) {
+  for (const WorkerView& worker : workers) {
+    if (worker.release == release && worker.state != "starting" && worker.state != "leaving") return true;
+  }
+  return false;
+}
+
 // Changes the status of a draining node: the workers of the node take no job. Other nodes do the work, if there are
 // any.
 void countAsDrained(PoolStatus& status, bool isOnlyNode) {
@@ -101,9 +109,7 @@ WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
     view.rolling =
         std::ranges::any_of(launches.workers, [&](const auto& launched) { return launched.second.release != release; });
     view.fault = launches.fault;
-    view.halted = launches.fault && std::ranges::none_of(view.workers, [&](const WorkerView& worker) {
-                    return worker.release == release && worker.state != "starting" && worker.state != "leaving";
-                  });
+    view.halted = launches.fault && !serves(view.workers, release);
   }
   return view;
 }
