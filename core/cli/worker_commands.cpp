@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/image.h"
 #include "core/base/worker_environment.h"
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
@@ -27,6 +28,16 @@ std::string makeKey(const Invocation& invocation, const std::string& endpoint) {
   return readObject(answer)->getValue<std::string>("key");
 }
 
+/// Throws unless remote workers take the jobs of the endpoint.
+void checkIsRemote(const Invocation& invocation, const std::string& endpoint) {
+  const std::string image =
+      readObject(invocation.api.get("/v1/endpoints/" + endpoint))->optValue<std::string>("image", "");
+  if (image.empty() || parseImage(image).kind == Image::Kind::remote) return;
+  throw CommandError(ExitCode::refused, "endpoint " + endpoint +
+                                            " needs no remote worker: the server runs its image, " + harmless(image) +
+                                            "; name an endpoint with a container image");
+}
+
 /// Quotes the text as one word of a shell.
 std::string shellWord(const std::string& text) {
   std::string word = "'";
@@ -43,8 +54,11 @@ ExitCode printWorkerEnvironment(const Invocation& invocation) {
   if (arguments.has("worker") && !isIdentifier(arguments.value("worker"))) {
     throw CommandError(ExitCode::usage, "--worker takes 1 to 128 letters, digits, _ and -");
   }
-  (void)invocation.api.get("/v2/" + ApiClient::segment(endpoint) + "/health");  // the endpoint has to exist
-  const std::string key = arguments.has("worker-key") ? arguments.value("worker-key") : makeKey(invocation, endpoint);
+  const bool hasKey = arguments.has("worker-key");
+  // The endpoint has to exist. More can be asked for only with a key of scope admin, which a new key needs anyway.
+  (void)invocation.api.get("/v2/" + ApiClient::segment(endpoint) + "/health");
+  if (!hasKey) checkIsRemote(invocation, ApiClient::segment(endpoint));
+  const std::string key = hasKey ? arguments.value("worker-key") : makeKey(invocation, endpoint);
   const std::string worker = arguments.has("worker") ? arguments.value("worker") : newName(kNameLength);
   const auto variables = workerEnvironment(base, endpoint, worker, key);
   if (invocation.json) {

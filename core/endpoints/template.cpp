@@ -1,5 +1,7 @@
 #include "core/endpoints/template.h"
 
+#include <algorithm>
+
 #include "core/base/image.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
@@ -104,6 +106,19 @@ FieldFaults missingFields(const Template& form) {
   if (form.imageName.empty()) {
     faults.push_back({"imageName", "imageName is missing: name a handler, such as plugin/echo, or an image"});
   }
+  return faults;
+}
+
+FieldFaults faultyCommands(const Template& form) {
+  FieldFaults faults;
+  const auto check = [&faults](const char* field, const std::vector<std::string>& words) {
+    if (std::ranges::none_of(words, [](const std::string& word) { return word.find('\0') != std::string::npos; }))
+      return;
+    faults.push_back(
+        {field, std::string(field) + " holds a NUL: leave it out, because no program gets such an argument"});
+  };
+  check("dockerEntrypoint", form.dockerEntrypoint);
+  check("dockerStartCmd", form.dockerStartCmd);
   return faults;
 }
 

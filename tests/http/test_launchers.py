@@ -130,6 +130,7 @@ class LaunchTest(LaunchersTest):
         self.server.run(endpoint, {})
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
         assert "/does/not/exist" in advice and "No such file" in advice, advice
+        assert self.endpoint({"id": endpoint})["release"]["state"] == "halted", "no worker of the version is left"
 
     def test_a_template_without_a_command(self):
         """It may be meant for workers that others start."""

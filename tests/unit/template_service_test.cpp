@@ -46,6 +46,16 @@ TEST_F(TemplateServiceTest, EveryWrongFieldIsNamed) {
   EXPECT_TRUE(storage.real->records().list(kTemplateKind).empty());
 }
 
+TEST_F(TemplateServiceTest, ACommandWithANulIsRefused) {
+  const std::string faults = faultsOf(node_.templates.create(
+      R"({"name":"t","imageName":"acme/worker:1","dockerEntrypoint":["a","b\u0000"],"dockerStartCmd":["\u0000"]})"));
+  EXPECT_THAT(faults, HasSubstr("dockerEntrypoint holds a NUL"));
+  EXPECT_THAT(faults, HasSubstr("dockerStartCmd holds a NUL"));
+  const std::string id = createTemplate(node_, "t");
+  EXPECT_THAT(faultsOf(node_.templates.update(id, R"({"dockerStartCmd":["\u0000"]})")),
+              HasSubstr("dockerStartCmd holds a NUL"));
+}
+
 TEST_F(TemplateServiceTest, ANameIsTakenOnce) {
   const std::string first = createTemplate(node_, "t");
   EXPECT_THAT(faultsOf(node_.templates.create(R"({"name":"t","imageName":"plugin/echo"})")),

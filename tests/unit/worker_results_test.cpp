@@ -12,6 +12,7 @@
 #include "core/worker/call_addresses.h"
 #include "core/worker/end_request.h"
 #include "core/worker/jobs_in_hand.h"
+#include "core/worker/remote_context.h"
 #include "core/worker/report_sender.h"
 #include "core/worker/result_queue.h"
 #include "core/worker/result_sender.h"
@@ -224,6 +225,39 @@ TEST_F(ResultSenderTest, ALostAnswerIsAskedForAgain) {
   send();
   EXPECT_THAT(calls(), ElementsAre(batch({"a", "b"}), single("a"), single("b")));
   EXPECT_THAT(log_.lines().at(0), HasSubstr("reports of jobs fail and are repeated"));
+}
+
+class RemoteContextTest : public ResultSenderTest {
+ protected:
+  RemoteContextTest() : job_(TakenJob{"a-u1", "{}"}) {}
+
+  ReportSender reports_{deps_};
+  JobInHand job_;
+  RemoteContext context_{deps_, reports_, job_};
+};
+
+TEST_F(RemoteContextTest, ChunksAreCounted) {
+  server_.answer(R"({"next":1})");
+  server_.answer(R"({"next":4})");
+  server_.answer("{}");
+  server_.answer("{}");
+  for (const char* chunk : {"1", "2", "3", "4"}) context_.emit(chunk, "");
+  const std::string path = "POST /v2/ep/job-stream/w/a-u1?gpu=none";
+  EXPECT_THAT(calls(), ElementsAre(path + "&first=0 {\"output\":1}", path + "&first=1 {\"output\":2}",
+                                   path + "&first=4 {\"output\":3}", path + " {\"output\":4}"));
+}
+
+// core/http/API.md, "job-stream": the server stores no chunk behind a missing one.
+TEST_F(RemoteContextTest, AChunkBehindMissingOnesFailsTheJob) {
+  server_.answer(R"({"next":2})");
+  server_.answer(R"({"next":1})");
+  context_.emit("1", "");
+  try {
+    context_.emit("2", "");
+    FAIL() << "the second chunk is not stored";
+  } catch (const JobFailed& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("the server has 1 of 2 chunks"));
+  }
 }
 
 class LossTest : public ResultSenderTest {
