@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/periodic.h"
 #include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
 
@@ -51,8 +52,7 @@ void LeaseKeeper::stop() {
 
 void LeaseKeeper::leave() {
   if (!leaseLife_ || deps_.node.holder().epoch == 0) return;
-  releaseFenced();
-  deps_.node.leave();
+  performAll([this] { releaseFenced(); }, [this] { deps_.node.leave(); });
 }
 
 void LeaseKeeper::beat() {

@@ -8,6 +8,7 @@
 
 #include <mysql.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -120,8 +121,13 @@ class Connector {
   /// Throws MysqlError as the constructor of Connection does, and at once behind cutConnections().
   std::unique_ptr<Connection> open(Isolation isolation) const {
     if (sockets_->isCut()) throwCut();
-    return std::make_unique<Connection>(options_, password_, isolation, answerTime_, sockets_);
+    auto connection = std::make_unique<Connection>(options_, password_, isolation, answerTime_, sockets_);
+    openedAt_ = std::chrono::steady_clock::now();
+    return connection;
   }
+
+  /// Returns when a connection was opened last; the beginning of the clock before the first one.
+  std::chrono::steady_clock::time_point openedAt() const noexcept { return openedAt_; }
 
   /// Shuts the open connections down. Calls under way fail, and so does each call until allowConnections().
   void cutConnections() const noexcept { sockets_->cutAll(); }
@@ -136,6 +142,7 @@ class Connector {
   const std::string password_;
   const std::chrono::seconds answerTime_;
   const std::shared_ptr<OpenSockets> sockets_ = std::make_shared<OpenSockets>();
+  mutable std::atomic<std::chrono::steady_clock::time_point> openedAt_{};
 };
 
 }  // namespace jobq::mysql

@@ -1,5 +1,6 @@
 #include "nodes.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -102,7 +103,7 @@ BeatResult Nodes::beat(const Holder& holder, std::span<const EndpointWorkers> wo
     noteAnswer();
     return result;
   } catch (const MysqlError& error) {
-    if (error.isLost()) cutAfterSilence();
+    if (error.isWithoutAnswer()) cutAfterSilence();
     throw;
   }
 }
@@ -116,11 +117,13 @@ void Nodes::noteAnswer() {
 }
 
 // A handler that reports stands in a call, and a fence that stops it would have no effect before the call ends. The
-// node fences itself 10 s after the last answer, and another node may run the job 5 s later.
+// node fences itself 10 s after the last answer, and another node may run the job 5 s later. A server that opens a
+// connection is there: a beat without an answer then waits for a lock, and the other calls need not end.
 void Nodes::cutAfterSilence() {
   {
     Lock lock(mutex_);
-    if (std::chrono::steady_clock::now() - answeredAt_ < kSilence) return;
+    const auto heardAt = std::max(answeredAt_, deps_.ownConnector.openedAt());
+    if (std::chrono::steady_clock::now() - heardAt < kSilence) return;
   }
   deps_.connector.cutConnections();
 }
@@ -148,7 +151,9 @@ BeatResult Nodes::extendLife(const Holder& holder, Report report) {
   return result;
 }
 
+// No beat follows that would end a cut, and the end of the server needs the database, too.
 void Nodes::leave(const Holder& holder) {
+  deps_.connector.allowConnections();
   deps_.writer.write([&](Step& step) {
     const auto life = lockNode(step, holder.node);
     if (life && life->epoch == holder.epoch && life->isAlive) endLife(step, holder.epoch);

@@ -29,7 +29,8 @@ class Nodes final : public NodeStore {
     Readers& ownReader;  ///< for this store alone, with one connection
     Readers& readers;
     const DatabaseClock& clock;
-    const Connector& connector;  ///< of the connections of all other stores
+    const Connector& ownConnector;  ///< of `writer` and `ownReader`
+    const Connector& connector;     ///< of the connections of all other stores
   };
   explicit Nodes(const Deps& deps) : deps_(deps) {}
 
@@ -45,7 +46,8 @@ class Nodes final : public NodeStore {
 
   bool extendAlone(const Holder& holder, const Report& report);
   BeatResult extendLife(const Holder& holder, Report report);
-  /// Cuts the connections of all stores if no beat has been answered for kSilence, until one is.
+  /// Cuts the connections of all stores until a beat is answered, if for kSilence no beat has been answered and no
+  /// connection could be opened.
   void cutAfterSilence();
   void noteAnswer();
 

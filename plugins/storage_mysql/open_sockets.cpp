@@ -17,6 +17,8 @@ OpenSocket::OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket)
   if (descriptor_ < 0) return;
   const Lock lock(sockets_->mutex_);
   sockets_->descriptors_.insert(descriptor_);
+  // The cut may have come while the connection was being opened.
+  if (sockets_->isCut_) ::shutdown(descriptor_, SHUT_RDWR);
 }
 
 OpenSocket::~OpenSocket() {

@@ -36,7 +36,8 @@ class OpenSockets {
 /// whenever it likes, and another file may get the number then.
 class OpenSocket {
  public:
-  /// `socket` is open. Without a further descriptor in the process the socket is never shut down.
+  /// `socket` is open, and is shut down at once behind cutAll(). Without a further descriptor in the process the socket
+  /// is never shut down.
   OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket);
   ~OpenSocket();
   OpenSocket(const OpenSocket&) = delete;

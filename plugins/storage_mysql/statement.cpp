@@ -54,12 +54,15 @@ bool isWhole(enum_field_types type) {
 
 }  // namespace
 
+bool MysqlError::isWithoutAnswer() const noexcept {
+  return code_ >= CR_MIN_ERROR && code_ <= CR_MAX_ERROR && code_ != CR_COMMANDS_OUT_OF_SYNC;
+}
+
 bool MysqlError::isLost() const noexcept {
-  return (code_ >= CR_MIN_ERROR && code_ <= CR_MAX_ERROR && code_ != CR_COMMANDS_OUT_OF_SYNC) ||
-         code_ == kConnectionKilled || code_ == ER_SERVER_SHUTDOWN || code_ == ER_NET_PACKET_TOO_LARGE ||
-         code_ == ER_NET_READ_ERROR || code_ == ER_NET_READ_INTERRUPTED || code_ == ER_NET_ERROR_ON_WRITE ||
-         code_ == ER_NET_WRITE_INTERRUPTED || code_ == ER_NEW_ABORTING_CONNECTION || code_ == kClusterNotReady ||
-         code_ == ER_OPTION_PREVENTS_STATEMENT || code_ == kReadOnlyMode;
+  return isWithoutAnswer() || code_ == kConnectionKilled || code_ == ER_SERVER_SHUTDOWN ||
+         code_ == ER_NET_PACKET_TOO_LARGE || code_ == ER_NET_READ_ERROR || code_ == ER_NET_READ_INTERRUPTED ||
+         code_ == ER_NET_ERROR_ON_WRITE || code_ == ER_NET_WRITE_INTERRUPTED || code_ == ER_NEW_ABORTING_CONNECTION ||
+         code_ == kClusterNotReady || code_ == ER_OPTION_PREVENTS_STATEMENT || code_ == kReadOnlyMode;
 }
 
 bool MysqlError::isConflict() const noexcept {

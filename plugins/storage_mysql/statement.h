@@ -30,6 +30,8 @@ class MysqlError : public StorageError {
   /// Returns whether the connection is dead, or leads to a server that takes no writes (any more): a statement that was
   /// sent may have been executed, and a new connection may reach another server.
   bool isLost() const noexcept;
+  /// Returns whether the error is of the client library: the server has not answered.
+  bool isWithoutAnswer() const noexcept;
   /// Returns whether the transaction met another transaction (a deadlock, a lock held too long, or a conflict between
   /// the servers of a cluster). The whole transaction may be repeated.
   bool isConflict() const noexcept;

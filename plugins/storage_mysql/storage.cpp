@@ -51,7 +51,7 @@ MysqlStorage::MysqlStorage(const PluginEnv& env)
       leases_(writer_, readers_, clock_, glances_),
       chunks_(writer_, readers_, clock_),
       outbox_(writer_, readers_, clock_, glances_),
-      nodes_({nodeWriter_, nodeReader_, readers_, clock_, connector_}),
+      nodes_({nodeWriter_, nodeReader_, readers_, clock_, nodeConnector_, connector_}),
       records_(writer_, readers_, glances_) {}
 
 std::vector<CheckResult> MysqlStorage::probe(const PluginEnv& env) {

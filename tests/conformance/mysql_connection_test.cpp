@@ -1,9 +1,20 @@
 // Connections of storage_mysql: the end of broken statements, commits without a transaction, and servers without
 // writes.
+#include <errmsg.h>
+#include <mysqld_error.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
 #include <future>
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "jobq/holder.h"
 #include "mysql_fixture.h"
+#include "plugins/storage_mysql/open_sockets.h"
+#include "plugins/storage_mysql/statement.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {
@@ -39,6 +50,40 @@ TEST_F(MysqlConnection, ACutEndsTheCallsUnderWay) {
   EXPECT_THROW(connector.open(mysql::Isolation::readCommitted), mysql::MysqlError);
   connector.allowConnections();
   connector.open(mysql::Isolation::readCommitted)->execute("DO 1");
+}
+
+// The connection was being opened when the cut came.
+TEST_F(MysqlConnection, ASocketBehindACutIsShutDown) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const auto sockets = std::make_shared<mysql::OpenSockets>();
+  sockets->cutAll();
+  {
+    const mysql::OpenSocket late(sockets, ends[0]);
+    char byte = 0;
+    EXPECT_EQ(::recv(ends[1], &byte, 1, MSG_DONTWAIT), 0) << "the end of the stream";
+  }
+  for (const int end : ends) ::close(end);
+}
+
+TEST_F(MysqlConnection, AnErrorOfTheServerIsAnAnswer) {
+  EXPECT_TRUE(mysql::MysqlError(CR_SERVER_LOST, "").isWithoutAnswer());
+  for (const unsigned answer : {ER_OPTION_PREVENTS_STATEMENT, ER_SERVER_SHUTDOWN, ER_LOCK_DEADLOCK}) {
+    EXPECT_FALSE(mysql::MysqlError(answer, "").isWithoutAnswer()) << answer;
+  }
+}
+
+// A backup holds such a lock. The node fences itself, and callers still read their results.
+TEST_F(MysqlConnection, ABeatThatWaitsForALockCutsNoConnection) {
+  const auto storage = open();
+  const Holder holder = storage->nodes().join("node");
+  (void)storage->jobs().insert(spec("a"), policy_, std::nullopt);
+  const auto backup = connect();
+  backup->execute("LOCK TABLES node WRITE");
+  EXPECT_THROW(storage->nodes().beat(holder, {}), StorageError);
+  EXPECT_TRUE(storage->jobs().find({"ep", "a"}));
+  backup->execute("UNLOCK TABLES");
+  EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);
 }
 
 std::int64_t closedStatements(mysql::Connection& connection) {

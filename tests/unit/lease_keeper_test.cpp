@@ -315,6 +315,14 @@ TEST_F(LeaseKeeperTest, ANodeThatLeavesIsReplacedAtOnce) {
   EXPECT_THAT(storage_.leases().sweep(9).stopped, ElementsAre(lease));
 }
 
+TEST_F(LeaseKeeperTest, ANodeThatCannotReturnItsJobsLeavesAllTheSame) {
+  const LeaseRef lease = one_.claim();
+  { const RunningJobs::Entry run(one_.running, (one_.running.fence(), lease)); }
+  faults_.failOperation("leases.release");
+  EXPECT_THROW(one_.keeper.leave(), StorageError);
+  EXPECT_THAT(storage_.leases().sweep(9).stopped, ElementsAre(lease)) << "no other node waits for the end of the life";
+}
+
 TEST_F(LeaseKeeperTest, AFencedNodeThatLeavesReturnsItsJobsUncounted) {
   { const RunningJobs::Entry run(one_.running, (one_.running.fence(), one_.claim())); }
   one_.keeper.leave();
