@@ -50,8 +50,10 @@ bool WorkerThreads::stop(Millis drain) {
     const std::size_t left = jobs_.abandonAll();
     results_.abandon();
     sendingOver_.request_stop();
-    deps_.log.write(LogLevel::warning, "worker.abandoned",
-                    std::to_string(left) + " jobs have not ended in time: the server gives them to other workers");
+    if (left > 0) {
+      deps_.log.write(LogLevel::warning, "worker.abandoned",
+                      std::to_string(left) + " jobs have not ended in time: the server gives them to other workers");
+    }
     areEnded = endHandlers(deps_.clock.now() + kStopGrace + kKillTime) && areEnded;
   }
   over_.request_stop();

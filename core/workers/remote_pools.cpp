@@ -29,22 +29,25 @@ std::vector<RemotePool> RemotePools::all() const {
   return remote;
 }
 
-void RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers) {
-  if (workers.empty()) return;
+bool RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers) {
+  bool areAdded = true;
+  if (workers.empty()) return areAdded;
   {
     Lock lock(pools_.mutex_);
     const auto found = pools_.pools_.find(endpoint);
-    if (found == pools_.pools_.end() || !isRemote(found->second)) return;
+    if (found == pools_.pools_.end() || !isRemote(found->second)) return false;
     WorkerPool& pool = found->second;
     const Instant now = pools_.deps_.clock.now();
     for (const WorkerId& worker : workers) {
       (void)pool.addWorker(worker, {}, now);
       if (pool.recordReady(worker, now)) continue;
       (void)pool.recordGone(worker, {}, now);
+      areAdded = false;
       break;
     }
   }
   if (pools_.deps_.queueSignal.isSet(endpoint)) pools_.deps_.queueSignal.wake();
+  return areAdded;
 }
 
 void RemotePools::addBusyWorker(const ClaimedJob& job) {

@@ -29,9 +29,9 @@ class RemotePools {
   /// Returns all endpoints with remote workers.
   std::vector<RemotePool> all() const;
 
-  /// Adds idle workers. Adds none if the endpoint has no pool of remote workers here, or may have no worker. Wakes the
-  /// dispatcher if jobs may wait, behind the last one, so that one claim serves all of them.
-  void addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers);
+  /// Adds idle workers. Returns false, and adds none, if the endpoint has no pool of remote workers here, or may have
+  /// no worker. Wakes the dispatcher if jobs may wait, behind the last one, so that one claim serves all of them.
+  bool addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers);
   /// Adds a worker that has the job already.
   void addBusyWorker(const ClaimedJob& job);
   /// Workers with their endpoints.

@@ -2,6 +2,7 @@
 // mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +45,9 @@ struct RemoteTake {
   Instant until{};
   std::vector<WorkerId> places;
   std::vector<RemoteRunPtr> jobs;  ///< assigned, not handed out yet
-  bool isOver = false;             ///< nothing more comes: another call has taken its place, or the server stops
-  bool isIdle = false;             ///< the worker has said to have no job
+  /// Nothing more comes: another call has taken its place, or the server stops. Read without the mutex, too.
+  std::atomic<bool> isOver = false;
+  bool isIdle = false;  ///< the worker has said to have no job
 };
 
 /// A parked call for jobs to stop.

@@ -53,6 +53,7 @@ RemoteWorkers::RemoteWorkers(const Deps& deps)
       begun_(clock_.now()),
       draining_(deps.draining),
       pools_(deps.pools),
+      offers_(pools_),
       returns_(deps.run.reports, deps.log),
       lives_(deps.run.storage, deps.run.clock),
       table_(deps.run.storage.leaseLife().has_value()),
@@ -74,14 +75,17 @@ void RemoteWorkers::stop() {
 
 void RemoteWorkers::run() {
   RemoteChanges changes;
+  bool mayOffer = false;
   {
     Lock lock(mutex_);
+    mayOffer = !isDraining_ && !isClosed_;
     changes.ended.swap(stopped_);
     const Instant now = clock_.now();
     table_.noteTime(now, draining_ || !elsewhere_.isFresh(now), changes);
     elsewhere_.resumeStops(table_, now, changes);
   }
   carryOut(std::move(changes));
+  if (mayOffer) offers_.offerAgain();
   returns_.store();
 }
 
@@ -119,8 +123,9 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
     // The call of the place may have ended: the present call of the worker gives one of its places for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
-      // The call has lost its place. The other nodes may know in a second that the worker has delivered the job.
-      if (worker != nullptr && worker->take && elsewhere_.isShared()) {
+      // The call has lost its place, and would wait for nothing. In a second the worker may get the job, or another
+      // one, or the other nodes may know that it has delivered the job.
+      if (worker != nullptr && worker->take) {
         worker->take->until = std::min(worker->take->until, clock_.now() + kEachSecond);
       }
       changes.unharmed.emplace_back(key.endpoint, run->lease());
@@ -171,10 +176,10 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     const bool leaves = now < worker->leavesUntil;
     take->until = leaves ? worker->leavesUntil : now + kTakeHold;
     take->isOver = isClosed_;
-    while (!worker->owed.empty() && take->jobs.size() < most) {
-      take->jobs.push_back(std::move(worker->owed.back().run));
-      worker->owed.pop_back();
-    }
+    const auto owedEnd = worker->owed.begin() + static_cast<std::ptrdiff_t>(std::min(most, worker->owed.size()));
+    take->jobs.reserve(worker->owed.size());
+    for (auto owed = worker->owed.begin(); owed != owedEnd; ++owed) take->jobs.push_back(std::move(owed->run));
+    worker->owed.erase(worker->owed.begin(), owedEnd);
     const bool mayHaveMore =
         take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_ && !leaves;
     for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
@@ -183,18 +188,7 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     take->places = places;
   }
   carryOut(std::move(changes));
-  pools_.addWorkers(key.endpoint, places);
-  // A second call of the worker may have ended this one before its places were in the pool.
-  bool isOver = false;
-  {
-    Lock lock(mutex_);
-    isOver = take->isOver;
-  }
-  if (isOver) {
-    RemotePools::Places idle;
-    for (const WorkerId& place : places) idle.emplace_back(key.endpoint, place);
-    pools_.removeIdleWorkers(idle);
-  }
+  offers_.offer(key.endpoint, take, places);
   return take;
 }
 

@@ -19,6 +19,7 @@
 #include "core/workers/attempt_reports.h"
 #include "core/workers/remote_elsewhere.h"
 #include "core/workers/remote_lives.h"
+#include "core/workers/remote_offers.h"
 #include "core/workers/remote_pools.h"
 #include "core/workers/remote_returns.h"
 #include "core/workers/remote_run.h"
@@ -128,6 +129,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   const Instant begun_;
   const std::atomic<bool>& draining_;
   RemotePools pools_;
+  RemoteOffers offers_;
   RemoteReturns returns_;
   RemoteLives lives_;
   mutable Mutex mutex_;

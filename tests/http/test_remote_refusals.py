@@ -37,6 +37,7 @@ REFUSED = [
     ("GET", "/v2/nowhere/job-take/w", 404, "no endpoint"),
     ("GET", "/v2/echo/job-take/w", 400, "has no remote workers"),
     ("GET", "/v2/remote/job-take-batch/w?batch_size=x", 400, "batch_size"),
+    ("GET", "/v2/remote/job-take/w?job_in_progress=0&job_in_progress=1", 400, "job_in_progress"),
     ("GET", "/v2/remote/job-stop/w%20w", 400, "the id of the worker"),
 ]
 AT_ONCE = [

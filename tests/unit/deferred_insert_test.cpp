@@ -16,6 +16,7 @@
 
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/queue_signal.h"
 #include "core/jobs/run_stopper.h"
 #include "core/workers/deferred_inserts.h"
 #include "deferred_insert_fixture.h"
@@ -23,6 +24,7 @@
 #include "jobq/mutex.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "tests/support/fakes.h"
 #include "tests/support/held_caller.h"
 #include "unit_storage.h"
 

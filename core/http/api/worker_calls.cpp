@@ -160,6 +160,9 @@ RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatc
   const auto most = isBatch ? readNumber(request, "batch_size", {1, RemoteWorkers::kMostAtOnce}, OutOfRange::clamp, 1)
                             : Result<std::int64_t>(1);
   if (!most) return refuseLate(deps, request, badRequest(request, most.failure()));
+  if (const auto once = checkOnce(request, "job_in_progress"); !once) {
+    return refuseLate(deps, request, badRequest(request, once.failure()));
+  }
   const auto held = request.query.find("job_in_progress");
   const std::optional<bool> holdsJobs = held == request.query.end() ? std::nullopt : std::optional(held->second != "0");
   Budget::Reservation place;

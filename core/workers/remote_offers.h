@@ -1,0 +1,40 @@
+// The places of parked calls of remote workers that their pool has refused, because the endpoint may have no worker
+// now.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/workers/remote_pools.h"
+#include "core/workers/remote_worker.h"
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+
+namespace jobq {
+
+/// Any thread. Called without the mutex of RemoteWorkers.
+class RemoteOffers {
+ public:
+  /// `pools` outlives the object.
+  explicit RemoteOffers(RemotePools& pools) : pools_(pools) {}
+
+  /// Adds the places of a parked call to the pool of the endpoint. Refused places are offered again by offerAgain(),
+  /// until the call ends.
+  void offer(const EndpointId& endpoint, const std::shared_ptr<RemoteTake>& take, const std::vector<WorkerId>& places);
+  /// Called each second: a parked call is there when its endpoint may have workers again.
+  void offerAgain();
+
+ private:
+  struct Refused {
+    EndpointId endpoint;
+    std::weak_ptr<RemoteTake> take;
+    std::vector<WorkerId> places;
+  };
+
+  RemotePools& pools_;
+  Mutex mutex_;
+  std::vector<Refused> refused_
+      JOBQ_GUARDED_BY(mutex_);  // of parked calls, and of those that have ended in this second
+};
+
+}  // namespace jobq

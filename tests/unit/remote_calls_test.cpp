@@ -1,0 +1,87 @@
+// Tests of parked calls of remote workers whose places the pool does not have, and of jobs that wait for the next call
+// (core/workers/remote_workers.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/endpoints/endpoint.h"
+#include "core/workers/remote_workers.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/time.h"
+#include "remote_workers_fixture.h"
+
+namespace jobq {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class RemoteCallsTest : public test::RemoteWorkersFixture {
+ protected:
+  void setWorkersMax(std::uint32_t most) {
+    auto release = std::make_shared<Release>();
+    release->isRemote = true;
+    auto changed = std::make_shared<Endpoint>(*endpoint);
+    changed->spec.workersMax = most;
+    changed->release = std::move(release);
+    pools_.setEndpoint(changed);
+  }
+};
+
+// Its place is gone with the refused job, so no other job would ever come.
+TEST_F(RemoteCallsTest, ACallThatHasRefusedAJobEndsWithinASecond) {
+  const auto connection = connectWorker();
+  running.stop(deliverJob("a")->lease());
+  storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
+  const auto take = remote_.beginTake(key_, 1, true, caller_.call());
+  for (const ClaimedJob& job : claimForPlaces()) remote_.assign(job);
+  EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
+  pass(Millis(1'000));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+}
+
+TEST_F(RemoteCallsTest, AParkedCallIsThereWhenTheEndpointMayHaveWorkers) {
+  setWorkersMax(0);
+  storage.insert("a");
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  pass(Millis(1'000));
+  EXPECT_THAT(claimForPlaces(), IsEmpty());
+  setWorkersMax(1);
+  pass(Millis(1'000));
+  const auto jobs = claimForPlaces();
+  ASSERT_THAT(jobs, SizeIs(1));
+  remote_.assign(jobs[0]);
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), SizeIs(1));
+}
+
+TEST_F(RemoteCallsTest, AnEndedCallOffersNoPlace) {
+  setWorkersMax(0);
+  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
+  EXPECT_THAT(remote_.pollTake(key_, *take, true).value(), IsEmpty()) << "its client has left";
+  setWorkersMax(1);
+  pass(Millis(1'000));
+  EXPECT_THAT(pools_.view("ep").workers, IsEmpty());
+}
+
+TEST_F(RemoteCallsTest, JobsThatWaitForTheNextCallKeepTheirOrder) {
+  for (const char* id : {"a", "b", "c"}) storage.insert(id);
+  const auto take = remote_.beginTake(key_, 3, false, caller_.call());
+  const auto jobs = claimForPlaces();
+  ASSERT_THAT(jobs, SizeIs(3));
+  pass(Millis(25'000));
+  EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
+  for (const ClaimedJob& job : jobs) remote_.assign(job);
+  for (const ClaimedJob& job : jobs) {
+    const auto next = remote_.beginTake(key_, 1, true, caller_.call());
+    EXPECT_EQ(remote_.pollTake(key_, *next, false).value().at(0)->lease(), job.lease);
+  }
+}
+
+}  // namespace
+}  // namespace jobq
