@@ -229,8 +229,10 @@ void Application::leaveStorage() {
   try {
     leaseKeeper_.leave();
   } catch (const StorageError& error) {
-    log_.write(LogLevel::warning, "node.leave",
-               std::string("the other nodes notice the end of this node when its life ends by time: ") + error.what());
+    log_.write(
+        LogLevel::warning, "node.leave",
+        std::string("this node could not return its jobs, or not end its life, and other nodes may take over later: ") +
+            error.what());
   }
 }
 

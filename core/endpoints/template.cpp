@@ -109,16 +109,18 @@ FieldFaults missingFields(const Template& form) {
   return faults;
 }
 
-FieldFaults faultyCommands(const Template& form) {
+FieldFaults faultyCommands(const Template& form, const Template& before) {
   FieldFaults faults;
-  const auto check = [&faults](const char* field, const std::vector<std::string>& words) {
+  using Words = std::vector<std::string>;
+  const auto check = [&faults](const char* field, const Words& words, const Words& wordsBefore) {
+    if (words == wordsBefore) return;
     if (std::ranges::none_of(words, [](const std::string& word) { return word.find('\0') != std::string::npos; }))
       return;
     faults.push_back(
         {field, std::string(field) + " holds a NUL: leave it out, because no program gets such an argument"});
   };
-  check("dockerEntrypoint", form.dockerEntrypoint);
-  check("dockerStartCmd", form.dockerStartCmd);
+  check("dockerEntrypoint", form.dockerEntrypoint, before.dockerEntrypoint);
+  check("dockerStartCmd", form.dockerStartCmd, before.dockerStartCmd);
   return faults;
 }
 

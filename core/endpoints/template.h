@@ -58,8 +58,9 @@ const FormFields<Template>& templateFields();
 /// Returns a fault for each field missing in a template that has to be complete.
 FieldFaults missingFields(const Template& form);
 
-/// Returns a fault for each of the two commands that has a word with a NUL: no program gets such an argument.
-FieldFaults faultyCommands(const Template& form);
+/// Returns a fault for each of the two commands that is not the one of `before` and has a word with a NUL: no program
+/// gets such an argument.
+FieldFaults faultyCommands(const Template& form, const Template& before);
 
 /// Returns the record, with `env` sealed.
 Record toRecord(const Template& form, const SecretBox& box);

@@ -22,10 +22,11 @@ Failure nameTaken(const Template& form, const std::string& byId) {
 Failure noTemplate(const std::string& id) { return notFound("there is no template " + clipped(id) + ": check the id"); }
 
 // Reads a request into the form. A command with a NUL is refused here and not by the field's reader: the reader serves
-// stored templates too, and one of an older server may have such a command.
+// stored templates too, and one of an older server may have such a command, and keep it.
 FieldFaults readRequest(Template& form, std::string_view body, bool creating) {
+  const Template before = form;
   FieldFaults faults = readForm(form, body, templateFields(), kTemplateNoun, creating);
-  for (FieldFault& fault : faultyCommands(form)) faults.push_back(std::move(fault));
+  for (FieldFault& fault : faultyCommands(form, before)) faults.push_back(std::move(fault));
   return faults;
 }
 

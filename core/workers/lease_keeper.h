@@ -62,7 +62,8 @@ class LeaseKeeper final : public Service {
   void stop() override;
 
   /// Returns the jobs of stopped handlers to the queue and ends the life, so that other nodes take over at once. Does
-  /// nothing before a join, or on a storage for a single process. Called behind stop(). Throws StorageError.
+  /// nothing before a join, or on a storage for a single process. Called behind stop(). Throws StorageError. The life
+  /// is ended also if the jobs cannot be returned, which then count as lost.
   void leave();
 
   /// Beats once and acts on the answer. Throws StorageError. Called by one thread at a time; simulations drive the

@@ -2,6 +2,7 @@
 // now.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -20,7 +21,7 @@ class RemoteOffers {
 
   /// Adds the places of a parked call to the pool of the endpoint. Refused places are offered again by offerAgain(),
   /// until the call ends.
-  void offer(const EndpointId& endpoint, const std::shared_ptr<RemoteTake>& take, const std::vector<WorkerId>& places);
+  void offer(const EndpointId& endpoint, const std::shared_ptr<RemoteTake>& take, std::vector<WorkerId> places);
   /// Called each second: a parked call is there when its endpoint may have workers again.
   void offerAgain();
 
@@ -28,13 +29,14 @@ class RemoteOffers {
   struct Refused {
     EndpointId endpoint;
     std::weak_ptr<RemoteTake> take;
-    std::vector<WorkerId> places;
   };
+
+  bool addToPool(const EndpointId& endpoint, const RemoteTake& take, const std::vector<WorkerId>& places);
 
   RemotePools& pools_;
   Mutex mutex_;
-  std::vector<Refused> refused_
-      JOBQ_GUARDED_BY(mutex_);  // of parked calls, and of those that have ended in this second
+  std::vector<Refused> refused_ JOBQ_GUARDED_BY(mutex_);  // of parked calls, and of some that have ended
+  std::size_t looksAt_ JOBQ_GUARDED_BY(mutex_) = 0;       // size at which the ended calls are removed
 };
 
 }  // namespace jobq

@@ -46,7 +46,7 @@ bool RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<Worke
       break;
     }
   }
-  if (pools_.deps_.queueSignal.isSet(endpoint)) pools_.deps_.queueSignal.wake();
+  if (areAdded && pools_.deps_.queueSignal.isSet(endpoint)) pools_.deps_.queueSignal.wake();
   return areAdded;
 }
 

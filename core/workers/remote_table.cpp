@@ -85,10 +85,15 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
 void RemoteTable::endTake(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, Instant now,
                           RemoteChanges& changes) {
   take.isOver = true;
+  // Jobs that are owed already have come later.
+  std::vector<RemoteWorker::Owed> owed;
+  owed.reserve(take.jobs.size() + worker.owed.size());
   for (RemoteRunPtr& run : take.jobs) {
     std::erase(take.places, run->place());
-    worker.owed.push_back({std::move(run), now});
+    owed.push_back({std::move(run), now});
   }
+  std::ranges::move(worker.owed, std::back_inserter(owed));
+  worker.owed = std::move(owed);
   take.jobs.clear();
   for (const WorkerId& place : take.places) changes.idlePlaces.emplace_back(key.endpoint, place);
   take.places.clear();

@@ -85,8 +85,10 @@ void RemoteWorkers::run() {
     elsewhere_.resumeStops(table_, now, changes);
   }
   carryOut(std::move(changes));
-  if (mayOffer) offers_.offerAgain();
-  returns_.store();
+  performAll([this] { returns_.store(); },
+             [&] {
+               if (mayOffer) offers_.offerAgain();
+             });
 }
 
 void RemoteWorkers::carryOut(RemoteChanges changes) {
@@ -123,9 +125,10 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
     // The call of the place may have ended: the present call of the worker gives one of its places for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
-      // The call has lost its place, and would wait for nothing. In a second the worker may get the job, or another
-      // one, or the other nodes may know that it has delivered the job.
-      if (worker != nullptr && worker->take) {
+      // The call has lost the place, and may wait for nothing. In a second the worker may get the job, or another one,
+      // or the other nodes may know that it has delivered the job. Public workers call again at once, so the call is
+      // held that long.
+      if (worker != nullptr && worker->take && std::ranges::count(worker->take->places, run->place()) > 0) {
         worker->take->until = std::min(worker->take->until, clock_.now() + kEachSecond);
       }
       changes.unharmed.emplace_back(key.endpoint, run->lease());
@@ -188,7 +191,7 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     take->places = places;
   }
   carryOut(std::move(changes));
-  offers_.offer(key.endpoint, take, places);
+  offers_.offer(key.endpoint, take, std::move(places));
   return take;
 }
 

@@ -151,14 +151,13 @@ BeatResult Nodes::extendLife(const Holder& holder, Report report) {
   return result;
 }
 
-// No beat follows that would end a cut, and the end of the server needs the database, too.
 void Nodes::leave(const Holder& holder) {
-  deps_.connector.allowConnections();
   deps_.writer.write([&](Step& step) {
     const auto life = lockNode(step, holder.node);
     if (life && life->epoch == holder.epoch && life->isAlive) endLife(step, holder.epoch);
     return true;
   });
+  noteAnswer();  // no beat follows that would end a cut, and the end of the server needs the database
 }
 
 WorkerCounts Nodes::count(std::string_view endpoint, std::string_view exceptNode) {

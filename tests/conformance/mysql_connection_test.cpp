@@ -80,7 +80,7 @@ TEST_F(MysqlConnection, ABeatThatWaitsForALockCutsNoConnection) {
   (void)storage->jobs().insert(spec("a"), policy_, std::nullopt);
   const auto backup = connect();
   backup->execute("LOCK TABLES node WRITE");
-  EXPECT_THROW(storage->nodes().beat(holder, {}), StorageError);
+  EXPECT_THROW((void)storage->nodes().beat(holder, {}), StorageError);
   EXPECT_TRUE(storage->jobs().find({"ep", "a"}));
   backup->execute("UNLOCK TABLES");
   EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,9 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/workers/remote_offers.h"
+#include "core/workers/remote_pools.h"
+#include "core/workers/remote_worker.h"
 #include "core/workers/remote_workers.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -34,13 +38,16 @@ class RemoteCallsTest : public test::RemoteWorkersFixture {
   }
 };
 
-// Its place is gone with the refused job, so no other job would ever come.
-TEST_F(RemoteCallsTest, ACallThatHasRefusedAJobEndsWithinASecond) {
+// Its place is gone with the refused job, so no other job would ever come. An answer at once would make workers that
+// call again at once loop.
+TEST_F(RemoteCallsTest, ACallThatHasRefusedAJobEndsBehindASecond) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
   storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
   const auto take = remote_.beginTake(key_, 1, true, caller_.call());
+  storage.clock.advance(Millis(1));
   for (const ClaimedJob& job : claimForPlaces()) remote_.assign(job);
+  pass(Millis(999));
   EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
   pass(Millis(1'000));
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
@@ -60,13 +67,37 @@ TEST_F(RemoteCallsTest, AParkedCallIsThereWhenTheEndpointMayHaveWorkers) {
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), SizeIs(1));
 }
 
-TEST_F(RemoteCallsTest, AnEndedCallOffersNoPlace) {
-  setWorkersMax(0);
-  const auto take = remote_.beginTake(key_, 1, false, caller_.call());
-  EXPECT_THAT(remote_.pollTake(key_, *take, true).value(), IsEmpty()) << "its client has left";
-  setWorkersMax(1);
-  pass(Millis(1'000));
+// Another thread has ended the call before its places were in the pool, or between two offers.
+TEST_F(RemoteCallsTest, AnEndedCallLeavesNoPlace) {
+  RemotePools pools(pools_);
+  RemoteOffers offers(pools);
+  const auto over = std::make_shared<RemoteTake>();
+  over->isOver = true;
+  offers.offer("ep", over, {"w:1"});
   EXPECT_THAT(pools_.view("ep").workers, IsEmpty());
+  setWorkersMax(0);
+  const auto refused = std::make_shared<RemoteTake>();
+  offers.offer("ep", refused, {"w:2"});
+  refused->isOver = true;
+  setWorkersMax(1);
+  offers.offerAgain();
+  EXPECT_THAT(pools_.view("ep").workers, IsEmpty());
+}
+
+TEST_F(RemoteCallsTest, RefusedPlacesAreOfferedUntilThePoolTakesThem) {
+  RemotePools pools(pools_);
+  RemoteOffers offers(pools);
+  setWorkersMax(0);
+  const auto take = std::make_shared<RemoteTake>();
+  offers.offer("ep", take, {"w:1", "w:2"});
+  offers.offerAgain();
+  EXPECT_THAT(pools_.view("ep").workers, IsEmpty());
+  setWorkersMax(1);
+  offers.offerAgain();
+  EXPECT_THAT(pools_.view("ep").workers, SizeIs(2));
+  pools.removeIdleWorkers({{"ep", "w:1"}, {"ep", "w:2"}});
+  offers.offerAgain();
+  EXPECT_THAT(pools_.view("ep").workers, IsEmpty()) << "an offer that was taken is over";
 }
 
 TEST_F(RemoteCallsTest, JobsThatWaitForTheNextCallKeepTheirOrder) {
@@ -77,9 +108,14 @@ TEST_F(RemoteCallsTest, JobsThatWaitForTheNextCallKeepTheirOrder) {
   pass(Millis(25'000));
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
   for (const ClaimedJob& job : jobs) remote_.assign(job);
-  for (const ClaimedJob& job : jobs) {
+  // The client of the first call leaves behind two of the three jobs' way to it.
+  const auto left = remote_.beginTake(key_, 2, true, caller_.call());
+  const auto second = remote_.beginTake(key_, 1, true, caller_.call());
+  EXPECT_TRUE(left->isOver);
+  EXPECT_EQ(remote_.pollTake(key_, *second, false).value().at(0)->lease(), jobs[0].lease);
+  for (const std::size_t at : {1U, 2U}) {
     const auto next = remote_.beginTake(key_, 1, true, caller_.call());
-    EXPECT_EQ(remote_.pollTake(key_, *next, false).value().at(0)->lease(), job.lease);
+    EXPECT_EQ(remote_.pollTake(key_, *next, false).value().at(0)->lease(), jobs[at].lease);
   }
 }
 

@@ -56,6 +56,18 @@ TEST_F(TemplateServiceTest, ACommandWithANulIsRefused) {
               HasSubstr("dockerStartCmd holds a NUL"));
 }
 
+// An older server has stored it. Other fields can be changed.
+TEST_F(TemplateServiceTest, AStoredCommandWithANulStays) {
+  const std::string id = createTemplate(node_, "t");
+  Record record = *storage.real->records().find(kTemplateKind, id);
+  const std::string empty = R"("dockerStartCmd":[])";
+  record.body.replace(record.body.find(empty), empty.size(), R"("dockerStartCmd":["\u0000"])");
+  (void)storage.real->records().update(record, record.version);
+  const auto changed = node_.templates.update(id, R"({"readme":"how"})");
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->dockerStartCmd, std::vector<std::string>{std::string(1, '\0')});
+}
+
 TEST_F(TemplateServiceTest, ANameIsTakenOnce) {
   const std::string first = createTemplate(node_, "t");
   EXPECT_THAT(faultsOf(node_.templates.create(R"({"name":"t","imageName":"plugin/echo"})")),

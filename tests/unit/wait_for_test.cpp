@@ -83,5 +83,22 @@ TEST(ManualClockTest, NamesTheWaitsThatThereAre) {
   join("the waiter", waiter);
 }
 
+// As a clock of the system does. A thread that waits for too long would be awake for another reason.
+TEST(ManualClockTest, WakesAWaitWhoseTimeHasComeAndNoOther) {
+  ManualClock clock;
+  Mutex mutex;
+  Condition changed;
+  int wakes = 0;
+  const Instant end = clock.now() + Millis(5'000);
+  std::thread waiter([&] {
+    Lock lock(mutex);
+    for (; clock.now() < end; ++wakes) clock.waitUntil(mutex, changed, end);
+  });
+  clock.awaitWaiter(Millis(5'000), Millis(5'000));
+  for (int i = 0; i < 5; ++i) clock.advance(Millis(1'000));
+  join("the waiter", waiter);
+  EXPECT_EQ(wakes, 1);
+}
+
 }  // namespace
 }  // namespace jobq::testkit

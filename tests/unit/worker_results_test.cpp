@@ -247,7 +247,7 @@ TEST_F(RemoteContextTest, ChunksAreCounted) {
                                    path + "&first=4 {\"output\":3}", path + " {\"output\":4}"));
 }
 
-// core/http/API.md, "job-stream": the server stores no chunk behind a missing one.
+// core/http/API.md, "/job-done, /job-done-batch and /job-stream": the server stores no chunk behind a missing one.
 TEST_F(RemoteContextTest, AChunkBehindMissingOnesFailsTheJob) {
   server_.answer(R"({"next":2})");
   server_.answer(R"({"next":1})");
