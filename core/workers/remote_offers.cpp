@@ -26,15 +26,16 @@ void RemoteOffers::offerAgain() {
   std::vector<std::pair<EndpointId, std::shared_ptr<RemoteTake>>> parked;
   {
     Lock lock(mutex_);
-    std::erase_if(refused_, [](const Refused& each) { return each.take.expired(); });
+    std::erase_if(refused_, [](const Refused& each) {
+      const auto take = each.take.lock();
+      return !take || take->refused.empty();
+    });
     for (const Refused& each : refused_) {
       if (auto take = each.take.lock()) parked.emplace_back(each.endpoint, std::move(take));
     }
   }
   for (const auto& [endpoint, take] : parked) {
-    if (!take->isOver && !addToPool(endpoint, *take, take->refused)) continue;
-    Lock lock(mutex_);
-    std::erase_if(refused_, [&ended = take](const Refused& each) { return each.take.lock() == ended; });
+    if (take->isOver || addToPool(endpoint, *take, take->refused)) take->refused.clear();
   }
 }
 

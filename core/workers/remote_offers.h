@@ -13,7 +13,8 @@
 
 namespace jobq {
 
-/// Any thread. Called without the mutex of RemoteWorkers.
+/// Any thread, unless a function says otherwise. The mutex of RemoteWorkers is not held in a call. The functions throw
+/// std::bad_alloc only.
 class RemoteOffers {
  public:
   /// `pools` outlives the object.
@@ -22,7 +23,8 @@ class RemoteOffers {
   /// Adds the places of a parked call to the pool of the endpoint. Refused places are offered again by offerAgain(),
   /// until the call ends.
   void offer(const EndpointId& endpoint, const std::shared_ptr<RemoteTake>& take, std::vector<WorkerId> places);
-  /// Called each second: a parked call is there when its endpoint may have workers again.
+  /// Offers the refused places again: a parked call is there when its endpoint may have workers again. Called each
+  /// second, by one thread at a time.
   void offerAgain();
 
  private:

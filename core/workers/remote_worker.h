@@ -45,8 +45,9 @@ struct RemoteTake {
   Instant until{};
   std::vector<WorkerId> places;
   std::vector<RemoteRunPtr> jobs;  ///< assigned, not handed out yet
-  std::vector<WorkerId> refused;   ///< the places that the pool has refused; written once, by RemoteOffers
-  /// Nothing more comes: another call has taken its place, or the server stops. Read without the mutex, too.
+  std::vector<WorkerId> refused;   ///< the places that the pool has refused; RemoteOffers alone uses them
+  /// The call gets nothing more: another call has taken its place, or the server stops. RemoteOffers reads the flag
+  /// without the mutex.
   std::atomic<bool> isOver = false;
   bool isIdle = false;  ///< the worker has said to have no job
 };
