@@ -52,7 +52,8 @@ class ApiClient {
   /// silent for 30 s plus `wait` milliseconds. Throws like get(), and CommandError(refused) if writing to `to` fails.
   std::uint64_t download(const std::string& path, std::ostream& to, Millis wait) const;
 
-  /// Returns `text` as one segment of a path: each character that could end the segment is percent-encoded.
+  /// Returns `text` as one segment of a path: each character that could end the segment is percent-encoded. Throws
+  /// CommandError(usage) for an empty text.
   static std::string segment(std::string_view text);
 
  private:

@@ -1,5 +1,7 @@
 #include "core/worker/call_addresses.h"
 
+#include <Poco/String.h>
+
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,8 @@ using cli::harmless;
 constexpr std::string_view kTake = "/job-take/";
 constexpr std::string_view kResult = "/job-done/";
 constexpr std::string_view kResults = "/job-done-batch/";
+constexpr std::string_view kChunk = "/job-stream/";
+constexpr std::string_view kPing = "/ping/";
 constexpr std::string_view kJob = "$ID";
 constexpr std::string_view kWorker = "$RUNPOD_POD_ID";
 
@@ -37,9 +41,37 @@ std::string batchPath(const std::string& result) {
 
 /// An address split behind the port.
 struct SplitUrl {
+  const char* variable;
   std::string server;
   std::string path;
 };
+
+// Returns the id of the endpoint that stands before `call` in the path; empty for none. An endpoint may be called ping,
+// so the last place counts.
+EndpointId endpointBefore(const std::string& address, std::string_view call) {
+  const std::string path = address.substr(0, address.find('?'));
+  const std::size_t end = path.rfind(call);
+  if (end == std::string::npos || end == 0) return "";
+  const std::size_t begin = path.rfind('/', end - 1) + 1;
+  EndpointId endpoint = path.substr(begin, end - begin);
+  return begin > 0 && isIdentifier(endpoint) ? endpoint : EndpointId();
+}
+
+void checkServer(const SplitUrl& address, const SplitUrl& take) {
+  if (address.server == take.server) return;
+  throw CommandError(ExitCode::usage, std::string("the variables ") + take.variable + " and " + address.variable +
+                                          " name several servers, '" + harmless(take.server) + "' and '" +
+                                          harmless(address.server) + "': set all of them anew");
+}
+
+// An address of an unknown form passes, since public workers use any address.
+void checkEndpoint(const SplitUrl& address, std::string_view call, const EndpointId& endpoint) {
+  const EndpointId named = endpointBefore(address.path, call);
+  if (named.empty() || named == endpoint) return;
+  throw CommandError(ExitCode::usage, std::string("the variable ") + address.variable + " is for the endpoint " +
+                                          named + ", RUNPOD_WEBHOOK_GET_JOB for " + endpoint +
+                                          ": set all of them anew");
+}
 
 // Parameters are appended with `&`, so every path gets a query.
 SplitUrl splitVariable(const std::map<std::string, std::string>& variables, const char* name) {
@@ -51,13 +83,15 @@ SplitUrl splitVariable(const std::map<std::string, std::string>& variables, cons
   const std::string& url = found->second;
   const std::size_t scheme = url.find("://");
   const std::size_t path = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
-  if (path == std::string::npos) {
-    throw CommandError(ExitCode::usage,
-                       std::string("the variable ") + name + " is not an address of a call: '" + harmless(url) + "'");
+  const std::string word = Poco::toLower(url.substr(0, scheme));
+  if (path == std::string::npos || (word != "http" && word != "https")) {
+    throw CommandError(ExitCode::usage, std::string("the variable ") + name +
+                                            " is not an http:// or https:// address of a call: '" + harmless(url) +
+                                            "'");
   }
   std::string text = url.substr(path);
   if (text.find('?') == std::string::npos) text += "?gpu=none";
-  return {url.substr(0, path), std::move(text)};
+  return {name, url.substr(0, path), std::move(text)};
 }
 
 }  // namespace
@@ -87,16 +121,15 @@ CallAddresses CallAddresses::ofVariables(const std::map<std::string, std::string
   const SplitUrl result = splitVariable(variables, "RUNPOD_WEBHOOK_POST_OUTPUT");
   const SplitUrl chunk = splitVariable(variables, "RUNPOD_WEBHOOK_POST_STREAM");
   const SplitUrl ping = splitVariable(variables, "RUNPOD_WEBHOOK_PING");
-  if (result.server != take.server || chunk.server != take.server || ping.server != take.server) {
-    throw CommandError(ExitCode::usage, "the variables RUNPOD_WEBHOOK_... name several servers: set all of them anew");
-  }
-  const std::size_t segment = take.path.find(kTake);
-  const std::size_t begin = segment == std::string::npos || segment == 0 ? 0 : take.path.rfind('/', segment - 1) + 1;
-  const EndpointId endpoint = take.path.substr(begin, segment - begin);
-  if (begin == 0 || !isIdentifier(endpoint)) {
+  for (const SplitUrl* each : {&result, &chunk, &ping}) checkServer(*each, take);
+  const EndpointId endpoint = endpointBefore(take.path, kTake);
+  if (endpoint.empty()) {
     throw CommandError(ExitCode::usage, "the variable RUNPOD_WEBHOOK_GET_JOB has no endpoint before /job-take/: '" +
                                             harmless(take.path) + "'");
   }
+  checkEndpoint(result, kResult, endpoint);
+  checkEndpoint(chunk, kChunk, endpoint);
+  checkEndpoint(ping, kPing, endpoint);
   CallAddresses made(cli::readServerAddress(take.server, ca), endpoint, worker);
   made.take_ = replaced(replaced(take.path, kWorker, worker), kJob, worker);
   made.result_ = replaced(result.path, kWorker, worker);

@@ -22,7 +22,8 @@ class CallAddresses {
                                   const std::string& ca);
 
   /// Returns the addresses of the variables RUNPOD_WEBHOOK_..., whose values have `$ID` and `$RUNPOD_POD_ID` in the
-  /// places of ids. Throws CommandError(usage) if a variable is missing or malformed, or if they name several servers.
+  /// places of ids. Throws CommandError(usage) if a variable is missing or malformed, or if they name several servers
+  /// or endpoints.
   static CallAddresses ofVariables(const std::map<std::string, std::string>& variables, const WorkerId& worker,
                                    const std::string& ca);
 

@@ -71,7 +71,10 @@ CallAddresses readAddresses(const Arguments& arguments, const Environment& envir
     const std::string url = arguments.value("url", known.empty() ? "http://127.0.0.1:8000" : known);
     return CallAddresses::ofEndpoint(url, arguments.value("endpoint"), name, ca);
   }
-  if (arguments.has("url") || !environment.contains("RUNPOD_WEBHOOK_GET_JOB")) {
+  const bool hasVariables = std::any_of(environment.begin(), environment.end(), [](const auto& variable) {
+    return variable.first.starts_with("RUNPOD_WEBHOOK_");
+  });
+  if (arguments.has("url") || !hasVariables) {
     throw wrongUsage("--endpoint is missing: name the endpoint whose jobs the worker takes");
   }
   return CallAddresses::ofVariables(environment, name, ca);

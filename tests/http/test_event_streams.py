@@ -122,6 +122,20 @@ class AnswerTest(EventTest):
         assert reader.answer.headers["Cache-Control"] == "no-cache"
         assert reader.read_rest()
 
+    @pytest.mark.parametrize("lines", [("application/json", "text/event-stream"), ("text/event-stream", "application/json")])
+    def test_the_accepted_types_in_two_lines(self, lines):
+        """RFC 9110, section 5.3: lines of one name are one list."""
+        job = self.ended("counts", to=1)
+        connection = self.server.connect()
+        connection.putrequest("GET", f"/v2/counts/stream/{job}")
+        connection.putheader("Authorization", "Bearer " + self.server.key)
+        for line in lines:
+            connection.putheader("Accept", line)
+        connection.endheaders()
+        with connection.getresponse() as answer:
+            assert answer.headers["Content-Type"] == "text/event-stream"
+        connection.close()
+
     @pytest.mark.parametrize("accept", ["*/*", "text/*", "application/json", "text/event-stream;q=0", "text/event-streams"])
     @pytest.mark.parametrize("call", ["stream", "status", "logs"])
     def test_another_accept_changes_nothing(self, call, accept):
@@ -248,7 +262,7 @@ class ChunkEventTest(EventTest):
                          ("end", None, {"status": "COMPLETED"})]
 
     def test_line_ends_of_the_handler(self):
-        """They begin further data lines, and the value stays the same."""
+        """Line ends begin further data lines, and the value stays the same."""
         worker = self.worker()
         job = self.server.run("far", {})
         worker.take_job()
@@ -302,7 +316,7 @@ class StatusEventTest(EventTest):
         assert [event[1] for event in self.read(f"/v2/slow/status/{job}", Last_Event_ID=last).read_rest()] == [last]
 
     def test_a_large_output(self):
-        """It leaves in several parts."""
+        """The output leaves in several parts."""
         job = self.ended("large", size=5_000_000)
         (_, _, value), = self.read(f"/v2/large/status/{job}").read_rest()
         assert value["output"] == "y" * 5_000_000

@@ -153,13 +153,11 @@ class ResultTest(JobqWorkerTest):
             job = self.server.runsync("variables", {"a": 1})
             assert (job["output"], job["workerId"]) == ({"a": 1}, variables["RUNPOD_POD_ID"])
 
-
     def test_no_variables_for_an_image_of_the_server(self):
-        """A worker with them would be refused for ever. Nothing is made: no key is left over. Ids are compared, since the server
-        notes the last use of a key of an earlier test about a second after the use (core/decisions/auth.md)."""
+        """A worker with these variables would be refused for ever, so no key is made. The server notes a last use of other keys
+        about a second after the use, so ids are compared."""
         def keys():
             return [key["id"] for key in self.server.request("GET", "/v1/keys").json()]
-
         before = keys()
         done = subprocess.run([JOBQCTL, "worker", "env", "echo"], capture_output=True, timeout=HANG, text=True, check=False,
                               env={"JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key})

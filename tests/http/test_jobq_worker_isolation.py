@@ -93,7 +93,7 @@ class ResultTest(IsolatedWorkerTest):
         assert text in answer.body
 
     def test_a_stop(self):
-        """It reaches the handler, whose process goes on to the next job."""
+        """The stop reaches the handler, whose process goes on to the next job."""
         worker = self.worker("stopped")
         before = children_of(worker.process.pid)
         job = self.begin("stopped")
@@ -167,7 +167,7 @@ class CrashTest(IsolatedWorkerTest):
                                                  (b"\6\0\0\0\x0b\1\0\0\0}", "an output that is not JSON")],
                              ids=["size", "kind", "output"])
     def test_a_process_that_sends_no_messages(self, data, words):
-        """It is killed, and its job runs again."""
+        """The process is killed, and the job runs again."""
         worker = self.worker("wild")
         child, = children_of(worker.process.pid)
         job = self.begin("wild", {"progress": ["begun"], "sleepMs": 1000})
@@ -189,7 +189,7 @@ class CrashTest(IsolatedWorkerTest):
         assert worker.logged("handler.restart: an idle handler process ended with SIGKILL\n")
 
     def test_a_handler_that_ignores_its_stop(self):
-        """Its process is killed, and another one runs the next job."""
+        """The process of the handler is killed, and a new one runs the next job."""
         worker = self.worker("deaf")
         child, = children_of(worker.process.pid)
         job = self.begin("deaf", DEAF)
@@ -256,5 +256,5 @@ class FaultTest:
         assert re.search(f"(?m)^jobq-worker: a handler cannot run: .*{words}", done.stderr), done.stderr
 
     def test_the_argument_of_a_process(self):
-        """It is not for users: without a worker the process ends."""
+        """The argument is not for users: without a worker the process ends."""
         assert run_worker("--handler-process").returncode == OK

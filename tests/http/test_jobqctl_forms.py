@@ -220,7 +220,7 @@ class EndpointCommandsTest(FormTest):
     @pytest.mark.parametrize("arguments, word", [
         (["create"], "--template"), (["create", "--workers-min", "few"], "--workers-min"), (["update", "x"], "--file"),
         (["update", "x", "--flashboot", "1"], "--flashboot"), (["show", "x", "--worker=1"], "worker"),
-        (["pause"], "ID")])
+        (["pause"], "ID"), (["show", ""], "empty")])
     def test_wrong_usage(self, arguments, word):
         """Exit code 2, and the sentence names the option; no request is sent."""
         assert word in self.sentence("endpoint", *arguments, code=USAGE, JOBQ_URL=NOWHERE)

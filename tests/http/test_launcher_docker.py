@@ -52,7 +52,7 @@ class LauncherDockerTest(DockerTest):
         assert self.server.status(endpoint, job)["queueAdvice"] == advice
 
     def test_a_container_that_is_killed(self):
-        """Its job is lost at once, and runs again in the next container."""
+        """The job is lost at once, and runs again in the next container."""
         endpoint = self.launch(workersMax=1)
         job = self.begin(endpoint)
         first = self.server.status(endpoint, job)["workerId"]

@@ -133,7 +133,7 @@ class LaunchTest(LaunchersTest):
         assert self.endpoint({"id": endpoint})["release"]["state"] == "halted", "no worker of the version is left"
 
     def test_a_template_without_a_command(self):
-        """It may be meant for workers that others start."""
+        """The template may be meant for workers that other programs start."""
         endpoint, _ = self.launch([])
         self.server.run(endpoint, {})
         advice = until(lambda: "launcher" in self.server.health(endpoint).get("advice", "") and
@@ -161,7 +161,7 @@ class LaunchTest(LaunchersTest):
         assert self.server.runsync(endpoint, {"output": 1})["workerId"] == before["id"]
 
     def test_a_worker_that_is_killed(self):
-        """Its job is lost at once, and runs again on the next worker."""
+        """The job is lost at once, and runs again on the next worker."""
         endpoint, _ = self.launch(workersMax=1)
         job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
         until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)

@@ -89,7 +89,7 @@ class InputTest(OpenAiTest):
         self.assert_error(self.ask("mirror", {"stream": stream}), 400, "stream must be", "invalid_request_error")
 
     def test_the_body_of_a_get_is_dropped(self):
-        """It would be a part of the submission."""
+        """The body would be a part of the submission."""
         answer = self.server.request("GET", "/v2/echo/openai/v1/models", b'1},"webhook":"http://x/","z":{"a":1')
         assert (answer.status, answer.json()) == (200, {"openai_route": "/v1/models"})
 

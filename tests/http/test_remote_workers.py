@@ -74,8 +74,8 @@ class TakeTest(PlaneTest):
 
 class ReportTest(PlaneTest):
     def test_a_report_for_nothing(self):
-        """A job that is unknown, ended, or of another worker: dropped with 200, because a refused report is never sent
-        again."""
+        """A job that is unknown, ended, or of another worker: the report is dropped with 200, because a refused report is
+        never sent again."""
         job = self.taken_job("w-one")
         self.done("w-two", job, {"output": "not mine"})
         assert self.server.status("remote", job)["status"] == "IN_PROGRESS"
@@ -97,14 +97,16 @@ class ReportTest(PlaneTest):
         assert status["status"] == "FAILED"
         assert word in status["error"]
 
-    @pytest.mark.parametrize("size", [21 << 20, 25 << 20])
-    def test_a_result_over_the_limits(self, size):
+    @pytest.mark.parametrize(("size", "reason"), [
+        (21 << 20, "the output has 22020098 bytes, the limit is 20 MB"),
+        (25 << 20, "over the limit of 24 MB, its output may have 20 MB")])
+    def test_a_result_over_the_limits(self, size, reason):
         """Beside the limit of the output and beyond that of the request."""
         job = self.taken_job("w-large")
         self.done("w-large", job, b'{"output":"' + b"x" * size + b'"}')
         status = self.server.status("remote", job)
         assert status["status"] == "FAILED"
-        assert "20 MB" in status["error"]
+        assert reason in status["error"]
 
     def test_chunks(self):
         """In their order, also around a restart of the attempt's worker."""
@@ -138,11 +140,16 @@ class ReportTest(PlaneTest):
             outputs += [chunk["output"] for chunk in more]
         assert "".join(outputs) == "aa" + "x" * 3_000_000 + "b-1x1&first=2"
 
-    def test_a_chunk_that_is_none(self):
-        """The job fails, and its worker is told to stop it."""
+    @pytest.mark.parametrize(("chunk", "reason"), [
+        (b"[]", "not a JSON object with an output"), (b'{"metrics":{}}', "not a JSON object with an output"),
+        (b'{"output":"\\ud800"}', "not JSON: "), (b'{"output":' + b"[" * 600 + b"]" * 600 + b"}", "nested")])
+    def test_a_chunk_that_is_none(self, chunk, reason):
+        """The job fails with the reason, and the worker is told to stop the job."""
         job = self.taken_job("w-none")
-        assert self.call(f"job-stream/w-none/{job}", b"[]").status == 200
-        assert self.server.status("remote", job)["status"] == "FAILED"
+        assert self.call(f"job-stream/w-none/{job}", chunk).status == 200
+        status = self.server.status("remote", job)
+        assert status["status"] == "FAILED"
+        assert reason in status["error"]
         assert self.call("job-stop/w-none").json() == {"jobsToStop": [job]}
 
     def test_progress(self):

@@ -1,5 +1,5 @@
-// Tests of the parts of jobq-worker that need no server: addresses, answers, reports, the command line, the jobs in
-// hand (core/worker).
+// Tests of the parts of jobq-worker that need no server: addresses, answers, reports, the command line
+// (core/worker).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,6 @@
 #include "core/worker/bounded_threads.h"
 #include "core/worker/call_addresses.h"
 #include "core/worker/call_pauses.h"
-#include "core/worker/jobs_in_hand.h"
 #include "core/worker/report_text.h"
 #include "core/worker/server_connection.h"
 #include "core/worker/taken_job.h"
@@ -80,6 +79,12 @@ TEST(CallAddressesTest, ThoseOfVariables) {
   EXPECT_EQ(calls.ping({"a-u1"}), "/sdk/v2/ep/ping/w-1?gpu=none&job_id=a-u1");
 }
 
+TEST(CallAddressesTest, AnEndpointWithTheNameOfACall) {
+  Variables variables = callVariables();
+  for (auto& [name, value] : variables) value.replace(value.find("/ep/"), 4, "/ping/");
+  EXPECT_EQ(CallAddresses::ofVariables(variables, "w-1", "").endpoint(), "ping");
+}
+
 TEST(CallAddressesTest, AnUnusualAddressOfResultsHasNoBatches) {
   for (const char* path : {"/sdk/v2/ep/done/$RUNPOD_POD_ID/$ID", "/sdk/v2/ep/job-done/$RUNPOD_POD_ID?id=$ID"}) {
     Variables variables = callVariables();
@@ -96,8 +101,19 @@ TEST(CallAddressesTest, MalformedVariablesAreNamed) {
     return failureOf([&] { (void)CallAddresses::ofVariables(variables, "w-1", ""); });
   };
   EXPECT_THAT(refused("RUNPOD_WEBHOOK_PING", ""), StartsWith("2 the variable RUNPOD_WEBHOOK_PING is missing"));
-  EXPECT_THAT(refused("RUNPOD_WEBHOOK_PING", "JOB_DONE_URL"), HasSubstr("is not an address of a call: 'JOB_DONE_URL'"));
-  EXPECT_THAT(refused("RUNPOD_WEBHOOK_PING", "http://other/ping?a"), HasSubstr("several servers"));
+  EXPECT_THAT(refused("RUNPOD_WEBHOOK_PING", "JOB_DONE_URL"),
+              HasSubstr("is not an http:// or https:// address of a call: 'JOB_DONE_URL'"));
+  EXPECT_THAT(refused("RUNPOD_WEBHOOK_GET_JOB", "ftp://host:8000/v2/ep/job-take/$ID"),
+              HasSubstr("RUNPOD_WEBHOOK_GET_JOB is not an http:// or https:// address"));
+  EXPECT_THAT(refused("RUNPOD_WEBHOOK_PING", "http://other/ping?a"),
+              HasSubstr("RUNPOD_WEBHOOK_GET_JOB and RUNPOD_WEBHOOK_PING name several servers"));
+  for (const char* call : {"POST_OUTPUT", "POST_STREAM", "PING"}) {
+    const std::string name = std::string("RUNPOD_WEBHOOK_") + call;
+    std::string ofAnother = callVariables()[name];
+    ofAnother.replace(ofAnother.find("/ep/"), 4, "/other/");
+    EXPECT_THAT(refused(name, ofAnother),
+                StartsWith("2 the variable " + name + " is for the endpoint other, RUNPOD_WEBHOOK_GET_JOB for ep"));
+  }
   for (const char* path : {"/v2/ep/take/$ID?a", "/job-take/$ID?a", "/v2/e p/job-take/$ID?a"}) {
     EXPECT_THAT(refused("RUNPOD_WEBHOOK_GET_JOB", std::string("http://host:8000") + path),
                 HasSubstr("no endpoint before /job-take/"));
@@ -211,6 +227,9 @@ TEST_F(WorkerOptionsTest, WrongUsageNamesTheOption) {
   };
   EXPECT_THAT(refused({}), StartsWith("2 --endpoint is missing"));
   EXPECT_THAT(refused({"--url", "http://host"}, callVariables()), StartsWith("2 --endpoint is missing"));
+  Variables withoutTake = callVariables();
+  withoutTake.erase("RUNPOD_WEBHOOK_GET_JOB");
+  EXPECT_THAT(refused({}, withoutTake), StartsWith("2 the variable RUNPOD_WEBHOOK_GET_JOB is missing"));
   EXPECT_THAT(refused({"--endpoint", "ep"}), StartsWith("2 --image is missing"));
   EXPECT_THAT(refused({"--endpoint", "a b", "--image", "plugin/echo"}), StartsWith("2 --endpoint takes"));
   for (const char* image : {"docker.io/a", "plugin/", "lua/../x"}) {
@@ -228,109 +247,6 @@ TEST_F(WorkerOptionsTest, WrongUsageNamesTheOption) {
   EXPECT_THAT(with({"--env", "A"}), StartsWith("2 --env takes NAME=VALUE"));
   EXPECT_THAT(with({"plugin/echo"}), StartsWith("2 'plugin/echo' is not an option"));
   EXPECT_THAT(with({"--nothing"}), StartsWith("2 "));
-}
-
-class JobsInHandTest : public testing::Test {
- protected:
-  static TakenJob job(const JobId& id) { return {id, "{}"}; }
-
-  JobsInHandTest() { jobs_.addHandler(); }
-  void remove(const JobPtr& job) { jobs_.remove({&job, 1}); }
-
-  JobsInHand jobs_{2};
-};
-
-TEST_F(JobsInHandTest, TheDemandIsTheNumberOfFreeHandlers) {
-  jobs_.addHandler();
-  EXPECT_EQ(jobs_.awaitDemand()->free, 2U);
-  EXPECT_FALSE(jobs_.awaitDemand()->holdsJobs);
-  EXPECT_THAT(jobs_.add({job("a")}), IsEmpty());
-  const JobPtr taken = jobs_.awaitJob();
-  EXPECT_EQ(jobs_.awaitDemand()->free, 1U);
-  EXPECT_TRUE(jobs_.awaitDemand()->holdsJobs);
-  remove(taken);
-  EXPECT_FALSE(jobs_.awaitDemand()->holdsJobs);
-}
-
-TEST_F(JobsInHandTest, AHandlerIsFreeBeforeItsResultHasArrived) {
-  jobs_.addHandler();
-  (void)jobs_.add({job("a"), job("b")});
-  const JobPtr first = jobs_.awaitJob();
-  EXPECT_EQ(jobs_.awaitJob(first)->job.id, "b");
-  EXPECT_EQ(jobs_.awaitDemand()->free, 1U);
-  EXPECT_THAT(jobs_.ids(), ElementsAre("a", "b")) << "until the results have arrived";
-  remove(first);
-  EXPECT_THAT(jobs_.ids(), ElementsAre("b"));
-}
-
-TEST_F(JobsInHandTest, NotMoreResultsThanHandlersAreUnsent) {
-  jobs_.addHandler();
-  (void)jobs_.add({job("a"), job("b")});
-  const JobPtr first = jobs_.awaitJob();
-  JobPtr last = jobs_.awaitJob(first);
-  (void)jobs_.add({job("c"), job("d")});
-  last = jobs_.awaitJob(jobs_.awaitJob(last));
-  auto demand = std::async(std::launch::async, [this] { return jobs_.awaitDemand(); });
-  remove(first);
-  EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U) << "one job runs, and two results are unsent";
-}
-
-TEST_F(JobsInHandTest, EachJobThatWaitsWakesAHandler) {
-  jobs_.addHandler();
-  auto one = std::async(std::launch::async, [this] { return jobs_.awaitJob(); });
-  auto other = std::async(std::launch::async, [this] { return jobs_.awaitJob(); });
-  (void)jobs_.add({job("a"), job("b")});
-  EXPECT_NE(testkit::resultOf("a job", one), nullptr);
-  EXPECT_NE(testkit::resultOf("a job", other), nullptr);
-}
-
-TEST_F(JobsInHandTest, ADemandWaitsForAllHandlers) {
-  auto demand = std::async(std::launch::async, [this] { return jobs_.awaitDemand(); });
-  jobs_.addHandler();
-  EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 2U);
-}
-
-TEST_F(JobsInHandTest, ADemandWaitsForAFreeHandler) {
-  jobs_.addHandler();
-  (void)jobs_.add({job("a"), job("b"), job("c")});
-  auto demand = std::async(std::launch::async, [this] { return jobs_.awaitDemand(); });
-  const JobPtr a = jobs_.awaitJob();
-  const JobPtr b = jobs_.awaitJob();
-  remove(a);
-  (void)jobs_.awaitJob(a);
-  auto handler = std::async(std::launch::async, [&] { return jobs_.awaitJob(b); });
-  EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U);
-  jobs_.endHandlers();
-  EXPECT_EQ(testkit::resultOf("the end of the handler", handler), nullptr);
-}
-
-TEST_F(JobsInHandTest, AJobThatIsInHandIsNotAddedAgain) {
-  EXPECT_THAT(jobs_.add({job("a"), job("b"), job("a")}), ElementsAre("a"));
-  EXPECT_EQ(jobs_.awaitJob()->job.id, "a");
-  EXPECT_EQ(jobs_.awaitJob()->job.id, "b");
-}
-
-TEST_F(JobsInHandTest, AStopFiresTheTokenOfItsJob) {
-  (void)jobs_.add({job("a"), job("b")});
-  const JobPtr first = jobs_.awaitJob();
-  const JobPtr second = jobs_.awaitJob();
-  jobs_.stopJob("b");
-  jobs_.stopJob("unknown");
-  EXPECT_FALSE(first->stop.stop_requested());
-  EXPECT_TRUE(second->stop.stop_requested());
-  EXPECT_FALSE(second->isAbandoned);
-  EXPECT_EQ(jobs_.abandonAll(), 2U);
-  EXPECT_TRUE(first->stop.stop_requested());
-  EXPECT_TRUE(first->isAbandoned);
-}
-
-TEST_F(JobsInHandTest, AtTheEndTheJobsInHandAreStillRun) {
-  (void)jobs_.add({job("a")});
-  jobs_.endTaking();
-  EXPECT_FALSE(jobs_.awaitDemand());
-  jobs_.endHandlers();
-  EXPECT_NE(jobs_.awaitJob(), nullptr);
-  EXPECT_EQ(jobs_.awaitJob(), nullptr);
 }
 
 class ServerConnectionTest : public testing::Test {

@@ -1,5 +1,8 @@
 #include "core/http/api/request_pipeline.h"
 
+#include <Poco/String.h>
+
+#include <string>
 #include <utility>
 
 #include "core/base/ids.h"
@@ -19,6 +22,15 @@ constexpr const char* kNoException = "a plugin threw an exception that is not a 
 
 ApiResponse storageFault(const ApiRequest& apiRequest, const StorageError& error) {
   return unavailable(apiRequest.path, std::string("the storage cannot serve this request now: ") + error.what());
+}
+
+// Lines of the same name are one list (RFC 9110, section 5.3). Poco keeps them side by side.
+bool acceptsEvents(const ServerRequest& head) {
+  static const std::string kAccept = "Accept";
+  for (auto line = head.find(kAccept); line != head.end() && Poco::icompare(line->first, kAccept) == 0; ++line) {
+    if (acceptsEventStream(line->second)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -98,7 +110,7 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
 void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
   if (head.has("Idempotency-Key")) apiRequest.idempotencyKey = head.get("Idempotency-Key");
-  apiRequest.acceptsEvents = acceptsEventStream(head.get("Accept", ""));
+  apiRequest.acceptsEvents = acceptsEvents(head);
   if (apiRequest.acceptsEvents) apiRequest.lastEventId = head.get("Last-Event-ID", "");
   auto found = router_.find(apiRequest.method, apiRequest.path);
   if (auto* match = std::get_if<Router::Match>(&found)) {

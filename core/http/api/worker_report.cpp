@@ -145,14 +145,16 @@ Result<WorkerBatch> readWorkerBatch(std::string body, std::size_t maxOutput) {
   return batch;
 }
 
-std::optional<WorkerChunk> readWorkerChunk(std::string body) {
+Result<WorkerChunk> readWorkerChunk(std::string body) {
   replaceNaN(body, kNoError);
   const auto read = json::read(body, kMostKeys);
-  const auto* document = std::get_if<json::Document>(&read);
-  if (document == nullptr || document->root.kind != json::Kind::object) return std::nullopt;
-  const auto output = document->find("output");
-  if (!output) return std::nullopt;
-  const auto metrics = document->find("metrics");
+  if (const auto* fault = std::get_if<json::Fault>(&read)) {
+    return invalid("the worker sent a chunk that is not JSON: " + std::string(fault->reason));
+  }
+  const auto& document = std::get<json::Document>(read);
+  const auto output = document.root.kind == json::Kind::object ? document.find("output") : std::nullopt;
+  if (!output) return invalid("the worker sent a chunk that is not a JSON object with an output");
+  const auto metrics = document.find("metrics");
   const bool hasMetrics = metrics && metrics->kind == json::Kind::object;
   return WorkerChunk{std::string(output->raw), hasMetrics ? std::string(metrics->raw) : std::string()};
 }

@@ -28,6 +28,10 @@ struct WorkerProgress {
 /// Infinity as that word; null, false, 0 and "" are no error. Pure; any thread.
 std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput);
 
+/// Most bytes of the body of a report or of a batch. The output inside is bounded by kMaxOutput, so a larger one still
+/// ends its job with a reason.
+inline constexpr std::size_t kMaxReport = 24UL << 20;
+
 /// Most reports of a batch.
 inline constexpr std::size_t kMostReports = 1'000;
 
@@ -51,7 +55,8 @@ struct WorkerChunk {
   std::string output;   ///< JSON text
   std::string metrics;  ///< JSON object text; empty for none
 };
-/// Returns the chunk of the body of a job-stream call, or no value if the body is none. Pure; any thread.
-std::optional<WorkerChunk> readWorkerChunk(std::string body);
+/// Returns the chunk of the body of a job-stream call. Fails with the reason, a sentence about the worker, if the body
+/// is not JSON or not an object with an output. Pure; any thread.
+Result<WorkerChunk> readWorkerChunk(std::string body);
 
 }  // namespace jobq

@@ -32,7 +32,8 @@ ApiResponse counted(std::uint64_t next) {
 }
 
 Failed tooLargeReport() {
-  return {"the worker sent a report over the limit of " + std::to_string(kMaxOutput >> 20) +
+  return {"the worker sent a report over the limit of " + std::to_string(kMaxReport >> 20) +
+              " MB, its output may have " + std::to_string(kMaxOutput >> 20) +
               " MB: upload large results and return their address",
           ""};
 }
@@ -145,7 +146,7 @@ RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
   const auto chunk = readWorkerChunk(std::move(request.body));
   const auto first = readNumber(request, "first", {0, kMostChunks}, OutOfRange::refuse, -1);
   try {
-    if (!chunk) throw JobFailed("the worker sent a chunk that is not a JSON object with an output");
+    if (!chunk) throw JobFailed(chunk.failure().message());
     if (first && *first >= 0) {
       return counted(reported->reports->addChunkAt(static_cast<std::uint64_t>(*first), chunk->output, chunk->metrics));
     }

@@ -5,13 +5,10 @@
 #include <utility>
 
 #include "core/http/api/worker_calls.h"
+#include "core/http/api/worker_report.h"
 
 namespace jobq {
 namespace {
-
-/// Most bytes of a report. The output inside is bounded by kMaxOutput, so a larger one still ends its job with a
-/// reason.
-constexpr std::size_t kReportLimit = 24UL << 20;
 
 using WorkerAnswer = RouteResult (*)(const WorkerDeps&, ApiRequest&);
 using WorkerRefusal = RouteResult (*)(const WorkerDeps&, ApiRequest&, ApiResponse);
@@ -42,9 +39,9 @@ constexpr WorkerRow kWorkerRows[] = {
     {"GET", "/job-take-batch/{worker}", awaitJobs, refuseLate, kNoBody, false},
     {"GET", "/job-stop/{worker}", awaitStops, refuseLate},
     {"GET", "/ping/{worker}", ping, refusedPing},
-    {"POST", "/job-done/{worker}/{job}", reportResult, refusedResult, kReportLimit},
-    {"POST", "/job-done-batch/{worker}", reportResults, refusedResults, kReportLimit},
-    {"POST", "/job-stream/{worker}/{job}", reportChunk, refusedChunk, kReportLimit},
+    {"POST", "/job-done/{worker}/{job}", reportResult, refusedResult, kMaxReport},
+    {"POST", "/job-done-batch/{worker}", reportResults, refusedResults, kMaxReport},
+    {"POST", "/job-stream/{worker}/{job}", reportChunk, refusedChunk, kMaxReport},
 };
 
 }  // namespace
