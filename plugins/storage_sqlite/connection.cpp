@@ -8,6 +8,7 @@
 #include <new>
 
 #include "log_writes.h"
+#include "page_cache.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -40,6 +41,7 @@ void configureOnce() {
     sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 400);
+    (void)installPageCache();
     return true;
   }();
   (void)kDone;

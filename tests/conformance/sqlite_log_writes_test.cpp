@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "plain_database.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {
@@ -29,38 +30,6 @@ TEST_F(LogWritesTest, ACommitOfSomeJobsIsOneWrite) {
   EXPECT_LE(logFaults().writes, 1 + 5) << "at most 64 KB each";
 }
 
-/// A connection of another program: SQLite alone, with or without the layer.
-class Database {
- public:
-  Database(const fs::path& file, const char* layer) {
-    constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    EXPECT_EQ(sqlite3_open_v2(file.c_str(), &handle_, kFlags, layer), SQLITE_OK);
-  }
-  ~Database() { sqlite3_close(handle_); }
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
-
-  void run(const std::string& sql) {
-    EXPECT_EQ(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(handle_) << ": " << sql;
-  }
-  std::string text(const char* sql) {
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(handle_, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(handle_);
-    std::string result = "no row";
-    if (sqlite3_step(statement) == SQLITE_ROW) {
-      const auto* value = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
-      result = value == nullptr ? "null" : value;
-    }
-    sqlite3_finalize(statement);
-    return result;
-  }
-  sqlite3* handle() const { return handle_; }
-
- private:
-  sqlite3* handle_ = nullptr;
-};
-
 constexpr char kSum[] = "SELECT count(*) || ' ' || total(n) || ' ' || total(length(body)) FROM row";
 
 /// Returns the sum of a copy of the files, as a process finds them after the sudden end of this one.
@@ -68,14 +37,14 @@ std::string sumAfterAKill(const fs::path& file) {
   const testkit::TemporaryFolder copies;
   const fs::path copy = copies / "copy.db";
   for (const char* const part : {"", "-wal"}) fs::copy_file(file.string() + part, copy.string() + part);
-  Database database(copy, nullptr);
+  PlainDatabase database(copy, nullptr);
   EXPECT_EQ(database.text("PRAGMA integrity_check"), "ok");
   return database.text(kSum);
 }
 
 class RandomTransactions {
  public:
-  RandomTransactions(Database& database, unsigned seed, bool hasSavepoints)
+  RandomTransactions(PlainDatabase& database, unsigned seed, bool hasSavepoints)
       : database_(database), random_(seed), hasSavepoints_(hasSavepoints) {}
 
   void transact() {
@@ -104,7 +73,7 @@ class RandomTransactions {
     database_.run("SAVEPOINT one; DELETE FROM row WHERE n % 7 = 0; ROLLBACK TO one; RELEASE one");
   }
 
-  Database& database_;
+  PlainDatabase& database_;
   std::mt19937 random_;
   const bool hasSavepoints_;
 };
@@ -117,11 +86,11 @@ TEST_F(LogWritesTest, NothingIsHeldBehindACommit) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const bool spills = seed % 2 == 0;
     const fs::path path = dir_ / ("random" + std::to_string(seed) + ".db");
-    Database writing(path, nullptr);
+    PlainDatabase writing(path, nullptr);
     writing.run("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0");
     if (spills) writing.run("PRAGMA cache_size=10");
     writing.run("CREATE TABLE row (n INTEGER PRIMARY KEY, body BLOB)");
-    Database reading(path, nullptr);
+    PlainDatabase reading(path, nullptr);
     RandomTransactions transactions(writing, seed, !spills);
     for (int i = 0; i < 40; ++i) {
       transactions.transact();
@@ -135,7 +104,7 @@ TEST_F(LogWritesTest, NothingIsHeldBehindACommit) {
 // The held pages of a transaction meet the full disk at its commit, and the transaction is undone.
 TEST_F(LogWritesTest, AFailedWriteIsReportedBeforeTheCommit) {
   const fs::path path = dir_ / "full.db";
-  Database writing(path, sqlite::logWritesLayer());
+  PlainDatabase writing(path, sqlite::logWritesLayer());
   writing.run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
   writing.run("CREATE TABLE row (n INTEGER PRIMARY KEY, body BLOB); INSERT INTO row VALUES (1, 'a')");
   logFaults().writeAnswers = SQLITE_FULL;
