@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/storage_sqlite/page_cache.h"
+
 namespace jobq::fault {
 namespace fs = std::filesystem;
 
@@ -328,6 +330,7 @@ const sqlite3_io_methods Layer::kMethods = {
 Disk& Disk::instance() {
   static Disk disk;
   static const sqlite3_vfs* const kInstalled = [] {
+    (void)sqlite::installPageCache();  // the plugin would come after SQLite's first use
     Layer::below = sqlite3_vfs_find(nullptr);
     static sqlite3_vfs layer = *Layer::below;
     layer.zName = "jobq-disk";

@@ -1,8 +1,9 @@
 # Tests with failures of disks, power, storages and processes.
 include(fault/broken.cmake)
 
-add_library(jobq_disk STATIC fault/disk.cpp)
-target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR})
+# SQLite takes settings only before its first use, so the disk makes those of the plugin.
+add_library(jobq_disk STATIC fault/disk.cpp ${PROJECT_SOURCE_DIR}/plugins/storage_sqlite/page_cache.cpp)
+target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR} PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)
 
 jobq_add_test(power_loss_test OPTIMISED LABELS fault tsan SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk
