@@ -81,6 +81,10 @@ std::string ApiClient::remove(const std::string& path) const {
 
 std::string ApiClient::segment(std::string_view text) {
   if (text.empty()) throw CommandError(ExitCode::usage, "an id or a name on the command line is empty: give one");
+  return encode(text);
+}
+
+std::string ApiClient::encode(std::string_view text) {
   std::string encoded;
   Poco::URI::encode(std::string(text), "!#$&'()*+,/:;=?@[]", encoded);
   return encoded;

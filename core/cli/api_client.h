@@ -55,6 +55,8 @@ class ApiClient {
   /// Returns `text` as one segment of a path: each character that could end the segment is percent-encoded. Throws
   /// CommandError(usage) for an empty text.
   static std::string segment(std::string_view text);
+  /// Returns `text` as a value of a query, encoded in the same way. The text may be empty.
+  static std::string encode(std::string_view text);
 
  private:
   StreamAnswer invocation(const std::string& method, const std::string& path, const std::string& body,

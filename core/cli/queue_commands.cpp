@@ -54,7 +54,7 @@ ExitCode listJobs(const Invocation& invocation) {
   char before = '?';
   for (const char* name : {"status", "limit", "offset"}) {
     if (!invocation.arguments.has(name)) continue;
-    path += before + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(name));
+    path += before + std::string(name) + "=" + ApiClient::encode(invocation.arguments.value(name));
     before = '&';
   }
   const std::string answer = invocation.api.get(path);

@@ -28,7 +28,7 @@ ExitCode listWebhooks(const Invocation& invocation) {
   for (const auto& [option, name] : {Parameter{"job", "jobId"}, {"endpoint", "endpointId"}, {"limit", "limit"}}) {
     if (!invocation.arguments.has(option)) continue;
     query +=
-        (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(option));
+        (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::encode(invocation.arguments.value(option));
   }
   if (!invocation.arguments.has("job") && !invocation.arguments.has("endpoint")) {
     throw CommandError(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");

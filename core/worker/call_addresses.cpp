@@ -31,12 +31,16 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// Returns the path of a batch for the path of a result, which ends with the worker and the job; empty for another one.
+// Returns the path of a batch for the path of a result, which ends with the call, the worker and the job; empty for
+// another one.
 std::string batchPath(const std::string& result) {
-  const std::size_t begin = result.find(kResult);
   const std::size_t job = result.find("/" + std::string(kJob));
-  if (begin == std::string::npos || job == std::string::npos) return "";
-  return replaced(result.substr(0, job), kResult, kResults) + result.substr(job + 1 + kJob.size());
+  const std::size_t worker = job == std::string::npos || job == 0 ? std::string::npos : result.rfind('/', job - 1);
+  if (worker == std::string::npos) return "";
+  const std::string_view call = std::string_view(result).substr(0, worker + 1);
+  if (!call.ends_with(kResult)) return "";
+  return std::string(call.substr(0, call.size() - kResult.size())) + std::string(kResults) +
+         result.substr(worker + 1, job - worker - 1) + result.substr(job + 1 + kJob.size());
 }
 
 /// An address split behind the port.
@@ -46,17 +50,6 @@ struct SplitUrl {
   std::string path;
 };
 
-// Returns the id of the endpoint that stands before `call` in the path; empty for none. An endpoint may be called ping,
-// so the last place counts.
-EndpointId endpointBefore(const std::string& address, std::string_view call) {
-  const std::string path = address.substr(0, address.find('?'));
-  const std::size_t end = path.rfind(call);
-  if (end == std::string::npos || end == 0) return "";
-  const std::size_t begin = path.rfind('/', end - 1) + 1;
-  EndpointId endpoint = path.substr(begin, end - begin);
-  return begin > 0 && isIdentifier(endpoint) ? endpoint : EndpointId();
-}
-
 void checkServer(const SplitUrl& address, const SplitUrl& take) {
   if (address.server == take.server) return;
   throw CommandError(ExitCode::usage, std::string("the variables ") + take.variable + " and " + address.variable +
@@ -64,10 +57,15 @@ void checkServer(const SplitUrl& address, const SplitUrl& take) {
                                           harmless(address.server) + "': set all of them anew");
 }
 
-// An address of an unknown form passes, since public workers use any address.
-void checkEndpoint(const SplitUrl& address, std::string_view call, const EndpointId& endpoint) {
-  const EndpointId named = endpointBefore(address.path, call);
-  if (named.empty() || named == endpoint) return;
+// Refuses an address that is like the one for jobs, whose endpoint stands behind `base`, and names another endpoint. An
+// address of another form passes, because a worker may be given any address.
+void checkEndpoint(const SplitUrl& address, std::string_view call, const std::string& base,
+                   const EndpointId& endpoint) {
+  if (!address.path.starts_with(base)) return;
+  const std::size_t end = address.path.find('/', base.size());
+  if (end == std::string::npos || address.path.compare(end, call.size(), call) != 0) return;
+  const EndpointId named = address.path.substr(base.size(), end - base.size());
+  if (named == endpoint || !isIdentifier(named)) return;
   throw CommandError(ExitCode::usage, std::string("the variable ") + address.variable + " is for the endpoint " +
                                           named + ", RUNPOD_WEBHOOK_GET_JOB for " + endpoint +
                                           ": set all of them anew");
@@ -107,7 +105,8 @@ CallAddresses CallAddresses::ofEndpoint(const std::string& url, const EndpointId
   }
   CallAddresses made(cli::readServerAddress(url, ca), endpoint, worker);
   const std::string base = made.server_.prefix + "/v2/" + endpoint;
-  made.take_ = base + "/job-take/" + worker + "?gpu=none";
+  made.beforeTake_ = base;
+  made.behindTake_ = worker + "?gpu=none";
   made.result_ = base + "/job-done/" + worker + "/$ID?gpu=none";
   made.results_ = batchPath(made.result_);
   made.chunk_ = base + "/job-stream/" + worker + "/$ID?gpu=none";
@@ -122,16 +121,20 @@ CallAddresses CallAddresses::ofVariables(const std::map<std::string, std::string
   const SplitUrl chunk = splitVariable(variables, "RUNPOD_WEBHOOK_POST_STREAM");
   const SplitUrl ping = splitVariable(variables, "RUNPOD_WEBHOOK_PING");
   for (const SplitUrl* each : {&result, &chunk, &ping}) checkServer(*each, take);
-  const EndpointId endpoint = endpointBefore(take.path, kTake);
-  if (endpoint.empty()) {
+  const std::size_t call = take.path.substr(0, take.path.find('?')).rfind(kTake);
+  const std::size_t begin = call == std::string::npos || call == 0 ? 0 : take.path.rfind('/', call - 1) + 1;
+  const std::string base = take.path.substr(0, begin);
+  const EndpointId endpoint = take.path.substr(begin, call - begin);
+  if (base.empty() || !isIdentifier(endpoint)) {
     throw CommandError(ExitCode::usage, "the variable RUNPOD_WEBHOOK_GET_JOB has no endpoint before /job-take/: '" +
                                             harmless(take.path) + "'");
   }
-  checkEndpoint(result, kResult, endpoint);
-  checkEndpoint(chunk, kChunk, endpoint);
-  checkEndpoint(ping, kPing, endpoint);
+  checkEndpoint(result, kResult, base, endpoint);
+  checkEndpoint(chunk, kChunk, base, endpoint);
+  checkEndpoint(ping, kPing, base, endpoint);
   CallAddresses made(cli::readServerAddress(take.server, ca), endpoint, worker);
-  made.take_ = replaced(replaced(take.path, kWorker, worker), kJob, worker);
+  made.beforeTake_ = take.path.substr(0, call);
+  made.behindTake_ = replaced(replaced(take.path.substr(call + kTake.size()), kWorker, worker), kJob, worker);
   made.result_ = replaced(result.path, kWorker, worker);
   made.results_ = batchPath(made.result_);
   made.chunk_ = replaced(chunk.path, kWorker, worker);
@@ -140,11 +143,11 @@ CallAddresses CallAddresses::ofVariables(const std::map<std::string, std::string
 }
 
 std::string CallAddresses::jobs(std::size_t most, bool holdsJobs) const {
-  return replaced(take_, kTake, "/job-take-batch/") + "&batch_size=" + std::to_string(most) +
+  return beforeTake_ + "/job-take-batch/" + behindTake_ + "&batch_size=" + std::to_string(most) +
          "&job_in_progress=" + (holdsJobs ? "1" : "0");
 }
 
-std::string CallAddresses::stops() const { return replaced(take_, kTake, "/job-stop/"); }
+std::string CallAddresses::stops() const { return beforeTake_ + "/job-stop/" + behindTake_; }
 
 std::string CallAddresses::ping(const std::vector<JobId>& jobs) const {
   std::string path = ping_;

@@ -51,8 +51,10 @@ class CallAddresses {
   cli::ServerAddress server_;
   EndpointId endpoint_;
   WorkerId worker_;
-  // Paths with a query. In take_ the id of the worker stands already; in result_ and chunk_ `$ID` is the job.
-  std::string take_;
+  // The path of the call for jobs around the name of the call. The id of the worker stands already in the second part.
+  std::string beforeTake_;
+  std::string behindTake_;
+  // Paths with a query. In result_ and chunk_ `$ID` is the job.
   std::string result_;
   std::string results_;
   std::string chunk_;

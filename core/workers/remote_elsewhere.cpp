@@ -133,6 +133,16 @@ void RemoteElsewhere::applyNews(const std::string& node, const NodeNews& news, R
   }
 }
 
+// The last ping listed the job before this node heard of it.
+bool RemoteElsewhere::noteListed(Worker& worker, const JobId& job) {
+  bool isNamed = false;
+  for (auto at = worker.jobs.lower_bound({job, {}}); at != worker.jobs.end() && at->first.first == job; ++at) {
+    isNamed = true;
+    if (at->second.ping == PingSays::nothing) at->second.ping = PingSays::listed;
+  }
+  return isNamed;
+}
+
 void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Instant now, RemoteChanges& changes) {
   if (now > readAt_ + kLongestGap) freshSince_ = now;
   readAt_ = now;
@@ -144,8 +154,7 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
     Worker& worker = workers[key];
     worker.ping = before.ping;
     for (const auto& [job, nextAt] : before.unknown) {
-      const auto named = worker.jobs.lower_bound({job, {}});
-      if (named == worker.jobs.end() || named->first.first != job) worker.unknown[job] = nextAt;
+      if (!noteListed(worker, job)) worker.unknown[job] = nextAt;
     }
   }
   for (const auto& [key, said] : workers) {

@@ -99,6 +99,8 @@ class RemoteElsewhere {
     bool isLeaving = false;    ///< by the word of another node
   };
 
+  /// Notes for each node that names the job that the last ping listed it. Returns false if no node names it.
+  static bool noteListed(Worker& worker, const JobId& job);
   Worker* find(const RemoteWorkerKey& key);
   const Worker* find(const RemoteWorkerKey& key) const;
   void addNews(const std::string& node, const OtherNode& other, std::map<RemoteWorkerKey, Worker>& workers,

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "plain_database.h"
 #include "plugins/storage_sqlite/page_numbers.h"
@@ -29,6 +31,7 @@ struct CacheCalls {
 };
 CacheCalls cacheCalls;
 sqlite3_pcache_methods2 sqlitesCache;
+sqlite3_pcache_methods2 layer;
 
 void countedMove(sqlite3_pcache* cache, sqlite3_pcache_page* page, unsigned from, unsigned to) {
   if (to == kExchange) ++cacheCalls.exchanges;
@@ -46,7 +49,8 @@ const bool kIsInstalled = [] {
   sqlite3_pcache_methods2 counting = sqlitesCache;
   counting.xRekey = countedMove;
   counting.xTruncate = countedDrop;
-  return sqlite3_config(SQLITE_CONFIG_PCACHE2, &counting) == SQLITE_OK && sqlite::installPageCache();
+  return sqlite3_config(SQLITE_CONFIG_PCACHE2, &counting) == SQLITE_OK && sqlite::installPageCache() &&
+         sqlite3_config(SQLITE_CONFIG_GETPCACHE2, &layer) == SQLITE_OK;
 }();
 
 TEST(PageNumbersTest, TheGreatestPageIsTheBound) {
@@ -115,6 +119,106 @@ TEST_F(PageCacheTest, CommitsOfTheStorageSearchForNoPages) {
   EXPECT_EQ(cacheCalls.drops, 0);
 }
 
+/// A cache of the layer beside a model of its pages, with the calls that SQLite makes in any order.
+class ModelledCache {
+ public:
+  ModelledCache(int pageSize, unsigned seed)
+      : cache_(layer.xCreate(pageSize, 64, 1)), exchange_(PageNumbers(pageSize).exchange()), random_(seed) {
+    layer.xCachesize(cache_, 1'000);
+  }
+  ~ModelledCache() { layer.xDestroy(cache_); }
+  ModelledCache(const ModelledCache&) = delete;
+  ModelledCache& operator=(const ModelledCache&) = delete;
+
+  void act() {
+    const unsigned one = anyNumber();
+    const unsigned other = anyNumber();
+    switch (below(7)) {
+      case 0: drop(one); break;
+      case 1: discard(one); break;
+      case 2:
+        if (has(one) && has(other) && one != other && !has(exchange_)) exchange(one, other);
+        break;
+      case 3:
+        if (has(one) && !has(other)) move(one, other);
+        break;
+      case 4:
+        if (has(one) && !has(exchange_)) {
+          move(one, exchange_);
+          if (below(2) == 0) discard(exchange_);
+        }
+        break;
+      default: fetch(one);
+    }
+  }
+
+  void check() {
+    ASSERT_EQ(layer.xPagecount(cache_), static_cast<int>(pages_.size()));
+    for (unsigned i = 0; i <= kNumbers; ++i) {
+      const unsigned number = numberOf(i);
+      sqlite3_pcache_page* const page = layer.xFetch(cache_, number, 0);
+      ASSERT_EQ(page != nullptr, has(number)) << number;
+      if (page != nullptr) layer.xUnpin(cache_, page, 0);
+    }
+  }
+
+ private:
+  static constexpr unsigned kNumbers = 60;
+
+  unsigned below(unsigned bound) { return std::uniform_int_distribution<unsigned>(0, bound - 1)(random_); }
+  /// Returns one of 55 low numbers, the one of the exchange, or one of five above it.
+  unsigned numberOf(unsigned i) const { return i < 55 ? i + 1 : exchange_ + i - 55; }
+  /// Returns a low number mostly, because each page above hides what the layer has to tell apart.
+  unsigned anyNumber() { return numberOf(below(40) == 0 ? below(kNumbers + 1) : below(55)); }
+  bool has(unsigned number) const { return pages_.contains(number); }
+
+  void fetch(unsigned number) {
+    sqlite3_pcache_page* const page = layer.xFetch(cache_, number, 2);
+    ASSERT_NE(page, nullptr);
+    layer.xUnpin(cache_, page, 0);
+    pages_.insert(number);
+  }
+  void discard(unsigned number) {
+    sqlite3_pcache_page* const page = layer.xFetch(cache_, number, 0);
+    if (page != nullptr) layer.xUnpin(cache_, page, 1);
+    pages_.erase(number);
+  }
+  void move(unsigned from, unsigned to) {
+    sqlite3_pcache_page* const page = layer.xFetch(cache_, from, 0);
+    ASSERT_NE(page, nullptr);
+    layer.xRekey(cache_, page, from, to);
+    layer.xUnpin(cache_, page, 0);
+    pages_.erase(from);
+    pages_.insert(to);
+  }
+  void exchange(unsigned one, unsigned other) {
+    move(one, exchange_);
+    move(other, one);
+    move(exchange_, other);
+  }
+  void drop(unsigned limit) {
+    layer.xTruncate(cache_, limit);
+    pages_.erase(pages_.lower_bound(limit), pages_.end());
+  }
+
+  sqlite3_pcache* const cache_;
+  const unsigned exchange_;
+  std::mt19937 random_;
+  std::set<unsigned> pages_;
+};
+
+TEST_F(PageCacheTest, TheLayerDropsWhatSqlitesCacheWouldDrop) {
+  ASSERT_EQ(sqlite3_initialize(), SQLITE_OK);
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ModelledCache cache(seed % 2 == 0 ? 512 : 65'536, seed);
+    for (int i = 0; i < 500; ++i) {
+      cache.act();
+      ASSERT_NO_FATAL_FAILURE(cache.check()) << i;
+    }
+  }
+}
+
 /// A table beside a model of its content. The transactions grow and shrink the file.
 class ShrinkingTable {
  public:
@@ -168,7 +272,7 @@ constexpr char kContent[] =
     "SELECT coalesce(group_concat(n || '=' || length(body) || substr(body, 1, 1) || ';', ''), '') "
     "FROM (SELECT * FROM row ORDER BY n)";
 
-// A page that should have left the cache and has not would be read as a part of the grown file later.
+// SQLite itself above the layer. Which pages leave the cache, the test above judges.
 TEST_F(PageCacheTest, FilesThatShrinkAndGrowKeepTheirContent) {
   cacheCalls.exchanges = 0;
   cacheCalls.drops = 0;

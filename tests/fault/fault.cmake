@@ -1,7 +1,7 @@
 # Tests with failures of disks, power, storages and processes.
 include(fault/broken.cmake)
 
-# SQLite takes settings only before its first use, so the disk makes those of the plugin.
+# SQLite takes a page cache only before its first use, so the disk installs the one of the plugin.
 add_library(jobq_disk STATIC fault/disk.cpp ${PROJECT_SOURCE_DIR}/plugins/storage_sqlite/page_cache.cpp)
 target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR} PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)

@@ -45,7 +45,7 @@ class JobListTest(FormTest):
 
     def test_refused(self, subtests):
         """The server refuses a value out of range, and a value is data."""
-        for arguments, word in ((["--limit", "0"], "limit"), (["--status", "LOST"], "IN_QUEUE"),
+        for arguments, word in ((["--limit", "0"], "limit"), (["--status", "LOST"], "IN_QUEUE"), (["--status", ""], "IN_QUEUE"),
                                 (["--offset", "-1"], "offset"), (["--status", "FAILED&limit=x"], "FAILED&limit=x")):
             with subtests.test(arguments):
                 assert word in self.sentence("job", "list", self.endpoint, *arguments, code=REFUSED)

@@ -99,7 +99,7 @@ class ReportTest(PlaneTest):
 
     @pytest.mark.parametrize(("size", "reason"), [
         (21 << 20, "the output has 22020098 bytes, the limit is 20 MB"),
-        (25 << 20, "over the limit of 24 MB, its output may have 20 MB")])
+        (25 << 20, "over the limit of 24 MB; its output may have 20 MB")])
     def test_a_result_over_the_limits(self, size, reason):
         """Beside the limit of the output and beyond that of the request."""
         job = self.taken_job("w-large")

@@ -169,6 +169,17 @@ TEST_F(RemoteElsewhereTest, PingsAtAnotherNodeCountOnceTheWorkerKnowsTheJob) {
   EXPECT_FALSE(hearPing()) << "after so long the worker has the answer";
 }
 
+TEST_F(RemoteElsewhereTest, APingThatCameBeforeTheNewsHasListedTheJob) {
+  EXPECT_TRUE(notePing({"a"}));
+  EXPECT_THAT(answers().unknown, ElementsAre("a"));
+  hear(withJob());
+  EXPECT_THAT(answers().listed, ElementsAre(Pair("a", 3)));
+  EXPECT_THAT(answers().unknown, IsEmpty());
+  EXPECT_TRUE(notePing({}));
+  hear(withJob());
+  EXPECT_THAT(answers().listed, IsEmpty()) << "the last ping counts";
+}
+
 TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByTheWordOfAnother) {
   const auto hasStop = [this](const WorkerNews& news) {
     worker_->stops["a"] = {now_, now_, 0, 3, true};

@@ -79,10 +79,27 @@ TEST(CallAddressesTest, ThoseOfVariables) {
   EXPECT_EQ(calls.ping({"a-u1"}), "/sdk/v2/ep/ping/w-1?gpu=none&job_id=a-u1");
 }
 
-TEST(CallAddressesTest, AnEndpointWithTheNameOfACall) {
+TEST(CallAddressesTest, EndpointsAndWorkersWithTheNameOfACall) {
+  for (const std::string name : {"ping", "job-take", "job-done", "job-stream"}) {
+    Variables variables = callVariables();
+    for (auto& [key, value] : variables) value.replace(value.find("/ep/"), 4, "/" + name + "/");
+    for (const auto& calls : {CallAddresses::ofVariables(variables, name, ""),
+                              CallAddresses::ofEndpoint("http://host/sdk", name, name, "")}) {
+      const std::string endpoint = "/sdk/v2/" + name;
+      EXPECT_EQ(calls.endpoint(), name);
+      EXPECT_THAT(calls.jobs(1, false), StartsWith(endpoint + "/job-take-batch/" + name + "?"));
+      EXPECT_THAT(calls.stops(), StartsWith(endpoint + "/job-stop/" + name + "?"));
+      EXPECT_THAT(calls.result("a"), StartsWith(endpoint + "/job-done/" + name + "/a?"));
+      EXPECT_THAT(calls.results(), StartsWith(endpoint + "/job-done-batch/" + name + "?"));
+    }
+  }
+}
+
+TEST(CallAddressesTest, AnAddressOfAnotherFormMayNameAnything) {
   Variables variables = callVariables();
-  for (auto& [name, value] : variables) value.replace(value.find("/ep/"), 4, "/ping/");
-  EXPECT_EQ(CallAddresses::ofVariables(variables, "w-1", "").endpoint(), "ping");
+  variables["RUNPOD_WEBHOOK_PING"] = "http://host:8000/sdk/ping/$RUNPOD_POD_ID";
+  variables["RUNPOD_WEBHOOK_POST_OUTPUT"] = "http://host:8000/sdk/v2/ep/job-done/job-done/$ID";
+  EXPECT_EQ(CallAddresses::ofVariables(variables, "job-done", "").ping({"a"}), "/sdk/ping/job-done?gpu=none&job_id=a");
 }
 
 TEST(CallAddressesTest, AnUnusualAddressOfResultsHasNoBatches) {

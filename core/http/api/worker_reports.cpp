@@ -33,7 +33,7 @@ ApiResponse counted(std::uint64_t next) {
 
 Failed tooLargeReport() {
   return {"the worker sent a report over the limit of " + std::to_string(kMaxReport >> 20) +
-              " MB, its output may have " + std::to_string(kMaxOutput >> 20) +
+              " MB; its output may have " + std::to_string(kMaxOutput >> 20) +
               " MB: upload large results and return their address",
           ""};
 }
