@@ -1,6 +1,6 @@
 // Several whole servers in the test's process on one memory storage. Each server and the storage have a clock of their
-// own, all moved by hand and together. Time moves on only when every connected server has beaten, so a slow machine
-// changes no result.
+// own, all moved by hand and together. Time moves on only when every connected server has beaten, and when the threads
+// that the last step has woken wait again, so a slow machine changes no result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@
 #include "core/workers/node_share.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "settling_clock.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/recording_log.h"
@@ -61,7 +62,7 @@ struct Server {
 
   const std::string name;
   testkit::TemporaryFolder dir;
-  testkit::ManualClock clock;
+  SettlingClock clock;
   testkit::RecordingLog log;
   fault::FaultPlan faults{clock};  ///< of the way to the storage
   bool isConnected = true;         ///< its beats are awaited before time moves on
@@ -124,6 +125,7 @@ class ClusterTest : public testing::TestWithParam<Millis> {
       testkit::waitFor("the beats of the connected servers", [this] { return haveBeaten(); });
       storageClock_.advance(kStep);
       for (const auto& server : servers_) server->clock.advance(kStep);
+      for (const auto& server : servers_) server->clock.awaitSettled();
     }
   }
   /// Lets time pass until `holds`. Returns how much time has passed; fails after `most`.
