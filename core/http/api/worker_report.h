@@ -28,8 +28,8 @@ struct WorkerProgress {
 /// Infinity as that word; null, false, 0 and "" are no error. Pure; any thread.
 std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput);
 
-/// Most bytes of the body of a report, a batch or a chunk. The output inside is bounded by kMaxOutput, so a larger one still
-/// ends its job with a reason.
+/// Most bytes of the body of a report, a batch or a chunk. The output inside is bounded by kMaxOutput, so a larger one
+/// still ends its job with a reason.
 inline constexpr std::size_t kMaxReport = 24UL << 20;
 
 /// Most reports of a batch.
