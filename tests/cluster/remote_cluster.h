@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "cluster_fixture.h"
-#include "core/workers/remote_news.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "tests/server/server_fixture.h"
@@ -80,11 +79,6 @@ class RemoteClusterTest : public ClusterTest {
   void sendPing(const Server& server, const std::string& jobs) {
     const std::string list = jobs.empty() ? "" : "?job_id=" + jobs;
     EXPECT_EQ(server.call(workerKey_, "GET", "/v2/remote/ping/w" + list).status, 200);
-  }
-  /// Returns what the server has told the others about the worker `w`.
-  WorkerNews newsOf(const Server& server) {
-    const auto record = storage_->records().find("remoteNews", server.name);
-    return record ? readNews(record->body).workers[{"remote", "w"}] : WorkerNews{};
   }
   StopLoop& startLoop(const Server& server) {
     return *loops_.emplace_back(std::make_unique<StopLoop>(server, workerKey_));
