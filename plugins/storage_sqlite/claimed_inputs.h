@@ -18,6 +18,7 @@ namespace jobq::sqlite {
 struct Claim {
   ClaimedJob job;
   BodyFile inputFile;
+  Instant queuedAt{};  // unset for a job that was claimed in the step of its insert
 };
 
 /// A claimed job that was left out of the claim: its input cannot be read, or the job was deleted meanwhile.

@@ -37,8 +37,8 @@ bool isAlive(Step& step, const Holder& holder) {
 Claim claimedJob(Step& step, std::int64_t num) {
   Query query = step.db.query(
       "SELECT job.id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
-      "min(deadline, expires_at), webhook, s3, input, log_lines, input_file, size FROM job JOIN job_input USING (num) "
-      "LEFT JOIN body_file ON body_file.id = input_file WHERE num = ?1");
+      "min(deadline, expires_at), webhook, s3, input, log_lines, input_file, size, queued_at "
+      "FROM job JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE num = ?1");
   if (!query.bind(num).next()) {
     // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
     throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
@@ -56,7 +56,7 @@ Claim claimedJob(Step& step, std::int64_t num) {
   job.s3Config = query.text(12);
   job.input = query.text(13);
   job.logLines = static_cast<std::uint64_t>(query.integer(14));
-  return {std::move(job), bodyFileAt(query, 15)};
+  return {std::move(job), bodyFileAt(query, 15), query.instant(17)};
 }
 
 void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<Claim>& claimed) {
@@ -64,7 +64,8 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vec
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
     markClaimed(step, num, *worker++, mark);
     const Claim& claim = claimed.emplace_back(claimedJob(step, num));
-    step.running.begin(num, {want.endpoint, step.now + claim.job.policy.executionTimeout, {}});
+    step.running.begin(
+        num, {want.endpoint, step.now + claim.job.policy.executionTimeout, claim.job.worker, claim.queuedAt, step.now});
     step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, claim.job.policy.lowPriority);
   }
 }

@@ -1,6 +1,5 @@
-// The last ended jobs that began with their insert (Storage::insertAndClaim(), insertRun()), kept for their waiting
-// callers: such a caller reads the job once, directly after its end. A read of the file would cost several pages,
-// because each commit empties the page cache of a read connection.
+// The last jobs that ended, kept for their waiting callers: such a caller reads the job once, directly after its end. A
+// read of the file would cost several pages, because each commit empties the page cache of a read connection.
 //
 // The jobs change after the commit of the change has succeeded, never before, as running_rows.h says of running jobs.
 #pragma once
@@ -41,7 +40,7 @@ class EndedChanges {
 /// At most kSlots jobs; a further one takes the place of another. Any thread may call the methods.
 class EndedJobs {
  public:
-  static constexpr std::size_t kSlots = 128;
+  static constexpr std::size_t kSlots = 256;
   /// Bytes of the largest output of a kept job.
   static constexpr std::size_t kMostOutput = 32UL << 10;
 

@@ -128,9 +128,9 @@ ClaimedJob claimedAtInsert(const JobSpec& job, const WorkerId& worker, Instant n
   return claimed;
 }
 
-/// Counts a new job as running, in the counters and among the running rows.
-void noteRunning(Step& step, const JobSpec& job, std::int64_t num, Instant deadline, const WorkerId& worker) {
-  step.running.begin(num, {job.endpoint, deadline, worker});
+/// Counts a new job, submitted and started at `begin`, as running, in the counters and among the running rows.
+void noteRunning(Step& step, const JobSpec& job, std::int64_t num, Instant begin, const WorkerId& worker) {
+  step.running.begin(num, {job.endpoint, begin + job.policy.executionTimeout, worker, begin, begin});
   step.counters.moved(job.endpoint, JobState::inQueue, kRunning, job.policy.lowPriority);
 }
 
@@ -211,7 +211,7 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
   insertRow(step, job, row);
   insertInput(step, job, newJob.input, row.num);
   step.counters.added(job.endpoint, job.policy.lowPriority);
-  if (claim != nullptr) noteRunning(step, job, row.num, *row.deadline, claim->worker);
+  if (claim != nullptr) noteRunning(step, job, row.num, step.now, claim->worker);
 }
 
 void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
@@ -226,10 +226,9 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
     if (begin + job.policy.ttl <= step.now) throw StorageError("job " + job.id + " has outlived its policy.ttl");
     NewRow row{numbers_.next(), rankOf(step, job, policy), begin, begin + job.policy.ttl, kRunning, run.worker};
     row.startedAt = begin;
-    const Instant deadline = begin + job.policy.executionTimeout;
     if (outcome == nullptr) {
       if (!isAlive(step, run.holder)) throw StorageError("the life of the node of job " + job.id + " has ended");
-      row.deadline = deadline;
+      row.deadline = begin + job.policy.executionTimeout;
       row.holder = run.holder.epoch;
     } else {
       row.state = next(kRunning, report.trigger).value();
@@ -241,7 +240,7 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
     insertRow(step, job, row);
     if (!row.brief) insertInput(step, job, input, row.num);
     step.counters.added(job.endpoint, job.policy.lowPriority);
-    noteRunning(step, job, row.num, deadline, run.worker);
+    noteRunning(step, job, row.num, begin, run.worker);
     if (outcome == nullptr) return true;
     recordEnd(step, runningRow(job, row.num, begin), row.state, row.expiresAt, {report.error, &output});
     return true;

@@ -30,15 +30,15 @@ void oweWebhook(Step& step, const JobRow& row) {
   step.counters.owes(row.endpoint, 1);
 }
 
-/// Keeps an ended job for its waiting caller if the job has run since its insert, so that it was queued, claimed and
-/// started in the moment of its submission. `row` is the row before the end.
+/// Keeps an ended job for its waiting caller. `row` is the row before the end.
 void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
   const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
   const bool isInFile = ending.output != nullptr && ending.output->file().exists();
   if (isInFile || output.size() > EndedJobs::kMostOutput) return;
+  auto running = step.running.find(row.num);
+  if (!running || running->worker.empty()) return;
   Job job;
-  job.workerId = step.running.firstWorker(row.num);
-  if (job.workerId.empty()) return;
+  job.workerId = std::move(running->worker);
   job.id = row.id;
   job.endpoint = row.endpoint;
   job.state = to;
@@ -46,8 +46,9 @@ void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const
   job.losses = row.losses;
   job.retries = row.retries;
   job.lowPriority = row.low;
-  job.submittedAt = job.queuedAt = row.submittedAt;
-  job.startedAt = row.submittedAt;
+  job.submittedAt = row.submittedAt;
+  job.queuedAt = running->queuedAt;
+  job.startedAt = running->startedAt;
   job.finishedAt = step.now;
   job.expiresAt = expiry;
   job.error = ending.error;

@@ -9,7 +9,7 @@ void RunningRows::load(Connection& connection, std::int64_t others) {
   std::unordered_map<std::int64_t, RunningRow> loaded;
   if (connection.number("SELECT count(*) FROM job INDEXED BY job_expiry WHERE listed = 1") != others) {
     Query query = connection.query("SELECT num, endpoint, deadline FROM job NOT INDEXED WHERE state = 1");
-    while (query.next()) loaded.emplace(query.integer(0), RunningRow{query.text(1), query.instant(2), {}});
+    while (query.next()) loaded.emplace(query.integer(0), RunningRow{query.text(1), query.instant(2)});
   }
   Lock lock(mutex_);
   rows_ = std::move(loaded);
@@ -57,12 +57,12 @@ void RunningChanges::visitAll(Function&& visit) const {
   }
 }
 
-WorkerId RunningChanges::firstWorker(std::int64_t num) const {
+std::optional<RunningRow> RunningChanges::find(std::int64_t num) const {
   const auto changed = changes_.find(num);
-  if (changed != changes_.end()) return changed->second ? changed->second->worker : WorkerId();
+  if (changed != changes_.end()) return changed->second;
   Lock lock(rows_->mutex_);
   const auto found = rows_->rows_.find(num);
-  return found == rows_->rows_.end() ? WorkerId() : found->second.worker;
+  return found == rows_->rows_.end() ? std::nullopt : std::optional<RunningRow>(found->second);
 }
 
 std::vector<std::int64_t> RunningChanges::all() const {

@@ -22,7 +22,9 @@ namespace jobq::sqlite {
 struct RunningRow {
   EndpointId endpoint;
   Instant deadline{};  // of the execution
-  WorkerId worker{};   // of a job that has run since its insert; otherwise empty
+  WorkerId worker{};   // empty: the job was claimed before the storage was opened
+  Instant queuedAt{};  // this and the next are unknown if `worker` is empty
+  Instant startedAt{};
 };
 
 class RunningChanges;
@@ -57,8 +59,8 @@ class RunningChanges {
   void begin(std::int64_t num, RunningRow row) { changes_[num] = std::move(row); }
   /// Notes that the job `num` is not running any more.
   void end(std::int64_t num) { changes_[num].reset(); }
-  /// Returns the worker of a running job that has run since its insert; empty for other jobs.
-  WorkerId firstWorker(std::int64_t num) const;
+  /// Returns the running job, with the changes of the group; no value for a job that is not running.
+  std::optional<RunningRow> find(std::int64_t num) const;
 
   void clear() noexcept { changes_.clear(); }
 

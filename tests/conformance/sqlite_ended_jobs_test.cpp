@@ -84,17 +84,35 @@ TEST_F(EndedJobsTest, AnotherEndpointFindsNothing) {
   expectSame("a");
 }
 
-// A job that was in the queue has no waiting caller whom the storage knows, and a large output has a file.
-TEST_F(EndedJobsTest, OnlyJobsThatRanSinceTheirInsertAreKept) {
+TEST_F(EndedJobsTest, AJobOfTheQueueIsKeptWithItsTimes) {
   submit("queued");
+  clock_.advance(Millis(500));
   finish(claim(1).at(0).lease, Completed{"1"});
-  EXPECT_TRUE(readsFile("queued"));
+  expectSame("queued");
+  const LeaseRef first = runs("released");
+  clock_.advance(Millis(500));
+  EXPECT_EQ(storage_->leases().release(std::vector{first}), 1U);
+  clock_.advance(Millis(500));
+  finish(claim(1).at(0).lease, Completed{"1"});
+  expectSame("released");
+  const LeaseRef failed = runs("retried");
+  finish(failed, Failed{"no", {}});
+  ASSERT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "retried"}, failed.attempt, policy_)));
+  clock_.advance(Millis(500));
+  finish(claim(1).at(0).lease, Completed{"1"});
+  expectSame("retried");
+}
+
+TEST_F(EndedJobsTest, AJobThatWasClaimedBeforeTheStartIsRead) {
+  const LeaseRef lease = runs("a");
+  open();
+  finish(lease, Completed{"1"});
+  EXPECT_TRUE(readsFile("a"));
+}
+
+TEST_F(EndedJobsTest, ALargeOutputIsRead) {
   finish(runs("large"), Completed{"\"" + std::string(40'000, 'x') + "\""});
   EXPECT_TRUE(readsFile("large"));
-  const LeaseRef first = runs("released");
-  EXPECT_EQ(storage_->leases().release(std::vector{first}), 1U);
-  finish(claim(1).at(0).lease, Completed{"1"});
-  EXPECT_TRUE(readsFile("released")) << "the claim of the queue is later than the submission";
 }
 
 TEST_F(EndedJobsTest, AChangeOfTheJobIsShown) {
