@@ -4,7 +4,6 @@
 // The jobs change after the commit of the change has succeeded, never before, as running_rows.h says of running jobs.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -40,9 +39,12 @@ class EndedChanges {
 /// At most kSlots jobs; a further one takes the place of another. Any thread may call the methods.
 class EndedJobs {
  public:
-  static constexpr std::size_t kSlots = 256;
+  /// Several times the jobs that end in one commit, so that few of them meet in a slot before their callers read them.
+  static constexpr std::size_t kSlots = 1'024;
   /// Bytes of the largest output of a kept job.
   static constexpr std::size_t kMostOutput = 32UL << 10;
+  /// Bytes of the outputs of all kept jobs. A job whose output does not fit is not kept.
+  static constexpr std::size_t kMostBytes = 8UL << 20;
 
   /// Applies the changes of a group whose commit has succeeded.
   void apply(EndedChanges& changes) {
@@ -50,11 +52,14 @@ class EndedJobs {
     Lock lock(mutex_);
     for (Job& job : changes.kept_) {
       Job& slot = slotOf(job.id);
+      (void)empty(slot);
+      if (bytes_ + job.output.size() > kMostBytes) continue;
+      bytes_ += job.output.size();
       slot = std::move(job);
     }
     for (const JobId& id : changes.forgotten_) {
       Job& slot = slotOf(id);
-      if (slot.id == id) slot = Job();
+      if (slot.id == id) (void)empty(slot);
     }
   }
 
@@ -63,14 +68,20 @@ class EndedJobs {
     Lock lock(mutex_);
     Job& slot = slotOf(key.id);
     if (slot.id != key.id || slot.endpoint != key.endpoint || slot.expiresAt <= now) return std::nullopt;
-    return std::exchange(slot, Job());
+    return empty(slot);
   }
 
  private:
   Job& slotOf(const JobId& id) JOBQ_REQUIRES(mutex_) { return slots_[std::hash<JobId>()(id) % kSlots]; }
+  /// Empties the slot and returns its job.
+  Job empty(Job& slot) JOBQ_REQUIRES(mutex_) {
+    bytes_ -= slot.output.size();
+    return std::exchange(slot, Job());
+  }
 
   Mutex mutex_;
-  std::array<Job, kSlots> slots_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<Job> slots_ JOBQ_GUARDED_BY(mutex_) = std::vector<Job>(kSlots);  // empty ones without an id
+  std::size_t bytes_ JOBQ_GUARDED_BY(mutex_) = 0;                              // of the outputs
 };
 
 }  // namespace jobq::sqlite

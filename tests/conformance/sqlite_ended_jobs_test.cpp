@@ -148,8 +148,36 @@ TEST_F(EndedJobsTest, AnEndThatWasNotStoredIsNotKept) {
 }
 
 TEST_F(EndedJobsTest, ManyJobsTakeOneAnothersPlace) {
-  for (int i = 0; i < 1'000; ++i) finish(runs("job" + std::to_string(i)), Completed{std::to_string(i)});
-  for (int i = 0; i < 1'000; ++i) EXPECT_EQ(find("job" + std::to_string(i)).value().output, std::to_string(i));
+  for (int i = 0; i < 2'000; ++i) finish(runs("job" + std::to_string(i)), Completed{std::to_string(i)});
+  for (int i = 0; i < 2'000; ++i) EXPECT_EQ(find("job" + std::to_string(i)).value().output, std::to_string(i));
+}
+
+TEST_F(EndedJobsTest, TheOutputsHaveABound) {
+  sqlite::EndedJobs jobs;
+  const auto jobOf = [](int number, std::size_t size) {
+    Job job;
+    job.id = "job" + std::to_string(number);
+    job.expiresAt = Instant::max();
+    job.output = std::string(size, 'x');
+    return job;
+  };
+  const auto keep = [&](Job job) {
+    sqlite::EndedChanges changes;
+    changes.keep(std::move(job));
+    jobs.apply(changes);
+  };
+  constexpr int kMany = 4'000;
+  const auto countKept = [&] {
+    std::size_t kept = 0;
+    for (int i = 0; i < kMany; ++i) kept += jobs.extractJob({"", "job" + std::to_string(i)}, Instant{}) ? 1 : 0;
+    return kept;
+  };
+  for (int round = 0; round < 2; ++round) {  // the second one after each job was read
+    for (int i = 0; i < kMany; ++i) keep(jobOf(i, sqlite::EndedJobs::kMostOutput));
+    EXPECT_EQ(countKept(), sqlite::EndedJobs::kMostBytes / sqlite::EndedJobs::kMostOutput);
+  }
+  for (int i = 0; i < kMany; ++i) keep(jobOf(i, 10));
+  EXPECT_GT(countKept(), sqlite::EndedJobs::kSlots / 2);
 }
 
 }  // namespace
