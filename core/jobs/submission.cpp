@@ -54,7 +54,8 @@ Result<void> checkKnown(const json::Document& policy) {
   for (const json::Member& member : policy.members) {
     const std::string key = json::decode(member.key);
     if (std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) continue;
-    return invalid("policy has no field " + json::quoted(clipped(key)) + "; the nearest one is policy." +
+    return invalid("policy has no field " + json::quoted(clipped(key)) +
+                   "; its fields are executionTimeout, ttl, lowPriority and priority; the nearest one is policy." +
                    units::nearest(clipped(key), kKnown));
   }
   return {};

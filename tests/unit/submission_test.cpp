@@ -98,8 +98,10 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
   EXPECT_THAT(refused(R"({"input":{},"policy":{"priority":1001}})"), HasSubstr("from -1000 to 1000"));
   EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":20000,"t\u0074l":30000}})"),
               HasSubstr("policy has the key \"ttl\" twice"));
-  EXPECT_THAT(refused(R"({"input":{},"policy":{"executionTimout":9000}})"),
-              HasSubstr("policy has no field \"executionTimout\"; the nearest one is policy.executionTimeout"));
+  EXPECT_THAT(
+      refused(R"({"input":{},"policy":{"executionTimout":9000}})"),
+      HasSubstr("policy has no field \"executionTimout\"; its fields are executionTimeout, ttl, lowPriority and "
+                "priority; the nearest one is policy.executionTimeout"));
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":"a","accessId":"b"}})"), HasSubstr("\"accessId\" twice"));
   EXPECT_THAT(refused(R"({"input":{},"s3Config":"x"})"), HasSubstr("s3Config must be an object"));
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":1}})"), HasSubstr("s3Config.accessId"));
