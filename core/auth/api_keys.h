@@ -24,7 +24,7 @@
 namespace jobq {
 
 /// The scope demanded by a route (core/http/API.md, "Scopes"; core/decisions/auth.md). An admin key has every scope.
-/// Planned: no route demands `worker` yet.
+/// The calls of remote workers (core/http/api/worker_routes.cpp) demand `worker`.
 enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;

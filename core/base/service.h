@@ -9,8 +9,8 @@ class Service {
  public:
   virtual ~Service() = default;
 
-  /// Starts the threads of the service. A second call changes nothing. Throws if the service cannot run, and leaves no
-  /// thread running then.
+  /// Starts the threads of the service. A second call changes nothing. Throws std::system_error if the machine has no
+  /// thread left, or the exception that the implementation names; no thread of the service is running then.
   virtual void start() = 0;
 
   /// Ends the threads of the service, and blocks until the last thread has ended: every wait inside ends at once. A

@@ -22,12 +22,13 @@
 
 namespace jobq {
 
-/// Most concurrent deliveries: of this node in all, of all nodes to one host and to one host with late answers, and of
-/// this node to all hosts together without a known answer within kPromptAnswer.
-inline constexpr std::size_t kPlaces = 64;
-inline constexpr std::size_t kPlacesPerHost = 32;
-inline constexpr std::size_t kPlacesPerLateHost = 8;
+// Greatest numbers of concurrent deliveries.
+inline constexpr std::size_t kPlaces = 64;            ///< of this node, to all hosts
+inline constexpr std::size_t kPlacesPerHost = 32;     ///< of all nodes, to one host
+inline constexpr std::size_t kPlacesPerLateHost = 8;  ///< of all nodes, to one host that answers after kPromptAnswer
+/// Of this node, to all hosts together without a known answer within kPromptAnswer.
 inline constexpr std::size_t kPlacesForOthers = 48;
+/// Longest time until an answer that is not late.
 inline constexpr Millis kPromptAnswer{1'000};
 /// Bound on the bytes in the bodies of running deliveries; at the bound no further delivery starts.
 inline constexpr std::size_t kBytesInHand = 256UL << 20;

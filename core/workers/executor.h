@@ -1,5 +1,6 @@
 // An executor keeps workers; WorkerSupervisor starts and stops workers, and the dispatcher gives each worker its jobs.
-// A worker is a thread, or a place of a remote worker (core/workers/executor_choice.h). Planned: a child process.
+// A worker is a thread, or a place of a remote worker (core/workers/executor_choice.h). Planned: a handler
+// in a child process of the server.
 #pragma once
 
 #include <memory>

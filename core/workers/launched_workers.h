@@ -40,7 +40,7 @@ class QueueSignal;
 class LaunchKeyring {
  public:
   virtual ~LaunchKeyring() = default;
-  /// Returns the key with which workers of the endpoint take jobs; the same key for the whole life of the server.
+  /// Returns the key with which workers of the endpoint take jobs; the same key until forgetKey().
   virtual std::string keyFor(const EndpointId& endpoint) = 0;
   /// Makes the key of the endpoint invalid.
   virtual void forgetKey(const EndpointId& endpoint) = 0;

@@ -34,9 +34,9 @@ inline bool isPlaceOf(std::string_view place, std::string_view worker) {
   return place.size() > worker.size() && place[worker.size()] == ':' && place.starts_with(worker);
 }
 
-/// A ping may have been sent so long before it arrives.
+/// Greatest time between the sending of a ping and its arrival.
 inline constexpr Millis kPingDelay{2'000};
-/// A ping that was sent before a job came may arrive so much later.
+/// Time after a job was handed out in which a ping may arrive that was sent before: two pauses between pings, 10 s each.
 inline constexpr Millis kTwoPings{20'000};
 
 /// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.

@@ -10,6 +10,7 @@
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
+#include "jobq/time.h"
 #include "readers.h"
 
 namespace jobq::sqlite {

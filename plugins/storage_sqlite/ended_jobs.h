@@ -1,7 +1,8 @@
 // The last jobs that ended, kept for their waiting callers: such a caller reads the job once, directly after its end. A
 // read of the file would cost several pages, because each commit empties the page cache of a read connection.
 //
-// The jobs change after the commit of the change has succeeded, never before, as running_rows.h says of running jobs.
+// A job is kept after the commit of its end has succeeded, never before. A job that changes afterwards is forgotten
+// before the commit of the change: a caller that has read the new state must not find the old one here.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,7 @@ class EndedChanges {
  public:
   /// Notes the end of a job: `job` is the job as find() returns it.
   void keep(Job job) { kept_.push_back(std::move(job)); }
-  /// Notes a change of a job that has ended, or its removal. No job ends behind such a change in one group, because the
-  /// end needs the answer of a claim, or is that of a new job.
+  /// Notes a change of a job that has ended, or its removal. A job that also ends in the same group is not kept.
   void forget(const JobId& id) { forgotten_.push_back(id); }
   void clear() noexcept {
     kept_.clear();
@@ -36,31 +36,35 @@ class EndedChanges {
   std::vector<JobId> forgotten_;
 };
 
-/// At most kSlots jobs; a further one takes the place of another. Any thread may call the methods.
+/// At most kSlots jobs with kMostBytes; a further one takes the place of others. Any thread may call the methods.
 class EndedJobs {
  public:
   /// Several times the jobs that end in one commit, so that few of them meet in a slot before their callers read them.
   static constexpr std::size_t kSlots = 1'024;
-  /// Bytes of the largest output of a kept job.
-  static constexpr std::size_t kMostOutput = 32UL << 10;
-  /// Bytes of the outputs of all kept jobs. A job whose output does not fit is not kept.
+  /// Bytes of the largest output and error of a kept job.
+  static constexpr std::size_t kMostOfJob = 32UL << 10;
+  /// Bytes of the outputs and errors of all kept jobs.
   static constexpr std::size_t kMostBytes = 8UL << 20;
+
+  /// Forgets the jobs that a group has changed. The caller commits the group afterwards.
+  void forget(const EndedChanges& changes) {
+    if (changes.forgotten_.empty()) return;
+    Lock lock(mutex_);
+    forgetEach(changes);
+  }
 
   /// Applies the changes of a group whose commit has succeeded.
   void apply(EndedChanges& changes) {
-    if (changes.kept_.empty() && changes.forgotten_.empty()) return;
+    if (changes.kept_.empty()) return;
     Lock lock(mutex_);
     for (Job& job : changes.kept_) {
       Job& slot = slotOf(job.id);
       (void)empty(slot);
-      if (bytes_ + job.output.size() > kMostBytes) continue;
-      bytes_ += job.output.size();
+      for (; bytes_ + bytesOf(job) > kMostBytes; next_ = (next_ + 1) % kSlots) (void)empty(slots_[next_]);
+      bytes_ += bytesOf(job);
       slot = std::move(job);
     }
-    for (const JobId& id : changes.forgotten_) {
-      Job& slot = slotOf(id);
-      if (slot.id == id) (void)empty(slot);
-    }
+    forgetEach(changes);
   }
 
   /// Returns the job and keeps it no longer, or returns no value for a job that is not kept or absent at `now`.
@@ -72,16 +76,24 @@ class EndedJobs {
   }
 
  private:
+  static std::size_t bytesOf(const Job& job) { return job.output.size() + job.error.size(); }
+  void forgetEach(const EndedChanges& changes) JOBQ_REQUIRES(mutex_) {
+    for (const JobId& id : changes.forgotten_) {
+      Job& slot = slotOf(id);
+      if (slot.id == id) (void)empty(slot);
+    }
+  }
   Job& slotOf(const JobId& id) JOBQ_REQUIRES(mutex_) { return slots_[std::hash<JobId>()(id) % kSlots]; }
   /// Empties the slot and returns its job.
   Job empty(Job& slot) JOBQ_REQUIRES(mutex_) {
-    bytes_ -= slot.output.size();
+    bytes_ -= bytesOf(slot);
     return std::exchange(slot, Job());
   }
 
   Mutex mutex_;
   std::vector<Job> slots_ JOBQ_GUARDED_BY(mutex_) = std::vector<Job>(kSlots);  // empty ones without an id
-  std::size_t bytes_ JOBQ_GUARDED_BY(mutex_) = 0;                              // of the outputs
+  std::size_t bytes_ JOBQ_GUARDED_BY(mutex_) = 0;                              // of all slots
+  std::size_t next_ JOBQ_GUARDED_BY(mutex_) = 0;  // the slot that is emptied next when the bytes are used up
 };
 
 }  // namespace jobq::sqlite

@@ -34,7 +34,7 @@ void oweWebhook(Step& step, const JobRow& row) {
 void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
   const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
   const bool isInFile = ending.output != nullptr && ending.output->file().exists();
-  if (isInFile || output.size() > EndedJobs::kMostOutput) return;
+  if (isInFile || output.size() + ending.error.size() > EndedJobs::kMostOfJob) return;
   auto running = step.running.find(row.num);
   if (!running || running->worker.empty()) return;
   Job job;

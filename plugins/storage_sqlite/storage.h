@@ -53,7 +53,7 @@ class SqliteStorage final : public Storage {
   struct Options {
     explicit Options(const PluginConfig& config);
 
-    std::size_t readers;
+    std::size_t readers;    // number of read connections
     std::uint64_t logSize;  // bytes
   };
 

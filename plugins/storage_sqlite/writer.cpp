@@ -147,6 +147,7 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) 
   if (lists) changes.listing.listMany(connection_);
   changes.counters.persist(connection_);
   changes.listing.publishIds();
+  state_.ended.forget(changes.ended);
   wal_.commit();
   if (isAwaited) unsynced_.clear();
 }

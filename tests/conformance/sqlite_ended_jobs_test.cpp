@@ -113,6 +113,8 @@ TEST_F(EndedJobsTest, AJobThatWasClaimedBeforeTheStartIsRead) {
 TEST_F(EndedJobsTest, ALargeOutputIsRead) {
   finish(runs("large"), Completed{"\"" + std::string(40'000, 'x') + "\""});
   EXPECT_TRUE(readsFile("large"));
+  finish(runs("sum"), Failed{std::string(20'000, 'e'), "\"" + std::string(20'000, 'x') + "\""});
+  EXPECT_TRUE(readsFile("sum"));
 }
 
 TEST_F(EndedJobsTest, AChangeOfTheJobIsShown) {
@@ -147,37 +149,50 @@ TEST_F(EndedJobsTest, AnEndThatWasNotStoredIsNotKept) {
   EXPECT_EQ(find("a").value().state, JobState::inProgress);
 }
 
+// A caller that has read the new state elsewhere must not find the old one: the job is forgotten before the commit.
+TEST_F(EndedJobsTest, AChangeIsForgottenBeforeItsCommit) {
+  finish(runs("a"), Completed{"1"});
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_THROW((void)storage_->jobs().setTtl({"ep", "a"}, Millis(70'000)), StorageError);
+  logFaults().writeAnswers = SQLITE_OK;
+  EXPECT_TRUE(readsFile("a"));
+}
+
 TEST_F(EndedJobsTest, ManyJobsTakeOneAnothersPlace) {
   for (int i = 0; i < 2'000; ++i) finish(runs("job" + std::to_string(i)), Completed{std::to_string(i)});
   for (int i = 0; i < 2'000; ++i) EXPECT_EQ(find("job" + std::to_string(i)).value().output, std::to_string(i));
 }
 
-TEST_F(EndedJobsTest, TheOutputsHaveABound) {
-  sqlite::EndedJobs jobs;
-  const auto jobOf = [](int number, std::size_t size) {
-    Job job;
-    job.id = "job" + std::to_string(number);
-    job.expiresAt = Instant::max();
-    job.output = std::string(size, 'x');
-    return job;
-  };
-  const auto keep = [&](Job job) {
-    sqlite::EndedChanges changes;
-    changes.keep(std::move(job));
-    jobs.apply(changes);
-  };
+/// Keeps a job with outputs and errors of `bytes` together.
+void keep(sqlite::EndedJobs& jobs, const std::string& id, std::size_t bytes) {
+  Job job;
+  job.id = id;
+  job.expiresAt = Instant::max();
+  job.output = std::string(bytes / 2, 'x');
+  job.error = std::string(bytes - bytes / 2, 'x');
+  sqlite::EndedChanges changes;
+  changes.keep(std::move(job));
+  jobs.apply(changes);
+}
+
+/// Reads the jobs "0" to "<many - 1>" and returns the number of those that were kept.
+std::size_t countKept(sqlite::EndedJobs& jobs, int many) {
+  std::size_t kept = 0;
+  for (int i = 0; i < many; ++i) kept += jobs.extractJob({"", std::to_string(i)}, Instant{}) ? 1 : 0;
+  return kept;
+}
+
+TEST(EndedJobs, TheBytesHaveABoundAndTheNewestJobIsKept) {
+  using sqlite::EndedJobs;
   constexpr int kMany = 4'000;
-  const auto countKept = [&] {
-    std::size_t kept = 0;
-    for (int i = 0; i < kMany; ++i) kept += jobs.extractJob({"", "job" + std::to_string(i)}, Instant{}) ? 1 : 0;
-    return kept;
-  };
+  EndedJobs jobs;
   for (int round = 0; round < 2; ++round) {  // the second one after each job was read
-    for (int i = 0; i < kMany; ++i) keep(jobOf(i, sqlite::EndedJobs::kMostOutput));
-    EXPECT_EQ(countKept(), sqlite::EndedJobs::kMostBytes / sqlite::EndedJobs::kMostOutput);
+    for (int i = 0; i < kMany; ++i) keep(jobs, std::to_string(i), EndedJobs::kMostOfJob);
+    EXPECT_TRUE(jobs.extractJob({"", std::to_string(kMany - 1)}, Instant{}));
+    EXPECT_EQ(countKept(jobs, kMany), EndedJobs::kMostBytes / EndedJobs::kMostOfJob - 1);
   }
-  for (int i = 0; i < kMany; ++i) keep(jobOf(i, 10));
-  EXPECT_GT(countKept(), sqlite::EndedJobs::kSlots / 2);
+  for (int i = 0; i < kMany; ++i) keep(jobs, std::to_string(i), 10);
+  EXPECT_GT(countKept(jobs, kMany), EndedJobs::kSlots / 2);
 }
 
 }  // namespace

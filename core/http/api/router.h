@@ -55,7 +55,8 @@ class Router {
   /// Adds a route. The first matching route of the order of adding is found.
   void add(Route route);
   /// Returns the route for `method` and the decoded `path` with the values of the placeholders, or NoPath if no route
-  /// has the path, or WrongMethod with the methods for the header Allow. HEAD finds the routes of GET.
+  /// has the path, or WrongMethod with the methods for the header Allow. HEAD finds the routes
+  /// of GET with `hasHead`.
   std::variant<Match, NoPath, WrongMethod> find(const std::string& method, const std::string& path) const;
 
   /// Sets the answer to requests whose path has no route and has one of the `segments`; a segment ends at its first

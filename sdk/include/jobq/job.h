@@ -74,7 +74,7 @@ struct Job {
   JobId id;
   EndpointId endpoint;
   JobState state = JobState::inQueue;
-  std::uint32_t attempt = 0;  ///< fencing token: grows with every claim, retry, loss and release; never goes back
+  std::uint32_t attempt = 0;  ///< fencing token: grows with every claim, retry, loss and release
   std::uint32_t losses = 0;   ///< workers lost during a run since the submission or the last retry
   std::uint32_t retries = 0;  ///< losses and /retry calls since the submission
   bool lowPriority = false;

@@ -109,8 +109,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// OutcomeUnknown the caller asks claimed() for the jobs until that call answers: until then the jobs run at no
   /// worker. Not repeatable: a second call with the same id claims further jobs.
   /// Unsynced: a loss of power may undo the claim, and a later claim then gives the job the same attempt. The attempt
-  /// still fences, because the workers of the former claim stopped with the machine. Planned: a worker on another
-  /// machine learns of its claim after a synced step.
+  /// still fences workers inside the server, because they stopped with the machine. A remote worker may still run the
+  /// former claim: the server accepts its report only while the same worker has the job again.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
                                                       CallId id) = 0;
 

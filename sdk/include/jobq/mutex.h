@@ -1,6 +1,6 @@
 // A mutex and a condition variable with annotations for clang's -Wthread-safety; the types of libstdc++ have no
-// annotations. With GCC the annotations expand to nothing. A class has one private mutex, and no thread holds a lock
-// during a call into another component, a plugin, the storage or the log.
+// annotations. With GCC the annotations expand to nothing. A class has one private mutex (QueueSignal has two), and no
+// thread holds a lock during a call into another component, a plugin, the storage or the log.
 #pragma once
 
 #include <chrono>

@@ -11,7 +11,7 @@
 //
 // A storage that no node could reach must not end the lives of all nodes. Therefore a time without any beat or join
 // counts as kBeatGap at most: a sweep ends no life unless a life has beaten or begun within the last kBeatGap, and the
-// first beat or join after a longer time moves the end of each life by the time that was longer.
+// first beat or join after a longer time moves the end of each life by that time minus kBeatGap.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ enum class BeatResult {
   replaced   ///< another life of the same name has begun since; two servers use the same name
 };
 
-/// A time without any beat that is longer counts as a failure of the storage, not of the nodes.
+/// A time without any beat or join above this bound counts as a failure of the storage, not of the nodes.
 inline constexpr Millis kBeatGap{3'000};
 
 /// Operations on nodes. The storage owns the store.

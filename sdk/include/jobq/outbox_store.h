@@ -20,9 +20,9 @@ namespace jobq {
 
 /// An attempt to deliver, as an administrator sees the attempt.
 struct DeliveryAttempt {
-  Instant at{};    ///< set by the store
-  int status = 0;  ///< HTTP status, 0 if no answer came
-  Millis duration{0};
+  Instant at{};                       ///< set by the store
+  int status = 0;                     ///< HTTP status, 0 if no answer came
+  Millis duration{0};                 ///< length of the call
   std::optional<std::string> reason;  ///< reason of the failure, never an empty text; nullopt if delivered
   std::string reply;                  ///< first 1 KiB of the answer's body
 };
@@ -41,7 +41,8 @@ struct DeliveryClaim {
 
 /// An owed call: a snapshot of the job at its end, with the data for the body of the webhook.
 struct Delivery {
-  std::string id;  ///< `<job id>.<attempt>`: equal in all attempts, unique for each end of a job
+  std::string
+      id;  ///< `<job id>.<attempt of the job>`: equal in all tries of the delivery, unique for each end of a job
   DeliveryState state = DeliveryState::owed;
   std::string url;
   std::string host;   ///< ReceiverNames::nameOf(url) (receiver_names.h), equal for all deliveries to one receiver
