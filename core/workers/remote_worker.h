@@ -36,7 +36,7 @@ inline bool isPlaceOf(std::string_view place, std::string_view worker) {
 
 /// Greatest time between the sending of a ping and its arrival.
 inline constexpr Millis kPingDelay{2'000};
-/// Time after a job was handed out in which a ping may arrive that was sent before: two pauses between pings, 10 s each.
+/// Time after a job was handed out in which a ping may arrive that was sent before: two pauses of 10 s between pings.
 inline constexpr Millis kTwoPings{20'000};
 
 /// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
