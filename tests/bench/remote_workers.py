@@ -288,7 +288,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--count", type=int, default=ENOUGH)
     parser.add_argument("--python", action="store_true")
-    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="one for each processor by default")
     options = parser.parse_args()
     work = OtherWork()
     if options.pace:

@@ -78,7 +78,7 @@ class JOBQ_VISIBLE HandlerFactory : public Plugin {
 
   /// Returns a new handler for the worker `env`, owned by the worker. `env` is valid during the call. The factory
   /// outlives the handler. Throws any std::exception if the worker cannot start; the host logs the reason and tries
-  /// again later.
+  /// again after a pause of 1 s, and of twice as long each time, up to 30 s.
   virtual std::unique_ptr<JobHandler> make(const HandlerEnv& env) = 0;
 
   /// Returns one sentence with the reason why no worker can run the script, or an empty optional if a worker can. The
