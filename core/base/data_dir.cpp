@@ -99,6 +99,7 @@ void writePrivateFile(const std::filesystem::path& path, std::string_view text) 
 
 std::optional<std::string> readFile(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
+  if (std::filesystem::is_directory(path)) throw Error(path.string() + " is a folder: put the file in its place");
   std::ifstream in(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   if (!in.good() && !in.eof()) throw Error(path.string() + " cannot be read");

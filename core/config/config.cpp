@@ -143,6 +143,9 @@ class FileProperties final : public Poco::Util::PropertyFileConfiguration {
 
 Properties readProperties(const std::filesystem::path& file,
                           const std::vector<std::pair<std::string, std::string>>& overrides) {
+  if (std::filesystem::is_directory(file)) {  // Poco would read for ever
+    throw ConfigError(file.string() + " is a folder: name the configuration file");
+  }
   try {
     Poco::AutoPtr<FileProperties> properties(new FileProperties(file.string()));
     for (const auto& [key, value] : overrides) properties->setString(key, value);
@@ -155,6 +158,7 @@ Properties readProperties(const std::filesystem::path& file,
 }
 
 void complete(Config& config) {
+  if (config.dataDir.empty()) throw ConfigError("data.dir is empty: name the data directory");
   if (config.dataDir.is_relative()) config.dataDir = config.folder / config.dataDir;
   config.dataDir = config.dataDir.lexically_normal();
   if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";

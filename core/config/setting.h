@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -101,13 +102,15 @@ Setting<Form> textSetting(std::string name, Member member, std::size_t min, std:
 /// Row of a path. Relative paths begin at `Form::folder`.
 template <class Form, class Member>
 Setting<Form> pathSetting(std::string name, Member member, std::string meaning) {
-  return {
-      std::move(name),
-      "path",
-      "",
-      std::move(meaning),
-      [=](Form& form, const std::string&, const std::string& text) { std::invoke(member, form) = form.folder / text; },
-      [=](const Form& form) { return std::invoke(member, form).string(); }};
+  return {std::move(name),
+          "path",
+          "",
+          std::move(meaning),
+          [=](Form& form, const std::string&, const std::string& text) {
+            // The folder itself is no value that an empty text means, such as that of a variable that is not set.
+            std::invoke(member, form) = text.empty() ? std::filesystem::path() : form.folder / text;
+          },
+          [=](const Form& form) { return std::invoke(member, form).string(); }};
 }
 /// Row of texts between commas, for any container of texts.
 template <class Form, class Member>

@@ -243,4 +243,15 @@ bool hasTooManyWorkers(const WorkerPool& pool) {
   return (most == 0 || !isRemote(pool)) && pool.slots() > most;
 }
 
+bool mayGoOn(const WorkerPool& pool, const WorkerId& worker) {
+  const auto& all = pool.workers().all();
+  const auto found = all.find(worker);
+  if (found == all.end() || found->second.state != WorkerState::busy) return false;
+  const ReleasePtr target = pool.target();
+  if (found->second.drainAfterJob || !target || hasTooManyWorkers(pool)) return false;
+  if (!isOutdated(found->second.release, target)) return true;
+  // The next pass of the dispatcher would mark a worker such as this one.
+  return std::any_of(all.begin(), all.end(), [](const auto& entry) { return isPending(entry.second); });
+}
+
 }  // namespace jobq

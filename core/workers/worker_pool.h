@@ -123,4 +123,8 @@ bool isRemote(const WorkerPool& pool);
 /// 0.
 bool hasTooManyWorkers(const WorkerPool& pool);
 
+/// Returns true if the worker is busy and may get its next job with the report of its present one: the worker stays,
+/// and is not of an old release whose next worker to leave is still to be chosen.
+bool mayGoOn(const WorkerPool& pool, const WorkerId& worker);
+
 }  // namespace jobq

@@ -14,13 +14,6 @@ void logRefusals(Log& log, const std::vector<std::string>& refusals) {
   for (const std::string& refusal : refusals) log.write(LogLevel::error, "worker.state", refusal);
 }
 
-// Returns true if the worker is busy and stays after its job.
-bool mayGoOn(const WorkerPool& pool, const WorkerId& worker) {
-  const auto found = pool.workers().all().find(worker);
-  if (found == pool.workers().all().end() || found->second.state != WorkerState::busy) return false;
-  return !found->second.drainAfterJob && pool.target() && !hasTooManyWorkers(pool);
-}
-
 // Returns the definition with the part of this node in the numbers of workers.
 EndpointPtr partOf(const EndpointPtr& whole, const NodeShare& share) {
   // Remote workers choose their node, so each node takes all that come.

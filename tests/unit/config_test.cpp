@@ -49,6 +49,20 @@ TEST_F(ConfigTest, AnEmptyFileGivesTheDefaults) {
   EXPECT_FALSE(config.pluginPath.empty());
 }
 
+TEST_F(ConfigTest, AFolderIsNoConfigurationFile) {
+  std::string refusal;
+  try {
+    (void)loadConfig(dir_.path(), {});
+  } catch (const ConfigError& error) {
+    refusal = error.what();
+  }
+  EXPECT_THAT(refusal, HasSubstr("is a folder: name the configuration file"));
+}
+
+TEST_F(ConfigTest, AnEmptyDataDirectoryIsRefused) {
+  EXPECT_EQ(refusal("data.dir =\n"), "data.dir is empty: name the data directory");
+}
+
 TEST_F(ConfigTest, WebhookSecretsAreReadAsBytes) {
   EXPECT_EQ(load("").webhookTransports, std::vector<std::string>{"http"});
   EXPECT_EQ(load("").webhookKey, "");

@@ -66,6 +66,24 @@ class WorkerPoolTest : public testing::Test {
   WorkerPool pool_{endpoint(first_)};
 };
 
+// A worker that ends its job between a release and the next pass of the dispatcher would run the next job with the old
+// image, although its turn to leave has come.
+TEST_F(WorkerPoolTest, AnOldWorkerGoesOnOnlyWhileAnotherOneLeaves) {
+  join("a");
+  busy("a");
+  join("b");
+  busy("b");
+  EXPECT_TRUE(mayGoOn(pool_, "a"));
+  EXPECT_FALSE(mayGoOn(pool_, "unknown"));
+  pool_.change(endpoint(second_, 2));
+  EXPECT_FALSE(mayGoOn(pool_, "a"));
+  EXPECT_FALSE(mayGoOn(pool_, "b"));
+  (void)pool_.nextStep(now_);
+  ASSERT_TRUE(drains("a"));
+  EXPECT_FALSE(mayGoOn(pool_, "a"));
+  EXPECT_TRUE(mayGoOn(pool_, "b"));
+}
+
 TEST_F(WorkerPoolTest, WithoutAReleaseWorkersStay) {
   join("a");
   busy("a");

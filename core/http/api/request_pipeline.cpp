@@ -2,6 +2,7 @@
 
 #include <Poco/String.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -24,7 +25,19 @@ ApiResponse storageFault(const ApiRequest& apiRequest, const StorageError& error
   return unavailable(apiRequest.path, std::string("the storage cannot serve this request now: ") + error.what());
 }
 
+/// Time for which a check of the key holds while a call waits or sends events. A revocation takes effect within one
+/// second, and the copy of the keys is up to a second old on other nodes.
+constexpr std::chrono::milliseconds kKeyHolds{500};
+
 // Lines of the same name are one list (RFC 9110, section 5.3). Poco keeps them side by side.
+std::string joinedLines(const ServerRequest& head, const std::string& name) {
+  std::string joined;
+  for (auto line = head.find(name); line != head.end() && Poco::icompare(line->first, name) == 0; ++line) {
+    joined += (joined.empty() ? "" : ", ") + line->second;
+  }
+  return joined;
+}
+
 bool acceptsEvents(const ServerRequest& head) {
   static const std::string kAccept = "Accept";
   for (auto line = head.find(kAccept); line != head.end() && Poco::icompare(line->first, kAccept) == 0; ++line) {
@@ -109,7 +122,7 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
 
 void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
-  if (head.has("Idempotency-Key")) apiRequest.idempotencyKey = head.get("Idempotency-Key");
+  if (head.has("Idempotency-Key")) apiRequest.idempotencyKey = joinedLines(head, "Idempotency-Key");
   apiRequest.acceptsEvents = acceptsEvents(head);
   if (apiRequest.acceptsEvents) apiRequest.lastEventId = head.get("Last-Event-ID", "");
   auto found = router_.find(apiRequest.method, apiRequest.path);
@@ -218,6 +231,10 @@ RequestHandler::Progress RequestPipeline::sendParts(RequestContext& context, Ser
                                                     Exchange& exchange) {
   context.apiRequest.client = &request;
   while (!exchange.hasRest()) {
+    if (isRevoked(request, context)) {
+      exchange.abandon();
+      return RequestHandler::Progress::answered;
+    }
     auto part = context.pending->nextPart(context.apiRequest);
     if (!part) return RequestHandler::Progress::waitsForResume;
     const bool isLast = part->isLast;
@@ -235,7 +252,11 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
   try {
     if (!context.refusal && !context.pending) {
       context.refusal = exchange.readBody(context.apiRequest, context.route->bodyLimit, bodyMemory_);
-      if (!context.refusal && exchange.isPaused()) return std::nullopt;
+      if (!context.refusal && exchange.isPaused()) {
+        context.isLate = true;
+        return std::nullopt;
+      }
+      if (!context.refusal && context.isLate) checkAgain(request, context);
     }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
@@ -256,9 +277,24 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
   }
 }
 
-// Asks for the key again when a parked call of a worker goes on: a worker whose key was revoked gets no job.
+// A body may take minutes to come. The call begins with its last byte: the key must be valid then, and the endpoint
+// there, with its present filters.
+void RequestPipeline::checkAgain(const ServerRequest& head, RequestContext& context) {
+  try {
+    authenticate(head, context);
+    if (!context.refusal) findEndpoint(head, context);
+  } catch (const StorageError& error) {
+    context.refusal = storageFault(context.apiRequest, error);
+  }
+}
+
+// Asks for the key again when a waiting call goes on, or sends events: a worker whose key was revoked gets no job, and
+// a caller no output.
 bool RequestPipeline::isRevoked(const ServerRequest& head, RequestContext& context) {
-  if (context.route == nullptr || context.route->scope != Scope::worker) return false;
+  if (context.route == nullptr || context.route->scope == Scope::none) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (context.route->scope != Scope::worker && now - context.checkedAt < kKeyHolds) return false;
+  context.checkedAt = now;
   try {
     authenticate(head, context);
   } catch (const StorageError&) {

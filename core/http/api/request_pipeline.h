@@ -1,6 +1,7 @@
 // The request pipeline: the stages of a request in their order, from the head to the answer.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,9 @@ class RequestPipeline final : public RequestHandlerFactory {
     const RefusalChange* refusals = nullptr;  ///< the answer to a refusal; null: the refusal itself
     std::unique_ptr<PendingCall> pending;     ///< set while the route waits, or its answer is open
     bool isOpen = false;                      ///< the head of the answer was sent, and the body goes on
+    bool isLate = false;                      ///< the body did not come together with the head
+    /// When the key was checked last.
+    std::chrono::steady_clock::time_point checkedAt = std::chrono::steady_clock::now();
   };
 
   /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;
@@ -76,12 +80,13 @@ class RequestPipeline final : public RequestHandlerFactory {
   void findRoute(const ServerRequest& head, RequestContext& context);
   std::optional<ApiResponse> answerPreflight(const ServerRequest& head, const std::string& allow) const;
   void authenticate(const ServerRequest& head, RequestContext& context);
+  void checkAgain(const ServerRequest& head, RequestContext& context);
   bool isRevoked(const ServerRequest& head, RequestContext& context);
   void findEndpoint(const ServerRequest& head, RequestContext& context);
   void limitRate(const ServerRequest& head, RequestContext& context);
   void checkBodySize(const ServerRequest& head, RequestContext& context);
 
-  static RequestHandler::Progress sendParts(RequestContext& context, ServerRequest& request, Exchange& exchange);
+  RequestHandler::Progress sendParts(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> runRoute(RequestContext& context);
   static RouteResult enterRoute(RequestContext& context);
