@@ -8,14 +8,13 @@ bool hasNoActiveWorkers(const PoolStatus& status) noexcept {
 
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept {
   if (endpoint.spec.paused) return "paused";
-  if (endpoint.spec.workersMax == 0) return "no_workers";
-  if (!status.exists) return endpoint.runnable ? "no_workers" : "worker_crashing";
+  if (!status.exists || endpoint.spec.workersMax == 0) return "no_workers";
   if (status.isDrained) return "draining";
   const WorkerCounts& counts = status.counts;
   // An idle worker is about to claim: the job waits only for the jobs before it.
   if (counts.running + counts.idle > 0) return "workers_busy";
   if (counts.initializing > 0) return "starting";
-  if (counts.throttled > 0 || counts.unhealthy > 0 || !endpoint.runnable) return "worker_crashing";
+  if (counts.throttled > 0 || counts.unhealthy > 0) return "worker_crashing";
   // No worker exists yet. The scaler starts one for a normal job, never for a low-priority job, and a remote worker
   // only with a launcher.
   const bool isRemote = endpoint.release && endpoint.release->isRemote;

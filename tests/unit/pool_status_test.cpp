@@ -6,7 +6,6 @@
 
 #include <memory>
 
-#include "core/base/result.h"
 #include "core/endpoints/endpoint.h"
 #include "jobq/node_store.h"
 
@@ -35,19 +34,6 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
   endpoint.spec.paused = true;
   EXPECT_EQ(waitReason(status, endpoint, false), "paused");
-}
-
-TEST(PoolStatusTest, AnImageThatCannotRunHasFailedWorkers) {
-  Endpoint endpoint;
-  endpoint.runnable = invalid("there is no such script");
-  PoolStatus status;
-  EXPECT_EQ(waitReason(status, endpoint, false), "worker_crashing");
-  status.exists = true;
-  EXPECT_EQ(waitReason(status, endpoint, false), "worker_crashing");
-  status.counts.running = 1;
-  EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy") << "the release before still serves";
-  endpoint.spec.workersMax = 0;
-  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
 }
 
 TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {
