@@ -107,7 +107,7 @@ Setting<Form> pathSetting(std::string name, Member member, std::string meaning) 
           "",
           std::move(meaning),
           [=](Form& form, const std::string&, const std::string& text) {
-            // The folder itself is no value that an empty text means, such as that of a variable that is not set.
+            // An empty text, such as that of a variable that is not set, must not name the folder itself.
             std::invoke(member, form) = text.empty() ? std::filesystem::path() : form.folder / text;
           },
           [=](const Form& form) { return std::invoke(member, form).string(); }};

@@ -23,10 +23,10 @@
 namespace jobq {
 
 // Greatest numbers of concurrent deliveries.
-inline constexpr std::size_t kPlaces = 64;            ///< of this node, to all hosts
-inline constexpr std::size_t kPlacesPerHost = 32;     ///< of all nodes, to one host
-inline constexpr std::size_t kPlacesPerLateHost = 8;  ///< of all nodes, to one host that answers after kPromptAnswer
-/// Of this node, to all hosts together without a known answer within kPromptAnswer.
+inline constexpr std::size_t kPlaces = 64;            ///< deliveries of this node to all hosts
+inline constexpr std::size_t kPlacesPerHost = 32;     ///< deliveries of all nodes to one host
+inline constexpr std::size_t kPlacesPerLateHost = 8;  ///< deliveries to one host that answers late
+/// Deliveries of this node to all hosts together that have no known answer within kPromptAnswer.
 inline constexpr std::size_t kPlacesForOthers = 48;
 /// Longest time until an answer that is not late.
 inline constexpr Millis kPromptAnswer{1'000};

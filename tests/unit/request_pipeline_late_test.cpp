@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/http/transport/connection.h"
 #include "request_pipeline_fixture.h"
@@ -82,41 +84,38 @@ class EndlessCall final : public PendingCall {
   std::optional<BodyPart> nextPart(ApiRequest&) override { return std::nullopt; }
 };
 
-// The key is asked for again twice a second at most.
-TEST_F(LateRequestTest, AWaitingCallOfACallerEndsWithItsKey) {
-  Route waiting;
-  waiting.methods = {"GET"};
-  waiting.pattern = "/waiting";
-  waiting.scope = Scope::client;
-  waiting.run = [](ApiRequest&) -> RouteResult { return std::make_unique<EndlessCall>(); };
-  router_.add(std::move(waiting));
-  caller_.send(head("GET /waiting", clientKey()));
-  ASSERT_EQ(connection_.receive(), Connection::Ready::yes);
-  ASSERT_EQ(connection_.serve(), Connection::Next::suspend);
-  ASSERT_EQ(connection_.serve(), Connection::Next::suspend);
-  EXPECT_EQ(keys_.revoke(key_.id), Revocation::revoked);
-  testkit::waitFor("the key is asked for again", [&] { return connection_.serve() != Connection::Next::suspend; });
-  EXPECT_THAT(caller_.received(), StartsWith("HTTP/1.1 401 "));
+class WaitingRequestTest : public LateRequestTest {
+ protected:
+  /// Calls a route with this result, revokes the key of the call, and continues the call until its end. The key is
+  /// checked twice a second at most. Returns what the caller received.
+  std::string revokeDuring(std::function<RouteResult()> result) {
+    Route route;
+    route.methods = {"GET"};
+    route.pattern = "/waiting";
+    route.scope = Scope::client;
+    route.run = [result = std::move(result)](ApiRequest&) { return result(); };
+    router_.add(std::move(route));
+    caller_.send(head("GET /waiting", clientKey()));
+    EXPECT_EQ(connection_.receive(), Connection::Ready::yes);
+    EXPECT_EQ(connection_.serve(), Connection::Next::suspend);
+    EXPECT_EQ(connection_.serve(), Connection::Next::suspend);
+    EXPECT_EQ(keys_.revoke(key_.id), Revocation::revoked);
+    testkit::waitFor("the end of the call", [&] { return connection_.serve() != Connection::Next::suspend; });
+    return caller_.received();
+  }
+};
+
+TEST_F(WaitingRequestTest, AWaitingCallOfACallerEndsWithItsKey) {
+  EXPECT_THAT(revokeDuring([] { return std::make_unique<EndlessCall>(); }), StartsWith("HTTP/1.1 401 "));
 }
 
-TEST_F(LateRequestTest, AnOpenAnswerEndsWithItsKey) {
-  Route open;
-  open.methods = {"GET"};
-  open.pattern = "/open";
-  open.scope = Scope::client;
-  open.run = [](ApiRequest&) -> RouteResult {
+TEST_F(WaitingRequestTest, AnOpenAnswerEndsWithItsKey) {
+  const auto open = [] {
     ApiResponse begin{200, "data: 1\n\n"};
     begin.isOpen = true;
     return OpenAnswer{std::move(begin), std::make_unique<EndlessCall>()};
   };
-  router_.add(std::move(open));
-  caller_.send(head("GET /open", clientKey()));
-  ASSERT_EQ(connection_.receive(), Connection::Ready::yes);
-  ASSERT_EQ(connection_.serve(), Connection::Next::suspend);
-  ASSERT_EQ(connection_.serve(), Connection::Next::suspend);
-  EXPECT_EQ(keys_.revoke(key_.id), Revocation::revoked);
-  testkit::waitFor("the end of the answer", [&] { return connection_.serve() != Connection::Next::suspend; });
-  EXPECT_THAT(caller_.received(), HasSubstr("data: 1\n\n"));
+  EXPECT_THAT(revokeDuring(open), HasSubstr("data: 1\n\n"));
 }
 
 TEST_F(LateRequestTest, TwoIdempotencyKeysAreOneList) {

@@ -25,8 +25,8 @@ ApiResponse storageFault(const ApiRequest& apiRequest, const StorageError& error
   return unavailable(apiRequest.path, std::string("the storage cannot serve this request now: ") + error.what());
 }
 
-/// Time for which a check of the key holds while a call waits or sends events. A revocation takes effect within one
-/// second, and the copy of the keys is up to a second old on other nodes.
+/// Time for which a check of the key holds while a call waits or sends events: such a call may go on so much longer
+/// than a new call with the key is refused.
 constexpr std::chrono::milliseconds kKeyHolds{500};
 
 // Lines of the same name are one list (RFC 9110, section 5.3). Poco keeps them side by side.

@@ -37,7 +37,7 @@ class RequestPipeline final : public RequestHandlerFactory {
     std::unique_ptr<PendingCall> pending;     ///< set while the route waits, or its answer is open
     bool isOpen = false;                      ///< the head of the answer was sent, and the body goes on
     bool isLate = false;                      ///< the body did not come together with the head
-    /// When the key was checked last.
+    /// Time of the last check of the key.
     std::chrono::steady_clock::time_point checkedAt = std::chrono::steady_clock::now();
   };
 

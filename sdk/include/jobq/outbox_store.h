@@ -41,8 +41,7 @@ struct DeliveryClaim {
 
 /// An owed call: a snapshot of the job at its end, with the data for the body of the webhook.
 struct Delivery {
-  std::string
-      id;  ///< `<job id>.<attempt of the job>`: equal in all tries of the delivery, unique for each end of a job
+  std::string id;  ///< `<job id>.<attempt of the job>`: unique for each end of a job, equal in all tries
   DeliveryState state = DeliveryState::owed;
   std::string url;
   std::string host;   ///< ReceiverNames::nameOf(url) (receiver_names.h), equal for all deliveries to one receiver
