@@ -52,6 +52,11 @@ void FaultPlan::hold(std::string operation, std::uint64_t number) {
   holdIn_ = number;
 }
 
+void FaultPlan::holdBefore(std::string operation) {
+  Lock lock(mutex_);
+  heldBefore_ = std::move(operation);
+}
+
 bool FaultPlan::isHolding() const {
   Lock lock(mutex_);
   return holding_;
@@ -80,14 +85,20 @@ bool FaultPlan::isQuiet() const {
   return underWay_ == 0;
 }
 
+// The thread waits for a change of the number of releases: the test may plan the next hold before this thread runs
+// again.
+void FaultPlan::awaitLetGo(const std::string& operation) {
+  holding_ = true;
+  const std::uint64_t mine = releases_;
+  for (testkit::WaitDeadline wait("the test to let " + operation + " go on"); releases_ == mine;)
+    wait.on(letGo_, mutex_);
+}
+
 void FaultPlan::leave(const char* operation) {
   Lock lock(mutex_);
   if (held_ == operation && holdIn_ > 0 && --holdIn_ == 0) {
-    holding_ = true;
     --underWay_;
-    // The thread waits for a change of this number: the test may plan the next hold before this thread runs again.
-    const std::uint64_t mine = releases_;
-    for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); releases_ == mine;) wait.on(letGo_, mutex_);
+    awaitLetGo(held_);
     ++underWay_;
   }
   if (!doubtful_ || failing_ != operation) return;
@@ -134,6 +145,10 @@ void FaultPlan::enter(const char* operation) {
   const std::string_view name = operation;
   if (name == "nodes.join" || name == "nodes.beat") beatAt_ = toEpochMillis(clock_.now());
   Lock lock(mutex_);
+  if (heldBefore_ == operation) {
+    heldBefore_.clear();
+    awaitLetGo(operation);
+  }
   ++calls_;
   if (exhausted_ == operation) {
     exhausted_.clear();

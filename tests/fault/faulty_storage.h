@@ -56,6 +56,8 @@ class FaultPlan {
   /// before letGo(). Other threads can act in this moment. `operation` is an operation of records, or "leases.claim",
   /// where claims without a job do not count.
   void hold(std::string operation, std::uint64_t number = 1);
+  /// Holds the next call of `operation` before the storage begins the call, until letGo(). Any operation can be named.
+  void holdBefore(std::string operation);
   bool isHolding() const;
   void letGo();
   /// Ends all failures.
@@ -83,6 +85,7 @@ class FaultPlan {
 
  private:
   bool hits(std::string_view operation) JOBQ_REQUIRES(mutex_);
+  void awaitLetGo(const std::string& operation) JOBQ_REQUIRES(mutex_);
 
   const Clock& clock_;
   std::atomic<std::int64_t> beatAt_{toEpochMillis(clock_.now())};
@@ -101,6 +104,7 @@ class FaultPlan {
   bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
   std::string held_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::string heldBefore_ JOBQ_GUARDED_BY(mutex_);
   bool holding_ JOBQ_GUARDED_BY(mutex_) = false;
   std::uint64_t releases_ JOBQ_GUARDED_BY(mutex_) = 0;
   int underWay_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -1,26 +1,30 @@
 // Two callers meet at one template or endpoint, and the storage fails one caller: templates are removed while coming
 // into use, and calls hold an endpoint during its deletion.
-#include <ostream>
-
 #include "management_fixture.h"
 
 namespace jobq::fault {
 namespace {
 
-// A caller removes a template while another caller brings the template into use: the server refuses one of the two,
-// and no endpoint is left without its template.
-class RemovalRace : public ManagementFaultTest {
+/// Tests that hold one call in the storage while the test makes other calls.
+class HeldCallTest : public ManagementFaultTest {
  protected:
+  /// Starts the call, and returns when the storage holds it (FaultPlan::hold(), FaultPlan::holdBefore()).
   std::future<Answer> start(const std::string& method, const std::string& target, const std::string& body = "") {
     auto answer = std::async(std::launch::async, [=, this] { return call(method, target, body); });
     EXPECT_TRUE(reachedNow([&] { return plan_.isHolding(); })) << method << " " << target;
     return answer;
   }
-  std::future<Answer> startRemoval() { return start("DELETE", "/v1/templates/" + template_); }
   Answer end(std::future<Answer>& answer) {
     plan_.letGo();
     return testkit::resultOf("the answer of the call that was held", answer);
   }
+};
+
+// A caller removes a template while another caller brings the template into use: the server refuses one of the two,
+// and no endpoint is left without its template.
+class RemovalRace : public HeldCallTest {
+ protected:
+  std::future<Answer> startRemoval() { return start("DELETE", "/v1/templates/" + template_); }
 
   void SetUp() override {
     begin(CallFault::before);
@@ -126,7 +130,7 @@ TEST_P(RemovalRace, ARemovalThatIsCutOffIsTakenBackForAUser) {
 }
 
 /// Calls with a reference to an endpoint during its deletion.
-class DeletedMeanwhile : public ManagementFaultTest {};
+class DeletedMeanwhile : public HeldCallTest {};
 
 // A job arrives after the removal of the endpoint's last job: without another removal the job would stay unseen
 // forever.
@@ -135,29 +139,16 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"), R"(,"workersMax":1)");
   expectServes(id);
-  const Poco::URI uri(application_->address());
-  Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
-  Poco::Net::HTTPRequest request("POST", "/v2/" + id + "/run", "HTTP/1.1");
-  request.set("Authorization", "Bearer " + key_);
-  const std::string body = R"({"input":{"output":1}})";
-  request.setContentLength(static_cast<std::streamsize>(body.size()));
-  request.setExpectContinue(true);
-  std::ostream& out = session.sendRequest(request);
-  Poco::Net::HTTPResponse interim;
-  ASSERT_TRUE(session.peekResponse(interim))
-      << interim.getStatus();  // the server asks for the body, so the call holds the endpoint
-  out << body.substr(0, 5) << std::flush;
+  plan_.holdBefore("jobs.insert");
+  auto submission = start("POST", "/v2/" + id + "/run", R"({"input":{"output":1}})");
   EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
   eventually("jobs are left", [&] { return jobsOf(id) == 0; });
   for (int second = 0; second < 3; ++second) {
     clock_.awaitWaiter(Millis(0), Millis(1'000));
     clock_.advance(Millis(1'000));
   }
-  out << body.substr(5) << std::flush;
-  Poco::Net::HTTPResponse response;
-  std::string answer;
-  Poco::StreamCopier::copyToString(session.receiveResponse(response), answer);
-  EXPECT_EQ(response.getStatus(), 200) << answer;
+  const Answer answer = end(submission);
+  EXPECT_EQ(answer.status, 200) << answer.body;
   eventually("the job is left", [&] { return jobsOf(id) == 0; });
   eventually("the endpoint is left", [&] { return ids(kEndpointKind).empty(); });
   EXPECT_EQ(jobsOf(id), 0U);

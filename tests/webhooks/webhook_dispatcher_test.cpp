@@ -149,11 +149,15 @@ TEST_P(DeliveryTest, AReplayIsNeverLost) {
       const JobId id = "j" + std::to_string(++number);
       if (fails) net_->script(id, {FakeTransport::failing(500)});
       std::atomic<std::size_t> callsBefore = 0;
+      std::atomic<bool> hasBegun = false;
+      // The flag is set behind the replay: a delivery is settled "after finishDelivery", so a flag set earlier would
+      // let the test stop the dispatcher between the settlement and the replay.
       std::atomic<bool> isReplayed = false;
       step_ = [&](std::string_view step) {
-        if (step != moment || isReplayed.exchange(true)) return;
+        if (step != moment || hasBegun.exchange(true)) return;
         callsBefore = net_->seen(id).size();
         EXPECT_TRUE(inner_->outbox().replay(id + ".0"));
+        isReplayed = true;
       };
       owe(id, "http://" + id + "/");
       open();
