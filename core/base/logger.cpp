@@ -1,14 +1,11 @@
 #include "core/base/logger.h"
 
-#include <Poco/AutoPtr.h>
-#include <Poco/ConsoleChannel.h>
 #include <Poco/DateTimeFormatter.h>
-#include <Poco/FormattingChannel.h>
 #include <Poco/Message.h>
 #include <Poco/PatternFormatter.h>
 
+#include <cstdint>
 #include <exception>
-#include <iostream>
 #include <new>
 
 #include "jobq/json_writer.h"
@@ -67,27 +64,37 @@ Poco::Message::Priority toPriority(LogLevel level) {
   return Poco::Message::PRIO_INFORMATION;
 }
 
-}  // namespace
-
-void Logger::Closer::operator()(Poco::Channel* channel) const { channel->release(); }
-
-Logger::Logger(LogLevel threshold, LogFormat format) : threshold_(threshold) {
-  Poco::AutoPtr<Poco::Formatter> formatter;
-  if (format == LogFormat::json) {
-    formatter = new JsonFormatter;
-  } else {
-    formatter = new LineFormatter;
-  }
-  Poco::AutoPtr<Poco::Channel> console(new Poco::ConsoleChannel(std::cerr));
-  channel_.reset(new Poco::FormattingChannel(formatter, console));
+Poco::Formatter* makeFormatter(LogFormat format) {
+  if (format == LogFormat::json) return new JsonFormatter;
+  return new LineFormatter;
 }
 
+}  // namespace
+
+void Logger::Releaser::operator()(Poco::Formatter* formatter) const { formatter->release(); }
+
+Logger::Logger(LogLevel threshold, LogFormat format, int descriptor)
+    : threshold_(threshold), formatter_(makeFormatter(format)), writer_(descriptor, *this) {}
+
 Logger::~Logger() = default;
+
+std::string Logger::lossLine(std::uint64_t lost) const {
+  return lineOf(LogLevel::warning, "log.lost",
+                std::to_string(lost) +
+                    " lines before this one could not be written: let a program read the server's "
+                    "standard error, and give its disk space");
+}
+
+std::string Logger::lineOf(LogLevel level, std::string_view event, std::string_view message) const {
+  std::string line;
+  formatter_->format(Poco::Message(std::string(event), std::string(message), toPriority(level)), line);
+  return line;
+}
 
 void Logger::write(LogLevel level, std::string_view event, std::string_view message) noexcept {
   if (level < threshold_) return;
   try {
-    channel_->log(Poco::Message(std::string(event), std::string(message), toPriority(level)));
+    writer_.write(lineOf(level, event, message));
   } catch (const std::exception&) {
     // A failure of the log itself cannot be logged.
   }

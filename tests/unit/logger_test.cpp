@@ -1,12 +1,18 @@
 // Tests of the server's log (core/base/logger.h), and of the settings of a plugin (core/plugin/plugin_config.h).
 #include "core/base/logger.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <sstream>
 
+#include "core/base/line_writer.h"
 #include "core/plugin/plugin_config.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
@@ -18,6 +24,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 /// Returns the text that `write` writes to standard error through a logger.
 template <class Write>
@@ -82,6 +89,78 @@ TEST(LoggerTest, APluginsLinesCarryItsName) {
   PrefixedLog prefixed(log, "storage.sqlite");
   prefixed.write(LogLevel::information, "opened", "in 3 ms");
   EXPECT_THAT(log.lines(), ElementsAre("storage.sqlite.opened: in 3 ms"));
+}
+
+/// A pipe whose reading end the test holds.
+class PipeTest : public testing::Test {
+ protected:
+  PipeTest() { EXPECT_EQ(::pipe2(ends_, O_CLOEXEC), 0); }
+  ~PipeTest() override {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+
+  /// Returns all bytes that wait in the pipe.
+  std::string read() {
+    int waiting = 0;
+    EXPECT_EQ(::ioctl(ends_[0], FIONREAD, &waiting), 0);
+    std::string bytes(static_cast<std::size_t>(waiting), '\0');
+    if (waiting > 0) {
+      EXPECT_EQ(::read(ends_[0], bytes.data(), bytes.size()), waiting);
+    }
+    return bytes;
+  }
+
+  class ShortReport final : public LossReport {
+   public:
+    std::string lossLine(std::uint64_t lost) const override { return "lost " + std::to_string(lost); }
+  };
+
+  int ends_[2] = {-1, -1};
+  const ShortReport losses_{};
+};
+
+// Without a bound of the waits the test would not end: the pipe holds 64 KiB, and the lines have more.
+TEST_F(PipeTest, NobodyReadsTheLog) {
+  Logger logger(LogLevel::debug, LogFormat::json, ends_[1]);
+  const std::string message(1'000, 'x');
+  constexpr int kLines = 1'000;
+  for (int i = 0; i < kLines; ++i) logger.write(LogLevel::error, "an.event", message);
+  const std::string first = read();
+  const auto written = std::count(first.begin(), first.end(), '\n');
+  EXPECT_GT(written, 0);
+  ASSERT_LT(written, kLines);
+  EXPECT_TRUE(first.ends_with('\n')) << "a line of less than 4,096 bytes is there as a whole, or not at all";
+
+  logger.write(LogLevel::error, "the.next", message);
+  const std::string second = read();
+  EXPECT_THAT(second, HasSubstr("\"event\":\"log.lost\""));
+  EXPECT_THAT(second,
+              HasSubstr("\"" + std::to_string(kLines - written) + " lines before this one could not be written"));
+  EXPECT_LT(second.find("log.lost"), second.find("the.next"));
+  EXPECT_EQ(std::count(second.begin(), second.end(), '\n'), 2);
+  logger.write(LogLevel::error, "the.last", "");
+  EXPECT_THAT(read(), Not(HasSubstr("log.lost"))) << "a loss is told once";
+}
+
+TEST_F(PipeTest, ALongLineThatWasCutGetsItsEndBeforeTheNextLine) {
+  LineWriter writer(ends_[1], losses_);
+  writer.write(std::string(1 << 20, 'x'));
+  const std::string cut = read();
+  EXPECT_EQ(cut.find_first_not_of('x'), std::string::npos);
+  writer.write("next");
+  EXPECT_EQ(read(), "\nlost 1\nnext\n");
+}
+
+TEST_F(PipeTest, AFullDiskLosesLines) {
+  const int target = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  LineWriter writer(target, losses_);
+  writer.write("one");
+  writer.write("two");
+  EXPECT_EQ(::dup2(ends_[1], target), target) << "the disk has space again";
+  writer.write("three");
+  EXPECT_EQ(read(), "lost 2\nthree\n");
+  ::close(target);
 }
 
 class DeclaredConfigTest : public testing::Test {
