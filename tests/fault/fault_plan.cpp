@@ -52,11 +52,6 @@ void FaultPlan::hold(std::string operation, std::uint64_t number) {
   holdIn_ = number;
 }
 
-void FaultPlan::holdBefore(std::string operation) {
-  Lock lock(mutex_);
-  heldBefore_ = std::move(operation);
-}
-
 bool FaultPlan::isHolding() const {
   Lock lock(mutex_);
   return holding_;
@@ -70,14 +65,9 @@ void FaultPlan::letGo() {
   letGo_.notifyAll();
 }
 
-void FaultPlan::begin() {
+void FaultPlan::countCall(int change) {
   Lock lock(mutex_);
-  ++underWay_;
-}
-
-void FaultPlan::end() {
-  Lock lock(mutex_);
-  --underWay_;
+  underWay_ += change;
 }
 
 bool FaultPlan::isQuiet() const {
@@ -85,22 +75,20 @@ bool FaultPlan::isQuiet() const {
   return underWay_ == 0;
 }
 
-// The thread waits for a change of the number of releases: the test may plan the next hold before this thread runs
-// again.
-void FaultPlan::awaitLetGo(const std::string& operation) {
+// Holds the thread if the test has asked for a hold at this point.
+void FaultPlan::holdAt(std::string_view point) {
+  if (held_ != point || holdIn_ == 0 || --holdIn_ > 0) return;
   holding_ = true;
+  // The thread waits for a change of this number: the test may plan the next hold before this thread runs again.
   const std::uint64_t mine = releases_;
-  for (testkit::WaitDeadline wait("the test to let " + operation + " go on"); releases_ == mine;)
-    wait.on(letGo_, mutex_);
+  for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); releases_ == mine;) wait.on(letGo_, mutex_);
 }
 
 void FaultPlan::leave(const char* operation) {
   Lock lock(mutex_);
-  if (held_ == operation && holdIn_ > 0 && --holdIn_ == 0) {
-    --underWay_;
-    awaitLetGo(held_);
-    ++underWay_;
-  }
+  --underWay_;
+  holdAt(operation);
+  ++underWay_;
   if (!doubtful_ || failing_ != operation) return;
   doubtful_ = false;
   failed_.emplace_back(operation);
@@ -145,10 +133,7 @@ void FaultPlan::enter(const char* operation) {
   const std::string_view name = operation;
   if (name == "nodes.join" || name == "nodes.beat") beatAt_ = toEpochMillis(clock_.now());
   Lock lock(mutex_);
-  if (heldBefore_ == operation) {
-    heldBefore_.clear();
-    awaitLetGo(operation);
-  }
+  holdAt("before " + std::string(name));
   ++calls_;
   if (exhausted_ == operation) {
     exhausted_.clear();

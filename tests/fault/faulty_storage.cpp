@@ -9,8 +9,8 @@ namespace {
 /// A call of the storage under way until the end of the object's life.
 class CallUnderWay {
  public:
-  explicit CallUnderWay(FaultPlan& plan) : plan_(plan) { plan_.begin(); }
-  ~CallUnderWay() { plan_.end(); }
+  explicit CallUnderWay(FaultPlan& plan) : plan_(plan) { plan_.countCall(1); }
+  ~CallUnderWay() { plan_.countCall(-1); }
   CallUnderWay(const CallUnderWay&) = delete;
   CallUnderWay& operator=(const CallUnderWay&) = delete;
 

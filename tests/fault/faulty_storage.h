@@ -54,10 +54,9 @@ class FaultPlan {
   void failCall(std::string operation, std::uint64_t number, CallFault how);
   /// Holds the `number`-th call of `operation` from now on: the call is done, but its caller does not get the result
   /// before letGo(). Other threads can act in this moment. `operation` is an operation of records, or "leases.claim",
-  /// where claims without a job do not count.
+  /// where claims without a job do not count. Under a name like "before jobs.insert" the call of any operation is held
+  /// before the storage begins it.
   void hold(std::string operation, std::uint64_t number = 1);
-  /// Holds the next call of `operation` before the storage begins the call, until letGo(). Any operation can be named.
-  void holdBefore(std::string operation);
   bool isHolding() const;
   void letGo();
   /// Ends all failures.
@@ -73,9 +72,8 @@ class FaultPlan {
   /// Returns true if no call is under way. A held call does not count, because its work is done.
   bool isQuiet() const;
 
-  /// Called by the storage at the begin and the end of each call without a failure.
-  void begin();
-  void end();
+  /// Called by the storage at the begin (1) and at the end (-1) of each call without a failure.
+  void countCall(int change);
 
   /// Called by the storage before each call. Throws StorageError if the call has to fail.
   void enter(const char* operation);
@@ -85,7 +83,7 @@ class FaultPlan {
 
  private:
   bool hits(std::string_view operation) JOBQ_REQUIRES(mutex_);
-  void awaitLetGo(const std::string& operation) JOBQ_REQUIRES(mutex_);
+  void holdAt(std::string_view point) JOBQ_REQUIRES(mutex_);
 
   const Clock& clock_;
   std::atomic<std::int64_t> beatAt_{toEpochMillis(clock_.now())};
@@ -104,7 +102,6 @@ class FaultPlan {
   bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
   std::string held_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::string heldBefore_ JOBQ_GUARDED_BY(mutex_);
   bool holding_ JOBQ_GUARDED_BY(mutex_) = false;
   std::uint64_t releases_ JOBQ_GUARDED_BY(mutex_) = 0;
   int underWay_ JOBQ_GUARDED_BY(mutex_) = 0;

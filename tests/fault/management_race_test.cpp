@@ -8,7 +8,7 @@ namespace {
 /// Tests that hold one call in the storage while the test makes other calls.
 class HeldCallTest : public ManagementFaultTest {
  protected:
-  /// Starts the call, and returns when the storage holds it (FaultPlan::hold(), FaultPlan::holdBefore()).
+  /// Starts the call, and returns when the storage holds it (FaultPlan::hold()).
   std::future<Answer> start(const std::string& method, const std::string& target, const std::string& body = "") {
     auto answer = std::async(std::launch::async, [=, this] { return call(method, target, body); });
     EXPECT_TRUE(reachedNow([&] { return plan_.isHolding(); })) << method << " " << target;
@@ -139,7 +139,7 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"), R"(,"workersMax":1)");
   expectServes(id);
-  plan_.holdBefore("jobs.insert");
+  plan_.hold("before jobs.insert");
   auto submission = start("POST", "/v2/" + id + "/run", R"({"input":{"output":1}})");
   EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
   eventually("jobs are left", [&] { return jobsOf(id) == 0; });
