@@ -1,6 +1,8 @@
 #include "core/adapters.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "core/auth/api_keys.h"
 #include "core/auth/process_keys.h"
@@ -18,6 +20,7 @@
 #include "core/workers/remote_workers.h"
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
+#include "core/workers/worker_set.h"
 #include "core/workers/worker_supervisor.h"
 
 namespace jobq {
@@ -29,7 +32,7 @@ WorkerCounts countsOf(const std::vector<WorkerView>& workers) {
     if (worker.state == "starting") ++counts.initializing;
     if (worker.state == "idle") ++counts.idle;
     if (worker.state == "running") ++counts.running;
-    if (worker.state == "unhealthy") ++counts.unhealthy;
+    if (worker.state == "unhealthy" || worker.state == "stuck") ++counts.unhealthy;
   }
   counts.ready = counts.idle;
   return counts;
@@ -45,6 +48,22 @@ void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
       workers.push_back({id, launched.isRetired ? "leaving" : "starting", launched.startedAt, launched.release});
     }
   }
+}
+
+// Removes the places of remote workers from the workers of a pool. Returns the remote workers, each with the release of
+// a job.
+std::map<WorkerId, ReleasePtr> removePlaces(std::vector<WorkerView>& workers) {
+  std::map<WorkerId, ReleasePtr> holders;
+  std::erase_if(workers, [&holders](const WorkerView& worker) {
+    if (!worker.release->isRemote) return false;
+    holders.insert_or_assign(WorkerId(workerOfPlace(worker.id)), worker.release);
+    return true;
+  });
+  return holders;
+}
+
+bool hasOtherRelease(const LaunchView& launches, const ReleasePtr& release) {
+  return std::ranges::any_of(launches.workers, [&](const auto& each) { return each.second.release != release; });
 }
 
 // Returns true if a worker of the release has asked for a job and stays.
@@ -81,6 +100,7 @@ PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
     std::vector<WorkerView> workers = deps_.remote.view(endpoint);
     const LaunchView launches = deps_.launched.view(endpoint);
     addLaunched(workers, launches);
+    std::ranges::move(RemotePools(deps_.pools).threadsOf(endpoint), std::back_inserter(workers));
     status.counts = countsOf(workers);
     status.counts.throttled = launches.isThrottled ? 1 : 0;
     status.isLaunched = launches.isLaunched;
@@ -101,16 +121,22 @@ std::uint32_t NodeWorkers::nodes() const { return deps_.node.share().nodes; }
 
 WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
   WorkerPoolView view = deps_.pools.view(endpoint);
-  if (const ReleasePtr release = RemotePools(deps_.pools).releaseOf(endpoint)) {
-    view.workers = deps_.remote.view(endpoint);
-    for (WorkerView& worker : view.workers) worker.release = release;
-    const LaunchView launches = deps_.launched.view(endpoint);
-    addLaunched(view.workers, launches);
-    view.rolling =
-        std::ranges::any_of(launches.workers, [&](const auto& launched) { return launched.second.release != release; });
-    view.fault = launches.fault;
-    view.halted = launches.fault && !serves(view.workers, release);
+  const std::map<WorkerId, ReleasePtr> holders = removePlaces(view.workers);
+  const ReleasePtr release = RemotePools(deps_.pools).releaseOf(endpoint);
+  if (!release && holders.empty()) return view;
+  for (WorkerView& worker : deps_.remote.view(endpoint)) {
+    const auto holder = holders.find(worker.id);
+    // A release with threads has come: the remote workers that are left end their jobs.
+    if (!release && holder == holders.end()) continue;
+    worker.release = release ? release : holder->second;
+    view.workers.push_back(std::move(worker));
   }
+  if (!release) return view;
+  const LaunchView launches = deps_.launched.view(endpoint);
+  addLaunched(view.workers, launches);
+  view.rolling = view.rolling || hasOtherRelease(launches, release);
+  view.fault = launches.fault;
+  view.halted = launches.fault && !serves(view.workers, release);
   return view;
 }
 

@@ -20,6 +20,16 @@ ReleasePtr RemotePools::releaseOf(const EndpointId& endpoint) const {
   return pool != pools_.pools_.end() && isRemote(pool->second) ? pool->second.target() : nullptr;
 }
 
+std::vector<WorkerView> RemotePools::threadsOf(const EndpointId& endpoint) const {
+  std::vector<WorkerView> threads;
+  Lock lock(pools_.mutex_);
+  const auto pool = pools_.pools_.find(endpoint);
+  if (pool == pools_.pools_.end() || !isRemote(pool->second) || !hasWorkers(pool->second, false)) return threads;
+  threads = pool->second.view().workers;
+  std::erase_if(threads, [](const WorkerView& worker) { return worker.release->isRemote; });
+  return threads;
+}
+
 std::vector<RemotePool> RemotePools::all() const {
   std::vector<RemotePool> remote;
   Lock lock(pools_.mutex_);

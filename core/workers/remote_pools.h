@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/endpoints/worker_pool_view.h"
 #include "core/workers/worker_pools.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -25,6 +26,9 @@ class RemotePools {
 
   /// Returns the release of the endpoint's remote workers; null if its workers are threads, or it has no pool here.
   ReleasePtr releaseOf(const EndpointId& endpoint) const;
+
+  /// Returns the threads of a release before, while one of them stays; none if the newest release has threads.
+  std::vector<WorkerView> threadsOf(const EndpointId& endpoint) const;
 
   /// Returns all endpoints with remote workers.
   std::vector<RemotePool> all() const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/workers/remote_view.h"
+#include "core/workers/worker_set.h"
 
 namespace jobq {
 namespace {
@@ -18,10 +19,7 @@ constexpr Millis kStopHold{20'000};  ///< a worker that ends waits for the answe
 /// Bytes of inputs in an answer; the job that passes the limit is its last one.
 constexpr std::size_t kAnswerBytes = 20UL << 20;
 
-RemoteWorkerKey keyOf(const RemoteRun& run) {
-  const std::string_view place = run.place();
-  return {run.endpoint(), WorkerId(place.substr(0, place.find(':')))};
-}
+RemoteWorkerKey keyOf(const RemoteRun& run) { return {run.endpoint(), WorkerId(workerOfPlace(run.place()))}; }
 
 }  // namespace
 

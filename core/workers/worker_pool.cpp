@@ -26,6 +26,20 @@ bool isPending(const WorkerInfo& info) {
   return info.state == WorkerState::starting || (info.drainAfterJob && info.state != WorkerState::stuck);
 }
 
+// Changes numbers in which each place of a remote worker counts: a remote worker with several places is one worker.
+void countRemoteWorkersOnce(const WorkerSet& workers, WorkerCounts& counts) {
+  std::map<std::string_view, bool> isRunning;
+  for (const auto& [id, info] : workers.all()) {
+    if (!info.release->isRemote || !stays(info.state)) continue;
+    const bool isBusy = info.state == WorkerState::busy;
+    if (isBusy) --counts.running;
+    if (info.state == WorkerState::idle || info.state == WorkerState::reserved) --counts.idle;
+    bool& isOneBusy = isRunning[workerOfPlace(id)];
+    isOneBusy = isOneBusy || isBusy;
+  }
+  for (const auto& [worker, isBusy] : isRunning) ++(isBusy ? counts.running : counts.idle);
+}
+
 // Stops all idle workers and, if `stopJobs`, all running jobs that have not been stopped yet.
 WorkerPool::Step stopAll(WorkerSet& workers, bool stopJobs) {
   WorkerPool::Step step;
@@ -202,23 +216,13 @@ Instant WorkerPool::nextTaskAt(Instant now) const {
 PoolStatus WorkerPool::status(Instant now) const {
   PoolStatus status{true, {}};
   WorkerCounts& counts = status.counts;
-  if (isRemote(*this)) {
-    // A remote worker with several places is one worker.
-    std::map<std::string_view, bool> isRunning;
-    for (const auto& [id, info] : workers_.all()) {
-      bool& isBusy = isRunning[std::string_view(id).substr(0, id.find(':'))];
-      isBusy = isBusy || info.state == WorkerState::busy;
-    }
-    for (const auto& [worker, isBusy] : isRunning) ++(isBusy ? counts.running : counts.idle);
-    counts.ready = counts.idle;
-    return status;
-  }
   counts.idle = narrow(workers_.count(WorkerState::idle) + workers_.count(WorkerState::reserved));
-  counts.ready = counts.idle;
   counts.initializing = narrow(workers_.count(WorkerState::starting));
   counts.running = narrow(workers_.count(WorkerState::busy));
   counts.unhealthy = narrow(workers_.count(WorkerState::stuck));
-  counts.throttled = now < startAfter_ ? 1 : 0;
+  counts.throttled = !isRemote(*this) && now < startAfter_ ? 1 : 0;
+  if (hasWorkers(*this, true)) countRemoteWorkersOnce(workers_, counts);
+  counts.ready = counts.idle;
   return status;
 }
 
@@ -236,6 +240,12 @@ WorkerPoolView WorkerPool::view() const {
 bool isRemote(const WorkerPool& pool) {
   const ReleasePtr release = pool.target();
   return release && release->isRemote;
+}
+
+bool hasWorkers(const WorkerPool& pool, bool areRemote) {
+  return std::ranges::any_of(pool.workers().staying(), [areRemote](const auto& workers) {
+    return workers.second > 0 && workers.first->isRemote == areRemote;
+  });
 }
 
 bool hasTooManyWorkers(const WorkerPool& pool) {

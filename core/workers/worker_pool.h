@@ -119,6 +119,10 @@ class WorkerPool {
 /// Returns true if the workers of the pool come over HTTP: the pool starts none.
 bool isRemote(const WorkerPool& pool);
 
+/// Returns true if the pool has workers over HTTP, or, without `areRemote`, threads. Workers that leave or are stuck do
+/// not count.
+bool hasWorkers(const WorkerPool& pool, bool areRemote);
+
 /// Returns true if the pool has more workers than it may have. workersMax does not limit remote workers, unless it is
 /// 0.
 bool hasTooManyWorkers(const WorkerPool& pool);

@@ -88,7 +88,7 @@ std::vector<PoolSummary> WorkerPools::summaries() const {
     PoolSummary& summary = summaries.emplace_back(PoolSummary{id, pool.status(now).counts, {}});
     std::string_view last;  // a remote worker with several places, which follow each other, is one worker
     for (const auto& [id, info] : pool.workers().all()) {
-      const std::string_view worker = std::string_view(id).substr(0, id.find(':'));
+      const std::string_view worker = workerOfPlace(id);
       if (worker == std::exchange(last, worker) || info.release->templateId.empty()) continue;
       ++summary.workersOfTemplates[info.release->templateId];
     }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
@@ -17,6 +18,10 @@
 #include "jobq/time.h"
 
 namespace jobq {
+
+/// Returns the id of the worker. The pool has a place `<worker>:<number>` for each job that a remote worker may take
+/// now; the place of a thread is the id of the thread.
+inline std::string_view workerOfPlace(std::string_view place) { return place.substr(0, place.find(':')); }
 
 /// A worker as its pool knows the worker.
 struct WorkerInfo {

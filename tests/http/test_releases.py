@@ -2,6 +2,7 @@
 job is lost. The handler's reading of the env is proved in process (tests/server)."""
 
 import concurrent.futures
+import contextlib
 import threading
 
 import pytest
@@ -285,6 +286,43 @@ class RollingTest(ReleaseTest):
         self.release(imageName="plugin/trial")
         assert self.server.finished(endpoint["id"], waiting)["output"] == 2
         self.complete(endpoint, 3)
+
+    def test_busy_workers_of_the_other_kind_are_shown(self, own_server):
+        """core/http/API.md, "Endpoint": a thread that ends its job after a release for remote workers, and a remote worker
+        that ends its job after a release for threads, are workers with the release of their job."""
+        held = self.held_jobs(own_server)
+        key = self.server.new_key("worker")["key"]
+        endpoint = self.new_endpoint(self.template, workersMax=1)
+        path = "/v2/" + endpoint["id"]
+
+        def shown():
+            now = self.endpoint(endpoint)
+            health = self.server.health(endpoint["id"])["workers"]
+            return now["release"]["state"], health["running"], [
+                (worker["id"], worker["state"], worker["slsVersion"], worker["image"]) for worker in now["workers"]]
+
+        job = self.server.run(endpoint["id"], held.input(1))
+        self.in_progress(endpoint, job)
+        [thread] = self.workers(endpoint)
+        self.release(imageName="me/worker:1")
+        assert shown() == ("rolling", 1, [(thread["id"], "running", 1, held.IMAGE)])
+        held.release()
+        until(lambda: self.workers(endpoint) == [], "the thread has left")
+
+        second = self.server.run(endpoint["id"], {})
+        with contextlib.closing(self.server.connect()) as connection:
+            taken = self.server.request("GET", path + "/job-take-batch/mine?batch_size=3&job_in_progress=0",
+                                        key=key, connection=connection)
+            assert [job["id"] for job in taken.json()] == [second]
+            assert shown() == ("complete", 1, [("mine", "running", 2, "me/worker:1")])
+            self.release(imageName="plugin/trial")
+            assert shown() == ("rolling", 1, [("mine", "running", 2, "me/worker:1")])
+            done = self.server.request("POST", f"{path}/job-done/mine/{second}", {"output": 2}, key=key,
+                                       connection=connection)
+            assert done.status == 200
+            assert self.server.finished(endpoint["id"], second)["output"] == 2
+            until(lambda: self.workers(endpoint) == [], "the remote worker has left")
+        assert shown()[0] == "complete"
 
 
 class HaltTest(ReleaseTest):
