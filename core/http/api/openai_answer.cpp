@@ -62,11 +62,17 @@ std::optional<int> statusNamedIn(std::string_view error) {
   return std::nullopt;
 }
 
-ApiResponse errorAnswer(const json::Value& error) {
+/// Returns the status that the integer `code` of an object names.
+std::optional<int> statusIn(const json::Document& object) {
+  const auto code = object.find("code");
+  return code ? errorStatus(json::toInteger(*code)) : std::nullopt;
+}
+
+/// `output` is the object around the error, or the error itself.
+ApiResponse errorAnswer(const json::Value& error, const json::Document& output) {
   std::optional<int> status;
-  if (error.kind == json::Kind::object) {
-    if (const auto code = read(error.raw, kMembers)->find("code")) status = errorStatus(json::toInteger(*code));
-  }
+  if (error.kind == json::Kind::object) status = statusIn(*read(error.raw, kMembers));
+  if (!status) status = statusIn(output);
   const int answered = status.value_or(400);
   if (error.kind != json::Kind::object) {
     return {answered, openAiError(answered, json::toText(error).value_or(std::string(error.raw)))};
@@ -144,7 +150,7 @@ std::optional<ApiResponse> openAiErrorIn(std::string_view output) {
   const std::string text = unwrapped(output);
   const auto document = read(text, kMembers);
   const auto error = document ? errorIn(*document) : std::nullopt;
-  return error ? std::optional(errorAnswer(*error)) : std::nullopt;
+  return error ? std::optional(errorAnswer(*error, *document)) : std::nullopt;
 }
 
 ApiResponse wholeOpenAiAnswer(const std::vector<std::string>& chunks, std::string_view output) {
