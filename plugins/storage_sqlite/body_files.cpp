@@ -22,8 +22,13 @@ constexpr char kRemedy[] = "; stop the server and restore a copy of data.dir, in
 /// Bytes of a body behind which the disk begins with them (`early_writeback.h`). Smaller steps took as long as none.
 constexpr std::size_t kWritebackStep = 1UL << 20;
 
+/// Returns the name of a body file for sentences, which callers of the API read: without the folders of the machine.
+std::string nameOf(const fs::path& path) {
+  return std::string("data.dir/") + kBodiesFolder + "/" + path.filename().string();
+}
+
 std::string sentence(const char* doing, const fs::path& path, int result) {
-  std::string text(std::string("cannot ") + doing + " " + path.string() + ": " + sqlite3_errstr(result) + " (SQLite " +
+  std::string text(std::string("cannot ") + doing + " " + nameOf(path) + ": " + sqlite3_errstr(result) + " (SQLite " +
                    std::to_string(result) + ")");
   if ((result & 0xff) == SQLITE_FULL) text.append("; free space on the disk of data.dir");
   return text;
@@ -164,7 +169,7 @@ void BodyFiles::dropFromCache(const BodyFile& file) const noexcept {
 }
 
 DamagedBody BodyFiles::missing(const BodyFile& file) const {
-  return DamagedBody(pathOf(file.number).string() + " is missing" + kRemedy);
+  return DamagedBody("the file " + nameOf(pathOf(file.number)) + " is missing" + kRemedy);
 }
 
 BodyReader::BodyReader(const BodyFiles& files) : files_(files), opened_(files.vfs_), buffer_(kFileStep) {}

@@ -57,7 +57,8 @@ TEST_F(BodyDamage, AnErrorOfTheDiskIsTheErrorOfThatCallerAlone) {
   const std::string output = bodyOf(kLargeBody, 'o');
   for (std::atomic<int>* answers : {&bodyFaults().openAnswers, &bodyFaults().writeAnswers, &bodyFaults().syncAnswers}) {
     *answers = SQLITE_IOERR;
-    EXPECT_THAT(errorOf([&] { submit(large("a")); }), HasSubstr((folder() / "").string()));
+    EXPECT_THAT(errorOf([&] { submit(large("a")); }), HasSubstr(" data.dir/bodies/"))
+        << "callers of the API read the sentence: the folders of the machine are not theirs";
     EXPECT_NE(errorOf([&] { (void)finish(lease, output); }), "");
     EXPECT_THAT(files(), IsEmpty());
     EXPECT_FALSE(find("a"));
@@ -106,7 +107,7 @@ TEST_F(BodyDamage, AJobWithoutItsInputFailsAndBlocksNoOther) {
   EXPECT_EQ(swept.requeuedAt, std::vector<EndpointId>{"ep"}) << "a claim without jobs looks like an empty queue";
   EXPECT_EQ(find("broken")->state, JobState::failed);
   EXPECT_EQ(find("broken")->error, "the input of the job cannot be read; the log of the server has the reason");
-  EXPECT_THAT(log_.text(), HasSubstr((folder() / "1").string() + " is missing; stop the server and restore"));
+  EXPECT_THAT(log_.text(), HasSubstr("data.dir/bodies/1 is missing; stop the server and restore"));
   EXPECT_THAT(claim(1), IsEmpty());
 
   EXPECT_THAT(errorOf([&] { (void)retry("broken"); }), HasSubstr("is missing"));
@@ -174,11 +175,12 @@ TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfThatJobAlone) {
   submitAndEnd(spec("broken"));
   submitAndEnd(spec("sound"));
   fs::remove(folder() / "1");
-  EXPECT_THAT(errorOf([&] { (void)find("broken"); }), HasSubstr("is missing; stop the server and restore"));
+  EXPECT_THAT(errorOf([&] { (void)find("broken"); }),
+              HasSubstr("the file data.dir/bodies/1 is missing; stop the server and restore"));
   EXPECT_EQ(find("sound")->output, bodyOf(kLargeBody, 'o'));
   EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).jobs.size(), 2U);
   bodyFaults().readAnswers = SQLITE_IOERR_READ;
-  EXPECT_THAT(errorOf([&] { (void)find("sound"); }), HasSubstr("cannot read"));
+  EXPECT_THAT(errorOf([&] { (void)find("sound"); }), HasSubstr("cannot read data.dir/bodies/2: "));
   bodyFaults().reset();
   EXPECT_TRUE(find("sound"));
   removeAll();
