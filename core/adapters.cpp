@@ -1,7 +1,6 @@
 #include "core/adapters.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 
 #include "core/auth/api_keys.h"
@@ -100,7 +99,6 @@ PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
     std::vector<WorkerView> workers = deps_.remote.view(endpoint);
     const LaunchView launches = deps_.launched.view(endpoint);
     addLaunched(workers, launches);
-    std::ranges::move(RemotePools(deps_.pools).threadsOf(endpoint), std::back_inserter(workers));
     status.counts = countsOf(workers);
     status.counts.throttled = launches.isThrottled ? 1 : 0;
     status.isLaunched = launches.isLaunched;
@@ -111,10 +109,16 @@ PoolStatus NodeWorkers::statusOfAllNodes(const EndpointId& endpoint) const {
   return status;
 }
 
-WorkerCounts NodeWorkers::counts(const EndpointId& endpoint) const { return statusOfAllNodes(endpoint).counts; }
+WorkerCounts NodeWorkers::counts(const EndpointId& endpoint) const {
+  WorkerCounts counts = statusOfAllNodes(endpoint).counts;
+  counts += countsOf(RemotePools(deps_.pools).threadsOf(endpoint));
+  return counts;
+}
 
 bool NodeWorkers::hasNoActiveWorkers(const EndpointId& endpoint) const {
-  return jobq::hasNoActiveWorkers(statusOfAllNodes(endpoint));
+  PoolStatus status;
+  status.counts = counts(endpoint);
+  return jobq::hasNoActiveWorkers(status);
 }
 
 std::uint32_t NodeWorkers::nodes() const { return deps_.node.share().nodes; }
@@ -135,6 +139,7 @@ WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
   const LaunchView launches = deps_.launched.view(endpoint);
   addLaunched(view.workers, launches);
   view.rolling = view.rolling || hasOtherRelease(launches, release);
+  if (view.halted) return view;  // the threads of the newest release do not start
   view.fault = launches.fault;
   view.halted = launches.fault && !serves(view.workers, release);
   return view;

@@ -76,10 +76,16 @@ void Logger::Releaser::operator()(Poco::Formatter* formatter) const { formatter-
 Logger::Logger(LogLevel threshold, LogFormat format, int descriptor)
     : threshold_(threshold), formatter_(makeFormatter(format)), writer_(descriptor, *this) {}
 
-Logger::~Logger() = default;
+Logger::~Logger() {
+  try {
+    writer_.reportLosses();
+  } catch (const std::exception&) {
+    // No memory for the report.
+  }
+}
 
 std::string Logger::lossLine(std::uint64_t lost) const {
-  return lineOf(LogLevel::warning, "log.lost",
+  return lineOf(LogLevel::error, "log.lost",
                 std::to_string(lost) +
                     " lines before this one could not be written: let a program read the server's "
                     "standard error, and give its disk space");

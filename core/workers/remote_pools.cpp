@@ -24,7 +24,8 @@ std::vector<WorkerView> RemotePools::threadsOf(const EndpointId& endpoint) const
   std::vector<WorkerView> threads;
   Lock lock(pools_.mutex_);
   const auto pool = pools_.pools_.find(endpoint);
-  if (pool == pools_.pools_.end() || !isRemote(pool->second) || !hasWorkers(pool->second, false)) return threads;
+  if (pool == pools_.pools_.end() || !isRemote(pool->second)) return threads;
+  if (!hasWorkers(pool->second, false) && pool->second.workers().count(WorkerState::stuck) == 0) return threads;
   threads = pool->second.view().workers;
   std::erase_if(threads, [](const WorkerView& worker) { return worker.release->isRemote; });
   return threads;

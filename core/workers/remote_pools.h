@@ -27,7 +27,8 @@ class RemotePools {
   /// Returns the release of the endpoint's remote workers; null if its workers are threads, or it has no pool here.
   ReleasePtr releaseOf(const EndpointId& endpoint) const;
 
-  /// Returns the threads of a release before, while one of them stays; none if the newest release has threads.
+  /// Returns the threads of a release before, while one of them stays or is stuck; none if the newest release has
+  /// threads.
   std::vector<WorkerView> threadsOf(const EndpointId& endpoint) const;
 
   /// Returns all endpoints with remote workers.

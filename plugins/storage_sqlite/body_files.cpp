@@ -119,8 +119,8 @@ bool BodyFiles::open(const BodyFile& file, VfsFile& opened) const {
   std::uint64_t size = 0;
   checkRead(opened.readSize(size), file);
   if (size == file.size) return true;
-  throw DamagedBody(path.string() + " has " + std::to_string(size) + " bytes instead of " + std::to_string(file.size) +
-                    kRemedy);
+  throw DamagedBody("the file " + nameOf(path) + " has " + std::to_string(size) + " bytes instead of " +
+                    std::to_string(file.size) + kRemedy);
 }
 
 void BodyFiles::checkRead(int result, const BodyFile& file) const {

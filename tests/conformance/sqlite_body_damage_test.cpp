@@ -122,7 +122,7 @@ TEST_F(BodyDamage, AJobWithACutInputFails) {
   fs::resize_file(folder() / "1", 1'000);
   expectOnlySoundIsClaimed();
   (void)sweep();
-  EXPECT_THAT(log_.text(), HasSubstr("has 1000 bytes instead of 262145"));
+  EXPECT_THAT(log_.text(), HasSubstr("the file data.dir/bodies/1 has 1000 bytes instead of 262145"));
 }
 
 TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {

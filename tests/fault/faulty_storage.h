@@ -69,7 +69,7 @@ class FaultPlan {
   /// Returns the time since the last join or beat of a node, answered or not, or since the creation of the plan.
   Millis sinceBeat() const;
 
-  /// Returns true if no call is under way. A held call does not count, because its work is done.
+  /// Returns true if no call is under way. A held call does not count: its work is done, or has not begun.
   bool isQuiet() const;
 
   /// Called by the storage at the begin (1) and at the end (-1) of each call without a failure.

@@ -306,21 +306,23 @@ class RollingTest(ReleaseTest):
         [thread] = self.workers(endpoint)
         self.release(imageName="me/worker:1")
         assert shown() == ("rolling", 1, [(thread["id"], "running", 1, held.IMAGE)])
+        waiting = self.server.run(endpoint["id"], {})
+        assert self.server.status(endpoint["id"], waiting)["queueReason"] == "no_workers", "the thread takes no more job"
+        assert "worker env" in self.endpoint(endpoint)["advice"]
         held.release()
         until(lambda: self.workers(endpoint) == [], "the thread has left")
 
-        second = self.server.run(endpoint["id"], {})
         with contextlib.closing(self.server.connect()) as connection:
             taken = self.server.request("GET", path + "/job-take-batch/mine?batch_size=3&job_in_progress=0",
                                         key=key, connection=connection)
-            assert [job["id"] for job in taken.json()] == [second]
+            assert [job["id"] for job in taken.json()] == [waiting]
             assert shown() == ("complete", 1, [("mine", "running", 2, "me/worker:1")])
             self.release(imageName="plugin/trial")
             assert shown() == ("rolling", 1, [("mine", "running", 2, "me/worker:1")])
-            done = self.server.request("POST", f"{path}/job-done/mine/{second}", {"output": 2}, key=key,
+            done = self.server.request("POST", f"{path}/job-done/mine/{waiting}", {"output": 2}, key=key,
                                        connection=connection)
             assert done.status == 200
-            assert self.server.finished(endpoint["id"], second)["output"] == 2
+            assert self.server.finished(endpoint["id"], waiting)["output"] == 2
             until(lambda: self.workers(endpoint) == [], "the remote worker has left")
         assert shown()[0] == "complete"
 

@@ -129,6 +129,24 @@ TEST_F(ReleaseTest, AReleaseThatDoesNotStartHaltsAndTheOldWorkersServe) {
   EXPECT_EQ(shown(id, "NAME"), "three");
 }
 
+// The pool goes back to the release of the remote workers, and the view of these has no failed start.
+TEST_F(ReleaseTest, ThreadsThatDoNotStartAfterRemoteWorkersHaltTheRelease) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMax":1)");
+  update(made, R"({"imageName":"me/worker:1"})");
+  const std::string worker = call("POST", "/v1/keys", R"({"name":"w","scopes":["worker"]})").field("key");
+  const std::string job = call("POST", "/v2/" + id + "/run", R"({"input":{}})").field("id");
+  EXPECT_EQ(callWith(worker, "GET", "/v2/" + id + "/job-take/mine?job_in_progress=0").field("id"), job);
+  EXPECT_EQ(callWith(worker, "POST", "/v2/" + id + "/job-done/mine/" + job, R"({"output":1})").status, 200);
+  update(made, R"({"imageName":"plugin/scripted","env":{"BROKEN":"the disk is gone"}})");
+  call("POST", "/v2/" + id + "/run", R"({"input":{}})");
+  awaitRelease(id, "halted");
+  EXPECT_THAT(endpoint(id).field("release"), HasSubstr("the disk is gone"));
+  update(made, R"({"imageName":"me/worker:2"})");
+  EXPECT_EQ(releaseState(id), "complete") << "a release that starts its workers elsewhere";
+}
+
 TEST_F(ReleaseTest, AnImageThatDoesNotExistHaltsToo) {
   open();
   const std::string made = makeTemplate("t", env("one"));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <sstream>
 
 #include "core/base/line_writer.h"
@@ -17,6 +18,7 @@
 #include "jobq/error.h"
 #include "jobq/json.h"
 #include "testkit/recording_log.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -120,8 +122,9 @@ class PipeTest : public testing::Test {
   const ShortReport losses_{};
 };
 
-// Without a bound of the waits the test would not end: the pipe holds 64 KiB, and the lines have more.
+// The pipe holds 64 KiB, and the lines have more.
 TEST_F(PipeTest, NobodyReadsTheLog) {
+  const testkit::HangGuard guard("the lines that nobody reads");
   Logger logger(LogLevel::debug, LogFormat::json, ends_[1]);
   const std::string message(1'000, 'x');
   constexpr int kLines = 1'000;
@@ -130,6 +133,7 @@ TEST_F(PipeTest, NobodyReadsTheLog) {
   const auto written = std::count(first.begin(), first.end(), '\n');
   EXPECT_GT(written, 0);
   ASSERT_LT(written, kLines);
+  EXPECT_THAT(first, Not(HasSubstr("log.lost")));
   EXPECT_TRUE(first.ends_with('\n')) << "a line of less than 4,096 bytes is there as a whole, or not at all";
 
   logger.write(LogLevel::error, "the.next", message);
@@ -145,11 +149,40 @@ TEST_F(PipeTest, NobodyReadsTheLog) {
 
 TEST_F(PipeTest, ALongLineThatWasCutGetsItsEndBeforeTheNextLine) {
   LineWriter writer(ends_[1], losses_);
+  const testkit::HangGuard guard("a line that nobody reads");
   writer.write(std::string(1 << 20, 'x'));
   const std::string cut = read();
   EXPECT_EQ(cut.find_first_not_of('x'), std::string::npos);
   writer.write("next");
   EXPECT_EQ(read(), "\nlost 1\nnext\n");
+}
+
+// The system calls a terminal ready that has less room than a line needs.
+TEST_F(PipeTest, ATerminalThatNobodyReadsStopsNoWriter) {
+  const testkit::HangGuard guard("the lines of a terminal that stands still");
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  ASSERT_GE(master, 0);
+  ASSERT_EQ(::grantpt(master), 0);
+  ASSERT_EQ(::unlockpt(master), 0);
+  const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  ASSERT_GE(terminal, 0);
+  {
+    LineWriter writer(terminal, losses_);
+    for (int i = 0; i < 1'000; ++i) writer.write(std::string(1'000, 'x'));
+  }
+  EXPECT_EQ(::fcntl(terminal, F_GETFL) & O_NONBLOCK, 0) << "other programs share the terminal";
+  ::close(terminal);
+  ::close(master);
+}
+
+TEST_F(PipeTest, TheEndOfTheServerTellsItsLosses) {
+  const std::string message(1'000, 'x');
+  {
+    Logger logger(LogLevel::error, LogFormat::text, ends_[1]);
+    for (int i = 0; i < 1'000; ++i) logger.write(LogLevel::error, "an.event", message);
+    EXPECT_THAT(read(), Not(HasSubstr("log.lost")));
+  }
+  EXPECT_THAT(read(), HasSubstr("log.lost"));
 }
 
 TEST_F(PipeTest, AFullDiskLosesLines) {

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 #include "core/endpoints/endpoint.h"
+#include "core/workers/worker_pool.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
 #include "jobq/node_store.h"
 
 namespace jobq {
@@ -34,6 +38,40 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
   endpoint.spec.paused = true;
   EXPECT_EQ(waitReason(status, endpoint, false), "paused");
+}
+
+// A release from remote workers to threads: the places of one remote worker are one worker, beside the threads.
+TEST(PoolStatusTest, RemoteWorkersAndThreadsAreCountedTogether) {
+  const auto endpointOf = [](bool isRemote) {
+    auto release = std::make_shared<Release>();
+    release->isRemote = isRemote;
+    auto endpoint = std::make_shared<Endpoint>();
+    endpoint->release = std::move(release);
+    endpoint->spec.workersMax = 9;
+    return endpoint;
+  };
+  WorkerPool pool(endpointOf(true));
+  for (const WorkerId place : {"a:1", "a:2", "a:3", "b:4"}) {
+    EXPECT_TRUE(pool.addWorker(place, {}, {}));
+    EXPECT_TRUE(pool.recordReady(place, {}));
+  }
+  for (const WorkerId place : {"a:1", "a:2"}) {
+    ClaimedJob job;
+    job.worker = place;
+    pool.workers().reserveWorker(place);
+    pool.workers().assignJob(job);
+  }
+  EXPECT_EQ(pool.status({}).counts.running, 1U);
+  EXPECT_EQ(pool.status({}).counts.idle, 1U);
+  pool.change(endpointOf(false));
+  EXPECT_TRUE(pool.addWorker("starting", {}, {}));
+  EXPECT_TRUE(pool.addWorker("idle", {}, {}));
+  EXPECT_TRUE(pool.recordReady("idle", {}));
+  const WorkerCounts counts = pool.status({}).counts;
+  EXPECT_EQ(counts.running, 1U) << "the remote worker with two jobs";
+  EXPECT_EQ(counts.idle, 2U) << "the remote worker without a job, and a thread";
+  EXPECT_EQ(counts.ready, 2U);
+  EXPECT_EQ(counts.initializing, 1U);
 }
 
 TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {

@@ -66,29 +66,6 @@ class WorkerPoolTest : public testing::Test {
   WorkerPool pool_{endpoint(first_)};
 };
 
-// A release from remote workers to threads: the places of one remote worker are one worker, beside the threads.
-TEST_F(WorkerPoolTest, RemoteWorkersAndThreadsAreCountedTogether) {
-  auto remote = std::make_shared<Release>();
-  remote->isRemote = true;
-  pool_.change(endpoint(remote));
-  for (const char* place : {"a:1", "a:2", "a:3", "b:4"}) join(place);
-  for (const char* place : {"a:1", "a:2"}) busy(place);
-  WorkerCounts counts = pool_.status(now_).counts;
-  EXPECT_EQ(counts.running, 1U);
-  EXPECT_EQ(counts.idle, 1U);
-  pool_.change(endpoint(second_));
-  startWorker("thread");
-  startWorker("other thread");
-  EXPECT_FALSE(pool_.recordReady("thread", now_)) << "four places are busy or idle, and workersMax is 3";
-  for (const char* place : {"a:3", "b:4"}) EXPECT_FALSE(gone(place));
-  EXPECT_TRUE(pool_.recordReady("other thread", now_));
-  counts = pool_.status(now_).counts;
-  EXPECT_EQ(counts.running, 1U) << "the remote worker with two jobs";
-  EXPECT_EQ(counts.idle, 1U) << "the thread";
-  EXPECT_EQ(counts.ready, 1U);
-  EXPECT_TRUE(pool_.isRolling());
-}
-
 // A worker that ends its job between a release and the next pass of the dispatcher would run the next job with the old
 // image, although its turn to leave has come.
 TEST_F(WorkerPoolTest, AnOldWorkerGoesOnOnlyWhileAnotherOneLeaves) {
