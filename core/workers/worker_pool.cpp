@@ -26,10 +26,12 @@ bool isPending(const WorkerInfo& info) {
   return info.state == WorkerState::starting || (info.drainAfterJob && info.state != WorkerState::stuck);
 }
 
-// Changes numbers in which each place of a remote worker counts: a remote worker with several places is one worker.
+// Changes numbers in which each place of a remote worker counts: a remote worker with several places is one worker, and
+// is unhealthy by its own word only, not for a job that it goes on with.
 void countRemoteWorkersOnce(const WorkerSet& workers, WorkerCounts& counts) {
   std::map<std::string_view, bool> isRunning;
   for (const auto& [id, info] : workers.all()) {
+    if (info.state == WorkerState::stuck && info.release->isRemote) --counts.unhealthy;
     if (!info.release->isRemote || !stays(info.state)) continue;
     const bool isBusy = info.state == WorkerState::busy;
     if (isBusy) --counts.running;
@@ -221,7 +223,7 @@ PoolStatus WorkerPool::status(Instant now) const {
   counts.running = narrow(workers_.count(WorkerState::busy));
   counts.unhealthy = narrow(workers_.count(WorkerState::stuck));
   counts.throttled = !isRemote(*this) && now < startAfter_ ? 1 : 0;
-  if (hasWorkers(*this, true)) countRemoteWorkersOnce(workers_, counts);
+  if (hasWorkers(*this, true) || counts.unhealthy > 0) countRemoteWorkersOnce(workers_, counts);
   counts.ready = counts.idle;
   return status;
 }

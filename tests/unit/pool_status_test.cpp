@@ -58,6 +58,7 @@ TEST(PoolStatusTest, RemoteWorkersAndThreadsAreCountedTogether) {
   for (const WorkerId place : {"a:1", "a:2"}) {
     ClaimedJob job;
     job.worker = place;
+    job.lease = {place, 1};
     pool.workers().reserveWorker(place);
     pool.workers().assignJob(job);
   }
@@ -72,6 +73,11 @@ TEST(PoolStatusTest, RemoteWorkersAndThreadsAreCountedTogether) {
   EXPECT_EQ(counts.idle, 2U) << "the remote worker without a job, and a thread";
   EXPECT_EQ(counts.ready, 2U);
   EXPECT_EQ(counts.initializing, 1U);
+  for (const WorkerId place : {"a:1", "a:2"}) {
+    EXPECT_TRUE(pool.workers().beginStopGrace({place, 1}, {}));
+    EXPECT_EQ(pool.workers().markStuck({}).size(), 1U);
+  }
+  EXPECT_EQ(pool.status({}).counts.unhealthy, 0U) << "the worker itself has not said so";
 }
 
 TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {
