@@ -1,7 +1,11 @@
 // The storage of the plugin `memory`: its content ends with the process.
 #pragma once
 
+#include <exception>
+#include <memory>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
@@ -49,6 +53,20 @@ class MemoryStorage final : public Storage {
   void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
                    const Outcome* outcome) override {
     jobs_.insertRun(job, policy, run, outcome);
+  }
+  // Servers that share a storage in tests have the operations of a shared storage.
+  bool doInsertsLater() const noexcept override { return !leaseLife_; }
+  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                     std::unique_ptr<InsertReceiver> receiver) override {
+    std::optional<InsertResult> result;
+    try {
+      result = jobs_.insert(std::move(job), policy, idempotency);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      return receiver->failed(std::current_exception());
+    }
+    receiver->inserted(std::move(*result));
   }
 
   const std::optional<Millis> leaseLife_;

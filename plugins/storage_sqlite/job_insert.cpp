@@ -177,6 +177,60 @@ InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::o
   return result;
 }
 
+/// The write of insertLater(), which belongs to itself from its submission to its end.
+class Jobs::LaterInsert final : public PendingWrite {
+ public:
+  struct Arguments {
+    JobSpec job;
+    const QueuePolicy& policy;
+    std::optional<Idempotency> idempotency;
+    std::unique_ptr<InsertReceiver> receiver;
+  };
+
+  LaterInsert(Jobs& jobs, Arguments&& arguments) : jobs_(jobs), arguments_(std::move(arguments)) { isAwaited = false; }
+
+  /// Writes the file of a large input. Throws StorageError. Called once, before apply().
+  void prepare() {
+    input_.emplace(jobs_.bodies_.files, jobs_.writer_, arguments_.job.input);
+    bytes = input_->inRow().size();
+  }
+
+  InsertReceiver& receiver() noexcept { return *arguments_.receiver; }
+
+  void apply(Step& step) override {
+    input_->beginStep();
+    result_ = jobs_.insertNow(step, {arguments_.job, *input_}, arguments_.policy, arguments_.idempotency);
+  }
+
+  void end() noexcept override {
+    const std::unique_ptr<LaterInsert> self(this);
+    if (error) return receiver().failed(error);
+    if (lostWith) return receiver().failed(std::make_exception_ptr(StorageError(*lostWith)));
+    input_->noteCommit();
+    receiver().inserted(std::move(*result_));
+  }
+
+ private:
+  Jobs& jobs_;
+  Arguments arguments_;
+  std::optional<NewBody> input_;
+  std::optional<InsertResult> result_;
+};
+
+void Jobs::insertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                       std::unique_ptr<InsertReceiver> receiver) {
+  auto write = std::make_unique<LaterInsert>(
+      *this, LaterInsert::Arguments{std::move(job), policy, std::move(idempotency), std::move(receiver)});
+  LaterInsert& insert = *write;
+  try {
+    insert.prepare();
+    writer_.submit(insert);
+    (void)write.release();
+  } catch (const StorageError&) {
+    insert.receiver().failed(std::current_exception());
+  }
+}
+
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                             const Idempotency& idempotency) {
   auto record = readers_.read(

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,6 +56,9 @@ class Jobs final : public JobStore {
   InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
                                     const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                     const Holder& holder, CallId id);
+  /// Implements Storage::insertLater().
+  void insertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                   std::unique_ptr<InsertReceiver> receiver);
   /// Implements Storage::insertRun().
   void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -70,6 +74,8 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
+  class LaterInsert;
+
   /// A job to insert, and its input on the way into the storage.
   struct NewJob {
     const JobSpec& spec;

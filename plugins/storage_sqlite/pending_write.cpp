@@ -39,6 +39,24 @@ PendingWrite* WriteQueue::pop(std::size_t bytes) {
 
 // A notified caller may return at once and destroy its write: the write is not touched after its notification.
 void PendingWrite::markAllDone(PendingWrite* group) {
+  PendingWrite* ending = nullptr;
+  if (group != nullptr && !(group->isAwaited && group->next == nullptr)) {
+    WriteQueue awaited;
+    WriteQueue others;
+    for (PendingWrite* write = group; write != nullptr;) {
+      PendingWrite& each = *std::exchange(write, write->next);
+      each.next = nullptr;
+      (each.isAwaited ? awaited : others).push(each);
+    }
+    group = awaited.popAll();
+    ending = others.popAll();
+  }
+  wakeAll(group);
+  while (ending != nullptr) std::exchange(ending, ending->next)->end();
+}
+
+// Marks a list of writes with callers as done.
+void PendingWrite::wakeAll(PendingWrite* group) {
   while (group != nullptr) {
     PendingWrite* const leader = group;
     PendingWrite* last = leader;

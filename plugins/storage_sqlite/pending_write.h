@@ -7,6 +7,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "step.h"
 
@@ -34,7 +35,8 @@ class DoneSignal {
   sem_t semaphore_{};
 };
 
-/// A write of a caller, who owns the object and waits for awaitDone(), or commits the write (`write_turns.h`).
+/// A write. A caller owns the object and waits for awaitDone(), or commits the write (`write_turns.h`); or nobody
+/// waits, and the object owns itself until end().
 struct PendingWrite {
   virtual ~PendingWrite() = default;
   /// Makes the change in the open transaction. Called once or several times. Throws the exceptions of the caller's
@@ -44,17 +46,22 @@ struct PendingWrite {
   /// Blocks until markDone(), and then wakes the followers.
   void awaitDone();
   void markDone();
-  /// Marks all writes of the list `group` as done.
+  /// Marks all writes of the list `group` as done; the writes of their own end.
   static void markAllDone(PendingWrite* group);
+  /// Ends a write of its own, whose object may be destroyed by the call. Called once, by the writer's thread.
+  virtual void end() noexcept {}
 
   std::size_t bytes = 0;
   bool needsSync = true;
+  bool isAwaited = true;  // false: end() follows instead of markDone()
   PendingWrite* next = nullptr;
   PendingWrite* followers = nullptr;    // a list linked by `next`; notified by the thread of this write
   std::exception_ptr error;             // error of the write alone
   std::optional<std::string> lostWith;  // error of the whole group; absent after a commit
 
  private:
+  static void wakeAll(PendingWrite* group);
+
   DoneSignal done_;
 };
 
@@ -66,6 +73,11 @@ class WriteQueue {
   void push(PendingWrite& write);
   /// Removes and returns the first writes with up to `bytes` bytes together, at least a single write.
   PendingWrite* pop(std::size_t bytes);
+  /// Removes and returns all writes.
+  PendingWrite* popAll() {
+    size_ = 0;
+    return std::exchange(first_, nullptr);
+  }
 
  private:
   PendingWrite* first_ = nullptr;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -84,9 +85,15 @@ class SqliteStorage final : public Storage {
                    const Outcome* outcome) override {
     jobs_.insertRun(job, policy, run, outcome);
   }
+  bool doInsertsLater() const noexcept override { return true; }
+  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                     std::unique_ptr<InsertReceiver> receiver) override {
+    jobs_.insertLater(std::move(job), policy, std::move(idempotency), std::move(receiver));
+  }
 
-  // Members are destroyed in reverse order: the stores, the readers, the writer after its last group, then the
-  // connection. The connection closes last and therefore moves the write-ahead log into the file.
+  // Members are destroyed in reverse order: most stores, the readers, the writer after its last group, which may insert
+  // jobs, then the store of jobs and the connection. The connection closes last and therefore moves the write-ahead log
+  // into the file.
   const Options options_;
   const std::filesystem::path file_;
   Clock& clock_;
@@ -96,10 +103,10 @@ class SqliteStorage final : public Storage {
   EndedJobs ended_;
   JobNumbers numbers_;
   BodyFiles bodies_;
+  Jobs jobs_;
   Writer writer_;
   Readers readers_;
   ClaimedInputs inputs_;
-  Jobs jobs_;
   ReportsUnderWay reports_;
   Leases leases_;
   Chunks chunks_;

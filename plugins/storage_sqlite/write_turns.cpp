@@ -1,7 +1,6 @@
 #include "write_turns.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace jobq::sqlite {
 namespace {
@@ -14,7 +13,7 @@ constexpr std::chrono::milliseconds kQuietTime{20};
 bool WriteTurns::enter(PendingWrite& write) {
   const bool isLarge = write.bytes > kSmallWrite;
   Lock lock(mutex_);
-  if (loneTurns_ >= kLoneTurns && !isLarge && !isTaken_ && !hasTask()) return isTaken_ = true;
+  if (write.isAwaited && loneTurns_ >= kLoneTurns && !isLarge && !isTaken_ && !hasTask()) return isTaken_ = true;
   (isLarge ? large_ : small_).push(write);
   // A thread with the turn looks for further writes at the end of the turn.
   const bool wakes = !isTaken_;
@@ -100,7 +99,7 @@ WriteTurns::Task WriteTurns::awaitTask() {
 PendingWrite* WriteTurns::nextGroup() {
   const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
   largeIsNext_ = !takesLarge;
-  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(std::numeric_limits<std::size_t>::max());
+  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(kGroupBytes);
 }
 
 }  // namespace jobq::sqlite

@@ -26,7 +26,7 @@
 
 namespace jobq::sqlite {
 
-/// Bytes above which a write counts as large, and the bound in bytes of a group of large writes.
+/// Bytes above which a write counts as large, and the bound in bytes of a group.
 inline constexpr std::size_t kSmallWrite = 256UL << 10;
 inline constexpr std::size_t kGroupBytes = 4UL << 20;
 
@@ -54,7 +54,7 @@ class WriteTurns {
   WriteTurns(WriteAheadLog& wal, const UnsyncedJobs& unsynced) : wal_(wal), unsynced_(unsynced) {}
 
   /// Returns true if the calling thread has the turn, commits its write, and calls leave(). Queues the write for the
-  /// writer's thread otherwise. Not after stop().
+  /// writer's thread otherwise, and always a write of its own. Not after stop().
   [[nodiscard]] bool enter(PendingWrite& write);
 
   /// Waits for the next turn of the writer's thread. A turn goes on until leave(); Task::end is the last, and has none.

@@ -54,11 +54,13 @@ Writer::~Writer() {
 
 void Writer::submit(PendingWrite& write) {
   if (const auto reason = refusal()) throw StorageError(*reason);
+  const bool isAwaited = write.isAwaited;  // read before: a write of its own may be gone behind enter()
   if (turns_.enter(write)) {
     turns_.leave(commit(&write));
-  } else {
+  } else if (isAwaited) {
     write.awaitDone();
   }
+  if (!isAwaited) return;
   if (write.error) std::rethrow_exception(std::exchange(write.error, nullptr));
   if (write.lostWith) throw StorageError(*write.lostWith);
 }

@@ -102,6 +102,11 @@ class Writer {
     return resultOf(operation, bytes, false);
   }
 
+  /// Queues a write of its own (PendingWrite::isAwaited), and returns without blocking. Commits any other write, or
+  /// waits for its commit, and throws the exception of the write, or StorageError. Throws StorageError without effect
+  /// if writes are refused.
+  void submit(PendingWrite& write);
+
  private:
   template <class Operation, class Result>
   struct WriteOf final : PendingWrite {
@@ -122,7 +127,6 @@ class Writer {
     return std::move(*write.result);
   }
 
-  void submit(PendingWrite& write);
   void run();
   bool perform(const WriteTurns::Turn& turn);
   bool syncByItself();

@@ -14,6 +14,7 @@
 #include "testkit/storage_suite_groups.h"
 #include "testkit/storage_suite_idempotency.h"
 #include "testkit/storage_suite_insert_and_claim.h"
+#include "testkit/storage_suite_insert_later.h"
 #include "testkit/storage_suite_insert_run.h"
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
@@ -43,6 +44,7 @@
   INSTANTIATE_TEST_SUITE_P(prefix, FinishAllSuite, storages, nameOfStorage);                                         \
   INSTANTIATE_TEST_SUITE_P(prefix, FinishAndClaimSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, InsertAndClaimSuite, storages, nameOfStorage);                                    \
+  INSTANTIATE_TEST_SUITE_P(prefix, InsertLaterSuite, storages, nameOfStorage);                                       \
   INSTANTIATE_TEST_SUITE_P(prefix, InsertRunSuite, storages, nameOfStorage);                                         \
   INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, GroupSuite, storages, nameOfStorage);                                             \

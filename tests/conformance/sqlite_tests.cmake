@@ -11,6 +11,7 @@ jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
     conformance/sqlite_ended_jobs_test.cpp
     conformance/sqlite_group_commit_test.cpp
     conformance/sqlite_late_commit_test.cpp
+    conformance/sqlite_later_writes_test.cpp
     conformance/sqlite_listing_test.cpp
     conformance/sqlite_log_writes_test.cpp
     conformance/sqlite_page_cache_test.cpp

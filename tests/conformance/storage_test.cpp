@@ -2,6 +2,7 @@
 // plugins loaded by the server; the memory storage is also tested as several servers of one process share it.
 #include "memory_storage.h"
 #include "query_plans.h"
+#include "testkit/later_inserts.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/lost_answers.h"
 #include "testkit/plain_receiver_names.h"
@@ -70,6 +71,25 @@ TEST(OlderStorage, ReleasesTheJobOfALostWorker) {
   EXPECT_EQ(released->attempt, 2U);
   EXPECT_EQ(released->losses, 0U);
   EXPECT_EQ(open->jobs().counts("ep").retried, 0U);
+}
+
+// A storage of ABI minor 3 has no Storage::doInsertLater().
+TEST(OlderStorage, TellsTheReceiverThatNoJobIsInsertedLater) {
+  testkit::ManualClock clock;
+  const testkit::TemporaryFolder folder;
+  const RankByPriority policy;
+  const auto open = storage("memory", false).open(clock, folder);
+  ASSERT_TRUE(open->insertsLater());
+  minorOf(*open) = 3;
+  EXPECT_FALSE(open->insertsLater());
+  JobSpec job;
+  job.id = "a";
+  job.endpoint = "ep";
+  LaterInserts inserts;
+  open->insertLater(std::move(job), policy, std::nullopt, inserts.addReceiver());
+  EXPECT_EQ(inserts.calls(), std::vector<std::string>{"StorageError"});
+  EXPECT_EQ(inserts.destroyed(), 1U);
+  EXPECT_FALSE(open->jobs().find({"ep", "a"}));
 }
 
 // Every other test judges its prepared statements; the test here shows active judging.

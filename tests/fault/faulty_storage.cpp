@@ -259,4 +259,14 @@ void FaultyStorage::doInsertRun(const JobSpec& job, const QueuePolicy& policy, c
   plan_.leave("jobs.insertRun");
 }
 
+void FaultyStorage::doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                                  std::unique_ptr<InsertReceiver> receiver) {
+  try {
+    plan_.enter("jobs.insertLater");
+  } catch (const StorageError&) {
+    return receiver->failed(std::current_exception());
+  }
+  inner_->insertLater(std::move(job), policy, std::move(idempotency), std::move(receiver));
+}
+
 }  // namespace jobq::fault

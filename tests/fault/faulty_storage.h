@@ -132,6 +132,10 @@ class FaultyStorage final : public Storage {
  private:
   bool doInsertsRuns() const noexcept override { return inner_->insertsRuns(); }
   void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) override;
+  bool doInsertsLater() const noexcept override { return inner_->insertsLater(); }
+  /// Fails as `jobs.insertLater`. A call that is held blocks.
+  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                     std::unique_ptr<InsertReceiver> receiver) override;
 
   FaultPlan& plan_;
   const std::unique_ptr<Storage> inner_;

@@ -39,7 +39,10 @@
 // The conformance suite sdk/testkit/storage_suite.h checks these rules for each storage.
 #pragma once
 
+#include <cstddef>
+#include <exception>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -85,6 +88,22 @@ struct FirstRun {
   WorkerId worker;
   Holder holder;  ///< the life of the node of `worker`
   Millis age{0};  ///< time since the attempt began, at least 0
+};
+
+/// Greatest input in bytes with which Storage::insertLater() does not block.
+inline constexpr std::size_t kLaterInput = 64UL << 10;
+
+/// Receives the result of one Storage::insertLater(). The storage calls exactly one of the two functions, once, on any
+/// thread, perhaps before insertLater() returns, and destroys the object afterwards. Neither function may block, call
+/// the storage, or throw.
+class JOBQ_VISIBLE InsertReceiver {
+ public:
+  virtual ~InsertReceiver() = default;
+
+  /// The insert has ended as JobStore::insert() returns.
+  virtual void inserted(InsertResult result) noexcept = 0;
+  /// The insert has failed with an exception that JobStore::insert() throws.
+  virtual void failed(std::exception_ptr error) noexcept = 0;
 };
 
 /// A storage plugin with its six stores.
@@ -184,11 +203,31 @@ class JOBQ_VISIBLE Storage : public Plugin {
     doInsertRun(job, policy, run, outcome);
   }
 
+  /// Since ABI minor 4. Returns true if the storage has insertLater(). A storage that may throw OutcomeUnknown has no
+  /// such operation. The value is constant. Any thread; no exception.
+  [[nodiscard]] bool insertsLater() const noexcept { return abiMinor() >= 4 && doInsertsLater(); }
+
+  /// Since ABI minor 4. Does what JobStore::insert() does, and returns before the step: one thread inserts many jobs,
+  /// and the storage takes them together. `receiver` gets the result when the job is as durable as behind insert().
+  /// Blocks for microseconds if the input has at most kLaterInput bytes, and as insert() does otherwise. `policy` lives
+  /// as long as `receiver`. Throws std::bad_alloc, and inserts nothing then; every other error goes to `receiver`, also
+  /// if insertsLater() is false. Any thread.
+  void insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                   std::unique_ptr<InsertReceiver> receiver) {
+    if (insertsLater()) return doInsertLater(std::move(job), policy, std::move(idempotency), std::move(receiver));
+    receiver->failed(std::make_exception_ptr(StorageError("this storage cannot insert a job later")));
+  }
+
  private:
   /// Implements insertsRuns().
   [[nodiscard]] virtual bool doInsertsRuns() const noexcept { return false; }
   /// Implements insertRun(). Called only if doInsertsRuns() returns true.
   virtual void doInsertRun(const JobSpec&, const QueuePolicy&, const FirstRun&, const Outcome*) {}
+  /// Implements insertsLater().
+  [[nodiscard]] virtual bool doInsertsLater() const noexcept { return false; }
+  /// Implements insertLater(). Called only if doInsertsLater() returns true.
+  virtual void doInsertLater(JobSpec&&, const QueuePolicy&, std::optional<Idempotency>&&,
+                             std::unique_ptr<InsertReceiver>) {}
 };
 
 }  // namespace jobq
