@@ -77,6 +77,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       completions_(clock_),
       changes_({*storage_, completions_, queueSignal_, clock_, log_}),
       jobs_(*storage_, queueSignal_, completions_, webhooks_),
+      later_(*storage_, queueSignal_),
       reports_(*storage_, queueSignal_, completions_, webhooks_),
       sweeper_(*storage_, clock_, log_),
       deadlines_(clock_, log_, sweeper_),
@@ -113,7 +114,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
       cors_(config_.server.corsOrigins),
-      pipeline_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
+      pipeline_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, later_, log_),
       server_(config_.server, pipeline_, waiting_, log_) {
   endpoints_.setListener(lifecycle_);
   inserts_.setStopper(workers_);
@@ -238,6 +239,7 @@ void Application::leaveStorage() {
 
 void Application::addRoutes() {
   addQueueRoutes(router_, {jobs_,
+                           later_,
                            {secrets_, config_.allowPrivateAddresses, transports_.schemes()},
                            workers_,
                            workers_,

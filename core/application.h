@@ -34,6 +34,7 @@
 #include "core/jobs/change_poller.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/later_submission.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/limits/rate_limit_gate.h"
@@ -149,6 +150,7 @@ class Application {
   CompletionNotifier completions_;  // stage: completion, waiting callers
   ChangePoller changes_;            // changes by other nodes
   JobService jobs_;                 // stage: submission
+  LaterSubmissions later_;          // stage: submission, without a thread
   RunReports reports_;              // stage: completion, reports of workers
   Sweeper sweeper_;
   DeadlineTimer deadlines_;

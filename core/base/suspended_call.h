@@ -18,6 +18,10 @@ class CallResumer {
   /// Does the same, but may continue the call on the calling thread, which then sends the answer before the function
   /// returns. Called without a lock.
   virtual void continueHere(std::uint64_t call) noexcept { resume(call); }
+
+  /// Continues the call as resume() does, but on the reactor thread: one thread switch for all calls that are
+  /// continued together. The rest of the call must not block.
+  virtual void resumeAtReactor(std::uint64_t call) noexcept { resume(call); }
 };
 
 /// The name of a call for its resumer. A value: the call may have ended.
@@ -29,6 +33,8 @@ struct SuspendedCall {
   void resume() const noexcept { resumer->resume(id); }
   /// Continues the call as CallResumer::continueHere() does.
   void continueHere() const noexcept { resumer->continueHere(id); }
+  /// Continues the call as CallResumer::resumeAtReactor() does.
+  void resumeAtReactor() const noexcept { resumer->resumeAtReactor(id); }
 };
 
 }  // namespace jobq

@@ -32,6 +32,14 @@ bool QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
   return wasClear;
 }
 
+void QueueSignal::notifySoon(const EndpointId& endpoint, bool lowPriority) {
+  if (setFlag(endpoint, lowPriority)) hasNews_ = true;
+}
+
+void QueueSignal::flush() {
+  if (hasNews_ && hasNews_.exchange(false)) wake();
+}
+
 void QueueSignal::notifyAll() {
   {
     Lock lock(flagsMutex_);

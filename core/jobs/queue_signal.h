@@ -72,6 +72,12 @@ class QueueSignal {
   /// a signal is not served by this node.
   bool notify(const EndpointId& endpoint, bool lowPriority);
 
+  /// Sets the signal as notify() does, and leaves the dispatcher asleep until flush(): many jobs wake the dispatcher
+  /// once.
+  void notifySoon(const EndpointId& endpoint, bool lowPriority);
+  /// Wakes the dispatcher if notifySoon() was called since the last flush().
+  void flush();
+
   /// Reports that jobs of each class may wait at every endpoint.
   void notifyAll();
 
@@ -133,6 +139,7 @@ class QueueSignal {
   // The map grows. An element keeps its address, and its content is atomic.
   std::map<EndpointId, std::unique_ptr<Flags>, std::less<>> flags_ JOBQ_GUARDED_BY(flagsMutex_);
   Claimer* claimer_ = nullptr;
+  std::atomic<bool> hasNews_ = false;  // of notifySoon()
   Mutex mutex_;
   Condition changed_;
   bool woken_ JOBQ_GUARDED_BY(mutex_) = false;

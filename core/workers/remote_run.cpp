@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/secret_box.h"
+#include "core/jobs/run_reports.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {

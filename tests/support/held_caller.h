@@ -72,6 +72,9 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
     return left_;
   }
   SuspendedCall call() noexcept override { return {this, 1}; }
+  bool mayBlock() const noexcept override { return mayBlock_; }
+  /// Makes the caller a thread that must not block.
+  void forbidBlocking() noexcept { mayBlock_ = false; }
 
  private:
   std::shared_ptr<const ConnectionOwner> owner_;
@@ -87,6 +90,7 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
   bool resumed_ JOBQ_GUARDED_BY(mutex_) = false;
   bool left_ JOBQ_GUARDED_BY(mutex_) = false;
   std::stop_source source_;
+  bool mayBlock_ = true;
 };
 
 }  // namespace jobq::test

@@ -16,6 +16,7 @@
 #include "core/base/suspended_call.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/connection.h"
+#include "core/http/transport/crowd.h"
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
 
@@ -108,7 +109,7 @@ class SteppingHandlers : public RequestHandlerFactory {
 class ConnectionFixture {
  protected:
   Connection::Server serverOf(RequestHandlerFactory& handlers) {
-    return {handlers, *params_, waiting_, readers_, heads_, watch_, resumer_, closing_, threadsBusy_};
+    return {handlers, *params_, waiting_, readers_, heads_, watch_, resumer_, closing_, threadsBusy_, crowd_};
   }
 
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
@@ -118,6 +119,7 @@ class ConnectionFixture {
   CountingMonitor watch_;
   RecordingResumer resumer_;
   std::atomic<bool> closing_ = false;
+  Crowd crowd_{0};                        // large behind the first request of noteReactor()
   std::atomic<bool> threadsBusy_ = true;  // no thread lingers for a next request
 };
 

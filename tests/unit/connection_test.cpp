@@ -153,7 +153,7 @@ TEST_F(ConnectionTest, AnUnreadBodyThatHasNotComeEndsTheConnection) {
 TEST_F(ConnectionTest, ABrokenBodyEndsTheConnection) {
   handlers_.act = [](ServerRequest& request, ServerResponse& response) {
     const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
-    answerWith(request, response, std::to_string(request.bodyResult().failure().status));
+    answerWith(request, response, std::to_string(request.body().result().failure().status));
   };
   EXPECT_EQ(
       exchange("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\nGET /evil HTTP/1.1\r\n\r\n"),

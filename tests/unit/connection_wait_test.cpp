@@ -85,7 +85,7 @@ TEST_F(ConnectionWaitTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
     char piece[8];
     while (const std::size_t got = request.readBody(piece, sizeof piece)) body.append(piece, got);
-    if (request.isPaused()) return Progress::waitsForInput;
+    if (request.body().isPaused()) return Progress::waitsForInput;
     response.sendText(body);
     return Progress::answered;
   });
@@ -93,8 +93,8 @@ TEST_F(ConnectionWaitTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
   client_.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc");
   ASSERT_EQ(connection.receive(), Ready::yes);
   EXPECT_EQ(connection.serve(), Next::awaitInput);
-  EXPECT_GT(connection.inputTimeLeft().count(), 0);
-  EXPECT_LE(connection.inputTimeLeft().count(), 1'000) << "then the body needs a place, though no byte has come";
+  EXPECT_GT(connection.timeLeft().count(), 0);
+  EXPECT_LE(connection.timeLeft().count(), 1'000) << "then the body needs a place, though no byte has come";
   EXPECT_EQ(connection.serve(), Next::awaitInput);
   client_.send("defGET / HTTP/1.1\r\nHost: h\r\n\r\n");
   body.clear();
@@ -110,7 +110,7 @@ TEST_F(ConnectionWaitTest, AnAnswerThatItsClientDoesNotReadWaitsWithoutAThread) 
   client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   ASSERT_EQ(connection.receive(), Ready::yes);
   ASSERT_EQ(connection.serve(), Next::awaitOutput);
-  EXPECT_LE(connection.outputTimeLeft(), std::chrono::seconds(1)) << "a slot is needed then";
+  EXPECT_LE(connection.timeLeft(), std::chrono::seconds(1)) << "a slot is needed then";
   EXPECT_EQ(readers_.left(), 8U);
   std::string answer;
   Next next = Next::awaitOutput;

@@ -65,7 +65,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
 };
 
 TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrder) {
-  HttpThreadPool threads({2, 2}, *this);
+  HttpThreadPool threads({2, 2}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
   EXPECT_THAT(begun(), SizeIs(2)) << "there are no more threads";
@@ -80,7 +80,7 @@ TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrde
 }
 
 TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
-  HttpThreadPool threads({1, 1}, *this);
+  HttpThreadPool threads({1, 1}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 20; ++id) {
     letEnd(1);
     threads.submit(connection(id));
@@ -89,7 +89,7 @@ TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
 }
 
 TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
-  HttpThreadPool threads({4, 4}, *this);
+  HttpThreadPool threads({4, 4}, *this, crowd_);
   EXPECT_FALSE(threads.busyFlag());
   for (std::uint64_t id = 1; id <= 2; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
@@ -102,7 +102,7 @@ TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
 }
 
 TEST_F(HttpThreadPoolTest, ThreadsBeyondTheKeptOnesEndSoon) {
-  HttpThreadPool threads({4, 1}, *this);
+  HttpThreadPool threads({4, 1}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(4));
   EXPECT_EQ(threads.size(), 4U);
@@ -112,7 +112,7 @@ TEST_F(HttpThreadPoolTest, ThreadsBeyondTheKeptOnesEndSoon) {
 }
 
 TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
-  HttpThreadPool threads({1, 1}, *this);
+  HttpThreadPool threads({1, 1}, *this, crowd_);
   threads.submit(connection(1));
   ASSERT_TRUE(begins(1));
   threads.submit(connection(2));
@@ -130,7 +130,7 @@ TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
 }
 
 TEST_F(HttpThreadPoolTest, AnUnusedOneStops) {
-  HttpThreadPool threads({8, 8}, *this);
+  HttpThreadPool threads({8, 8}, *this, crowd_);
   threads.stop();
   threads.stop();
   EXPECT_THAT(begun(), IsEmpty());

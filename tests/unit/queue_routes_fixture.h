@@ -25,6 +25,7 @@
 #include "core/http/transport/budget.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/later_submission.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/limits/rate_limit_gate.h"
@@ -80,7 +81,7 @@ class QueueRoutesFixture : protected RouteFixture {
     ApiKey key;
     key.id = "key";
     key_ = std::make_shared<const ApiKey>(key);
-    addQueueRoutes(router_, {jobs_, {box_}, workers_, runs_, draining_, waiting_, answerMemory_});
+    addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_, answerMemory_});
   }
 
   /// Gives later calls the endpoint as it is in `spec_` now.
@@ -140,6 +141,7 @@ class QueueRoutesFixture : protected RouteFixture {
   CompletionNotifier completions_{storage_.clock};
   CountingDeliveries deliveries_;
   JobService jobs_{*storage_, queueSignal_, completions_, deliveries_};
+  LaterSubmissions later_{*storage_, queueSignal_};
   RunReports reports_{*storage_, queueSignal_, completions_, deliveries_};
   FixedWorkers workers_;
   RecordingStopper runs_;

@@ -6,6 +6,22 @@
 namespace jobq {
 namespace {
 
+TEST(QueueSignalTest, JobsOfOneTurnWakeTheDispatcherOnce) {
+  QueueSignal signal({"a", "b"});
+  signal.clear("a");
+  signal.clear("b");
+  signal.notifySoon("a", false);
+  signal.notifySoon("b", true);
+  EXPECT_TRUE(signal.isSet("a"));
+  EXPECT_TRUE(signal.isSet("b"));
+  EXPECT_FALSE(signal.consume());
+  signal.flush();
+  EXPECT_TRUE(signal.consume());
+  signal.notifySoon("a", false);
+  signal.flush();
+  EXPECT_FALSE(signal.consume()) << "the signal of the endpoint was set already";
+}
+
 class QueueCountTest : public testing::Test {
  protected:
   QueueCountTest() { signal_.clear("ep"); }

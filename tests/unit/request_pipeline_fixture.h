@@ -29,6 +29,8 @@
 #include "core/http/transport/connection.h"
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
+#include "core/jobs/later_submission.h"
+#include "core/jobs/queue_signal.h"
 #include "core/limits/rate_limit_gate.h"
 #include "endpoint_fixture.h"
 #include "jobq/job.h"
@@ -130,9 +132,12 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointFixtur
   test::FixedLoad load_;
   RateLimitGate rates_{{}, {limiter_, storage.clock, load_}};
   BodyMemory bodyMemory_{3UL << 20};
+  QueueSignal queueSignal_{{"ep"}};
+  LaterSubmissions later_{*storage, queueSignal_};
   Budget answerMemory_{3UL << 20};
   const CorsPolicy cors_;
-  RequestPipeline pipeline_{router_, keys_, node_.registry, rates_, bodyMemory_, answerMemory_, cors_, storage.log};
+  RequestPipeline pipeline_{router_,       keys_, node_.registry, rates_,     bodyMemory_,
+                            answerMemory_, cors_, later_,         storage.log};
   WatchedPipeline handlers_{pipeline_};
   const Connection::Server server_ = serverOf(handlers_);
   Connection::Next next_ = Connection::Next::close;

@@ -74,6 +74,7 @@ class RouteFixture {
     request.endpoint = endpoint_;
     request.key = key_;
     HeldCaller client;
+    if (!mayBlock_) client.forbidBlocking();
     request.client = &client;
     request.answers = &answers_;
     RouteResult result = match->route->run(request);
@@ -93,6 +94,7 @@ class RouteFixture {
   Scope scope_ = Scope::none;  ///< scope of the route called last
   EndpointPtr endpoint_;       ///< of routes with {endpoint}
   ApiKeyPtr key_;
+  bool mayBlock_ = true;  ///< of the thread that calls the route
   Budget answers_{64UL << 20};
 };
 

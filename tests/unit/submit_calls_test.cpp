@@ -65,6 +65,34 @@ TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfItsInput) {
   EXPECT_TRUE(queueSignal_.isSet("ep")) << "the dispatcher hears of the job";
 }
 
+TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockIsTheSame) {
+  queueSignal_.clear("ep");
+  (void)queueSignal_.consume();
+  storage_.faults.failOperation("jobs.insert");  // which may block
+  mayBlock_ = false;
+  const ApiResponse response = call("POST", "/v2/ep/run", kBody);
+  expectAnswer(response, 200, R"({"id":")" + idOf(response) + R"(","status":"IN_QUEUE"})");
+  EXPECT_EQ(storage_.claim().input, R"({"a" : 1.50})");
+  EXPECT_TRUE(queueSignal_.isSet("ep"));
+  EXPECT_FALSE(queueSignal_.consume()) << "the dispatcher wakes at the end of the turn";
+  later_.announce();
+  EXPECT_TRUE(queueSignal_.consume());
+  later_.announce();
+  EXPECT_FALSE(queueSignal_.consume()) << "there is no further job";
+}
+
+TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockKnowsRepeatedKeysAndFaults) {
+  const ApiResponse first = submit("k");
+  mayBlock_ = false;
+  expectAnswer(submit("k"), 200, first.body);
+  expectAnswer(submit("k", R"({"input":{}})"), 400,
+               R"({"error":"this Idempotency-Key came with another body within 24 hours: send a new key"})");
+  EXPECT_EQ(queued(), 1U);
+  storage_.faults.failNext("jobs.insertLater");
+  EXPECT_THROW((void)call("POST", "/v2/ep/run", kBody), StorageError);
+  EXPECT_EQ(queued(), 1U);
+}
+
 TEST_F(SubmitCallsTest, AWrongBodyIsRefusedWithOneSentence) {
   const std::pair<std::string, std::string> cases[] = {
       {"{}", R"({"error":"input is missing: send {\"input\": {...}}"})"},

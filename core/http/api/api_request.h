@@ -15,6 +15,7 @@
 #include "core/http/transport/body_file.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/connected_client.h"
+#include "core/http/transport/request_handler.h"
 #include "core/limits/rate_limit_gate.h"
 
 namespace jobq {
@@ -65,8 +66,9 @@ class PendingCall {
   /// std::bad_alloc only.
   virtual std::optional<BodyPart> nextPart(ApiRequest&) { return BodyPart{{}, true}; }
 
-  /// Returns true if most waits of this kind last for milliseconds.
-  virtual bool isBrief() const noexcept { return false; }
+  /// Returns what the call waits for: RequestHandler::Progress::waitsForResume, `waitsBriefly` if most waits of this
+  /// kind last for milliseconds, or `waitsForStorage`.
+  virtual RequestHandler::Progress progress() const noexcept { return RequestHandler::Progress::waitsForResume; }
 };
 
 /// The first part of an open answer (ApiResponse::isOpen), and the call that gives the next parts.

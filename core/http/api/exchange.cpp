@@ -93,8 +93,10 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
     body.resize(had + came);
     if (came < step) break;
   }
-  if (isPaused() && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
-  if (const auto& read = request_.bodyResult(); !read) {
+  // Threads do not bound the number of these bodies either.
+  const bool isBounded = !isPaused() && request_.mayBlock();
+  if (!isBounded && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
+  if (const auto& read = request_.body().result(); !read) {
     const Fault& fault = read.failure();
     return fault.status == 413 ? tooLarge(request.path, limit) : faultResponse(request, fault);
   }
@@ -102,7 +104,7 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
   return std::nullopt;
 }
 
-bool Exchange::isPaused() const noexcept { return request_.isPaused(); }
+bool Exchange::isPaused() const noexcept { return request_.body().isPaused(); }
 
 void Exchange::send(ApiResponse response) {
   request_.discardBody();

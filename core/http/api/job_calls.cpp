@@ -117,7 +117,7 @@ class AwaitedStatus final : public PendingCall {
     return present(deps_, request, std::move(result->job));
   }
 
-  bool isBrief() const noexcept override { return true; }
+  RequestHandler::Progress progress() const noexcept override { return RequestHandler::Progress::waitsBriefly; }
 
  private:
   const QueueDeps& deps_;

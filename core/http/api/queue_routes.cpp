@@ -6,6 +6,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/exchange.h"
 #include "core/http/api/queue_calls.h"
+#include "core/jobs/later_submission.h"
 
 namespace jobq {
 
@@ -68,11 +69,12 @@ struct Row {
   std::size_t bodyLimit = kIgnored;
   bool needsBody = false;
   bool hasHead = true;
+  bool isQuick = false;
 };
 
 void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Answer stream) {
   const Row rows[] = {
-      {"/run", false, true, Operation::run, run, kRunLimit, true},
+      {"/run", false, true, Operation::run, run, kRunLimit, true, true, deps.later.arePossible()},
       {"/runsync", false, true, Operation::runsync, runsync, kRunsyncLimit, true},
       {"/status/{id}", true, true, Operation::status, status},
       {"/status-sync/{id}", true, true, Operation::statusSync, statusSync},
@@ -98,7 +100,8 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
                 [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); },
                 row.operation,
                 {},
-                row.hasHead});
+                row.hasHead,
+                row.isQuick});
   }
 }
 

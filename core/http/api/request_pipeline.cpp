@@ -15,6 +15,7 @@
 #include "core/http/transport/message.h"
 #include "core/http/transport/target.h"
 #include "core/jobs/admission.h"
+#include "core/jobs/later_submission.h"
 
 namespace jobq {
 namespace {
@@ -62,25 +63,63 @@ const RequestPipeline::NamedStage RequestPipeline::kStages[] = {
 
 namespace {
 
+// Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the
+// counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
+void countResponse(ApiRequest& apiRequest, ApiResponse& response) {
+  if (apiRequest.permit.isCounted() || response.status == 503) return;
+  if (response.status != 400 && response.status != 408 && response.status != 413) {
+    (void)apiRequest.permit.count(apiRequest.rateLimitStatus);
+    return;
+  }
+  const auto counted = apiRequest.permit.countMalformed();
+  if (counted) return;
+  const RateLimitGate::Refused& refused = counted.failure();
+  apiRequest.rateLimitStatus = refused.rateLimitStatus;
+  response = tooMany(apiRequest.path, refused.sentence, refused.rateLimitStatus->retryAfter);
+}
+
+/// Greatest body of a quick request in bytes. Larger bodies take long to judge.
+constexpr std::size_t kQuickBody = 16UL << 10;
+
+/// Returns true if the reactor thread may serve the request. Filters may take long, and so may bodies of unknown
+/// length.
+bool isQuickRequest(const ServerRequest& head, const RequestPipeline::RequestContext& context) {
+  if (context.refusal) return context.refusals == nullptr;
+  if (!context.route->isQuick || (context.apiRequest.endpoint && !context.apiRequest.endpoint->filters.empty())) {
+    return false;
+  }
+  const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
+  return !head.getChunkedTransferEncoding() && length <= kQuickBody;
+}
+
 class PipelineHandler final : public RequestHandler {
  public:
-  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context)
-      : pipeline_(pipeline), context_(std::move(context)) {}
+  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context, bool isQuick)
+      : pipeline_(pipeline), context_(std::move(context)), isQuick_(isQuick) {}
 
   Progress handle(ServerRequest& request, ServerResponse& response) override {
     return pipeline_.serve(context_, request, response);
   }
 
+  bool isQuick() const noexcept override { return isQuick_; }
+
  private:
   RequestPipeline& pipeline_;
   RequestPipeline::RequestContext context_;
+  const bool isQuick_;
 };
 
 }  // namespace
 
 std::unique_ptr<RequestHandler> RequestPipeline::make(const ServerRequest& request) {
-  return std::make_unique<PipelineHandler>(*this, checkHead(request));
+  RequestContext context = checkHead(request);
+  const bool isQuick = makesQuickly() && isQuickRequest(request, context);
+  return std::make_unique<PipelineHandler>(*this, std::move(context), isQuick);
 }
+
+bool RequestPipeline::makesQuickly() const noexcept { return later_.arePossible(); }
+
+void RequestPipeline::endTurn() noexcept { later_.announce(); }
 
 std::string RequestPipeline::errorBody(std::string_view sentence) const {
   return errorResponse("", 400, sentence).body;
@@ -210,7 +249,7 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
     if (context.isOpen) return sendParts(context, request, exchange);
     std::optional<ApiResponse> response = respond(context, request, exchange);
     if (!response && !context.pending) return Progress::waitsForInput;
-    if (!response) return context.pending->isBrief() ? Progress::waitsBriefly : Progress::waitsForResume;
+    if (!response) return context.pending->progress();
     if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
     cors_.addTo(*response, request.get("Origin", ""));
     context.isOpen = response->isOpen;
@@ -301,21 +340,6 @@ bool RequestPipeline::isRevoked(const ServerRequest& head, RequestContext& conte
     return false;  // the keys cannot be read now: the answer to the begin of the call counts
   }
   return context.refusal.has_value();
-}
-
-// Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the
-// counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
-void RequestPipeline::countResponse(ApiRequest& apiRequest, ApiResponse& response) {
-  if (apiRequest.permit.isCounted() || response.status == 503) return;
-  if (response.status != 400 && response.status != 408 && response.status != 413) {
-    (void)apiRequest.permit.count(apiRequest.rateLimitStatus);
-    return;
-  }
-  const auto counted = apiRequest.permit.countMalformed();
-  if (counted) return;
-  const RateLimitGate::Refused& refused = counted.failure();
-  apiRequest.rateLimitStatus = refused.rateLimitStatus;
-  response = tooMany(apiRequest.path, refused.sentence, refused.rateLimitStatus->retryAfter);
 }
 
 RouteResult RequestPipeline::enterRoute(RequestContext& context) {

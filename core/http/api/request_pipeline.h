@@ -21,6 +21,7 @@ namespace jobq {
 
 class EndpointRegistry;
 class Exchange;
+class LaterSubmissions;
 class ServerRequest;
 class ServerResponse;
 
@@ -44,7 +45,8 @@ class RequestPipeline final : public RequestHandlerFactory {
   /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;
   /// `answerMemory` is the budget of large answers until they are sent, in bytes.
   RequestPipeline(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateLimitGate& rates,
-                  BodyMemory& bodyMemory, Budget& answerMemory, const CorsPolicy& cors, Log& log)
+                  BodyMemory& bodyMemory, Budget& answerMemory, const CorsPolicy& cors, LaterSubmissions& later,
+                  Log& log)
       : router_(router),
         keys_(keys),
         endpoints_(endpoints),
@@ -52,10 +54,17 @@ class RequestPipeline final : public RequestHandlerFactory {
         bodyMemory_(bodyMemory),
         answerMemory_(answerMemory),
         cors_(cors),
+        later_(later),
         log_(log) {}
 
   /// Runs the stages that need only the head: checkHead().
   std::unique_ptr<RequestHandler> make(const ServerRequest& request) override;
+
+  /// Returns true if jobs are submitted without blocking. The copies of keys and endpoints are in memory then, or in a
+  /// storage of this machine.
+  bool makesQuickly() const noexcept override;
+  /// Wakes the dispatcher for the jobs of the turn, once.
+  void endTurn() noexcept override;
 
   /// Returns `{"error":…}`, the shape of an answer without a path.
   std::string errorBody(std::string_view sentence) const override;
@@ -90,7 +99,6 @@ class RequestPipeline final : public RequestHandlerFactory {
   std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> runRoute(RequestContext& context);
   static RouteResult enterRoute(RequestContext& context);
-  static void countResponse(ApiRequest& apiRequest, ApiResponse& response);
   ApiResponse ownFault(const ApiRequest& apiRequest, const std::string& what,
                        const std::string& told = "the server failed");
 
@@ -101,6 +109,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   BodyMemory& bodyMemory_;
   Budget& answerMemory_;
   const CorsPolicy& cors_;
+  LaterSubmissions& later_;
   Log& log_;
 };
 

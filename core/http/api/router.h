@@ -38,6 +38,7 @@ struct Route {
   std::optional<Operation> operation{};             ///< operation whose rate limits count; empty: no limit
   std::shared_ptr<const RefusalChange> refusals{};  ///< null: a refusal is the answer
   bool hasHead = true;                              ///< false: GET does not include HEAD
+  bool isQuick = false;                             ///< never blocks where ConnectedClient::mayBlock() is false
 };
 
 /// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.

@@ -29,6 +29,7 @@ class DeliveryNotifier;
 class EndpointRegistry;
 class EndpointService;
 class JobService;
+class LaterSubmissions;
 class OutboxStore;
 class PluginHost;
 class RuntimeMeter;
@@ -60,6 +61,7 @@ class WorkerStatus {
 /// Routes about jobs under /v2/{endpoint} and /sdk/v2/{endpoint}.
 struct QueueDeps {
   JobService& jobs;
+  LaterSubmissions& later;
   SubmissionRules rules;
   const WorkerStatus& workers;
   RunStopper& runs;

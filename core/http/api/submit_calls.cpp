@@ -4,6 +4,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue_calls.h"
 #include "core/jobs/admission.h"
+#include "core/jobs/later_submission.h"
 
 namespace jobq {
 namespace {
@@ -86,7 +87,7 @@ class AwaitedRun final : public PendingCall {
     }
   }
 
-  bool isBrief() const noexcept override { return true; }
+  RequestHandler::Progress progress() const noexcept override { return RequestHandler::Progress::waitsBriefly; }
 
  private:
   const QueueDeps& deps_;
@@ -94,6 +95,33 @@ class AwaitedRun final : public PendingCall {
   const JobId id_;
   const std::unique_ptr<JobWait> wait_;
   bool isStored_ = false;
+};
+
+ApiResponse submitted(const ApiRequest& request, JobId id, const InsertResult& result) {
+  if (std::holds_alternative<KeyConflict>(result)) return keyConflict(request);
+  if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
+  return ApiResponse{200, jobSummaryJson(id, JobState::inQueue)};
+}
+
+/// A call of /run behind the submission, on the reactor thread.
+class LaterRun final : public PendingCall {
+ public:
+  /// `memory` is the budget of the body: the storage has the body until the end of the insert.
+  LaterRun(JobId id, BodyMemory::Reservation memory, std::unique_ptr<LaterSubmission> submission)
+      : id_(std::move(id)), memory_(std::move(memory)), submission_(std::move(submission)) {}
+
+  std::optional<ApiResponse> poll(ApiRequest& request) override {
+    const auto result = submission_->poll(request.client->call());
+    if (!result) return std::nullopt;
+    return submitted(request, id_, *result);
+  }
+
+  RequestHandler::Progress progress() const noexcept override { return RequestHandler::Progress::waitsForStorage; }
+
+ private:
+  const JobId id_;
+  const BodyMemory::Reservation memory_;
+  const std::unique_ptr<LaterSubmission> submission_;
 };
 
 }  // namespace
@@ -105,11 +133,13 @@ RouteResult run(const QueueDeps& deps, ApiRequest& request) {
     return ApiResponse{200, jobSummaryJson(first->id, JobState::inQueue)};
   auto& [job, idempotency] = std::get<AcceptedSubmission>(submission);
   JobId id = job.id;
+  if (!request.client->mayBlock()) {
+    auto later = deps.later.submit(std::move(job), request.endpoint, std::move(idempotency));
+    return begin(std::make_unique<LaterRun>(std::move(id), std::move(request.bodyMemory), std::move(later)), request);
+  }
   const InsertResult result = deps.jobs.submit(std::move(job), *request.endpoint, idempotency);
   request.bodyMemory.release();
-  if (std::holds_alternative<KeyConflict>(result)) return keyConflict(request);
-  if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
-  return ApiResponse{200, jobSummaryJson(id, JobState::inQueue)};
+  return submitted(request, std::move(id), result);
 }
 
 RouteResult runsync(const QueueDeps& deps, ApiRequest& request) {

@@ -25,6 +25,9 @@ class ConnectedClient {
   virtual void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept = 0;
   /// Returns the name under which the call is continued.
   virtual SuspendedCall call() noexcept = 0;
+  /// Returns false on a thread with many requests, one behind the other: the caller must not wait for a disk, for a
+  /// lock with long holders, or for another thread.
+  virtual bool mayBlock() const noexcept { return true; }
 };
 
 }  // namespace jobq

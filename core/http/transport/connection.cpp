@@ -32,6 +32,7 @@ struct Connection::OpenRequest {
                  {&connection.server_.resumer, connection.id_},
                  connection.owner_,
                  connection.server_.threadsBusy,
+                 connection.mayBlock_,
                  connection.server_.params},
                 head, response) {}
 
@@ -69,7 +70,8 @@ bool Connection::awaitHead() {
   if (head_ == HeadScanner::State::incomplete && !buffer_.empty()) head_ = scanner_.scan(buffer_.view());
   while (head_ == HeadScanner::State::incomplete) {
     // The reactor waits for the rest of a head; a thread waits only for the first byte of the next head.
-    const bool wait = buffer_.empty() && !server_.threadsBusy && !server_.closing;
+    const bool leaves = server_.threadsBusy || (wasQuick_ && server_.crowd.isLarge());
+    const bool wait = buffer_.empty() && !leaves && !server_.closing;
     const auto got = buffer_.fill(*stream_, wait ? ByteStream::Wait::linger : ByteStream::Wait::no);
     if (buffer_.full()) return true;
     gone_ = got && *got == 0;
@@ -85,13 +87,27 @@ Connection::Next Connection::serve() {
     if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
   }
   while (open_ != nullptr || awaitHead()) {
-    const Next next = open_ != nullptr ? continueRequest(true) : beginRequest();
+    if (open_ == nullptr) {
+      if (const auto refused = openRequest()) return *refused;
+    }
+    const Next next = continueRequest(Thread::pool);
     if (next != Next::park) return next;
   }
   return gone_ ? Next::close : Next::park;
 }
 
-Connection::Next Connection::beginRequest() {
+Connection::Next Connection::serveQuickly() {
+  if (open_ == nullptr) {
+    if (const auto refused = openRequest()) return *refused;
+    if (!wasQuick_) return Next::needsThread;
+  }
+  const Next next = continueRequest(Thread::reactor);
+  // A client that sends several requests at once must not hold the reactor thread.
+  return next == Next::park && !buffer_.empty() ? Next::needsThread : next;
+}
+
+// Judges the head that has come. Returns the next step behind a refusal, or no value if the request is open.
+std::optional<Connection::Next> Connection::openRequest() {
   if (buffer_.full()) return refuse(503, kNoHeadMemory);
   const auto head = parseHead(
       buffer_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
@@ -107,7 +123,8 @@ Connection::Next Connection::beginRequest() {
   buffer_.consume(scanner_.size());
   buffer_.shrink();
   open_->handler = server_.handlers.make(open_->request);
-  return continueRequest(true);
+  wasQuick_ = open_->handler->isQuick();
+  return std::nullopt;
 }
 
 void Connection::continueBorrowed() noexcept {
@@ -123,21 +140,22 @@ void Connection::continueBorrowed() noexcept {
 }
 
 std::optional<Connection::Next> Connection::continueSuspended() {
-  const Next next = continueRequest(false);
+  const Next next = continueRequest(Thread::outside);
   // Bytes of a further request may have left the socket: into the buffer, or into the TLS stream.
   const bool mayHoldRequest = !buffer_.empty() || stream_->secure();
   return next == Next::park && mayHoldRequest ? std::nullopt : std::optional(next);
 }
 
-// Returns the next step behind the present request, or the reason to wait with it. Without `mayStay` a request that
-// waits is suspended.
-Connection::Next Connection::continueRequest(bool mayStay) {
+// Returns the next step behind the present request, or the reason to wait with it. A thread that does not stay suspends
+// a request that waits.
+Connection::Next Connection::continueRequest(Thread thread) {
+  mayBlock_ = thread != Thread::reactor;
   if (open_->response.hasRest()) open_->response.sendRest();
   if (open_->response.hasRest()) return Next::awaitOutput;
   if (!open_->isAnswered) {
     if (!open_->response.delivered()) open_->request.noteClientLeft();
     auto progress = open_->handler->handle(open_->request, open_->response);
-    while (progress == RequestHandler::Progress::waitsBriefly && mayStay) {
+    while (progress == RequestHandler::Progress::waitsBriefly && thread == Thread::pool) {
       const auto next = stay();
       if (next == Next::suspend) break;
       if (next) return *next;
@@ -146,6 +164,7 @@ Connection::Next Connection::continueRequest(bool mayStay) {
     switch (progress) {
       case RequestHandler::Progress::waitsBriefly:
       case RequestHandler::Progress::waitsForResume: open_->request.noteSuspended(); return Next::suspend;
+      case RequestHandler::Progress::waitsForStorage: return Next::suspendUnwatched;
       case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
       case RequestHandler::Progress::waitsForOutput: return Next::awaitOutput;
       case RequestHandler::Progress::answered: open_->isAnswered = true; open_->request.endWatch();
@@ -180,9 +199,9 @@ std::optional<Connection::Next> Connection::stay() {
 
 void Connection::noteClientLeft() noexcept { open_->request.noteClientLeft(); }
 
-std::chrono::milliseconds Connection::inputTimeLeft() const noexcept { return open_->request.inputTimeLeft(); }
-
-std::chrono::milliseconds Connection::outputTimeLeft() const noexcept { return open_->response.sendTimeLeft(); }
+std::chrono::milliseconds Connection::timeLeft() const noexcept {
+  return open_->response.hasRest() ? open_->response.sendTimeLeft() : open_->request.body().timeLeft();
+}
 
 // A close with unread input would send a reset, and a client that still sends would lose the answer.
 Connection::Next Connection::afterLast() {

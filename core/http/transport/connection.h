@@ -12,6 +12,7 @@
 #include "core/http/transport/address_places.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
+#include "core/http/transport/crowd.h"
 #include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
 #include "core/http/transport/thread_stay.h"
@@ -43,6 +44,7 @@ class Connection {
     CallResumer& resumer;                  ///< continues requests that wait; a request has the id of its connection
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
     const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
+    const Crowd& crowd;
   };
 
   /// `id` is never used for another connection. The destructor of the connection returns `place`.
@@ -72,18 +74,24 @@ class Connection {
 
   /// Serves requests until no request is left, or a request has to wait; then the next call continues that request.
   /// Waits up to kLinger (50 ms) for the next request, and up to kStay (20 ms) for the event of a request that
-  /// waits briefly, unless more than half of the HTTP threads are busy or the server is draining. Throws what a handler
-  /// throws, and std::bad_alloc.
+  /// waits briefly, unless more than half of the HTTP threads are busy or the server is draining. Waits for no next
+  /// request behind a quick one in a crowd, because the reactor thread serves that one. Throws what a handler throws,
+  /// and std::bad_alloc.
   enum class Next {
-    park,         ///< for the next request
-    resume,       ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
-    suspend,      ///< until CallResumer::resume() or the end of the client; noteClientLeft() says the latter
-    awaitInput,   ///< for the rest of a body, within inputTimeLeft()
-    awaitOutput,  ///< for a client that reads its answer slowly, within outputTimeLeft()
-    discardInput,  ///< after the last answer, for a moment, so that the client can read the answer
+    park,     ///< for the next request
+    resume,   ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
+    suspend,  ///< until CallResumer::resume() or the end of the client; noteClientLeft() says the latter
+    suspendUnwatched,  ///< until CallResumer::resumeAtReactor(), within milliseconds
+    awaitInput,        ///< for the rest of a body, within timeLeft()
+    awaitOutput,       ///< for a client that reads its answer slowly, within timeLeft()
+    needsThread,       ///< the request may block, or a further one has come: serve() continues
+    discardInput,      ///< after the last answer, for a moment, so that the client can read the answer
     close
   };
   Next serve();
+  /// Serves the request whose head has come, if the request is quick, without blocking, or continues a request that is
+  /// suspended unwatched. Returns Next::needsThread for any other request. The reactor thread. Throws as serve() does.
+  Next serveQuickly();
 
   /// Returns the stay of the thread of serve(), which waits for the event of a request. Any thread, while the
   /// connection lives.
@@ -98,10 +106,9 @@ class Connection {
 
   /// Notes that the client has closed its side. The request waits.
   void noteClientLeft() noexcept;
-  /// Returns the time in which further bytes of the body have to come. The request waits for input.
-  std::chrono::milliseconds inputTimeLeft() const noexcept;
-  /// Returns the time until the answer is tried again, although the client has read nothing.
-  std::chrono::milliseconds outputTimeLeft() const noexcept;
+  /// Returns the time in which further bytes of the body have to come, or the time until the answer is tried again
+  /// although the client has read nothing. The request waits for input or output.
+  std::chrono::milliseconds timeLeft() const noexcept;
 
   /// Ends a connection whose head is late: answers 408, or closes without an answer during the TLS handshake. Does not
   /// wait. Throws std::bad_alloc.
@@ -110,9 +117,13 @@ class Connection {
  private:
   struct OpenRequest;
 
+  /// The thread that continues a request: one of the pool, which may stay; one that ends a wait, and goes on with its
+  /// own work; or the reactor thread, which must not block.
+  enum class Thread { pool, outside, reactor };
+
   bool awaitHead();
-  Next beginRequest();
-  Next continueRequest(bool mayStay);
+  std::optional<Next> openRequest();
+  Next continueRequest(Thread thread);
   std::optional<Next> stay();
   Next refuse(int status, std::string_view sentence);
   Next afterLast();
@@ -125,6 +136,8 @@ class Connection {
   HeadScanner scanner_;
   HeadScanner::State head_ = HeadScanner::State::incomplete;
   bool gone_ = false;
+  bool mayBlock_ = true;   // the thread that continues the request
+  bool wasQuick_ = false;  // the last request
   std::shared_ptr<const ConnectionOwner> owner_;
   ThreadStay stay_;
   Next afterLoan_ = Next::close;       // the next step behind the last loan

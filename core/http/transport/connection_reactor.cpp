@@ -21,6 +21,10 @@ constexpr std::size_t kDiscardBufferSize = 256UL << 10;
 constexpr int kMaxDiscardReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
 constexpr int kMaxAcceptsPerEvent = 256;
 
+/// Bound of the requests of one turn of the reactor thread. Threads of the pool serve further ones: several processors
+/// then share the work.
+constexpr int kMostQuickInTurn = 64;
+
 /// At most this many clients read their answers slowly at once, because an unread answer holds its memory.
 constexpr std::uint64_t kSlowReaderSlots = 128;
 
@@ -37,6 +41,18 @@ bool hasInput(const Connection& connection) noexcept {
   return ::recv(connection.stream().descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/// Drops the input of a lingering connection, by way of `scrap` of kDiscardBufferSize bytes. Returns true if the client
+/// has closed the connection, or has sent too much.
+bool hasDroppedAll(ParkedConnection& parked, char* scrap) {
+  for (int i = 0; i < kMaxDiscardReads && parked.dropped < kMaxDiscardedBytes; ++i) {
+    const auto got = parked.connection->stream().drop(scrap, kDiscardBufferSize);
+    if (!got) return false;
+    if (*got == 0) return true;
+    parked.dropped += *got;
+  }
+  return parked.dropped >= kMaxDiscardedBytes;
+}
+
 }  // namespace
 
 ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
@@ -46,9 +62,10 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
       readers_(kSlowReaderSlots),
       heads_(kHeadMemory),
       connections_(poll_),
-      threads_(rules.threads, *this),
-      server_{rules_.handlers, rules_.params, rules_.waiting, readers_,           heads_,
-              connections_,    *this,         closing_,       threads_.busyFlag()},
+      crowd_(rules.crowdFrom),
+      threads_(rules.threads, *this, crowd_),
+      server_{rules_.handlers, rules_.params, rules_.waiting,      readers_, heads_, connections_,
+              *this,           closing_,      threads_.busyFlag(), crowd_},
       lastId_(EventPoll::kWakeup),
       discardBuffer_(new char[kDiscardBufferSize]) {}
 
@@ -89,7 +106,10 @@ void ConnectionReactor::loop() {
   nameThread("reactor");
   for (;;) {
     const int wait = connections_.untilNextDeadline(acceptor_.retryAt(), std::chrono::steady_clock::now());
-    for (const epoll_event& event : poll_.wait(wait)) {
+    const auto events = poll_.wait(wait);
+    crowd_.noteReactor(events.size() + quickOpen_, std::chrono::steady_clock::now());
+    quickInTurn_ = 0;
+    for (const epoll_event& event : events) {
       const std::uint64_t id = event.data.u64;
       if (id == kListener) {
         acceptAll();
@@ -99,6 +119,8 @@ void ConnectionReactor::loop() {
         handleEvent(id);
       }
     }
+    continueResumed();
+    rules_.handlers.endTurn();
     const bool isLast = stopping_;  // read before: all connections are closed in the last turn
     if (draining_) connections_.closeUnserved();
     handleExpiredDeadlines();
@@ -112,22 +134,18 @@ void ConnectionReactor::acceptAll() {
     try {
       auto accepted = acceptor_.next();
       if (!accepted) return;
-      admit(std::move(*accepted));
+      const int on = 1;
+      ::setsockopt(accepted->descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      std::unique_ptr<ByteStream> stream =
+          rules_.tls != nullptr ? rules_.tls->stream(accepted->descriptor) : plainStream(accepted->descriptor);
+      auto connection = std::make_unique<Connection>(++lastId_, std::move(stream), server_, std::move(accepted->place));
+      // The connection stays registered with epoll for its whole life; events are requested later.
+      if (!poll_.add(*connection)) continue;  // epoll has no room: the connection is closed here
+      connections_.park({std::move(connection), State::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
     } catch (const std::exception& error) {
       log_.write(LogLevel::error, "http.connection", error.what());
     }
   }
-}
-
-void ConnectionReactor::admit(Acceptor::Accepted accepted) {
-  const int descriptor = accepted.descriptor;
-  const int on = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  std::unique_ptr<ByteStream> stream = rules_.tls != nullptr ? rules_.tls->stream(descriptor) : plainStream(descriptor);
-  auto connection = std::make_unique<Connection>(++lastId_, std::move(stream), server_, std::move(accepted.place));
-  // The connection stays registered with epoll for its whole life; events are requested later.
-  if (!poll_.add(*connection)) return;  // epoll has no room: the connection is closed here
-  connections_.park({std::move(connection), State::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
 }
 
 // Performs a step of one connection. An exception, such as std::bad_alloc, is logged and ends that connection only.
@@ -148,7 +166,9 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
     auto parked = connections_.extractReady(id);
     if (!parked) return;
     switch (parked->state) {
-      case State::lingeringClose: return dropInput(std::move(*parked));
+      case State::lingeringClose:
+        if (hasDroppedAll(*parked, discardBuffer_.get())) return connections_.forget(id);
+        return connections_.park(std::move(*parked));
       case State::suspended: parked->connection->noteClientLeft(); [[fallthrough]];
       case State::awaitingInput:
       case State::awaitingOutput: return toServing(std::move(parked->connection), Moment::max());
@@ -178,6 +198,51 @@ void ConnectionReactor::continueHere(std::uint64_t call) noexcept {
   });
 }
 
+void ConnectionReactor::resumeAtReactor(std::uint64_t call) noexcept {
+  bool wakes = false;
+  try {
+    const Lock lock(resumedMutex_);
+    wakes = resumed_.empty();
+    resumed_.push_back(call);
+  } catch (const std::bad_alloc&) {
+    return resume(call);
+  }
+  if (wakes) poll_.wake();
+}
+
+void ConnectionReactor::continueResumed() {
+  continued_.clear();
+  {
+    const Lock lock(resumedMutex_);
+    continued_.swap(resumed_);
+  }
+  for (const std::uint64_t id : continued_) {
+    std::unique_ptr<Connection> connection;  // outlives its place in the table, also behind an exception
+    guarded(id, [this, id, &connection] {
+      connection = connections_.extractSuspended(id);
+      if (!connection || !connections_.beginServing(*connection, Moment::max())) return;
+      if (quickOpen_ > 0) --quickOpen_;
+      const Connection::Next next = connection->serveQuickly();
+      continueAfter(std::move(connection), next);
+    });
+  }
+}
+
+// Serves a whole head: in a crowd a quick request on the reactor thread, any other one on a thread of the pool. TLS
+// takes processor time, so threads of the pool serve TLS too.
+void ConnectionReactor::serveHead(std::unique_ptr<Connection> connection, Moment headDeadline) {
+  const bool servesItself = rules_.handlers.makesQuickly() && crowd_.isLarge() && quickInTurn_ < kMostQuickInTurn &&
+                            !connection->stream().secure();
+  if (!servesItself) return toServing(std::move(connection), headDeadline);
+  ++quickInTurn_;
+  if (!connections_.beginServing(*connection, headDeadline)) return;
+  guarded(connection->id(), [this, &connection] {
+    const Connection::Next next = connection->serveQuickly();
+    if (next == Connection::Next::suspendUnwatched) ++quickOpen_;
+    continueAfter(std::move(connection), next);
+  });
+}
+
 void ConnectionReactor::readHead(ParkedConnection parked) {
   const Moment headDeadline =
       parked.state == State::readingHead ? parked.deadline : std::chrono::steady_clock::now() + kHeadTimeout;
@@ -185,7 +250,7 @@ void ConnectionReactor::readHead(ParkedConnection parked) {
   if (parked.connection->stream().handshaking()) return toServing(std::move(parked.connection), headDeadline);
   switch (parked.connection->receive()) {
     case Connection::Ready::gone: return connections_.forget(parked.connection->id());
-    case Connection::Ready::yes: return toServing(std::move(parked.connection), headDeadline);
+    case Connection::Ready::yes: return serveHead(std::move(parked.connection), headDeadline);
     case Connection::Ready::no: break;
   }
   if (parked.state == State::idle && parked.connection->inHead()) {
@@ -197,17 +262,6 @@ void ConnectionReactor::readHead(ParkedConnection parked) {
     return connections_.forget(parked.connection->id());
   }
   connections_.park(std::move(parked));
-}
-
-void ConnectionReactor::dropInput(ParkedConnection parked) {
-  for (int i = 0; i < kMaxDiscardReads && parked.dropped < kMaxDiscardedBytes; ++i) {
-    const auto got = parked.connection->stream().drop(discardBuffer_.get(), kDiscardBufferSize);
-    if (!got) return connections_.park(std::move(parked));
-    if (*got == 0) break;
-    parked.dropped += *got;
-    if (i + 1 == kMaxDiscardReads) return connections_.park(std::move(parked));
-  }
-  connections_.forget(parked.connection->id());
 }
 
 void ConnectionReactor::handleExpiredDeadlines() {
@@ -266,15 +320,17 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
       return connections_.park({std::move(connection), State::readingHead, headDeadline});
     }
     case Connection::Next::awaitInput: {
-      const Moment end = now + connection->inputTimeLeft();
+      const Moment end = now + connection->timeLeft();
       return connections_.park({std::move(connection), State::awaitingInput, end});
     }
     case Connection::Next::awaitOutput: {
-      const Moment end = now + connection->outputTimeLeft();
+      const Moment end = now + connection->timeLeft();
       return connections_.park({std::move(connection), State::awaitingOutput, end});
     }
+    case Connection::Next::needsThread: return toServing(std::move(connection), Moment::max());
+    case Connection::Next::suspendUnwatched:
     case Connection::Next::suspend:
-      connection = connections_.suspend(std::move(connection));
+      connection = connections_.suspend(std::move(connection), next == Connection::Next::suspend);
       return connection == nullptr ? void() : toServing(std::move(connection), Moment::max());
     case Connection::Next::close: break;
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/base/outside_threads.h"
 #include "core/base/service.h"
@@ -18,10 +19,12 @@
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connection.h"
 #include "core/http/transport/connection_table.h"
+#include "core/http/transport/crowd.h"
 #include "core/http/transport/event_poll.h"
 #include "core/http/transport/http_thread_pool.h"
 #include "core/http/transport/parked_connections.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
 
 namespace Poco::Net {
 class HTTPServerParams;
@@ -45,6 +48,8 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
     const Poco::Net::HTTPServerParams& params;
     /// Slots for slow bodies.
     Budget& waiting;
+    /// More requests at once are a crowd (Crowd).
+    std::size_t crowdFrom = Crowd::beginsAt();
   };
 
   /// Takes ownership of `listener`; connections are accepted from start() on. `log` and everything that `rules` refers
@@ -75,19 +80,21 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   /// Continues the request on the calling thread if the request is suspended, or if its HTTP thread stays with the
   /// connection; otherwise the same as resume().
   void continueHere(std::uint64_t call) noexcept override;
+  /// Continues a request on the reactor thread, if Next::suspendUnwatched was its last step.
+  void resumeAtReactor(std::uint64_t call) noexcept override;
 
  private:
   void loop();
   void acceptAll();
-  void admit(Acceptor::Accepted accepted);
   void handleEvent(std::uint64_t id);
   void readHead(ParkedConnection parked);
-  void dropInput(ParkedConnection parked);
   void handleExpiredDeadlines();
+  void continueResumed();
 
   template <class Step>
   void guarded(std::uint64_t id, Step&& step);
   void toServing(std::unique_ptr<Connection>&& connection, Moment headDeadline);
+  void serveHead(std::unique_ptr<Connection> connection, Moment headDeadline);
   void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
@@ -101,11 +108,18 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   Budget heads_;
   EventPoll poll_;
   ConnectionTable connections_;
+  Crowd crowd_;
   HttpThreadPool threads_;
   OutsideThreads answering_;  // threads outside the pool, in continueHere()
   const Connection::Server server_;
 
+  Mutex resumedMutex_;
+  std::vector<std::uint64_t> resumed_ JOBQ_GUARDED_BY(resumedMutex_);  // calls of resumeAtReactor()
+
   // Used by the reactor thread only.
+  std::vector<std::uint64_t> continued_;  // the memory of the former resumed_
+  std::size_t quickOpen_ = 0;             // requests suspended unwatched
+  int quickInTurn_ = 0;
   std::uint64_t lastId_;
   std::unique_ptr<char[]> discardBuffer_;
 

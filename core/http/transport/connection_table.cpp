@@ -37,7 +37,7 @@ void ConnectionTable::park(ParkedConnection parked) {
   if (sooner) poll_.wake();
 }
 
-std::unique_ptr<Connection> ConnectionTable::suspend(std::unique_ptr<Connection> connection) {
+std::unique_ptr<Connection> ConnectionTable::suspend(std::unique_ptr<Connection> connection, bool watchesClient) {
   Lock lock(mutex_);
   const auto active = active_.find(connection->id());
   if (!stopping_ && std::exchange(active->second.resumed, false)) return connection;
@@ -46,7 +46,7 @@ std::unique_ptr<Connection> ConnectionTable::suspend(std::unique_ptr<Connection>
     const Connection& parked = *connection;
     parked_.add({std::move(connection), ParkedConnection::State::suspended, Moment::max()});
     // Armed under the lock: without the lock a thread could take and close the connection first.
-    poll_.arm(parked, EPOLLRDHUP);
+    if (watchesClient) poll_.arm(parked, EPOLLRDHUP);
   } else if (quiet()) {
     becameQuiet_.notifyAll();
   }

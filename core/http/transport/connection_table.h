@@ -39,7 +39,8 @@ class ConnectionTable final : public ConnectionPlaces {
   /// Parks an active connection whose request waits, in State::suspended, and requests the end of its client as the
   /// next event. Returns the connection, still active, if extractSuspended() was called for it since beginServing();
   /// null otherwise. Closes the connection instead after beginStop().
-  [[nodiscard]] std::unique_ptr<Connection> suspend(std::unique_ptr<Connection> connection);
+  /// With `watchesClient` false the end of the client is no event.
+  [[nodiscard]] std::unique_ptr<Connection> suspend(std::unique_ptr<Connection> connection, bool watchesClient = true);
   /// Takes a suspended connection, which is active from then on. Returns null if the connection is not suspended; an
   /// active one is then returned by its next suspend(), and a thread that stays with its connection wakes.
   std::unique_ptr<Connection> extractSuspended(std::uint64_t id);

@@ -17,7 +17,8 @@ constexpr std::chrono::seconds kSurplusLife{1};
 
 }  // namespace
 
-HttpThreadPool::HttpThreadPool(Size size, ConnectionHandler& handler) : size_(size), handler_(handler) {
+HttpThreadPool::HttpThreadPool(Size size, ConnectionHandler& handler, Crowd& crowd)
+    : size_(size), handler_(handler), crowd_(crowd) {
   Lock lock(mutex_);
   resting_.reserve(size.most);  // a thread without work must not fail for lack of memory
 }
@@ -106,8 +107,10 @@ bool HttpThreadPool::waitIdle() {
 }
 
 void HttpThreadPool::noteLoad() {
-  const bool busy = (threads_.size() - resting_.size()) * 2 > size_.most;
+  const std::size_t number = threads_.size() - resting_.size();
+  const bool busy = number * 2 > size_.most;
   if (threadsBusy_ != busy) threadsBusy_ = busy;
+  crowd_.noteThreads(number);
 }
 
 std::deque<std::unique_ptr<Connection>> HttpThreadPool::close() {

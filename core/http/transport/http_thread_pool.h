@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/http/transport/crowd.h"
 #include "jobq/mutex.h"
 
 namespace Poco {
@@ -38,8 +39,8 @@ class HttpThreadPool {
     std::size_t most;  ///< bounds the threads
     std::size_t kept;  ///< threads that stay for a minute without work; threads beyond end after a second
   };
-  /// `handler` outlives the pool.
-  HttpThreadPool(Size size, ConnectionHandler& handler);
+  /// `handler` and `crowd` outlive the pool. `crowd` gets the number of busy threads.
+  HttpThreadPool(Size size, ConnectionHandler& handler, Crowd& crowd);
   /// Calls stop().
   ~HttpThreadPool();
 
@@ -81,6 +82,7 @@ class HttpThreadPool {
 
   const Size size_;
   ConnectionHandler& handler_;
+  Crowd& crowd_;                           // noted under the mutex
   std::atomic<bool> threadsBusy_ = false;  // written under the mutex
   Mutex mutex_;
   Condition left_;

@@ -281,7 +281,7 @@ std::istream& ServerRequest::stream() {
 std::size_t ServerRequest::readBody(char* to, std::size_t size) {
   if (owesContinue_) response_.sendContinue();
   owesContinue_ = false;
-  return body_.readOrPause(to, size, deps_.threadsBusy);
+  return body_.readOrPause(to, size, deps_.threadsBusy || !deps_.mayBlock);
 }
 
 const SocketAddress& ServerRequest::clientAddress() const {

@@ -124,6 +124,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
     SuspendedCall call;                             ///< has the id of the connection of the request
     std::shared_ptr<const ConnectionOwner>& owner;  ///< of the connection
     const std::atomic<bool>& threadsBusy;
+    const bool& mayBlock;  ///< of the thread that continues the request
     const Poco::Net::HTTPServerParams& params;
   };
   ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
@@ -134,12 +135,12 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   std::istream& stream() override;
   void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
   /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete,
-  /// bodyResult() has failed, or isPaused(). The first call sends `100 Continue` to a client that waits for it.
+  /// body().result() has failed, or body().isPaused(). The first call sends `100 Continue` to a client that waits for
+  /// it.
   std::size_t readBody(char* to, std::size_t size);
-  /// Returns true if readBody() needs bytes that have not come. The request then waits for input.
-  bool isPaused() const noexcept { return body_.isPaused(); }
-  /// Returns the time in which further bytes have to come.
-  std::chrono::milliseconds inputTimeLeft() const noexcept { return body_.timeLeft(); }
+  /// Returns the reader of the body, for its state. While the reader is paused the request waits for input, at most
+  /// for the reader's timeLeft().
+  const BodyReader& body() const noexcept { return body_; }
   const Poco::Net::SocketAddress& clientAddress() const override;
   const Poco::Net::SocketAddress& serverAddress() const override;
   const Poco::Net::HTTPServerParams& serverParams() const override { return deps_.params; }
@@ -150,6 +151,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   bool hasLeft() const noexcept override { return clientLeft_ || (asksSocket_ && deps_.stream.peerHasClosed()); }
   void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override;
   SuspendedCall call() noexcept override { return deps_.call; }
+  bool mayBlock() const noexcept override { return deps_.mayBlock; }
   /// Notes that the request is suspended for the first time, or again.
   void noteSuspended() noexcept { asksSocket_ = true; }
   /// Notes that the client has closed its side.
@@ -157,9 +159,6 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
 
   /// Ends the watch of disconnected(), if there is one. The answer is made, and may wait for its reader.
   void endWatch() noexcept;
-
-  /// Returns the result of reading the body so far. Fails if the stream ended before the body was complete.
-  const Result<void, Fault>& bodyResult() const noexcept { return body_.result(); }
 
   /// Drops an unread body that has already come; any other unread body ends the connection. Called before the answer is
   /// sent.

@@ -1,0 +1,194 @@
+// Tests of submissions that wait for the storage without a thread (core/jobs/later_submission.h).
+#include "core/jobs/later_submission.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/outside_threads.h"
+#include "core/endpoints/endpoint.h"
+#include "core/jobs/queue_signal.h"
+#include "jobq/error.h"
+#include "jobq/job_store.h"
+#include "jobq/storage.h"
+#include "tests/support/held_caller.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+/// A storage that keeps the receivers of its inserts until the test ends an insert.
+class HeldInserts final : public Storage {
+ public:
+  explicit HeldInserts(Storage& other) : other_(other) {}
+  JobStore& jobs() override { return other_.jobs(); }
+  LeaseStore& leases() override { return other_.leases(); }
+  ChunkStore& chunks() override { return other_.chunks(); }
+  OutboxStore& outbox() override { return other_.outbox(); }
+  NodeStore& nodes() override { return other_.nodes(); }
+  RecordStore& records() override { return other_.records(); }
+  Instant now() override { return other_.now(); }
+  void check() override {}
+
+  std::vector<std::unique_ptr<InsertReceiver>> receivers;
+  std::vector<JobSpec> inserted;
+  std::vector<std::optional<Idempotency>> keys;
+
+ private:
+  bool doInsertsLater() const noexcept override { return true; }
+  void doInsertLater(JobSpec&& job, const QueuePolicy&, std::optional<Idempotency>&& idempotency,
+                     std::unique_ptr<InsertReceiver> receiver) override {
+    inserted.push_back(std::move(job));
+    keys.push_back(std::move(idempotency));
+    receivers.push_back(std::move(receiver));
+  }
+
+  Storage& other_;
+};
+
+class LaterSubmissionTest : public testing::Test {
+ protected:
+  LaterSubmissionTest() {
+    auto endpoint = std::make_shared<Endpoint>();
+    endpoint->spec.id = "ep";
+    endpoint->policy = &memory_.policy;
+    endpoint_ = std::move(endpoint);
+    queueSignal_.clear("ep");
+  }
+
+  std::unique_ptr<LaterSubmission> submit(std::optional<Idempotency> idempotency = std::nullopt) {
+    JobSpec job;
+    job.id = "a";
+    job.endpoint = "ep";
+    const LaterSubmission::Deps deps{storage_, queueSignal_, underWay_};
+    return std::make_unique<LaterSubmission>(deps, std::move(job), endpoint_, std::move(idempotency));
+  }
+  std::optional<InsertResult> poll(LaterSubmission& submission) { return submission.poll(caller_.call()); }
+  void end(InsertResult result) { std::exchange(storage_.receivers.at(0), nullptr)->inserted(std::move(result)); }
+
+  test::UnitStorage memory_;
+  HeldInserts storage_{*memory_.real};
+  QueueSignal queueSignal_{{"ep"}};
+  OutsideThreads underWay_;
+  test::HeldCaller caller_;
+  EndpointPtr endpoint_;
+};
+
+TEST_F(LaterSubmissionTest, TheResultResumesTheCallOnce) {
+  auto submission = submit(Idempotency{"k", "hash"});
+  EXPECT_EQ(storage_.inserted.at(0).id, "a");
+  EXPECT_EQ(storage_.keys.at(0)->key, "k");
+  EXPECT_FALSE(poll(*submission));
+  EXPECT_FALSE(caller_.isResumed());
+  EXPECT_FALSE(queueSignal_.isSet("ep"));
+  end(Inserted{});
+  EXPECT_TRUE(caller_.isResumed());
+  EXPECT_TRUE(queueSignal_.isSet("ep"));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(poll(*submission).value()));
+}
+
+TEST_F(LaterSubmissionTest, AResultBeforeThePollResumesNothing) {
+  auto submission = submit();
+  end(Duplicate{"first"});
+  EXPECT_EQ(std::get<Duplicate>(poll(*submission).value()).id, "first");
+  EXPECT_FALSE(caller_.isResumed());
+  EXPECT_FALSE(queueSignal_.isSet("ep")) << "no job has come";
+}
+
+TEST_F(LaterSubmissionTest, AnErrorReachesTheCall) {
+  auto submission = submit();
+  EXPECT_FALSE(poll(*submission));
+  storage_.receivers.at(0)->failed(std::make_exception_ptr(StorageError("the disk is full")));
+  EXPECT_TRUE(caller_.isResumed());
+  EXPECT_FALSE(queueSignal_.isSet("ep"));
+  try {
+    (void)poll(*submission);
+    FAIL() << "the error is lost";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.what(), std::string("the disk is full"));
+  }
+}
+
+TEST_F(LaterSubmissionTest, AJobWhoseCallIsGoneWakesTheDispatcherItself) {
+  auto submission = submit();
+  EXPECT_FALSE(poll(*submission));
+  (void)queueSignal_.consume();
+  submission.reset();
+  end(Inserted{});
+  EXPECT_FALSE(caller_.isResumed());
+  EXPECT_TRUE(queueSignal_.consume());
+}
+
+TEST_F(LaterSubmissionTest, AServerWaitsForItsInsertsAtItsEnd) {
+  auto submission = submit();
+  submission.reset();
+  std::promise<void> isClosing;
+  std::atomic<bool> hasEnded = false;
+  auto closing = std::async(std::launch::async, [&] {
+    isClosing.set_value();
+    underWay_.close();
+    return hasEnded.load();
+  });
+  isClosing.get_future().wait();
+  std::this_thread::yield();
+  hasEnded = true;
+  end(Inserted{});
+  EXPECT_TRUE(closing.get());
+}
+
+TEST_F(LaterSubmissionTest, TheEndpointLivesAsLongAsTheInsert) {
+  const std::weak_ptr<const Endpoint> endpoint = endpoint_;
+  auto submission = submit();
+  submission.reset();
+  endpoint_.reset();
+  EXPECT_FALSE(endpoint.expired()) << "the storage may still ask the queue policy";
+  end(Inserted{});
+  EXPECT_TRUE(endpoint.expired());
+}
+
+TEST_F(LaterSubmissionTest, AStorageWithoutTheOperationRefuses) {
+  class Receiver final : public InsertReceiver {
+   public:
+    explicit Receiver(int& failures) : failures_(failures) {}
+    void inserted(InsertResult) noexcept override { ADD_FAILURE() << "a job was inserted"; }
+    void failed(std::exception_ptr error) noexcept override {
+      EXPECT_THROW(std::rethrow_exception(error), StorageError);
+      ++failures_;
+    }
+
+   private:
+    int& failures_;
+  };
+  class Former final : public Storage {
+   public:
+    explicit Former(Storage& other) : other_(other) {}
+    JobStore& jobs() override { return other_.jobs(); }
+    LeaseStore& leases() override { return other_.leases(); }
+    ChunkStore& chunks() override { return other_.chunks(); }
+    OutboxStore& outbox() override { return other_.outbox(); }
+    NodeStore& nodes() override { return other_.nodes(); }
+    RecordStore& records() override { return other_.records(); }
+    Instant now() override { return other_.now(); }
+    void check() override {}
+
+   private:
+    Storage& other_;
+  };
+  Former former(*memory_.real);
+  int failures = 0;
+  EXPECT_FALSE(former.insertsLater());
+  former.insertLater({}, memory_.policy, std::nullopt, std::make_unique<Receiver>(failures));
+  EXPECT_EQ(failures, 1);
+}
+
+}  // namespace
+}  // namespace jobq
