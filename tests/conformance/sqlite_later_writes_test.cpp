@@ -100,6 +100,21 @@ TEST_F(LaterWrites, ManyInsertsShareACommitAndWaitForNoWriter) {
   awaitAll();
 }
 
+// All inputs of a group are in memory until its commit.
+TEST_F(LaterWrites, AGroupOfInsertsHasAtMostFourMegabytes) {
+  occupy(1);
+  for (int i = 0; i < 96; ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.input = '"' + std::string(kLaterInput - 2, 'x') + '"';
+    beginInsert(std::move(job), policy_);
+  }
+  const int before = logFaults().syncs;
+  release();
+  EXPECT_EQ(inserts_.awaitAll(), std::vector<std::string>(96, "inserted"));
+  EXPECT_EQ(logFaults().syncs, before + 3) << "the first write, 64 inserts, and 32";
+  awaitAll();
+}
+
 // The awaited writes between the inserts are more than a woken caller wakes.
 TEST_F(LaterWrites, AGroupOfBothKindsEndsEachWrite) {
   constexpr int kEach = 20;
