@@ -84,6 +84,14 @@ std::string_view secretOf(std::string_view authorization) {
   return authorization;
 }
 
+// Returns an empty optional for a damaged record, and logs the damage: the other keys stay in use.
+std::optional<ApiKey> readable(const Record& record, Log& log) {
+  auto key = keyOf(record);
+  if (key) return *std::move(key);
+  log.write(LogLevel::error, "keys.damaged", key.failure().message());
+  return std::nullopt;
+}
+
 }  // namespace
 
 ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log, const ProcessKeys* processKeys)
@@ -178,17 +186,9 @@ std::string ApiKeys::create(ApiKey& key) {
 std::vector<ApiKey> ApiKeys::list() {
   std::vector<ApiKey> keys;
   for (const Record& record : records_.list(kKeyRecords)) {
-    if (auto key = readable(record)) keys.push_back(*std::move(key));
+    if (auto key = readable(record, log_)) keys.push_back(*std::move(key));
   }
   return keys;
-}
-
-// Returns an empty optional for a damaged record, and logs the damage: the other keys stay in use.
-std::optional<ApiKey> ApiKeys::readable(const Record& record) {
-  auto key = keyOf(record);
-  if (key) return *std::move(key);
-  log_.write(LogLevel::error, "keys.damaged", key.failure().message());
-  return std::nullopt;
 }
 
 // Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in a
@@ -198,7 +198,7 @@ std::optional<ApiKey> ApiKeys::readable(const Record& record) {
 Revocation ApiKeys::revoke(const std::string& id) {
   const auto record = records_.find(kKeyRecords, id);
   if (!record) return Revocation::noSuchKey;
-  const std::optional<ApiKey> key = readable(*record);  // a damaged key opens nothing and can always be removed
+  const std::optional<ApiKey> key = readable(*record, log_);  // a damaged key opens nothing and can always be removed
   const bool hasExpired = key && key->expiresAt && *key->expiresAt <= wall_.now();
   if (key && key->isAdmin() && !hasExpired) {
     const Revocation marked = mark(id);
@@ -218,7 +218,7 @@ Revocation ApiKeys::mark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
     if (!record) return Revocation::noSuchKey;
-    auto key = readable(*record);
+    auto key = readable(*record, log_);
     if (!key) return Revocation::underWay;  // damaged since the call began: a later call removes it
     const Instant now = wall_.now();
     if (isEnding(*key, now)) return Revocation::underWay;
@@ -241,7 +241,7 @@ bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
 void ApiKeys::unmark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
-    auto key = record ? readable(*record) : std::nullopt;
+    auto key = record ? readable(*record, log_) : std::nullopt;
     if (!key) return;
     key->endingSince.reset();
     if (!std::holds_alternative<Conflict>(records_.update(toRecord(*key), record->version))) return;
@@ -281,7 +281,7 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
   };
   for (const std::string& id : changes.removed) forget(id);
   for (const Record& record : changes.changed) {
-    auto key = readable(record);
+    auto key = readable(record, log_);
     if (!key) {
       forget(record.id);
       continue;
@@ -319,6 +319,12 @@ ApiKeys::KeySetPtr ApiKeys::fresh() {
   }
   renewing_ = false;
   return keys;
+}
+
+bool ApiKeys::isCurrent() const {
+  const KeySetPtr keys = keys_.get();
+  const Millis age = keys ? clock_.now() - keys->loadedAt : kKeyFreshness;
+  return age < kRenewal || (age < kKeyFreshness && renewing_);
 }
 
 ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
@@ -368,7 +374,7 @@ bool ApiKeys::storeUseIfDue(const Known& known) {
 void ApiKeys::storeUse(const Known& known, Instant seen) {
   try {
     const auto record = records_.find(kKeyRecords, known.key.id);
-    auto used = record ? readable(*record) : std::nullopt;
+    auto used = record ? readable(*record, log_) : std::nullopt;
     if (!used) return;
     used->lastUsedAt = seen;
     // A conflict means a use just stored by a different node, which is as good.

@@ -61,6 +61,8 @@ class ApiKeys {
   /// memory, so no call waits for a write. Throws StorageError if the copy is older than a second and cannot be
   /// renewed.
   ApiKeyPtr authenticate(std::string_view authorization, Scope scope, std::string_view endpoint);
+  /// Returns true if authenticate() would read nothing from the storage now. Any thread.
+  bool isCurrent() const;
 
   /// Stores a key under a new id and returns the secret, which no later call returns. Sets `id`, `digest` and
   /// `createdAt` of `key`. Throws StorageError.
@@ -101,7 +103,6 @@ class ApiKeys {
 
   KeySetPtr fresh();
   KeySetPtr reload();
-  std::optional<ApiKey> readable(const Record& record);
   void publish(const KeySetPtr& keys);
   void reloadAfterChange();
   bool store(ApiKey& key, const std::string& secret);

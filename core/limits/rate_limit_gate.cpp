@@ -61,6 +61,18 @@ Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const
   return passed;
 }
 
+bool RateLimitGate::isKnown(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax) const {
+  const Instant soon = deps_.clock.now() + kRefusalFreshness;
+  Lock lock(mutex_);
+  const auto found = counts_.find(endpoint);
+  if (found == counts_.end()) return !config_.enabled && !config_.queue;
+  const CachedCounts& known = found->second;
+  if (config_.enabled && soon >= known.runningAsOf + kCountFreshness) return false;
+  const bool bounded = config_.queue && (operation == Operation::run || operation == Operation::runsync);
+  return !bounded ||
+         (soon < known.waitingAsOf + kCountFreshness && !isQueueTooLong(known.waiting + known.admitted, workersMax));
+}
+
 RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own,
                                  Instant now) {
   const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);

@@ -121,6 +121,10 @@ class RateLimitGate {
   Result<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
                                 const LimitSettings& own = {});
 
+  /// Returns true if enter() with the same arguments would read nothing from the storage in the next 100 ms, unless the
+  /// queue becomes too long. Any thread.
+  bool isKnown(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax) const;
+
  private:
   /// Last known counts of an endpoint. `running` is read again after 1 s, `waiting` after 1 s or, when the queue seems
   /// too long, earlier (queueTooLong()).
@@ -155,7 +159,7 @@ class RateLimitGate {
   const LimitsConfig config_;
   const RateLimits table_;
   const Deps deps_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<EndpointId, CachedCounts, std::less<>> counts_ JOBQ_GUARDED_BY(mutex_);
   std::map<std::string, Rate, std::less<>> rates_ JOBQ_GUARDED_BY(mutex_);
 };

@@ -104,6 +104,16 @@ TEST_F(LaterSubmissionTest, AResultBeforeThePollResumesNothing) {
   EXPECT_FALSE(queueSignal_.isSet("ep")) << "no job has come";
 }
 
+TEST_F(LaterSubmissionTest, TheDispatcherHearsOfAJobWhoseResultCameBeforeThePoll) {
+  auto submission = submit();
+  end(Inserted{});
+  EXPECT_TRUE(std::holds_alternative<Inserted>(poll(*submission).value()));
+  EXPECT_TRUE(queueSignal_.isSet("ep"));
+  (void)queueSignal_.consume();
+  queueSignal_.flush();
+  EXPECT_TRUE(queueSignal_.consume());
+}
+
 TEST_F(LaterSubmissionTest, AnErrorReachesTheCall) {
   auto submission = submit();
   EXPECT_FALSE(poll(*submission));
@@ -129,13 +139,14 @@ TEST_F(LaterSubmissionTest, AJobWhoseCallIsGoneWakesTheDispatcherItself) {
 }
 
 TEST_F(LaterSubmissionTest, AServerWaitsForItsInsertsAtItsEnd) {
-  auto submission = submit();
-  submission.reset();
+  auto submissions = std::make_unique<LaterSubmissions>(storage_, queueSignal_);
+  EXPECT_TRUE(submissions->arePossible());
+  (void)submissions->submit({}, endpoint_, std::nullopt);
   std::promise<void> isClosing;
   std::atomic<bool> hasEnded = false;
   auto closing = std::async(std::launch::async, [&] {
     isClosing.set_value();
-    underWay_.close();
+    submissions.reset();
     return hasEnded.load();
   });
   isClosing.get_future().wait();

@@ -49,6 +49,8 @@ class RecordingHandlers final : public RequestHandlerFactory {
   void endTurn() noexcept override {
     reactor = std::this_thread::get_id();
     ++turns;
+    const Lock lock(mutex_);
+    answersAtEnd = answers_.size();
   }
 
   bool isQuick = true;
@@ -56,6 +58,7 @@ class RecordingHandlers final : public RequestHandlerFactory {
   std::function<Progress(ServerRequest&)> begin = [](ServerRequest&) { return Progress::answered; };
   std::atomic<std::thread::id> reactor{};
   std::atomic<int> turns = 0;
+  std::atomic<std::size_t> answersAtEnd = 0;  ///< answers before the end of the last turn
 
   struct Answer {
     std::thread::id thread;
@@ -114,6 +117,11 @@ class QuickRequestsTest : public testing::Test, protected test::ConnectionFixtur
  protected:
   /// Starts a reactor for which more than `crowdFrom` requests at once are a crowd.
   void start(std::size_t crowdFrom) {
+    listen(crowdFrom, std::chrono::minutes(10));
+    reactor_->start();
+  }
+  /// Makes a reactor that does not run yet.
+  void listen(std::size_t crowdFrom, std::chrono::milliseconds keepAlive) {
     Poco::Net::ServerSocket socket;
     socket.bind(Poco::Net::SocketAddress("127.0.0.1", 0));
     socket.listen(256);
@@ -122,10 +130,7 @@ class QuickRequestsTest : public testing::Test, protected test::ConnectionFixtur
     ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
     reactor_ = std::make_unique<ConnectionReactor>(
         descriptor,
-        ConnectionReactor::Rules{
-            {4, 4}, std::chrono::minutes(10), 0, nullptr, handlers_, *params_, waiting_, crowdFrom},
-        log_);
-    reactor_->start();
+        ConnectionReactor::Rules{{4, 4}, keepAlive, 0, nullptr, handlers_, *params_, waiting_, crowdFrom, 64}, log_);
   }
   Poco::Net::StreamSocket connect() const {
     Poco::Net::StreamSocket client(address_);
@@ -282,6 +287,17 @@ TEST_F(QuickRequestsTest, ATurnHasABoundAndThreadsServeTheRest) {
   EXPECT_EQ(handlers_.answers().size(), 2 * kClients);
 }
 
+// A turn that ended before its last answer would leave the dispatcher asleep.
+TEST_F(QuickRequestsTest, ATurnEndsBehindTheConnectionsWhoseTimeIsOver) {
+  listen(0, std::chrono::milliseconds(0));
+  auto client = connect();
+  send(client, kQuick);
+  reactor_->start();
+  EXPECT_TRUE(isAnswered(client));
+  EXPECT_EQ(handlers_.byReactor(), 1U);
+  EXPECT_TRUE(holdsSoon([&] { return handlers_.answersAtEnd == 1; }));
+}
+
 TEST_F(QuickRequestsTest, AStopEndsRequestsThatWaitForTheStorage) {
   handlers_.begin = [](ServerRequest&) { return Progress::waitsForStorage; };
   start(0);
@@ -312,8 +328,9 @@ TEST_F(QuickRequestsTest, ADrainAnswersRequestsThatWaitForTheStorage) {
 /// A stream with one request, which records whether reads wait.
 class RecordingStream final : public ByteStream {
  public:
-  RecordingStream(std::string text, std::vector<Wait>& waits)
-      : ByteStream(::dup(0)), text_(std::move(text)), waits_(waits) {}
+  RecordingStream(std::string text, std::vector<Wait>& waits, bool isSecure)
+      : ByteStream(::dup(0)), text_(std::move(text)), waits_(waits), isSecure_(isSecure) {}
+  bool secure() const noexcept override { return isSecure_; }
   std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
     waits_.push_back(wait);
     if (text_.empty()) return std::nullopt;
@@ -328,15 +345,16 @@ class RecordingStream final : public ByteStream {
  private:
   std::string text_;
   std::vector<Wait>& waits_;
+  const bool isSecure_;
 };
 
 // A thread that stayed with a connection would take quick requests away from the reactor thread.
 TEST_F(QuickRequestsTest, AThreadStaysBehindAQuickRequestOnlyWithoutACrowd) {
   threadsBusy_ = false;
   const Connection::Server server = serverOf(handlers_);
-  const auto lastWait = [&](const std::string& text) {
+  const auto lastWait = [&](const std::string& text, bool isSecure = false) {
     std::vector<ByteStream::Wait> waits;
-    Connection connection(1, std::make_unique<RecordingStream>(text, waits), server);
+    Connection connection(1, std::make_unique<RecordingStream>(text, waits, isSecure), server);
     EXPECT_EQ(connection.receive(), Connection::Ready::yes);
     EXPECT_EQ(connection.serve(), Connection::Next::park);
     return waits.back();
@@ -345,6 +363,7 @@ TEST_F(QuickRequestsTest, AThreadStaysBehindAQuickRequestOnlyWithoutACrowd) {
   crowd_.noteThreads(1);
   EXPECT_EQ(lastWait(kQuick), ByteStream::Wait::no);
   EXPECT_EQ(lastWait(kSlow), ByteStream::Wait::linger);
+  EXPECT_EQ(lastWait(kQuick, true), ByteStream::Wait::linger) << "threads serve all requests with TLS";
 }
 
 }  // namespace

@@ -200,6 +200,27 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNoLimiter) {
 }
 
 // core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
+TEST_F(RateLimitGateTest, SaysWhetherACallWouldReadTheStorage) {
+  RateLimitGate gate = gateOf();
+  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "nothing is known yet";
+  ASSERT_TRUE(gate.enter("ep", Operation::status, 1));
+  EXPECT_TRUE(gate.isKnown("ep", Operation::status, 1));
+  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "the length of the queue is unknown";
+  ASSERT_TRUE(gate.enter("ep", Operation::run, 1));
+  EXPECT_TRUE(gate.isKnown("ep", Operation::run, 1));
+  const int asked = load_.askedForWaiting;
+  clock_.advance(Millis(899));
+  EXPECT_TRUE(gate.isKnown("ep", Operation::run, 1));
+  ASSERT_TRUE(gate.enter("ep", Operation::run, 1));
+  EXPECT_EQ(load_.askedForWaiting, asked);
+  clock_.advance(Millis(1));
+  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "the numbers may be too old when the call comes";
+  clock_.advance(Millis(100));
+  load_.waitingJobs = 1'000'000;
+  EXPECT_FALSE(gate.enter("ep", Operation::run, 1));
+  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "a queue that is too long is counted again";
+}
+
 TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {

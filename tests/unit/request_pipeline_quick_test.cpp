@@ -3,9 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "core/auth/key_record.h"
+#include "core/http/api/api_request.h"
+#include "core/http/api/body_memory.h"
+#include "core/http/api/queue_calls.h"
+#include "core/http/api/router.h"
 #include "core/http/transport/connection.h"
+#include "core/http/transport/request_handler.h"
 #include "request_pipeline_fixture.h"
 #include "socket_pair.h"
 
@@ -55,6 +64,7 @@ TEST_F(QuickRequestTest, ASmallBodyOfAQuickRoute) {
 TEST_F(QuickRequestTest, ARefusalByTheHead) {
   EXPECT_THAT(askQuickly(head("POST /quick/ep", "wrong", "Content-Length: 2\r\n") + "{}"), StartsWith("HTTP/1.1 401"));
   EXPECT_THAT(askQuickly(head("GET /nowhere", client_)), StartsWith("HTTP/1.1 404"));
+  (void)run("{}");  // the numbers of the endpoint are known from here on
   limiter_.verdict = {false, Millis(1'000), 0};
   EXPECT_THAT(askQuickly(head("POST /v2/ep/run", client_, "Content-Length: 2\r\n") + "{}"), StartsWith("HTTP/1.1 429"));
 }
@@ -66,6 +76,62 @@ TEST_F(QuickRequestTest, OtherRequestsNeedAThread) {
   EXPECT_EQ(next_, Next::needsThread);
   EXPECT_EQ(askQuickly(head("POST /quick/ep", client_, "Transfer-Encoding: chunked\r\n") + "2\r\n{}\r\n0\r\n\r\n"), "");
   EXPECT_EQ(next_, Next::needsThread);
+}
+
+TEST_F(QuickRequestTest, AHeadThatNeedsTheStorageNeedsAThread) {
+  const std::string text = head("POST /v2/ep/run", client_, "Content-Length: 2\r\n") + "{}";
+  test::SocketPair client;
+  Connection connection(1, client.releaseStream(), server_);
+  client.send(text);
+  EXPECT_EQ(connection.receive(), Connection::Ready::yes);
+  EXPECT_EQ(connection.serveQuickly(), Next::needsThread) << "the length of the queue is not known";
+  EXPECT_EQ(limiter_.inside, 0) << "the call has no place yet";
+  EXPECT_EQ(connection.serve(), Next::park);
+  EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200"));
+
+  EXPECT_THAT(askQuickly(quick(2)), StartsWith("HTTP/1.1 200"));
+  storage.clock.advance(Millis(500));
+  EXPECT_EQ(askQuickly(quick(2)), "") << "the copy of the keys has to be renewed";
+  EXPECT_EQ(next_, Next::needsThread);
+  EXPECT_THAT(ask(quick(2)), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(askQuickly(quick(2)), StartsWith("HTTP/1.1 200"));
+}
+
+// A small body on a thread of the pool draws on no budget.
+TEST_F(QuickRequestTest, ABodyWithoutRoomInTheBudgetNeedsAThread) {
+  BodyMemory::Reservation all;
+  ASSERT_TRUE(all.grow(bodyMemory_, "other", bodyMemory_.left()));
+  EXPECT_EQ(askQuickly(quick(2)), "");
+  EXPECT_EQ(next_, Next::needsThread);
+  EXPECT_THAT(ask(quick(2)), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(QuickRequestTest, ASubmissionThatWaitsIsAnsweredThoughItsKeyWasRevoked) {
+  class Submission final : public PendingCall {
+   public:
+    std::optional<ApiResponse> poll(ApiRequest&) override {
+      return std::exchange(waits_, false) ? std::nullopt : std::optional(ApiResponse{200, "{}"});
+    }
+    RequestHandler::Progress progress() const noexcept override { return RequestHandler::Progress::waitsForStorage; }
+
+   private:
+    bool waits_ = true;
+  };
+  Route route;
+  route.methods = {"GET"};
+  route.pattern = "/submission";
+  route.isQuick = true;
+  route.run = [](ApiRequest& request) -> RouteResult { return begin(std::make_unique<Submission>(), request); };
+  router_.add(std::move(route));
+  test::SocketPair client;
+  Connection connection(1, client.releaseStream(), server_);
+  client.send(head("GET /submission", client_));
+  EXPECT_EQ(connection.receive(), Connection::Ready::yes);
+  EXPECT_EQ(connection.serveQuickly(), Next::suspendUnwatched);
+  for (const ApiKey& key : keys_.list()) (void)keys_.revoke(key.id);
+  storage.clock.advance(Millis(2'000));
+  EXPECT_EQ(connection.serveQuickly(), Next::park);
+  EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200")) << "the job is accepted";
 }
 
 TEST_F(QuickRequestTest, AThreadServesWhatTheReactorHasBegun) {

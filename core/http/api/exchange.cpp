@@ -93,9 +93,9 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
     body.resize(had + came);
     if (came < step) break;
   }
-  // Threads do not bound the number of these bodies either.
-  const bool isBounded = !isPaused() && request_.mayBlock();
-  if (!isBounded && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
+  if (isPaused() && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
+  // Threads do not bound the number of bodies of quick requests. There was room for the small body just before.
+  if (!request_.mayBlock()) (void)drawAll(request, bodyMemory);
   if (const auto& read = request_.body().result(); !read) {
     const Fault& fault = read.failure();
     return fault.status == 413 ? tooLarge(request.path, limit) : faultResponse(request, fault);

@@ -83,13 +83,14 @@ constexpr std::size_t kQuickBody = 16UL << 10;
 
 /// Returns true if the reactor thread may serve the request. Filters may take long, and so may bodies of unknown
 /// length.
-bool isQuickRequest(const ServerRequest& head, const RequestPipeline::RequestContext& context) {
+bool isQuickRequest(const ServerRequest& head, const RequestPipeline::RequestContext& context, BodyMemory& memory) {
   if (context.refusal) return context.refusals == nullptr;
   if (!context.route->isQuick || (context.apiRequest.endpoint && !context.apiRequest.endpoint->filters.empty())) {
     return false;
   }
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
-  return !head.getChunkedTransferEncoding() && length <= kQuickBody;
+  return !head.getChunkedTransferEncoding() && length <= kQuickBody &&
+         memory.hasRoom(context.apiRequest.endpoint ? context.apiRequest.endpoint->spec.id : "", length);
 }
 
 class PipelineHandler final : public RequestHandler {
@@ -113,7 +114,8 @@ class PipelineHandler final : public RequestHandler {
 
 std::unique_ptr<RequestHandler> RequestPipeline::make(const ServerRequest& request) {
   RequestContext context = checkHead(request);
-  const bool isQuick = makesQuickly() && isQuickRequest(request, context);
+  if (context.needsThread) return nullptr;
+  const bool isQuick = makesQuickly() && isQuickRequest(request, context, bodyMemory_);
   return std::make_unique<PipelineHandler>(*this, std::move(context), isQuick);
 }
 
@@ -130,7 +132,7 @@ RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& 
   try {
     for (const NamedStage& stage : kStages) {
       (this->*stage.stage)(request, context);
-      if (context.refusal) break;
+      if (context.refusal || context.needsThread) break;
     }
   } catch (const StorageError& error) {
     context.refusal = storageFault(context.apiRequest, error);
@@ -191,6 +193,8 @@ std::optional<ApiResponse> RequestPipeline::answerPreflight(const ServerRequest&
 
 void RequestPipeline::authenticate(const ServerRequest& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
+  context.needsThread = !head.mayBlock() && !keys_.isCurrent();
+  if (context.needsThread) return;
   const auto endpoint = context.apiRequest.params.find("endpoint");
   context.apiRequest.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
                                               endpoint == context.apiRequest.params.end() ? "" : endpoint->second);
@@ -212,9 +216,12 @@ void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context
   }
 }
 
-void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
+void RequestPipeline::limitRate(const ServerRequest& head, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
   if (!context.route->operation || !apiRequest.endpoint) return;
+  const auto& spec = apiRequest.endpoint->spec;
+  context.needsThread = !head.mayBlock() && !rates_.isKnown(spec.id, *context.route->operation, spec.workersMax);
+  if (context.needsThread) return;
   auto passed = rates_.enter(apiRequest.endpoint->spec.id, *context.route->operation,
                              apiRequest.endpoint->spec.workersMax, apiRequest.endpoint->spec.limits);
   if (!passed) {
@@ -299,7 +306,10 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
     }
     context.apiRequest.client = &request;
     context.apiRequest.answers = &answerMemory_;
-    if (context.pending && isRevoked(request, context)) {
+    // A submission that waits for the storage is short, and the job is accepted in any case.
+    const bool isSubmitted =
+        context.pending && context.pending->progress() == RequestHandler::Progress::waitsForStorage;
+    if (context.pending && !isSubmitted && isRevoked(request, context)) {
       context.pending.reset();
       return std::move(context.refusal);
     }

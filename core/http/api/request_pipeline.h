@@ -38,6 +38,7 @@ class RequestPipeline final : public RequestHandlerFactory {
     std::unique_ptr<PendingCall> pending;     ///< set while the route waits, or its answer is open
     bool isOpen = false;                      ///< the head of the answer was sent, and the body goes on
     bool isLate = false;                      ///< the body did not come together with the head
+    bool needsThread = false;  ///< a stage would have to block, on a thread that must not; the later stages did not run
     /// Time of the last check of the key.
     std::chrono::steady_clock::time_point checkedAt = std::chrono::steady_clock::now();
   };
@@ -57,11 +58,10 @@ class RequestPipeline final : public RequestHandlerFactory {
         later_(later),
         log_(log) {}
 
-  /// Runs the stages that need only the head: checkHead().
+  /// Runs the stages that need only the head: checkHead(). Returns null if a stage would have to block.
   std::unique_ptr<RequestHandler> make(const ServerRequest& request) override;
 
-  /// Returns true if jobs are submitted without blocking. The copies of keys and endpoints are in memory then, or in a
-  /// storage of this machine.
+  /// Returns true if jobs are submitted without blocking.
   bool makesQuickly() const noexcept override;
   /// Wakes the dispatcher for the jobs of the turn, once.
   void endTurn() noexcept override;

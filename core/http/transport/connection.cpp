@@ -36,6 +36,12 @@ struct Connection::OpenRequest {
                  connection.server_.params},
                 head, response) {}
 
+  /// Leaves the handler null if the judgement would have to block.
+  void judgeHead(Connection& connection) {
+    handler = connection.server_.handlers.make(request);
+    connection.wasQuick_ = handler != nullptr && handler->isQuick();
+  }
+
   const Budget::Reservation copies;
   ServerResponse response;
   ServerRequest request;
@@ -70,7 +76,8 @@ bool Connection::awaitHead() {
   if (head_ == HeadScanner::State::incomplete && !buffer_.empty()) head_ = scanner_.scan(buffer_.view());
   while (head_ == HeadScanner::State::incomplete) {
     // The reactor waits for the rest of a head; a thread waits only for the first byte of the next head.
-    const bool leaves = server_.threadsBusy || (wasQuick_ && server_.crowd.isLarge());
+    const bool isOfReactor = wasQuick_ && !stream_->secure() && server_.crowd.isLarge();
+    const bool leaves = server_.threadsBusy || isOfReactor;
     const bool wait = buffer_.empty() && !leaves && !server_.closing;
     const auto got = buffer_.fill(*stream_, wait ? ByteStream::Wait::linger : ByteStream::Wait::no);
     if (buffer_.full()) return true;
@@ -87,6 +94,7 @@ Connection::Next Connection::serve() {
     if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
   }
   while (open_ != nullptr || awaitHead()) {
+    mayBlock_ = true;
     if (open_ == nullptr) {
       if (const auto refused = openRequest()) return *refused;
     }
@@ -97,6 +105,7 @@ Connection::Next Connection::serve() {
 }
 
 Connection::Next Connection::serveQuickly() {
+  mayBlock_ = false;
   if (open_ == nullptr) {
     if (const auto refused = openRequest()) return *refused;
     if (!wasQuick_) return Next::needsThread;
@@ -122,8 +131,7 @@ std::optional<Connection::Next> Connection::openRequest() {
   // The views of the head end here; the request has copies.
   buffer_.consume(scanner_.size());
   buffer_.shrink();
-  open_->handler = server_.handlers.make(open_->request);
-  wasQuick_ = open_->handler->isQuick();
+  open_->judgeHead(*this);
   return std::nullopt;
 }
 
@@ -150,6 +158,7 @@ std::optional<Connection::Next> Connection::continueSuspended() {
 // a request that waits.
 Connection::Next Connection::continueRequest(Thread thread) {
   mayBlock_ = thread != Thread::reactor;
+  if (open_->handler == nullptr) open_->judgeHead(*this);
   if (open_->response.hasRest()) open_->response.sendRest();
   if (open_->response.hasRest()) return Next::awaitOutput;
   if (!open_->isAnswered) {

@@ -21,10 +21,6 @@ constexpr std::size_t kDiscardBufferSize = 256UL << 10;
 constexpr int kMaxDiscardReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
 constexpr int kMaxAcceptsPerEvent = 256;
 
-/// Bound of the requests of one turn of the reactor thread. Threads of the pool serve further ones: several processors
-/// then share the work.
-constexpr int kMostQuickInTurn = 64;
-
 /// At most this many clients read their answers slowly at once, because an unread answer holds its memory.
 constexpr std::uint64_t kSlowReaderSlots = 128;
 
@@ -120,10 +116,10 @@ void ConnectionReactor::loop() {
       }
     }
     continueResumed();
-    rules_.handlers.endTurn();
     const bool isLast = stopping_;  // read before: all connections are closed in the last turn
     if (draining_) connections_.closeUnserved();
     handleExpiredDeadlines();
+    rules_.handlers.endTurn();
     if (isLast) return;
   }
 }
@@ -200,28 +196,26 @@ void ConnectionReactor::continueHere(std::uint64_t call) noexcept {
 
 void ConnectionReactor::resumeAtReactor(std::uint64_t call) noexcept {
   bool wakes = false;
-  try {
+  {
     const Lock lock(resumedMutex_);
     wakes = resumed_.empty();
-    resumed_.push_back(call);
-  } catch (const std::bad_alloc&) {
-    return resume(call);
+    resumed_.push_back(call);  // within the memory that serveHead() has reserved
   }
   if (wakes) poll_.wake();
 }
 
 void ConnectionReactor::continueResumed() {
-  continued_.clear();
   {
     const Lock lock(resumedMutex_);
-    continued_.swap(resumed_);
+    continued_.assign(resumed_.begin(), resumed_.end());
+    resumed_.clear();
   }
   for (const std::uint64_t id : continued_) {
+    if (quickOpen_ > 0) --quickOpen_;
     std::unique_ptr<Connection> connection;  // outlives its place in the table, also behind an exception
     guarded(id, [this, id, &connection] {
       connection = connections_.extractSuspended(id);
       if (!connection || !connections_.beginServing(*connection, Moment::max())) return;
-      if (quickOpen_ > 0) --quickOpen_;
       const Connection::Next next = connection->serveQuickly();
       continueAfter(std::move(connection), next);
     });
@@ -231,12 +225,17 @@ void ConnectionReactor::continueResumed() {
 // Serves a whole head: in a crowd a quick request on the reactor thread, any other one on a thread of the pool. TLS
 // takes processor time, so threads of the pool serve TLS too.
 void ConnectionReactor::serveHead(std::unique_ptr<Connection> connection, Moment headDeadline) {
-  const bool servesItself = rules_.handlers.makesQuickly() && crowd_.isLarge() && quickInTurn_ < kMostQuickInTurn &&
-                            !connection->stream().secure();
+  const bool servesItself = rules_.handlers.makesQuickly() && crowd_.isLarge() &&
+                            quickInTurn_ < rules_.mostQuickInTurn && !connection->stream().secure();
   if (!servesItself) return toServing(std::move(connection), headDeadline);
   ++quickInTurn_;
   if (!connections_.beginServing(*connection, headDeadline)) return;
   guarded(connection->id(), [this, &connection] {
+    {
+      const Lock lock(resumedMutex_);
+      resumed_.reserve(resumed_.size() + quickOpen_ + 1);
+      continued_.reserve(resumed_.capacity());
+    }
     const Connection::Next next = connection->serveQuickly();
     if (next == Connection::Next::suspendUnwatched) ++quickOpen_;
     continueAfter(std::move(connection), next);

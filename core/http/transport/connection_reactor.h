@@ -50,6 +50,8 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
     Budget& waiting;
     /// More requests at once are a crowd (Crowd).
     std::size_t crowdFrom = Crowd::beginsAt();
+    /// Bound of the requests that the reactor thread serves in one turn.
+    int mostQuickInTurn = Crowd::mostInTurn();
   };
 
   /// Takes ownership of `listener`; connections are accepted from start() on. `log` and everything that `rules` refers
@@ -117,7 +119,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   std::vector<std::uint64_t> resumed_ JOBQ_GUARDED_BY(resumedMutex_);  // calls of resumeAtReactor()
 
   // Used by the reactor thread only.
-  std::vector<std::uint64_t> continued_;  // the memory of the former resumed_
+  std::vector<std::uint64_t> continued_;  // the calls of the present turn
   std::size_t quickOpen_ = 0;             // requests suspended unwatched
   int quickInTurn_ = 0;
   std::uint64_t lastId_;

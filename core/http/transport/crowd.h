@@ -22,6 +22,12 @@ class Crowd {
   /// Returns the number for a server: two requests for each processor.
   static std::size_t beginsAt() noexcept { return 2 * std::max(1U, std::thread::hardware_concurrency()); }
 
+  /// Returns the bound of the requests of one turn of the reactor thread, at least 64. Threads of the pool serve
+  /// further ones: many processors share the work, and on two the thread switches would take longer.
+  static int mostInTurn() noexcept {
+    return static_cast<int>(std::max(64U, 512 / std::max(1U, std::thread::hardware_concurrency())));
+  }
+
   /// Returns true while many requests are served, or were just served. Any thread.
   bool isLarge() const noexcept { return ofThreads_ || ofReactor_; }
 

@@ -41,10 +41,11 @@ class RequestHandlerFactory {
   virtual ~RequestHandlerFactory() = default;
 
   /// Judges the head of `request` before a byte of the body is read and before `100 Continue`. Returns the handler of
-  /// the request, never null. Throws std::bad_alloc only.
+  /// the request; null if `request.mayBlock()` is false and the judgement would have to block: a thread that may block
+  /// calls again. Throws std::bad_alloc only.
   virtual std::unique_ptr<RequestHandler> make(const ServerRequest& request) = 0;
 
-  /// Returns true if make() never blocks, so that the reactor thread may call. The value is constant.
+  /// Returns true if the reactor thread may call make(). The value is constant.
   virtual bool makesQuickly() const noexcept { return false; }
 
   /// Ends a turn of the reactor thread, behind some quick requests.
