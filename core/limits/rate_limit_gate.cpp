@@ -39,44 +39,51 @@ Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const
                                                                            Operation operation,
                                                                            std::uint32_t workersMax,
                                                                            const LimitSettings& own) {
+  return enterOr(true, endpoint, operation, workersMax, own).value();
+}
+
+std::optional<Result<RateLimitGate::Passed, RateLimitGate::Refused>> RateLimitGate::enterKnown(
+    const EndpointId& endpoint, Operation operation, std::uint32_t workersMax, const LimitSettings& own) {
+  return enterOr(false, endpoint, operation, workersMax, own);
+}
+
+std::optional<Result<RateLimitGate::Passed, RateLimitGate::Refused>> RateLimitGate::enterOr(
+    bool mayAsk, const EndpointId& endpoint, Operation operation, std::uint32_t workersMax, const LimitSettings& own) {
+  using Entry = Result<Passed, Refused>;
   Passed passed;
   const Instant now = deps_.clock.now();
   if (config_.enabled) {
-    const RateLimit limit = limitOf(endpoint, operation, own, now);
+    const auto known = limitOf(endpoint, operation, own, now, mayAsk);
+    if (!known) return std::nullopt;
+    const RateLimit& limit = *known;
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
     const auto remaining = remainingOf(key, operation, limit, now);
-    if (!remaining) return remaining.failure();
+    if (!remaining) return Entry(remaining.failure());
     const RateVerdict place = deps_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
-    if (!place.allowed) return Refused{tooFast(limit, operation), RateLimitStatus{limit, 0, place.retryAfter}};
+    if (!place.allowed) {
+      return Entry(Refused{tooFast(limit, operation), RateLimitStatus{limit, 0, place.retryAfter}});
+    }
     passed.permit = Permit(*this, std::move(key), operation, limit);
     passed.rateLimitStatus = RateLimitStatus{limit, *remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
-    if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
-      return Refused{"the queue of " + endpoint + " is too long: " + std::to_string(*waiting) +
-                         " jobs wait; try again when some are done",
-                     passed.rateLimitStatus};
+    const Line line = lineOf(endpoint, workersMax, now, mayAsk);
+    if (!line.isKnown) return std::nullopt;
+    if (line.tooLong) {
+      return Entry(Refused{"the queue of " + endpoint + " is too long: " + std::to_string(*line.tooLong) +
+                               " jobs wait; try again when some are done",
+                           passed.rateLimitStatus});
     }
   }
-  return passed;
+  return Entry(std::move(passed));
 }
 
-bool RateLimitGate::isKnown(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax) const {
-  const Instant soon = deps_.clock.now() + kRefusalFreshness;
-  Lock lock(mutex_);
-  const auto found = counts_.find(endpoint);
-  if (found == counts_.end()) return !config_.enabled && !config_.queue;
-  const CachedCounts& known = found->second;
-  if (config_.enabled && soon >= known.runningAsOf + kCountFreshness) return false;
-  const bool bounded = config_.queue && (operation == Operation::run || operation == Operation::runsync);
-  return !bounded ||
-         (soon < known.waitingAsOf + kCountFreshness && !isQueueTooLong(known.waiting + known.admitted, workersMax));
-}
-
-RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own,
-                                 Instant now) {
+std::optional<RateLimit> RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation,
+                                                const LimitSettings& own, Instant now, bool mayAsk) {
   const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
-  const RateLimit limit = row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
+  const auto running = row.perWorker == 0 ? std::optional<std::uint32_t>(0) : runningAt(endpoint, now, mayAsk);
+  if (!running) return std::nullopt;
+  const RateLimit limit = row.perWorker == 0 ? row.base : row.with(*running);
   return partOf(limit, deps_.load.nodes());
 }
 
@@ -144,11 +151,12 @@ Result<void, RateLimitGate::Refused> RateLimitGate::Permit::countMalformed() {
 
 // Returns a number at most a second old. The first caller with an older number asks for a new number; the other callers
 // use the known number meanwhile.
-std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) {
+std::optional<std::uint32_t> RateLimitGate::runningAt(const EndpointId& endpoint, Instant now, bool mayAsk) {
   {
     Lock lock(mutex_);
     CachedCounts& known = counts_[endpoint];
     if (now < known.runningAsOf + kCountFreshness) return known.running;
+    if (!mayAsk) return std::nullopt;
     known.runningAsOf = now;
   }
   const std::uint32_t running = deps_.load.running(endpoint);
@@ -158,17 +166,20 @@ std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) 
 
 // Returns the number of waiting jobs if the queue is too long. Jobs admitted since the last count are added, so a burst
 // does not exceed the limit within a second; the storage is asked again only when the sum is too high.
-std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax,
-                                                         Instant now) {
+RateLimitGate::Line RateLimitGate::lineOf(const EndpointId& endpoint, std::uint32_t workersMax, Instant now,
+                                          bool mayAsk) {
   {
     Lock lock(mutex_);
     CachedCounts& known = counts_[endpoint];
     const bool fresh = now < known.waitingAsOf + kCountFreshness;
     if (fresh && !isQueueTooLong(known.waiting + known.admitted, workersMax)) {
       ++known.admitted;
-      return std::nullopt;
+      return {};
     }
-    if (now < known.waitingAsOf + kRefusalFreshness && isQueueTooLong(known.waiting, workersMax)) return known.waiting;
+    if (now < known.waitingAsOf + kRefusalFreshness && isQueueTooLong(known.waiting, workersMax)) {
+      return {true, known.waiting};
+    }
+    if (!mayAsk) return {false, std::nullopt};
     known.admitted = 0;
   }
   const std::uint64_t waiting = deps_.load.waiting(endpoint);
@@ -176,9 +187,9 @@ std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpo
   CachedCounts& known = counts_[endpoint];
   known.waitingAsOf = now;
   known.waiting = waiting;
-  if (isQueueTooLong(waiting, workersMax)) return waiting;
+  if (isQueueTooLong(waiting, workersMax)) return {true, waiting};
   ++known.admitted;
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace jobq

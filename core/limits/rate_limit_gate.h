@@ -121,13 +121,14 @@ class RateLimitGate {
   Result<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
                                 const LimitSettings& own = {});
 
-  /// Returns true if enter() with the same arguments would read nothing from the storage in the next 100 ms, unless the
-  /// queue becomes too long. Any thread.
-  bool isKnown(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax) const;
+  /// Does the same as enter() if the last known counts of the endpoint decide. Returns no value, and changes nothing,
+  /// if enter() would read the storage. Never blocks.
+  std::optional<Result<Passed, Refused>> enterKnown(const EndpointId& endpoint, Operation operation,
+                                                    std::uint32_t workersMax, const LimitSettings& own = {});
 
  private:
   /// Last known counts of an endpoint. `running` is read again after 1 s, `waiting` after 1 s or, when the queue seems
-  /// too long, earlier (queueTooLong()).
+  /// too long, earlier (lineOf()).
   struct CachedCounts {
     Instant runningAsOf = Instant::min();
     std::uint32_t running = 0;
@@ -144,7 +145,17 @@ class RateLimitGate {
     Millis window{0};                         ///< window of the same limit
   };
 
-  RateLimit limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now);
+  /// The queue of an endpoint, as far as known.
+  struct Line {
+    bool isKnown = true;                   ///< false: the storage was not asked
+    std::optional<std::uint64_t> tooLong;  ///< the number of waiting jobs, if too many wait
+  };
+
+  /// Enters, or returns no value if the storage has to be asked and `mayAsk` is false.
+  std::optional<Result<Passed, Refused>> enterOr(bool mayAsk, const EndpointId& endpoint, Operation operation,
+                                                 std::uint32_t workersMax, const LimitSettings& own);
+  std::optional<RateLimit> limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own,
+                                   Instant now, bool mayAsk);
   Result<std::uint32_t, Refused> remainingOf(const std::string& key, Operation operation, const RateLimit& limit,
                                              Instant now);
   RateLimitStatus count(const std::string& key, const RateLimit& limit);
@@ -153,13 +164,13 @@ class RateLimitGate {
   /// exactly 1,000 ms, which looks the same: the time is unknown then.
   Millis probeExhausted(const std::string& key, const RateLimit& limit, Instant now);
   RateVerdict tryConsume(const std::string& key, const RateLimit& limit, Instant now);
-  std::uint32_t runningAt(const EndpointId& endpoint, Instant now);
-  std::optional<std::uint64_t> queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now);
+  std::optional<std::uint32_t> runningAt(const EndpointId& endpoint, Instant now, bool mayAsk);
+  Line lineOf(const EndpointId& endpoint, std::uint32_t workersMax, Instant now, bool mayAsk);
 
   const LimitsConfig config_;
   const RateLimits table_;
   const Deps deps_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
   std::map<EndpointId, CachedCounts, std::less<>> counts_ JOBQ_GUARDED_BY(mutex_);
   std::map<std::string, Rate, std::less<>> rates_ JOBQ_GUARDED_BY(mutex_);
 };

@@ -200,25 +200,39 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNoLimiter) {
 }
 
 // core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
-TEST_F(RateLimitGateTest, SaysWhetherACallWouldReadTheStorage) {
+TEST_F(RateLimitGateTest, EntersWithoutTheStorageWhileTheCountsAreKnown) {
   RateLimitGate gate = gateOf();
-  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "nothing is known yet";
-  ASSERT_TRUE(gate.enter("ep", Operation::status, 1));
-  EXPECT_TRUE(gate.isKnown("ep", Operation::status, 1));
-  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "the length of the queue is unknown";
-  ASSERT_TRUE(gate.enter("ep", Operation::run, 1));
-  EXPECT_TRUE(gate.isKnown("ep", Operation::run, 1));
+  const auto enter = [&gate](Operation operation) {
+    const auto entered = gate.enterKnown("e", operation, 0);
+    return !entered ? "unknown" : *entered ? "passed" : "refused";
+  };
+  EXPECT_STREQ(enter(Operation::run), "unknown");
+  EXPECT_TRUE(passes(gate, Operation::status));
+  EXPECT_STREQ(enter(Operation::status), "passed");
+  EXPECT_STREQ(enter(Operation::run), "unknown") << "the length of the queue";
+  EXPECT_TRUE(passes(gate));
+  EXPECT_STREQ(enter(Operation::run), "passed");
   const int asked = load_.askedForWaiting;
-  clock_.advance(Millis(899));
-  EXPECT_TRUE(gate.isKnown("ep", Operation::run, 1));
-  ASSERT_TRUE(gate.enter("ep", Operation::run, 1));
-  EXPECT_EQ(load_.askedForWaiting, asked);
+  clock_.advance(Millis(999));
+  EXPECT_STREQ(enter(Operation::run), "passed");
   clock_.advance(Millis(1));
-  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "the numbers may be too old when the call comes";
-  clock_.advance(Millis(100));
+  EXPECT_STREQ(enter(Operation::run), "unknown") << "the counts are a second old";
+  EXPECT_STREQ(enter(Operation::status), "unknown");
+  EXPECT_EQ(load_.askedForWaiting, asked);
+  EXPECT_EQ(limiter_.inside, 0) << "each place is free again";
   load_.waitingJobs = 1'000'000;
-  EXPECT_FALSE(gate.enter("ep", Operation::run, 1));
-  EXPECT_FALSE(gate.isKnown("ep", Operation::run, 1)) << "a queue that is too long is counted again";
+  EXPECT_FALSE(passes(gate));
+  EXPECT_STREQ(enter(Operation::run), "refused") << "the queue was just counted";
+  clock_.advance(Millis(100));
+  EXPECT_STREQ(enter(Operation::run), "unknown");
+  EXPECT_EQ(load_.askedForWaiting, asked + 1);
+}
+
+TEST_F(RateLimitGateTest, ARefusalByTheRateNeedsNoQueue) {
+  RateLimitGate gate = gateOf();
+  EXPECT_TRUE(passes(gate, Operation::status)) << "the running jobs are known";
+  limiter_.verdict = {false, Millis(5'000), 0};
+  EXPECT_FALSE(gate.enterKnown("e", Operation::run, 0).value());
 }
 
 TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {

@@ -220,10 +220,12 @@ void RequestPipeline::limitRate(const ServerRequest& head, RequestContext& conte
   ApiRequest& apiRequest = context.apiRequest;
   if (!context.route->operation || !apiRequest.endpoint) return;
   const auto& spec = apiRequest.endpoint->spec;
-  context.needsThread = !head.mayBlock() && !rates_.isKnown(spec.id, *context.route->operation, spec.workersMax);
+  const Operation operation = *context.route->operation;
+  auto entered = head.mayBlock() ? std::optional(rates_.enter(spec.id, operation, spec.workersMax, spec.limits))
+                                 : rates_.enterKnown(spec.id, operation, spec.workersMax, spec.limits);
+  context.needsThread = !entered;
   if (context.needsThread) return;
-  auto passed = rates_.enter(apiRequest.endpoint->spec.id, *context.route->operation,
-                             apiRequest.endpoint->spec.workersMax, apiRequest.endpoint->spec.limits);
+  auto& passed = *entered;
   if (!passed) {
     const RateLimitGate::Refused& refused = passed.failure();
     apiRequest.rateLimitStatus = refused.rateLimitStatus;
