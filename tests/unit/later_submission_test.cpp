@@ -20,6 +20,7 @@
 #include "jobq/error.h"
 #include "jobq/job_store.h"
 #include "jobq/storage.h"
+#include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
 #include "unit_storage.h"
 
@@ -142,14 +143,14 @@ TEST_F(LaterSubmissionTest, AServerWaitsForItsInsertsAtItsEnd) {
   auto submissions = std::make_unique<LaterSubmissions>(storage_, queueSignal_);
   EXPECT_TRUE(submissions->arePossible());
   (void)submissions->submit({}, endpoint_, std::nullopt);
-  std::promise<void> isClosing;
+  std::atomic<bool> isClosing = false;
   std::atomic<bool> hasEnded = false;
   auto closing = std::async(std::launch::async, [&] {
-    isClosing.set_value();
+    isClosing = true;
     submissions.reset();
     return hasEnded.load();
   });
-  isClosing.get_future().wait();
+  testkit::waitFor("the end of the server", [&] { return isClosing.load(); });
   std::this_thread::yield();
   hasEnded = true;
   end(Inserted{});
