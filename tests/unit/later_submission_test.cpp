@@ -22,23 +22,16 @@
 #include "jobq/storage.h"
 #include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
+#include "tests/support/passed_storage.h"
 #include "unit_storage.h"
 
 namespace jobq {
 namespace {
 
 /// A storage that keeps the receivers of its inserts until the test ends an insert.
-class HeldInserts final : public Storage {
+class HeldInserts final : public test::PassedStorage {
  public:
-  explicit HeldInserts(Storage& other) : other_(other) {}
-  JobStore& jobs() override { return other_.jobs(); }
-  LeaseStore& leases() override { return other_.leases(); }
-  ChunkStore& chunks() override { return other_.chunks(); }
-  OutboxStore& outbox() override { return other_.outbox(); }
-  NodeStore& nodes() override { return other_.nodes(); }
-  RecordStore& records() override { return other_.records(); }
-  Instant now() override { return other_.now(); }
-  void check() override {}
+  using PassedStorage::PassedStorage;
 
   std::vector<std::unique_ptr<InsertReceiver>> receivers;
   std::vector<JobSpec> inserted;
@@ -52,8 +45,6 @@ class HeldInserts final : public Storage {
     keys.push_back(std::move(idempotency));
     receivers.push_back(std::move(receiver));
   }
-
-  Storage& other_;
 };
 
 class LaterSubmissionTest : public testing::Test {
@@ -180,22 +171,7 @@ TEST_F(LaterSubmissionTest, AStorageWithoutTheOperationRefuses) {
    private:
     int& failures_;
   };
-  class Former final : public Storage {
-   public:
-    explicit Former(Storage& other) : other_(other) {}
-    JobStore& jobs() override { return other_.jobs(); }
-    LeaseStore& leases() override { return other_.leases(); }
-    ChunkStore& chunks() override { return other_.chunks(); }
-    OutboxStore& outbox() override { return other_.outbox(); }
-    NodeStore& nodes() override { return other_.nodes(); }
-    RecordStore& records() override { return other_.records(); }
-    Instant now() override { return other_.now(); }
-    void check() override {}
-
-   private:
-    Storage& other_;
-  };
-  Former former(*memory_.real);
+  test::PassedStorage former(*memory_.real);
   int failures = 0;
   EXPECT_FALSE(former.insertsLater());
   former.insertLater({}, memory_.policy, std::nullopt, std::make_unique<Receiver>(failures));
