@@ -106,8 +106,8 @@ class RecordFault : public testing::TestWithParam<const char*> {
     follow(version);
     (void)insist([](RecordStore& records) { return records.list("template"); });
     (void)insist([](RecordStore& records) { return records.find("key", "a"); });
-    EXPECT_EQ(judge_->model().records.list("template").size(), 2U);
-    EXPECT_EQ(judge_->model().records.find("template", "a")->body, "{\"n\":3}");
+    EXPECT_EQ(judge_->compared().model().records.list("template").size(), 2U);
+    EXPECT_EQ(judge_->compared().model().records.find("template", "a")->body, "{\"n\":3}");
   }
 
   /// Runs one storage with the planned failures and checks the remaining content. Returns false if no call failed.

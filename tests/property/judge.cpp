@@ -45,7 +45,7 @@ Judge::~Judge() = default;
 void Judge::inspect() {
   compared_.drop("everything", [this](StorageModel& world) {
     world.state.now = now();
-    const std::string found = difference(real(), world, jobs_.endpoints());
+    const std::string found = difference(compared_.real(), world, jobs_.endpoints());
     return found.empty() ? records_.difference(world) : found;
   });
 }

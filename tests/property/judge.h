@@ -41,8 +41,7 @@ class Judge final : public Storage {
 
   /// Returns the first disagreement; empty without any.
   const std::string& disagreement() const { return compared_.disagreement(); }
-  const StorageModel& model() const { return compared_.model(); }
-  Storage& real() { return compared_.real(); }
+  const Comparison& compared() const noexcept { return compared_; }
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
@@ -66,6 +65,11 @@ class Judge final : public Storage {
   }
 
  private:
+  bool doInsertsLater() const noexcept override { return compared_.real().insertsLater(); }
+  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                     std::unique_ptr<InsertReceiver> receiver) override {
+    jobs_.insertLater(job, policy, idempotency, *receiver);
+  }
   bool doInsertsRuns() const noexcept override { return compared_.real().insertsRuns(); }
   void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
                    const Outcome* outcome) override {

@@ -1,4 +1,7 @@
+#include <exception>
+
 #include "judged_stores.h"
+#include "later_insert.h"
 
 namespace jobq::model {
 
@@ -39,6 +42,20 @@ std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, cons
       });
   unsynced_[job.id] = compared_.unsyncedMark();
   return said;
+}
+
+void JudgedJobs::insertLater(const JobSpec& job, const QueuePolicy& policy,
+                             const std::optional<Idempotency>& idempotency, InsertReceiver& receiver) {
+  endpoints_.insert(job.endpoint);
+  std::optional<InsertResult> result;
+  try {
+    result = compared_.askSynced(
+        "later insert of " + job.id, [&] { return insertLaterAndWait(compared_.real(), job, policy, idempotency); },
+        [&](StorageModel& model) { return model.jobs().insert(job, policy, idempotency); });
+  } catch (...) {  // also a Disagreement, for the caller behind the receiver
+    return receiver.failed(std::current_exception());
+  }
+  receiver.inserted(std::move(*result));
 }
 
 void JudgedJobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {

@@ -52,6 +52,10 @@ class JudgedJobs final : public JobStore {
                                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                                    const Holder& holder, CallId id);
 
+  /// Judges Storage::insertLater(), and waits for the result of the real storage.
+  void insertLater(const JobSpec& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency,
+                   InsertReceiver& receiver);
+
   /// Judges Storage::insertRun().
   void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "later_insert.h"
 #include "random_leases.h"
 #include "testkit/outbox_access.h"
 
@@ -145,7 +146,11 @@ void Player::insert(Storage& storage, const Operation& operation) {
   if (operation.action == Action::insertRun && storage.insertsRuns()) {
     insertRun(storage, job, policy_, presentLife(storage.nodes()), operation);
     leases_.push_back({job.id, 1});
-  } else if (operation.action != Action::insertAndClaim || !insertAndClaim(storage, operation, job, once)) {
+  } else if (operation.action == Action::insertAndClaim && insertAndClaim(storage, operation, job, once)) {
+    // The step of the storage was both.
+  } else if (operation.a % 2 == 0 && storage.insertsLater()) {
+    (void)insertLaterAndWait(storage, job, policy_, once);
+  } else {
     (void)storage.jobs().insert(std::move(job), policy_, once);
   }
   if (operation.a % 5 == 0) repeatInsert(storage);

@@ -96,7 +96,7 @@ void Machine::endCrashes() {
   if (!world_.plan.canCrash) return;
   fault::Disk::instance().cutAt(0);
   try {
-    world_.judge->real().check();
+    world_.judge->compared().real().check();
   } catch (const StorageError&) {
     world_.rules.check(fault::Disk::instance().isCut(), "the storage takes no write");
   }

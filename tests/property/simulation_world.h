@@ -80,7 +80,7 @@ struct World {
   World(SimulationPlan plan, std::uint64_t seed);
 
   /// Returns the storage of the core and of the remote workers: the judge, or the real storage without a judge.
-  Storage& storage() { return plan.judged ? *judge : judge->real(); }
+  Storage& storage() { return plan.judged ? *judge : judge->compared().real(); }
   /// Returns an endpoint for any number. Half of the work is for the remote workers.
   const Endpoint& endpoint(std::uint32_t number) const;
 
