@@ -37,7 +37,7 @@ void Simulation::act(const Move& move) {
     case Act::retry:
     case Act::ttl:
     case Act::stream: return clients_.change(move);
-    case Act::purge: (void)process.jobs.purge(world_.endpoint(move.a).spec.id); return;
+    case Act::purge: (void)process.jobs.purge(world_.endpoint(move.a)->spec.id); return;
     case Act::sweep: return process.sweeper.sweepAll();
     case Act::deliver: return deliveries_.deliver(move);
     case Act::advance:

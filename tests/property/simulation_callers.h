@@ -2,11 +2,14 @@
 // the core.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/endpoints/endpoint.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/outbox_store.h"
 #include "simulation_machine.h"
 #include "simulation_moves.h"
@@ -27,6 +30,9 @@ class Clients {
   const std::vector<JobKey>& jobs() const { return jobs_; }
 
  private:
+  /// Submits without blocking, as the reactor thread does in a crowd.
+  InsertResult submitLater(JobSpec job, const EndpointPtr& at, std::optional<Idempotency> idempotency);
+
   World& world_;
   Machine& machine_;
   std::vector<JobKey> jobs_;

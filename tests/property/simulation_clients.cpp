@@ -10,9 +10,9 @@ namespace jobq::model {
 
 void Clients::submit(const Move& move, bool waits) {
   JobSpec job;
-  const Endpoint& at = world_.endpoint(move.a);
+  const EndpointPtr& at = world_.endpoint(move.a);
   job.id = "j" + std::to_string(jobs_.size());
-  job.endpoint = at.spec.id;
+  job.endpoint = at->spec.id;
   job.apiKeyId = move.b % 3 == 0 ? "" : "key" + std::to_string(move.b % 3);
   job.input = "{\"n\":" + std::to_string(move.b) + "}";
   if (move.b % 4 == 0) job.webhook = "http://example.com/" + job.id;
@@ -25,14 +25,25 @@ void Clients::submit(const Move& move, bool waits) {
   jobs_.push_back({job.endpoint, job.id});
   InsertResult result;
   if (waits) {
-    auto submission = machine_.process().jobs.submitAwaited(std::move(job), at, idempotency, Millis(0));
+    auto submission = machine_.process().jobs.submitAwaited(std::move(job), *at, idempotency, Millis(0));
     // A poll of a wait that is over stores the job. Otherwise the client has left.
     if (submission.wait && move.b % 2 == 0) (void)submission.wait->poll({{nullptr, 0}});
     result = std::move(submission.inserted);
+  } else if (move.b % 2 == 0 && world_.plan.judged && machine_.process().later.arePossible()) {
+    result = submitLater(std::move(job), at, std::move(idempotency));
   } else {
-    result = machine_.process().jobs.submit(std::move(job), at, idempotency);
+    result = machine_.process().jobs.submit(std::move(job), *at, idempotency);
   }
   if (!std::holds_alternative<Inserted>(result)) jobs_.pop_back();
+}
+
+// A turn of the reactor thread: the judge tells the result before submit() returns, and the announcement ends the turn.
+InsertResult Clients::submitLater(JobSpec job, const EndpointPtr& at, std::optional<Idempotency> idempotency) {
+  LaterSubmissions& later = machine_.process().later;
+  const auto submission = later.submit(std::move(job), at, std::move(idempotency));
+  auto result = submission->poll({nullptr, 0});
+  later.announce();
+  return std::move(result.value());
 }
 
 void Clients::change(const Move& move) {

@@ -13,6 +13,7 @@ Process::Process(World& world, LocalWorkers& workers, const std::string& node)
       queueSignal({"kept", "scaled", "single"}),
       watch(*world.clock),
       jobs(world.storage(), queueSignal, watch, deliveries),
+      later(world.storage(), queueSignal),
       reports(world.storage(), queueSignal, watch, deliveries),
       pools({queueSignal, *world.clock, log}, world.endpoints),
       life(world.storage(), node),

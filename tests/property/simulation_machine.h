@@ -8,6 +8,7 @@
 
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/later_submission.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/sweeper.h"
@@ -48,6 +49,7 @@ struct Process {
   CompletionNotifier watch;
   test::CountingDeliveries deliveries;
   JobService jobs;
+  LaterSubmissions later;
   RunReports reports;
   RunningJobs running;
   WorkerPools pools;

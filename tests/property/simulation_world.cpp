@@ -79,8 +79,8 @@ World::World(SimulationPlan how, std::uint64_t seed)
   judge = std::make_shared<Judge>(nullptr);
 }
 
-const Endpoint& World::endpoint(std::uint32_t number) const {
-  return number % 2 == 0 ? *endpoints[2] : *endpoints[number / 2 % endpoints.size()];
+const EndpointPtr& World::endpoint(std::uint32_t number) const {
+  return number % 2 == 0 ? endpoints[2] : endpoints[number / 2 % endpoints.size()];
 }
 
 }  // namespace jobq::model

@@ -82,7 +82,7 @@ struct World {
   /// Returns the storage of the core and of the remote workers: the judge, or the real storage without a judge.
   Storage& storage() { return plan.judged ? *judge : judge->compared().real(); }
   /// Returns an endpoint for any number. Half of the work is for the remote workers.
-  const Endpoint& endpoint(std::uint32_t number) const;
+  const EndpointPtr& endpoint(std::uint32_t number) const;
 
   const SimulationPlan plan;
   std::mt19937_64 random;
