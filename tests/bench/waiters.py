@@ -76,7 +76,8 @@ def measure(options):
     with Jobq(options.storage, {"server.connectionsPerAddress": 0, "server.keepAlive": "1h", "endpoint.echo.workersMin": 4,
                                 "endpoint.echo.workersMax": 4}) as server:
         template = server.call("POST", "/v1/templates", b'{"name":"waiters","imageName":"plugin/echo"}')["id"]
-        endpoint = json.dumps({"name": "waiters", "templateId": template, "workersMax": 0}).encode()
+        endpoint = json.dumps({"name": "waiters", "templateId": template, "workersMax": 0, "scalerType": "REQUEST_COUNT",
+                               "scalerValue": 1}).encode()
         name = server.call("POST", "/v1/endpoints", endpoint)["id"]
         run = server.request("POST", "/v2/parked/run", JOB)
         alone = server.load("http", 1, run, BESIDE)
