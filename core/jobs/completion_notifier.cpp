@@ -148,6 +148,11 @@ bool CompletionNotifier::hasWaiters() const {
   return !waiting_.empty();
 }
 
+bool CompletionNotifier::isAwaited(const JobId& job) const {
+  Lock lock(mutex_);
+  return waiting_.contains(job);
+}
+
 std::vector<AwaitedJob> CompletionNotifier::awaited(const JobId& after, std::size_t most) const {
   std::vector<AwaitedJob> jobs;
   Lock lock(mutex_);

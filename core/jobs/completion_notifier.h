@@ -111,6 +111,8 @@ class CompletionNotifier {
   void setListener(WaiterListener& listener) { listener_ = &listener; }
 
   bool hasWaiters() const;
+  /// Returns true if a caller waits for the job now.
+  bool isAwaited(const JobId& job) const;
 
   /// Returns the awaited jobs behind the id `after`, in ascending order of their ids, at most `most`. An empty `after`
   /// begins with the first job.

@@ -51,9 +51,11 @@ class Claimer {
   virtual std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) = 0;
 
   /// Records the outcome of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
-  /// step of the storage (Storage::finishAndClaim). Returns no value if the worker must not get a job, or the storage
-  /// has no such step: nothing happened then. Throws StorageError; the outcome is not recorded then. Any thread.
-  virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) = 0;
+  /// step of the storage (Storage::finishAndClaim). If nobody is told of the end now, `isTold` is false, and the worker
+  /// does not wait for the disk (LeaseStore::finishUnsynced). Returns no value if the storage has no such step, or the
+  /// worker must not get a job and the end is told: nothing happened then. Throws StorageError; the outcome is not
+  /// recorded then. Any thread.
+  virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) = 0;
 };
 
 /// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
@@ -90,7 +92,7 @@ class QueueSignal {
   /// Calls Claimer::runForCaller(). Returns null without a claimer.
   std::shared_ptr<DeferredInsert> runBeforeInsert(const JobSpec& job, const QueuePolicy& policy);
   /// Calls Claimer::finishAndClaim(). Returns no value without a claimer.
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome);
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold);
   /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for
   /// its construction, so it is set afterwards, before the first notification. `claimer` is valid until the last
   /// notification.

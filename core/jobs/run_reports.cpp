@@ -58,7 +58,9 @@ FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const Outcome& out
   if (std::holds_alternative<Failed>(outcome)) limitError(limited.emplace(outcome));
   const Outcome& kept = limited ? *limited : outcome;
   if (insert != nullptr && insert->storeEnded(kept)) return {};
-  if (const auto done = queueSignal_.finishAndClaim(job, kept)) return *done;
+  // A caller that begins to wait from here on reads the job, and the storage makes the end durable before.
+  const bool isTold = !job.webhook.empty() || completions_.isAwaited(job.lease.job);
+  if (const auto done = queueSignal_.finishAndClaim(job, kept, isTold)) return *done;
   return {storage_.leases().finish(job.lease, kept)};
 }
 

@@ -44,7 +44,8 @@ class RunReports {
   void finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks);
 
   /// Records how the run of a worker ended, and gives the worker its next job in the same step of the storage if one
-  /// waits and the storage can. A job that runs before the insert is stored with the outcome instead, and is lost
+  /// waits and the storage can. An end that no caller awaits and that owes no webhook may be unsynced
+  /// (LeaseStore::finishUnsynced). A job that runs before the insert is stored with the outcome instead, and is lost
   /// behind an exception; `insert` is null for other jobs. Wakes no waiter: announceEnd() follows an accepted report.
   FinishedRun finishAndClaim(const ClaimedJob& job, const Outcome& outcome, DeferredInsert* insert);
 

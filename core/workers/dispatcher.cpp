@@ -178,16 +178,26 @@ void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs)
   deps_.queueSignal.wake();
 }
 
-std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, const Outcome& outcome) {
-  if (!finishesAndClaims_ || !deps_.node.mayClaim()) return std::nullopt;
+std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) {
+  const bool triesUnsynced = !isTold && finishesUnsynced_;
+  if (!(triesUnsynced || finishesAndClaims_) || !deps_.node.mayClaim()) return std::nullopt;
   const OutsideThreads::Entry caller(callers_);
   if (!caller.isAllowed()) return std::nullopt;
-  const auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker});
-  if (wants.empty()) return std::nullopt;
+  auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker});
+  const bool mayGoOn = !wants.empty();
+  if (!mayGoOn) wants.push_back({job.endpoint, {}});
   const Holder holder = deps_.node.holder();
+  const CallId call = callIds_.next();
   const RunningJobs::Claiming claiming(deps_.running);
-  auto done = deps_.storage.finishAndClaim(job.lease, outcome, wants.front(), holder, callIds_.next());
-  finishesAndClaims_ = done.has_value();
+  std::optional<FinishedAndClaimed> done;
+  if (triesUnsynced) {
+    done = deps_.storage.leases().finishUnsynced(job.lease, outcome, wants.front(), holder, call);
+    finishesUnsynced_ = done.has_value();
+  }
+  if (!done && mayGoOn && finishesAndClaims_) {
+    done = deps_.storage.finishAndClaim(job.lease, outcome, wants.front(), holder, call);
+    finishesAndClaims_ = done.has_value();
+  }
   if (!done) return std::nullopt;
   FinishedRun run{done->finished, false};
   for (const ClaimedJob& next : done->claimed) {  // one at most

@@ -80,7 +80,7 @@ class Dispatcher final : public Service, private Claimer {
   std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                               const std::optional<Idempotency>& idempotency) override;
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) override;
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome) override;
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) override;
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   bool claimBatch(std::vector<ClaimWant> wants);
   void keepUnanswered(std::list<Claim>& claims);
@@ -102,6 +102,7 @@ class Dispatcher final : public Service, private Claimer {
   // The storage has these steps, as far as known.
   std::atomic<bool> insertsAndClaims_ = true;
   std::atomic<bool> finishesAndClaims_ = true;
+  std::atomic<bool> finishesUnsynced_ = true;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

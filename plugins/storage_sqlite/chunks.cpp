@@ -89,6 +89,7 @@ std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes
       readers_.read([&](Connection& connection) { return findRow(connection, located, key.endpoint, clock_.now()); });
   if (!row) return std::nullopt;
   if (row->taken == row->chunks && row->takenBy != id) {
+    makeEndDurable(key, row->state);
     return ChunkPage{{}, static_cast<std::uint64_t>(row->taken), false, row->state, row->attempt};
   }
   return writer_.write([&](Step& step) { return consumeNow(step, key, maxBytes, id); });
@@ -96,12 +97,18 @@ std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes
 
 std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
   const LocatedId located = numbers_.locate(key.id);
-  return readers_.read([&](Connection& connection) -> std::optional<ChunkPage> {
+  auto page = readers_.read([&](Connection& connection) -> std::optional<ChunkPage> {
     const Snapshot snapshot(connection);
     const auto row = findRow(connection, located, key.endpoint, clock_.now());
     if (!row) return std::nullopt;
     return pageOf(connection, *row, {static_cast<std::int64_t>(offset), row->chunks}, maxBytes);
   });
+  if (page) makeEndDurable(key, page->state);
+  return page;
+}
+
+void Chunks::makeEndDurable(const JobKey& key, JobState state) {
+  if (state != JobState::inQueue && state != JobState::inProgress) makeDurable(writer_, key.id);
 }
 
 ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {

@@ -236,7 +236,7 @@ std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view end
   auto record = readers_.read(
       [&](Connection& connection) { return earlier(connection, endpoint, apiKeyId, idempotency, clock_.now()); });
   if (record) {
-    if (const auto* first = std::get_if<Duplicate>(&*record)) makeDurable(first->id);
+    if (const auto* first = std::get_if<Duplicate>(&*record)) makeDurable(writer_, first->id);
   }
   return record;
 }
@@ -323,10 +323,6 @@ Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJo
   insertNew(step, newJob, policy, idempotency, &claim);
   done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), newJob.input.file()});
   return done;
-}
-
-void Jobs::makeDurable(const JobId& job) {
-  if (writer_.unsynced().contains(job)) writer_.write([](Step&) { return true; });
 }
 
 InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,

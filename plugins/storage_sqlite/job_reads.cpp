@@ -194,7 +194,7 @@ Job jobOf(const CurrentRow& columns) {
 // removed meanwhile, as the second look at the row shows, or the folder is damaged.
 std::optional<Job> Jobs::find(const JobKey& key) {
   if (auto ended = ended_.extractJob(key, clock_.now())) {
-    makeDurable(key.id);
+    makeDurable(writer_, key.id);
     return ended;
   }
   BodyFile missing;
@@ -215,7 +215,7 @@ std::optional<Job> Jobs::find(const JobKey& key) {
       if (!output) continue;
       job->output = std::move(*output);
     }
-    if (job) makeDurable(key.id);
+    if (job) makeDurable(writer_, key.id);
     return job;
   }
 }
@@ -275,7 +275,7 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     builder.addAll(query);
     return page;
   });
-  for (const Job& job : found.jobs) makeDurable(job.id);
+  for (const Job& job : found.jobs) makeDurable(writer_, job.id);
   return found;
 }
 

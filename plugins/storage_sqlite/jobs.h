@@ -100,9 +100,6 @@ class Jobs final : public JobStore {
   /// Returns the input of a job that can be retried if the input is in a file. Throws StorageError.
   LargeInput readLargeInput(const JobKey& key);
 
-  /// Brings the job to the disk if a loss of power would undo its insert. Throws StorageError.
-  void makeDurable(const JobId& job);
-
   Writer& writer_;
   Readers& readers_;
   const LargeBodies bodies_;

@@ -179,17 +179,19 @@ std::vector<ReportResult> Leases::doFinishAll(std::span<const EndedAttempt> ends
 }
 
 FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                          const Holder& holder, CallId id) {
+                                          const Holder& holder, CallId id, bool needsSync) {
   const ReportsUnderWay::Entry entry(reports_, lease);
   const Report report = reportOf(outcome);
   NewBody output(bodies_.files, writer_, report.output);
   std::vector<Claim> claimed;
-  const ReportResult result = writer_.write([&](Step& step) {
+  const auto finishAndClaimNow = [&](Step& step) {
+    if (!needsSync) writer_.unsynced().add(lease.job);
     claimed.clear();
     const ReportResult finished = finishNow(step, bodies_.files, lease, report, output);
     if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, claimed);
     return finished;
-  });
+  };
+  const ReportResult result = needsSync ? writer_.write(finishAndClaimNow) : writer_.writeUnsynced(finishAndClaimNow);
   output.noteCommit();
   return {result, bodies_.inputs.read(std::move(claimed))};
 }

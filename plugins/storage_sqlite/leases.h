@@ -48,7 +48,9 @@ class Leases final : public LeaseStore {
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
   /// Implements Storage::finishAndClaim().
   FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                    const Holder& holder, CallId id);
+                                    const Holder& holder, CallId id) {
+    return finishAndClaim(lease, outcome, want, holder, id, true);
+  }
   ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   SweepResult sweep(std::size_t max) override;
@@ -61,6 +63,13 @@ class Leases final : public LeaseStore {
   SweepResult doLose(std::span<const LeaseRef> leases) override;
   std::vector<ClaimedJob> doAdopt(const Holder& holder) override;
   std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
+  std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
+                                                     const ClaimWant& want, const Holder& holder, CallId id) override {
+    return finishAndClaim(lease, outcome, want, holder, id, false);
+  }
+
+  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                    const Holder& holder, CallId id, bool needsSync);
 
   Writer& writer_;
   Readers& readers_;

@@ -52,6 +52,10 @@ Writer::~Writer() {
   thread_.join();
 }
 
+void makeDurable(Writer& writer, const JobId& job) {
+  if (writer.unsynced().contains(job)) writer.write([](Step&) { return true; });
+}
+
 void Writer::submit(PendingWrite& write) {
   if (const auto reason = refusal()) throw StorageError(*reason);
   const bool isAwaited = write.isAwaited;  // read before: a write of its own may be gone behind enter()

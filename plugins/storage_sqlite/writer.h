@@ -159,4 +159,7 @@ class Writer {
   std::thread thread_;
 };
 
+/// Syncs the log if the job is unsynced. Throws StorageError. Any thread.
+void makeDurable(Writer& writer, const JobId& job);
+
 }  // namespace jobq::sqlite

@@ -11,6 +11,7 @@
 #include "testkit/storage_suite_expiry.h"
 #include "testkit/storage_suite_finish_all.h"
 #include "testkit/storage_suite_finish_and_claim.h"
+#include "testkit/storage_suite_finish_unsynced.h"
 #include "testkit/storage_suite_groups.h"
 #include "testkit/storage_suite_idempotency.h"
 #include "testkit/storage_suite_insert_and_claim.h"
@@ -43,6 +44,7 @@
   INSTANTIATE_TEST_SUITE_P(prefix, SharedSuite, storages, nameOfStorage);                                            \
   INSTANTIATE_TEST_SUITE_P(prefix, FinishAllSuite, storages, nameOfStorage);                                         \
   INSTANTIATE_TEST_SUITE_P(prefix, FinishAndClaimSuite, storages, nameOfStorage);                                    \
+  INSTANTIATE_TEST_SUITE_P(prefix, FinishUnsyncedSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, InsertAndClaimSuite, storages, nameOfStorage);                                    \
   INSTANTIATE_TEST_SUITE_P(prefix, InsertLaterSuite, storages, nameOfStorage);                                       \
   INSTANTIATE_TEST_SUITE_P(prefix, InsertRunSuite, storages, nameOfStorage);                                         \

@@ -22,6 +22,7 @@ jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
     conformance/sqlite_vfs.cpp
     conformance/sqlite_work.cpp
     conformance/sqlite_work_test.cpp
+    conformance/sqlite_unsynced_ends_test.cpp
     conformance/sqlite_writer_test.cpp
   LIBRARIES jobq_query_plans jobq_storage_sqlite_objects
   NEEDS jobq_storage_sqlite)

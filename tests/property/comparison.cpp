@@ -15,6 +15,13 @@ void Comparison::reopen(std::shared_ptr<Storage> real, FormerEnd end) {
   failed_ = false;
 }
 
+void Comparison::noteShown(const JobId& job) {
+  const auto step = unsyncedJobs_.find(job);
+  if (step == unsyncedJobs_.end()) return;
+  noteSyncedUpTo(step->second);
+  unsyncedJobs_.erase(step);
+}
+
 void Comparison::drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction) {
   std::string all;
   std::erase_if(worlds_, [&](StorageModel& world) {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -23,6 +24,7 @@
 
 #include "jobq/error.h"
 #include "jobq/holder.h"
+#include "jobq/job.h"
 #include "jobq/storage.h"
 #include "storage_model.h"
 #include "text.h"
@@ -79,6 +81,10 @@ class Comparison {
   }
   /// Returns the number of worlds that unsynced steps have left behind them so far.
   std::uint64_t unsyncedMark() const { return forgotten_ + unsynced_.size(); }
+  /// Notes that a read that shows `job` makes the last unsynced step durable, and all steps before.
+  void noteUnsynced(const JobId& job) { unsyncedJobs_[job] = unsyncedMark(); }
+  /// Notes such a read. Later steps may be undone: if the job was durable already, the read has synced nothing.
+  void noteShown(const JobId& job);
   /// Drops every world for which `contradiction` returns a text; throws Disagreement if no world is left.
   void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
 
@@ -89,11 +95,12 @@ class Comparison {
 
  private:
   std::shared_ptr<Storage> real_;
-  std::vector<StorageModel> worlds_;    // never empty
-  std::vector<StorageModel> doubts_;    // worlds that join the others when the storage is opened again
-  std::vector<StorageModel> unsynced_;  // worlds before each step that a loss of power may undo now
-  std::uint64_t forgotten_ = 0;         // worlds that were removed from the front of unsynced_
-  bool failed_ = false;                 // a call failed since the storage was opened
+  std::vector<StorageModel> worlds_;             // never empty
+  std::vector<StorageModel> doubts_;             // worlds that join the others when the storage is opened again
+  std::vector<StorageModel> unsynced_;           // worlds before each step that a loss of power may undo now
+  std::uint64_t forgotten_ = 0;                  // worlds that were removed from the front of unsynced_
+  std::map<JobId, std::uint64_t> unsyncedJobs_;  // unsyncedMark() behind the last noteUnsynced() of each job
+  bool failed_ = false;                          // a call failed since the storage was opened
   std::string disagreement_;
 };
 

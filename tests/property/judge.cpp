@@ -39,7 +39,7 @@ std::string difference(Storage& real, StorageModel& model, const std::set<Endpoi
 
 }  // namespace
 
-Judge::Judge(std::shared_ptr<Storage> real) : compared_(std::move(real)) {}
+Judge::Judge(std::shared_ptr<Storage> real) : JudgedSteps(std::move(real)) {}
 Judge::~Judge() = default;
 
 void Judge::inspect() {

@@ -21,9 +21,42 @@
 
 namespace jobq::model {
 
+/// The steps of the storage that belong to several stores. Confined to one thread at a time.
+class JudgedSteps : public Storage {
+ public:
+  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
+  }
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    return leases_.finishAndClaim(lease, outcome, want, holder, id);
+  }
+
+ protected:
+  explicit JudgedSteps(std::shared_ptr<Storage> real) : compared_(std::move(real)) {}
+
+  Comparison compared_;
+  JudgedJobs jobs_{compared_};
+  JudgedLeases leases_{compared_};
+
+ private:
+  bool doInsertsLater() const noexcept override { return compared_.real().insertsLater(); }
+  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+                     std::unique_ptr<InsertReceiver> receiver) override {
+    jobs_.insertLater(job, policy, idempotency, *receiver);
+  }
+  bool doInsertsRuns() const noexcept override { return compared_.real().insertsRuns(); }
+  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
+                   const Outcome* outcome) override {
+    jobs_.insertRun(job, policy, run, outcome);
+  }
+};
+
 /// Confined to one thread at a time. The beats of workers pass through, because beats belong to no job. Other threads
 /// may store records of other kinds meanwhile.
-class Judge final : public Storage {
+class Judge final : public JudgedSteps {
  public:
   /// Null means not open yet.
   explicit Judge(std::shared_ptr<Storage> real);
@@ -49,15 +82,6 @@ class Judge final : public Storage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
-  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
-  }
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return leases_.finishAndClaim(lease, outcome, want, holder, id);
-  }
   Instant now() override { return compared_.real().now(); }
   void check() override {
     compared_.real().check();
@@ -65,20 +89,6 @@ class Judge final : public Storage {
   }
 
  private:
-  bool doInsertsLater() const noexcept override { return compared_.real().insertsLater(); }
-  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                     std::unique_ptr<InsertReceiver> receiver) override {
-    jobs_.insertLater(job, policy, idempotency, *receiver);
-  }
-  bool doInsertsRuns() const noexcept override { return compared_.real().insertsRuns(); }
-  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
-                   const Outcome* outcome) override {
-    jobs_.insertRun(job, policy, run, outcome);
-  }
-
-  Comparison compared_;
-  JudgedJobs jobs_{compared_};
-  JudgedLeases leases_{compared_};
   JudgedChunks chunks_{compared_};
   JudgedNodes nodes_{compared_};
   JudgedOutbox outbox_{compared_};

@@ -14,13 +14,20 @@ std::optional<ChunkPage> JudgedChunks::consume(const JobKey& key, std::size_t ma
       "consume from " + key.id, [&] { return compared_.real().chunks().consume(key, maxBytes, id); },
       [&](StorageModel& model) { return model.chunks().consume(key, maxBytes, id); });
   if (page && !page->chunks.empty()) compared_.noteSynced();
+  noteShown(key, page);
   return page;
 }
 
 std::optional<ChunkPage> JudgedChunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
-  return compared_.ask(
+  auto page = compared_.ask(
       "read of " + key.id, [&] { return compared_.real().chunks().read(key, offset, maxBytes); },
       [&](StorageModel& model) { return model.chunks().read(key, offset, maxBytes); });
+  noteShown(key, page);
+  return page;
+}
+
+void JudgedChunks::noteShown(const JobKey& key, const std::optional<ChunkPage>& page) {
+  if (page && page->state != JobState::inQueue && page->state != JobState::inProgress) compared_.noteShown(key.id);
 }
 
 ReportResult JudgedChunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {

@@ -20,7 +20,7 @@ std::optional<IdempotencyRecord> JudgedJobs::findByIdempotencyKey(std::string_vi
       [&] { return compared_.real().jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); },
       [&](StorageModel& model) { return model.jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
   const auto* first = record ? std::get_if<Duplicate>(&*record) : nullptr;
-  if (first != nullptr) noteShown(first->id);
+  if (first != nullptr) compared_.noteShown(first->id);
   return record;
 }
 
@@ -40,7 +40,7 @@ std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, cons
         if (!hasStep) return std::nullopt;
         return model.insertAndClaim(job, policy, idempotency, want, holder, id);
       });
-  unsynced_[job.id] = compared_.unsyncedMark();
+  compared_.noteUnsynced(job.id);
   return said;
 }
 
@@ -72,18 +72,11 @@ void JudgedJobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const 
       });
 }
 
-void JudgedJobs::noteShown(const JobId& job) {
-  const auto inserted = unsynced_.find(job);
-  if (inserted == unsynced_.end()) return;
-  compared_.noteSyncedUpTo(inserted->second);
-  unsynced_.erase(inserted);
-}
-
 std::optional<Job> JudgedJobs::find(const JobKey& key) {
   auto job = compared_.ask(
       "find of " + key.id, [&] { return compared_.real().jobs().find(key); },
       [&](StorageModel& model) { return model.jobs().find(key); });
-  if (job) noteShown(key.id);
+  if (job) compared_.noteShown(key.id);
   return job;
 }
 
@@ -120,7 +113,7 @@ JobPage JudgedJobs::list(const JobFilter& filter, const PageWindow& window) {
   JobPage page = compared_.ask(
       "list", [&] { return compared_.real().jobs().list(filter, window); },
       [&](StorageModel& model) { return model.jobs().list(filter, window); });
-  for (const Job& job : page.jobs) noteShown(job.id);
+  for (const Job& job : page.jobs) compared_.noteShown(job.id);
   return page;
 }
 

@@ -65,6 +65,25 @@ std::optional<FinishedAndClaimed> JudgedLeases::finishAndClaim(const LeaseRef& l
   return done;
 }
 
+std::optional<FinishedAndClaimed> JudgedLeases::doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
+                                                                 const ClaimWant& want, const Holder& holder,
+                                                                 CallId id) {
+  bool hasStep = true;
+  auto done = compared_.askUnsynced(
+      "unsynced finish of " + lease.job,
+      [&] {
+        auto said = compared_.real().leases().finishUnsynced(lease, outcome, want, holder, id);
+        hasStep = said.has_value();
+        return said;
+      },
+      [&](StorageModel& model) -> std::optional<FinishedAndClaimed> {
+        if (!hasStep) return std::nullopt;
+        return model.finishAndClaim(lease, outcome, want, holder, id);
+      });
+  compared_.noteUnsynced(lease.job);
+  return done;
+}
+
 ReportResult JudgedLeases::progress(const LeaseRef& lease, std::string json) {
   return compared_.askUnsynced(
       "progress of " + lease.job, [&] { return compared_.real().leases().progress(lease, json); },

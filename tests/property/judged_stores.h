@@ -62,13 +62,8 @@ class JudgedJobs final : public JobStore {
   const std::set<EndpointId>& endpoints() const { return endpoints_; }
 
  private:
-  /// Notes that a read has shown the job: the storage has made the job durable, and all steps before its insert. Later
-  /// steps may be undone: if the job was durable already, the read has synced nothing.
-  void noteShown(const JobId& job);
-
   Comparison& compared_;
   std::set<EndpointId> endpoints_;
-  std::map<JobId, std::uint64_t> unsynced_;  // Comparison::unsyncedMark() behind the insertAndClaim() of each job
 };
 
 class JudgedLeases final : public LeaseStore {
@@ -92,6 +87,8 @@ class JudgedLeases final : public LeaseStore {
  private:
   SweepResult doLose(std::span<const LeaseRef> leases) override;
   std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
+  std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
+                                                     const ClaimWant& want, const Holder& holder, CallId id) override;
 
   Comparison& compared_;
 };
@@ -127,6 +124,9 @@ class JudgedChunks final : public ChunkStore {
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:
+  /// Notes a page that shows the end of the job.
+  void noteShown(const JobKey& key, const std::optional<ChunkPage>& page);
+
   Comparison& compared_;
 };
 

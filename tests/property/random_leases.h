@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "jobq/holder.h"
@@ -25,5 +26,8 @@ void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>
 /// Inserts the job with its first attempt, which has ended in two thirds of the calls. The storage has insertRun().
 void insertRun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
                const Operation& operation);
+
+/// Reads the job `id` out of `jobs` in two thirds of the calls: an end that is not synced has to be, once it is shown.
+void showEnd(Storage& storage, const std::vector<JobKey>& jobs, const JobId& id, std::uint32_t choice);
 
 }  // namespace jobq::model

@@ -173,17 +173,22 @@ void Player::repeatInsert(Storage& storage) {
 }
 
 void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, const Operation& operation) {
-  if (operation.b % 2 != 0 || !finishAndClaim(storage, lease, outcome)) (void)storage.leases().finish(lease, outcome);
+  if (operation.b % 2 != 0 || !finishAndClaim(storage, lease, outcome, operation.b % 4 == 0)) {
+    (void)storage.leases().finish(lease, outcome);
+  } else {
+    showEnd(storage, jobs_, lease.job, operation.a);
+  }
   const std::vector<EndedAttempt> ends{{lease, outcome}, {leases_.empty() ? kNobodys : leases_.back(), outcome}};
   if (operation.a % 3 == 0) (void)storage.leases().finishAll(ends);
 }
 
-// Returns false if the storage has no such step.
-bool Player::finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome) {
+bool Player::finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool needsSync) {
   const auto job = std::find_if(jobs_.begin(), jobs_.end(), [&](const JobKey& key) { return key.id == lease.job; });
   const ClaimWant want{job == jobs_.end() ? endpoint(0) : job->endpoint, {"w0"}};
   const Holder holder = presentLife(storage.nodes());
-  const auto done = storage.finishAndClaim(lease, outcome, want, holder, ++lastClaim_);
+  ++lastClaim_;
+  auto done = needsSync ? std::nullopt : storage.leases().finishUnsynced(lease, outcome, want, holder, lastClaim_);
+  if (!done) done = storage.finishAndClaim(lease, outcome, want, holder, lastClaim_);
   if (!done) return false;
   for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
   return true;

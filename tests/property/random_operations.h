@@ -126,7 +126,8 @@ class Player {
   void appendLog(Storage& storage, const LeaseRef& lease, const Operation& operation);
   /// Reports an outcome, and repeats the report now and then, as after a lost answer. Half of the reports claim a job.
   void finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, const Operation& operation);
-  bool finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome);
+  /// Returns false if the storage has no such step.
+  bool finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool needsSync);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
 
   const std::string name_;

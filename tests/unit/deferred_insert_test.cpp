@@ -262,7 +262,7 @@ class UnstoredClaimer final : public Claimer {
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy&) override {
     return insert = makeInsert(storage_, job.id);
   }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&) override { return std::nullopt; }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&, bool) override { return std::nullopt; }
 
   std::shared_ptr<DeferredInsert> insert;
 

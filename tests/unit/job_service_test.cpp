@@ -166,7 +166,7 @@ class OfferingClaimer final : public Claimer {
     return insert_(job);
   }
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&) override { return std::nullopt; }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&, bool) override { return std::nullopt; }
 
  private:
   const std::function<InsertResult(JobSpec&)> insert_;

@@ -302,7 +302,9 @@ class NextJobTest : public OfferedJobTest {
     EXPECT_EQ(executor_.jobs.size(), 1U);
     offering_.calls = 0;
   }
-  std::optional<FinishedRun> finish() { return queueSignal_.finishAndClaim(executor_.jobs.back(), Completed{"1"}); }
+  std::optional<FinishedRun> finish() {
+    return queueSignal_.finishAndClaim(executor_.jobs.back(), Completed{"1"}, true);
+  }
   JobState stateOf(const JobId& id) { return storage_->jobs().find({"ep", id})->state; }
 };
 

@@ -68,6 +68,12 @@ struct EndedAttempt {
   Outcome outcome;
 };
 
+/// Result of LeaseStore::finishUnsynced() and Storage::finishAndClaim().
+struct FinishedAndClaimed {
+  ReportResult finished = ReportResult::accepted;
+  std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them
+};
+
 /// An endpoint with queued jobs.
 struct QueuedEndpoint {
   EndpointId endpoint;
@@ -199,6 +205,22 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
     return abiMinor() >= 2 ? doFinishAll(ends) : LeaseStore::doFinishAll(ends);
   }
 
+  /// Since ABI minor 5. Does what Storage::finishAndClaim() does, for a job whose end nobody is told of now: the worker
+  /// goes on with its next job without a wait for the disk. A `want` without workers claims nothing. The arguments are
+  /// valid during the call.
+  ///
+  /// Unsynced. The storage makes the end durable before JobStore::find(), JobStore::list(), ChunkStore::read() or
+  /// ChunkStore::consume() shows the end, before OutboxStore::claimDue() returns the owed webhook, and within about
+  /// 5 ms. A loss of power before undoes the whole step: the attempt is as if its process had died.
+  ///
+  /// Returns no value and changes nothing if the storage has no such step; the storage then returns no value for every
+  /// call. A storage that may throw OutcomeUnknown has no such step. Throws StorageError. Any thread.
+  [[nodiscard]] std::optional<FinishedAndClaimed> finishUnsynced(const LeaseRef& lease, const Outcome& outcome,
+                                                                 const ClaimWant& want, const Holder& holder,
+                                                                 CallId id) {
+    return abiMinor() >= 5 ? doFinishUnsynced(lease, outcome, want, holder, id) : std::nullopt;
+  }
+
  private:
   /// Implements lose(). The default implementation releases the jobs and counts no loss.
   [[nodiscard]] virtual SweepResult doLose(std::span<const LeaseRef> leases) {
@@ -215,6 +237,12 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
     results.reserve(ends.size());
     for (const EndedAttempt& end : ends) results.push_back(finish(end.lease, end.outcome));
     return results;
+  }
+
+  /// Implements finishUnsynced(). The default implementation is for storages without this step.
+  [[nodiscard]] virtual std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef&, const Outcome&,
+                                                                           const ClaimWant&, const Holder&, CallId) {
+    return std::nullopt;
   }
 };
 

@@ -77,12 +77,6 @@ struct InsertedAndClaimed {
   std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them; not necessarily the inserted job
 };
 
-/// Result of Storage::finishAndClaim().
-struct FinishedAndClaimed {
-  ReportResult finished = ReportResult::accepted;
-  std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them
-};
-
 /// The first attempt of a job, which began before the storage had the job (Storage::insertRun()).
 struct FirstRun {
   WorkerId worker;

@@ -1,0 +1,79 @@
+// Tests of LeaseStore::finishUnsynced() in the SQLite storage: an end waits for no sync, and is synced before it is
+// shown.
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "sqlite_fixture.h"
+#include "testkit/outbox_access.h"
+
+namespace jobq::testkit {
+namespace {
+
+class UnsyncedEnds : public SqliteTest {
+ protected:
+  void SetUp() override {
+    SqliteTest::SetUp();
+    open();
+  }
+
+  LeaseRef claimed(JobSpec job) {
+    const ClaimWant want{job.endpoint, {"w1"}};
+    submit(std::move(job));
+    return storage_->leases().claim({&want, 1}, holder_, ++calls_).at(0).lease;
+  }
+  LeaseRef claimed(const JobId& id) { return claimed(spec(id)); }
+  void end(const LeaseRef& lease) {
+    const auto done = storage_->leases().finishUnsynced(lease, Completed{"1"}, {"ep", {}}, holder_, ++calls_);
+    ASSERT_EQ(done.value().finished, ReportResult::accepted);
+  }
+
+  CallId calls_ = 0;
+};
+
+// The failing sync shows that the call does not wait for one.
+TEST_F(UnsyncedEnds, AreNotShownBeforeTheyAreDurable) {
+  const LeaseRef ended = claimed("ended");
+  const LeaseRef running = claimed("running");
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  end(ended);
+  EXPECT_THROW((void)find("ended"), StorageError);
+  EXPECT_THROW((void)storage_->jobs().list({"ep", {}}, {}), StorageError);
+  EXPECT_THROW((void)storage_->chunks().read({"ep", "ended"}, 0, 100), StorageError);
+  EXPECT_THROW((void)storage_->chunks().consume({"ep", "ended"}, 100, ++calls_), StorageError);
+  EXPECT_EQ(storage_->chunks().read({"ep", "running"}, 0, 100)->state, JobState::inProgress);
+  EXPECT_EQ(find("running")->attempt, running.attempt) << "other jobs are shown";
+}
+
+TEST_F(UnsyncedEnds, AreSyncedByTheWriterSoonAndOnce) {
+  const LeaseRef lease = claimed("a");
+  const int before = logFaults().syncs;
+  end(lease);
+  waitFor("the sync of the writer", [&] { return logFaults().syncs > before; });
+  const int after = logFaults().syncs;
+  EXPECT_EQ(find("a")->output, "1");
+  EXPECT_EQ(storage_->chunks().read({"ep", "a"}, 0, 100)->state, JobState::completed);
+  EXPECT_EQ(logFaults().syncs, after);
+}
+
+TEST_F(UnsyncedEnds, AreDurableBeforeTheirWebhookIsHandedOut) {
+  JobSpec job = spec("a");
+  job.webhook = "http://h/done";
+  const LeaseRef lease = claimed(std::move(job));
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  end(lease);
+  EXPECT_THROW((void)claimAllDue(storage_->outbox(), Millis(60'000)), StorageError);
+}
+
+TEST_F(UnsyncedEnds, KeepALargeOutputInItsFile) {
+  const LeaseRef lease = claimed("a");
+  const std::string output = '"' + std::string(std::size_t{1} << 20, 'x') + '"';
+  (void)storage_->leases().finishUnsynced(lease, Completed{output}, {"ep", {}}, holder_, ++calls_);
+  EXPECT_EQ(find("a")->output, output);
+  storage_.reset();
+  open();
+  EXPECT_EQ(find("a")->output, output);
+}
+
+}  // namespace
+}  // namespace jobq::testkit
