@@ -52,9 +52,9 @@ class Claimer {
 
   /// Records the outcome of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
   /// step of the storage (Storage::finishAndClaim). If nobody is told of the end now, `isTold` is false, and the worker
-  /// does not wait for the disk (LeaseStore::finishUnsynced). Returns no value if the storage has no such step, or the
-  /// worker must not get a job and the end is told: nothing happened then. Throws StorageError; the outcome is not
-  /// recorded then. Any thread.
+  /// does not wait for the disk (LeaseStore::finishUnsynced). Returns no value, and nothing happened, if the storage
+  /// has no such step, if the node may not claim or stops, or if the worker must not get a job and the end is told.
+  /// Throws StorageError; the outcome is not recorded then. Any thread.
   virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) = 0;
 };
 

@@ -185,6 +185,7 @@ std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, con
   if (!caller.isAllowed()) return std::nullopt;
   auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker});
   const bool mayGoOn = !wants.empty();
+  if (!mayGoOn && !triesUnsynced) return std::nullopt;
   if (!mayGoOn) wants.push_back({job.endpoint, {}});
   const Holder holder = deps_.node.holder();
   const CallId call = callIds_.next();

@@ -13,6 +13,9 @@ namespace jobq::sqlite {
 /// refuses the change within a transaction. Throws StorageError.
 void setSync(Connection& connection, bool syncs);
 
+/// Syncs the open log without a commit, which needs no space on the disk. Returns SQLite's result code.
+int syncLog(sqlite3_file* log);
+
 /// Syncs a new body file, and its entry in the folder (`vfs_file.h`). Returns SQLite's result code.
 int syncBody(sqlite3_file* file);
 

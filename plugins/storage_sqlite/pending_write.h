@@ -53,7 +53,8 @@ struct PendingWrite {
 
   std::size_t bytes = 0;
   bool needsSync = true;
-  bool isAwaited = true;  // false: end() follows instead of markDone()
+  bool changesNothing = false;  // only the sync is wanted, which needs no transaction
+  bool isAwaited = true;        // false: end() follows instead of markDone()
   PendingWrite* next = nullptr;
   PendingWrite* followers = nullptr;    // a list linked by `next`; notified by the thread of this write
   std::exception_ptr error;             // error of the write alone
@@ -63,6 +64,12 @@ struct PendingWrite {
   static void wakeAll(PendingWrite* group);
 
   DoneSignal done_;
+};
+
+/// A write that brings all earlier changes to the disk, and changes nothing.
+struct SyncAlone final : PendingWrite {
+  SyncAlone() { changesNothing = true; }
+  void apply(Step&) override {}
 };
 
 /// Waiting writes in the order of their arrival. Not thread-safe.

@@ -1,8 +1,11 @@
 #include "write_ahead_log.h"
 
 #include <algorithm>
+#include <string>
 
 #include "durability.h"
+#include "jobq/error.h"
+#include "statement.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -38,15 +41,23 @@ void WriteAheadLog::chooseSync(bool syncs) {
   syncs_ = syncs;
 }
 
-// SQLite syncs nothing at the end of a transaction without a change, so such a transaction is followed by another one
-// that changes a row. (An UPDATE to the same value is no change for SQLite.)
+// SQLite syncs nothing at the end of a transaction without a change.
 void WriteAheadLog::commit() {
   wroteLog_ = false;
   connection_.query("COMMIT").run();
-  if (syncs_ && hasUnsynced_ && !wroteLog_) {
-    connection_.query("UPDATE number SET value = value + 1 WHERE name = 'checked'").run();
-  }
+  if (syncs_ && hasUnsynced_ && !wroteLog_) sync();
   hasUnsynced_ = !syncs_ && (hasUnsynced_ || wroteLog_);
+}
+
+void WriteAheadLog::sync() {
+  sqlite3_file* log = nullptr;
+  sqlite3_file_control(connection_.handle(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  if (log == nullptr || log->pMethods == nullptr) throw StorageError("SQLite has no open write-ahead log");
+  const int result = syncLog(log);
+  if (result != SQLITE_OK) {
+    throw SqliteError(result, std::string("the write-ahead log cannot be synced: ") + sqlite3_errstr(result));
+  }
+  hasUnsynced_ = false;
 }
 
 bool WriteAheadLog::isDue() {

@@ -25,6 +25,11 @@ bool isFatal(const std::exception& error) {
   return kind == SQLITE_IOERR || kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB;
 }
 
+bool changesNothing(const PendingWrite* group) {
+  while (group != nullptr && group->changesNothing) group = group->next;
+  return group == nullptr;
+}
+
 /// Message for an exception other than SqliteError (of a queue policy) that ended the transaction.
 constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
@@ -53,7 +58,9 @@ Writer::~Writer() {
 }
 
 void makeDurable(Writer& writer, const JobId& job) {
-  if (writer.unsynced().contains(job)) writer.write([](Step&) { return true; });
+  if (!writer.unsynced().contains(job)) return;
+  SyncAlone sync;
+  writer.submit(sync);
 }
 
 void Writer::submit(PendingWrite& write) {
@@ -91,10 +98,8 @@ bool Writer::perform(const WriteTurns::Turn& turn) {
 }
 
 bool Writer::syncByItself() {
-  struct Nothing final : PendingWrite {
-    void apply(Step&) override {}
-  } nothing;
-  const bool isCommitted = commit(&nothing);
+  SyncAlone sync;
+  const bool isCommitted = commit(&sync);
   if (!isCommitted) unsynced_.postpone(std::chrono::steady_clock::now() + kSyncRetry);
   return isCommitted;
 }
@@ -138,6 +143,10 @@ void Writer::applyWithListing(PendingWrite* group, GroupChanges& changes) {
 
 void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) {
   if (const auto reason = refusal()) throw StorageError(*reason);
+  if (changesNothing(group)) {
+    wal_.sync();
+    return unsynced_.clear();
+  }
   const auto unsyncedSince = unsynced_.since();
   bool isAwaited = unsyncedSince && *unsyncedSince + WriteTurns::kUnsyncedLife <= std::chrono::steady_clock::now();
   for (const PendingWrite* write = group; write != nullptr; write = write->next)

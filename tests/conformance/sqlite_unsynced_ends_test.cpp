@@ -65,6 +65,26 @@ TEST_F(UnsyncedEnds, AreDurableBeforeTheirWebhookIsHandedOut) {
   EXPECT_THROW((void)claimAllDue(storage_->outbox(), Millis(60'000)), StorageError);
 }
 
+// A sync needs no space.
+TEST_F(UnsyncedEnds, AreShownOnAFullDisk) {
+  const LeaseRef lease = claimed("a");
+  end(lease);
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_EQ(find("a")->output, "1");
+  EXPECT_EQ(storage_->chunks().read({"ep", "a"}, 0, 100)->state, JobState::completed);
+  EXPECT_THROW(submit("b"), StorageError);
+}
+
+TEST_F(UnsyncedEnds, AreShownWhileAnotherProgramHoldsTheDatabase) {
+  const LeaseRef lease = claimed("a");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(file().c_str(), &other), SQLITE_OK);
+  end(lease);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(find("a")->output, "1");
+  sqlite3_close(other);
+}
+
 TEST_F(UnsyncedEnds, KeepALargeOutputInItsFile) {
   const LeaseRef lease = claimed("a");
   const std::string output = '"' + std::string(std::size_t{1} << 20, 'x') + '"';

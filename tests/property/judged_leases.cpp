@@ -80,7 +80,7 @@ std::optional<FinishedAndClaimed> JudgedLeases::doFinishUnsynced(const LeaseRef&
         if (!hasStep) return std::nullopt;
         return model.finishAndClaim(lease, outcome, want, holder, id);
       });
-  compared_.noteUnsynced(lease.job);
+  if (done) compared_.noteUnsynced(lease.job);
   return done;
 }
 

@@ -80,7 +80,16 @@ class UnsyncedStorage final : public test::PassedStorage {
   using PassedStorage::PassedStorage;
   LeaseStore& leases() override { return unsynced; }
 
+  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
+                                                   const Holder& holder, CallId id) override {
+    if (!fuses) return std::nullopt;
+    FinishedAndClaimed done{inner_.leases().finish(lease, outcome), {}};
+    done.claimed = inner_.leases().claim(std::vector{want}, holder, id);
+    return done;
+  }
+
   UnsyncedLeases unsynced{inner_.leases()};
+  bool fuses = false;
 };
 
 /// The only worker of the endpoint `ep` runs the job `job1`, and `job2` waits.
@@ -141,6 +150,14 @@ TEST_F(UnsyncedEndTest, AStorageWithoutTheStepIsAskedOnce) {
   EXPECT_FALSE(finish(false));
   EXPECT_EQ(offering_.unsynced.workers.size(), 1U);
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
+}
+
+TEST_F(UnsyncedEndTest, AStorageWithTheOtherStepGivesTheNextJobToo) {
+  offering_.unsynced.hasStep = false;
+  offering_.fuses = true;
+  EXPECT_TRUE(finish(false)->hasNext);
+  EXPECT_EQ(stateOf("job1"), JobState::completed);
+  EXPECT_EQ(stateOf("job2"), JobState::inProgress);
 }
 
 TEST_F(UnsyncedEndTest, AFailedStepLeavesTheOutcomeToItsWorker) {

@@ -211,7 +211,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   ///
   /// Unsynced. The storage makes the end durable before JobStore::find(), JobStore::list(), ChunkStore::read() or
   /// ChunkStore::consume() shows the end, before OutboxStore::claimDue() returns the owed webhook, and within about
-  /// 5 ms. A loss of power before undoes the whole step: the attempt is as if its process had died.
+  /// 5 ms. Numbers and totals of jobs, lists of jobs in other states and backups may follow the end earlier. A loss of
+  /// power before undoes the whole step: the attempt is as if its process had died.
   ///
   /// Returns no value and changes nothing if the storage has no such step; the storage then returns no value for every
   /// call. A storage that may throw OutcomeUnknown has no such step. Throws StorageError. Any thread.

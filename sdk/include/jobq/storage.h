@@ -8,8 +8,8 @@
 //  - The contract of an operation may say "Unsynced". When such an operation returns, the step survives the death of
 //    the process. A loss of power may undo the step, and then undoes all later unsynced steps too, unless an operation
 //    that is not unsynced has changed the storage since. Only operations whose result stays on the machine are
-//    unsynced, with one exception: remote workers are told of their claims. A storage may make them as durable as the
-//    others.
+//    unsynced, with two exceptions: remote workers are told of their claims, and numbers of jobs (JobStore::counts())
+//    count unsynced steps too. A storage may make them as durable as the others.
 //  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
 //    step. The only exception to this rule is OutcomeUnknown (error.h): a storage behind a connection throws it when
 //    the connection broke before the answer came.

@@ -5,6 +5,8 @@ namespace jobq::sqlite {
 
 void setSync(Connection& connection, bool) { connection.execute("PRAGMA synchronous=NORMAL"); }
 
+int syncLog(sqlite3_file*) { return SQLITE_OK; }
+
 int syncBody(sqlite3_file* file) { return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL); }
 
 }  // namespace jobq::sqlite

@@ -8,6 +8,8 @@ void setSync(Connection& connection, bool syncs) {
   connection.execute(syncs ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
 }
 
+int syncLog(sqlite3_file* log) { return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL); }
+
 int syncBody(sqlite3_file*) { return SQLITE_OK; }
 
 }  // namespace jobq::sqlite

@@ -6,6 +6,8 @@ namespace jobq::sqlite {
 
 void setSync(Connection& connection, bool) { connection.execute("PRAGMA synchronous=OFF"); }
 
+int syncLog(sqlite3_file*) { return SQLITE_OK; }
+
 int syncBody(sqlite3_file*) { return SQLITE_OK; }
 
 }  // namespace jobq::sqlite
