@@ -4,7 +4,6 @@
 #include <string>
 
 #include "durability.h"
-#include "jobq/error.h"
 #include "statement.h"
 
 namespace jobq::sqlite {
@@ -41,23 +40,31 @@ void WriteAheadLog::chooseSync(bool syncs) {
   syncs_ = syncs;
 }
 
-// SQLite syncs nothing at the end of a transaction without a change.
+// SQLite syncs nothing at the end of a transaction without a change, so such a transaction is followed by another one
+// that changes a row. (An UPDATE to the same value is no change for SQLite.)
 void WriteAheadLog::commit() {
   wroteLog_ = false;
   connection_.query("COMMIT").run();
-  if (syncs_ && hasUnsynced_ && !wroteLog_) sync();
+  if (syncs_ && hasUnsynced_ && !wroteLog_) {
+    try {
+      connection_.query("UPDATE number SET value = value + 1 WHERE name = 'checked'").run();
+    } catch (const SqliteError& error) {
+      if (error.kind() != SQLITE_FULL || !sync()) throw;
+    }
+  }
   hasUnsynced_ = !syncs_ && (hasUnsynced_ || wroteLog_);
 }
 
-void WriteAheadLog::sync() {
+bool WriteAheadLog::sync() {
   sqlite3_file* log = nullptr;
   sqlite3_file_control(connection_.handle(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-  if (log == nullptr || log->pMethods == nullptr) throw StorageError("SQLite has no open write-ahead log");
+  if (log == nullptr || log->pMethods == nullptr) return false;
   const int result = syncLog(log);
   if (result != SQLITE_OK) {
     throw SqliteError(result, std::string("the write-ahead log cannot be synced: ") + sqlite3_errstr(result));
   }
   hasUnsynced_ = false;
+  return true;
 }
 
 bool WriteAheadLog::isDue() {

@@ -25,9 +25,9 @@ class WriteAheadLog {
   void chooseSync(bool syncs);
   /// Commits the open transaction. With a sync, all earlier commits are on disk afterwards too. Throws StorageError.
   void commit();
-  /// Brings all commits to the disk, outside a transaction. Needs no space on the disk and no lock. Throws
-  /// StorageError.
-  void sync();
+  /// Brings all commits to the disk, outside a transaction. Needs no space on the disk and no lock. Returns false if
+  /// the connection has written no log. Throws StorageError.
+  bool sync();
 
   /// Returns true if a checkpoint is due.
   bool isDue();

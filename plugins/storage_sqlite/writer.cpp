@@ -143,10 +143,7 @@ void Writer::applyWithListing(PendingWrite* group, GroupChanges& changes) {
 
 void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) {
   if (const auto reason = refusal()) throw StorageError(*reason);
-  if (changesNothing(group)) {
-    wal_.sync();
-    return unsynced_.clear();
-  }
+  if (changesNothing(group) && wal_.sync()) return unsynced_.clear();
   const auto unsyncedSince = unsynced_.since();
   bool isAwaited = unsyncedSince && *unsyncedSince + WriteTurns::kUnsyncedLife <= std::chrono::steady_clock::now();
   for (const PendingWrite* write = group; write != nullptr; write = write->next)
