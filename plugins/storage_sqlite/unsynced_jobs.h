@@ -1,4 +1,4 @@
-// The jobs of insertAndClaim() and finishUnsynced() whose step a loss of power would undo (jobq/storage.h).
+// The jobs of Storage::insertAndClaim() and LeaseStore::finishUnsynced() whose step a loss of power would undo.
 #pragma once
 
 #include <chrono>
