@@ -20,6 +20,8 @@ void Simulation::act(const Move& move) {
   switch (move.act) {
     case Act::submit: return clients_.submit(move, false);
     case Act::submitAndClaim: return clients_.submit(move, true);
+    case Act::await: return clients_.await(move);
+    case Act::resume: (void)clients_.resume(); return;
     case Act::turn: process.dispatcher.runPassIfDue(); return;
     case Act::start: return workers.finishStart(move);
     case Act::leave: return workers.finishStop();

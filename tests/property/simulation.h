@@ -5,8 +5,8 @@
 //
 // Rules at every step: every answer of the storage equals the answer of the model (`tests/property/judge.h`); a worker
 // has one job at a time, and a job one worker; a result is accepted from the last attempt alone, and a job succeeds
-// once. Rules at rest: no job waits beside a worker able to run the job, no job is held without a holder, and no worker
-// is lost.
+// once. A loss of power may undo an end that nobody was told of. Rules at rest: no job waits beside a worker able to
+// run the job, no job is held without a holder, no caller waits for an ended job, and no worker is lost.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ class Simulation {
   bool stepTowardsQuiet();
   void checkRest();
   void checkQuiet();
+  void checkRules() const;
   void checkWorkers();
   void checkAnswers() const;
 

@@ -2,12 +2,15 @@
 // the core.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/job_wait.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/outbox_store.h"
@@ -17,7 +20,7 @@
 
 namespace jobq::model {
 
-/// Clients of the API: they submit jobs, then cancel, retry or stream them.
+/// Clients of the API: they submit jobs, then await, cancel, retry or stream them.
 class Clients {
  public:
   Clients(World& world, Machine& machine) : world_(world), machine_(machine) {}
@@ -26,10 +29,18 @@ class Clients {
   void submit(const Move& move, bool waits);
   /// Cancels, retries or streams a recent job, or sets its ttl.
   void change(const Move& move);
+  /// Begins to wait for the end of a recent job.
+  void await(const Move& move);
+  /// Continues the waiting calls. A call whose wait is over reads its job and ends. Returns the jobs whose calls go on.
+  std::vector<JobId> resume();
 
   const std::vector<JobKey>& jobs() const { return jobs_; }
 
  private:
+  /// Returns one of the last jobs for any number. There is a job.
+  const JobKey& recent(std::uint32_t number) const;
+  /// Continues the call, and keeps it if its wait goes on.
+  void wait(JobId job, std::unique_ptr<JobWait> wait);
   /// Submits without blocking, as the reactor thread does in a crowd.
   InsertResult submitLater(JobSpec job, const EndpointPtr& at, std::optional<Idempotency> idempotency);
 

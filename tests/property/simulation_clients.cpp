@@ -1,12 +1,34 @@
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 
+#include "core/base/suspended_call.h"
+#include "jobq/transitions.h"
 #include "simulation_callers.h"
 
 namespace jobq::model {
+namespace {
+
+constexpr Millis kWait{600'000};
+constexpr std::size_t kCalls = 8;  // number of waiting calls
+
+/// Continues no call, because the schedule does.
+class Schedule final : public CallResumer {
+  void resume(std::uint64_t) noexcept override {}
+};
+Schedule schedule;
+
+// Returns the job that a call with the result waits for.
+const JobId& awaitedBy(const InsertResult& result, const JobId& submitted) {
+  const auto* first = std::get_if<Duplicate>(&result);
+  return first == nullptr ? submitted : first->id;
+}
+
+}  // namespace
 
 void Clients::submit(const Move& move, bool waits) {
   JobSpec job;
@@ -25,10 +47,12 @@ void Clients::submit(const Move& move, bool waits) {
   jobs_.push_back({job.endpoint, job.id});
   InsertResult result;
   if (waits) {
-    auto submission = machine_.process().jobs.submitAwaited(std::move(job), *at, idempotency, Millis(0));
-    // A poll of a wait that is over stores the job. Otherwise the client has left.
-    if (submission.wait && move.b % 2 == 0) (void)submission.wait->poll({{nullptr, 0}});
+    const JobId id = job.id;
+    const Millis time = move.b % 4 < 2 ? Millis(0) : kWait;
+    auto submission = machine_.process().jobs.submitAwaited(std::move(job), *at, idempotency, time);
     result = std::move(submission.inserted);
+    // Half of the clients leave at once. A poll of a wait that is over stores the job.
+    if (submission.wait && move.b % 2 == 0) wait(awaitedBy(result, id), std::move(submission.wait));
   } else if (move.b % 2 == 0 && world_.plan.judged && machine_.process().later.arePossible()) {
     result = submitLater(std::move(job), at, std::move(idempotency));
   } else {
@@ -46,9 +70,38 @@ InsertResult Clients::submitLater(JobSpec job, const EndpointPtr& at, std::optio
   return std::move(result.value());
 }
 
+const JobKey& Clients::recent(std::uint32_t number) const {
+  return jobs_[jobs_.size() - 1 - number % std::min<std::size_t>(jobs_.size(), 12)];
+}
+
+void Clients::await(const Move& move) {
+  if (jobs_.empty()) return;
+  const JobKey& key = recent(move.a);
+  wait(key.id, machine_.process().jobs.await(key, kWait));
+}
+
+void Clients::wait(JobId job, std::unique_ptr<JobWait> wait) {
+  const auto ended = wait->poll({{&schedule, 0}});
+  if (ended) {
+    if (ended->job && terminal(ended->job->state)) world_.rules.told(job, ended->job->state);
+    return;
+  }
+  std::deque<WaitingCall>& calls = machine_.process().calls;
+  calls.push_back({std::move(job), std::move(wait)});
+  if (calls.size() > kCalls) calls.pop_front();
+}
+
+std::vector<JobId> Clients::resume() {
+  std::deque<WaitingCall> calls = std::exchange(machine_.process().calls, {});
+  std::vector<JobId> waiting;
+  for (WaitingCall& call : calls) wait(std::move(call.job), std::move(call.wait));
+  for (const WaitingCall& call : machine_.process().calls) waiting.push_back(call.job);
+  return waiting;
+}
+
 void Clients::change(const Move& move) {
   if (jobs_.empty()) return;
-  const JobKey& key = jobs_[jobs_.size() - 1 - move.a % std::min<std::size_t>(jobs_.size(), 12)];
+  const JobKey& key = recent(move.a);
   if (move.act == Act::cancel) {
     const CancelResult result = machine_.process().jobs.cancel(key);
     const auto* cancelled = std::get_if<Cancelled>(&result);

@@ -2,12 +2,14 @@
 // between them.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/job_wait.h"
 #include "core/jobs/later_submission.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
@@ -18,6 +20,7 @@
 #include "core/workers/running_jobs.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
+#include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -40,6 +43,12 @@ class ProcessLog final : public Log {
   RunRules& rules_;
 };
 
+/// A call that waits for the end of a job. The schedule continues it, and nothing else.
+struct WaitingCall {
+  JobId job;
+  std::unique_ptr<JobWait> wait;
+};
+
 /// A process: real objects of the core.
 struct Process {
   Process(World& world, LocalWorkers& workers, const std::string& node);
@@ -59,6 +68,7 @@ struct Process {
   Dispatcher dispatcher;
   test::CallingSweepListener swept;
   Sweeper sweeper;
+  std::deque<WaitingCall> calls;
 };
 
 /// Starts and ends the processes. A dead process ends its workers.

@@ -14,6 +14,7 @@ struct Kind {
 };
 constexpr std::array kKinds{
     Kind{Act::submit, "submit", 16},      Kind{Act::submitAndClaim, "submitAndClaim", 8},
+    Kind{Act::await, "await", 4},         Kind{Act::resume, "resume", 6},
     Kind{Act::turn, "turn", 20},          Kind{Act::start, "start", 10},
     Kind{Act::leave, "leave", 4},         Kind{Act::report, "report", 6},
     Kind{Act::finish, "finish", 18},      Kind{Act::remoteClaim, "remoteClaim", 12},

@@ -11,6 +11,8 @@ namespace jobq::model {
 enum class Act : std::uint8_t {
   submit,
   submitAndClaim,  // by a waiting caller
+  await,           // a caller begins to wait for the end of a recent job
+  resume,          // the calls continue that wait for the end of a job
   turn,            // a turn of the dispatcher
   start,           // a starting worker becomes ready, or its start fails
   leave,           // a stopping worker ends

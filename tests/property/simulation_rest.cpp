@@ -5,8 +5,12 @@
 
 namespace jobq::model {
 
-void Simulation::checkWorkers() {
+void Simulation::checkRules() const {
   if (!world_.rules.found().empty()) throw Finding(world_.rules.found());
+}
+
+void Simulation::checkWorkers() {
+  checkRules();
   const LocalWorkers& workers = machine_.workers();
   for (const EndpointPtr& endpoint : world_.endpoints) {
     if (!endpoint->release) continue;
@@ -71,9 +75,16 @@ void Simulation::runToRest() {
   deliveries_.checkReplays();
 }
 
-// All parts can only wait, and the passed time ends no job by itself: no job is held without a holder, and no job waits
-// beside a free worker. (A remote job may wait for the end of its lease.)
+// All parts can only wait, and the passed time ends no job by itself: no job is held without a holder, no job waits
+// beside a free worker, and no caller waits for a job that has ended. (A remote job may wait for the end of its lease.)
 void Simulation::checkRest() {
+  checkRules();
+  for (const JobId& id : clients_.resume()) {
+    for (const JobKey& key : clients_.jobs()) {
+      const auto job = key.id == id ? world_.storage().jobs().find(key) : std::nullopt;
+      world_.rules.check(!job || !terminal(job->state), "a caller waits for " + id + ", which has ended");
+    }
+  }
   for (const JobKey& key : clients_.jobs()) {
     const auto job = world_.storage().jobs().find(key);
     if (!job || terminal(job->state) || key.endpoint == "remote") continue;

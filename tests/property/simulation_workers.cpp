@@ -22,13 +22,11 @@ void reportOn(Run& run, const Move& move, Storage& storage) {
   }
 }
 
-void finishRun(const Run& run, const Move& move, RunReports& reports, RunRules& rules) {
-  const bool succeeds = move.b % 4 != 0;
-  Outcome outcome = Failed{"no", ""};
-  if (succeeds) outcome = Completed{std::to_string(move.b)};
-  if (run.insert && run.insert->storeEnded(outcome)) return rules.accepted(run, succeeds);
-  const ReportResult fenced = reports.finish(run.lease, std::move(outcome), false);
-  if (fenced == ReportResult::accepted) rules.accepted(run, succeeds);
+bool succeeds(const Move& move) { return move.b % 4 != 0; }
+
+Outcome outcomeOf(const Move& move) {
+  if (succeeds(move)) return Completed{std::to_string(move.b)};
+  return Failed{"no", ""};
 }
 
 }  // namespace
@@ -43,7 +41,7 @@ void LocalWorkers::assignUnstored(ClaimedJob job, const std::shared_ptr<Deferred
   if (world_.random() % 40 == 0) throw std::bad_alloc();
   world_.rules.check(idle_.erase({job.endpoint, job.worker}) == 1,
                      job.lease.job + " was given to a worker that is not free");
-  Run run{job.lease, job.endpoint, job.worker, job.logLines, 0, insert};
+  Run run{job.lease, job.endpoint, job.worker, job.webhook, job.logLines, 0, insert};
   world_.rules.begins(run);
   running_.push_back(std::move(run));
 }
@@ -76,10 +74,17 @@ void LocalWorkers::report(const Move& move) { reportOn(running_[move.a % running
 
 void LocalWorkers::finish(std::size_t which, const Move& move, RunReports& reports) {
   const Run run = running_[which];
-  finishRun(run, move, reports, world_.rules);
+  ClaimedJob job;
+  job.lease = run.lease;
+  job.endpoint = run.endpoint;
+  job.worker = run.worker;
+  job.webhook = run.webhook;
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
-  idle_.insert({run.endpoint, run.worker});
-  events_->workerReady(run.endpoint, run.worker);
+  idle_.insert({run.endpoint, run.worker});  // the report may give the worker its next job
+  const FinishedRun end = reports.finishAndClaim(job, outcomeOf(move), run.insert.get());
+  if (end.result == ReportResult::accepted) world_.rules.accepted(run, succeeds(move));
+  if (!end.hasNext) events_->workerReady(run.endpoint, run.worker);
+  if (end.result == ReportResult::accepted) reports.announceEnd(job, move.b % 2 == 0);
 }
 
 void RemoteWorkers::claim(const Move& move) {
@@ -91,7 +96,7 @@ void RemoteWorkers::claim(const Move& move) {
   // after a synced step only.
   world_.storage().check();
   for (const ClaimedJob& job : claimed) {
-    Run run{job.lease, job.endpoint, "", job.logLines};
+    Run run{job.lease, job.endpoint, "", job.webhook, job.logLines};
     world_.rules.begins(run);
     running_.push_back(std::move(run));
   }
@@ -108,7 +113,8 @@ void RemoteWorkers::report(const Move& move) {
 
 void RemoteWorkers::finish(std::size_t which, const Move& move, RunReports& reports) {
   const Run run = running_[which];
-  finishRun(run, move, reports, world_.rules);
+  const ReportResult fenced = reports.finish(run.lease, outcomeOf(move), !run.webhook.empty());
+  if (fenced == ReportResult::accepted) world_.rules.accepted(run, succeeds(move));
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
 }
 

@@ -38,7 +38,8 @@ class LocalWorkers final : public Executor {
   /// Ends the first stopping worker.
   void finishStop();
   void report(const Move& move);
-  /// Finishes like a worker thread: the outcome is kept until stored or stale, then the worker is free.
+  /// Finishes like a worker thread: the outcome is stored or stale, the worker has its next job or is free, and the
+  /// callers of the job are told.
   void finish(std::size_t which, const Move& move, RunReports& reports);
 
   const std::deque<Place>& starting() const { return starting_; }

@@ -45,7 +45,9 @@ void RunRules::note(std::string_view what) {
 }
 
 void RunRules::begins(const Run& run) {
-  const std::uint32_t first = lastAttempt_[run.lease.job] + (undoable_.erase(run.lease.job) == 1 ? 0 : 1);
+  const bool wasUndone = undoable_.erase(run.lease.job) == 1;
+  if (wasUndone) succeeded_.erase(run.lease.job);
+  const std::uint32_t first = lastAttempt_[run.lease.job] + (wasUndone ? 0 : 1);
   check(first <= run.lease.attempt, run.lease.job + " began attempt " + std::to_string(run.lease.attempt) +
                                         " after attempt " + std::to_string(lastAttempt_[run.lease.job]));
   check(!succeeded_.contains(run.lease.job), "double run: " + run.lease.job + " was given out after it had succeeded");
@@ -55,7 +57,22 @@ void RunRules::begins(const Run& run) {
 
 void RunRules::losePower() {
   undoable_.merge(runningHere_);
+  undoable_.merge(untold_);
   runningHere_.clear();
+  untold_.clear();
+}
+
+void RunRules::told(const JobId& job, JobState state) {
+  untold_.erase(job);
+  const bool wasUndone = undoable_.erase(job) == 1 && state != JobState::completed;
+  if (wasUndone) succeeded_.erase(job);
+  check(state == JobState::completed || !succeeded_.contains(job),
+        "a caller is told that " + job + " is " + std::string(nameOf(state)) + " after it had succeeded");
+}
+
+void RunRules::retried(const JobId& job) {
+  told(job, JobState::failed);
+  ++lastAttempt_[job];
 }
 
 void RunRules::accepted(const Run& run, bool succeeds) {
@@ -63,6 +80,7 @@ void RunRules::accepted(const Run& run, bool succeeds) {
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
             " was accepted while attempt " + std::to_string(lastAttempt_[run.lease.job]) + " runs");
   runningHere_.erase(run.lease.job);
+  if (!run.worker.empty() && run.webhook.empty()) untold_.insert(run.lease.job);
   if (succeeds) check(succeeded_.insert(run.lease.job).second, "double run: " + run.lease.job + " succeeded twice");
 }
 

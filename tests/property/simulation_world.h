@@ -39,13 +39,15 @@ struct Run {
   LeaseRef lease;
   EndpointId endpoint;
   WorkerId worker;                           // empty for a remote worker
+  std::string webhook;                       // empty without one
   std::uint64_t lines = 0;                   // number of the next log line
   std::uint64_t chunks = 0;                  // number of accepted chunks
   std::shared_ptr<DeferredInsert> insert{};  // of a job that runs before its insert
 };
 
-/// The rules of runs: attempts grow, a result is accepted from the last attempt alone, and a job succeeds once. The
-/// first finding is kept, because the core may catch the exceptions of an executor.
+/// The rules of runs: attempts grow, a result is accepted from the last attempt alone, and a job succeeds once. A loss
+/// of power may undo an end that nobody was told of. The first finding is kept, because the core may catch the
+/// exceptions of an executor.
 class RunRules {
  public:
   /// Throws a Finding with the text `what` unless the condition holds.
@@ -56,19 +58,24 @@ class RunRules {
   const std::string& found() const { return found_; }
 
   void begins(const Run& run);
-  /// Judges a result that the storage has accepted.
+  /// Judges a result that the storage has accepted. Nobody is told of the end of a local worker's job yet, unless the
+  /// job has a webhook.
   void accepted(const Run& run, bool succeeds);
-  /// Notes a loss of power, which stops the runs on the machine and may undo their claims: a further run of such a job
-  /// may have the same attempt.
+  /// Notes that a caller was told of the end of a job: the end stays. `state` is the state at the end, FAILED for
+  /// instance if a loss of power has undone a success and the job was lost then.
+  void told(const JobId& job, JobState state);
+  /// Notes a loss of power, which stops the runs on the machine and may undo their claims, and ends that nobody was
+  /// told of: a further run of such a job may have the same attempt.
   void losePower();
   /// Notes a retry by a caller, which counts as an attempt.
-  void retried(const JobId& job) { ++lastAttempt_[job]; }
+  void retried(const JobId& job);
 
  private:
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
   std::set<JobId> runningHere_;  // by workers on the machine, since the last loss of power
-  std::set<JobId> undoable_;     // jobs whose last run ended by a loss of power
+  std::set<JobId> untold_;       // ended by workers on the machine
+  std::set<JobId> undoable_;     // jobs whose last run, or whose untold end, met a loss of power
   std::string found_;
 };
 
