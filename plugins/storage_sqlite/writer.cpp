@@ -33,6 +33,15 @@ bool changesNothing(const PendingWrite* group) {
 /// Message for an exception other than SqliteError (of a queue policy) that ended the transaction.
 constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
+// Syncs the jobs of earlier groups behind a group that has failed: a sync needs neither space nor a lock, so these jobs
+// do not wait for the end of a full disk. Returns true if all of them are on the disk.
+bool syncEarlierGroups(WriteAheadLog& wal, UnsyncedJobs& unsynced) {
+  if (!unsynced.since()) return true;
+  if (!wal.sync()) return false;
+  unsynced.clear();
+  return true;
+}
+
 }  // namespace
 
 Writer::Writer(Connection& connection, const CommittedState& state, Clock& clock, Log& log, std::uint64_t logSize)
@@ -117,13 +126,21 @@ bool Writer::commit(PendingWrite* group) noexcept {
   } catch (const std::exception& error) {
     lostWith = giveUp(error);
   }
+  bool areEarlierSynced = false;
+  try {
+    areEarlierSynced = lostWith && !refusal() && syncEarlierGroups(wal_, unsynced_);
+  } catch (const StorageError& error) {
+    (void)giveUp(error);
+  }
   if (!lostWith) {
     state_.counters.apply(changes.counters);
     state_.running.apply(changes.running);
     state_.ended.apply(changes.ended);
     changes.listing.apply();
   }
-  for (PendingWrite* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
+  for (PendingWrite* write = group; write != nullptr; write = write->next) {
+    write->lostWith = areEarlierSynced && write->changesNothing ? std::nullopt : lostWith;
+  }
   return !lostWith;
 }
 

@@ -1,8 +1,11 @@
 // Tests of LeaseStore::finishUnsynced() in the SQLite storage: an end waits for no sync, and is synced before it is
 // shown.
+#include <atomic>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "sqlite_fixture.h"
 #include "testkit/outbox_access.h"
@@ -73,6 +76,39 @@ TEST_F(UnsyncedEnds, AreShownOnAFullDisk) {
   EXPECT_EQ(find("a")->output, "1");
   EXPECT_EQ(storage_->chunks().read({"ep", "a"}, 0, 100)->state, JobState::completed);
   EXPECT_THROW(submit("b"), StorageError);
+}
+
+// Detects a missing sync unless the writer's own sync, 5 ms after the end, has come before the insert.
+TEST_F(UnsyncedEnds, AreSyncedByAGroupThatFails) {
+  const LeaseRef lease = claimed("a");
+  end(lease);
+  logFaults().writeAnswers = SQLITE_FULL;
+  EXPECT_THROW(submit("b"), StorageError);
+  logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
+  EXPECT_EQ(find("a")->output, "1");
+}
+
+// The sync of a reader shares a group with failing inserts of other callers.
+TEST_F(UnsyncedEnds, AreShownBesideFailingInserts) {
+  constexpr int kRounds = 20;
+  constexpr int kCallers = 3;
+  for (int round = 0; round < kRounds; ++round) {
+    const JobId id = "a" + std::to_string(round);
+    const LeaseRef lease = claimed(id);
+    std::atomic<bool> isShown = false;
+    std::vector<std::thread> callers;
+    end(lease);
+    logFaults().writeAnswers = SQLITE_FULL;
+    for (int i = 0; i < kCallers; ++i) {
+      callers.emplace_back([&, job = spec("b" + std::to_string(i))] {
+        while (!isShown) EXPECT_THROW(submit(job), StorageError);
+      });
+    }
+    EXPECT_NO_THROW((void)find(id)) << "round " << round;
+    isShown = true;
+    joinAll("the callers of a full disk", callers);
+    logFaults().writeAnswers = SQLITE_OK;
+  }
 }
 
 TEST_F(UnsyncedEnds, AreShownWhileAnotherProgramHoldsTheDatabase) {

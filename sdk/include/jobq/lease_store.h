@@ -211,8 +211,10 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   ///
   /// Unsynced. The storage makes the end durable before JobStore::find(), JobStore::list(), ChunkStore::read() or
   /// ChunkStore::consume() shows the end, before OutboxStore::claimDue() returns the owed webhook, and within about
-  /// 5 ms. Numbers and totals of jobs, lists of jobs in other states and backups may follow the end earlier. A loss of
-  /// power before undoes the whole step: the attempt is as if its process had died.
+  /// 5 ms; if the process dies before, with the next NodeStore::join(). Numbers and totals of jobs, lists of jobs in
+  /// other states, JobStore::summaries(), LeaseStore::states(), OutboxStore::list() and backups may follow the end
+  /// earlier. A loss of power before undoes the whole step: the attempt is as if its process had died, or, if its claim
+  /// was unsynced too, as if the attempt had never begun.
   ///
   /// Returns no value and changes nothing if the storage has no such step; the storage then returns no value for every
   /// call. A storage that may throw OutcomeUnknown has no such step. Throws StorageError. Any thread.
