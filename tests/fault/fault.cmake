@@ -19,7 +19,7 @@ include(fault/storage_fault.cmake)
 jobq_add_test(simulation_test OPTIMISED LABELS property SOURCES property/simulation_test.cpp property/simulation.cpp
           property/simulation_clients.cpp property/simulation_deliveries.cpp property/simulation_machine.cpp
           property/simulation_moves.cpp property/simulation_rest.cpp property/simulation_workers.cpp property/simulation_world.cpp
-  LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing jobq_broken_no_delivery_fencing
+  LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing jobq_broken_no_delivery_fencing jobq_broken_late_fsync
   PROPERTIES COST 90)
 target_compile_definitions(simulation_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")
 

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
-#include "core/jobs/job_wait.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/outbox_store.h"
@@ -31,22 +29,23 @@ class Clients {
   void change(const Move& move);
   /// Begins to wait for the end of a recent job.
   void await(const Move& move);
-  /// Continues the waiting calls. A call whose wait is over reads its job and ends. Returns the jobs whose calls go on.
-  std::vector<JobId> resume();
+  /// Continues the resumed calls, and those whose time is over. Returns the jobs whose calls wait on.
+  std::vector<JobKey> resume();
 
   const std::vector<JobKey>& jobs() const { return jobs_; }
 
  private:
   /// Returns one of the last jobs for any number. There is a job.
   const JobKey& recent(std::uint32_t number) const;
-  /// Continues the call, and keeps it if its wait goes on.
-  void wait(JobId job, std::unique_ptr<JobWait> wait);
+  /// Polls the wait of the call, and keeps the call if its wait goes on.
+  void wait(WaitingCall call);
   /// Submits without blocking, as the reactor thread does in a crowd.
   InsertResult submitLater(JobSpec job, const EndpointPtr& at, std::optional<Idempotency> idempotency);
 
   World& world_;
   Machine& machine_;
   std::vector<JobKey> jobs_;
+  std::uint64_t calls_ = 0;  // number of the last waiting call
 };
 
 /// Callers of webhooks: they claim deliveries, record their calls and end the deliveries, each step a move of its own,

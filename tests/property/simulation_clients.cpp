@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 
-#include "core/base/suspended_call.h"
 #include "jobq/transitions.h"
 #include "simulation_callers.h"
 
@@ -15,12 +13,6 @@ namespace {
 
 constexpr Millis kWait{600'000};
 constexpr std::size_t kCalls = 8;  // number of waiting calls
-
-/// Continues no call, because the schedule does.
-class Schedule final : public CallResumer {
-  void resume(std::uint64_t) noexcept override {}
-};
-Schedule schedule;
 
 // Returns the job that a call with the result waits for.
 const JobId& awaitedBy(const InsertResult& result, const JobId& submitted) {
@@ -52,7 +44,9 @@ void Clients::submit(const Move& move, bool waits) {
     auto submission = machine_.process().jobs.submitAwaited(std::move(job), *at, idempotency, time);
     result = std::move(submission.inserted);
     // Half of the clients leave at once. A poll of a wait that is over stores the job.
-    if (submission.wait && move.b % 2 == 0) wait(awaitedBy(result, id), std::move(submission.wait));
+    if (submission.wait && move.b % 2 == 0) {
+      wait({++calls_, {at->spec.id, awaitedBy(result, id)}, world_.clock->now() + time, std::move(submission.wait)});
+    }
   } else if (move.b % 2 == 0 && world_.plan.judged && machine_.process().later.arePossible()) {
     result = submitLater(std::move(job), at, std::move(idempotency));
   } else {
@@ -77,25 +71,31 @@ const JobKey& Clients::recent(std::uint32_t number) const {
 void Clients::await(const Move& move) {
   if (jobs_.empty()) return;
   const JobKey& key = recent(move.a);
-  wait(key.id, machine_.process().jobs.await(key, kWait));
+  wait({++calls_, key, world_.clock->now() + kWait, machine_.process().jobs.await(key, kWait)});
 }
 
-void Clients::wait(JobId job, std::unique_ptr<JobWait> wait) {
-  const auto ended = wait->poll({{&schedule, 0}});
-  if (ended) {
-    if (ended->job && terminal(ended->job->state)) world_.rules.told(job, ended->job->state);
+void Clients::wait(WaitingCall call) {
+  if (const auto ended = call.wait->poll({{&machine_.process().resumed, call.id}})) {
+    if (ended->job && terminal(ended->job->state)) world_.rules.told(call.job.id, ended->job->state);
     return;
   }
   std::deque<WaitingCall>& calls = machine_.process().calls;
-  calls.push_back({std::move(job), std::move(wait)});
+  calls.push_back(std::move(call));
   if (calls.size() > kCalls) calls.pop_front();
 }
 
-std::vector<JobId> Clients::resume() {
-  std::deque<WaitingCall> calls = std::exchange(machine_.process().calls, {});
-  std::vector<JobId> waiting;
-  for (WaitingCall& call : calls) wait(std::move(call.job), std::move(call.wait));
-  for (const WaitingCall& call : machine_.process().calls) waiting.push_back(call.job);
+std::vector<JobKey> Clients::resume() {
+  Process& process = machine_.process();
+  std::deque<WaitingCall> calls = std::exchange(process.calls, {});
+  for (WaitingCall& call : calls) {
+    if (process.resumed.extractResumed(call.id) || call.until <= world_.clock->now()) {
+      wait(std::move(call));
+    } else {
+      process.calls.push_back(std::move(call));
+    }
+  }
+  std::vector<JobKey> waiting;
+  for (const WaitingCall& call : process.calls) waiting.push_back(call.job);
   return waiting;
 }
 
@@ -114,7 +114,8 @@ void Clients::change(const Move& move) {
   }
   if (move.act == Act::stream) {
     const auto offset = move.b % 2 == 0 ? std::nullopt : std::optional<std::uint64_t>(move.b / 2 % 3);
-    (void)machine_.process().jobs.chunks({key, offset, 1 + move.b % 9});
+    const auto page = machine_.process().jobs.chunks({key, offset, 1 + move.b % 9});
+    if (page && terminal(page->state)) world_.rules.told(key.id, page->state);
     return;
   }
   const auto at = std::find_if(world_.endpoints.begin(), world_.endpoints.end(),

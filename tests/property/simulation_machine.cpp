@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "../fault/disk.h"
+#include "jobq/transitions.h"
 
 namespace jobq::model {
 
@@ -36,10 +38,11 @@ void Machine::open() {
     try {
       std::shared_ptr<Storage> storage = world_.plan.open(*world_.clock);
       workers_ = std::make_unique<LocalWorkers>(world_);
-      world_.judge->reopen(std::move(storage), world_.plan.canCrash ? FormerEnd::power : FormerEnd::process);
+      world_.judge->reopen(std::move(storage), std::exchange(formerEnd_, FormerEnd::process));
       if (world_.plan.judged) world_.judge->inspect();
       process_ = std::make_unique<Process>(world_, *workers_, "node" + std::to_string(++processes_));
       beginLife();
+      askForUndone();
       process_->sweeper.sweepAll();
       return;
     } catch (const StorageError& error) {
@@ -58,11 +61,20 @@ void Machine::beginLife() {
   world_.holder = process_->life.holder();
 }
 
+void Machine::askForUndone() {
+  const std::map<JobId, EndpointId> undoable = world_.rules.undoable();
+  for (const auto& [id, endpoint] : undoable) {
+    const auto job = world_.storage().jobs().find({endpoint, id});
+    if (job && terminal(job->state)) world_.rules.told(id, job->state);
+  }
+}
+
 void Machine::closeAfterCrash() {
   process_.reset();
   world_.judge->close();
   fault::Disk::instance().restore(world_.random);
   world_.rules.losePower();
+  formerEnd_ = FormerEnd::power;
 }
 
 // A starting machine may have another time of day, by an hour at most.
@@ -82,6 +94,7 @@ void Machine::restart() {
   for (const Run& run : workers_->running()) process_->reports.release({run.lease}, run.endpoint);
   process_.reset();
   world_.judge->close();
+  if (!fault::Disk::instance().isCut()) world_.rules.stopInOrder();
   wakeUpAtAnotherTime();
   open();
 }

@@ -2,11 +2,15 @@
 // between them.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "comparison.h"
+#include "core/base/suspended_call.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/job_wait.h"
@@ -22,6 +26,7 @@
 #include "core/workers/worker_supervisor.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "simulation_workers.h"
@@ -43,10 +48,30 @@ class ProcessLog final : public Log {
   RunRules& rules_;
 };
 
-/// A call that waits for the end of a job. The schedule continues it, and nothing else.
+/// A call that waits for the end of a job. Continued by the schedule, once resumed or over.
 struct WaitingCall {
-  JobId job;
+  std::uint64_t id = 0;
+  JobKey job;
+  Instant until{};
   std::unique_ptr<JobWait> wait;
+};
+
+/// The ids of resumed calls. Any thread.
+class ResumedCalls final : public CallResumer {
+ public:
+  void resume(std::uint64_t call) noexcept override {
+    Lock lock(mutex_);
+    calls_.insert(call);
+  }
+  /// Returns true if the call was resumed since the last call of this function.
+  bool extractResumed(std::uint64_t call) {
+    Lock lock(mutex_);
+    return calls_.erase(call) == 1;
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<std::uint64_t> calls_ JOBQ_GUARDED_BY(mutex_);
 };
 
 /// A process: real objects of the core.
@@ -54,6 +79,7 @@ struct Process {
   Process(World& world, LocalWorkers& workers, const std::string& node);
 
   ProcessLog log;
+  ResumedCalls resumed;
   QueueSignal queueSignal;
   CompletionNotifier watch;
   test::CountingDeliveries deliveries;
@@ -93,12 +119,15 @@ class Machine {
 
  private:
   void closeAfterCrash();
+  /// Asks for the jobs that the last loss of power may have undone: an end that is on the disk stays.
+  void askForUndone();
   void wakeUpAtAnotherTime();
 
   World& world_;
   std::unique_ptr<LocalWorkers> workers_;
   std::unique_ptr<Process> process_;
   int processes_ = 0;
+  FormerEnd formerEnd_ = FormerEnd::process;
   Instant furthest_{};  // furthest time of any clock
 };
 

@@ -79,11 +79,9 @@ void Simulation::runToRest() {
 // beside a free worker, and no caller waits for a job that has ended. (A remote job may wait for the end of its lease.)
 void Simulation::checkRest() {
   checkRules();
-  for (const JobId& id : clients_.resume()) {
-    for (const JobKey& key : clients_.jobs()) {
-      const auto job = key.id == id ? world_.storage().jobs().find(key) : std::nullopt;
-      world_.rules.check(!job || !terminal(job->state), "a caller waits for " + id + ", which has ended");
-    }
+  for (const JobKey& key : clients_.resume()) {
+    const auto job = world_.storage().jobs().find(key);
+    world_.rules.check(job && !terminal(job->state), "a caller waits for " + key.id + ", which has ended or is gone");
   }
   for (const JobKey& key : clients_.jobs()) {
     const auto job = world_.storage().jobs().find(key);

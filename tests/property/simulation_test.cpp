@@ -97,5 +97,19 @@ TEST_F(SimulationTest, FindsALostReplayWithoutFencingOfDeliveries) {
   EXPECT_GT(found, 10) << "a late report ended a replay, and the simulation did not notice";
 }
 
+TEST_F(SimulationTest, FindsUndoneStepsWithLateSyncs) {
+  plan_.open = [this](Clock& clock) {
+    return load(JOBQ_BROKEN_DIR "/late_fsync/libjobq_storage_sqlite.so", "sqlite", clock, folder_);
+  };
+  plan_.judged = false;
+  plan_.canCrash = true;
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const std::string finding = play(seed, randomMoves(seed, kMoves, true));
+    found += finding.starts_with("double run") || finding.find(" began attempt ") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(found, 10) << "a loss of power has undone acknowledged steps, and the simulation did not notice";
+}
+
 }  // namespace
 }  // namespace jobq::model

@@ -52,12 +52,17 @@ void RunRules::begins(const Run& run) {
                                         " after attempt " + std::to_string(lastAttempt_[run.lease.job]));
   check(!succeeded_.contains(run.lease.job), "double run: " + run.lease.job + " was given out after it had succeeded");
   lastAttempt_[run.lease.job] = run.lease.attempt;
-  if (!run.worker.empty()) runningHere_.insert(run.lease.job);
+  if (!run.worker.empty()) runningHere_.insert_or_assign(run.lease.job, run.endpoint);
 }
 
 void RunRules::losePower() {
   undoable_.merge(runningHere_);
   undoable_.merge(untold_);
+  runningHere_.clear();
+  untold_.clear();
+}
+
+void RunRules::stopInOrder() {
   runningHere_.clear();
   untold_.clear();
 }
@@ -80,7 +85,7 @@ void RunRules::accepted(const Run& run, bool succeeds) {
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
             " was accepted while attempt " + std::to_string(lastAttempt_[run.lease.job]) + " runs");
   runningHere_.erase(run.lease.job);
-  if (!run.worker.empty() && run.webhook.empty()) untold_.insert(run.lease.job);
+  if (!run.worker.empty() && run.webhook.empty()) untold_.insert_or_assign(run.lease.job, run.endpoint);
   if (succeeds) check(succeeded_.insert(run.lease.job).second, "double run: " + run.lease.job + " succeeded twice");
 }
 

@@ -67,15 +67,19 @@ class RunRules {
   /// Notes a loss of power, which stops the runs on the machine and may undo their claims, and ends that nobody was
   /// told of: a further run of such a job may have the same attempt.
   void losePower();
+  /// Notes an orderly stop, which undoes nothing.
+  void stopInOrder();
+  /// Returns the jobs that a loss of power may have undone, with their endpoints.
+  const std::map<JobId, EndpointId>& undoable() const { return undoable_; }
   /// Notes a retry by a caller, which counts as an attempt.
   void retried(const JobId& job);
 
  private:
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
-  std::set<JobId> runningHere_;  // by workers on the machine, since the last loss of power
-  std::set<JobId> untold_;       // ended by workers on the machine
-  std::set<JobId> undoable_;     // jobs whose last run, or whose untold end, met a loss of power
+  std::map<JobId, EndpointId> runningHere_;  // by workers on the machine, since the last loss of power
+  std::map<JobId, EndpointId> untold_;       // ended by workers on the machine
+  std::map<JobId, EndpointId> undoable_;     // jobs whose last run, or whose untold end, met a loss of power
   std::string found_;
 };
 
