@@ -13,6 +13,7 @@ import machine
 
 PROVIDER = pathlib.Path("/usr/lib/galera/libgalera_smm.so")
 LONGEST_QUERY = 60.0  # seconds
+LONGEST_TAIL = 80  # lines of a server's log in the report of a failure
 USERS = ("CREATE DATABASE jobq; CREATE USER jobq@'127.0.0.1'; GRANT ALL ON jobq.* TO jobq@'127.0.0.1'; "
          "CREATE USER haproxy@'127.0.0.1'")
 
@@ -94,6 +95,16 @@ class Database:
         return (status.get("wsrep_local_state_comment") == "Synced" and status.get("wsrep_ready") == "ON"
                 and status.get("wsrep_cluster_size") == str(size))
 
+    def state(self):
+        """Returns the state of replication and the last error of the log, in a line for the report of a failure."""
+        status = self.status()
+        names = ("cluster_status", "cluster_size", "local_state_comment", "ready", "last_committed")
+        state = ", ".join(f"{name} {status[f'wsrep_{name}']}" for name in names if f"wsrep_{name}" in status)
+        if self.process.poll() is not None:
+            state = f"ended with {self.process.returncode}"
+        errors = [line for line in self.log_tail(LONGEST_TAIL).splitlines() if "[ERROR]" in line]
+        return f"{self.name}: {state or 'no answer'}; last error: {errors[-1] if errors else 'none'}"
+
     def log_tail(self, lines=15):
         try:
             text = pathlib.Path(self.log).read_text(encoding="utf-8", errors="replace")
@@ -130,9 +141,7 @@ class Databases:
         else:
             for database in self.all:
                 self.start(database)
-        for database in self.all:
-            machine.until(lambda asked=database: asked.is_synced(len(self.all)),
-                          f"{database.name} is a synced server of {len(self.all)}")
+        self._await_synced(f"a synced server of {len(self.all)}")
 
     def start(self, database, *more):
         """Starts a server without waiting for it. The servers after it are the first to send it data."""
@@ -146,15 +155,37 @@ class Databases:
         from another one: it finds the last position of its data first."""
         for database in killed:
             self._start_at_position(database)
+        self._await_synced("synced again")
+
+    def _await_synced(self, awaited):
+        """Waits until every server is synced. Raises ClusterError after the deadline, or as soon as the process of any
+        server has ended: its first line has the state of each server, and the ends of their logs follow."""
+        try:
+            for database in self.all:
+                machine.until(lambda asked=database: self._all_run() and asked.is_synced(len(self.all)),
+                              f"{database.name} is {awaited}")
+        except machine.ClusterError as error:
+            states = "; ".join(each.state() for each in self.all)
+            logs = "\n".join(f"--- {each.name}\n{each.log_tail(LONGEST_TAIL)}" for each in self.all)
+            raise machine.ClusterError(f"{str(error).splitlines()[0]}; {states}\n{logs}") from None
+
+    def _all_run(self):
+        """Returns true. Raises ClusterError if the process of a server has ended."""
         for database in self.all:
-            machine.until(lambda asked=database: asked.is_synced(len(self.all)), f"{database.name} is synced again")
+            if database.process.poll() is not None:
+                raise machine.ClusterError(f"{database.name} ended")
+        return True
 
     def _start_at_position(self, database):
+        former = os.path.getsize(database.log)
         recover = machine.start([*database.arguments(self.peers, []), "--wsrep-recover"], database.log, self.user)
-        if machine.until(lambda: recover.poll() is not None, f"{database.name} has found the position of its data"):
-            position = [line.rpartition("position: ")[2] for line in database.log_tail(200).splitlines()
-                        if "Recovered position: " in line][-1]
-        self.start(database, f"--wsrep-start-position={position.strip()}")
+        machine.until(lambda: recover.poll() is not None, f"{database.name} has found the position of its data")
+        with open(database.log, encoding="utf-8", errors="replace") as file:
+            file.seek(former)
+            position = [line.rpartition("position: ")[2] for line in file if "Recovered position: " in line]
+        if recover.returncode != 0 or not position:
+            raise machine.ClusterError(f"{database.name} cannot find the position of its data:\n{database.log_tail()}")
+        self.start(database, f"--wsrep-start-position={position[-1].strip()}")
 
     def remove(self):
         for database in self.all:
