@@ -1,7 +1,9 @@
 #include "claimed_inputs.h"
 
 #include <exception>
+#include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace jobq::sqlite {
@@ -9,10 +11,14 @@ namespace jobq::sqlite {
 std::vector<ClaimedJob> ClaimedInputs::read(std::vector<Claim> claims) {
   std::vector<ClaimedJob> jobs;
   jobs.reserve(claims.size());
+  read(std::move(claims), jobs);
+  return jobs;
+}
+
+void ClaimedInputs::read(std::vector<Claim> claims, std::vector<ClaimedJob>& jobs) {
   for (Claim& claim : claims) {
     if (!claim.inputFile.exists() || readInput(claim)) jobs.push_back(std::move(claim.job));
   }
-  return jobs;
 }
 
 bool ClaimedInputs::readInput(Claim& claim) {
@@ -42,23 +48,29 @@ bool ClaimedInputs::isDeleted(const BodyFile& file) {
   });
 }
 
-void ClaimedInputs::leaveOut(const Claim& claim, const char* error, bool isDamaged) {
-  if (*error != '\0') {
-    log_.write(LogLevel::error, "storage.body",
-               "the input of job " + claim.job.lease.job + " cannot be read: " + error);
+// Without memory for the text the job is left out all the same: the next sweep ends it.
+void ClaimedInputs::leaveOut(Claim& claim, const char* error, bool isDamaged) noexcept {
+  try {
+    if (*error != '\0') {
+      log_.write(LogLevel::error, "storage.body",
+                 "the input of job " + claim.job.lease.job + " cannot be read: " + error);
+    }
+  } catch (const std::bad_alloc&) {
+    log_.write(LogLevel::error, "storage.body", "the input of a job cannot be read, and memory is short");
   }
+  claim.leftOut.front() = {std::move(claim.job.lease), std::move(claim.job.endpoint), isDamaged};
   const Lock lock(mutex_);
-  leftOut_.push_back({claim.job.lease, claim.job.endpoint, error, isDamaged});
+  leftOut_.splice(leftOut_.end(), claim.leftOut);
 }
 
-std::vector<LeftOutJob> ClaimedInputs::extractLeftOutJobs() {
+std::list<LeftOutJob> ClaimedInputs::extractLeftOutJobs() {
   const Lock lock(mutex_);
   return std::exchange(leftOut_, {});
 }
 
-void ClaimedInputs::keepLeftOutJobs(const std::vector<LeftOutJob>& jobs) {
+void ClaimedInputs::keepLeftOutJobs(std::list<LeftOutJob> jobs) {
   const Lock lock(mutex_);
-  leftOut_.insert(leftOut_.end(), jobs.begin(), jobs.end());
+  leftOut_.splice(leftOut_.end(), jobs);
 }
 
 }  // namespace jobq::sqlite

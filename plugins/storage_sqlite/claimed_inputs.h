@@ -2,7 +2,7 @@
 // file after the commit.
 #pragma once
 
-#include <string>
+#include <list>
 #include <vector>
 
 #include "body_files.h"
@@ -15,19 +15,25 @@
 
 namespace jobq::sqlite {
 
-/// A claimed job. The input of the job is empty if `inputFile` exists.
-struct Claim {
-  ClaimedJob job;
-  BodyFile inputFile;
-  Instant queuedAt{};  // unset for a job that was claimed in the step of its insert
-};
-
 /// A claimed job that was left out of the claim: its input cannot be read, or the job was deleted meanwhile.
 struct LeftOutJob {
   LeaseRef lease;
   EndpointId endpoint;
-  std::string error;
   bool isDamaged = false;  ///< false: a later attempt may read the input
+};
+
+/// A claimed job. The input of the job is empty if `inputFile` exists.
+struct Claim {
+  /// Sets the file of the input, before the commit: behind it, leaving the job out must not need memory.
+  void setInputFile(const BodyFile& file) {
+    inputFile = file;
+    leftOut.resize(file.exists() ? 1 : 0);
+  }
+
+  ClaimedJob job;
+  BodyFile inputFile;
+  Instant queuedAt{};             // unset for a job that was claimed in the step of its insert
+  std::list<LeftOutJob> leftOut;  // one element if the input has to be read, for a job that is left out
 };
 
 /// Any thread may call the methods. The files, the readers and the log outlive the object.
@@ -38,24 +44,26 @@ class ClaimedInputs {
   /// Returns the jobs with their inputs. A job that was deleted since its claim, or whose input cannot be read, is left
   /// out and kept for extractLeftOutJobs(). Throws no StorageError: the claims are committed.
   std::vector<ClaimedJob> read(std::vector<Claim> claims);
+  /// As above, but adds the jobs to `jobs`. Throws nothing if `jobs` has room for all claims.
+  void read(std::vector<Claim> claims, std::vector<ClaimedJob>& jobs);
 
   /// Returns the jobs left out since the last call. The next sweep ends or returns them, and names their endpoints: a
   /// claim without jobs looks like an empty queue, and other jobs may wait.
-  std::vector<LeftOutJob> extractLeftOutJobs();
+  std::list<LeftOutJob> extractLeftOutJobs();
   /// Keeps jobs that a failed sweep has not ended.
-  void keepLeftOutJobs(const std::vector<LeftOutJob>& jobs);
+  void keepLeftOutJobs(std::list<LeftOutJob> jobs);
 
  private:
   /// Returns false if the job is left out.
   bool readInput(Claim& claim);
   bool isDeleted(const BodyFile& file);
-  void leaveOut(const Claim& claim, const char* error, bool isDamaged);
+  void leaveOut(Claim& claim, const char* error, bool isDamaged) noexcept;
 
   const BodyFiles& files_;
   Readers& readers_;
   Log& log_;
   Mutex mutex_;
-  std::vector<LeftOutJob> leftOut_ JOBQ_GUARDED_BY(mutex_);
+  std::list<LeftOutJob> leftOut_ JOBQ_GUARDED_BY(mutex_);
 };
 
 /// The parts of the storage for large bodies, for a store that writes and reads bodies.

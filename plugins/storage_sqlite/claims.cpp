@@ -56,7 +56,9 @@ Claim claimedJob(Step& step, std::int64_t num) {
   job.s3Config = query.text(12);
   job.input = query.text(13);
   job.logLines = static_cast<std::uint64_t>(query.integer(14));
-  return {std::move(job), bodyFileAt(query, 15), query.instant(17)};
+  Claim claim{std::move(job), {}, query.instant(17), {}};
+  claim.setInputFile(bodyFileAt(query, 15));
+  return claim;
 }
 
 void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<Claim>& claimed) {

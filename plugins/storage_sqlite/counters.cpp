@@ -128,10 +128,15 @@ void Counters::load(Connection& connection, RunningRows& running) {
   endpoints_ = std::move(loaded);
 }
 
-void Counters::apply(const CounterChanges& changes) {
+void Counters::prepare(const CounterChanges& changes) {
+  Lock lock(mutex_);
+  for (const auto& [endpoint, change] : changes.endpoints_) endpoints_.try_emplace(endpoint);
+}
+
+void Counters::apply(const CounterChanges& changes) noexcept {
   Lock lock(mutex_);
   for (const auto& [endpoint, change] : changes.endpoints_) {
-    Tally& tally = endpoints_[endpoint];
+    Tally& tally = endpoints_.find(endpoint)->second;
     if (change.forgotten) tally = forgotten(tally);
     tally += change.tally;
   }

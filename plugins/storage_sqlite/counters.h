@@ -82,8 +82,11 @@ class Counters {
  public:
   /// Counts the content of the file, once, when the storage is opened, and loads `running`. Throws StorageError.
   void load(Connection& connection, RunningRows& running);
-  /// Applies the changes of a group whose commit has succeeded.
-  void apply(const CounterChanges& changes);
+  /// Makes the entries that apply() needs, before the commit. An entry whose commit fails counts 0.
+  void prepare(const CounterChanges& changes);
+  /// Applies the changes of a group whose commit has succeeded, behind prepare(). Needs no memory: a commit cannot be
+  /// undone.
+  void apply(const CounterChanges& changes) noexcept;
   /// Returns the numbers of the endpoint, all 0 if unknown.
   Tally of(std::string_view endpoint) const;
   /// Returns the endpoints with queued jobs, in ascending order.

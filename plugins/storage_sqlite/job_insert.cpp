@@ -321,7 +321,7 @@ Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJo
   }
   const FirstClaim claim{want.workers.front(), mark};
   insertNew(step, newJob, policy, idempotency, &claim);
-  done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), newJob.input.file()});
+  done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), newJob.input.file(), {}, {}});
   return done;
 }
 

@@ -1,5 +1,7 @@
 #include "job_listing.h"
 
+#include <algorithm>
+
 namespace jobq::sqlite {
 namespace {
 
@@ -47,14 +49,15 @@ void ListingChange::publishIds() {
   for (const auto& [id, num] : added_) numbers_->unlisted_.insert_or_assign(id, num);
 }
 
-void ListingChange::apply() {
+void ListingChange::apply() noexcept {
   if (!upTo_) return;
   NumbersById former;  // destroyed without the lock
   {
     const Lock lock(numbers_->mutex_);
-    former.swap(numbers_->unlisted_);
-    for (const auto& [id, num] : added_) {
-      if (num > *upTo_) numbers_->unlisted_.insert_or_assign(id, num);
+    if (std::any_of(added_.begin(), added_.end(), [this](const auto& added) { return added.second > *upTo_; })) {
+      std::erase_if(numbers_->unlisted_, [this](const auto& unlisted) { return unlisted.second <= *upTo_; });
+    } else {
+      former.swap(numbers_->unlisted_);
     }
   }
   numbers_->listed_ = *upTo_;

@@ -92,8 +92,8 @@ class ListingChange {
   /// Lets JobNumbers::locate() find the new jobs, before the commit shows them to a reader. If the commit fails, no row
   /// has such a number.
   void publishIds();
-  /// Notes the commit.
-  void apply();
+  /// Notes the commit, behind publishIds(). Needs no memory: a commit cannot be undone.
+  void apply() noexcept;
 
  private:
   JobNumbers* numbers_;

@@ -184,6 +184,8 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
   const Report report = reportOf(outcome);
   NewBody output(bodies_.files, writer_, report.output);
   std::vector<Claim> claimed;
+  std::vector<ClaimedJob> jobs;
+  jobs.reserve(want.workers.size());  // behind the commit, a lack of memory would lose the jobs
   const auto finishAndClaimNow = [&](Step& step) {
     if (!needsSync) writer_.unsynced().add(lease.job);
     claimed.clear();
@@ -193,7 +195,8 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
   };
   const ReportResult result = needsSync ? writer_.write(finishAndClaimNow) : writer_.writeUnsynced(finishAndClaimNow);
   output.noteCommit();
-  return {result, bodies_.inputs.read(std::move(claimed))};
+  bodies_.inputs.read(std::move(claimed), jobs);
+  return {result, std::move(jobs)};
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {

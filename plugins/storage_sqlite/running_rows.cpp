@@ -6,7 +6,7 @@
 namespace jobq::sqlite {
 
 void RunningRows::load(Connection& connection, std::int64_t others) {
-  std::unordered_map<std::int64_t, RunningRow> loaded;
+  RunningByNumber loaded;
   if (connection.number("SELECT count(*) FROM job INDEXED BY job_expiry WHERE listed = 1") != others) {
     Query query = connection.query("SELECT num, endpoint, deadline FROM job NOT INDEXED WHERE state = 1");
     while (query.next()) loaded.emplace(query.integer(0), RunningRow{query.text(1), query.instant(2)});
@@ -15,15 +15,13 @@ void RunningRows::load(Connection& connection, std::int64_t others) {
   rows_ = std::move(loaded);
 }
 
-void RunningRows::apply(const RunningChanges& changes) {
+void RunningRows::apply(RunningChanges& changes) noexcept {
   if (changes.changes_.empty()) return;
   Lock lock(mutex_);
-  for (const auto& [num, row] : changes.changes_) {
-    if (row) {
-      rows_.insert_or_assign(num, *row);
-    } else {
-      rows_.erase(num);
-    }
+  while (!changes.changes_.empty()) {
+    auto change = changes.changes_.extract(changes.changes_.begin());
+    rows_.erase(change.key());
+    if (change.mapped()) rows_.insert(std::move(change));
   }
 }
 
@@ -32,7 +30,7 @@ std::vector<std::int64_t> RunningRows::newestOf(std::string_view endpoint) const
   {
     Lock lock(mutex_);
     for (const auto& [num, row] : rows_) {
-      if (row.endpoint == endpoint) numbers.push_back(num);
+      if (row->endpoint == endpoint) numbers.push_back(num);
     }
   }
   std::sort(numbers.begin(), numbers.end(), std::greater<>());
@@ -42,7 +40,7 @@ std::vector<std::int64_t> RunningRows::newestOf(std::string_view endpoint) const
 std::map<EndpointId, std::int64_t> RunningRows::countByEndpoint() const {
   std::map<EndpointId, std::int64_t> counts;
   Lock lock(mutex_);
-  for (const auto& [num, row] : rows_) ++counts[row.endpoint];
+  for (const auto& [num, row] : rows_) ++counts[row->endpoint];
   return counts;
 }
 
@@ -50,7 +48,7 @@ template <class Function>
 void RunningChanges::visitAll(Function&& visit) const {
   Lock lock(rows_->mutex_);
   for (const auto& [num, row] : rows_->rows_) {
-    if (!changes_.contains(num)) visit(num, row);
+    if (!changes_.contains(num)) visit(num, *row);
   }
   for (const auto& [num, row] : changes_) {
     if (row) visit(num, *row);
@@ -62,7 +60,7 @@ std::optional<RunningRow> RunningChanges::find(std::int64_t num) const {
   if (changed != changes_.end()) return changed->second;
   Lock lock(rows_->mutex_);
   const auto found = rows_->rows_.find(num);
-  return found == rows_->rows_.end() ? std::nullopt : std::optional<RunningRow>(found->second);
+  return found == rows_->rows_.end() ? std::nullopt : found->second;
 }
 
 std::vector<std::int64_t> RunningChanges::all() const {

@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,10 @@ struct RunningRow {
   Instant startedAt{};
 };
 
+/// Running jobs by their numbers. In RunningRows each entry has a value; in RunningChanges, no value stands for a job
+/// that is not running any more.
+using RunningByNumber = std::map<std::int64_t, std::optional<RunningRow>>;
+
 class RunningChanges;
 
 /// The running jobs of the file by their numbers, as many as workers that are busy. Any thread may call the methods.
@@ -35,8 +38,9 @@ class RunningRows {
   /// Finds the running jobs of the file, once, when the storage is opened. `others` is the number of the jobs in any
   /// other state: if all jobs are others, as after a regular end of the server, no row is read. Throws StorageError.
   void load(Connection& connection, std::int64_t others);
-  /// Applies the changes of a group whose commit has succeeded.
-  void apply(const RunningChanges& changes);
+  /// Applies the changes of a group whose commit has succeeded, and empties `changes`. Needs no memory: a commit cannot
+  /// be undone.
+  void apply(RunningChanges& changes) noexcept;
   /// Returns the numbers of the running jobs of the endpoint, the newest first.
   std::vector<std::int64_t> newestOf(std::string_view endpoint) const;
   /// Returns the number of running jobs of each endpoint that has one.
@@ -46,7 +50,7 @@ class RunningRows {
   friend class RunningChanges;
 
   mutable Mutex mutex_;
-  std::unordered_map<std::int64_t, RunningRow> rows_ JOBQ_GUARDED_BY(mutex_);
+  RunningByNumber rows_ JOBQ_GUARDED_BY(mutex_);
 };
 
 /// Changes of the set by a step or a group of steps. Not thread-safe.
@@ -77,7 +81,7 @@ class RunningChanges {
   void visitAll(Function&& visit) const;
 
   const RunningRows* rows_;
-  std::map<std::int64_t, std::optional<RunningRow>> changes_;  // no value: the job is not running any more
+  RunningByNumber changes_;
 };
 
 }  // namespace jobq::sqlite

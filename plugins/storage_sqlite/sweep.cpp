@@ -3,6 +3,7 @@
 // storage holds. A sweep without a backlog deletes the files of removed bodies (`body_sweep.h`) and returns free space
 // to the file system (`shrink.h`).
 #include <iterator>
+#include <list>
 #include <set>
 #include <utility>
 #include <vector>
@@ -124,7 +125,7 @@ constexpr std::uint32_t kMostAttempts = 20;
 
 /// Ends the jobs that were left out of their claims: FAILED if the file is damaged, otherwise back to the queue. Their
 /// endpoints are looked at again, because further jobs may wait behind them.
-void endLeftOut(Sweep& sweep, const std::vector<LeftOutJob>& jobs) {
+void endLeftOut(Sweep& sweep, const std::list<LeftOutJob>& jobs) {
   for (const LeftOutJob& job : jobs) {
     sweep.requeuedAt.insert(job.endpoint);
     const auto row = findHeld(sweep.step, job.lease);
@@ -163,7 +164,7 @@ void dropOutlived(Sweep& sweep) {
 }  // namespace
 
 SweepResult Leases::sweep(std::size_t max) {
-  const std::vector<LeftOutJob> unreadable = bodies_.inputs.extractLeftOutJobs();
+  std::list<LeftOutJob> unreadable = bodies_.inputs.extractLeftOutJobs();
   SweepResult result;
   try {
     result = writer_.write([&](Step& step) {
@@ -177,8 +178,8 @@ SweepResult Leases::sweep(std::size_t max) {
       swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
       return swept;
     });
-  } catch (const StorageError&) {
-    bodies_.inputs.keepLeftOutJobs(unreadable);
+  } catch (...) {
+    bodies_.inputs.keepLeftOutJobs(std::move(unreadable));
     throw;
   }
   // The callers and workers of ended jobs wait for the result, so only a sweep without such jobs deletes files and cuts

@@ -129,10 +129,10 @@ bool Writer::commit(PendingWrite* group) noexcept {
   bool areEarlierSynced = false;
   try {
     areEarlierSynced = lostWith && !refusal() && syncEarlierGroups(wal_, unsynced_);
-  } catch (const StorageError& error) {
+  } catch (const std::exception& error) {
     (void)giveUp(error);
   }
-  if (!lostWith) {
+  if (!lostWith) {  // nothing of the following needs memory: the commit cannot be undone
     state_.counters.apply(changes.counters);
     state_.running.apply(changes.running);
     state_.ended.apply(changes.ended);
@@ -175,6 +175,7 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) 
   }
   if (lists) changes.listing.listMany(connection_);
   changes.counters.persist(connection_);
+  state_.counters.prepare(changes.counters);
   changes.listing.publishIds();
   state_.ended.forget(changes.ended);
   wal_.commit();

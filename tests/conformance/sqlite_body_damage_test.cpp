@@ -164,7 +164,7 @@ TEST_F(BodyDamage, AClaimOfAJobThatWasDeletedMeanwhileIsLeftOut) {
   storage_.reset();
   OpenSqlite parts(file(), clock_, log_);
   sqlite::Claim claim;
-  claim.inputFile = {7, 300'000};
+  claim.setInputFile({7, 300'000});
   claim.job.endpoint = "ep";
   EXPECT_THAT(parts.inputs.read({std::move(claim)}), IsEmpty());
   EXPECT_EQ(parts.leases.sweep(9).requeuedAt, std::vector<EndpointId>{"ep"}) << "other jobs may wait";

@@ -27,5 +27,13 @@ jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
   LIBRARIES jobq_query_plans jobq_storage_sqlite_objects
   NEEDS jobq_storage_sqlite)
 target_include_directories(jobq_sqlite_tests PRIVATE ${PROJECT_SOURCE_DIR})
+
 # sqlite3_prepare_v3 of query_plans.cpp, for the plugin's library too.
 target_link_options(jobq_sqlite_tests PRIVATE LINKER:--export-dynamic-symbol=sqlite3_prepare_v3)
+
+# A program of its own: the tests replace operator new.
+jobq_add_test(sqlite_memory_faults_test SMALL LABELS contract
+  SOURCES conformance/sqlite_memory_faults_test.cpp conformance/sqlite_vfs.cpp support/scarce_memory.cpp
+  LIBRARIES jobq_storage_sqlite_objects
+  NEEDS jobq_storage_sqlite)
+target_include_directories(sqlite_memory_faults_test PRIVATE ${PROJECT_SOURCE_DIR})

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <new>
 #include <optional>
 #include <vector>
@@ -11,25 +10,8 @@
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/storage.h"
+#include "tests/support/scarce_memory.h"
 #include "unit_storage.h"
-
-namespace {
-/// Counts down to the allocation of the thread that fails; 0 means none.
-thread_local std::size_t failsIn = 0;
-}  // namespace
-
-// Inlined, the functions would look to GCC like malloc paired with delete. The runtime of clang's ThreadSanitizer has
-// these functions itself.
-#if !JOBQ_SANITIZED_THREADS
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  const bool fails = failsIn > 0 && --failsIn == 0;
-  void* memory = fails ? nullptr : std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
-#endif
 
 namespace jobq {
 namespace {
@@ -53,14 +35,14 @@ TEST(MemoryFaults, AReportThatLacksMemoryLosesNoJob) {
     const ClaimWant want{"ep", {"w0"}};
     const Outcome outcome = Completed{"\"an output that is too long for the object itself\""};
     std::optional<FinishedAndClaimed> done;
-    failsIn = at;
+    test::failsIn = at;
     try {
       done = storage.real->finishAndClaim(a.lease, outcome, want, storage.life->holder(), 7);
     } catch (const std::bad_alloc&) {
       ++refused;
     }
-    const bool failed = failsIn == 0;
-    failsIn = 0;
+    const bool failed = test::failsIn == 0;
+    test::failsIn = 0;
     if (!done) {
       EXPECT_EQ(state("a"), JobState::inProgress) << "allocation " << at;
       EXPECT_EQ(state("b"), JobState::inQueue) << "allocation " << at;

@@ -1,0 +1,142 @@
+// The SQLite storage when an allocation fails: each step happens whole or not at all, and a commit that cannot be
+// undone is never followed by an allocation that ends the process.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/storage.h"
+#include "open_sqlite.h"
+#include "plugins/storage_sqlite/job_listing.h"
+#include "sqlite_bodies_fixture.h"
+#include "tests/support/scarce_memory.h"
+
+namespace jobq::testkit {
+namespace {
+
+constexpr std::size_t kEnough = 1'000;  // allocations of a step
+
+class SqliteMemoryFaults : public SqliteBodiesTest {
+ protected:
+  void SetUp() override {
+#if JOBQ_SANITIZED_THREADS
+    GTEST_SKIP() << "takes the memory away, and ThreadSanitizer has an operator new of its own";
+#endif
+    SqliteBodiesTest::SetUp();
+    open();
+  }
+
+  /// Runs the step with an allocation that fails: the first of the thread, then the second, and so on until a run needs
+  /// no further allocation. Before each run `prepare(run)` is called, afterwards `check(run, threw)`.
+  template <class Prepare, class Step, class Check>
+  void withEachAllocationFailing(Prepare&& prepare, Step&& step, Check&& check) {
+    std::size_t refused = 0;
+    for (std::size_t at = 1;; ++at) {
+      ASSERT_LT(at, kEnough);
+      const std::string run = std::to_string(at);
+      prepare(run);
+      bool threw = false;
+      test::failsIn = at;
+      try {
+        step(run);
+      } catch (const std::exception&) {
+        threw = true;
+      }
+      const bool failed = test::failsIn == 0;
+      test::failsIn = 0;
+      check(run, threw);
+      if (testing::Test::HasFailure()) FAIL() << "allocation " << at;
+      if (threw) ++refused;
+      if (!failed) break;
+    }
+    EXPECT_GT(refused, 0U);
+  }
+
+  std::optional<JobState> stateOf(const EndpointId& endpoint, const JobId& id) {
+    const auto job = storage_->jobs().find({endpoint, id});
+    return job ? std::optional(job->state) : std::nullopt;
+  }
+
+  /// Ends the job `a` of each run and claims its job `b`, whose input has `inputBytes` bytes, without a sync or with
+  /// one.
+  void endAndClaim(bool isSynced, std::size_t inputBytes) {
+    std::optional<LeaseRef> a;
+    std::optional<FinishedAndClaimed> done;
+    const auto prepare = [&](const std::string& run) {
+      done.reset();
+      for (const char* id : {"a", "b"}) {
+        JobSpec job = spec(id + run);
+        job.endpoint = "ep" + run;
+        if (*id == 'b') job.input = bodyOf(inputBytes);
+        submit(std::move(job));
+      }
+      a = storage_->leases().claim(std::vector{ClaimWant{"ep" + run, {"w0"}}}, holder_, ++calls_).at(0).lease;
+    };
+    const auto step = [&](const std::string& run) {
+      const ClaimWant want{"ep" + run, {"w0"}};
+      const Outcome outcome = Completed{"\"an output that is too long for the object itself\""};
+      done = isSynced ? storage_->finishAndClaim(*a, outcome, want, holder_, ++calls_)
+                      : storage_->leases().finishUnsynced(*a, outcome, want, holder_, ++calls_);
+    };
+    const auto check = [&](const std::string& run, bool threw) {
+      const EndpointId endpoint = "ep" + run;
+      EXPECT_EQ(stateOf(endpoint, "a" + run), threw ? JobState::inProgress : JobState::completed);
+      if (done && done->claimed.empty()) (void)storage_->leases().sweep(100);  // returns a job that was left out
+      const bool isClaimed = done && !done->claimed.empty();
+      EXPECT_EQ(stateOf(endpoint, "b" + run), isClaimed ? JobState::inProgress : JobState::inQueue);
+      const EndpointCounts counts = storage_->jobs().counts(endpoint);
+      EXPECT_EQ(counts.inProgress, threw || isClaimed ? 1U : 0U);
+    };
+    withEachAllocationFailing(prepare, step, check);
+  }
+
+  CallId calls_ = 0;
+};
+
+TEST_F(SqliteMemoryFaults, AnEndThatClaimsLosesNoJob) { endAndClaim(true, 10); }
+
+TEST_F(SqliteMemoryFaults, AnUnsyncedEndThatClaimsLosesNoJob) { endAndClaim(false, 10); }
+
+// The input is read behind the commit of the claim.
+TEST_F(SqliteMemoryFaults, AClaimedJobWhoseInputFindsNoMemoryIsLeftOut) { endAndClaim(false, kLargeBody); }
+
+TEST_F(SqliteMemoryFaults, TheFirstJobOfAnEndpointIsStoredOrNot) {
+  const auto insert = [&](const std::string& run) {
+    JobSpec job = spec("an id that is too long for the object itself " + run);
+    job.endpoint = "an endpoint that is too long for the object itself " + run;
+    (void)storage_->jobs().insert(std::move(job), policy_, std::nullopt);
+  };
+  const auto check = [&](const std::string& run, bool threw) {
+    const EndpointId endpoint = "an endpoint that is too long for the object itself " + run;
+    EXPECT_EQ(stateOf(endpoint, "an id that is too long for the object itself " + run).has_value(), !threw);
+    EXPECT_EQ(storage_->jobs().counts(endpoint).inQueue, threw ? 0U : 1U);
+  };
+  withEachAllocationFailing([](const std::string&) {}, insert, check);
+}
+
+// A step lists all jobs, and a later one of the same group adds a job.
+TEST_F(SqliteMemoryFaults, AListingBeforeANewJobOfItsGroupNeedsNoMemoryBehindTheCommit) {
+  storage_.reset();
+  OpenSqlite sqlite(file(), clock_, log_);
+  sqlite::ListingChange change(sqlite.numbers);
+  change.add("listed", sqlite.numbers.next());
+  change.listAll(sqlite.connection);
+  const auto number = sqlite.numbers.next();
+  change.add("unlisted", number);
+  change.publishIds();
+  test::failsIn = 1;
+  change.apply();
+  const bool failed = test::failsIn == 0;
+  test::failsIn = 0;
+  EXPECT_FALSE(failed);
+  EXPECT_EQ(sqlite.numbers.locate("listed").unlisted, std::nullopt);
+  EXPECT_EQ(sqlite.numbers.locate("unlisted").unlisted, number);
+}
+
+}  // namespace
+}  // namespace jobq::testkit
