@@ -58,7 +58,8 @@ struct PendingWrite {
   PendingWrite* next = nullptr;
   PendingWrite* followers = nullptr;    // a list linked by `next`; notified by the thread of this write
   std::exception_ptr error;             // error of the write alone
-  std::optional<std::string> lostWith;  // error of the whole group; absent after a commit
+  std::optional<std::string> lostWith;  // error of the whole group; absent after a commit, or after the sync that a
+                                        // write without changes has waited for
 
  private:
   static void wakeAll(PendingWrite* group);
@@ -66,7 +67,7 @@ struct PendingWrite {
   DoneSignal done_;
 };
 
-/// A write that brings all earlier changes to the disk, and changes nothing.
+/// A write that brings the unsynced jobs of all earlier groups to the disk, and changes nothing.
 struct SyncAlone final : PendingWrite {
   SyncAlone() { changesNothing = true; }
   void apply(Step&) override {}

@@ -33,8 +33,8 @@ bool changesNothing(const PendingWrite* group) {
 /// Message for an exception other than SqliteError (of a queue policy) that ended the transaction.
 constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
-// Syncs the jobs of earlier groups behind a group that has failed: a sync needs neither space nor a lock, so these jobs
-// do not wait for the end of a full disk. Returns true if all of them are on the disk.
+// Syncs the jobs of earlier groups without a transaction: a sync needs neither space nor a lock, so these jobs do not
+// wait for the end of a full disk. Returns true if all of them are on the disk.
 bool syncEarlierGroups(WriteAheadLog& wal, UnsyncedJobs& unsynced) {
   if (!unsynced.since()) return true;
   if (!wal.sync()) return false;
@@ -160,7 +160,7 @@ void Writer::applyWithListing(PendingWrite* group, GroupChanges& changes) {
 
 void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) {
   if (const auto reason = refusal()) throw StorageError(*reason);
-  if (changesNothing(group) && wal_.sync()) return unsynced_.clear();
+  if (changesNothing(group) && syncEarlierGroups(wal_, unsynced_)) return;
   const auto unsyncedSince = unsynced_.since();
   bool isAwaited = unsyncedSince && *unsyncedSince + WriteTurns::kUnsyncedLife <= std::chrono::steady_clock::now();
   for (const PendingWrite* write = group; write != nullptr; write = write->next)

@@ -9,9 +9,11 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "open_sqlite.h"
+#include "plugins/storage_sqlite/pending_write.h"
 #include "plugins/storage_sqlite/statement.h"
 #include "plugins/storage_sqlite/step.h"
 #include "sqlite_fixture.h"
@@ -42,9 +44,26 @@ class WriterTest : public SqliteTest {
   /// Starts a write on a thread of its own. Returns when the write waits behind the present ones.
   template <class Operation>
   void queue(Operation operation, std::size_t bytes = 0) {
-    const std::size_t before = sqlite_->writer.queued();
-    start(operation, bytes);
-    waitFor("the write to be queued", [&] { return sqlite_->writer.queued() == before + 1; });
+    untilQueued([&] { start(operation, bytes); });
+  }
+  /// Starts a write that waits for no sync on a thread of its own.
+  template <class Operation>
+  void startUnsynced(Operation operation) {
+    writes_.push_back(std::async(std::launch::async, [this, operation] {
+      sqlite_->writer.writeUnsynced([&](sqlite::Step& step) {
+        operation(step);
+        return true;
+      });
+    }));
+  }
+  /// Starts a wait for the sync of the unsynced jobs. Returns when it waits behind the present writes.
+  void queueSync() {
+    untilQueued([&] {
+      writes_.push_back(std::async(std::launch::async, [this] {
+        sqlite::SyncAlone sync;
+        sqlite_->writer.submit(sync);
+      }));
+    });
   }
 
   /// Starts a write that occupies the writer until release(), and then writes `written` bytes. Returns when the write
@@ -65,6 +84,12 @@ class WriterTest : public SqliteTest {
     freed_.set_value();
   }
 
+  /// Returns the write that was started last.
+  std::future<void> lastWrite() {
+    std::future<void> last = std::move(writes_.back());
+    writes_.pop_back();
+    return last;
+  }
   /// Waits for the end of all writes; throws the exception of the first write that failed.
   void awaitAll() {
     for (std::future<void>& each : writes_) resultOf("a write", each);
@@ -84,6 +109,13 @@ class WriterTest : public SqliteTest {
   std::unique_ptr<OpenSqlite> sqlite_;
 
  private:
+  template <class Start>
+  void untilQueued(Start&& start) {
+    const std::size_t before = sqlite_->writer.queued();
+    start();
+    waitFor("the write to be queued", [&] { return sqlite_->writer.queued() == before + 1; });
+  }
+
   template <class Operation>
   void start(Operation operation, std::size_t bytes) {
     writes_.push_back(std::async(std::launch::async, [this, operation, bytes] {

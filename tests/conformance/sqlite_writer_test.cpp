@@ -1,6 +1,8 @@
 // Tests of the writer's groups: the order of groups and checkpoints, and the counters that a write sees.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -16,6 +18,7 @@ namespace {
 /// Body sizes: above the bound of small writes, and above the log at which a large group makes a checkpoint due.
 constexpr std::size_t kLarge = 1UL << 20;
 constexpr std::size_t kBeyondLog = 17UL << 20;
+constexpr auto kUnsyncedLife = sqlite::WriteTurns::kUnsyncedLife;
 
 // The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
 // for the commit alone.
@@ -199,6 +202,59 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   EXPECT_THROW(awaitAll(), std::runtime_error);
   EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 1, 2, 3})) << "twice until the failure, then each by itself";
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
+}
+
+// The writer's thread does not sync by itself while writes wait.
+TEST_F(WriterTest, AnUnsyncedJobIsSyncedWithALaterGroupIfTheQueueIsNeverEmpty) {
+  using Clock = std::chrono::steady_clock;
+  std::atomic<int> begun = 0;
+  std::atomic<bool> isSynced = false;
+  const auto awaitNext = [&] { waitFor("a further write", [&] { return sqlite_->writer.queued() > 0; }); };
+  startUnsynced([&](sqlite::Step& step) {
+    const auto added = Clock::now();
+    sqlite_->writer.unsynced().add("job");
+    writeBytes(step, 1);
+    begun = 1;
+    waitFor("the end of the time without a sync", [&] { return Clock::now() > added + 2 * kUnsyncedLife; });
+    awaitNext();
+  });
+  waitFor("the first write", [&] { return begun == 1; });
+  startUnsynced([&](sqlite::Step& step) {
+    writeBytes(step, 1);
+    begun = 2;
+    awaitNext();
+  });
+  waitFor("the second write", [&] { return begun == 2; });
+  startUnsynced([&](sqlite::Step&) { isSynced = !sqlite_->writer.unsynced().contains("job"); });
+  awaitAll();
+  EXPECT_TRUE(isSynced);
+}
+
+// Two readers of an unsynced job: the second one finds the work of the first.
+TEST_F(WriterTest, ASyncAloneWithoutUnsyncedJobsSyncsNothing) {
+  sqlite_->writer.write([](sqlite::Step& step) { return writeBytes(step, 1), true; });
+  const int before = logFaults().syncs;
+  sqlite::SyncAlone sync;
+  sqlite_->writer.submit(sync);
+  EXPECT_EQ(logFaults().syncs, before);
+}
+
+// A sync needs no space.
+TEST_F(WriterTest, ASyncInAGroupThatFailsIsDone) {
+  occupy(1);
+  queue([&](sqlite::Step& step) {
+    sqlite_->writer.unsynced().add("job");
+    writeBytes(step, 1);
+    logFaults().writeAnswers = SQLITE_FULL;
+  });
+  std::future<void> failing = lastWrite();
+  queueSync();
+  const int before = logFaults().syncs;
+  release();
+  awaitAll();
+  EXPECT_THROW(resultOf("the write on a full disk", failing), StorageError);
+  EXPECT_GE(logFaults().syncs, before + 2) << "of the first write, and of the job";
+  EXPECT_FALSE(sqlite_->writer.unsynced().contains("job"));
 }
 
 // SQLite 3.40 loses a transaction that rolls back to a savepoint after it has written pages of the savepoint twice
