@@ -89,7 +89,7 @@ std::optional<ChunkPage> Chunks::consume(const JobKey& key, std::size_t maxBytes
       readers_.read([&](Connection& connection) { return findRow(connection, located, key.endpoint, clock_.now()); });
   if (!row) return std::nullopt;
   if (row->taken == row->chunks && row->takenBy != id) {
-    makeEndDurable(key, row->state);
+    makeDurable(writer_, key.id);
     return ChunkPage{{}, static_cast<std::uint64_t>(row->taken), false, row->state, row->attempt};
   }
   return writer_.write([&](Step& step) { return consumeNow(step, key, maxBytes, id); });
@@ -103,12 +103,8 @@ std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, s
     if (!row) return std::nullopt;
     return pageOf(connection, *row, {static_cast<std::int64_t>(offset), row->chunks}, maxBytes);
   });
-  if (page) makeEndDurable(key, page->state);
+  if (page) makeDurable(writer_, key.id);
   return page;
-}
-
-void Chunks::makeEndDurable(const JobKey& key, JobState state) {
-  if (state != JobState::inQueue && state != JobState::inProgress) makeDurable(writer_, key.id);
 }
 
 ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) {
@@ -135,7 +131,7 @@ ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::
 
 std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
   const LocatedId located = numbers_.locate(key.id);
-  return readers_.read([&](Connection& connection) -> std::optional<std::vector<LogLine>> {
+  auto read = readers_.read([&](Connection& connection) -> std::optional<std::vector<LogLine>> {
     const Snapshot snapshot(connection);
     const auto row = findRow(connection, located, key.endpoint, clock_.now());
     if (!row) return std::nullopt;
@@ -145,6 +141,8 @@ std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
     while (query.next()) lines.push_back({query.instant(0), static_cast<LogLevel>(query.integer(1)), query.text(2)});
     return lines;
   });
+  if (read) makeDurable(writer_, key.id);
+  return read;
 }
 
 }  // namespace jobq::sqlite

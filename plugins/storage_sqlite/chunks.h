@@ -29,9 +29,6 @@ class Chunks final : public ChunkStore {
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:
-  /// Syncs the log before a page shows the end of the job. Throws StorageError.
-  void makeEndDurable(const JobKey& key, JobState state);
-
   Writer& writer_;
   Readers& readers_;
   const JobNumbers& numbers_;

@@ -67,6 +67,9 @@ TEST_F(OfferedJobs, AreNotShownBeforeTheyAreDurable) {
   EXPECT_THROW((void)find("a"), StorageError);
   EXPECT_THROW((void)storage_->jobs().list({"ep", {}}, {}), StorageError);
   EXPECT_THROW((void)storage_->jobs().findByIdempotencyKey("ep", "", key), StorageError);
+  EXPECT_THROW((void)storage_->chunks().read({"ep", "a"}, 0, 100), StorageError);
+  EXPECT_THROW((void)storage_->chunks().consume({"ep", "a"}, 100, ++calls_), StorageError);
+  EXPECT_THROW((void)storage_->chunks().readLog({"ep", "a"}), StorageError);
   EXPECT_TRUE(find("before"));
   EXPECT_FALSE(find("absent"));
   EXPECT_FALSE(storage_->jobs().findByIdempotencyKey("ep", "", {"other", "hash"}));

@@ -9,7 +9,8 @@
 //    the process. A loss of power may undo the step, and then undoes all later unsynced steps too, unless an operation
 //    that is not unsynced has changed the storage since. Only operations whose result stays on the machine are
 //    unsynced, with two exceptions: remote workers are told of their claims, and numbers of jobs (JobStore::counts())
-//    count unsynced steps too. A storage may make them as durable as the others.
+//    and the reads that LeaseStore::finishUnsynced() names follow unsynced steps too. A storage may make unsynced
+//    operations as durable as the others.
 //  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
 //    step. The only exception to this rule is OutcomeUnknown (error.h): a storage behind a connection throws it when
 //    the connection broke before the answer came.
@@ -29,9 +30,8 @@
 //  - The step that ends a job also writes the owed webhook of the job, if the job has a webhook, with a snapshot of the
 //    outcome (outbox_store.h). The rule holds for finish, cancel, sweep and lose alike.
 //  - The questions that a node asks all the time (LeaseStore::queuedEndpoints() and sweep(), OutboxStore::dueHosts()
-//  and
-//    abandonOwed(), RecordStore::changedSince()) may miss what another process has changed within the last second, so
-//    that a storage can answer several of them with one look. They never miss what this process has changed.
+//    and abandonOwed(), RecordStore::changedSince()) may miss what another process has changed within the last second,
+//    so that a storage can answer several of them with one look. They never miss what this process has changed.
 //  - The clock of the storage, now(), decides about time. Callers pass durations in milliseconds.
 //  - The caller owns the results. Arguments of type string_view and span are valid during the call only; a storage
 //    keeps copies.
@@ -150,10 +150,11 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// Inserts `job` as JobStore::insert() does, and claims for `want` as LeaseStore::claim() does, in one step. `want`
   /// names the endpoint of `job` and at least one worker. The caller of `job` waits for its end, and workers are idle.
   ///
-  /// Unsynced: nobody was told of the job. The storage makes the job durable before JobStore::find(), list() or
-  /// findByIdempotencyKey() returns the job or its id, and within about 5 ms, because a handler that runs for longer
-  /// may tell others of its job. A loss of power before undoes the whole step. The first job that a Duplicate of this
-  /// call names may not be durable either: the caller reads it with find() before the id is told to anyone.
+  /// Unsynced: nobody was told of the job. The storage makes the job durable before a method of ChunkStore, or
+  /// JobStore::find(), list() or findByIdempotencyKey(), returns a part of the job or its id, and within about 5 ms,
+  /// because a handler that runs for longer may tell others of its job. A loss of power before undoes the whole step.
+  /// The first job that a Duplicate of this call names may not be durable either: the caller reads it with find()
+  /// before the id is told to anyone.
   ///
   /// Returns no value and changes nothing if the storage has no such step, as the default implementation does; the
   /// storage then returns no value for every call. Throws as insert() does. After OutcomeUnknown the caller repeats
