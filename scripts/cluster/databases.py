@@ -13,6 +13,7 @@ import machine
 
 PROVIDER = pathlib.Path("/usr/lib/galera/libgalera_smm.so")
 LONGEST_QUERY = 60.0  # seconds
+LONGEST_REPORT = 5.0  # seconds: of a question to a server that may hang
 LONGEST_TAIL = 80  # lines of a server's log in the report of a failure
 USERS = ("CREATE DATABASE jobq; CREATE USER jobq@'127.0.0.1'; GRANT ALL ON jobq.* TO jobq@'127.0.0.1'; "
          "CREATE USER haproxy@'127.0.0.1'")
@@ -71,19 +72,23 @@ class Database:
         """Kills the process as `kill -9` does."""
         machine.end(self.process, 9)
 
-    def query(self, sql, database=""):
-        """Returns the rows as lists of texts. Raises ClusterError with the server's words if the query fails."""
-        done = subprocess.run(["mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root", "--batch",
-                               "--skip-column-names", f"--execute={sql}", *([database] if database else [])],
-                              capture_output=True, text=True, timeout=LONGEST_QUERY, check=False)
+    def query(self, sql, database="", deadline=LONGEST_QUERY):
+        """Returns the rows as lists of texts. Raises ClusterError with the server's words if the query fails, or if no
+        answer comes within `deadline` seconds."""
+        try:
+            done = subprocess.run(["mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root", "--batch",
+                                   "--skip-column-names", f"--execute={sql}", *([database] if database else [])],
+                                  capture_output=True, text=True, timeout=deadline, check=False)
+        except subprocess.TimeoutExpired:
+            raise machine.ClusterError(f"{self.name}: no answer within {deadline:g} s") from None
         if done.returncode != 0:
             raise machine.ClusterError(f"{self.name}: {done.stderr.strip()}")
         return [line.split("\t") for line in done.stdout.splitlines()]
 
-    def status(self):
+    def status(self, deadline=LONGEST_QUERY):
         """Returns the variables of the state of replication, or an empty dict if the server does not answer."""
         try:
-            return dict(self.query("SHOW GLOBAL STATUS LIKE 'wsrep%'"))
+            return dict(self.query("SHOW GLOBAL STATUS LIKE 'wsrep%'", deadline=deadline))
         except machine.ClusterError:
             return {}
 
@@ -97,20 +102,21 @@ class Database:
 
     def state(self):
         """Returns the state of replication and the last error of the log, in a line for the report of a failure."""
-        status = self.status()
+        status = self.status(LONGEST_REPORT)
         names = ("cluster_status", "cluster_size", "local_state_comment", "ready", "last_committed")
         state = ", ".join(f"{name} {status[f'wsrep_{name}']}" for name in names if f"wsrep_{name}" in status)
         if self.process.poll() is not None:
             state = f"ended with {self.process.returncode}"
-        errors = [line for line in self.log_tail(LONGEST_TAIL).splitlines() if "[ERROR]" in line]
+        errors = [line for line in self.log_tail(None).splitlines() if "[ERROR]" in line]
         return f"{self.name}: {state or 'no answer'}; last error: {errors[-1] if errors else 'none'}"
 
     def log_tail(self, lines=15):
+        """Returns the last lines of the log, or all with None."""
         try:
             text = pathlib.Path(self.log).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
-        return "\n".join(text.splitlines()[-lines:])
+        return "\n".join(text.splitlines()[-(lines or 0):])
 
 
 class Databases:
@@ -158,8 +164,8 @@ class Databases:
         self._await_synced("synced again")
 
     def _await_synced(self, awaited):
-        """Waits until every server is synced. Raises ClusterError after the deadline, or as soon as the process of any
-        server has ended: its first line has the state of each server, and the ends of their logs follow."""
+        """Waits until every server is synced. Raises ClusterError after the deadline, or as soon as the process of a
+        server has ended. The first line of the error has the state of each server; the ends of all logs follow."""
         try:
             for database in self.all:
                 machine.until(lambda asked=database: self._all_run() and asked.is_synced(len(self.all)),
