@@ -48,7 +48,7 @@ bool ClaimedInputs::isDeleted(const BodyFile& file) {
   });
 }
 
-// Without memory for the text the job is left out all the same: the next sweep ends it.
+// Without memory for the text the job is left out all the same: the next sweep ends or returns the job.
 void ClaimedInputs::leaveOut(Claim& claim, const char* error, bool isDamaged) noexcept {
   try {
     if (*error != '\0') {

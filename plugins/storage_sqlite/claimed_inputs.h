@@ -24,7 +24,8 @@ struct LeftOutJob {
 
 /// A claimed job. The input of the job is empty if `inputFile` exists.
 struct Claim {
-  /// Sets the file of the input, before the commit: behind it, leaving the job out must not need memory.
+  /// Sets the file of the input. Called before the commit: the call makes the entry of a job that is left out, so that
+  /// leaving the job out needs no memory.
   void setInputFile(const BodyFile& file) {
     inputFile = file;
     leftOut.resize(file.exists() ? 1 : 0);

@@ -82,7 +82,7 @@ class Counters {
  public:
   /// Counts the content of the file, once, when the storage is opened, and loads `running`. Throws StorageError.
   void load(Connection& connection, RunningRows& running);
-  /// Makes the entries that apply() needs, before the commit. An entry whose commit fails counts 0.
+  /// Makes the entries that apply() needs, before the commit. A new entry counts 0 until apply().
   void prepare(const CounterChanges& changes);
   /// Applies the changes of a group whose commit has succeeded, behind prepare(). Needs no memory: a commit cannot be
   /// undone.

@@ -321,7 +321,7 @@ Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJo
   }
   const FirstClaim claim{want.workers.front(), mark};
   insertNew(step, newJob, policy, idempotency, &claim);
-  done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), newJob.input.file(), {}, {}});
+  done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), {}, {}, {}});
   return done;
 }
 
@@ -337,16 +337,19 @@ InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy
     }
     return InsertedWithClaims{insertNow(step, {job, input}, policy, idempotency), {}};
   };
+  std::vector<ClaimedJob> jobs;
+  jobs.reserve(want.workers.size());  // behind the commit, a lack of memory would leave the jobs unanswered
   InsertedWithClaims done = writer_.writeUnsynced(step);
   input.noteCommit();
   // The caller still has the input of its own job: its file needs no reading.
   for (Claim& claim : done.claimed) {
     if (claim.job.lease.job != job.id || !claim.job.input.empty()) continue;
     claim.job.input = std::move(job.input);
-    if (claim.inputFile.exists()) bodies_.files.dropFromCache(claim.inputFile);
+    if (input.file().exists()) bodies_.files.dropFromCache(input.file());
     claim.inputFile = {};
   }
-  return {std::move(done.inserted), bodies_.inputs.read(std::move(done.claimed))};
+  bodies_.inputs.read(std::move(done.claimed), jobs);
+  return {std::move(done.inserted), std::move(jobs)};
 }
 
 }  // namespace jobq::sqlite

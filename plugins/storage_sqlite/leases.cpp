@@ -95,6 +95,12 @@ std::size_t countBefore(Connection& connection, const EndpointId& endpoint, cons
   return query.size(0);
 }
 
+std::size_t numberOfWorkers(std::span<const ClaimWant> wants) {
+  std::size_t workers = 0;
+  for (const ClaimWant& want : wants) workers += want.workers.size();
+  return workers;
+}
+
 }  // namespace
 
 // Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
@@ -105,12 +111,16 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
-  return bodies_.inputs.read(writer_.writeUnsynced([&](Step& step) {
+  std::vector<ClaimedJob> jobs;
+  jobs.reserve(numberOfWorkers(wants));  // behind the commit, a lack of memory would leave the jobs unanswered
+  auto claims = writer_.writeUnsynced([&](Step& step) {
     std::vector<Claim> claimed;
     if (!isAlive(step, holder)) return claimed;
     for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, claimed);
     return claimed;
-  }));
+  });
+  bodies_.inputs.read(std::move(claims), jobs);
+  return jobs;
 }
 
 // The writer runs the steps one by one, so this step comes behind every claim that was begun earlier.

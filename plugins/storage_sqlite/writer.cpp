@@ -132,7 +132,7 @@ bool Writer::commit(PendingWrite* group) noexcept {
   } catch (const std::exception& error) {
     (void)giveUp(error);
   }
-  if (!lostWith) {  // nothing of the following needs memory: the commit cannot be undone
+  if (!lostWith) {  // the commit cannot be undone, so the following calls need no memory
     state_.counters.apply(changes.counters);
     state_.running.apply(changes.running);
     state_.ended.apply(changes.ended);

@@ -13,8 +13,9 @@
 //   and only its caller gets the exception. (Savepoints around all writes would be a quarter of the work, and hardly
 //   any write fails.) An operation may therefore run several times, and must only read the caller's data.
 // - SQLite gives up the whole transaction (full disk, I/O error), or COMMIT fails: every caller of the group gets
-//   StorageError, and no change of the group is visible. Then the unsynced jobs of earlier groups are synced, and a
-//   caller that waits only for such a sync gets no exception. A full disk heals when there is space again.
+//   StorageError, and no change of the group is visible. If writes are still accepted, the unsynced jobs of earlier
+//   groups are then synced, and a caller that waits only for such a sync gets no exception. A full disk heals when
+//   there is space again.
 // - The disk is full and the group has listed jobs (`job_listing.h`), which needs many pages: the group is applied
 //   again without the listing.
 // - An I/O error or a damaged file: the content of the disk is unknown, and a second fsync may report success wrongly.

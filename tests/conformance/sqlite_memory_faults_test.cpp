@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -20,6 +21,7 @@ namespace jobq::testkit {
 namespace {
 
 constexpr std::size_t kEnough = 1'000;  // allocations of a step
+constexpr std::size_t kFew = 8;         // a step whose commit is of this thread needs more
 
 class SqliteMemoryFaults : public SqliteBodiesTest {
  protected:
@@ -29,14 +31,17 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
 #endif
     SqliteBodiesTest::SetUp();
     open();
+    // Behind some lone writes, the writes of this thread are committed by this thread.
+    for (int i = 0; i <= sqlite::WriteTurns::kLoneTurns; ++i) submit("lone" + std::to_string(i));
   }
 
-  /// Runs the step with an allocation that fails: the first of the thread, then the second, and so on until a run needs
-  /// no further allocation. Before each run `prepare(run)` is called, afterwards `check(run, threw)`.
+  /// Runs the step with an allocation that fails: the first of the thread, then the second, and so on until two runs in
+  /// a row need no further allocation. Before each run `prepare(run)` is called, afterwards `check(run, threw)`.
   template <class Prepare, class Step, class Check>
   void withEachAllocationFailing(Prepare&& prepare, Step&& step, Check&& check) {
     std::size_t refused = 0;
-    for (std::size_t at = 1;; ++at) {
+    std::size_t at = 1;
+    for (int succeeded = 0; succeeded < 2; ++at) {
       ASSERT_LT(at, kEnough);
       const std::string run = std::to_string(at);
       prepare(run);
@@ -52,9 +57,10 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
       check(run, threw);
       if (testing::Test::HasFailure()) FAIL() << "allocation " << at;
       if (threw) ++refused;
-      if (!failed) break;
+      succeeded = failed ? 0 : succeeded + 1;
     }
     EXPECT_GT(refused, 0U);
+    EXPECT_GT(at, kFew) << "the writer's thread has made the commits";
   }
 
   std::optional<JobState> stateOf(const EndpointId& endpoint, const JobId& id) {
@@ -106,17 +112,57 @@ TEST_F(SqliteMemoryFaults, AnUnsyncedEndThatClaimsLosesNoJob) { endAndClaim(fals
 TEST_F(SqliteMemoryFaults, AClaimedJobWhoseInputFindsNoMemoryIsLeftOut) { endAndClaim(false, kLargeBody); }
 
 TEST_F(SqliteMemoryFaults, TheFirstJobOfAnEndpointIsStoredOrNot) {
-  const auto insert = [&](const std::string& run) {
-    JobSpec job = spec("an id that is too long for the object itself " + run);
+  JobSpec job;
+  const auto prepare = [&](const std::string& run) {
+    job = spec("an id that is too long for the object itself " + run);
     job.endpoint = "an endpoint that is too long for the object itself " + run;
-    (void)storage_->jobs().insert(std::move(job), policy_, std::nullopt);
   };
+  const auto insert = [&](const std::string&) { (void)storage_->jobs().insert(std::move(job), policy_, std::nullopt); };
   const auto check = [&](const std::string& run, bool threw) {
     const EndpointId endpoint = "an endpoint that is too long for the object itself " + run;
     EXPECT_EQ(stateOf(endpoint, "an id that is too long for the object itself " + run).has_value(), !threw);
     EXPECT_EQ(storage_->jobs().counts(endpoint).inQueue, threw ? 0U : 1U);
   };
-  withEachAllocationFailing([](const std::string&) {}, insert, check);
+  withEachAllocationFailing(prepare, insert, check);
+}
+
+TEST_F(SqliteMemoryFaults, AClaimGivesItsJobOrLeavesTheJob) {
+  std::vector<ClaimWant> wants;
+  std::vector<ClaimedJob> claimed;
+  const auto prepare = [&](const std::string& run) {
+    JobSpec job = spec("a" + run);
+    job.endpoint = "ep" + run;
+    submit(std::move(job));
+    wants = {{"ep" + run, {"a worker with a name that is too long for the object itself"}}};
+    claimed.clear();
+  };
+  const auto claim = [&](const std::string&) { claimed = storage_->leases().claim(wants, holder_, ++calls_); };
+  const auto check = [&](const std::string& run, bool threw) {
+    EXPECT_EQ(claimed.size(), threw ? 0U : 1U);
+    EXPECT_EQ(stateOf("ep" + run, "a" + run), threw ? JobState::inQueue : JobState::inProgress);
+  };
+  withEachAllocationFailing(prepare, claim, check);
+}
+
+TEST_F(SqliteMemoryFaults, AnInsertThatClaimsHappensOrNot) {
+  JobSpec job;
+  ClaimWant want;
+  std::size_t claimed = 0;
+  const auto prepare = [&](const std::string& run) {
+    job = spec("a" + run);
+    job.endpoint = "ep" + run;
+    want = {"ep" + run, {"a worker with a name that is too long for the object itself"}};
+    claimed = 0;
+  };
+  const auto insert = [&](const std::string&) {
+    const auto done = storage_->insertAndClaim(std::move(job), policy_, std::nullopt, want, holder_, ++calls_);
+    claimed = done->claimed.size();
+  };
+  const auto check = [&](const std::string& run, bool threw) {
+    EXPECT_EQ(claimed, threw ? 0U : 1U);
+    EXPECT_EQ(stateOf("ep" + run, "a" + run), threw ? std::nullopt : std::optional(JobState::inProgress));
+  };
+  withEachAllocationFailing(prepare, insert, check);
 }
 
 // A step lists all jobs, and a later one of the same group adds a job.

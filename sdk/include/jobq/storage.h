@@ -9,8 +9,8 @@
 //    the process. A loss of power may undo the step, and then undoes all later unsynced steps too, unless an operation
 //    that is not unsynced has changed the storage since. Only operations whose result stays on the machine are
 //    unsynced, with two exceptions: remote workers are told of their claims, and numbers of jobs (JobStore::counts())
-//    and the reads that LeaseStore::finishUnsynced() names follow unsynced steps too. A storage may make unsynced
-//    operations as durable as the others.
+//    count unsynced steps too, as do the reads of which LeaseStore::finishUnsynced() says that they may follow an end
+//    earlier. A storage may make unsynced operations as durable as the others.
 //  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
 //    step. The only exception to this rule is OutcomeUnknown (error.h): a storage behind a connection throws it when
 //    the connection broke before the answer came.
