@@ -81,8 +81,9 @@ class CreateTest(TemplateTest):
             assert self.new_template(category=category)["category"] == category
 
     def test_null_is_like_absent(self):
-        """core/http/API.md, "Template API": a field with value null has its default."""
-        made = self.new_template(**{name: None for name in EVERY_FIELD})
+        """core/http/API.md, "Template API": a field with value null has its default, and an
+        unknown one is ignored."""
+        made = self.new_template(**{name: None for name in [*EVERY_FIELD, "unknown", ""]})
         assert {name: made[name] for name in DEFAULTS} == DEFAULTS
 
     def test_ids(self):
