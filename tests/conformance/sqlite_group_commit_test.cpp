@@ -115,12 +115,12 @@ TEST_F(OfferedJobs, AreShownWhenAFullDiskHasSpaceAgain) {
   EXPECT_TRUE(find("a"));
 }
 
-TEST_F(GroupCommit, CallersShareACommit) {
+// The number of commits depends on the machine: WriterTest.WritesThatWaitTogetherShareACommit counts them.
+TEST_F(GroupCommit, NoJobOfManyCallersIsLost) {
   constexpr int kCallers = 64;
   constexpr int kEach = 8;
   open();
   submit("first");
-  const int before = logFaults().syncs;
   Gathering gathering(kCallers);
   std::vector<std::thread> callers;
   for (int i = 0; i < kCallers; ++i) {
@@ -130,7 +130,6 @@ TEST_F(GroupCommit, CallersShareACommit) {
     });
   }
   joinAll("the callers that share commits", callers);
-  EXPECT_LT(logFaults().syncs - before, kCallers * kEach / 2);
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
 }
 

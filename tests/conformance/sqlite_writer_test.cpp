@@ -20,6 +20,17 @@ constexpr std::size_t kLarge = 1UL << 20;
 constexpr std::size_t kBeyondLog = 17UL << 20;
 constexpr auto kUnsyncedLife = sqlite::WriteTurns::kUnsyncedLife;
 
+TEST_F(WriterTest, WritesThatWaitTogetherShareACommit) {
+  constexpr int kCallers = 64;
+  sqlite_->writer.write([](sqlite::Step& step) { return writeBytes(step, 1), true; });  // SQLite syncs a new log twice
+  occupy(1);
+  for (int i = 0; i < kCallers; ++i) queue([](sqlite::Step& step) { writeBytes(step, 1); });
+  const int before = logFaults().syncs;
+  release();
+  awaitAll();
+  EXPECT_EQ(logFaults().syncs - before, 2) << "one of the first write, one of all others";
+}
+
 // The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
 // for the commit alone.
 TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
