@@ -1,5 +1,6 @@
 """The present resources of a process: memory, threads, descriptors; and the size of its files on disk."""
 
+import contextlib
 import os
 
 
@@ -21,6 +22,15 @@ def threads(pid):
 
 def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def sockets(pid):
+    """Returns the number of the process's sockets: those it listens at, and its connections."""
+    count = 0
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            count += os.readlink(f"/proc/{pid}/fd/{descriptor}").startswith("socket:")
+    return count
 
 
 def wakeups(pid):
