@@ -5,9 +5,9 @@ jobq_add_test(cluster_test LABELS server tsan
   LIBRARIES jobq_core jobq_faulty_storage jobq_storage_memory_objects Poco::Net Poco::Foundation
   NEEDS ${JOBQ_PLUGINS})
 
-# Real nodes: several processes on a MariaDB server of the test. Each takes both processors.
+# Real nodes: several processes on a MariaDB server of the test.
 jobq_add_python_test(cluster.history_rules cluster/test_history_rules.py LABELS unit)
 jobq_add_python_test(cluster.parts cluster/test_parts.py LABELS unit)
 foreach(stem database_faults kill_matrix remote_workers shared_work)
-  jobq_add_python_test(cluster.${stem} cluster/test_${stem}.py LABELS fault PROCESSORS 2)
+  jobq_add_python_test(cluster.${stem} cluster/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()

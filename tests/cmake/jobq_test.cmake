@@ -21,21 +21,24 @@ else()
 endif()
 math(EXPR jobq_longest_proof "900 * ${jobq_test_time}")
 
-# jobq_add_test(<name> [OPTIMISED] [SMALL] LABELS label... SOURCES a.cpp... [LIBRARIES lib...] [NEEDS target...] [PROCESSORS n]
-#               [TIMEOUT seconds] [PROPERTIES property value...])
+# jobq_add_test(<name> [OPTIMISED] [SMALL [PARTS n]] LABELS label... SOURCES a.cpp... [LIBRARIES lib...] [NEEDS target...]
+#               [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
 #
 # Builds the GoogleTest program build/tests/<name> and makes a test of CTest of each of its tests, named <name>.<test>.
 # OPTIMISED is for programs with hard work of their own: the optimiser needs five times as long as the compiler for the
 # templates of GoogleTest. SMALL is for programs with hundreds of small tests: the start of a process costs more than such
-# a test, so the tiers play the program as one test of CTest, <name>, and the preset `quick` plays single tests. NEEDS are
-# targets opened by the running program. TIMEOUT bounds one test, to end a hang.
+# a test, so the tiers play the program as one test of CTest, <name>, and the preset `quick` plays single tests. PARTS makes
+# n tests of such a program, <name>.part_<i>: a program that takes a minute would end after all others. NEEDS are targets
+# opened by the running program. TIMEOUT bounds one test of CTest, to end a hang. PROCESSORS are places, of which the
+# presets have 12 for two processors: 1 for a test that mostly waits, 2 without this argument, 4 for a test that takes a
+# processor or more.
 function(jobq_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;SMALL" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;SMALL" "PARTS;PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
+    set(arg_PROCESSORS 2)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${jobq_test_time}")
   add_executable(${name} ${arg_SOURCES})
@@ -60,11 +63,23 @@ function(jobq_add_test name)
     endif()
   endforeach()
   if(arg_SMALL)
-    add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
-    set_tests_properties(${name} PROPERTIES LABELS whole TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST 100
-      ${arg_PROPERTIES})
+    if(NOT arg_PARTS)
+      set(arg_PARTS 1)
+    endif()
+    foreach(part RANGE 1 ${arg_PARTS})
+      set(whole ${name})
+      if(arg_PARTS GREATER 1)
+        set(whole ${name}.part_${part})
+      endif()
+      math(EXPR index "${part} - 1")
+      add_test(NAME ${whole} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${whole}.xml)
+      set_tests_properties(${whole} PROPERTIES LABELS whole TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST 100
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index}" ${arg_PROPERTIES})
+      if(JOBQ_SANITIZE)
+        set_tests_properties(${whole} PROPERTIES LABELS "${arg_LABELS};asan")
+      endif()
+    endforeach()
     if(JOBQ_SANITIZE)
-      set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS};asan")
       return()
     endif()
     list(APPEND arg_LABELS single)
@@ -94,7 +109,7 @@ endfunction()
 
 # jobq_add_python_test(<name> <file> LABELS label... [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
 #
-# Makes one test of CTest of a pytest file, named <name>. The file calls the server of this build folder; the output of
+# Makes one test of CTest of a pytest file, named <name>. PROCESSORS are places, as for jobq_add_test(). The file calls the server of this build folder; the output of
 # each of its tests is in <build>/test-results/<name>.xml.
 set(JOBQ_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH "Python with pytest, as scripts/setup.sh makes it")
 function(jobq_add_python_test name file)
@@ -103,7 +118,7 @@ function(jobq_add_python_test name file)
     set(arg_TIMEOUT 600)
   endif()
   if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
+    set(arg_PROCESSORS 2)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${jobq_test_time}")
   add_test(NAME ${name}

@@ -3,7 +3,7 @@
 # Fuzzing: clang builds each target by itself (fuzz/run.sh).
 foreach(target request_head chunk_reader target json_scan submission policy webhook_url net_guard lua_pattern lua_bridge)
   add_test(NAME fuzz.${target} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/run.sh ${target})
-  set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT ${jobq_longest_proof} PROCESSORS 2)
+  set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT ${jobq_longest_proof} PROCESSORS 4)
 endforeach()
 
 # clang's warnings and its analysis of guards by mutexes (-Wthread-safety) on every source: clang builds the preset asan,
@@ -14,26 +14,26 @@ add_test(NAME analysis.thread_safety COMMAND bash -c
 add_test(NAME analysis.format COMMAND bash -c
   "git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run -Werror")
 set_tests_properties(analysis.thread_safety analysis.format PROPERTIES
-  LABELS analysis TIMEOUT 1800 PROCESSORS 4 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  LABELS analysis TIMEOUT 1800 PROCESSORS 8 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 
 # First steps of users: the demo, and a project of their own with the sdk alone.
 add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
 set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
-jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
+jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 4)
 # Streams of public clients: 50 chunks a second each, too many for a busy machine.
-jobq_add_python_test(client.openai clients/test_openai_clients.py LABELS client PROCESSORS 2)
-jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 2)
+jobq_add_python_test(client.openai clients/test_openai_clients.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 4)
 # Workers and clients of PyPI, whose processes take both processors while they start.
-jobq_add_python_test(client.runpod_workers clients/test_runpod_workers.py LABELS client PROCESSORS 2)
-jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client PROCESSORS 2)
-jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client PROCESSORS 2)
-jobq_add_python_test(client.generated_remote clients/test_generated_clients.py LABELS client PROCESSORS 2)
-jobq_add_python_test(client.operations clients/test_operations.py LABELS client PROCESSORS 2)
+jobq_add_python_test(client.runpod_workers clients/test_runpod_workers.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.generated_remote clients/test_generated_clients.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.operations clients/test_operations.py LABELS client PROCESSORS 4)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).
 add_test(NAME nightly.headers COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/headers_alone.py
   ${PROJECT_SOURCE_DIR}/build/plain)
-set_tests_properties(nightly.headers PROPERTIES LABELS nightly TIMEOUT 3600 PROCESSORS 2)
+set_tests_properties(nightly.headers PROPERTIES LABELS nightly TIMEOUT 3600 PROCESSORS 4)
 
 # Paces, meaningful only on a machine without other work: tests/bench/README.md.
 add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)

@@ -7,25 +7,25 @@ foreach(file IN LISTS http_files)
   string(REGEX REPLACE "^test_" "http." name ${stem})
   jobq_add_python_test(${name} ${file} LABELS http asan)
 endforeach()
-set_tests_properties(http.crowd http.head_memory http.launcher_real_docker http.too_large PROPERTIES PROCESSORS 2)
+set_tests_properties(http.crowd http.head_memory http.too_large PROPERTIES PROCESSORS 4)
 # Each of its tests may need several rounds (http/test_too_large.py).
 math(EXPR jobq_longest_rounds "1500 * ${jobq_test_time}")
 set_tests_properties(http.too_large PROPERTIES TIMEOUT ${jobq_longest_rounds})
 # Pages build plugins for the server as users do, without sanitizers.
-set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 2)
+set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 4)
 set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)
 
 foreach(stem backup disk refused_start)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)
 endforeach()
-# Loads: clients and servers take every processor.
+# Loads: clients and servers take a processor or less each.
 foreach(stem backlog fair_share limits_load load release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()
 
 # Three database servers, HAProxy and three nodes.
-jobq_add_python_test(cluster.galera cluster/test_galera.py LABELS fault TIMEOUT 600 PROCESSORS 4)
-jobq_add_python_test(cluster.script cluster/test_cluster_script.py LABELS fault PROCESSORS 2)
+jobq_add_python_test(cluster.galera cluster/test_galera.py LABELS fault TIMEOUT 600 PROCESSORS 8)
+jobq_add_python_test(cluster.script cluster/test_cluster_script.py LABELS fault PROCESSORS 4)
 
 file(GLOB arch_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} arch/test_*.py arch/*_test.py)
 foreach(file IN LISTS arch_files)
@@ -37,12 +37,8 @@ endforeach()
 set_tests_properties(http.crowd http.too_large fault.backlog fault.load fault.waits PROPERTIES RESOURCE_LOCK memory)
 
 # A mixed load over some time, half a minute of it in CI: JOBQ_SOAK_MINUTES.
-jobq_add_python_test(fault.soak fault/soak.py LABELS fault TIMEOUT 600 PROCESSORS 2)
+jobq_add_python_test(fault.soak fault/soak.py LABELS fault TIMEOUT 600)
 
 jobq_add_python_test(client.s3 s3/s3_test.py LABELS client)
-jobq_add_python_test(client.openapi openapi/openapi_test.py LABELS client PROCESSORS 2)
-jobq_add_python_test(client.generated openapi/generated_test.py LABELS client PROCESSORS 2)
-
-# CTest begins with the highest COST: a long test that begins last would run alone.
-set_tests_properties(client.openapi http.documents http.launcher_real_docker http.lua_endless http.strain arch.abi fault.soak fault.disk http.too_large
-  http.lua_filters http.lifecycle http.crowd PROPERTIES COST 100)
+jobq_add_python_test(client.openapi openapi/openapi_test.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.generated openapi/generated_test.py LABELS client PROCESSORS 4)

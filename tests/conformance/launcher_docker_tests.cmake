@@ -1,5 +1,5 @@
 # The tests of launcher_docker: its contract with a fake of Docker (support/fake_docker.py), and its parts.
-jobq_add_test(launcher_docker_test SMALL TIMEOUT 600 LABELS contract tsan
+jobq_add_test(launcher_docker_test SMALL PARTS 2 TIMEOUT 600 PROCESSORS 1 LABELS contract tsan
   SOURCES
     conformance/fake_docker.cpp
     conformance/launcher_docker_calls_test.cpp

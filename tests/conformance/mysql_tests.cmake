@@ -25,7 +25,7 @@ target_compile_definitions(jobq_named_storages PRIVATE JOBQ_PLUGIN_DIR="${JOBQ_P
   JOBQ_MYSQL_PLUGIN="${CMAKE_BINARY_DIR}/tests/mysql_host_clock/libjobq_storage_mysql.so")
 add_dependencies(jobq_named_storages jobq_mysql_host_clock)
 
-jobq_add_test(storage_mysql_test SMALL LABELS contract tsan PROCESSORS 2
+jobq_add_test(storage_mysql_test SMALL PARTS 2 LABELS contract tsan PROCESSORS 4
   SOURCES
     conformance/lockless_proxy.cpp
     conformance/mariadb_server.cpp

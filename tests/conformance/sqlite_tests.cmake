@@ -1,5 +1,5 @@
 # Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
-jobq_add_test(jobq_sqlite_tests SMALL LABELS contract tsan
+jobq_add_test(jobq_sqlite_tests SMALL PARTS 2 LABELS contract tsan
   SOURCES
     conformance/sqlite_adopt_test.cpp
     conformance/sqlite_backup_test.cpp

@@ -8,7 +8,7 @@ target_link_libraries(jobq_model PUBLIC jobq::testkit)
 
 jobq_add_test(storage_property_test OPTIMISED LABELS property SOURCES property/storage_property_test.cpp
   LIBRARIES jobq_model jobq_named_storages
-  NEEDS ${JOBQ_PLUGINS})
+  NEEDS ${JOBQ_PLUGINS} PROPERTIES COST 120)
 jobq_add_test(record_property_test OPTIMISED LABELS property SOURCES property/record_property_test.cpp
   LIBRARIES jobq_model jobq_named_storages
   NEEDS ${JOBQ_PLUGINS})

@@ -41,4 +41,4 @@ add_test(NAME crash_loop.finds_forgotten_claims
   COMMAND crash_loop --plugins ${CMAKE_BINARY_DIR}/tests/broken/forget_claims --expect-violation)
 add_test(NAME crash_loop.long COMMAND crash_loop --cycles 1000)
 set_tests_properties(crash_loop.long PROPERTIES LABELS nightly TIMEOUT 36000 RUN_SERIAL ON)
-set_tests_properties(crash_loop crash_loop.finds_forgotten_claims PROPERTIES LABELS fault TIMEOUT 600 PROCESSORS 2)
+set_tests_properties(crash_loop crash_loop.finds_forgotten_claims PROPERTIES LABELS fault TIMEOUT 600 PROCESSORS 4)
