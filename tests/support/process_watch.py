@@ -76,10 +76,12 @@ def file_size(path):
 
 
 def state_of(pid):
-    """Returns the number of the parent, and whether the process is alive; (0, False) for a process that does not exist."""
+    """Returns the number of the parent, and whether the process is alive; (0, False) for a process that does not exist.
+    A killed process is alive until its last thread has ended: its descriptors stay open until then, although the state
+    of its first thread, which /proc shows as that of the process, may be Z already."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
+        return int(fields[1]), fields[0] not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1
     except (FileNotFoundError, ProcessLookupError):
         return 0, False
-    return int(fields[1]), fields[0] not in "ZX"
