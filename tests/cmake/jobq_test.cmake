@@ -109,8 +109,8 @@ endfunction()
 
 # jobq_add_python_test(<name> <file> LABELS label... [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
 #
-# Makes one test of CTest of a pytest file, named <name>. PROCESSORS are places, as for jobq_add_test(). The file calls the server of this build folder; the output of
-# each of its tests is in <build>/test-results/<name>.xml.
+# Makes one test of CTest of a pytest file, named <name>. The file calls the server of this build folder; the output of
+# each of its tests is in <build>/test-results/<name>.xml. PROCESSORS are places, as for jobq_add_test().
 set(JOBQ_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH "Python with pytest, as scripts/setup.sh makes it")
 function(jobq_add_python_test name file)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "PROCESSORS;TIMEOUT" "LABELS;PROPERTIES;ENVIRONMENT")

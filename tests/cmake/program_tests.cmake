@@ -23,12 +23,12 @@ jobq_add_python_test(client.install clients/test_install.py LABELS client PROCES
 # Streams of public clients: 50 chunks a second each, too many for a busy machine.
 jobq_add_python_test(client.openai clients/test_openai_clients.py LABELS client PROCESSORS 4)
 jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 4)
-# Workers and clients of PyPI, whose processes take both processors while they start.
+# Workers and clients of PyPI. Those without PROCESSORS mostly wait (test_order.cmake).
 jobq_add_python_test(client.runpod_workers clients/test_runpod_workers.py LABELS client PROCESSORS 4)
-jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client PROCESSORS 4)
-jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client)
+jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client)
 jobq_add_python_test(client.generated_remote clients/test_generated_clients.py LABELS client PROCESSORS 4)
-jobq_add_python_test(client.operations clients/test_operations.py LABELS client PROCESSORS 4)
+jobq_add_python_test(client.operations clients/test_operations.py LABELS client)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).
 add_test(NAME nightly.headers COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/headers_alone.py

@@ -18,7 +18,7 @@ set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http
 foreach(stem backup disk refused_start)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)
 endforeach()
-# Loads: clients and servers take a processor or less each.
+# Loads: the clients take up to a processor, and so does the server. test_order.cmake has those that mostly wait.
 foreach(stem backlog fair_share limits_load load release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()

@@ -16,8 +16,8 @@ while(jobq_long_tests)
   set_tests_properties(${test} PROPERTIES COST ${cost})
 endwhile()
 # These mostly wait: for limits of time, for processes that end, for databases.
-set_tests_properties(client.operations client.runpod_launcher client.runpod_stops client.streams cluster.database_faults
-  cluster.remote_workers fault.limits_load fault.soak fault.waits http.api_limits http.decisions_addresses
+set_tests_properties(client.operations client.runpod_launcher client.runpod_stops cluster.database_faults cluster.remote_workers
+  fault.limits_load fault.soak fault.waits http.api_limits http.decisions_addresses
   http.jobq_worker http.jobq_worker_isolation http.launcher_docker http.launcher_real_docker http.launchers
   http.lifecycle http.strain PROPERTIES PROCESSORS 1)
 # Last, while little else runs: three database servers of this test agree on a majority.

@@ -64,9 +64,11 @@ class WaitsTest(HttpTest):
         return {number: (status, job) for number, status, job in callers.answers}
 
     def check_afterwards(self):
-        """Their connections are gone, and nothing of them is in the way of the next. Sockets are counted, because each
-        resting thread keeps a descriptor of its own until its end."""
+        """Their connections are gone, and nothing of them is in the way of the next. A resting thread
+        keeps one descriptor of its own until its end."""
         until(lambda: sockets(self.pid) <= self.before[2] + 5, "their connections are closed", HANG)
+        until(lambda: descriptors(self.pid) - threads(self.pid) <= self.before[1] - self.before[0] + 5,
+              "their descriptors are closed", HANG)
         assert self.server.runsync("echo", {"n": 1})["output"] == {"n": 1}
         assert self.resident <= self.MOST_MEMORY
 
