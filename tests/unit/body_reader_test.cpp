@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <istream>
 
+#include "set_time.h"
 #include "testkit/wait_for.h"
 
 namespace jobq {
@@ -21,11 +23,13 @@ using testing::HasSubstr;
 /// the last piece the client has closed its side.
 class PiecewiseStream final : public ByteStream {
  public:
-  PiecewiseStream() : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+  /// `time` outlives the stream.
+  explicit PiecewiseStream(test::SetTime& time) : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)), time_(time) {}
 
   std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
     if (pieces.empty() && wait == Wait::linger) {
       ++lingered;
+      time_.pass(drips ? kBetweenDrops : kLinger);
       if (drips) pieces.push_back("x");
     }
     if (pieces.empty()) return open ? std::nullopt : std::optional<std::size_t>(0);
@@ -38,10 +42,16 @@ class PiecewiseStream final : public ByteStream {
   }
   std::optional<std::size_t> writeSome(std::string_view, std::string_view) override { return std::nullopt; }
 
+  /// Time until the next byte of a client that drips.
+  static constexpr std::chrono::milliseconds kBetweenDrops{10};
+
   std::deque<std::string> pieces;
   int lingered = 0;    ///< waits without a byte
   bool drips = false;  ///< each wait brings one byte
   bool open = false;   ///< with true, more bytes may come after the last piece
+
+ private:
+  test::SetTime& time_;
 };
 
 class BodyReaderTest : public testing::Test {
@@ -49,12 +59,12 @@ class BodyReaderTest : public testing::Test {
   BodyReader& ofLength(std::uint64_t length) {
     RequestHead head;
     head.contentLength = length;
-    return reader_.emplace(stream_, buffer_, head, waiting_);
+    return reader_.emplace(stream_, buffer_, head, waiting_, time_);
   }
   BodyReader& chunked() {
     RequestHead head;
     head.chunked = true;
-    return reader_.emplace(stream_, buffer_, head, waiting_);
+    return reader_.emplace(stream_, buffer_, head, waiting_, time_);
   }
   std::string readAll(std::size_t step = 65'536) {
     std::istream in(&*reader_);
@@ -73,7 +83,8 @@ class BodyReaderTest : public testing::Test {
     return text;
   }
 
-  PiecewiseStream stream_;
+  test::SetTime time_;
+  PiecewiseStream stream_{time_};
   Budget memory_{0};
   ReadBuffer buffer_{memory_};
   Budget waiting_{8};
@@ -157,8 +168,7 @@ TEST_F(BodyReaderTest, ABodyWhoseRestHasNotComePausesAndGoesOn) {
   EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 0U);
   EXPECT_TRUE(reader.isPaused());
   EXPECT_TRUE(reader.result());
-  EXPECT_GT(reader.timeLeft().count(), 0);
-  EXPECT_LE(reader.timeLeft().count(), 1'000) << "a body without bytes needs a slot after a second";
+  EXPECT_EQ(reader.timeLeft(), std::chrono::seconds(1) - kLinger) << "a slot is needed after a second";
   EXPECT_EQ(stream_.lingered, 1);
   EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 0U);
   EXPECT_EQ(stream_.lingered, 1) << "a client that drips holds no thread";
@@ -177,7 +187,7 @@ TEST_F(BodyReaderTest, AClientThatDripsHoldsItsThreadForAMoment) {
   char byte = 0;
   while (!reader.isPaused()) (void)reader.readOrPause(&byte, 1, false);
   EXPECT_TRUE(reader.result());
-  EXPECT_GT(stream_.lingered, 0);
+  EXPECT_EQ(stream_.lingered, kLinger / PiecewiseStream::kBetweenDrops);
 }
 
 TEST_F(BodyReaderTest, ABusyServerLingersForNoBody) {

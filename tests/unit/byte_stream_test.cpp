@@ -7,12 +7,14 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <thread>
 #include <vector>
 
 #include "core/http/transport/budget.h"
 #include "core/http/transport/read_buffer.h"
+#include "set_time.h"
 #include "socket_pair.h"
 #include "testkit/wait_for.h"
 
@@ -114,22 +116,45 @@ TEST_F(ByteStreamTest, ADroppedConnectionClosesItsDescriptor) {
 
 TEST(PaceTest, AllowsASecondMoreForEach8KiBThatMoved) {
   Budget places(1);
-  TransferDeadline deadline(places);
-  EXPECT_LE(deadline.left(), std::chrono::seconds(20));
-  EXPECT_GT(deadline.left(), std::chrono::seconds(10));
+  test::SetTime time;
+  TransferDeadline deadline(places, time);
+  EXPECT_EQ(deadline.left(), std::chrono::seconds(20));
   deadline.moved(8'191);
-  EXPECT_LE(deadline.left(), std::chrono::seconds(20));
+  EXPECT_EQ(deadline.left(), std::chrono::seconds(20));
   deadline.moved(100UL * 8'192);
-  EXPECT_GT(deadline.left(), std::chrono::seconds(100));
-  EXPECT_LE(deadline.left(), std::chrono::seconds(120));
+  EXPECT_EQ(deadline.left(), std::chrono::seconds(120));
+  time.pass(std::chrono::seconds(119));
+  EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::wait);
+  EXPECT_EQ(deadline.untilNextQuestion(), std::chrono::seconds(1));
+  time.pass(std::chrono::seconds(1));
+  EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::late);
 }
 
 TEST(PaceTest, TakesNoPlaceAtOnceAndAsksAgainWithinASecond) {
   Budget places(0);
-  TransferDeadline deadline(places);
-  EXPECT_LE(deadline.untilNextQuestion(), std::chrono::seconds(1));
-  EXPECT_GT(deadline.untilNextQuestion(), std::chrono::seconds(0));
+  test::SetTime time;
+  TransferDeadline deadline(places, time);
+  EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::wait);
+  EXPECT_EQ(deadline.untilNextQuestion(), std::chrono::seconds(1));
+  time.pass(std::chrono::seconds(1));
+  EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::noSlot);
   EXPECT_EQ(TransferDeadline::hurried().mayWait(), TransferDeadline::Verdict::late);
+}
+
+TEST(PaceTest, ATransferOfMoreThanASecondHoldsAPlace) {
+  Budget places(1);
+  test::SetTime time;
+  {
+    TransferDeadline deadline(places, time);
+    time.pass(std::chrono::milliseconds(999));
+    EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::wait);
+    EXPECT_EQ(places.left(), 1U);
+    time.pass(std::chrono::milliseconds(1));
+    EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::wait);
+    EXPECT_EQ(places.left(), 0U);
+    EXPECT_EQ(deadline.untilNextQuestion(), std::chrono::seconds(19)) << "it needs no further place";
+  }
+  EXPECT_EQ(places.left(), 1U);
 }
 
 TEST(BudgetTest, AShareGoesBackWithItsOwner) {

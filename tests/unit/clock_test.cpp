@@ -11,6 +11,7 @@
 #include "core/base/clock_keeper.h"
 #include "core/base/logger.h"
 #include "core/base/shutdown_deadline.h"
+#include "set_time.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"
 
@@ -27,22 +28,10 @@ TEST(Clock, TimesAreReadAndPrinted) {
   }
 }
 
-/// The machine's time, set by a test.
-struct SetTime final : TimeSource {
-  std::chrono::system_clock::time_point wall() const override { return wall_; }
-  std::chrono::steady_clock::time_point steady() const override { return steady_; }
-  void pass(std::chrono::milliseconds time) {
-    wall_ += time;
-    steady_ += time;
-  }
-  std::chrono::system_clock::time_point wall_ = fromEpochMillis(1'767'225'600'000);
-  std::chrono::steady_clock::time_point steady_;
-};
-
 TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
   using std::chrono::hours;
   using std::chrono::seconds;
-  SetTime machine;
+  test::SetTime machine;
   SystemClock clock(machine);
   const Instant start = clock.now();
   machine.pass(seconds(10));
@@ -72,7 +61,7 @@ TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
 TEST(SystemClock, ALateStepCatchesUpByASecondAtMost) {
   using std::chrono::hours;
   using std::chrono::seconds;
-  SetTime machine;
+  test::SetTime machine;
   SystemClock clock(machine);
   machine.wall_ += hours(1);
   machine.pass(hours(1));
@@ -83,7 +72,7 @@ TEST(SystemClock, ALateStepCatchesUpByASecondAtMost) {
 
 TEST(ClockKeeper, WarnsOnceWhenTheTimesDifferByAMinute) {
   using std::chrono::seconds;
-  SetTime machine;
+  test::SetTime machine;
   SystemClock clock(machine);
   testkit::RecordingLog log;
   ClockKeeper keeper(clock, log);

@@ -13,12 +13,13 @@ constexpr std::uint64_t kDropped = 64UL << 10;
 
 }  // namespace
 
-BodyReader::BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead& head, Budget& waiting)
+BodyReader::BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead& head, Budget& waiting,
+                       const TimeSource& time)
     : stream_(stream),
       buffer_(buffer),
       chunked_(head.chunked),
       left_(head.contentLength.value_or(0)),
-      deadline_(waiting) {}
+      deadline_(waiting, time) {}
 
 bool BodyReader::complete() const noexcept {
   return result_ && (chunked_ ? chunks_.part() == ChunkReader::Part::end : left_ == 0);

@@ -8,6 +8,7 @@
 #include <ios>
 #include <streambuf>
 
+#include "core/base/clock.h"
 #include "core/base/result.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
@@ -20,8 +21,10 @@ namespace jobq {
 /// One thread. The stream, the buffer and the budget outlive the reader.
 class BodyReader final : public std::streambuf {
  public:
-  /// `head` gives the framing. `waiting` has the slots for slow bodies (TransferDeadline).
-  BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead& head, Budget& waiting);
+  /// `head` gives the framing. `waiting` has the slots for slow bodies, and `time` outlives the reader
+  /// (TransferDeadline).
+  BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead& head, Budget& waiting,
+             const TimeSource& time = TimeSource::ofMachine());
 
   /// Sets the largest size of a chunked body in bytes. A larger body is a fault with status 413, found before the
   /// bytes over the limit are read.

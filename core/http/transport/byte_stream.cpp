@@ -66,7 +66,7 @@ TransferDeadline::Verdict TransferDeadline::mayWait() noexcept {
 }
 
 std::chrono::milliseconds TransferDeadline::used() const noexcept {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start_);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time_->steady() - start_);
 }
 
 std::chrono::milliseconds TransferDeadline::untilNextQuestion() const noexcept {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/clock.h"
 #include "core/http/transport/budget.h"
 #include "jobq/mutex.h"
 
@@ -25,8 +26,9 @@ inline constexpr std::chrono::milliseconds kLinger{50};
 /// until the transfer ends. One thread.
 class TransferDeadline {
  public:
-  /// `places` has the slots for slow transfers and outlives the deadline.
-  explicit TransferDeadline(Budget& places) noexcept : places_(&places) {}
+  /// `places` has the slots for slow transfers. Both arguments outlive the deadline.
+  explicit TransferDeadline(Budget& places, const TimeSource& time = TimeSource::ofMachine()) noexcept
+      : places_(&places), time_(&time), start_(time.steady()) {}
   /// Returns a deadline without any waiting: bytes that do not move at once count as late.
   static TransferDeadline hurried() noexcept { return TransferDeadline(); }
 
@@ -52,7 +54,8 @@ class TransferDeadline {
 
   Budget* places_ = nullptr;
   Budget::Reservation place_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const TimeSource* time_ = &TimeSource::ofMachine();
+  std::chrono::steady_clock::time_point start_ = time_->steady();
   std::size_t bytes_ = 0;
 };
 

@@ -1,0 +1,23 @@
+// The machine's time, set by a test.
+#pragma once
+
+#include <chrono>
+
+#include "core/base/clock.h"
+#include "jobq/time.h"
+
+namespace jobq::test {
+
+/// Stands still until pass(). One thread, unless a test sets no time while others read it.
+struct SetTime final : TimeSource {
+  std::chrono::system_clock::time_point wall() const override { return wall_; }
+  std::chrono::steady_clock::time_point steady() const override { return steady_; }
+  void pass(std::chrono::milliseconds time) {
+    wall_ += time;
+    steady_ += time;
+  }
+  std::chrono::system_clock::time_point wall_ = fromEpochMillis(1'767'225'600'000);
+  std::chrono::steady_clock::time_point steady_;
+};
+
+}  // namespace jobq::test
