@@ -222,7 +222,7 @@ class ThreadExecutor::Worker {
 
 void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
                                  WorkerEvents& events) {
-  reap();
+  reap(id);
   auto worker = std::make_shared<Worker>(deps_, endpoint, release, id, events);
   Lock lock(mutex_);
   worker->thread = std::thread([this, worker] {
@@ -256,19 +256,18 @@ void ThreadExecutor::stopWorker(const WorkerId& id) {
   worker->stopWorker();
 }
 
-// Joins the ended threads.
-void ThreadExecutor::reap() {
+// Joins the ended threads. Waits for the thread of the worker `gone`, if any, which has reported its end.
+void ThreadExecutor::reap(const WorkerId& gone) {
   std::vector<std::shared_ptr<Worker>> ended;
   {
     Lock lock(mutex_);
-    for (auto at = workers_.begin(); at != workers_.end();) {
-      if (at->second->ended) {
-        ended.push_back(std::move(at->second));
-        at = workers_.erase(at);
-      } else {
-        ++at;
-      }
-    }
+    const auto former = workers_.find(gone);
+    while (former != workers_.end() && !former->second->ended) changed_.wait(mutex_);
+    std::erase_if(workers_, [&ended](auto& entry) {
+      if (!entry.second->ended) return false;
+      ended.push_back(std::move(entry.second));
+      return true;
+    });
   }
   for (const auto& worker : ended) worker->thread.join();
 }
@@ -382,7 +381,7 @@ std::size_t ThreadExecutor::stop(Millis drainTime) {
   }
   drain(deps_.clock.now() + drainTime);
   if (!awaitAllEnded(deps_.clock.now())) stopUnfinishedWorkers();
-  reap();
+  reap({});
   std::map<WorkerId, std::shared_ptr<Worker>> abandoned;
   {
     Lock lock(mutex_);

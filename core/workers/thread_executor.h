@@ -64,7 +64,7 @@ class ThreadExecutor final : public Executor {
     LeaseRef lease;
   };
 
-  void reap();
+  void reap(const WorkerId& gone);
   bool awaitAllEnded(Instant deadline);
   void drain(Instant deadline);
   void stopUnfinishedWorkers();
