@@ -2,9 +2,14 @@
 // pass in microseconds, and no test sleeps.
 #pragma once
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <list>
 #include <string>
+#include <string_view>
 
 #include "jobq/mutex.h"
 #include "jobq/time.h"
@@ -27,7 +32,7 @@ class ManualClock final : public Clock {
     {
       Lock lock(mutex_);
       if (now_ >= deadline) return;
-      self = waiters_.insert(waiters_.end(), Waiter{&mutex, &condition, deadline, 0});
+      self = waiters_.insert(waiters_.end(), Waiter{&mutex, &condition, deadline, 0, nameOfThread()});
       changed_.notifyAll();
     }
     condition.wait(mutex);
@@ -65,13 +70,36 @@ class ManualClock final : public Clock {
     }
   }
 
+  /// Blocks until a thread with this name (pthread_setname_np) waits for a time after the present one: the thread has
+  /// done its work for the time of the last advance(). Throws WaitExpired after kHangDeadline of real time.
+  void awaitThread(std::string_view name) {
+    WaitDeadline wait("the thread " + std::string(name) + " to wait for a later time of the manual clock");
+    const auto waitsForLater = [&](const Waiter& waiter) JOBQ_REQUIRES(mutex_) {
+      return waiter.deadline > now_ && name == waiter.thread.data();
+    };
+    Lock lock(mutex_);
+    while (std::none_of(waiters_.begin(), waiters_.end(), waitsForLater)) {
+      if (wait.isOver()) wait.expire(listWaits());
+      wait.on(changed_, mutex_);
+    }
+  }
+
  private:
+  using ThreadName = std::array<char, 16>;  // the longest name of a thread, with its end
+
   struct Waiter {
     Mutex* mutex;
     Condition* condition;
     Instant deadline;
     int pinned;  // number of advance() calls that use the pointers
+    ThreadName thread;
   };
+
+  static ThreadName nameOfThread() {
+    ThreadName name{};
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    return name;
+  }
 
   int waitsWithin(Millis from, Millis to) const JOBQ_REQUIRES(mutex_) {
     int found = 0;

@@ -11,6 +11,8 @@ constexpr const char* kLimited =
     "\nlimits.enabled = true\nlimits.queue = true\n"
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 60\nendpoint.p.image = plugin/echo\n"
     "endpoint.p.workersMax = 0\nendpoint.s.image = plugin/scripted\nendpoint.e.image = plugin/echo\n";
+/// For awaitState() and awaitHealth(): while the clock stands still, no window of calls of /status and /health ends.
+constexpr const char* kEndlessPolls = "limits.status.requests = 0\n";
 
 class ServerLimitsTest : public ServerTest {
  protected:
@@ -64,7 +66,7 @@ TEST_F(ServerLimitsTest, SharedBuckets) {
 
 // The limit in force is the higher of the base and running workers times perWorker; a change is known within a second.
 TEST_F(ServerLimitsTest, RunningWorkersRaiseTheLimit) {
-  open(std::string(kLimited) + "limits.requests.requests = 2\nlimits.requests.perWorker = 3\n");
+  open(std::string(kLimited) + kEndlessPolls + "limits.requests.requests = 2\nlimits.requests.perWorker = 3\n");
   std::vector<std::string> ids;
   for (int i = 0; i < 2; ++i) ids.push_back(run("t", R"({"input":{"sleepMs":60000}})").field("id"));
   awaitHealth("t", "\"running\":2");  // the storage has a job IN_PROGRESS before its worker counts as busy
@@ -148,7 +150,7 @@ TEST_F(ServerLimitsTest, TheLifeOfAJob) {
 
 // FAILED, TIMED_OUT and CANCELLED jobs have the retention of COMPLETED jobs; a retry works only until then.
 TEST_F(ServerLimitsTest, EveryEndIsKeptForHalfAnHour) {
-  open(kLimited);
+  open(std::string(kLimited) + kEndlessPolls);
   const std::string failed = run("t", R"({"input":{"fail":"no"}})").field("id");
   awaitState("t", failed, "FAILED");
   const std::string cancelled = run("p", R"({"input":{}})").field("id");

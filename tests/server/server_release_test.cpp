@@ -62,13 +62,14 @@ class ReleaseTest : public ServerTest {
     testkit::waitFor(std::to_string(least) + " handlers of " + name + " to be destroyed",
                      [&] { return count(witnessed(), "gone " + name) >= least; });
   }
-  /// Waits like waitFor, and moves the server's clock by `step` before each further check. Threads of the server that
-  /// do not wait for the clock have at least a millisecond for each step.
+  /// Waits like waitFor, and moves the server's clock by `step` before each further check, if the sweeper has done its
+  /// work for the present time. Threads of the server that do not wait for the clock have at least a millisecond for
+  /// each step.
   template <class Predicate>
   void waitInTime(const std::string& what, Millis step, Predicate&& holds) {
     for (const testkit::WaitDeadline wait(what); !holds();) {
       wait.pause();
-      clock_.awaitWaiter(Millis(0), Millis(1'000));
+      clock_.awaitThread("sweeper");
       clock_.advance(step);
     }
   }
@@ -86,9 +87,9 @@ TEST_F(ReleaseTest, AnUpdateReachesNewHandlersAndDestroysTheOld) {
   update(made, R"({"env":)" + env("two") + "}");
   awaitRelease(id, "complete");
   // A release is complete after the last old worker was told to stop. The worker stays listed until its thread has
-  // ended.
+  // ended, and its successor comes after that call.
   testkit::waitFor("the end of the workers of version 1", [&] { return workersOf(id, "1") == 0; });
-  EXPECT_GE(workersOf(id, "2"), 2U);
+  awaitWorkers(id, "2", 2);
   EXPECT_EQ(shown(id, "NAME"), "two");
   awaitGone("one", 2);
   EXPECT_EQ(count(witnessed(), "gone one"), count(witnessed(), "made one"));
@@ -111,6 +112,7 @@ TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterItsJob) {
   awaitState(id, job, "COMPLETED");
   EXPECT_EQ(status(id, job).field("output"), "one");
   awaitRelease(id, "complete");
+  awaitWorkers(id, "3", 1);
   EXPECT_EQ(workersOf(id, "3"), 1U);
   EXPECT_EQ(witnessed().find("made two"), std::string::npos) << "nobody needs the version between";
 }
@@ -223,8 +225,8 @@ TEST_F(ReleaseTest, ADeletedEndpointStopsItsJobsAndTheyAreGone) {
   const std::string id = makeEndpoint(made, R"(,"workersMax":1)");
   const std::string runs = run(id, R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
   awaitState(id, runs, "IN_PROGRESS");
-  // The removal waits for the thread of the stopped worker, in real time. The caller therefore waits as long as a
-  // caller may, and the clock moves in small steps: 90 steps of a second once ended the wait before the thread had run.
+  // The removal waits for the thread of the stopped worker, in real time, and the sweeper looks for its end each second
+  // of the clock. The caller therefore waits as long as a caller may.
   auto waiter = std::async(std::launch::async,
                            [&] { return call("POST", "/v2/" + id + "/runsync?wait=300000", R"({"input":{}})"); });
   testkit::waitFor("the second job to be queued", [&] {
@@ -273,7 +275,7 @@ TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
   EXPECT_GE(clock_.now() - start, Millis(180'000)) << "two workers";
   application_.reset();
   ServerTest::open("storage = sqlite\n");
-  clock_.awaitWaiter(Millis(0), Millis(1'000));
+  clock_.awaitThread("sweeper");
   clock_.advance(Millis(1'000));
   testkit::waitFor("the 6 minutes from before the restart", [&] { return minutes() >= 6; });
 }
@@ -285,7 +287,7 @@ TEST_F(ReleaseTest, AnEndpointTellsHowLongItsTemplateRan) {
   awaitWorkers(id, "1", 1);
   const auto minutes = [&] { return call("GET", "/v1/templates/" + made).field("runtimeInMin"); };
   waitInTime("2 minutes of a worker", Millis(60'000), [&] { return std::stoi(minutes()) >= 2; });
-  clock_.awaitWaiter(Millis(0), Millis(1'000));
+  clock_.awaitThread("sweeper");
   const std::string told = "\"runtimeInMin\":" + minutes();
   EXPECT_EQ(count(call("GET", "/v1/endpoints?includeTemplate=true").body, told), 1U);
   EXPECT_EQ(count(call("GET", "/v1/endpoints/" + id + "?includeTemplate=true").body, told), 1U);
