@@ -11,7 +11,7 @@ import os
 import time
 
 import pytest
-from node_cluster import FENCE, LEASE, Cluster
+from node_cluster import FENCE, LEASE, Cluster, Hold
 from cluster_traffic import Traffic
 from jobq_server import until
 from pace import HANG, judge_pace
@@ -248,9 +248,11 @@ class DeadNodeTest(FaultCase):
     def test_its_jobs_run_again_after_the_lease(self):
         for _ in range(ROUNDS):
             with self.load(callers=0) as traffic:
-                jobs = dict(self.submit_at(traffic, self.one, 3_000) for _ in range(4))
+                hold = Hold(self.cluster)
+                jobs = dict(self.submit_at(traffic, self.one, 0, until=hold.path) for _ in range(4))
                 killed = time.monotonic_ns()
                 self.one.kill()
+                hold.release()
                 for number, job in jobs.items():
                     assert traffic.await_end(number, job).state == "COMPLETED"
                 waits = [(run.began - killed) / 1e9 for number in jobs for run in self.runs_of(number)[1:]]

@@ -10,7 +10,7 @@ import random
 import time
 
 import pytest
-from node_cluster import FENCE, LEASE, Cluster
+from node_cluster import FENCE, LEASE, Cluster, Hold
 from cluster_traffic import KINDS, Traffic
 from jobq_server import until
 from pace import HANG, judge_pace
@@ -95,10 +95,12 @@ class KillMatrixTest:
     def test_the_node_that_runs_the_job(self):
         for _ in range(ROUNDS):
             with self.load() as traffic:
-                number, job = traffic.submit(work_ms=2000)
+                hold = Hold(self.cluster)
+                number, job = traffic.submit(0, until=hold.path)
                 victim = self.runner_of(number)
                 killed = time.monotonic_ns()
                 victim.kill()
+                hold.release()
                 assert traffic.await_end(number, job).state == "COMPLETED"
                 first, second = sorted((run for run in self.cluster.runs() if run.number == number),
                                        key=lambda run: run.began)
@@ -110,7 +112,8 @@ class KillMatrixTest:
     def test_the_node_that_the_caller_waits_at(self):
         for _ in range(ROUNDS):
             with self.load() as traffic:
-                number, job = traffic.submit(work_ms=2500)
+                hold = Hold(self.cluster)
+                number, job = traffic.submit(0, until=hold.path)
                 runner = self.runner_of(number)
                 victim = self.dice.choice([node for node in self.cluster.nodes if node is not runner])
                 with victim.plug() as waiting:
@@ -120,6 +123,7 @@ class KillMatrixTest:
                     assert victim.status("witness", job)["status"] == "IN_PROGRESS"
                     victim.kill()
                     assert answer_of(waiting) == b"", "the call has no answer"
+                hold.release()
                 assert traffic.await_end(number, job).state == "COMPLETED"
                 assert len([run for run in self.cluster.runs() if run.number == number]) == 1
                 self.restart(victim)
@@ -128,8 +132,10 @@ class KillMatrixTest:
         for _ in range(ROUNDS):
             with self.load() as traffic:
                 sleeper = self.dice.choice(self.cluster.nodes)
-                short, long = self.jobs_at(sleeper, traffic)
+                hold = Hold(self.cluster)
+                short, long = self.jobs_at(sleeper, traffic, hold)
                 sleeper.pause()
+                hold.release()
                 until(lambda: all(self.others_run(job, sleeper) for job in (*short, *long)),
                       "other nodes run the jobs of the sleeper", 2 * HANG)
                 for number, job in short.items():
@@ -143,22 +149,22 @@ class KillMatrixTest:
                     assert traffic.cancel(number, job).state == "CANCELLED"
                 self.cluster.balancer.await_ready(*self.cluster.nodes)
 
-    def jobs_at(self, node, traffic):
-        """Submits jobs until the node runs one of 3 s, whose handler ignores its stop, and one of 10 minutes. Returns both: number -> id."""
-        found = {3_000: {}, 600_000: {}}
+    def jobs_at(self, node, traffic, hold):
+        """Submits jobs until the node runs one that is held, whose handler ignores its stop, and one of 10 minutes. Returns both: number -> id."""
+        found = {"poll": {}, "cancel": {}}
+        orders = {"poll": {"work_ms": 0, "until": hold.path, "ignoreStop": 1}, "cancel": {"work_ms": 600_000}}
         rest = []
 
         def all_found():
-            for work_ms, jobs in found.items():
+            for kind, jobs in found.items():
                 if not jobs:
-                    kind = "cancel" if work_ms > 3_000 else "poll"
-                    number, job = traffic.submit(work_ms, kind, ignoreStop=int(kind == "poll"))
+                    number, job = traffic.submit(kind=kind, **orders[kind])
                     if self.runner_of(number) is node:
                         jobs[number] = job
                     elif kind == "cancel":
                         rest.append((number, job))
             return all(found.values())
-        until(all_found, f"{node.name} runs jobs of both lengths", HANG)
+        until(all_found, f"{node.name} runs jobs of both kinds", HANG)
         for number, job in rest:
             traffic.cancel(number, job)
         return found.values()

@@ -19,6 +19,8 @@ class AnsweringNode:
     def __init__(self, name, answer, ready=WHOLE):
         self.name, self.answer, self.ready = name, answer, ready
         self.calls = []
+        self.silent_checks = 0  # of the checks to come
+        self.ignored_checks = 0
         self.port = ReservedPort()
         self.address = self.port.address
         self._listener = None
@@ -36,6 +38,11 @@ class AnsweringNode:
                     is_check = head.startswith(b"GET /readyz")
                     if not is_check:
                         self.calls.append(head + read_body(plain, head, rest))
+                    if is_check and self.silent_checks > 0:
+                        self.silent_checks -= 1
+                        self.ignored_checks += 1
+                        plain.recv(1)  # until the balancer gives up
+                        continue
                     plain.sendall(self.ready if is_check else self.answer)
             except OSError:
                 return
@@ -102,6 +109,17 @@ class BalancerTest:
             assert (status, headers["retry-after"]) == (503, "1")
             balancer.put_back(b)
             assert self.ask(balancer)[0] == 200
+
+    def test_a_node_is_out_after_three_silent_checks(self, balancer):
+        with AnsweringNode("a", WHOLE) as a:
+            balancer.add(a)
+            balancer.await_ready(a)
+            a.silent_checks = 2
+            until(lambda: a.ignored_checks == 2, "the balancer has seen a silent check, and sent a second one")
+            assert self.ask(balancer)[0] == 200
+            a.silent_checks = 3  # the next check may be the third in a row
+            until(lambda: not balancer.ready_names(), "the node gets no further calls")
+            assert a.ignored_checks >= 3
 
 
 class EchoServer:

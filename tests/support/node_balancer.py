@@ -6,9 +6,11 @@
         balancer.put_back(node)
 
 The rules are those of a careful configuration of a common balancer:
-- A node gets calls while its last /readyz answered 200. A check comes every 100 ms and may last a second.
-- A node that does not answer three checks in a row hangs: its open calls are cut off. A node that answers 503, or refuses
-  connections, keeps them: a node that stops closes its listener before it has answered the last calls.
+- A node gets calls after a /readyz that answered 200, until one answers otherwise or is refused. A check comes every
+  100 ms and may last a second.
+- A node that does not answer three checks in a row hangs: the node gets no further calls, and the open calls are cut off.
+  (All nodes miss one check while a sync of the database takes a second.) A node that answers 503, or refuses connections,
+  keeps the open calls: a node that stops closes the listener before the last calls are answered.
 - A call goes to another node if the connection was refused, because the call was not sent. No other call is repeated.
 - The caller of a call that was sent and not answered whole reads 502; without any node, 503 with Retry-After.
 
@@ -130,9 +132,11 @@ class Balancer:
         while not self._closing.wait(CHECK_EVERY):
             is_silent, is_ready = self._ask_ready(backend)
             with self._changed:
-                backend.is_ready = is_ready
                 backend.silent_checks = backend.silent_checks + 1 if is_silent else 0
-                if backend.silent_checks >= MOST_SILENT_CHECKS:
+                hangs = backend.silent_checks >= MOST_SILENT_CHECKS
+                if hangs or not is_silent:
+                    backend.is_ready = is_ready
+                if hangs:
                     backend.cut |= backend.calls
                     for call in backend.calls:
                         with contextlib.suppress(OSError):

@@ -71,6 +71,17 @@ class Node(Server):
         self.port.close()
 
 
+class Hold:
+    """A file that jobs of the witness wait for: the test says when their work ends."""
+
+    def __init__(self, cluster):
+        self.path = os.path.join(cluster.folder, f"release-{secrets.token_hex(8)}")
+
+    def release(self):
+        with open(self.path, "x", encoding="ascii"):
+            pass
+
+
 class Cluster(Api):
     """Requests go through the balancer, those of a node's object to the node itself."""
 

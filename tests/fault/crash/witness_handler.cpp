@@ -2,7 +2,8 @@
 // server. A line is one write() within a page, so a kill leaves the line whole or absent.
 //
 //   input   {"number":17,"workMs":5,"failBelow":3,"chunks":2}   works for 5 ms; attempts below 3 fail
-//           with "ignoreStop":1 the work goes on after a stop; with "nameAttempt":1 the output has "attempt" too
+//           with "ignoreStop":1 the work goes on after a stop; with "nameAttempt":1 the output has "attempt" too;
+//           with "until":"/a/file" the work goes on, after its time, until the file exists
 //   chunks  {"number":17,"attempt":1,"place":0}      2 of these during the work
 //   output  {"echo":17,"square":289}                 unique to the job
 //   journal begin|output|failed|stopped, number, job, attempt, process, CLOCK_MONOTONIC in nanoseconds
@@ -92,7 +93,18 @@ class Witness final : public jobq::JobHandler {
                    ",\"place\":" + std::to_string(place) + "}");
       if (!work(part, stop)) return false;
     }
-    return work(part, stop);
+    return work(part, stop) && awaitFile(document, stop);
+  }
+
+  /// Returns false if stopped before the file of the job exists.
+  static bool awaitFile(const jobq::json::Document& document, const std::stop_token& stop) {
+    const auto until = document.find("until");
+    if (!until) return true;
+    const std::string path = jobq::json::decode(until->raw);
+    while (::access(path.c_str(), F_OK) != 0) {
+      if (!work(std::chrono::milliseconds(10), stop)) return false;
+    }
+    return true;
   }
 
   /// Returns false if stopped before the time was over.
