@@ -22,7 +22,7 @@ class TableTest(HttpTest):
     def ask(self, method, path, body=None):
         return self.assert_job(self.server.request(method, f"/v2/{path}", body))
 
-    @pytest.mark.parametrize("query", ["", "?wait=1000", "?wait=90000", "?wait=300000"])
+    @pytest.mark.parametrize("query", ["", "?wait=90000", "?wait=300000"])
     def test_runsync(self, query):
         """core/http/API.md, "/runsync": POST /runsync, query `wait`, answers the job with output, delayTime,
         executionTime."""

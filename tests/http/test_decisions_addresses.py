@@ -82,7 +82,7 @@ class MountTest(HttpTest):
         waiting = self.server.run("parked", {})
         for body in ({"input": {"b": 1}}, {"input": {}, "policy": {"ttl": 10000, "executionTimeout": 5000}},
                      b'{"input" : {"n":1e400} }'):
-            for operation in ("run", "runsync", "runsync?wait=1000", "runsync?wait=300000"):
+            for operation in ("run", "runsync", "runsync?wait=90000", "runsync?wait=300000"):
                 assert self.assert_equal("POST", f"/echo/{operation}", body).status == 200
         for method in ("GET", "POST"):
             for endpoint, job in (("echo", done), ("trial", failed), ("parked", waiting)):
