@@ -58,10 +58,11 @@ bool Exchange::perform(const std::stop_token& stop, CancelCheck* check) {
   curl_multi_add_handle(multi_.get(), easy_.get());
   const std::stop_callback wake(stop, [this] { curl_multi_wakeup(multi_.get()); });
   for (;;) {
+    const bool isStopped = stop.stop_requested();  // bytes that came before the stop are read by the call below
     int running = 0;
     if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) throw std::bad_alloc();
     if (running == 0) return true;
-    if (stop.stop_requested() || (check != nullptr && check->isOver())) return false;
+    if (isStopped || (check != nullptr && check->isOver())) return false;
     curl_multi_poll(multi_.get(), nullptr, 0, check == nullptr ? kLongestWaitMs : kCheckMs, nullptr);
   }
 }
