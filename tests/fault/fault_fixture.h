@@ -106,7 +106,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
   bool reached(Predicate&& condition) {
     return poll(condition, [this](int look) {
       if (look % (look <= 120 ? 2 : 20) != 0 || !plan_.isQuiet() || !hasBeaten()) return;
-      clock_.awaitWaiter(Millis(0), Millis(1'000));
+      clock_.awaitThread("sweeper");
       clock_.advance(Millis(500));
     });
   }

@@ -315,9 +315,11 @@ TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
     const std::string file = blocked ? "blocked" : "post";
     if (blocked) std::filesystem::create_directories(obstacle);
     const std::size_t before = faultsOf(operation);
-    plan_.failOperation(operation, clock_.now() + kOperationOutage);
+    const Instant end = clock_.now() + kOperationOutage;
+    plan_.failOperation(operation);
     const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///)" + file + "\"}").field("id");
     ASSERT_TRUE(reached([&] { return faultsOf(operation) >= before + 3; })) << operation << " was not called";
+    plan_.failOperation(operation, end);
     EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
         << "its webhook is no matter of the job";
     if (blocked) std::filesystem::remove(obstacle);
