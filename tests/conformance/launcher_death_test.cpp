@@ -33,7 +33,13 @@ class Holder {
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
-  void suspend() { ::kill(pid_, SIGSTOP); }
+  void suspend() {
+    ::kill(pid_, SIGSTOP);
+    testkit::waitFor("the process to be suspended", [this] {
+      int status = 0;
+      return ::waitpid(pid_, &status, WNOHANG | WUNTRACED) == pid_ && WIFSTOPPED(status);
+    });
+  }
   void kill() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -53,7 +59,8 @@ class LauncherDeath : public testing::Test {
       testkit::waitFor("the processes of a worker", [&] { return std::filesystem::exists(folder_ / file); });
     }
     ASSERT_TRUE(life_.isHeld());
-    ASSERT_GE(processesWith(folder_.path().string()).size(), 9U) << "the holder, and four processes of each worker";
+    testkit::waitFor("the holder, and four processes of each worker",
+                     [&] { return processesWith(folder_.path().string()).size() >= 9; });
     ASSERT_EQ(guards(), 2U);
   }
   std::size_t guards() const { return processesWith("jobq-guard" + std::string(1, '\0') + name_).size(); }

@@ -215,8 +215,10 @@ TEST_F(LauncherDocker, AContainerThatVanishesIsAnExit) {
 
 TEST_F(LauncherDocker, ADaemonThatDoesNotAnswerIsNoExit) {
   open(kShellImage);
-  start("w1", dockerShell(kForever));
-  (void)docker_->reportWith(R"("state": "running")");
+  const testkit::TemporaryFolder folder;
+  const std::string ready = (folder / "ready").string();
+  start("w1", dockerShell("trap 'exit 0' TERM; echo > " + ready + "; while :; do sleep 0.1; done"));
+  testkit::waitFor("the worker's answer to SIGTERM to be set", [&] { return std::filesystem::exists(ready); });
   docker_->set(R"({"isDown":true})");
   awaitLog("launcher.unreachable");
   start("w2", "shell:1");
@@ -234,6 +236,7 @@ TEST_F(LauncherDocker, WithoutADaemonAStartFails) {
   start("w1", "shell:1");
   const std::string reason = exitOf("w1").reason;
   EXPECT_TRUE(contains(reason, "Docker does not answer at " + (data_ / "none.sock").string())) << reason;
+  awaitLog("launcher.unreachable");  // the line comes behind the exit
   EXPECT_EQ(linesOf("launcher.unreachable"), 1U);
 }
 

@@ -229,7 +229,8 @@ TEST_F(LauncherProcess, AWorkerWhoseGuardIsKilledEndsWithAllItsProcesses) {
   const WorkerExit exit = nextExit();
   EXPECT_EQ(exit.reason, "its guard was ended by signal 9 (Killed), and the worker with it");
   EXPECT_TRUE(exit.isFailure);
-  EXPECT_EQ(processesWith(folder_.path().string()), std::vector<pid_t>());
+  testkit::waitFor("the end of the processes that were killed",
+                   [&] { return processesWith(folder_.path().string()).empty(); });
 }
 
 TEST_F(LauncherProcess, AWorkerWithoutItsEnvironmentEndsWithItsGuard) {

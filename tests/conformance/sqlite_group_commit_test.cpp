@@ -16,6 +16,11 @@ class Gathering {
   explicit Gathering(int callers) : awaited_(callers) {
     logFaults().onSync = [this] { awaitAll(); };
   }
+  ~Gathering() {
+    logFaults().onSync = [] {};
+  }
+  Gathering(const Gathering&) = delete;
+  Gathering& operator=(const Gathering&) = delete;
   void arrive() {
     Lock lock(mutex_);
     --awaited_;
@@ -161,7 +166,6 @@ TEST_F(GroupCommit, LargeWritesHaveCommitsOfTheirOwn) {
   }
   joinAll("the callers of both kinds", callers);
   EXPECT_GE(logFaults().syncs - before, kLarge + 1);
-  logFaults().onSync = [] {};  // the end of the storage syncs too, and the gathering ends before
 }
 
 // The purge takes several commits, to let other writes in between.

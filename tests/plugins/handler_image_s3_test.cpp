@@ -96,6 +96,7 @@ TEST_F(HandlerImageS3, BoundsTheTimeOfAnUploadAndTheSizeOfTheReply) {
   configure({{"uploadTimeout", "150"}});
   TinyHttp silent([](const TinyRequest&, const TinyConnection& client) { client.hold(); });
   EXPECT_THAT(failureWith(s3Config(silent.url())), HasSubstr("the transfer took longer than 150 ms"));
+  configure({});
   TinyHttp chatty(
       [](const TinyRequest&, const TinyConnection& client) { client.reply(200, std::string(70'000, 'x')); });
   EXPECT_THAT(failureWith(s3Config(chatty.url())), HasSubstr("the reply is larger than 65536 bytes"));

@@ -146,12 +146,13 @@ TEST_F(WorkerTableTest, AFailureOfDockerEndsTheQueueOnly) {
 TEST_F(WorkerTableTest, AStopSendsSigtermAndThenSigkill) {
   table_.openLaunches();
   run("a");
-  table_.stopWorker("a", Millis(500));
+  table_.stopWorker("a", kNever);
   const DueSignal first = awaitSignal();
   EXPECT_EQ(first.container, "c-a");
   EXPECT_FALSE(first.isKill);
   table_.noteSignal(first, true);
   EXPECT_FALSE(table_.findWatched("a")->wasKilled);
+  table_.stopWorker("a", Millis(500));
   const DueSignal second = awaitSignal();
   EXPECT_TRUE(second.isKill);
   table_.noteSignal(second, true);
