@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from early_refusal import sending
 from http_case import HttpTest
 from jobq_server import Answer, join
 
@@ -52,7 +53,8 @@ class WireTest(HttpTest):
         before = self.queued()
         behind = self.request(f"Content-Length: {len(BODY)}", body=BODY)
         with socket.create_connection(self.server.address, timeout=60) as plain:
-            plain.sendall(data + (behind if hidden else b""))
+            with sending():
+                plain.sendall(data + (behind if hidden else b""))
             if half_close:
                 plain.shutdown(socket.SHUT_WR)
             got = b""

@@ -2,13 +2,15 @@
 
 Templates, endpoints, releases, the queue and the live view have their own files beside this one."""
 
+import functools
 import re
 import subprocess
 
 import pytest
 
+from early_refusal import run_unbroken
 from jobq_server import until
-from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, JobqctlTest
+from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, UNREACHABLE, USAGE, JobqctlTest
 
 COMMANDS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
             "template list": "", "template show": "ID", "template create": "", "template update": "ID",
@@ -190,7 +192,8 @@ class JobCommandsTest(JobqctlTest):
         large = b'{"v":"' + b"x" * (19 * 1024 * 1024) + b'"}'
         answer = self.jobqctl("run", "echo", "-", "--sync", "--json", stdin=large).stdout
         assert large in answer
-        self.sentence("run", "echo", "-", stdin=large, code=REFUSED)
+        run = functools.partial(run_unbroken, broken=[UNREACHABLE])
+        self.sentence("run", "echo", "-", stdin=large, code=REFUSED, run=run)
 
     @pytest.mark.parametrize("text", [
         "", "{", "[]", "null", '"x"', "{} x", '{},"webhook":"http://x.example/"', '{"a":1,}'])

@@ -3,18 +3,22 @@
 import http.client
 import os
 import shutil
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
 import requests
 
+import early_refusal
+from early_refusal import READS_ON, run_unbroken
 from http_case import HttpTest
+from jobq_api import Api, join
 from jobq_server import ROOT
 from pace import HANG
 
 MEGABYTES = 30  # more than any buffer on the way
-READS_ON = 2.0  # seconds that the server reads on behind its answer (core/http/API.md, "Bounds of heads and bodies")
 TIMES = 10
 ROUNDS = 3  # of TIMES calls, until a call of each kind has read a status
 CLIENTS = os.path.join(ROOT, "tests", "clients")
@@ -76,6 +80,36 @@ def test_a_round_that_proves_nothing_is_repeated():
     assert rounds == []
     with pytest.raises(AssertionError, match=f"waited {ROUNDS} rounds"):
         assert_refused(lambda: {"calls": [("reset", READS_ON)] * TIMES})
+
+
+def test_an_early_break_is_raised_and_the_answer_before_a_late_one_is_read(monkeypatch):
+    def refuse_and_break():
+        with listener.accept()[0] as plain:
+            plain.recv(1)
+            plain.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(HANG)
+        api = Api(f"http://127.0.0.1:{listener.getsockname()[1]}", "key")
+        for reads_on in (0, 10 * HANG):
+            monkeypatch.setattr(early_refusal, "READS_ON", reads_on)
+            breaker = threading.Thread(target=refuse_and_break)
+            breaker.start()
+            if reads_on:
+                with pytest.raises(ConnectionError):
+                    api.request("POST", "/", BODY)
+            else:
+                assert api.request("POST", "/", BODY).status == 413
+            join("the end of the connection", breaker)
+
+
+def test_a_program_whose_connection_broke_early_is_not_run_again(monkeypatch):
+    monkeypatch.setattr(early_refusal, "READS_ON", 10 * HANG)
+    assert run_unbroken(["sh", "-c", "exit 55"]).returncode == 55
+    monkeypatch.setattr(early_refusal, "READS_ON", 0)
+    assert run_unbroken(["sh", "-c", "exit 7"]).returncode == 7
+    with pytest.raises(AssertionError, match=f"waited {early_refusal.ROUNDS} runs"):
+        run_unbroken(["sh", "-c", "exit 55"])
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import ssl
 import time
 import urllib.parse
 
+from early_refusal import sending
 from pace import HANG_MS
 
 REPLY_DEADLINE = 90.0  # seconds: bounds a hang, and judges no pace
@@ -95,7 +96,8 @@ class Api:
         own = connection is None
         connection = self.connect() if own else connection
         try:
-            connection.request(method, path, body=body, headers=all_headers, encode_chunked=chunked)
+            with sending():
+                connection.request(method, path, body=body, headers=all_headers, encode_chunked=chunked)
             answer = connection.getresponse()
             return Answer(answer.status, answer.headers, answer.read())
         finally:

@@ -17,10 +17,10 @@ class JobqctlTest(HttpTest):
         known = {"PATH": os.environ["PATH"], "JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key, **changes}
         return {name: value for name, value in known.items() if value is not None}
 
-    def jobqctl(self, *arguments, code=OK, stdin=None, **environment):
+    def jobqctl(self, *arguments, code=OK, stdin=None, run=subprocess.run, **environment):
         """Runs jobqctl, checks its exit code and where it wrote, and returns its output."""
-        done = subprocess.run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
-                              env=self.environment(**environment))
+        done = run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
+                   env=self.environment(**environment))
         assert done.returncode == code, done.stdout + done.stderr
         if code in (REFUSED, USAGE, UNREACHABLE):
             assert done.stdout == b""
