@@ -197,6 +197,10 @@ class HealthObjectTest(HttpTest):
         running = server.run("trial", {"sleepMs": 600000})
         until(lambda: server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
         server.run("parked", {})
+        # The storage knows of a claim before the dispatcher has noted the busy worker, and of an end before the worker is
+        # noted as idle.
+        until(lambda: [server.health("trial")["workers"][state] for state in ("idle", "running")] == [1, 1],
+              "a worker is counted as running, and one as idle")
         health = server.health("trial")
         assert health["jobs"] == {"completed": 2, "failed": 2, "inProgress": 1, "inQueue": 0, "retried": 1}
         assert (health["workers"]["idle"], health["workers"]["running"]) == (1, 1)

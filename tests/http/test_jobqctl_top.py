@@ -1,6 +1,7 @@
 """jobqctl top: a single pass, repeated passes, and an unchanged terminal afterwards."""
 
 import contextlib
+import itertools
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ import pytest
 from jobq_server import JOBQCTL, until
 from jobqctl_case import NOWHERE, REFUSED, UNREACHABLE, USAGE, FormTest
 from pace import HANG
+from reserved_port import ReservedPort
 
 HEAD = ["ENDPOINT", "NAME", "RUNNING", "IDLE", "STARTING", "STUCK", "IN QUEUE", "IN PROGRESS", "FINISHED/S", "QUEUE",
         "RELEASE"]
@@ -121,9 +123,8 @@ class LiveTest(FormTest):
 
     def test_a_server_that_is_away_for_a_while(self, own_server):
         """The view reports a server without an answer, and goes on when the server is back."""
-        self.server = own_server(**{"server.drain": "200ms"})
-        self.server.settings["server.port"] = str(self.server.address[1])
-        self.server.write_file()
+        port = self.at_end.enter_context(contextlib.closing(ReservedPort()))
+        self.server = own_server(**{"server.drain": "200ms", "server.port": port.number})
         process = self.start("--json", stdout=subprocess.PIPE)
         with process.stdout as out:
             assert "endpoints" in json.loads(out.readline())
@@ -182,11 +183,21 @@ class LiveTest(FormTest):
         with self.terminal() as (process, outside, inside, _, until_drawn):
             until_drawn(b"ENDPOINT")
             termios.tcsetwinsize(inside, (2, 20))
-            text = until_drawn(b"ENDPOINT", times=until_drawn(b"ENDPOINT").count(b"ENDPOINT") + 3)
-            picture = text.split(b"\x1b[H")[-2].replace(b"\x1b[K", b"").replace(b"\x1b[J", b"")
-            lines = picture.decode().split("\r\n")
-            assert len(lines) == 2
-            assert all(len(line) <= 20 for line in lines), lines
+
+            def pictures():
+                """Returns the lines of each whole picture, once a further picture was begun."""
+                begun = until_drawn(b"\x1b[H").count(b"\x1b[H")
+                text = until_drawn(b"\x1b[H", times=begun + 1).replace(b"\x1b[K", b"").replace(b"\x1b[J", b"")
+                return [picture.decode().split("\r\n") for picture in text.split(b"\x1b[H")[1:-1]]
+
+            def small_pictures():
+                """Returns the pictures from the first with two lines on, once there are three. The pictures before were drawn
+                for the large terminal."""
+                small = list(itertools.dropwhile(lambda lines: len(lines) != 2, pictures()))
+                return small if len(small) >= 3 else None
+
+            small = until(small_pictures, "three pictures for the small terminal are drawn")
+            assert all(len(lines) == 2 and len(line) <= 20 for lines in small for line in lines), small
             os.write(outside, b"q")
             until_drawn(LEAVE)
             self.end(process)

@@ -37,6 +37,13 @@ class ReleaseTest(ManagementTest):
             return there and workers[0]
         return until(ask, f"one worker idles at version {version}")
 
+    def shown_as_running(self, endpoint, job):
+        """Returns the only worker, once the job runs and the worker is shown as busy. The storage knows of a claim before the
+        dispatcher has noted the worker of the job."""
+        self.in_progress(endpoint, job)
+        return until(lambda: [worker for worker in self.workers(endpoint) if worker["state"] == "running"],
+                     "the worker is shown as running")
+
     def held_jobs(self, own_server, **settings):
         """A server for this test alone, with a template whose jobs run until they are released."""
         held = self.at_end.enter_context(HeldJobs())
@@ -154,7 +161,7 @@ class RollingTest(ReleaseTest):
         held = self.held_jobs(own_server)
         endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=3600)
         job = self.server.run(endpoint["id"], held.input("whole"))
-        self.in_progress(endpoint, job)
+        self.shown_as_running(endpoint, job)
         self.release(imageName="plugin/echo")
         now = self.endpoint(endpoint)
         assert (now["version"], now["image"], now["release"]) == (2, "plugin/echo", {"version": 2, "state": "rolling"})
@@ -302,8 +309,7 @@ class RollingTest(ReleaseTest):
                 (worker["id"], worker["state"], worker["slsVersion"], worker["image"]) for worker in now["workers"]]
 
         job = self.server.run(endpoint["id"], held.input(1))
-        self.in_progress(endpoint, job)
-        [thread] = self.workers(endpoint)
+        [thread] = self.shown_as_running(endpoint, job)
         self.release(imageName="me/worker:1")
         assert shown() == ("rolling", 1, [(thread["id"], "running", 1, held.IMAGE)])
         waiting = self.server.run(endpoint["id"], {})
@@ -353,6 +359,7 @@ class HaltTest(ReleaseTest):
         self.server.runsync(endpoint["id"], {})
         self.release(imageName="plugin/nosuch", env={"N": "bad"})
         until(lambda: self.workers(endpoint) == [], "the old one has left")
+        self.call("PATCH", "/endpoints/" + endpoint["id"], {"idleTimeout": 3600})  # the next worker stays
         assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == 1
         worker = self.worker(endpoint, 1)
         assert (worker["image"], worker["env"]) == ("plugin/trial", {"N": "0"})
