@@ -112,7 +112,7 @@ class Galera:
 
     def counts_of_jobs(self):
         """Returns the rows of all jobs by id: attempt, losses and lines of the log, as the last server has them. The
-        result of a /runsync expires after a minute; a row that an earlier call has found is returned, too."""
+        result of a /runsync expires after five minutes; a row that an earlier call has found is returned, too."""
         rows = self.databases[-1].query("SET SESSION wsrep_sync_wait = 1; SELECT id, attempt, losses, log_lines FROM job "
                                         f"WHERE endpoint = '{ENDPOINT}'", "jobq")
         self.seen.update({row[0]: tuple(map(int, row[1:])) for row in rows})
@@ -130,7 +130,7 @@ class Galera:
 
 class Load:
     """Threads that submit jobs through the load balancer until stop(); every fifth call waits for the result. The
-    acknowledged ids are those of calls answered with 200."""
+    acknowledged ids are those of calls answered with 200. A result is kept as long as its call may wait."""
 
     def __init__(self, api):
         self.api = api
@@ -161,7 +161,7 @@ class Load:
         while not self.over.is_set():
             count += 1
             waits = count % 5 == 0
-            path = f"/v2/{ENDPOINT}/{'runsync?wait=30000' if waits else 'run'}"
+            path = f"/v2/{ENDPOINT}/{'runsync?wait=300000' if waits else 'run'}"
             body = {"input": {"sleepMs": 5, "log": ["begun"], "output": {"of": f"{number}.{count}"}}}
             try:
                 answer = self.api.request("POST", path, body, connection=connection)
