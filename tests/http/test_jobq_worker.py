@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from held_jobs import HeldJobs
 from http_case import HttpTest
 from jobq_server import JOBQCTL, Server, until
 from jobq_worker import JobqWorker, run_worker
@@ -48,6 +49,15 @@ class JobqWorkerTest(HttpTest):
         job = self.server.run(endpoint, job_input or ENDLESS, **fields)
         until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"the handler of {job} has begun")
         return job
+
+    def begin_held(self, endpoint, *arguments, fields=(), **more):
+        """Starts a worker for a job whose end the test decides. Returns both and the HeldJobs once the handler has begun."""
+        held = self.at_end.enter_context(HeldJobs())
+        settings = ["--set", "net.allowPrivate=true", "--set", "lua.http=true", "--set", "lua.httpTimeout=1h"]
+        worker = self.worker(endpoint, held.IMAGE, "--scripts", held.settings["scripts.path"], *settings, *arguments, **more)
+        job = self.server.run(endpoint, held.input("done"), **dict(fields))
+        held.wait(1)
+        return worker, job, held
 
 
 class ResultTest(JobqWorkerTest):
@@ -189,12 +199,13 @@ class EndTest(JobqWorkerTest):
     @pytest.mark.parametrize("signal", ["SIGTERM", "SIGINT"])
     def test_a_drain(self, signal):
         """Running jobs end, and no further job is taken."""
-        worker = self.worker("drained", "plugin/trial", name="w-" + signal)
-        job = self.begin("drained", {"progress": ["begun"], "sleepMs": 1000})
+        path = self.at_end.enter_context(RequestLog(self.server))
+        worker, job, held = self.begin_held("drained", "--drain", "1h", name="w-" + signal, through=path)
         subprocess.run(["kill", "-s", signal.removeprefix("SIG"), str(worker.process.pid)], check=True, timeout=HANG)
-        worker.until_logged("worker.stopping")
+        path.wait(1, f"/job-done/w-{signal}/none")  # the worker leaves, and has made its last call for jobs
         waiting = self.server.run("drained", {})
-        assert worker.ended() == OK
+        held.release()
+        assert worker.ended() == OK and worker.logged("worker.stopping")
         done = self.server.status("drained", job)
         assert (done["status"], done.get("retries", 0)) == ("COMPLETED", 0), done
         assert self.server.status("drained", waiting)["status"] == "IN_QUEUE"
@@ -264,35 +275,24 @@ class BrokenPath(RequestLog):
 class RestartTest(JobqWorkerTest):
     """The server ends and starts again at the same address, while the worker goes on."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def server(cls, class_server):
-        with contextlib.closing(ReservedPort()) as port:
-            yield class_server(**{"endpoint.remote.image": IMAGE, "server.port": port.number, "server.drain": "200ms"})
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def remote(cls, server):
-        with JobqWorker(server, "remote", "plugin/trial") as worker:
-            yield worker
-
-    @pytest.fixture(autouse=True)
-    def present(self, question, remote):
-        self.remote = remote
+    @pytest.fixture
+    def server(self, at_end, own_server):
+        port = at_end.enter_context(contextlib.closing(ReservedPort()))
+        return own_server(**{"endpoint.remote.image": IMAGE, "server.port": port.number, "server.drain": "200ms"})
 
     @pytest.mark.parametrize("end", ["stop", "kill"])
     def test_a_result_without_a_server(self, end):
         """The result is repeated until the server has it, and counts once."""
         webhooks = self.at_end.enter_context(WebhookReceiver())
-        job = self.begin("remote", {"progress": ["begun"], "sleepMs": 3000}, webhook=webhooks.url())
-        lost = len(self.remote.logged("reports of jobs fail"))
+        worker, job, held = self.begin_held("remote", fields={"webhook": webhooks.url()})
         getattr(self.server, end)()
-        until(lambda: len(self.remote.logged("reports of jobs fail")) > lost, "the worker has a result", HANG)
+        held.release()
+        worker.until_logged("reports of jobs fail")
         self.server.start()
         done = self.server.finished("remote", job)
         assert (done["status"], done["workerId"], done.get("retries", 0)) == ("COMPLETED", "w-remote", 0), done
         # The worker has one handler: a further run of the job would come before the next job, and so would its webhook.
-        assert self.server.runsync("remote", {"n": 1}, webhook=webhooks.url("/next"))["output"] == {"n": 1}
+        assert self.server.runsync("remote", {"output": 1}, webhook=webhooks.url("/next"))["output"] == 1
         webhooks.wait(1, "/next")
         assert [call.json()["status"] for call in webhooks.wait(1)] == ["COMPLETED"]
 

@@ -1,5 +1,6 @@
 """jobq-worker --isolation process: etc/README.md, "Handlers in processes of their own"."""
 
+import contextlib
 import ctypes
 import os
 import re
@@ -41,7 +42,12 @@ def write_to_socket(pid, data):
 
 
 def open_files(pid):
-    return {int(number): os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+    """Returns what each descriptor of a process leads to. A descriptor that is closed meanwhile is left out."""
+    files = {}
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            files[int(number)] = os.readlink(f"/proc/{pid}/fd/{number}")
+    return files
 
 
 def maps_plugin(pid):
@@ -151,12 +157,13 @@ class CrashTest(IsolatedWorkerTest):
 
     def test_a_process_that_is_killed(self):
         """The same worker runs the job again, in a new process. A program that the handler has started ends, too."""
-        worker = self.worker("killed")
+        worker, job, held = self.begin_held("killed")
         child, = children_of(worker.process.pid)
         program = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: os.setpgid(0, child))
         self.at_end.callback(program.kill)
-        job = self.begin("killed", {"progress": ["begun"], "sleepMs": 1000})
         os.kill(child, signal.SIGKILL)
+        held.wait(2)  # the handler runs again
+        held.release()
         done = self.server.finished("killed", job)
         assert (done["status"], done["retries"], done["workerId"]) == ("COMPLETED", 1, "w-killed")
         assert worker.logged(f"handler.lost: the handler process of {job} ended with SIGKILL\n")
@@ -168,10 +175,11 @@ class CrashTest(IsolatedWorkerTest):
                              ids=["size", "kind", "output"])
     def test_a_process_that_sends_no_messages(self, data, words):
         """The process is killed, and the job runs again."""
-        worker = self.worker("wild")
+        worker, job, held = self.begin_held("wild")
         child, = children_of(worker.process.pid)
-        job = self.begin("wild", {"progress": ["begun"], "sleepMs": 1000})
         write_to_socket(child, data)
+        held.wait(2)  # the handler runs again
+        held.release()
         done = self.server.finished("wild", job)
         assert (done["status"], done["retries"]) == ("COMPLETED", 1)
         assert worker.logged(f"handler.lost: the handler process of {job} sent .*{words} and was killed\n")
@@ -205,17 +213,18 @@ class EndTest(IsolatedWorkerTest):
 
     endpoints = ("ends",)
 
-    @pytest.fixture(autouse=True)
-    def present(self, question):
+    def start(self, job):
+        """Starts a worker with three processes, and the job if there is one. Returns the id of the job."""
         self.isolated = self.worker("ends", "plugin/trial", "--drain", "3s", slots=3, name=re.sub(r"\W", "-", self.name))
         self.children = children_of(self.isolated.process.pid)
+        return job and self.begin("ends", job)
 
     def assert_none_left(self):
         until(lambda: not any(state_of(child)[1] for child in self.children), "the processes of the handlers have ended")
 
     @pytest.mark.parametrize("job", [DEAF, None], ids=["busy", "idle"])
     def test_a_killed_worker(self, job):
-        job = job and self.begin("ends", job)
+        job = self.start(job)
         self.isolated.kill()
         self.assert_none_left()
         if job:
@@ -223,18 +232,21 @@ class EndTest(IsolatedWorkerTest):
 
     def test_a_drain(self):
         """A running job ends, and counts, also if a supervisor signals all processes of the worker."""
-        job = self.begin("ends", {"progress": ["begun"], "sleepMs": 1000})
+        worker, job, held = self.begin_held("ends", "--drain", "1h", slots=3)
+        self.children = children_of(worker.process.pid)
         for child in self.children:
             os.kill(child, signal.SIGTERM)
-        self.isolated.terminate()
-        assert self.isolated.ended() == OK
+        worker.terminate()
+        worker.until_logged("worker.stopping")
+        held.release()
+        assert worker.ended() == OK
         self.assert_none_left()
         done = self.server.status("ends", job)
         assert (done["status"], done.get("retries", 0)) == ("COMPLETED", 0)
 
     @pytest.mark.parametrize("job", [DEAF, ENDLESS], ids=["deaf", "obedient"])
     def test_a_drain_with_a_job_that_does_not_end(self, job):
-        job = self.begin("ends", job)
+        job = self.start(job)
         self.isolated.terminate()
         assert self.isolated.ended() == OK
         self.assert_none_left()

@@ -184,7 +184,7 @@ class PythonInRealDockerTest(RealDockerTest):
         held = [self.server.run(endpoint, {"hold": True}) for _ in range(4)]
         until(lambda: len({self.server.status(endpoint, job).get("workerId", "") for job in held} - {""}) == 4,
               "each job has a worker of its own", 2 * HANG)
-        assert len(self.running()) == 4
+        until(lambda: len(self.running()) == 4, "Docker says that four containers run", HANG)
         jobs = [self.server.run(endpoint, {"number": number}) for number in range(8)]
         self.cancel(endpoint, held)
         ends = [self.server.finished(endpoint, job) for job in jobs]

@@ -116,13 +116,18 @@ class LaunchTest(LaunchersTest):
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
         assert "ended with exit code 3: no module named torch" in advice, advice
         self.until_counts(endpoint, throttled=1)
-        assert self.server.status(endpoint, job)["queueReason"] == "worker_crashing"
-        assert self.server.status(endpoint, job)["queueAdvice"] == advice
-        assert "worker.failed" in self.server.log() and "no module named torch" in self.server.log()
-        assert self.endpoint({"id": endpoint})["advice"] == advice
-        key = self.server.new_key("client")["key"]
-        for path, member in ((f"/v2/{endpoint}/health", "advice"), (f"/v2/{endpoint}/status/{job}", "queueAdvice")):
-            sentence = self.server.request("GET", path, key=None, headers={"Authorization": key}).json()[member]
+        # Between two pauses the next worker starts. An answer of that moment has no advice and another reason.
+        status = until(lambda: (now := self.server.status(endpoint, job)).get("queueReason") == "worker_crashing" and now,
+                       "the job waits because the worker crashes", HANG)
+        assert status["queueAdvice"] == advice
+        until(lambda: re.search("worker.failed.*no module named torch", self.server.log()), "the failure is logged", HANG)
+        assert until(lambda: self.endpoint({"id": endpoint}).get("advice"), "the endpoint has advice", HANG) == advice
+        key = {"Authorization": self.server.new_key("client")["key"]}
+
+        def told(path, member):
+            return until(lambda: self.server.request("GET", path, key=None, headers=key).json().get(member),
+                         f"{path} has {member}", HANG)
+        for sentence in (told(f"/v2/{endpoint}/health", "advice"), told(f"/v2/{endpoint}/status/{job}", "queueAdvice")):
             assert f"GET /v1/endpoints/{endpoint}" in sentence and "torch" not in sentence, sentence
 
     def test_a_program_that_does_not_exist(self):

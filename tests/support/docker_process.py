@@ -41,7 +41,7 @@ class FakeDocker:
         self.socket = os.path.join(self._folder.name, "docker.sock")
         self._process = subprocess.Popen([sys.executable, PROGRAM, self.socket, json.dumps(settings)],
                                          stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        until(lambda: os.path.exists(self.socket), "the fake of Docker listens", HANG)
+        until(self._answers, "the fake of Docker answers", HANG)
 
     def __enter__(self):
         return self
@@ -50,6 +50,13 @@ class FakeDocker:
         self._process.terminate()
         self._process.wait(timeout=HANG)
         self._folder.cleanup()
+
+    def _answers(self):
+        """Returns the report, or None before the fake listens: its socket has a name a moment earlier."""
+        try:
+            return self.report()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
 
     def set(self, **settings):
         return self.call("POST", "/fake", settings)
