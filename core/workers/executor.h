@@ -33,8 +33,8 @@ class Executor {
   virtual ~Executor() = default;
 
   /// Starts a worker for `release`; workerReady() or workerGone() follows on a thread of the executor. The id is new,
-  /// or workerGone() has come for its last worker. `events` outlives the worker. Throws std::system_error if the
-  /// machine has no thread left; no worker exists then.
+  /// or workerGone() has come for the last worker with this id. `events` outlives the worker. Throws std::system_error
+  /// if the machine has no thread left; no worker exists then.
   virtual void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
                            WorkerEvents& events) = 0;
 

@@ -256,7 +256,8 @@ void ThreadExecutor::stopWorker(const WorkerId& id) {
   worker->stopWorker();
 }
 
-// Joins the ended threads. Waits for the thread of the worker `gone`, if any, which has reported its end.
+// Joins the ended threads. Waits for the thread of the worker `gone`, if any, which has reported its end: for a moment,
+// and never for a worker of the server, whose ids are new.
 void ThreadExecutor::reap(const WorkerId& gone) {
   std::vector<std::shared_ptr<Worker>> ended;
   {

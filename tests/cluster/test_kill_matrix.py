@@ -94,8 +94,7 @@ class KillMatrixTest:
 
     def test_the_node_that_runs_the_job(self):
         for _ in range(ROUNDS):
-            with self.load() as traffic:
-                hold = Hold(self.cluster)
+            with self.load() as traffic, Hold(self.cluster) as hold:
                 number, job = traffic.submit(0, until=hold.path)
                 victim = self.runner_of(number)
                 killed = time.monotonic_ns()
@@ -111,8 +110,7 @@ class KillMatrixTest:
 
     def test_the_node_that_the_caller_waits_at(self):
         for _ in range(ROUNDS):
-            with self.load() as traffic:
-                hold = Hold(self.cluster)
+            with self.load() as traffic, Hold(self.cluster) as hold:
                 number, job = traffic.submit(0, until=hold.path)
                 runner = self.runner_of(number)
                 victim = self.dice.choice([node for node in self.cluster.nodes if node is not runner])
@@ -130,9 +128,8 @@ class KillMatrixTest:
 
     def test_a_node_that_sleeps_past_its_lease(self):
         for _ in range(ROUNDS):
-            with self.load() as traffic:
+            with self.load() as traffic, Hold(self.cluster) as hold:
                 sleeper = self.dice.choice(self.cluster.nodes)
-                hold = Hold(self.cluster)
                 short, long = self.jobs_at(sleeper, traffic, hold)
                 sleeper.pause()
                 hold.release()

@@ -83,6 +83,7 @@ class LaterWrites : public WriterTest {
   const ThreadOfRank recorded_{};  // a policy has to outlive the receivers
   const PolicyWithoutRank unranked_{};
   LaterInserts inserts_;
+  std::vector<std::size_t> endedAtSyncs_;  // the number of inserts that had ended at the sync of each group
   std::unique_ptr<sqlite::Jobs> jobs_;
 };
 
@@ -110,13 +111,12 @@ TEST_F(LaterWrites, AGroupOfInsertsHasAtMostFourMegabytes) {
     job.input = '"' + std::string(kLaterInput - 2, 'x') + '"';
     beginInsert(std::move(job), policy_);
   }
-  std::vector<std::size_t> endedAtSyncs;  // the number of inserts that had ended at the sync of each group
-  logFaults().onSync = [&] {
-    if (const std::size_t ended = inserts_.destroyed(); ended < kJobs) endedAtSyncs.push_back(ended);
+  logFaults().onSync = [this] {
+    if (const std::size_t ended = inserts_.destroyed(); ended < kJobs) endedAtSyncs_.push_back(ended);
   };
   release();
   EXPECT_EQ(inserts_.awaitAll(), std::vector<std::string>(kJobs, "inserted"));
-  EXPECT_THAT(endedAtSyncs, ElementsAre(0U, 0U, 64U)) << "of the first write, of 64 inserts, and of 32";
+  EXPECT_THAT(endedAtSyncs_, ElementsAre(0U, 0U, 64U)) << "of the first write, of 64 inserts, and of 32";
   awaitAll();
 }
 

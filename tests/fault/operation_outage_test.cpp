@@ -304,8 +304,8 @@ TEST_P(OperationOutage, AdminsReadTheReason) {
   EXPECT_EQ(posted("post").size(), 1U);
 }
 
-// Half a minute is less than a delivery's lease: the result of a call is kept until the storage accepts it, and no
-// receiver is called twice.
+// The outage lasts half a minute, or until its third failure, which is less than a delivery's lease: the result of a
+// call is kept until the storage accepts it, and no receiver is called twice.
 TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
   openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";

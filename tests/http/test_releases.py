@@ -38,7 +38,7 @@ class ReleaseTest(ManagementTest):
         return until(ask, f"one worker idles at version {version}")
 
     def shown_as_running(self, endpoint, job):
-        """Returns the only worker, once the job runs and the worker is shown as busy. The storage knows of a claim before the
+        """Returns the running workers, once the job runs and a worker is shown as running. The storage knows of a claim before the
         dispatcher has noted the worker of the job."""
         self.in_progress(endpoint, job)
         return until(lambda: [worker for worker in self.workers(endpoint) if worker["state"] == "running"],

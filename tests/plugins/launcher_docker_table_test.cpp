@@ -159,6 +159,21 @@ TEST_F(WorkerTableTest, AStopSendsSigtermAndThenSigkill) {
   EXPECT_TRUE(table_.findWatched("a")->wasKilled);
 }
 
+// A thread that stands still for the whole grace sends no SIGTERM.
+TEST_F(WorkerTableTest, AStopSendsSigkillAfterItsGrace) {
+  table_.openLaunches();
+  run("a");
+  const auto begin = std::chrono::steady_clock::now();
+  table_.stopWorker("a", Millis(500));
+  DueSignal signal = awaitSignal();
+  while (!signal.isKill) {
+    table_.noteSignal(signal, true);
+    signal = awaitSignal();
+    EXPECT_TRUE(signal.isKill) << "the signal behind the SIGTERM";
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, Millis(500));
+}
+
 TEST_F(WorkerTableTest, ALaterStopShortensTheGraceOnly) {
   table_.openLaunches();
   run("a");

@@ -225,8 +225,8 @@ TEST_F(ReleaseTest, ADeletedEndpointStopsItsJobsAndTheyAreGone) {
   const std::string id = makeEndpoint(made, R"(,"workersMax":1)");
   const std::string runs = run(id, R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
   awaitState(id, runs, "IN_PROGRESS");
-  // The removal waits for the thread of the stopped worker, in real time, and the sweeper looks for its end each second
-  // of the clock. The caller therefore waits as long as a caller may.
+  // The removal waits for the thread of the stopped worker, in real time, and the sweeper looks for the thread's end
+  // each second of the clock. The caller therefore waits as long as a caller may.
   auto waiter = std::async(std::launch::async,
                            [&] { return call("POST", "/v2/" + id + "/runsync?wait=300000", R"({"input":{}})"); });
   testkit::waitFor("the second job to be queued", [&] {

@@ -1,5 +1,5 @@
 """Requests with a refusal before the end of the body. The server reads on behind such an answer for READS_ON and then
-breaks the connection. A client may find a broken connection after a stop of READS_ON."""
+breaks the connection. A client may find a broken connection after standing still for READS_ON."""
 
 import contextlib
 import ssl
@@ -15,9 +15,9 @@ CURL_BROKEN = (55, 56)  # exit codes of curl: a send or a read has failed
 
 @contextlib.contextmanager
 def sending():
-    """Is around the sending of a request. A break of the connection after READS_ON is let pass: the answer came before the
+    """The block sends a request. A break of the connection after READS_ON is let pass: the answer came before the
     break, and can be read as usual, because the system keeps received bytes. An earlier break contradicts the rule and is
-    raised. The time begins with the request, before the answer, so a slow machine turns no right break into a wrong one."""
+    raised. The time begins with the request, before the answer, so a correct break is never taken for an early one."""
     begun = time.monotonic()
     try:
         yield

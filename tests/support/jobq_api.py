@@ -96,6 +96,8 @@ class Api:
         own = connection is None
         connection = self.connect() if own else connection
         try:
+            if connection.sock is None:
+                connection.connect()
             with sending():
                 connection.request(method, path, body=body, headers=all_headers, encode_chunked=chunked)
             answer = connection.getresponse()

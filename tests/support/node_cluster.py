@@ -72,14 +72,20 @@ class Node(Server):
 
 
 class Hold:
-    """A file that jobs of the witness wait for: the test says when their work ends."""
+    """A file that jobs of the witness wait for: the test says when their work ends, at the end of the block at the latest."""
 
     def __init__(self, cluster):
         self.path = os.path.join(cluster.folder, f"release-{secrets.token_hex(8)}")
 
     def release(self):
-        with open(self.path, "x", encoding="ascii"):
+        with open(self.path, "w", encoding="ascii"):
             pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
 
 
 class Cluster(Api):

@@ -57,13 +57,18 @@ def all_but_one_wait(callers):
     return [plain for plain in callers if plain not in answered]
 
 
-def connections(ends):
-    """Both sides of a connection of this machine, named by its two ports: each side's state and its queued bytes."""
+def all_connections():
+    """The sides of all connections of this machine, at one moment: the two ports, the state and the queued bytes of each."""
     with open("/proc/net/tcp", encoding="ascii") as table:
         for row in list(table)[1:]:
             _, local, remote, state, queues = row.split()[:5]
-            if {int(local.split(":")[1], 16), int(remote.split(":")[1], 16)} == ends:
-                yield int(state, 16), sum(int(queue, 16) for queue in queues.split(":"))
+            ends = {int(local.split(":")[1], 16), int(remote.split(":")[1], 16)}
+            yield ends, int(state, 16), sum(int(queue, 16) for queue in queues.split(":"))
+
+
+def connections(ends):
+    """Both sides of a connection of this machine, named by its two ports: each side's state and its queued bytes."""
+    return ((state, queued) for found, state, queued in all_connections() if found == ends)
 
 
 def unread(plain):
