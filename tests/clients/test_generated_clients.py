@@ -81,9 +81,15 @@ class GeneratedTest(RunpodTest):
     @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
     def test_typescript(self, workers, tmp_path):
         program = typescript_program(described(self.server, tmp_path), "remote.ts")
-        done = subprocess.run(["node", program, self.server.url, self.server.key], capture_output=True, text=True, check=False,
-                              timeout=LONGEST)
-        assert done.returncode == 0, done.stderr
-        jobs = json.loads(done.stdout)
+        with subprocess.Popen(["node", program, self.server.url, self.server.key], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
+            try:
+                if stopped := client.stdout.readline().strip():
+                    workers["remote"].records(1, event="begun", id=stopped)
+                output, errors = client.communicate("\n", timeout=LONGEST)
+            finally:
+                client.kill()
+        assert client.returncode == 0, errors
+        jobs = json.loads(output)
         assert jobs.pop("chunks") == [{"n": 0}, {"n": 1}, {"n": 2}]
         self.assert_ends(workers, jobs)

@@ -1,9 +1,10 @@
 // A program that uses the types made from /openapi.json for jobs of remote workers: tests/clients/test_generated_clients.py
 // starts it. usage: node remote.js URL KEY
+// The first line has the id of a job that is cancelled once a line comes in: its worker has to know of the job before.
 import createClient from "openapi-fetch"
 import type { components, paths } from "./api.js"
 
-declare const process: { argv: string[] }
+declare const process: { argv: string[]; stdin: { once(event: "data", then: () => void): void } }
 const [baseUrl, key] = process.argv.slice(2)
 const api = createClient<paths, "application/json">({ baseUrl, headers: { Authorization: `Bearer ${key}` } })
 type Job = components["schemas"]["Job"]
@@ -36,7 +37,8 @@ async function streamed(endpoint: string, id: string): Promise<unknown[]> {
 async function cancelled(endpoint: string): Promise<Job> {
   const id = await submit(endpoint, { until: "never" })
   const params = { path: { endpoint, id } }
-  while (wanted(await api.GET("/v2/{endpoint}/status/{id}", { params })).status !== "IN_PROGRESS") continue
+  console.log(id)
+  await new Promise<void>((then) => process.stdin.once("data", then))
   wanted(await api.POST("/v2/{endpoint}/cancel/{id}", { params }))
   return await ended(endpoint, id)
 }

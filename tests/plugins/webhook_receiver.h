@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -26,6 +27,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "jobq/mutex.h"
 #include "jobq/time.h"
@@ -34,13 +36,22 @@
 
 namespace jobq::test {
 
-/// Returns the number of matching lines in the system's table of TCP connections.
-inline int connectionsLike(const std::string& pattern) {
-  const std::regex wanted(pattern);
+/// Returns the lines of the system's table of TCP connections that contain `text`. Other programs may have tens of
+/// thousands of connections, so only few lines should be looked at more closely.
+inline std::vector<std::string> connectionsWith(const std::string& text) {
   std::ifstream table("/proc/net/tcp");
-  int count = 0;
-  for (std::string line; std::getline(table, line);) count += std::regex_search(line, wanted);
-  return count;
+  std::vector<std::string> found;
+  for (std::string line; std::getline(table, line);) {
+    if (line.find(text) != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
+/// Returns true if a line that contains `text` matches.
+inline bool isConnectionLike(const std::string& text, const std::string& pattern) {
+  const std::vector<std::string> lines = connectionsWith(text);
+  const std::regex wanted(pattern);
+  return std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return std::regex_search(line, wanted); });
 }
 
 /// Returns a port of 127.0.0.1 in the notation of the system's table.
@@ -137,8 +148,8 @@ class Peer {
     const std::string there = inTable(ntohs(client.sin_port));
     const std::string underway = "[0-9]: [^ ]+" + there + " [^ ]+ (?!00000000:)";
     const std::string unread = "[0-9]:" + there + " [^ ]+ [^ ]+ [^ ]+:(?!00000000 )";
-    testkit::waitFor("what was sent to arrive", [&] { return connectionsLike(underway) == 0; });
-    testkit::waitFor("what arrived to be read", [&] { return connectionsLike(unread) == 0; });
+    testkit::waitFor("what was sent to arrive", [&] { return !isConnectionLike(there, underway); });
+    testkit::waitFor("what arrived to be read", [&] { return !isConnectionLike(there, unread); });
   }
   /// Makes the end of the connection a RST instead of a FIN.
   void reset() const {
