@@ -214,14 +214,14 @@ class PlacesTest(HttpTest):
             readers.append({plain.getsockname()[1], plain.getpeername()[1]})
             plain.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\n"
                           f"Authorization: {self.server.key}\r\n\r\n".encode())
-        until(lambda: self.established(readers) <= 128, "those who found no place have lost their connection")
+        until(lambda: self.established(readers) == 128, "those who found no place have lost their connection")
         assert self.server.request("GET", "/healthz").status == 200
-        assert self.established(readers) == 128, "the others go on"
+        until(lambda: self.established(readers) == 128, "the others go on")
 
     @staticmethod
     def established(callers):
         """Returns the number of connections held by both sides. A caller without a read does not know of the end of the
-        connection."""
+        connection. The number may be too small while connections come and go: the system shows its table in parts."""
         sides = collections.Counter(frozenset(ends) for ends, state, _ in all_connections() if state == 1)
         return sum(sides[frozenset(ends)] == 2 for ends in callers)
 
