@@ -11,6 +11,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -103,7 +104,7 @@ std::optional<std::string> readFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   if (!in.good() && !in.eof()) throw Error(path.string() + " cannot be read");
-  return text;
+  return std::string(withoutByteOrderMark(text));
 }
 
 }  // namespace jobq

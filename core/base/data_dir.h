@@ -35,7 +35,8 @@ std::optional<std::string> restrictToOwner(const std::filesystem::path& path);
 /// Replaces a whole file, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
 void writePrivateFile(const std::filesystem::path& path, std::string_view text);
 
-/// Returns the text of the file, or nullopt if the file does not exist. Throws Error if the file cannot be read.
+/// Returns the text of the file without a byte order mark, or nullopt if the file does not exist. Throws Error if the
+/// file cannot be read.
 std::optional<std::string> readFile(const std::filesystem::path& path);
 
 }  // namespace jobq

@@ -8,12 +8,16 @@
 
 #include "core/cli/exit_code.h"
 #include "core/cli/table_print.h"
+#include "jobq/byte_order_mark.h"
 #include "jobq/json.h"
 
 namespace jobq::cli {
 namespace {
 
-std::string readAll(std::istream& in) { return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}; }
+std::string readAll(std::istream& in) {
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  return std::string(withoutByteOrderMark(text));
+}
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 
 namespace jobq::cli {
 
-/// Returns the whole file, or all of standard input if `name` is "-". Throws CommandError(usage) if the file cannot be
-/// read.
+/// Returns the whole file, or all of standard input if `name` is "-", without a byte order mark. Throws
+/// CommandError(usage) if the file cannot be read.
 std::string readSource(const std::string& name);
 
 /// Throws CommandError(usage) if `text` is not exactly one JSON object. `thing` is the subject of the sentence, like

@@ -11,6 +11,7 @@
 #include <memory>
 #include <system_error>
 
+#include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
 
 namespace jobq::http_client {
@@ -35,6 +36,7 @@ std::string readAuthorities(const std::filesystem::path& file, std::string_view 
   std::error_code unreadable;
   if (std::filesystem::is_regular_file(file, unreadable) && std::filesystem::file_size(file, unreadable) <= kMaxBytes) {
     pem.assign(std::istreambuf_iterator<char>(in), {});
+    pem.erase(0, pem.size() - withoutByteOrderMark(pem).size());
   }
   if (!in || pem.empty()) {
     throw ConfigError(std::string(setting) + ": " + file.string() + " cannot be read; name a PEM file of certificates");

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "jobq/base64.h"
+#include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
 #include "jobq/fields.h"
 #include "jobq/json.h"
@@ -60,7 +61,7 @@ RegistryAuths readRegistryAuths(const std::filesystem::path& file) {
   const std::string text = readPrivateText(file);
   RegistryAuths auths;
   try {
-    const Fields names("the file", text, kMostCredentials);
+    const Fields names("the file", withoutByteOrderMark(text), kMostCredentials);
     for (const json::Member& member : names.members()) {
       const std::string name = json::decode(member.key);
       auths.emplace(name, headerOf(names.requiredObject(name)));

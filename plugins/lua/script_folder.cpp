@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "jobq/byte_order_mark.h"
 #include "sandbox/sandbox.h"
 
 namespace jobq::lua {
@@ -35,7 +36,7 @@ std::string readFile(const OpenFilePtr& file, const std::string& name) {
   if (!file) throw absence(name);
   std::string text = file->read(kLargestScript + 1);
   if (text.size() > kLargestScript) throw ScriptError(name + ".lua is larger than 1 MB: split it");
-  return text;
+  return std::string(withoutByteOrderMark(text));
 }
 
 // Ends a script at a fixed time.

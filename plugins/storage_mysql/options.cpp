@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
 
 namespace jobq::mysql {
@@ -37,7 +38,7 @@ std::string Options::readPassword() const {
                       ", which cannot be read; let this user read the file");
   }
   if (!line.empty() && line.back() == '\r') line.pop_back();
-  return line;
+  return std::string(withoutByteOrderMark(line));
 }
 
 void Options::checkAuthorities() const {

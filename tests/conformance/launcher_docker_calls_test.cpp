@@ -147,7 +147,9 @@ TEST_F(LauncherDocker, AnUnknownImageIsTheReason) {
 TEST_F(LauncherDocker, SendsTheCredentialsOfTheTemplate) {
   docker_ = std::make_unique<FakeDocker>(
       R"({"images":{"r.example/a:1":{"state":"remote","user":"me","password":"pa?ss>word"}}})");
-  load(writeAuths(R"({"mine": {"server": "r.example", "user": "me", "password": "pa?ss>word"}})"));
+  load(
+      writeAuths("\xEF\xBB\xBF"
+                 R"({"mine": {"server": "r.example", "user": "me", "password": "pa?ss>word"}})"));
   ContainerSpec container = dockerShell("exit 0");
   container.image = "r.example/a:1";
   start("without", container);

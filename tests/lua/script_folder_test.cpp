@@ -44,6 +44,11 @@ TEST_F(ScriptFolderTest, TheNextJobRunsTheNewText) {
             std::vector<std::string>(2, "script.reloaded: edited.lua was edited: the next job runs the new text"));
 }
 
+TEST_F(ScriptFolderTest, AByteOrderMarkIsNoPartOfTheText) {
+  scripts.write("marked", "\xEF\xBB\xBF" + returning("one"));
+  EXPECT_EQ(run(*handlers()->make(envFor("marked"))), "\"one\"");
+}
+
 // The edits have equal length and fall into one step of the file system's clock.
 TEST_F(ScriptFolderTest, EditsWithinOneTickAreSeen) {
   scripts.write("fast", returning("0000"));

@@ -27,7 +27,7 @@ class WebhookHttpTls : public WebhookHttp {
 
   /// Makes a transport with trust in the system's authorities and in `authority`.
   void trust(const Identity& authority) {
-    std::ofstream(folder_ / "ca.pem") << authority.pem();
+    std::ofstream(folder_ / "ca.pem") << "\xEF\xBB\xBF" << authority.pem();
     transport_ = loadTransport("http", {{"ca", "ca.pem"}}, folder_, true);
   }
   std::string refusalWith(const std::string& content) {

@@ -113,6 +113,8 @@ TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
   }
   EXPECT_THROW((void)box.open("short"), Error);
   EXPECT_THROW((void)SecretBox(dir / "other.key").open(sealed), Error);
+  writePrivateFile(dir / "marked.key", "\xEF\xBB\xBF" + readFile(dir / "secret.key").value() + "\r\n");
+  EXPECT_EQ(SecretBox(dir / "marked.key").open(sealed), text) << "an editor wrote a byte order mark and its line end";
   writePrivateFile(dir / "bad.key", "not a key");
   EXPECT_THROW(SecretBox(dir / "bad.key"), ConfigError);
 }

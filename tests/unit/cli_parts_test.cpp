@@ -122,6 +122,8 @@ TEST(InputText, AFileIsReadWhole) {
   const std::string bytes("{\"a\":1}\n\0x", 10);
   std::ofstream(folder / "in", std::ios::binary) << bytes;
   EXPECT_EQ(readSource((folder / "in").string()), bytes);
+  std::ofstream(folder / "marked", std::ios::binary) << "\xEF\xBB\xBF" << bytes;
+  EXPECT_EQ(readSource((folder / "marked").string()), bytes);
   EXPECT_THAT(failureOf([&] { (void)readSource((folder / "none").string()); }), HasSubstr("cannot be read"));
   EXPECT_THAT(failureOf([&] { (void)readSource(folder.path().string()); }), HasSubstr("cannot be read"));
 }
