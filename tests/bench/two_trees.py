@@ -91,7 +91,7 @@ def body(call, job):
     return frame % (b"x" * (LARGE - len(frame % b""))) if call[0].startswith("20 MB") else job
 
 
-def judge(rates):
+def print_summary(rates):
     """Prints what the rates of all rows say together. `rates` has the quartiles of the ratios of each row."""
     mean = math.exp(statistics.fmean(math.log(middle) for _, middle, _ in rates.values()))
     print(f"geometric mean of the {len(rates)} ratios of rates: {mean:.3f}, at least {LEAST_MEAN} is wanted")
@@ -142,7 +142,7 @@ def main():
         rates = {}
         for storage in [options.storage] if options.storage else STORAGES:
             rates |= compare(options, storage)
-        judge(rates)
+        print_summary(rates)
 
 
 if __name__ == "__main__":
