@@ -23,20 +23,28 @@ namespace {
 // the time of a beat.
 constexpr Millis kEndpointsSettle{3'000};
 
-// Loads the installed plugins. Throws ConfigError if a plugin named by the configuration is missing.
-PluginHost loadPlugins(const Config& config, Log& log) {
+// Loads the installed plugins. Adds a mistake for each plugin that the configuration names and that is missing, and for
+// each value that a plugin refuses.
+PluginHost loadPlugins(const Config& config, Log& log, Mistakes& mistakes) {
   PluginHost host(config.pluginSettings, log);
   host.load(config.pluginPath);
-  host.checkSettings();
+  mistakes.collect([&] { host.checkSettings(); });
   for (const std::string& name : config.pluginsRequired) {
     bool there = false;
     for (const PluginHost::Library& library : host.libraries()) {
       for (const PluginHost::Entry& entry : library.entries) there = there || entry.name == name;
     }
-    if (!there) throw ConfigError("plugins.required names " + name + ", which is not installed or was rejected");
+    if (!there) mistakes.add("plugins.required names " + name + ", which is not installed or was rejected");
   }
-  checkNames(config, host);
-  checkOrigins(config);
+  checkNames(config, host, mistakes);
+  mistakes.collect([&] { checkOrigins(config); });
+  return host;
+}
+
+PluginHost loadPlugins(const Config& config, Log& log) {
+  Mistakes mistakes(config.places);
+  PluginHost host = loadPlugins(config, log, mistakes);
+  mistakes.throwAny();
   return host;
 }
 
@@ -258,8 +266,10 @@ void Application::addRoutes() {
 }
 
 void Application::check(const Config& config, Log& log) {
-  (void)loadPlugins(config, log);
-  checkFiles(config);
+  Mistakes mistakes(config.places);
+  (void)loadPlugins(config, log, mistakes);
+  checkFiles(config, mistakes);
+  mistakes.throwAny();
 }
 
 }  // namespace jobq

@@ -94,8 +94,7 @@ sigset_t blockSignals() {
   return signals;
 }
 
-int serve(const Options& options) {
-  const jobq::Config config = jobq::loadConfig(options.config, options.settings);
+int serve(const Options& options, const jobq::Config& config) {
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
     jobq::Application::check(config, log);
@@ -127,6 +126,23 @@ int serve(const Options& options) {
   return 0;
 }
 
+// A setting that a part of the server refuses has its place in the message, as a setting that the reader refuses.
+int serve(const Options& options) {
+  const jobq::Config config = jobq::loadConfig(options.config, options.settings);
+  try {
+    return serve(options, config);
+  } catch (const jobq::ConfigError& error) {
+    throw jobq::ConfigError(config.places.placed(error.what()));
+  }
+}
+
+void printFault(std::string text) {
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+    text.insert(at + 1, "jobqd: ");
+  }
+  std::cerr << "jobqd: " << text << "\n";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,9 +150,9 @@ int main(int argc, char** argv) {
     const auto options = readOptions(argc, argv);
     return options ? serve(*options) : 0;
   } catch (const Poco::Exception& error) {
-    std::cerr << "jobqd: " << error.displayText() << "\n";
+    printFault(error.displayText());
   } catch (const std::exception& error) {
-    std::cerr << "jobqd: " << error.what() << "\n";
+    printFault(error.what());
   }
   return 1;
 }

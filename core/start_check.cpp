@@ -18,39 +18,55 @@
 namespace jobq {
 namespace {
 
-// A key of the configuration with names of plugins as the value.
-class NameCheck {
+// Checks of keys of the configuration with names of plugins as the values.
+class NameChecks {
  public:
-  NameCheck(const PluginHost& host, std::string key) : host_(host), key_(std::move(key)) {}
+  NameChecks(const PluginHost& host, Mistakes& mistakes) : host_(host), mistakes_(mistakes) {}
 
-  void need(PluginKind kind, const std::string& name) const {
-    if (!host_.has(kind, name)) throw ConfigError(key_ + " = " + name + ": " + host_.absence(kind, name));
-    host_.checkValues(kind, name);
+  // `written` is the value as the configuration has it.
+  void need(const std::string& key, PluginKind kind, const std::string& name, const std::string& written) const {
+    if (!host_.has(kind, name)) {
+      mistakes_.add(key + " = " + written + ": " + host_.absence(kind, name));
+    } else {
+      mistakes_.collect([&] { host_.checkValues(kind, name); }, key);
+    }
+  }
+  void need(const std::string& key, PluginKind kind, const std::string& name) const { need(key, kind, name, name); }
+
+  void needFilters(const std::string& key, const std::vector<std::string>& filters) const {
+    if (const auto good = checkFilterNames(filters); !good) return mistakes_.add(key + ": " + good.failure().message());
+    for (const std::string& filter : filters) {
+      need(key, PluginKind::admissionFilter, parseFilter(filter)->plugin, filter);
+    }
   }
 
-  void needFilters(const std::vector<std::string>& filters) const {
-    if (const auto good = checkFilterNames(filters); !good) throw ConfigError(key_ + ": " + good.failure().message());
-    for (const std::string& filter : filters) need(PluginKind::admissionFilter, parseFilter(filter)->plugin);
+  void needHandler(const std::string& key, const std::string& image) const {
+    if (const auto good = checkImageName(image); !good) return mistakes_.add(key + " " + good.failure().message());
+    const Image parsed = parseImage(image);
+    if (parsed.kind == Image::Kind::plugin) need(key, PluginKind::handler, parsed.name, image);
+    if (parsed.kind == Image::Kind::lua) need(key, PluginKind::handler, "lua", image);
   }
 
  private:
   const PluginHost& host_;
-  const std::string key_;
+  Mistakes& mistakes_;
 };
 
-// Throws ConfigError if the script has no file. The text of a script is read when its plugin is made, and a check makes
-// no plugin; a missing file can be reported before.
-void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
+// Adds a mistake if the script has no file. The text of a script is read when its plugin is made, and a check makes no
+// plugin; a missing file can be reported before.
+void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name,
+                Mistakes& mistakes) {
   const std::filesystem::path file = folder / (name + ".lua");
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored)) return;
-  throw ConfigError(key + " needs " + file.string() + ", which does not exist: create the file, or set scripts.path");
+  mistakes.add(key + " needs " + file.string() + ", which does not exist: create the file, or set scripts.path");
 }
 
-void needFilterScripts(const std::string& key, const Config& config, const std::vector<std::string>& filters) {
+void needFilterScripts(const std::string& key, const Config& config, const std::vector<std::string>& filters,
+                       Mistakes& mistakes) {
   for (const std::string& filter : filters) {
-    const FilterName name = *parseFilter(filter);
-    if (!name.script.empty()) needScript(key, config.scriptPath / "filters", name.script);
+    const auto name = parseFilter(filter);
+    if (name && !name->script.empty()) needScript(key, config.scriptPath / "filters", name->script, mistakes);
   }
 }
 
@@ -103,27 +119,25 @@ bool isLoopback(const std::string& host) {
 
 }  // namespace
 
-void checkNames(const Config& config, const PluginHost& host) {
-  NameCheck(host, "storage").need(PluginKind::storage, config.storage);
-  NameCheck(host, "limiter").need(PluginKind::rateLimiter, config.limiter);
-  NameCheck(host, "queue.policy").need(PluginKind::queuePolicy, config.queuePolicy);
+void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes) {
+  const NameChecks names(host, mistakes);
+  names.need("storage", PluginKind::storage, config.storage);
+  names.need("limiter", PluginKind::rateLimiter, config.limiter);
+  names.need("queue.policy", PluginKind::queuePolicy, config.queuePolicy);
   for (const std::string& name : config.webhookTransports) {
-    NameCheck(host, "webhook.transports").need(PluginKind::webhookTransport, name);
+    names.need("webhook.transports", PluginKind::webhookTransport, name);
   }
-  if (!config.launcher.empty()) NameCheck(host, "launcher").need(PluginKind::workerLauncher, config.launcher);
-  checkLauncherUrl(config.launcherUrl);
-  NameCheck(host, "filters").needFilters(config.filters);
+  if (!config.launcher.empty()) names.need("launcher", PluginKind::workerLauncher, config.launcher);
+  mistakes.collect([&] { checkLauncherUrl(config.launcherUrl); });
+  names.needFilters("filters", config.filters);
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
-    NameCheck(host, prefix + ".queuePolicy").need(PluginKind::queuePolicy, endpoint.queuePolicy);
-    if (const auto good = checkImageName(endpoint.image); !good) {
-      throw ConfigError(prefix + ".image " + good.failure().message());
+    names.needHandler(prefix + ".image", endpoint.image);
+    // A mistake in the values of the server is not one of each endpoint.
+    if (endpoint.queuePolicy != config.queuePolicy) {
+      names.need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
     }
-    const Image image = parseImage(endpoint.image);
-    const NameCheck images(host, prefix + ".image");
-    if (image.kind == Image::Kind::plugin) images.need(PluginKind::handler, image.name);
-    if (image.kind == Image::Kind::lua) images.need(PluginKind::handler, "lua");
-    NameCheck(host, prefix + ".filters").needFilters(*endpoint.filters);
+    if (*endpoint.filters != config.filters) names.needFilters(prefix + ".filters", *endpoint.filters);
   }
 }
 
@@ -131,18 +145,20 @@ void checkOrigins(const Config& config) {
   for (const std::string& origin : config.server.corsOrigins) checkOrigin(origin);
 }
 
-void checkFiles(const Config& config) {
+void checkFiles(const Config& config, Mistakes& mistakes) {
   if (!config.server.tlsCertificate.empty()) {
-    (void)TlsContext(config.server.tlsCertificate.string(), config.server.tlsKey.string());
+    mistakes.collect([&] { (void)TlsContext(config.server.tlsCertificate.string(), config.server.tlsKey.string()); });
   }
-  needFilterScripts("filters", config, config.filters);
+  needFilterScripts("filters", config, config.filters, mistakes);
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     const Image image = parseImage(endpoint.image);
     if (image.kind == Image::Kind::lua) {
-      needScript(prefix + ".image = " + endpoint.image, config.scriptPath / "handlers", image.name);
+      needScript(prefix + ".image = " + endpoint.image, config.scriptPath / "handlers", image.name, mistakes);
     }
-    needFilterScripts(prefix + ".filters", config, *endpoint.filters);
+    if (*endpoint.filters != config.filters) {
+      needFilterScripts(prefix + ".filters", config, *endpoint.filters, mistakes);
+    }
   }
 }
 

@@ -6,21 +6,22 @@
 
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
+#include "core/config/mistakes.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/record_store.h"
 
 namespace jobq {
 
-/// Checks all names of plugins without making a plugin. Throws ConfigError for the first name missing from `host`, with
-/// the key of the name and the existing names, and for the first setting refused by a selected plugin.
-void checkNames(const Config& config, const PluginHost& host);
+/// Checks all names of plugins without making a plugin. Adds a mistake for each name missing from `host`, with the key
+/// of the name and the existing names, and for each selected plugin that refuses its settings.
+void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes);
 
 /// Throws ConfigError for the first origin of `server.cors.origins` that no browser would send, with the remedy.
 void checkOrigins(const Config& config);
 
-/// Checks all files of the configuration. Throws ConfigError if a script has no file, or if the TLS files cannot be
-/// used.
-void checkFiles(const Config& config);
+/// Checks all files of the configuration. Adds a mistake for each script without a file, and for TLS files that cannot
+/// be used. `config` may have names that are mistakes.
+void checkFiles(const Config& config, Mistakes& mistakes);
 
 /// Checks that this node seals secrets with the key of the other nodes: seals a word in `records` if no node has, and
 /// opens the word. Throws ConfigError if the word was sealed with another key, and StorageError. Called at the start on

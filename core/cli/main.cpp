@@ -70,10 +70,10 @@ int run(const std::vector<std::string>& given) {
     if (!std::cout.flush()) throw CommandError(ExitCode::refused, "the output cannot be written: is the disk full?");
     return static_cast<int>(code);
   } catch (const CommandError& failure) {
-    std::cerr << "jobqctl: " << harmless(failure.what()) << '\n';
+    std::cerr << faultMessage("jobqctl", failure.what());
     return static_cast<int>(failure.code());
   } catch (const std::exception& error) {
-    std::cerr << "jobqctl: " << harmless(error.what()) << '\n';
+    std::cerr << faultMessage("jobqctl", error.what());
     return static_cast<int>(ExitCode::refused);
   }
 }

@@ -48,4 +48,14 @@ std::string harmless(std::string_view text) {
   return out;
 }
 
+std::string faultMessage(const std::string& program, std::string_view text) {
+  std::string message;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    message += program + ": " + harmless(text.substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  return message;
+}
+
 }  // namespace jobq::cli

@@ -30,4 +30,7 @@ class Table {
 /// Returns the text with every control character, C1 included, replaced by '?'.
 std::string harmless(std::string_view text);
 
+/// Returns the message of a fault for standard error: each line of `text`, harmless, after the name of the program.
+std::string faultMessage(const std::string& program, std::string_view text);
+
 }  // namespace jobq::cli

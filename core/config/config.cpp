@@ -1,15 +1,12 @@
 #include "core/config/config.h"
 
-#include <Poco/Exception.h>
-#include <Poco/Util/PropertyFileConfiguration.h>
-
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string_view>
 
 #include "core/base/ids.h"
 #include "core/base/program_paths.h"
+#include "core/config/properties.h"
 #include "core/config/server_settings.h"
 #include "core/config/units.h"
 #include "jobq/error.h"
@@ -111,54 +108,18 @@ void apply(Config& config, const std::string& key, const std::string& value) {
   refuseKey(key, knownKeys());
 }
 
-using Properties = std::map<std::string, std::string>;
-
-void collect(const Poco::Util::AbstractConfiguration& from, const std::string& path, Properties& into) {
-  Poco::Util::AbstractConfiguration::Keys children;
-  from.keys(path, children);
-  if (!path.empty() && from.hasProperty(path)) into[path] = from.getString(path);
-  for (const std::string& child : children) collect(from, path.empty() ? child : path + "." + child, into);
-}
-
-// Refuses a file with the same key on several lines, because Poco silently takes the last line.
-class FileProperties final : public Poco::Util::PropertyFileConfiguration {
- public:
-  explicit FileProperties(const std::string& file) {
-    load(file);
-    isLoaded_ = true;
-  }
-
- protected:
-  void setRaw(const std::string& key, const std::string& value) override {
-    if (!isLoaded_ && !keys_.insert(key).second) {
-      throw ConfigError(key + " appears twice in the file: remove one line");
-    }
-    PropertyFileConfiguration::setRaw(key, value);
-  }
-
- private:
-  bool isLoaded_ = false;
-  std::set<std::string> keys_;
-};
-
-Properties readProperties(const std::filesystem::path& file,
-                          const std::vector<std::pair<std::string, std::string>>& overrides) {
-  if (std::filesystem::is_directory(file)) {  // Poco would read for ever
-    throw ConfigError(file.string() + " is a folder: name the configuration file");
-  }
-  try {
-    Poco::AutoPtr<FileProperties> properties(new FileProperties(file.string()));
-    for (const auto& [key, value] : overrides) properties->setString(key, value);
-    Properties all;
-    collect(*properties, "", all);
-    return all;
-  } catch (const Poco::Exception& error) {
-    throw ConfigError(file.string() + " cannot be read: " + error.displayText());
+void completeEndpoint(const Config& config, EndpointSpec& endpoint, Mistakes& mistakes) {
+  const std::string name = "endpoint." + endpoint.id;
+  if (endpoint.image.empty()) mistakes.add(name + ".image is missing: name a handler, such as plugin/echo");
+  if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
+  if (!endpoint.filters) endpoint.filters = config.filters;
+  if (endpoint.workersMin > endpoint.workersMax) {
+    mistakes.add(name + ".workersMin is greater than " + name + ".workersMax: lower it, or raise workersMax");
   }
 }
 
-void complete(Config& config) {
-  if (config.dataDir.empty()) throw ConfigError("data.dir is empty: name the data directory");
+void complete(Config& config, Mistakes& mistakes) {
+  if (config.dataDir.empty()) mistakes.add("data.dir is empty: name the data directory");
   if (config.dataDir.is_relative()) config.dataDir = config.folder / config.dataDir;
   config.dataDir = config.dataDir.lexically_normal();
   if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";
@@ -166,17 +127,9 @@ void complete(Config& config) {
   if (config.scriptPath.empty()) config.scriptPath = defaultScriptFolder();
   config.scriptPath = config.scriptPath.lexically_normal();
   if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {
-    throw ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither");
+    mistakes.add("server.tls.certificate and server.tls.key belong together: set both, or neither", "server.tls.key");
   }
-  for (EndpointSpec& endpoint : config.endpoints) {
-    const std::string name = "endpoint." + endpoint.id;
-    if (endpoint.image.empty()) throw ConfigError(name + ".image is missing: name a handler, such as plugin/echo");
-    if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
-    if (!endpoint.filters) endpoint.filters = config.filters;
-    if (endpoint.workersMin > endpoint.workersMax) {
-      throw ConfigError(name + ".workersMin is greater than " + name + ".workersMax: lower it, or raise workersMax");
-    }
-  }
+  for (EndpointSpec& endpoint : config.endpoints) completeEndpoint(config, endpoint, mistakes);
 }
 
 }  // namespace
@@ -185,8 +138,16 @@ Config loadConfig(const std::filesystem::path& file,
                   const std::vector<std::pair<std::string, std::string>>& overrides) {
   Config config;
   config.folder = std::filesystem::absolute(file).parent_path();
-  for (const auto& [key, value] : readProperties(file, overrides)) apply(config, key, value);
-  complete(config);
+  config.places = SettingPlaces(file.string());
+  Mistakes mistakes(config.places);
+  const Properties properties = readProperties(file, overrides, mistakes);
+  for (const auto& [key, property] : properties) config.places.add(key, property.line);
+  for (const auto& [key, property] : properties) {
+    if (mistakes.isFull()) break;
+    mistakes.collect([&] { apply(config, key, property.value); }, key);
+  }
+  complete(config, mistakes);
+  mistakes.throwAny();
   return config;
 }
 

@@ -1,5 +1,5 @@
 // etc/jobq.properties as plain structs with units. All checks come before the start of any part: an unknown key, a
-// malformed value or a value out of range stops the server with one sentence about the remedy.
+// malformed value or a value out of range stops the server, with a sentence and a place for each such line.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 #include "core/base/logger.h"
 #include "core/config/endpoint_spec.h"
 #include "core/config/limits.h"
+#include "core/config/mistakes.h"
 #include "core/config/server_config.h"
 #include "jobq/log.h"
 #include "jobq/time.h"
@@ -23,6 +24,7 @@ namespace jobq {
 /// All settings of the file, after the overrides of the command line.
 struct Config {
   std::filesystem::path folder;  ///< folder of the file, where relative paths begin
+  SettingPlaces places;          ///< lines of the settings, for messages
   ServerConfig server;
   std::filesystem::path dataDir = "jobq-data";
   std::filesystem::path secretKeyFile;  ///< `<data>/secret.key` unless set
@@ -50,8 +52,8 @@ struct Config {
   std::map<std::string, std::string> pluginSettings;
 };
 
-/// Reads the file, then applies `overrides` (key and value) in order. Relative paths start at the folder of the file,
-/// and `${other.key}` references are followed. Throws ConfigError.
+/// Reads the file, then applies `overrides` (key and value) in order. Relative paths start at the folder of the file.
+/// Throws ConfigError with all mistakes, a line for each.
 Config loadConfig(const std::filesystem::path& file, const std::vector<std::pair<std::string, std::string>>& overrides);
 
 }  // namespace jobq

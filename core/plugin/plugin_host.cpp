@@ -5,6 +5,7 @@
 #include <exception>
 #include <system_error>
 
+#include "core/config/mistakes.h"
 #include "core/config/units.h"
 #include "core/plugin/plugin_file.h"
 #include "jobq/abi.h"
@@ -116,17 +117,32 @@ void PluginHost::checkSettings() const {
       for (const PluginOption& option : entry.options) known.push_back(option.key);
     }
   }
+  const SettingPlaces places;
+  Mistakes mistakes(places);
   for (const auto& [key, value] : settings_) {
+    if (mistakes.isFull()) break;
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string near = units::nearest(key, known);
-    throw ConfigError(key + " is not a setting of any installed plugin" +
-                      (near.empty() ? "" : "; the nearest one is " + near));
+    mistakes.add(key + " is not a setting of any installed plugin" +
+                 (near.empty() ? "" : "; the nearest one is " + near));
   }
+  mistakes.throwAny();
 }
 
 void PluginHost::checkValues(PluginKind kind, std::string_view name) const {
   const Entry& entry = *find(kind, name);
-  entry.code->declare(DeclaredConfig(entry.prefix, settings_));
+  const SettingPlaces places;
+  Mistakes mistakes(places);
+  mistakes.collect([&] { entry.code->declare(DeclaredConfig(entry.prefix, settings_)); });
+  if (mistakes.isEmpty()) return;
+  // The plugin has refused its first wrong value. Each value alone shows the others.
+  for (const PluginOption& option : entry.options) {
+    const auto set = settings_.find(option.key);
+    if (set == settings_.end()) continue;
+    const std::map<std::string, std::string> alone{*set};
+    mistakes.collect([&] { entry.code->declare(DeclaredConfig(entry.prefix, alone)); });
+  }
+  mistakes.throwAny();
 }
 
 const PluginHost::Entry* PluginHost::find(PluginKind kind, std::string_view name) const {

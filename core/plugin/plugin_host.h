@@ -58,11 +58,11 @@ class PluginHost {
   /// name, the first counts and the library of the second is rejected. Never throws for a bad file.
   void load(const std::vector<std::filesystem::path>& folders);
 
-  /// Throws ConfigError, with the nearest key, if a plugin setting belongs to no installed plugin.
+  /// Throws ConfigError, with a line and the nearest key for each plugin setting that belongs to no installed plugin.
   void checkSettings() const;
 
-  /// Throws ConfigError if a setting of the entry has a value refused by the entry. The entry has to exist. Makes no
-  /// plugin.
+  /// Throws ConfigError with a line for each setting of the entry with a value that the entry refuses. The entry has to
+  /// exist. Makes no plugin.
   void checkValues(PluginKind kind, std::string_view name) const;
 
   /// Checks what the entry needs outside of this server. Makes no plugin. Returns an empty optional for an entry that

@@ -110,10 +110,10 @@ int run(const std::vector<std::string>& given) {
   try {
     return static_cast<int>(perform(given));
   } catch (const CommandError& failure) {
-    std::cerr << "jobq-worker: " << cli::harmless(failure.what()) << '\n';
+    std::cerr << cli::faultMessage("jobq-worker", failure.what());
     return static_cast<int>(failure.code());
   } catch (const std::exception& error) {
-    std::cerr << "jobq-worker: " << cli::harmless(error.what()) << '\n';
+    std::cerr << cli::faultMessage("jobq-worker", error.what());
     return static_cast<int>(ExitCode::refused);
   }
 }

@@ -93,6 +93,27 @@ class RefusedStartTest(HttpTest):
             file.write("storage = sqlite\n")
         self.refused(server, "storage appears twice")
 
+    def test_all_mistakes_are_named_at_once(self, tmp_path):
+        """etc/README.md: a line for each mistake, whichever part of the server finds it, for --check and the start."""
+        file = tmp_path / "jobq.properties"
+        file.write_text("\ufeffstorage = cassandra\nstorage.mysql.port = many # unused\n"
+                        "endpoint.a.image = plugin/nope\nendpoint.b.image = lua/nope\nendpoint.b.filters = plugin/none\n"
+                        "storage.sqlite.reader = 1\nserver.cors.origins = nowhere\nqueue.policy = random\n"
+                        "lua.memory = small\nlua.filterTime = 1\n", encoding="utf-8")
+        done = jobqd("--config", str(file), "--check")
+        assert done.returncode == 1
+        lines = done.stderr.splitlines()
+        for number, words in ((1, "storage = cassandra"), (3, "endpoint.a.image = plugin/nope: "),
+                              (4, "endpoint.b.image = lua/nope needs"), (5, "endpoint.b.filters = plugin/none: "),
+                              (6, "storage.sqlite.reader is not a setting"), (7, "server.cors.origins = nowhere"),
+                              (8, "queue.policy = random"), (9, "lua.memory = small"), (10, "lua.filterTime = 1")):
+            (line,) = [line for line in lines if line.startswith(f"jobqd: {file}:{number}: ")]
+            assert words in line
+        assert not (tmp_path / "jobq-data").exists()
+        started = jobqd("--config", str(file), "--set", "data.dir=data")
+        assert started.returncode == 1
+        assert [line for line in started.stderr.splitlines() if line not in lines] == []
+
     def test_a_missing_file(self):
         """The message has the reason and the remedy."""
         done = jobqd("--config", "/nonexistent/jobq.properties")

@@ -60,7 +60,8 @@ TEST_F(ConfigTest, AFolderIsNoConfigurationFile) {
 }
 
 TEST_F(ConfigTest, AnEmptyDataDirectoryIsRefused) {
-  EXPECT_EQ(refusal("data.dir =\n"), "data.dir is empty: name the data directory");
+  EXPECT_EQ(refusal("data.dir =\n"),
+            (dir_ / "jobq.properties").string() + ":1: data.dir is empty: name the data directory");
 }
 
 TEST_F(ConfigTest, WebhookSecretsAreReadAsBytes) {

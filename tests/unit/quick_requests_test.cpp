@@ -27,6 +27,7 @@
 #include "socket_pair.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"
+#include "unit_storage.h"
 
 namespace jobq {
 namespace {
