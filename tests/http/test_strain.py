@@ -199,24 +199,38 @@ class PlacesTest(HttpTest):
         return sum(after != before.get(thread) for thread, after in self.switches(server).items()) <= 3
 
     def test_slow_readers_cannot_hold_all_threads(self):
-        """core/decisions/http.md: 128 callers may read slowly, further slow callers lose their connection, and other
-        callers are not disturbed."""
-        # All 140 answers fit into the memory for large ones, and none into the buffers beneath.
+        """core/decisions/http.md: 128 callers may read slowly, others that read nothing lose their connection for a
+        further one, and a caller that reads has its answer whole."""
+        # All 141 answers fit into the memory for large ones, and none into the buffers beneath.
         body = b'{"input":{"a":"%s"}}' % (b"x" * (7 * MB // 2))
         job = self.server.request("POST", "/v2/echo/runsync", body).json()["id"]
-        readers = []
-        for _ in range(140):
-            plain = socket.socket()
-            self.at_end.callback(plain.close)
-            plain.settimeout(HANG)
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            plain.connect(self.server.address)
-            readers.append({plain.getsockname()[1], plain.getpeername()[1]})
-            plain.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\n"
-                          f"Authorization: {self.server.key}\r\n\r\n".encode())
-        until(lambda: self.established(readers) == 128, "those who found no place have lost their connection")
+        silent = [self.ask_with_small_buffers(job) for _ in range(140)]
+        readers = [{plain.getsockname()[1], plain.getpeername()[1]} for plain in silent]
+        until(lambda: self.established(readers) == 128, "so many hold a place, and the others have lost their connection")
         assert self.server.request("GET", "/healthz").status == 200
-        until(lambda: self.established(readers) == 128, "the others go on")
+        reading, got = self.ask_with_small_buffers(job), bytearray()
+
+        def has_place():
+            got.extend(reading.recv(1000))
+            return self.established(readers) < 128
+
+        until(has_place, "the caller that reads has the place of another one")
+        silent += [self.ask_with_small_buffers(job) for _ in range(20)]
+        while not got.endswith(b'"}}'):
+            piece = reading.recv(65536)
+            assert piece, f"the answer ends after {len(got)} bytes"
+            got += piece
+        assert len(got) > 7 * MB // 2
+
+    def ask_with_small_buffers(self, job):
+        plain = socket.socket()
+        self.at_end.callback(plain.close)
+        plain.settimeout(HANG)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.connect(self.server.address)
+        plain.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\n"
+                      f"Authorization: {self.server.key}\r\n\r\n".encode())
+        return plain
 
     @staticmethod
     def established(callers):

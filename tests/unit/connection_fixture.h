@@ -19,6 +19,7 @@
 #include "core/http/transport/crowd.h"
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
+#include "core/http/transport/slow_readers.h"
 
 namespace Poco::Net {
 class HTTPServerParams;
@@ -114,7 +115,7 @@ class ConnectionFixture {
 
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};
-  Budget readers_{8};
+  SlowReaders readers_{8};
   Budget heads_{1UL << 20};
   CountingMonitor watch_;
   RecordingResumer resumer_;

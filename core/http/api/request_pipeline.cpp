@@ -254,6 +254,7 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
                                                 ServerResponse& serverResponse) noexcept {
   using Progress = RequestHandler::Progress;
   Exchange exchange(request, serverResponse);
+  if (context.apiRequest.key) request.noteKey();
   try {
     if (context.isOpen) return sendParts(context, request, exchange);
     std::optional<ApiResponse> response = respond(context, request, exchange);

@@ -7,7 +7,7 @@
 namespace jobq {
 
 std::optional<AddressPlaces::Place> AddressPlaces::reserve(const sockaddr_storage& peer) {
-  const Address address = addressOf(peer);
+  const PeerAddress address = addressOf(peer);
   Lock lock(mutex_);
   if (most_ > 0) {
     std::size_t& here = byAddress_[address];
@@ -23,7 +23,7 @@ std::size_t AddressPlaces::taken() const {
   return taken_;
 }
 
-AddressPlaces::Address AddressPlaces::addressOf(const sockaddr_storage& peer) noexcept {
+PeerAddress AddressPlaces::addressOf(const sockaddr_storage& peer) noexcept {
   if (peer.ss_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &peer, sizeof v4);
@@ -42,7 +42,7 @@ AddressPlaces::Address AddressPlaces::addressOf(const sockaddr_storage& peer) no
   return {AF_INET6, network};
 }
 
-void AddressPlaces::release(const Address& address) noexcept {
+void AddressPlaces::release(const PeerAddress& address) noexcept {
   Lock lock(mutex_);
   --taken_;
   const auto here = byAddress_.find(address);

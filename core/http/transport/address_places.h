@@ -13,12 +13,13 @@
 
 namespace jobq {
 
+/// The family of an address, and the part of the address that counts: all of an IPv4 address, the /64 network of an
+/// IPv6 address.
+using PeerAddress = std::pair<int, std::uint64_t>;
+
 /// Any thread. An IPv4 address counts alone, also when written as an IPv6 address. The IPv6 addresses of a /64 network
 /// count together, because a single machine may choose among all of them.
 class AddressPlaces {
- private:
-  using Address = std::pair<int, std::uint64_t>;  // the family, and the counted part of the address
-
  public:
   /// `most` is the number of connections that an address may have at once; 0 means any number.
   explicit AddressPlaces(std::size_t most) noexcept : most_(most) {}
@@ -29,7 +30,7 @@ class AddressPlaces {
   class Place {
    public:
     Place() = default;
-    Place(AddressPlaces& owner, const Address& address) noexcept : owner_(&owner), address_(address) {}
+    Place(AddressPlaces& owner, const PeerAddress& address) noexcept : owner_(&owner), address_(address) {}
     Place(Place&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), address_(other.address_) {}
     Place& operator=(Place&& other) noexcept {
       std::swap(owner_, other.owner_);
@@ -40,9 +41,11 @@ class AddressPlaces {
       if (owner_ != nullptr) owner_->release(address_);
     }
 
+    const PeerAddress& address() const noexcept { return address_; }
+
    private:
     AddressPlaces* owner_ = nullptr;
-    Address address_;
+    PeerAddress address_;
   };
 
   /// Returns a place for a connection from `peer`, or nullopt if the address has `most` places already. Throws
@@ -53,13 +56,13 @@ class AddressPlaces {
   std::size_t taken() const;
 
  private:
-  static Address addressOf(const sockaddr_storage& peer) noexcept;
-  void release(const Address& address) noexcept;
+  static PeerAddress addressOf(const sockaddr_storage& peer) noexcept;
+  void release(const PeerAddress& address) noexcept;
 
   const std::size_t most_;
   mutable Mutex mutex_;
   std::size_t taken_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::map<Address, std::size_t> byAddress_ JOBQ_GUARDED_BY(mutex_);  // empty without a limit
+  std::map<PeerAddress, std::size_t> byAddress_ JOBQ_GUARDED_BY(mutex_);  // empty without a limit
 };
 
 }  // namespace jobq

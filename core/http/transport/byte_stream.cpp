@@ -1,5 +1,7 @@
 #include "core/http/transport/byte_stream.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -13,7 +15,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kWaitLimit{20'000};
 constexpr std::chrono::milliseconds kGrace{1'000};
-constexpr std::size_t kBytesASecond = 8192;
 
 void removeFront(std::string_view& first, std::string_view& second, std::size_t bytes) {
   const std::size_t ofFirst = std::min(bytes, first.size());
@@ -60,9 +61,15 @@ class PlainStream final : public ByteStream {
 }  // namespace
 
 TransferDeadline::Verdict TransferDeadline::mayWait() noexcept {
-  if (places_ == nullptr || left().count() == 0) return Verdict::late;
-  const bool needsPlace = used() >= kGrace && place_.amount() == 0;
-  return needsPlace && !place_.grow(*places_, 1) ? Verdict::noSlot : Verdict::wait;
+  if (isHurried() || left().count() == 0) return Verdict::late;
+  const bool needsPlace = used() >= kGrace && !hasPlace();
+  return needsPlace && !drawPlace() ? Verdict::noSlot : Verdict::wait;
+}
+
+bool TransferDeadline::drawPlace() noexcept {
+  if (places_ != nullptr) return place_.grow(*places_, 1);
+  readerPlace_ = readers_->enter(*reader_);
+  return readerPlace_.isTaken();
 }
 
 std::chrono::milliseconds TransferDeadline::used() const noexcept {
@@ -70,12 +77,12 @@ std::chrono::milliseconds TransferDeadline::used() const noexcept {
 }
 
 std::chrono::milliseconds TransferDeadline::untilNextQuestion() const noexcept {
-  if (place_.amount() > 0) return left();
+  if (hasPlace()) return left();
   return std::min(left(), std::max(kGrace - used(), std::chrono::milliseconds(1)));
 }
 
 std::chrono::milliseconds TransferDeadline::left() const noexcept {
-  const auto allowed = kWaitLimit + std::chrono::seconds(bytes_ / kBytesASecond);
+  const auto allowed = kWaitLimit + std::chrono::seconds(bytes_ / kDemandedPace);
   return std::max(std::chrono::milliseconds(0), allowed - used());
 }
 
@@ -91,6 +98,12 @@ bool ByteStream::write(std::string_view first, std::string_view second, Transfer
     if (deadline.mayWait() != TransferDeadline::Verdict::wait) return false;
     await(POLLOUT, deadline.untilNextQuestion());
   }
+}
+
+std::uint64_t ByteStream::bytesTaken() const noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(descriptor_, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_acked : 0;
 }
 
 void ByteStream::endSending() noexcept { ::shutdown(descriptor_, SHUT_WR); }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/http/transport/budget.h"
+#include "core/http/transport/slow_readers.h"
 #include "jobq/mutex.h"
 
 namespace Poco::Net {
@@ -21,14 +23,21 @@ namespace jobq {
 /// Longest wait of a read with Wait::linger.
 inline constexpr std::chrono::milliseconds kLinger{50};
 
+/// Bytes a second that a transfer has to move in the end.
+inline constexpr std::size_t kDemandedPace = 8192;
+
 /// Limits the time of a body or an answer: 20 s, and 1 s more for each 8 KiB moved. A client that drips loses the
-/// connection. A thread that has waited for its client for 1 s in all draws a slot from a budget and keeps the slot
-/// until the transfer ends. One thread.
+/// connection. A transfer that has waited for its client for 1 s in all draws a slot, a body from a budget and an
+/// answer from SlowReaders, and keeps the slot until the transfer ends. One thread.
 class TransferDeadline {
  public:
-  /// `places` has the slots for slow transfers. Both arguments outlive the deadline.
+  /// `places` has the slots for slow bodies. Both arguments outlive the deadline.
   explicit TransferDeadline(Budget& places, const TimeSource& time = TimeSource::ofMachine()) noexcept
       : places_(&places), time_(&time), start_(time.steady()) {}
+  /// The deadline of an answer to `reader`. The arguments outlive the deadline.
+  TransferDeadline(SlowReaders& readers, const AnswerReader& reader,
+                   const TimeSource& time = TimeSource::ofMachine()) noexcept
+      : readers_(&readers), reader_(&reader), time_(&time), start_(time.steady()) {}
   /// Returns a deadline without any waiting: bytes that do not move at once count as late.
   static TransferDeadline hurried() noexcept { return TransferDeadline(); }
 
@@ -51,15 +60,21 @@ class TransferDeadline {
 
  private:
   TransferDeadline() noexcept = default;
+  bool isHurried() const noexcept { return places_ == nullptr && readers_ == nullptr; }
+  bool hasPlace() const noexcept { return place_.amount() > 0 || readerPlace_.isTaken(); }
+  bool drawPlace() noexcept;
 
   Budget* places_ = nullptr;
   Budget::Reservation place_;
+  SlowReaders* readers_ = nullptr;
+  const AnswerReader* reader_ = nullptr;
+  SlowReaders::Place readerPlace_;
   const TimeSource* time_ = &TimeSource::ofMachine();
   std::chrono::steady_clock::time_point start_ = time_->steady();
   std::size_t bytes_ = 0;
 };
 
-/// Owns the socket. One thread at a time; only shutDown() may be called by a second thread meanwhile.
+/// Owns the socket. One thread at a time; only shutDown() and bytesTaken() may be called by a second thread meanwhile.
 class ByteStream {
  public:
   virtual ~ByteStream();
@@ -88,6 +103,10 @@ class ByteStream {
 
   /// Returns true if the peer has closed its side or the connection is broken, as far as known now. Never waits.
   bool peerHasClosed() const noexcept;
+
+  /// Returns the number of bytes that have reached the peer's machine; 0 if the socket is not of TCP. Any thread, as
+  /// long as the stream lives.
+  virtual std::uint64_t bytesTaken() const noexcept;
 
   /// Ends the connection in both directions; a thread inside read() or write() returns at once. Any thread.
   void shutDown() noexcept;

@@ -23,8 +23,8 @@ constexpr const char* kNoHeadMemory =
 struct Connection::OpenRequest {
   OpenRequest(Connection& connection, const RequestHead& head, Budget::Reservation copiedHead)
       : copies(std::move(copiedHead)),
-        response(*connection.stream_, head.method == "HEAD", head.http10, connection.server_.readers,
-                 connection.server_.closing),
+        reader{*connection.stream_, connection.place_.address()},
+        response(reader, connection.server_.readers, head.method == "HEAD", head.http10, connection.server_.closing),
         request({*connection.stream_,
                  connection.buffer_,
                  connection.server_.waiting,
@@ -33,6 +33,7 @@ struct Connection::OpenRequest {
                  connection.owner_,
                  connection.server_.threadsBusy,
                  connection.mayBlock_,
+                 reader,
                  connection.server_.params},
                 head, response) {}
 
@@ -43,6 +44,7 @@ struct Connection::OpenRequest {
   }
 
   const Budget::Reservation copies;
+  AnswerReader reader;
   ServerResponse response;
   ServerRequest request;
   std::unique_ptr<RequestHandler> handler;
@@ -220,7 +222,8 @@ Connection::Next Connection::afterLast() {
 }
 
 Connection::Next Connection::refuse(int status, std::string_view sentence) {
-  ServerResponse response(*stream_, false, false, server_.readers, server_.closing);
+  const AnswerReader reader{*stream_, place_.address()};
+  ServerResponse response(reader, server_.readers, false, false, server_.closing);
   response.closeAfter();
   response.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(status));
   response.setContentType("application/json");

@@ -15,6 +15,7 @@
 #include "core/http/transport/crowd.h"
 #include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
+#include "core/http/transport/slow_readers.h"
 #include "core/http/transport/thread_stay.h"
 
 namespace Poco::Net {
@@ -38,8 +39,8 @@ class Connection {
     RequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
     Budget& waiting;  ///< slots for calls that wait for a job, and for request bodies that come slowly
-    Budget& readers;  ///< slots for clients that read their answers slowly
-    Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
+    SlowReaders& readers;
+    Budget& heads;  ///< bytes of heads beyond ReadBuffer::kFree
     ConnectionPlaces& places;
     CallResumer& resumer;                  ///< continues requests that wait; a request has the id of its connection
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection

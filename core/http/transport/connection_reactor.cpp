@@ -22,7 +22,7 @@ constexpr int kMaxDiscardReads = 16;  // reads in a row, so that a flooding clie
 constexpr int kMaxAcceptsPerEvent = 256;
 
 /// At most this many clients read their answers slowly at once, because an unread answer holds its memory.
-constexpr std::uint64_t kSlowReaderSlots = 128;
+constexpr std::size_t kSlowReaderSlots = 128;
 
 /// Bytes for all heads together. The first ReadBuffer::kFree bytes of each head do not count.
 constexpr std::uint64_t kHeadMemory = 64UL << 20;

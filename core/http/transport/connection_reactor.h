@@ -23,6 +23,7 @@
 #include "core/http/transport/event_poll.h"
 #include "core/http/transport/http_thread_pool.h"
 #include "core/http/transport/parked_connections.h"
+#include "core/http/transport/slow_readers.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 
@@ -106,7 +107,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   std::atomic<bool> draining_ = false;
   std::atomic<bool> stopping_ = false;
   Acceptor acceptor_;
-  Budget readers_;
+  SlowReaders readers_;
   Budget heads_;
   EventPoll poll_;
   ConnectionTable connections_;

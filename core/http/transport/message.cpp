@@ -51,8 +51,8 @@ std::string chunkSize(std::size_t size) {
 // HTTP/1.0.
 class ServerResponse::BodyWriter final : public std::streambuf {
  public:
-  BodyWriter(ByteStream& stream, Budget& places, bool chunked, bool silent)
-      : stream_(stream), places_(places), chunked_(chunked), silent_(silent) {
+  BodyWriter(const AnswerReader& reader, SlowReaders& readers, bool chunked, bool silent)
+      : reader_(reader), readers_(readers), chunked_(chunked), silent_(silent) {
     setp(held_.data(), held_.data() + held_.size());
   }
 
@@ -87,19 +87,19 @@ class ServerResponse::BodyWriter final : public std::streambuf {
   }
 
   bool send(std::string_view first, std::string_view second) {
-    return stream_.write(first, second, TransferDeadline(places_));
+    return reader_.stream.write(first, second, TransferDeadline(readers_, reader_));
   }
 
-  ByteStream& stream_;
-  Budget& places_;
+  const AnswerReader& reader_;
+  SlowReaders& readers_;
   const bool chunked_;
   const bool silent_;
   std::array<char, 4096> held_;
 };
 
-ServerResponse::ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers,
+ServerResponse::ServerResponse(const AnswerReader& reader, SlowReaders& readers, bool toHead, bool http10,
                                const std::atomic<bool>& closing)
-    : stream_(stream), toHead_(toHead), http10_(http10), readers_(readers), closing_(closing) {}
+    : reader_(reader), stream_(reader.stream), readers_(readers), toHead_(toHead), http10_(http10), closing_(closing) {}
 
 ServerResponse::~ServerResponse() = default;
 
@@ -142,7 +142,7 @@ void ServerResponse::beginSized(std::size_t length) {
 void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
   beginSized(length);
   put(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length),
-      TransferDeadline(readers_));
+      TransferDeadline(readers_, reader_));
 }
 
 void ServerResponse::sendAtOnce(std::string_view body) {
@@ -153,7 +153,7 @@ void ServerResponse::sendAtOnce(std::string_view body) {
 void ServerResponse::sendText(std::string body) {
   beginSized(body.size());
   if (toHead_) body.clear();
-  rest_ = Rest{head(), std::move(body), 0, TransferDeadline(readers_)};
+  rest_ = Rest{head(), std::move(body), 0, TransferDeadline(readers_, reader_)};
   sendRest();
 }
 
@@ -173,7 +173,7 @@ void ServerResponse::sendPart(std::string part, bool isLast) {
     }
     if (isLast) part += "0\r\n\r\n";
   }
-  rest_ = Rest{std::move(before), std::move(part), 0, TransferDeadline(readers_)};
+  rest_ = Rest{std::move(before), std::move(part), 0, TransferDeadline(readers_, reader_)};
   sendRest();
 }
 
@@ -199,8 +199,8 @@ std::ostream& ServerResponse::send() {
   if (!sized && http10_) close_ = true;
   setChunkedTransferEncoding(!sized && !http10_);
   sent_ = true;
-  put(head(), "", TransferDeadline(readers_));
-  writer_ = std::make_unique<BodyWriter>(stream_, readers_, getChunkedTransferEncoding(), toHead_);
+  put(head(), "", TransferDeadline(readers_, reader_));
+  writer_ = std::make_unique<BodyWriter>(reader_, readers_, getChunkedTransferEncoding(), toHead_);
   bodyStream_ = std::make_unique<std::ostream>(writer_.get());
   if (!delivered_) bodyStream_->setstate(std::ios::badbit);
   return *bodyStream_;

@@ -27,16 +27,18 @@
 #include "core/http/transport/connected_client.h"
 #include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
+#include "core/http/transport/slow_readers.h"
 
 namespace jobq {
 
 /// Writes one response. A body of known length leaves with the head in one send. One thread.
 class ServerResponse final : public Poco::Net::HTTPServerResponse {
  public:
-  /// `toHead` is true for a HEAD request: no body follows. `readers` has the places for threads whose client reads
-  /// slowly. `closing`, read when the response leaves, is true if this is the last response of the connection. All
-  /// references outlive the response.
-  ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& closing);
+  /// `readers` has the places for clients that read slowly. `toHead` is true for a HEAD request: no body follows.
+  /// `closing`, read when the response leaves, is true if this is the last response of the connection. All references
+  /// outlive the response.
+  ServerResponse(const AnswerReader& reader, SlowReaders& readers, bool toHead, bool http10,
+                 const std::atomic<bool>& closing);
   ~ServerResponse() override;
 
   /// Ends the connection with this response.
@@ -85,10 +87,11 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   std::string head();
   void put(std::string_view first, std::string_view second, TransferDeadline deadline);
 
+  const AnswerReader& reader_;
   ByteStream& stream_;
+  SlowReaders& readers_;
   const bool toHead_;
   const bool http10_;
-  Budget& readers_;
   const std::atomic<bool>& closing_;
   bool close_ = false;
   bool sent_ = false;
@@ -125,6 +128,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
     std::shared_ptr<const ConnectionOwner>& owner;  ///< of the connection
     const std::atomic<bool>& threadsBusy;
     const bool& mayBlock;  ///< of the thread that continues the request
+    AnswerReader& reader;  ///< of the response
     const Poco::Net::HTTPServerParams& params;
   };
   ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
@@ -154,6 +158,8 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Connecte
   bool mayBlock() const noexcept override { return deps_.mayBlock; }
   /// Notes that the request is suspended for the first time, or again.
   void noteSuspended() noexcept { asksSocket_ = true; }
+  /// Notes that the request came with a valid key.
+  void noteKey() noexcept { deps_.reader.hasKey = true; }
   /// Notes that the client has closed its side.
   void noteClientLeft() noexcept { clientLeft_ = true; }
 
