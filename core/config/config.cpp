@@ -144,7 +144,7 @@ Config loadConfig(const std::filesystem::path& file,
   for (const auto& [key, property] : properties) config.places.add(key, property.line);
   for (const auto& [key, property] : properties) {
     if (mistakes.isFull()) break;
-    mistakes.collect([&] { apply(config, key, property.value); }, key);
+    mistakes.collect([&config, &name = key, &value = property.value] { apply(config, name, value); }, key);
   }
   complete(config, mistakes);
   mistakes.throwAny();
