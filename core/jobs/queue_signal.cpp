@@ -10,8 +10,11 @@ QueueSignal::QueueSignal(const std::vector<EndpointId>& endpoints) {
 
 void QueueSignal::addEndpoint(const EndpointId& endpoint) {
   Lock lock(flagsMutex_);
-  std::unique_ptr<Flags>& flags = flags_[endpoint];
-  if (!flags) flags = std::make_unique<Flags>();
+  if (news_.capacity() <= flags_.size()) news_.reserve(2 * flags_.size() + 1);
+  const auto [at, isNew] = flags_.try_emplace(endpoint);
+  if (!at->second) at->second = std::make_unique<Flags>();
+  at->second->endpoint = &at->first;
+  if (isNew) noteNews(*at->second);
 }
 
 QueueSignal::Flags* QueueSignal::flagsOf(const EndpointId& endpoint) const {
@@ -21,9 +24,27 @@ QueueSignal::Flags* QueueSignal::flagsOf(const EndpointId& endpoint) const {
 }
 
 bool QueueSignal::setFlag(const EndpointId& endpoint, bool lowPriority) {
-  Flags* const flags = flagsOf(endpoint);
-  if (flags == nullptr) return false;
-  return lowPriority ? flags->low.exchange(Low::set) == Low::clear : !flags->normal.exchange(true);
+  Lock lock(flagsMutex_);
+  const auto found = flags_.find(endpoint);
+  if (found == flags_.end()) return false;
+  Flags& flags = *found->second;
+  const bool wasClear = lowPriority ? flags.low.exchange(Low::set) == Low::clear : !flags.normal.exchange(true);
+  if (wasClear) noteNews(flags);
+  return wasClear;
+}
+
+void QueueSignal::noteNews(Flags& flags) {
+  if (!std::exchange(flags.isNews, true)) news_.push_back(&flags);
+}
+
+std::vector<EndpointId> QueueSignal::takeNews() {
+  std::vector<EndpointId> endpoints;
+  Lock lock(flagsMutex_);
+  endpoints.reserve(news_.size());
+  for (const Flags* flags : news_) endpoints.push_back(*flags->endpoint);
+  for (Flags* flags : news_) flags->isNews = false;  // behind the allocations
+  news_.clear();
+  return endpoints;
 }
 
 bool QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
@@ -46,6 +67,7 @@ void QueueSignal::notifyAll() {
     for (const auto& [endpoint, flags] : flags_) {
       flags->normal = true;
       flags->low = Low::set;
+      noteNews(*flags);
     }
   }
   wake();
@@ -104,10 +126,8 @@ void QueueSignal::clear(const EndpointId& endpoint) {
 }
 
 void QueueSignal::rearm(const EndpointId& endpoint) {
-  Flags* const flags = flagsOf(endpoint);
-  if (flags == nullptr) return;
-  flags->low = Low::set;
-  flags->normal = true;
+  (void)setFlag(endpoint, true);
+  (void)setFlag(endpoint, false);
 }
 
 void QueueSignal::beginCount(const EndpointId& endpoint) {
@@ -123,7 +143,12 @@ void QueueSignal::endCount(const EndpointId& endpoint, bool hasNormal, bool hasL
   if (hasNormal) flags->normal = true;
   if (hasNormal || hasLow) {
     // A claimer that has cleared the signal during the count expects that the next job wakes a claimer.
-    if (flags->low.exchange(Low::set) == Low::clear) wake();
+    if (flags->low.exchange(Low::set) != Low::clear) return;
+    {
+      Lock lock(flagsMutex_);
+      noteNews(*flags);
+    }
+    wake();
     return;
   }
   Low counted = Low::counting;

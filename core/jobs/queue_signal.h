@@ -109,6 +109,9 @@ class QueueSignal {
   /// thread may call consume().
   bool consume();
 
+  /// Returns the endpoints with a signal set anew since the last call, each endpoint once. Called by the dispatcher.
+  std::vector<EndpointId> takeNews();
+
   /// Returns true if jobs may wait at the endpoint. Called by the dispatcher.
   bool isSet(const EndpointId& endpoint) const;
   /// Clears the signal before the storage is asked for jobs. A notification after this call sets the signal again.
@@ -118,7 +121,7 @@ class QueueSignal {
   /// dispatcher or the claimer.
   void rearm(const EndpointId& endpoint);
 
-  /// Begins a count of the queue: the signal of normal jobs is cleared, so that a job that comes meanwhile is news.
+  /// Begins a count of the queue: the signal of normal jobs is cleared, and a job during the count is news.
   /// isSet() stays true. Called by the dispatcher.
   void beginCount(const EndpointId& endpoint);
   /// Ends the count. The signal is set for the classes of jobs that wait. Without such jobs the signal is cleared,
@@ -128,6 +131,8 @@ class QueueSignal {
  private:
   enum class Low : std::uint8_t { clear, counting, set };
   struct Flags {
+    const EndpointId* endpoint = nullptr;
+    bool isNews = false;  // guarded by flagsMutex_: news_ has the element
     std::atomic<bool> normal = true;
     std::atomic<Low> low = Low::set;  // counting: set before the present count, and not since
   };
@@ -136,10 +141,12 @@ class QueueSignal {
   Flags* flagsOf(const EndpointId& endpoint) const;
   /// Returns true if the signal was clear.
   bool setFlag(const EndpointId& endpoint, bool lowPriority);
+  void noteNews(Flags& flags) JOBQ_REQUIRES(flagsMutex_);
 
   mutable Mutex flagsMutex_;
   // The map grows. An element keeps its address, and its content is atomic.
   std::map<EndpointId, std::unique_ptr<Flags>, std::less<>> flags_ JOBQ_GUARDED_BY(flagsMutex_);
+  std::vector<Flags*> news_ JOBQ_GUARDED_BY(flagsMutex_);  // with room for all
   Claimer* claimer_ = nullptr;
   std::atomic<bool> hasNews_ = false;  // of notifySoon()
   Mutex mutex_;

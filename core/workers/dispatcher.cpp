@@ -74,14 +74,13 @@ bool Dispatcher::runPassIfDue() {
 void Dispatcher::runPassAndPlan() {
   // The pass may miss a worker becoming idle meanwhile; such a worker wakes the thread.
   deps_.supervisor.planPass(Instant::max());
-  // A task that becomes due during the pass is due at once: the pass may have asked for it too early.
-  const Instant begun = deps_.clock.now();
   try {
     const bool more = runPass();
+    const Instant next = deps_.pools.endPass().nextTaskAt;
     // A node that may not claim leaves the signals set, so its idle workers stay, and their idle time would be due
     // again at once.
     const Instant earliest = !deps_.node.mayClaim() ? deps_.clock.now() + kClaimRetry : Instant::min();
-    deps_.supervisor.planPass(std::max(earliest, more ? deps_.clock.now() : deps_.pools.nextTaskAt(begun)));
+    deps_.supervisor.planPass(std::max(earliest, more ? deps_.clock.now() : next));
   } catch (const std::exception& error) {  // also std::bad_alloc of the storage: the next pass may succeed
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     deps_.supervisor.planPass(deps_.clock.now() + kClaimRetry);

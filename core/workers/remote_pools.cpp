@@ -1,6 +1,7 @@
 #include "core/workers/remote_pools.h"
 
 #include "core/jobs/queue_signal.h"
+#include "core/workers/pool_table.h"
 #include "core/workers/worker_pool.h"
 #include "core/workers/worker_set.h"
 #include "jobq/mutex.h"
@@ -16,17 +17,17 @@ bool isInChange(const WorkerPool& pool) { return !isRemote(pool) || pool.isRolli
 
 ReleasePtr RemotePools::releaseOf(const EndpointId& endpoint) const {
   Lock lock(pools_.mutex_);
-  const auto pool = pools_.pools_.find(endpoint);
-  return pool != pools_.pools_.end() && isRemote(pool->second) ? pool->second.target() : nullptr;
+  const PoolSlot* const slot = pools_.table_.find(endpoint);
+  return slot != nullptr && isRemote(slot->pool) ? slot->pool.target() : nullptr;
 }
 
 std::vector<WorkerView> RemotePools::threadsOf(const EndpointId& endpoint) const {
   std::vector<WorkerView> threads;
   Lock lock(pools_.mutex_);
-  const auto pool = pools_.pools_.find(endpoint);
-  if (pool == pools_.pools_.end() || !isRemote(pool->second)) return threads;
-  if (!hasWorkers(pool->second, false) && pool->second.workers().count(WorkerState::stuck) == 0) return threads;
-  threads = pool->second.view().workers;
+  const PoolSlot* const slot = pools_.table_.find(endpoint);
+  if (slot == nullptr || !isRemote(slot->pool)) return threads;
+  if (!hasWorkers(slot->pool, false) && slot->pool.workers().count(WorkerState::stuck) == 0) return threads;
+  threads = slot->pool.view().workers;
   std::erase_if(threads, [](const WorkerView& worker) { return worker.release->isRemote; });
   return threads;
 }
@@ -34,8 +35,8 @@ std::vector<WorkerView> RemotePools::threadsOf(const EndpointId& endpoint) const
 std::vector<RemotePool> RemotePools::all() const {
   std::vector<RemotePool> remote;
   Lock lock(pools_.mutex_);
-  for (const auto& [id, pool] : pools_.pools_) {
-    if (isRemote(pool)) remote.push_back({pool.endpoint(), pool.target()});
+  for (const auto& [id, slot] : pools_.table_.all()) {
+    if (isRemote(slot.pool)) remote.push_back({slot.pool.endpoint(), slot.pool.target()});
   }
   return remote;
 }
@@ -45,14 +46,13 @@ bool RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<Worke
   if (workers.empty()) return areAdded;
   {
     Lock lock(pools_.mutex_);
-    const auto found = pools_.pools_.find(endpoint);
-    if (found == pools_.pools_.end() || !isRemote(found->second)) return false;
-    WorkerPool& pool = found->second;
+    PoolSlot* const slot = pools_.table_.change(endpoint);
+    if (slot == nullptr || !isRemote(slot->pool)) return false;
     const Instant now = pools_.deps_.clock.now();
     for (const WorkerId& worker : workers) {
-      (void)pool.addWorker(worker, {}, now);
-      if (pool.recordReady(worker, now)) continue;
-      (void)pool.recordGone(worker, {}, now);
+      (void)slot->pool.addWorker(worker, {}, now);
+      if (slot->pool.recordReady(worker, now)) continue;
+      (void)slot->pool.recordGone(worker, {}, now);
       areAdded = false;
       break;
     }
@@ -63,14 +63,13 @@ bool RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<Worke
 
 void RemotePools::addBusyWorker(const ClaimedJob& job) {
   Lock lock(pools_.mutex_);
-  const auto found = pools_.pools_.find(job.endpoint);
-  if (found == pools_.pools_.end() || !isRemote(found->second)) return;
-  WorkerPool& pool = found->second;
+  PoolSlot* const slot = pools_.table_.change(job.endpoint);
+  if (slot == nullptr || !isRemote(slot->pool)) return;
   const Instant now = pools_.deps_.clock.now();
-  (void)pool.addWorker(job.worker, {}, now);
-  if (!pool.recordReady(job.worker, now)) return;
-  pool.workers().reserveWorker(job.worker);
-  pool.workers().assignJob(job);
+  (void)slot->pool.addWorker(job.worker, {}, now);
+  if (!slot->pool.recordReady(job.worker, now)) return;
+  slot->pool.workers().reserveWorker(job.worker);
+  pools_.table_.assignJob(*slot, job);
 }
 
 // Looks once for all workers of an endpoint whether the pool is in change.
@@ -81,28 +80,30 @@ void RemotePools::removeEach(const Places& workers, const Remove& remove) {
     Lock lock(pools_.mutex_);
     for (auto at = workers.begin(); at != workers.end();) {
       const EndpointId& endpoint = at->first;
-      const auto pool = pools_.pools_.find(endpoint);
+      PoolSlot* const slot = pools_.table_.change(endpoint);
       for (; at != workers.end() && at->first == endpoint; ++at) {
-        if (pool != pools_.pools_.end()) remove(pool->second, at->second);
+        if (slot != nullptr) remove(pools_.table_, *slot, at->second);
       }
-      isChanging = isChanging || (pool != pools_.pools_.end() && isInChange(pool->second));
+      isChanging = isChanging || (slot != nullptr && isInChange(slot->pool));
     }
   }
   wakeIfChanging(isChanging);
 }
 
 void RemotePools::removeIdleWorkers(const Places& workers) {
-  removeEach(workers, [](WorkerPool& pool, const WorkerId& worker) { pool.workers().removeUnlessBusy(worker); });
+  removeEach(workers,
+             [](PoolTable&, PoolSlot& slot, const WorkerId& worker) { slot.pool.workers().removeUnlessBusy(worker); });
 }
 
 void RemotePools::removeIdleWorker(const WorkerId& worker) {
   bool isChanging = false;
   {
     Lock lock(pools_.mutex_);
-    for (auto& [id, pool] : pools_.pools_) {
-      if (!pool.workers().all().contains(worker)) continue;
-      pool.workers().removeUnlessBusy(worker);
-      isChanging = isChanging || isInChange(pool);
+    for (const auto& [id, known] : pools_.table_.all()) {
+      if (!known.pool.workers().all().contains(worker)) continue;
+      PoolSlot* const slot = pools_.table_.change(id);
+      slot->pool.workers().removeUnlessBusy(worker);
+      isChanging = isChanging || isInChange(slot->pool);
     }
   }
   wakeIfChanging(isChanging);
@@ -110,7 +111,10 @@ void RemotePools::removeIdleWorker(const WorkerId& worker) {
 
 void RemotePools::removeWorkers(const Places& workers) {
   const Instant now = pools_.deps_.clock.now();
-  removeEach(workers, [now](WorkerPool& pool, const WorkerId& worker) { (void)pool.recordGone(worker, {}, now); });
+  removeEach(workers, [now](PoolTable& table, PoolSlot& slot, const WorkerId& worker) {
+    table.endRun(slot, worker);
+    (void)slot.pool.recordGone(worker, {}, now);
+  });
 }
 
 void RemotePools::wakeIfChanging(bool isChanging) {

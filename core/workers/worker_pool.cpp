@@ -11,6 +11,7 @@ namespace {
 
 constexpr Millis kFirstBackoff{1'000};
 constexpr Millis kLongestBackoff{30'000};
+constexpr Millis kRoomRecheck{1'000};
 
 std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }
 
@@ -194,12 +195,14 @@ ScalerView WorkerPool::scalerView() const {
   return view;
 }
 
-std::size_t WorkerPool::workersMissing(ScalerView view, const EndpointCounts& jobs, Instant now) {
+std::size_t WorkerPool::workersMissing(ScalerView view, const EndpointCounts& jobs, std::size_t room, Instant now) {
   if (!endpoint_->spec.paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
   view.headWait = jobs.headWait;
   const ScalingDecision decision = scale(view);
   if (decision.recheckAfter) scaleAt_ = now + *decision.recheckAfter;
-  return decision.workers > view.workers ? decision.workers - view.workers : 0;
+  const std::size_t missing = decision.workers > view.workers ? decision.workers - view.workers : 0;
+  if (missing > room) scaleAt_ = now + kRoomRecheck;
+  return std::min(missing, room);
 }
 
 Instant WorkerPool::nextTaskAt(Instant now) const {

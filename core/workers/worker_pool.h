@@ -91,8 +91,9 @@ class WorkerPool {
   ScalerView scalerView() const;
 
   /// Asks the scaler. `view` is scalerView() of a moment near to the count `jobs` of the queue. Returns the number of
-  /// workers that the endpoint is short of.
-  std::size_t workersMissing(ScalerView view, const EndpointCounts& jobs, Instant now);
+  /// workers that the endpoint is short of, at most `room`: with less room than wanted the scaler is asked again after
+  /// a second, because workers of other nodes end without an event here.
+  std::size_t workersMissing(ScalerView view, const EndpointCounts& jobs, std::size_t room, Instant now);
 
   /// Returns the time of the next task that no event announces; Instant::max() if there is none.
   Instant nextTaskAt(Instant now) const;

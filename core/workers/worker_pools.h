@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/node_share.h"
 #include "core/workers/pool_status.h"
+#include "core/workers/pool_table.h"
 #include "core/workers/scaler.h"
 #include "core/workers/worker_end.h"
 #include "core/workers/worker_pool.h"
@@ -37,6 +39,9 @@ struct PoolSummary {
 };
 
 /// Any thread. Calls no executor and no storage; the log and the wakes of the dispatcher are called without the lock.
+/// The tasks of the dispatcher's passes (reserveWorkers() without an endpoint, markStuck(), markIdleLeaving(),
+/// rollingPools(), beginScaling(), endPass()) visit the pools with a change, a newly set signal, or a time in the past
+/// (`core/workers/pool_table.h`).
 class WorkerPools {
  public:
   /// Everything here outlives the pools.
@@ -54,8 +59,8 @@ class WorkerPools {
   /// exists here.
   void setEndpoint(const EndpointPtr& now);
 
-  /// Sets the part of this node in workersMin and workersMax of all endpoints. Workers beyond the part leave when they
-  /// have no job.
+  /// Sets the part of this node in workersMin and workersMax of all endpoints. Workers beyond the part leave when
+  /// idle.
   void setShare(const NodeShare& share);
 
   /// Removes the endpoint: the jobs are stopped and the workers leave.
@@ -77,7 +82,8 @@ class WorkerPools {
     bool jobIsComing = false;             ///< also without a signal of the endpoint: a job is about to be inserted
     const WorkerId* finishing = nullptr;  ///< not null: this busy worker alone, which stays busy
   };
-  /// Reserves idle workers of the endpoints whose signal is set. No other thread claims for a reserved worker.
+  /// Reserves idle workers of the endpoints whose signal is set. No other thread claims for a reserved worker. Without
+  /// an endpoint only the dispatcher thread calls.
   std::vector<ClaimWant> reserveWorkers(const WorkersToReserve& which);
 
   /// Makes the workers of `jobs` busy and the other workers of `wants` idle again. Wakes the dispatcher if an endpoint
@@ -108,8 +114,8 @@ class WorkerPools {
   /// maxStuck of such workers (core/decisions/workers.md).
   std::vector<StuckWorker> markStuck();
 
-  /// Returns the workers to end because of the endpoint's idleTimeout or of a lowered workersMax. Their state is
-  /// leaving now.
+  /// Returns the workers to end because of the endpoint's idleTimeout or of a lowered workersMax, in the state leaving
+  /// now.
   std::vector<WorkerId> markIdleLeaving();
 
   /// A pool with a release, or the end of a deleted endpoint, in progress.
@@ -123,7 +129,7 @@ class WorkerPools {
   /// Decides the next step of the endpoint's release; the caller carries the step out.
   WorkerPool::Step nextStep(const EndpointId& endpoint);
 
-  /// The definitions that a new worker is made from.
+  /// The definitions for a new worker.
   struct NewWorker {
     EndpointPtr endpoint;
     ReleasePtr release;
@@ -131,7 +137,8 @@ class WorkerPools {
   /// Adds a starting worker, as WorkerPool::addWorker(). Returns nullopt if no worker may start.
   std::optional<NewWorker> addWorker(const EndpointId& endpoint, const WorkerId& worker, const WorkerPool::Step& why);
 
-  /// Returns the endpoints for which the scaler has to be asked, decided without the counts of the queue.
+  /// Returns the endpoints for the scaler, decided without the counts of the queue. The next pass returns an endpoint
+  /// again unless workersMissing() has returned 0.
   std::vector<EndpointId> beginScaling();
 
   /// Returns the workers and the rules of the endpoint as the scaler sees them, without the queue.
@@ -144,9 +151,14 @@ class WorkerPools {
   std::size_t workersMissing(const EndpointId& endpoint, const ScalerView& view, const EndpointCounts& jobs,
                              std::size_t others);
 
-  /// Returns the time of the next task that no event announces; Instant::max() if there is none. `now` is the beginning
-  /// of the last pass: a backoff that ended during the pass is a task too, in the past.
-  Instant nextTaskAt(Instant now) const;
+  /// The end of a pass.
+  struct PassEnd {
+    Instant nextTaskAt;        ///< time of the next task without an event; Instant::max() if no task is planned
+    std::uint64_t visits = 0;  ///< visits to pools since the start: the cost of the passes
+  };
+  /// Ends a pass. The end of a backoff during the pass, or since the begin of a failed pass, is a task too, in the
+  /// past.
+  PassEnd endPass();
 
  private:
   friend class RemotePools;
@@ -154,9 +166,7 @@ class WorkerPools {
   const Deps deps_;
   mutable Mutex mutex_;
   NodeShare share_ JOBQ_GUARDED_BY(mutex_);
-  // The definitions of the endpoints with a pool. The pools have the part of this node in the numbers of workers.
-  std::map<EndpointId, EndpointPtr> wholes_ JOBQ_GUARDED_BY(mutex_);
-  std::map<EndpointId, WorkerPool> pools_ JOBQ_GUARDED_BY(mutex_);
+  PoolTable table_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

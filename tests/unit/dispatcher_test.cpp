@@ -95,6 +95,30 @@ TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "it went back, to be removed";
 }
 
+// A server has many more endpoints than endpoints with work: a pass costs as much as the work, not as the server.
+TEST_F(DispatcherTest, APassLooksOnlyAtTheEndpointsThatHaveChanged) {
+  constexpr std::size_t kTasks = 6;
+  constexpr std::size_t kFewPasses = 4;
+  constexpr int kQuiet = 1'000;
+  BusyExecutor executor(running_);
+  std::vector<EndpointPtr> all{endpoint(handlers_, "ep", 0, 1)};
+  for (int i = 0; i < kQuiet; ++i) all.push_back(endpoint(handlers_, "quiet" + std::to_string(i), 1, 1));
+  Dispatch dispatch(*storage_, queueSignal_, executor, running_, clock_, log_, "other", all);
+  const auto visitsDuring = [&](auto&& event) {
+    const std::uint64_t before = dispatch.pools.endPass().visits;
+    event();
+    while (dispatch.runPassIfDue()) continue;
+    return dispatch.pools.endPass().visits - before;
+  };
+  EXPECT_GE(visitsDuring([] {}), kTasks * kQuiet) << "each endpoint is new";
+  (void)visitsDuring([&] { queueSignal_.wake(); });  // the workers that became ready in the pass
+  EXPECT_LE(visitsDuring([&] { submit("ep"); }), kTasks * kFewPasses);
+  ASSERT_EQ(executor.jobs.size(), 1U);
+  EXPECT_LE(visitsDuring([&] { dispatch.supervisor.stopRun(executor.jobs[0].lease); }), kTasks * kFewPasses);
+  EXPECT_LE(visitsDuring([&] { clock_.advance(all[0]->spec.stopGrace); }), kTasks * kFewPasses);
+  EXPECT_EQ(dispatch.pools.status("ep").counts.unhealthy, 1U) << "the stop grace is over";
+}
+
 // A flood at an endpoint with 128 workers, always free again: the dispatcher's other tasks take turns with its claims.
 // The test counts jobs of the flood; tests/fault/test_fair_share.py measures the time.
 TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost) {

@@ -22,6 +22,27 @@ TEST(QueueSignalTest, JobsOfOneTurnWakeTheDispatcherOnce) {
   EXPECT_FALSE(signal.consume()) << "the signal of the endpoint was set already";
 }
 
+TEST(QueueSignalTest, ASignalIsNewsWhenItIsSetAndNotWhileItStaysSet) {
+  QueueSignal signal({"a", "b", "c"});
+  EXPECT_EQ(signal.takeNews(), (std::vector<EndpointId>{"a", "b", "c"})) << "no queue has been read yet";
+  signal.notify("b", false);
+  EXPECT_TRUE(signal.takeNews().empty()) << "the signal is set, and its jobs have been looked for";
+  signal.clear("b");
+  signal.notify("b", false);
+  signal.notify("b", true);
+  signal.rearm("a");
+  EXPECT_EQ(signal.takeNews(), std::vector<EndpointId>{"b"}) << "each once";
+  signal.beginCount("c");
+  signal.endCount("c", true, false);
+  EXPECT_TRUE(signal.takeNews().empty()) << "who counts knows of the jobs";
+  signal.beginCount("c");
+  signal.clear("c");
+  signal.endCount("c", true, false);
+  EXPECT_EQ(signal.takeNews(), std::vector<EndpointId>{"c"}) << "a claim began before the count has ended";
+  signal.notifyAll();
+  EXPECT_EQ(signal.takeNews().size(), 3U);
+}
+
 class QueueCountTest : public testing::Test {
  protected:
   QueueCountTest() { signal_.clear("ep"); }

@@ -250,7 +250,7 @@ TEST_F(WorkerSupervisorTest, AnIdleWorkerLeavesAfterTheIdleTimeoutUnlessJobsWait
   const auto rules = std::make_shared<Endpoint>(*rules_);
   rules->spec.workersMin = 1;
   begin(rules);
-  EXPECT_EQ(pools_.nextTaskAt(clock_.now()), clock_.now() + rules->spec.idleTimeout);
+  EXPECT_EQ(pools_.endPass().nextTaskAt, clock_.now() + rules->spec.idleTimeout);
   supervisor_.stopIdleWorkers();
   EXPECT_THAT(executor_.stopped, IsEmpty());
   clock_.advance(rules->spec.idleTimeout);
@@ -294,7 +294,7 @@ TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndItsSlotReplaced) {
   supervisor_.stopRun(job.lease);
   supervisor_.noticeStuck();
   EXPECT_EQ(counts().unhealthy, 0U);
-  EXPECT_EQ(pools_.nextTaskAt(clock_.now()), clock_.now() + rules->spec.stopGrace);
+  EXPECT_EQ(pools_.endPass().nextTaskAt, clock_.now() + rules->spec.stopGrace);
   clock_.advance(rules->spec.stopGrace);
   supervisor_.noticeStuck();
   EXPECT_EQ(counts().unhealthy, 1U);
