@@ -1,7 +1,7 @@
 #include "core/webhooks/receiver_table.h"
 
 #include <algorithm>
-#include <utility>
+#include <tuple>
 
 namespace jobq {
 namespace {
@@ -9,44 +9,58 @@ namespace {
 /// A host asking for places in one call of placesFor().
 struct Candidate {
   const std::string* host = nullptr;
-  std::size_t inUse = 0;
+  std::size_t running = 0;  // deliveries in hand, with the places given so far
   std::size_t most = 1;
   bool answers = false;
   std::uint64_t lastTurn = 0;
+  std::size_t number = 0;  // decides between equals
   std::size_t places = 0;
 };
+
+/// Returns whether the next place goes to `other` before `one`.
+bool comesAfter(const Candidate* one, const Candidate* other) {
+  const auto turn = [](const Candidate& each) { return std::tie(each.running, each.lastTurn, each.number); };
+  return turn(*one) > turn(*other);
+}
 
 }  // namespace
 
 std::vector<HostPlaces> ReceiverTable::placesFor(const std::vector<std::string>& hosts) {
   std::vector<Candidate> candidates;
   candidates.reserve(hosts.size());
+  const std::uint64_t oldest = turns_ - std::min(turns_, kOldTurn);
   for (const std::string& host : hosts) {
-    Candidate candidate{&host};
-    const std::uint64_t oldest = turns_ - std::min(turns_, kOldTurn);
-    candidate.lastTurn = oldest;
+    Candidate candidate{.host = &host, .lastTurn = oldest};
     if (const auto at = known_.find(host); at != known_.end()) {
-      candidate.inUse = at->second.inUse;
+      candidate.running = at->second.inUse;
       candidate.most = std::min(at->second.most, partOf(kPlacesPerHost));
       candidate.answers = at->second.answers;
       candidate.lastTurn = std::max(at->second.lastTurn, oldest);
     }
-    if (candidate.inUse < candidate.most) candidates.push_back(candidate);
+    if (candidate.running < candidate.most) candidates.push_back(candidate);
   }
   const std::size_t first = candidates.empty() ? 0 : chance_() % candidates.size();
+  std::vector<Candidate*> waiting;  // a heap with the next host at the front
+  waiting.reserve(candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    candidates[i].number = (i + candidates.size() - first) % candidates.size();
+    waiting.push_back(&candidates[i]);
+  }
+  std::make_heap(waiting.begin(), waiting.end(), comesAfter);
+  std::size_t free = hasPlaces() ? kPlaces - inUse_ : 0;
   std::size_t forOthers =
       bytesOfOthers_ >= kBytesForOthers ? 0 : kPlacesForOthers - std::min(inUseByOthers_, kPlacesForOthers);
-  for (std::size_t free = hasPlaces() ? kPlaces - inUse_ : 0; free > 0; --free) {
-    Candidate* next = nullptr;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      Candidate& each = candidates[(first + i) % candidates.size()];
-      if (each.inUse + each.places >= each.most || (!each.answers && forOthers == 0)) continue;
-      const auto turn = [](const Candidate& one) { return std::pair(one.inUse + one.places, one.lastTurn); };
-      if (next == nullptr || turn(each) < turn(*next)) next = &each;
-    }
-    if (next == nullptr) break;
-    ++next->places;
-    if (!next->answers) --forOthers;
+  while (free > 0 && !waiting.empty()) {
+    std::pop_heap(waiting.begin(), waiting.end(), comesAfter);
+    Candidate& next = *waiting.back();
+    waiting.pop_back();
+    if (!next.answers && forOthers == 0) continue;
+    if (!next.answers) --forOthers;
+    --free;
+    ++next.places;
+    if (++next.running == next.most) continue;
+    waiting.push_back(&next);
+    std::push_heap(waiting.begin(), waiting.end(), comesAfter);
   }
   std::vector<HostPlaces> shared;
   for (const Candidate& each : candidates) {

@@ -11,8 +11,8 @@ FOLDERS = ("core", "plugins", "sdk/include", "sdk/testkit", "tests")
 STANDARD = {  # a standard header, and the names declared there in namespace std
     "algorithm": """adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal equal_range
         fill fill_n find find_first_of find_if find_if_not for_each generate includes is_sorted
-        lexicographical_compare lower_bound max max_element min min_element minmax mismatch next_permutation none_of
-        nth_element partial_sort partition pop_heap push_heap ranges remove_if replace replace_if reverse rotate sample
+        lexicographical_compare lower_bound make_heap max max_element min min_element minmax mismatch next_permutation
+        none_of nth_element partial_sort partition pop_heap push_heap ranges remove_if replace replace_if reverse rotate sample
         search shuffle sort stable_sort transform unique upper_bound""",
     "array": "array to_array",
     "atomic": """atomic atomic_bool atomic_flag atomic_int atomic_thread_fence memory_order memory_order_acq_rel
