@@ -26,58 +26,73 @@ bool hasHashedCertificates(const char* folder) {
   return false;
 }
 
-}  // namespace
-
-Exchange::Exchange(const Request& request, const WebUrl& url, IncomingAnswer& answer)
-    : request_(request), url_(url), answer_(answer), multi_(curl_multi_init()), easy_(curl_easy_init()) {
-  if (easy_ == nullptr || multi_ == nullptr) throw std::bad_alloc();
+std::string hostOfRedirect(const WebUrl& url, const std::string& location) {
+  constexpr std::size_t kLongestName = 255;
+  const std::optional<WebUrl> target = location.empty() ? std::nullopt : url.follow(location);
+  const std::string host = target ? target->host() : std::string();
+  return host.size() > kLongestName ? std::string() : host;
 }
 
-std::optional<Fault> Exchange::run(std::chrono::steady_clock::time_point end, const std::stop_token& stop,
-                                   CancelCheck* check) {
+}  // namespace
+
+// Every plugin with an HTTP client initialises libcurl; the initialisation is thread-safe since 7.84.
+std::optional<Fault> startLibcurl() {
+  static const CURLcode kStarted = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (kStarted == CURLE_OK) return std::nullopt;
+  return Fault{FaultKind::other, std::string("libcurl does not start: ") + curl_easy_strerror(kStarted)};
+}
+
+std::variant<WebUrl, Fault> urlOf(const Request& request) {
+  std::optional<WebUrl> url = WebUrl::read(request.url);
+  if (!url) return Fault{FaultKind::badUrl, std::string("the URL is not ") + kUrlExpected};
+  if (std::optional<Fault> fault = startLibcurl()) return std::move(*fault);
+  const bool areHeadersGood = std::all_of(request.headers.begin(), request.headers.end(), [](const auto& header) {
+    return isHeaderName(header.first) && isHeaderValue(header.second);
+  });
+  if (!areHeadersGood) return Fault{FaultKind::badHeader, "a header of the call has characters that HTTP forbids"};
+  return std::move(*url);
+}
+
+Outcome outcomeOf(const WebUrl& url, IncomingAnswer& answer, std::optional<Fault> fault) {
+  return {std::move(answer.answer()), hostOfRedirect(url, answer.location()), std::move(fault)};
+}
+
+Exchange::Exchange(const Request& request, const WebUrl& url, IncomingAnswer& answer, Connections connections)
+    : request_(request), url_(url), answer_(answer), connections_(connections), easy_(curl_easy_init()) {
+  if (easy_ == nullptr) throw std::bad_alloc();
+}
+
+void Exchange::setUp(std::chrono::steady_clock::time_point end) {
   setUpConnection(end);
   setUpTrust();
   setUpRequest();
   setUpAnswer();
-  if (stop.stop_requested() || !perform(stop, check)) return Fault{FaultKind::stopped, "the transfer was stopped"};
-  int left = 0;
-  const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
-  const CURLcode code = message == nullptr ? CURLE_FAILED_INIT : message->data.result;
+}
+
+std::optional<Fault> Exchange::faultOf(CURLcode code) const {
   const bool succeeded = answer_.hasEnough() || (code == CURLE_OK && answer_.isHeadComplete());
   if (succeeded && !outOfMemory_) return std::nullopt;
   return fault(code);
-}
-
-// Uses the multi interface, because only its wait can be ended from another thread. Returns false if the transfer was
-// stopped.
-bool Exchange::perform(const std::stop_token& stop, CancelCheck* check) {
-  // libcurl 7.88 leaves an address whose share of the time is over only within a call of curl_multi_perform(), so the
-  // wait between two calls is short.
-  constexpr int kLongestWaitMs = 100;
-  constexpr int kCheckMs = 50;
-  curl_multi_add_handle(multi_.get(), easy_.get());
-  const std::stop_callback wake(stop, [this] { curl_multi_wakeup(multi_.get()); });
-  for (;;) {
-    const bool isStopped = stop.stop_requested();  // bytes that came before the stop are read by the call below
-    int running = 0;
-    if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) throw std::bad_alloc();
-    if (running == 0) return true;
-    if (isStopped || (check != nullptr && check->isOver())) return false;
-    curl_multi_poll(multi_.get(), nullptr, 0, check == nullptr ? kLongestWaitMs : kCheckMs, nullptr);
-  }
 }
 
 void Exchange::setUpConnection(std::chrono::steady_clock::time_point end) {
   const auto left = std::chrono::ceil<Millis>(end - std::chrono::steady_clock::now());
   set(CURLOPT_CURLU, url_.handle());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  // A single exchange needs no other version, and every server speaks 1.1.
+  // Exchanges share no connection at the same time, so none needs another version, and every server speaks 1.1.
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   // transfer() follows redirects: each address is checked anew, and secrets stay at their origin.
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_PROXY, "");  // empty, not unset: libcurl then ignores the environment's proxy
   set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-  set(CURLOPT_FORBID_REUSE, 1L);
+  if (connections_ == Connections::kept) {
+    // Each new connection asks for the name again, and no connection is used for longer than the name may be trusted.
+    set(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+    set(CURLOPT_MAXAGE_CONN, kMostIdleSeconds);
+    set(CURLOPT_MAXLIFETIME_CONN, kMostSecondsOfConnection);
+  } else {
+    set(CURLOPT_FORBID_REUSE, 1L);
+  }
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(left.count(), 1)));
   // A hanging resolver is left to its thread, which cleans up later; the end of the transfer would wait for the
@@ -111,7 +126,7 @@ void Exchange::setUpRequest() {
   if (request_.signature) {
     setUpSignature(*request_.signature);
   } else {
-    addHeader("Connection: close");
+    if (connections_ == Connections::single) addHeader("Connection: close");
     // Removes the header: libcurl would wait up to a second for the `100 Continue` of a server that sends none. Not
     // with a signature: libcurl 7.88 would sign the removed header, and Connection as well.
     addHeader("Expect:");

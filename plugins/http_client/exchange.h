@@ -1,4 +1,5 @@
-// A request and its answer over one connection: the options of libcurl, the wait for the transfer, and its failure.
+// A request and its answer for libcurl: the options, the answer while it comes, and the failure. `transfer.cpp`
+// performs an exchange on the thread of its caller, `transfer_loop.cpp` many on one thread.
 #pragma once
 
 #include <curl/curl.h>
@@ -9,8 +10,8 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <stop_token>
 #include <string>
+#include <variant>
 
 #include "address_guard.h"
 #include "incoming_answer.h"
@@ -19,29 +20,52 @@
 
 namespace jobq::http_client {
 
-/// Performs one exchange, once, on one thread. The arguments of the constructor outlive the object.
+/// Starts libcurl for the process at the first call. Returns the fault if libcurl does not start. Any thread.
+std::optional<Fault> startLibcurl();
+
+/// Returns the URL of a request that may begin, or the reason why it may not. Throws std::bad_alloc. Any thread.
+std::variant<WebUrl, Fault> urlOf(const Request& request);
+
+/// Returns the outcome of a transfer whose last exchange, with `url`, ended. Any thread.
+Outcome outcomeOf(const WebUrl& url, IncomingAnswer& answer, std::optional<Fault> fault);
+
+/// Returns the fault of a transfer that was stopped.
+inline Fault stoppedFault() { return {FaultKind::stopped, "the transfer was stopped"}; }
+
+/// Longest time without an exchange for which a connection is kept, and its longest life.
+inline constexpr long kMostIdleSeconds = 10;
+inline constexpr long kMostSecondsOfConnection = 60;
+
+/// Decides about the connection of an exchange.
+enum class Connections {
+  single,  ///< a new one, closed after the exchange
+  kept,    ///< one that libcurl has kept, or a new one; it may be kept for a later exchange
+};
+
+/// One exchange, used by one thread at a time. The arguments of the constructor outlive the object.
 class Exchange {
  public:
   /// Throws std::bad_alloc if libcurl has no memory.
-  Exchange(const Request& request, const WebUrl& url, IncomingAnswer& answer);
-  ~Exchange() { curl_multi_remove_handle(multi_.get(), easy_.get()); }
+  Exchange(const Request& request, const WebUrl& url, IncomingAnswer& answer, Connections connections);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// Performs the exchange and blocks until the transfer is over, until `end`, until a request on `stop`, or until
-  /// `check` (may be null) says so. Returns no value if the answer is complete or has enough, and the fault otherwise.
-  /// Throws std::bad_alloc and any exception of `check`.
-  std::optional<Fault> run(std::chrono::steady_clock::time_point end, const std::stop_token& stop, CancelCheck* check);
+  /// Sets the options, for an exchange that libcurl ends at `end`. Called once, before libcurl has the handle. Throws
+  /// std::bad_alloc.
+  void setUp(std::chrono::steady_clock::time_point end);
+
+  /// Returns the handle for libcurl's multi interface, owned by the object.
+  CURL* handle() const { return easy_.get(); }
+
+  /// Returns no value if the answer is complete or has enough, and the fault otherwise. `code` is the result of
+  /// libcurl. Called while libcurl still has the handle.
+  std::optional<Fault> faultOf(CURLcode code) const;
 
  private:
   struct Free {
     void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
     void operator()(curl_slist* list) const { curl_slist_free_all(list); }
   };
-  struct FreeMulti {
-    void operator()(CURLM* handle) const { curl_multi_cleanup(handle); }
-  };
-
   template <class Value>
   void set(CURLoption option, Value value) {
     if (curl_easy_setopt(easy_.get(), option, value) != CURLE_OK) throw std::bad_alloc();
@@ -54,7 +78,6 @@ class Exchange {
   void setUpAnswer();
   void addHeader(const std::string& line);
 
-  bool perform(const std::stop_token& stop, CancelCheck* check);
   Fault fault(CURLcode code) const;
 
   static curl_socket_t openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept;
@@ -65,13 +88,13 @@ class Exchange {
   const Request& request_;
   const WebUrl& url_;
   IncomingAnswer& answer_;
+  const Connections connections_;
   std::array<char, CURL_ERROR_SIZE> detail_{};
   std::optional<RefusedAddress> refused_;  // the first address that was refused
   int socketError_ = 0;                    // errno of a socket that could not be opened
   bool connecting_ = false;                // a socket was opened for a permitted address
   bool outOfMemory_ = false;               // a callback ran out of memory
   std::unique_ptr<curl_slist, Free> headers_;
-  const std::unique_ptr<CURLM, FreeMulti> multi_;
   const std::unique_ptr<CURL, Free> easy_;
 };
 

@@ -69,6 +69,13 @@ bool connected(CURL* easy) {
   return port > 0;
 }
 
+// A kept connection made its handshake for an earlier transfer.
+bool isKept(CURL* easy) {
+  long opened = 0;
+  curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &opened);
+  return opened == 0 && connected(easy);
+}
+
 bool overTls(CURL* easy) {
   const char* scheme = nullptr;
   curl_easy_getinfo(easy, CURLINFO_SCHEME, &scheme);
@@ -117,7 +124,7 @@ std::string reasonOfDelay(const FailedTransfer& failed, Millis timeout) {
   if (failed.isHeadComplete) return "the answer did not end" + within;
   if (!reached(failed.easy, CURLINFO_NAMELOOKUP_TIME_T)) return "the name did not resolve" + within;
   if (!connected(failed.easy)) return "no connection" + within;
-  if (overTls(failed.easy) && !reached(failed.easy, CURLINFO_APPCONNECT_TIME_T))
+  if (overTls(failed.easy) && !isKept(failed.easy) && !reached(failed.easy, CURLINFO_APPCONNECT_TIME_T))
     return "the TLS handshake did not end" + within;
   return "no answer" + within;
 }

@@ -16,21 +16,58 @@ namespace jobq::http_client {
 
 namespace {
 
-// Every plugin with an HTTP client initialises libcurl; the initialisation is thread-safe since 7.84.
-CURLcode startLibcurl() {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return started;
-}
+struct FreeMulti {
+  void operator()(CURLM* handle) const { curl_multi_cleanup(handle); }
+};
 
-std::string reasonOfStart(CURLcode code) { return std::string("libcurl does not start: ") + curl_easy_strerror(code); }
+/// Performs an exchange with libcurl on the calling thread, once.
+class LoneExchange {
+ public:
+  explicit LoneExchange(Exchange& exchange) : exchange_(exchange), multi_(curl_multi_init()) {
+    if (multi_ == nullptr) throw std::bad_alloc();
+    curl_multi_add_handle(multi_.get(), exchange_.handle());
+  }
+  ~LoneExchange() { curl_multi_remove_handle(multi_.get(), exchange_.handle()); }
+  LoneExchange(const LoneExchange&) = delete;
+  LoneExchange& operator=(const LoneExchange&) = delete;
 
-std::optional<Fault> faultOf(const Request& request) {
-  if (startLibcurl() != CURLE_OK) return Fault{FaultKind::other, reasonOfStart(startLibcurl())};
-  const bool areHeadersGood = std::all_of(request.headers.begin(), request.headers.end(), [](const auto& header) {
-    return isHeaderName(header.first) && isHeaderValue(header.second);
-  });
-  if (!areHeadersGood) return Fault{FaultKind::badHeader, "a header of the call has characters that HTTP forbids"};
-  return std::nullopt;
+  std::optional<Fault> run(const std::stop_token& stop, CancelCheck* check) {
+    if (!perform(stop, check)) return stoppedFault();
+    int left = 0;
+    const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
+    return exchange_.faultOf(message == nullptr ? CURLE_FAILED_INIT : message->data.result);
+  }
+
+ private:
+  // Uses the multi interface, because only its wait can be ended from another thread. Returns false if the transfer was
+  // stopped.
+  bool perform(const std::stop_token& stop, CancelCheck* check) {
+    // libcurl 7.88 leaves an address whose share of the time is over only within a call of curl_multi_perform(), so the
+    // wait between two calls is short.
+    constexpr int kLongestWaitMs = 100;
+    constexpr int kCheckMs = 50;
+    const std::stop_callback wake(stop, [this] { curl_multi_wakeup(multi_.get()); });
+    for (;;) {
+      const bool isStopped = stop.stop_requested();  // bytes that came before the stop are read by the call below
+      int running = 0;
+      if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) throw std::bad_alloc();
+      if (running == 0) return true;
+      if (isStopped || (check != nullptr && check->isOver())) return false;
+      curl_multi_poll(multi_.get(), nullptr, 0, check == nullptr ? kLongestWaitMs : kCheckMs, nullptr);
+    }
+  }
+
+  Exchange& exchange_;
+  const std::unique_ptr<CURLM, FreeMulti> multi_;
+};
+
+std::optional<Fault> exchangeAlone(const Request& request, const WebUrl& url, IncomingAnswer& answer,
+                                   std::chrono::steady_clock::time_point end, const std::stop_token& stop,
+                                   CancelCheck* check) {
+  Exchange exchange(request, url, answer, Connections::single);
+  exchange.setUp(end);
+  if (stop.stop_requested()) return stoppedFault();
+  return LoneExchange(exchange).run(stop, check);
 }
 
 void prepareRedirect(Request& request, int status, bool toAnother) {
@@ -55,37 +92,28 @@ std::variant<WebUrl, Fault> nextUrl(const WebUrl& url, const std::string& locati
   return std::move(*next);
 }
 
-std::string hostOfRedirect(const WebUrl& url, const std::string& location) {
-  constexpr std::size_t kLongestName = 255;
-  const std::optional<WebUrl> target = location.empty() ? std::nullopt : url.follow(location);
-  const std::string host = target ? target->host() : std::string();
-  return host.size() > kLongestName ? std::string() : host;
-}
-
 }  // namespace
 
 Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* check) {
   const auto end = std::chrono::steady_clock::now() + request.timeout;
-  std::optional<WebUrl> url = WebUrl::read(request.url);
-  if (!url) return {{}, {}, Fault{FaultKind::badUrl, std::string("the URL is not ") + kUrlExpected}};
-  if (std::optional<Fault> fault = faultOf(request)) return {{}, {}, std::move(fault)};
+  auto checked = urlOf(request);
+  if (auto* fault = std::get_if<Fault>(&checked)) return {{}, {}, std::move(*fault)};
+  WebUrl url = std::move(std::get<WebUrl>(checked));
   std::size_t headBytes = 0;
   for (int redirects = 0;; ++redirects) {
     IncomingAnswer answer(request.bodyBounds, request.maxRedirects > 0, headBytes);
-    std::optional<Fault> fault = Exchange(request, *url, answer).run(end, stop, check);
-    if (fault || !answer.leadsOn()) {
-      return {std::move(answer.answer()), hostOfRedirect(*url, answer.location()), std::move(fault)};
-    }
-    auto next = nextUrl(*url, answer.location(), redirects, request.maxRedirects);
+    std::optional<Fault> fault = exchangeAlone(request, url, answer, end, stop, check);
+    if (fault || !answer.leadsOn()) return outcomeOf(url, answer, std::move(fault));
+    auto next = nextUrl(url, answer.location(), redirects, request.maxRedirects);
     if (auto* refusal = std::get_if<Fault>(&next)) return {{}, {}, std::move(*refusal)};
-    prepareRedirect(request, answer.answer().status, std::get<WebUrl>(next).origin() != url->origin());
+    prepareRedirect(request, answer.answer().status, std::get<WebUrl>(next).origin() != url.origin());
     headBytes = answer.headBytes();
     url = std::move(std::get<WebUrl>(next));
   }
 }
 
 void prepareTransfers() {
-  if (startLibcurl() != CURLE_OK) throw Error(reasonOfStart(startLibcurl()));
+  if (const std::optional<Fault> fault = startLibcurl()) throw Error(fault->reason);
 }
 
 std::string reasonOfStatus(const Outcome& outcome, std::string_view peer) {

@@ -1,9 +1,12 @@
 #include "delivery.h"
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "http_client/transfer.h"
+#include "jobq/mutex.h"
 
 namespace jobq::webhook_http {
 
@@ -15,7 +18,7 @@ constexpr std::size_t kMaxReplyBytes = 1024;  // the bound of `jobq/webhook_tran
 // gets no further time.
 constexpr std::size_t kEnoughBody = 64 * 1024;
 
-http_client::Request requestOf(const WebhookCall& call, const Terms& terms) {
+http_client::Request requestOf(const WebhookCall& call) {
   http_client::Request request;
   request.url = call.url;
   request.method = http_client::Method::post;
@@ -28,8 +31,6 @@ http_client::Request requestOf(const WebhookCall& call, const Terms& terms) {
   request.peer = kPeer;
   request.timeout = call.timeout;
   request.bodyBounds = {kMaxReplyBytes, kEnoughBody};
-  request.allowPrivate = terms.allowPrivate;
-  request.authorities = terms.authorities;
   return request;
 }
 
@@ -38,10 +39,7 @@ std::string reasonOf(const http_client::Fault& fault) {
                                                        : fault.reason;
 }
 
-}  // namespace
-
-DeliveryResult deliver(const WebhookCall& call, const Terms& terms, const std::stop_token& stop) {
-  http_client::Outcome outcome = http_client::transfer(requestOf(call, terms), stop);
+DeliveryResult resultOf(const WebhookCall& call, http_client::Outcome outcome) {
   const int status = outcome.answer.status;
   std::string& reply = outcome.answer.body;
   if (status == 0) return DeliveryFailed{reasonOf(outcome.fault.value()), 0, {}};
@@ -52,6 +50,34 @@ DeliveryResult deliver(const WebhookCall& call, const Terms& terms, const std::s
   return DeliveryFailed{"the receiver answered " + std::to_string(status) + ", but not completely within " +
                             http_client::inWords(call.timeout),
                         status, std::move(reply)};
+}
+
+/// The end of a transfer for which a thread waits.
+class AwaitedEnd final : public http_client::TransferReceiver {
+ public:
+  void ended(http_client::Outcome outcome) noexcept override {
+    Lock lock(mutex_);
+    outcome_ = std::move(outcome);
+    hasEnded_.notifyAll();  // under the lock: the waiting thread destroys the object
+  }
+  http_client::Outcome await() {
+    Lock lock(mutex_);
+    while (!outcome_) hasEnded_.wait(mutex_);
+    return std::move(*outcome_);
+  }
+
+ private:
+  Mutex mutex_;
+  Condition hasEnded_;
+  std::optional<http_client::Outcome> outcome_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+DeliveryResult deliver(http_client::TransferLoop& loop, const WebhookCall& call, const std::stop_token& stop) {
+  AwaitedEnd end;
+  loop.begin(requestOf(call), stop, end);
+  return resultOf(call, end.await());
 }
 
 }  // namespace jobq::webhook_http

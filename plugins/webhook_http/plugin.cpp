@@ -6,7 +6,7 @@
 
 #include "delivery.h"
 #include "http_client/authorities.h"
-#include "http_client/transfer.h"
+#include "http_client/transfer_loop.h"
 #include "jobq/abi.h"
 #include "jobq/webhook_transport.h"
 
@@ -16,7 +16,7 @@ using namespace jobq;
 
 constexpr const char* kCaSetting = "webhook.http.ca";
 
-/// Has no state besides the settings from its creation: calls share nothing else.
+/// Calls share the thread of the loop, and connections that the loop keeps.
 class HttpTransport final : public WebhookTransport {
  public:
   struct Options {
@@ -31,19 +31,20 @@ class HttpTransport final : public WebhookTransport {
     std::string ca;
   };
 
-  explicit HttpTransport(const PluginEnv& env) : terms_{env.allowPrivateAddresses, {}} {
-    const Options options(env.config);
-    if (!options.ca.empty()) terms_.authorities = http_client::readAuthorities(env.dataDir / options.ca, kCaSetting);
-    http_client::prepareTransfers();
-  }
+  explicit HttpTransport(const PluginEnv& env) : loop_({env.allowPrivateAddresses, authorities(env)}, "webhook-http") {}
 
   std::string_view schemes() const override { return "http https"; }
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) override {
-    return webhook_http::deliver(call, terms_, stop);
+    return webhook_http::deliver(loop_, call, stop);
   }
 
  private:
-  webhook_http::Terms terms_;
+  static std::string authorities(const PluginEnv& env) {
+    const Options options(env.config);
+    return options.ca.empty() ? "" : http_client::readAuthorities(env.dataDir / options.ca, kCaSetting);
+  }
+
+  http_client::TransferLoop loop_;
 };
 
 constexpr abi::Entry kEntries[] = {abi::entry<WebhookTransport, HttpTransport>("http", "1.0.0")};

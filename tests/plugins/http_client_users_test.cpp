@@ -111,7 +111,12 @@ TEST_P(HttpClientUsers, SetTheOptionsOfTheBoundary) {
   EXPECT_EQ(options.number(CURLOPT_SSL_VERIFYHOST), 2);
   EXPECT_EQ(options.number(CURLOPT_FOLLOWLOCATION), 0);
   EXPECT_EQ(options.number(CURLOPT_NETRC), CURL_NETRC_IGNORED);
-  EXPECT_EQ(options.number(CURLOPT_FORBID_REUSE), 1);
+  if (options.number(CURLOPT_FORBID_REUSE) != 1) {
+    EXPECT_EQ(GetParam().name, std::string("webhook")) << "the only user that keeps connections";
+    EXPECT_EQ(options.number(CURLOPT_DNS_CACHE_TIMEOUT), 0);
+    EXPECT_EQ(options.number(CURLOPT_MAXAGE_CONN), 10);
+    EXPECT_EQ(options.number(CURLOPT_MAXLIFETIME_CONN), 60);
+  }
   EXPECT_GT(options.number(CURLOPT_TIMEOUT_MS), 0);
   EXPECT_NE(options.number(CURLOPT_OPENSOCKETFUNCTION), -1);
   EXPECT_EQ(options.text(CURLOPT_PROXY), "");

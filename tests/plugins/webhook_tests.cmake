@@ -3,6 +3,7 @@ jobq_add_test(jobq_webhook_tests SMALL LABELS contract tsan
   SOURCES
     plugins/webhook_file_test.cpp
     plugins/webhook_http_hostile_test.cpp
+    plugins/webhook_http_kept_test.cpp
     plugins/webhook_http_memory_test.cpp
     plugins/webhook_http_test.cpp
     plugins/webhook_http_tls_test.cpp
