@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <exception>
 #include <span>
 #include <system_error>
 
 #include "early_writeback.h"
+#include "jobq/machine_fault.h"
 #include "schema.h"
 
 namespace jobq::sqlite {
@@ -36,6 +38,15 @@ std::string sentence(const char* doing, const fs::path& path, int result) {
 
 void checkWrite(int result, const char* doing, const fs::path& path) {
   if (result != SQLITE_OK) throw SqliteError(result, sentence(doing, path, result));
+}
+
+/// Throws the error of a failed read or opening: `error` is the number that the system has left, or 0.
+[[noreturn]] void throwUnreadable(const char* doing, const fs::path& path, int result, int error) {
+  if ((result & 0xff) == SQLITE_NOMEM || isMachineFault(error)) {
+    throw StorageError(sentence(doing, path, result) +
+                       (error == 0 ? "" : ": " + std::generic_category().message(error)));
+  }
+  throw UnreadableBody(sentence(doing, path, result) + "; check the disk of data.dir");
 }
 
 /// Returns the layer of files beneath the connection.
@@ -112,9 +123,10 @@ bool BodyFiles::open(const BodyFile& file, VfsFile& opened) const {
   const fs::path path = pathOf(file.number);
   const int result = opened.openToRead(path);
   if (result != SQLITE_OK) {
+    const int error = errno;
     std::error_code unknown;
     if (!fs::exists(path, unknown) && !unknown) return false;
-    throw StorageError(sentence("open", path, result));
+    throwUnreadable("open", path, result, error);
   }
   std::uint64_t size = 0;
   checkRead(opened.readSize(size), file);
@@ -124,7 +136,11 @@ bool BodyFiles::open(const BodyFile& file, VfsFile& opened) const {
 }
 
 void BodyFiles::checkRead(int result, const BodyFile& file) const {
-  if (result != SQLITE_OK) throw DamagedBody(sentence("read", pathOf(file.number), result) + kRemedy);
+  const int error = errno;
+  if (result == SQLITE_OK) return;
+  const fs::path path = pathOf(file.number);
+  if (result == SQLITE_IOERR_SHORT_READ) throw DamagedBody(sentence("read", path, result) + kRemedy);
+  throwUnreadable("read", path, result, error);
 }
 
 // Parts that are appended cost less than a read into a string of zeros: each page of the string is written once.

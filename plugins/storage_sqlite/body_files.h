@@ -49,10 +49,17 @@ struct BodyFile {
 /// Returns the file that the current row names: its number and its size are in `column` and the column behind.
 BodyFile bodyFileAt(const CurrentRow& row, int column);
 
-/// A body file is missing, cut or unreadable. The message names the file and the remedy.
-class DamagedBody final : public StorageError {
+/// A body file cannot be read, and the fault is one of the file or its disk. A later read may succeed. The message
+/// names the file.
+class UnreadableBody : public StorageError {
  public:
   using StorageError::StorageError;
+};
+
+/// A body file is missing or cut: no later read succeeds. The message names the file and the remedy.
+class DamagedBody final : public UnreadableBody {
+ public:
+  using UnreadableBody::UnreadableBody;
 };
 
 /// The files of the folder. Any thread may call the methods.
@@ -66,8 +73,8 @@ class BodyFiles {
   /// file then.
   BodyFile write(std::string_view bytes);
 
-  /// Returns the content of the file, or no value if the file is missing. Throws DamagedBody, or StorageError if the
-  /// file cannot be opened at the moment.
+  /// Returns the content of the file, or no value if the file is missing. Throws DamagedBody, UnreadableBody, or
+  /// StorageError or std::bad_alloc for a fault of this machine (`jobq/machine_fault.h`).
   std::optional<std::string> read(const BodyFile& file) const;
 
   /// Returns whether the content of the file is `bytes`. Throws as read() does, also if the file is missing.
@@ -108,7 +115,7 @@ class BodyReader {
 
   /// Returns the offset of the next part in the file, in bytes.
   std::uint64_t offset() const noexcept { return offset_; }
-  /// Returns the next part, valid until the next call; no bytes at the end. Throws DamagedBody.
+  /// Returns the next part, valid until the next call; no bytes at the end. Throws as BodyFiles::read() does.
   std::string_view readPart();
 
  private:

@@ -1,5 +1,7 @@
 #include "claimed_inputs.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <optional>
@@ -7,6 +9,19 @@
 #include <utility>
 
 namespace jobq::sqlite {
+namespace {
+
+/// Reads of a file with a fault of its own before its job is FAILED, so that the job is not claimed for ever.
+constexpr int kMostReads = 20;
+/// The time between two reads.
+constexpr Millis kPause{1'000};
+/// Files whose reads are counted. Beyond them the oldest file is counted anew.
+constexpr std::size_t kMostFaulty = 1'000;
+
+// A job with little time to run would be TIMED_OUT by a whole pause.
+Millis pauseOf(const ClaimedJob& job) { return std::clamp(job.runsFor / 2, Millis(0), kPause); }
+
+}  // namespace
 
 std::vector<ClaimedJob> ClaimedInputs::read(std::vector<Claim> claims) {
   std::vector<ClaimedJob> jobs;
@@ -26,6 +41,7 @@ bool ClaimedInputs::readInput(Claim& claim) {
     if (std::optional<std::string> input = files_.read(claim.inputFile)) {
       claim.job.input = std::move(*input);
       files_.dropFromCache(claim.inputFile);
+      forgetFaults(claim.inputFile);
       return true;
     }
     if (isDeleted(claim.inputFile)) {
@@ -35,10 +51,32 @@ bool ClaimedInputs::readInput(Claim& claim) {
     throw files_.missing(claim.inputFile);
   } catch (const DamagedBody& error) {
     leaveOut(claim, error.what(), true);
+  } catch (const UnreadableBody& error) {
+    leaveOut(claim, error.what(), isGivenUp(claim.inputFile));
   } catch (const std::exception& error) {
-    leaveOut(claim, error.what(), false);  // too few descriptors, or too little memory
+    leaveOut(claim, error.what(), false);  // too few descriptors, or too little memory: no fault of the job
   }
   return false;
+}
+
+// Counts a failed read. Without memory for the count the read is not counted.
+bool ClaimedInputs::isGivenUp(const BodyFile& file) noexcept {
+  try {
+    const Lock lock(mutex_);
+    if (++faults_[file.number] >= kMostReads) {
+      faults_.erase(file.number);
+      return true;
+    }
+    if (faults_.size() > kMostFaulty) faults_.erase(faults_.begin());
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return false;
+}
+
+void ClaimedInputs::forgetFaults(const BodyFile& file) {
+  const Lock lock(mutex_);
+  faults_.erase(file.number);
 }
 
 // The row of a file is deleted before the file, and after the row of the job.
@@ -58,14 +96,23 @@ void ClaimedInputs::leaveOut(Claim& claim, const char* error, bool isDamaged) no
   } catch (const std::bad_alloc&) {
     log_.write(LogLevel::error, "storage.body", "the input of a job cannot be read, and memory is short");
   }
-  claim.leftOut.front() = {std::move(claim.job.lease), std::move(claim.job.endpoint), isDamaged};
+  const Instant dueAt = isDamaged || *error == '\0' ? Instant::min() : claim.job.startedAt + pauseOf(claim.job);
+  claim.leftOut.front() = {.lease = std::move(claim.job.lease),
+                           .endpoint = std::move(claim.job.endpoint),
+                           .isDamaged = isDamaged,
+                           .dueAt = dueAt};
   const Lock lock(mutex_);
   leftOut_.splice(leftOut_.end(), claim.leftOut);
 }
 
-std::list<LeftOutJob> ClaimedInputs::extractLeftOutJobs() {
+std::list<LeftOutJob> ClaimedInputs::extractLeftOutJobs(Instant now) {
+  std::list<LeftOutJob> due;
   const Lock lock(mutex_);
-  return std::exchange(leftOut_, {});
+  for (auto at = leftOut_.begin(); at != leftOut_.end();) {
+    const auto job = at++;
+    if (job->dueAt <= now) due.splice(due.end(), leftOut_, job);
+  }
+  return due;
 }
 
 void ClaimedInputs::keepLeftOutJobs(std::list<LeftOutJob> jobs) {

@@ -2,7 +2,9 @@
 // file after the commit.
 #pragma once
 
+#include <cstdint>
 #include <list>
+#include <map>
 #include <vector>
 
 #include "body_files.h"
@@ -20,6 +22,7 @@ struct LeftOutJob {
   LeaseRef lease;
   EndpointId endpoint;
   bool isDamaged = false;  ///< false: a later attempt may read the input
+  Instant dueAt{};         ///< the moment from which a sweep ends or returns the job
 };
 
 /// A claimed job. The input of the job is empty if `inputFile` exists.
@@ -48,9 +51,9 @@ class ClaimedInputs {
   /// As above, but adds the jobs to `jobs`. Throws nothing if `jobs` has room for all claims.
   void read(std::vector<Claim> claims, std::vector<ClaimedJob>& jobs);
 
-  /// Returns the jobs left out since the last call. The next sweep ends or returns them, and names their endpoints: a
-  /// claim without jobs looks like an empty queue, and other jobs may wait.
-  std::list<LeftOutJob> extractLeftOutJobs();
+  /// Returns the jobs left out whose pause is over at `now`. The sweep ends or returns them, and names their endpoints:
+  /// a claim without jobs looks like an empty queue, and other jobs may wait.
+  std::list<LeftOutJob> extractLeftOutJobs(Instant now);
   /// Keeps jobs that a failed sweep has not ended.
   void keepLeftOutJobs(std::list<LeftOutJob> jobs);
 
@@ -58,6 +61,8 @@ class ClaimedInputs {
   /// Returns false if the job is left out.
   bool readInput(Claim& claim);
   bool isDeleted(const BodyFile& file);
+  bool isGivenUp(const BodyFile& file) noexcept;
+  void forgetFaults(const BodyFile& file);
   void leaveOut(Claim& claim, const char* error, bool isDamaged) noexcept;
 
   const BodyFiles& files_;
@@ -65,6 +70,8 @@ class ClaimedInputs {
   Log& log_;
   Mutex mutex_;
   std::list<LeftOutJob> leftOut_ JOBQ_GUARDED_BY(mutex_);
+  // Number of failed reads of each file with a fault of its own, for a bounded number of files.
+  std::map<std::int64_t, int> faults_ JOBQ_GUARDED_BY(mutex_);
 };
 
 /// The parts of the storage for large bodies, for a store that writes and reads bodies.

@@ -39,7 +39,7 @@ bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobStat
   if (!file.exists()) return query.flag(0) && query.flag(1);
   try {
     return query.flag(0) && files.isEqual(file, report.output);
-  } catch (const DamagedBody&) {
+  } catch (const UnreadableBody&) {
     return true;  // the attempt has ended in this state; an error would make the worker repeat its report for ever
   }
 }

@@ -55,6 +55,9 @@ class Leases final : public LeaseStore {
   std::size_t release(std::span<const LeaseRef> leases) override;
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
+  /// Ends or returns the jobs that were left out of their claims, before the storage is closed: the next start would
+  /// count them as lost.
+  void endLeftOutJobs() noexcept;
 
   Shrinker& shrinker() { return shrinker_; }
   BodySweep& bodySweep() { return bodySweep_; }

@@ -15,8 +15,9 @@ namespace {
 /// later deliveries.
 constexpr std::size_t kMostDropped = 16;
 
-/// Pause of a delivery whose body cannot be read for now.
+/// Pause of a delivery whose body cannot be read for now, by a fault of its file or of this machine.
 constexpr Millis kUnreadablePause{60'000};
+constexpr Millis kMachinePause{1'000};
 
 #define JOBQ_DELIVERY_COLUMNS                                                \
   "num, id, endpoint, job, state, due_at, url, job_state, attempt, losses, " \
@@ -78,8 +79,8 @@ struct Due {
   std::string input;
   BodyFile outputFile;
   BodyFile inputFile;
-  std::string damage;         // message of a missing or damaged file
-  bool isUnreadable = false;  // for now
+  std::string damage;  // message of a missing or damaged file
+  Millis pause{0};     // until the next read of a body that cannot be read for now
 
   std::size_t bytes() const { return output.size() + input.size() + outputFile.size + inputFile.size; }
 };
@@ -142,15 +143,17 @@ void readFiles(const BodyFiles& files, Due& due) {
     read(due.inputFile, due.input);
   } catch (const DamagedBody& error) {
     due.damage = error.what();
+  } catch (const UnreadableBody&) {
+    due.pause = kUnreadablePause;
   } catch (const std::exception&) {
-    due.isUnreadable = true;  // too few descriptors or rights, or too little memory
+    due.pause = kMachinePause;  // too few descriptors, or too little memory
   }
 }
 
 /// Moves an owed and due delivery whose body cannot be read for now, so that it does not keep others back.
 void postpone(Step& step, const Due& due) {
   step.db.query("UPDATE delivery SET due_at = ?3 WHERE num = ?1 AND id = ?2 AND state = 0 AND due_at <= ?4")
-      .bind(due.num, due.id, step.now + kUnreadablePause, step.now)
+      .bind(due.num, due.id, step.now + due.pause, step.now)
       .run();
 }
 
@@ -241,8 +244,8 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
       claimed.reserve(due.size());
       for (const Due& each : due) {
         if (!each.damage.empty()) giveUp(step, each);
-        if (each.isUnreadable) postpone(step, each);
-        const bool isReadable = each.damage.empty() && !each.isUnreadable;
+        if (each.pause > Millis(0)) postpone(step, each);
+        const bool isReadable = each.damage.empty() && each.pause == Millis(0);
         claimed.push_back(isReadable ? claimNow(step, each, lease) : std::nullopt);
       }
       return claimed;

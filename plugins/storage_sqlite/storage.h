@@ -59,6 +59,7 @@ class SqliteStorage final : public Storage {
   };
 
   explicit SqliteStorage(const PluginEnv& env);
+  ~SqliteStorage() override { leases_.endLeftOutJobs(); }
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }

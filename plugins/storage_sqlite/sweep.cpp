@@ -2,6 +2,7 @@
 // jobs that are not listed (`job_listing.h`), and changes at most `max` rows, so a sweep is short however many rows the
 // storage holds. A sweep without a backlog deletes the files of removed bodies (`body_sweep.h`) and returns free space
 // to the file system (`shrink.h`).
+#include <exception>
 #include <iterator>
 #include <list>
 #include <set>
@@ -120,9 +121,6 @@ void sweepLost(Sweep& sweep) {
   }
 }
 
-/// A job whose input cannot be opened for now is FAILED at this attempt, so that it is not claimed for ever.
-constexpr std::uint32_t kMostAttempts = 20;
-
 /// Ends the jobs that were left out of their claims: FAILED if the file is damaged, otherwise back to the queue. Their
 /// endpoints are looked at again, because further jobs may wait behind them.
 void endLeftOut(Sweep& sweep, const std::list<LeftOutJob>& jobs) {
@@ -130,7 +128,7 @@ void endLeftOut(Sweep& sweep, const std::list<LeftOutJob>& jobs) {
     sweep.requeuedAt.insert(job.endpoint);
     const auto row = findHeld(sweep.step, job.lease);
     if (!row) continue;
-    if (job.isDamaged || row->attempt >= kMostAttempts) {
+    if (job.isDamaged) {
       sweep.swept.finished.push_back({row->endpoint, row->id});
       end(sweep.step, *row, Trigger::fail,
           {"the input of the job cannot be read; the log of the server has the reason", nullptr});
@@ -164,7 +162,7 @@ void dropOutlived(Sweep& sweep) {
 }  // namespace
 
 SweepResult Leases::sweep(std::size_t max) {
-  std::list<LeftOutJob> unreadable = bodies_.inputs.extractLeftOutJobs();
+  std::list<LeftOutJob> unreadable = bodies_.inputs.extractLeftOutJobs(clock_.now());
   SweepResult result;
   try {
     result = writer_.write([&](Step& step) {
@@ -190,6 +188,21 @@ SweepResult Leases::sweep(std::size_t max) {
   result.more = isAwaited ? bodySweep_.isDue() : bodySweep_.run();
   if (!result.more && !isAwaited) shrinker_.run();
   return result;
+}
+
+void Leases::endLeftOutJobs() noexcept {
+  try {
+    const std::list<LeftOutJob> jobs = bodies_.inputs.extractLeftOutJobs(Instant::max());
+    if (jobs.empty()) return;
+    writer_.write([&](Step& step) {
+      SweepResult swept;
+      Sweep sweep{step, jobs.size(), swept, reports_, {}};
+      endLeftOut(sweep, jobs);
+      return true;
+    });
+  } catch (const std::exception&) {
+    // The storage refuses writes, or memory is short: the next start counts the jobs as lost.
+  }
 }
 
 SweepResult Leases::doLose(std::span<const LeaseRef> leases) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "durability.h"
 
@@ -26,6 +27,7 @@ int VfsFile::open(const std::filesystem::path& path, const char* modeOf, int fla
   const std::size_t units = static_cast<std::size_t>(vfs_->szOsFile) / sizeof(std::max_align_t) + 1;
   memory_ = std::make_unique<std::max_align_t[]>(units);
   int granted = 0;
+  errno = 0;
   return vfs_->xOpen(vfs_, name_, file(), kKind | flags, &granted);
 }
 
@@ -57,6 +59,7 @@ int VfsFile::readSize(std::uint64_t& bytes) {
 
 int VfsFile::read(std::span<char> buffer, std::uint64_t offset) {
   int result = SQLITE_OK;
+  errno = 0;
   for (std::size_t at = 0; at < buffer.size() && result == SQLITE_OK; at += kFileStep) {
     const auto step = buffer.subspan(at, std::min(kFileStep, buffer.size() - at));
     result = file()->pMethods->xRead(file(), step.data(), static_cast<int>(step.size()),

@@ -125,29 +125,6 @@ TEST_F(BodyDamage, AJobWithACutInputFails) {
   EXPECT_THAT(log_.text(), HasSubstr("the file data.dir/bodies/1 has 1000 bytes instead of 262145"));
 }
 
-TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {
-  open();
-  submit(large("a"));
-  bodyFaults().openAnswers = SQLITE_CANTOPEN;
-  EXPECT_THAT(claim(1), IsEmpty());
-  EXPECT_EQ(sweep().requeuedAt, std::vector<EndpointId>{"ep"});
-  EXPECT_EQ(find("a")->state, JobState::inQueue);
-  EXPECT_EQ(find("a")->losses, 0U);
-  bodyFaults().reset();
-  EXPECT_EQ(claim(1).at(0).input, bodyOf(kLargeBody));
-}
-
-TEST_F(BodyDamage, AJobWhoseInputCannotBeOpenedIsNotClaimedForEver) {
-  open();
-  submit(large("a"));
-  bodyFaults().openAnswers = SQLITE_CANTOPEN;
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(claim(1), IsEmpty());
-    (void)sweep();
-  }
-  EXPECT_EQ(find("a")->state, JobState::failed);
-}
-
 TEST_F(BodyDamage, AFailedSweepForgetsNoLeftOutJob) {
   open();
   submit(large("a"));

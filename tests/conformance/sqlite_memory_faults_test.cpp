@@ -92,6 +92,7 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
     const auto check = [&](const std::string& run, bool threw) {
       const EndpointId endpoint = "ep" + run;
       EXPECT_EQ(stateOf(endpoint, "a" + run), threw ? JobState::inProgress : JobState::completed);
+      clock_.advance(Millis(1'000));
       if (done && done->claimed.empty()) (void)storage_->leases().sweep(100);  // returns a job that was left out
       const bool isClaimed = done && !done->claimed.empty();
       EXPECT_EQ(stateOf(endpoint, "b" + run), isClaimed ? JobState::inProgress : JobState::inQueue);

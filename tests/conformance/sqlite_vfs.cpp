@@ -1,5 +1,6 @@
 #include "sqlite_vfs.h"
 
+#include <cerrno>
 #include <filesystem>
 
 namespace jobq::testkit {
@@ -98,7 +99,10 @@ int openFile(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int*
   ours.database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   ours.body = (flags & SQLITE_OPEN_SUPER_JOURNAL) != 0;
   if (ours.body) bodies.onOpening();
-  if (const int answer = bodies.openAnswers; ours.body && answer != SQLITE_OK) return answer;
+  if (const int answer = bodies.openAnswers; ours.body && answer != SQLITE_OK) {
+    errno = bodies.openError;
+    return answer;
+  }
   const int result = below->xOpen(below, name, ours.inner(), flags, outFlags);
   if (result == SQLITE_OK) ours.base.pMethods = &kMethods;
   return result;

@@ -70,6 +70,7 @@ class BodyFaults {
  public:
   /// The results of the next calls; SQLITE_OK lets a call work as usual.
   std::atomic<int> openAnswers{SQLITE_OK};
+  std::atomic<int> openError{0};  ///< errno behind a failed opening
   std::atomic<int> writeAnswers{SQLITE_OK};
   std::atomic<int> syncAnswers{SQLITE_OK};
   std::atomic<int> readAnswers{SQLITE_OK};
@@ -83,7 +84,7 @@ class BodyFaults {
 
   void reset() {
     openAnswers = writeAnswers = syncAnswers = readAnswers = SQLITE_OK;
-    writesFrom = writes = 0;
+    openError = writesFrom = writes = 0;
     onOpening = [] {};
     onSync = [] {};
     onDeletion = [] {};
