@@ -1,12 +1,15 @@
 #include "core/webhooks/delivery_task.h"
 
 #include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/base/backoff.h"
 #include "core/base/words.h"
 #include "core/webhooks/signature.h"
 #include "core/webhooks/webhook_body.h"
+#include "jobq/machine_fault.h"
 
 namespace jobq {
 namespace {
@@ -27,7 +30,11 @@ DeliveryTask::DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token 
 std::optional<Instant> DeliveryTask::run() noexcept {
   try {
     return tryOnce();
-  } catch (const std::exception& error) {  // most likely out of memory; due again at the lease's end
+  } catch (const std::bad_alloc& error) {
+    return postponeUncounted(error);
+  } catch (const std::system_error& error) {  // of deliver(), or a thread cannot start
+    return postponeUncounted(error);
+  } catch (const std::exception& error) {  // due again at the lease's end
     deps_.log.write(LogLevel::error, "webhook.failed", error.what());
     return std::nullopt;
   }
@@ -109,10 +116,15 @@ Result<std::string> DeliveryTask::signingKey() {
   }
 }
 
-// Turns every exception of a transport into a failed attempt.
+// Turns every exception of a transport into a failed attempt, except a fault of the machine.
 DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookCall& call) const {
   try {
     return transport.deliver(call, stop_);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::system_error& error) {
+    if (isMachineFault(error.code().value())) throw;
+    return DeliveryFailed{error.what(), 0, ""};
   } catch (const std::exception& error) {
     return DeliveryFailed{error.what(), 0, ""};
   } catch (...) {
@@ -130,12 +142,29 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
     finishDelivery(DeliveryState::abandoned);
     return std::nullopt;
   }
+  return postpone(kRetryDelay);
+}
+
+std::optional<Instant> DeliveryTask::postpone(Millis delay) {
   Instant again{};
-  const bool putOff = retryStorage("postpone", [&] {
-    deps_.outbox.reschedule(delivery_.claim(), kRetryDelay);
-    again = deps_.clock.now() + kRetryDelay;  // never earlier than the due time in the storage
+  const bool isPostponed = retryStorage("postpone", [&] {
+    deps_.outbox.reschedule(delivery_.claim(), delay);
+    again = deps_.clock.now() + delay;  // never earlier than the due time in the storage
   });
-  return putOff ? std::optional(again) : std::nullopt;
+  return isPostponed ? std::optional(again) : std::nullopt;
+}
+
+// Without memory for the step the delivery is due again at the lease's end.
+std::optional<Instant> DeliveryTask::postponeUncounted(const std::exception& fault) noexcept {
+  try {
+    deps_.log.write(
+        LogLevel::warning, "webhook.lacking",
+        "the webhook of " + delivery_.job.id +
+            " cannot be called for now, and no try is counted; this machine lacks something: " + fault.what());
+    return postpone(kMachinePause);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 void DeliveryTask::finishDelivery(DeliveryState state) {

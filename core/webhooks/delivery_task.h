@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -24,6 +25,8 @@ namespace jobq {
 inline constexpr Millis kCallTimeout{10'000};
 inline constexpr std::uint32_t kMaxTries = 3;
 inline constexpr Millis kRetryDelay{10'000};
+/// The pause behind a call that a fault of this machine has kept from the receiver (jobq/machine_fault.h).
+inline constexpr Millis kMachinePause{1'000};
 /// Lease of a claimed delivery: time for a call, and for recording the call in a storage that fails for a while.
 inline constexpr Millis kDeliveryLease{60'000};
 /// Recorded bytes of a receiver's answer, and of the reason of a failure.
@@ -47,7 +50,8 @@ class DeliveryTask {
   /// Takes a delivery just claimed for kDeliveryLease.
   DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token stop);
 
-  /// Makes one attempt. Throws nothing. Returns the time of the next attempt if the task rescheduled the delivery.
+  /// Makes one attempt. Throws nothing. Returns the time of the next attempt if the task rescheduled the delivery. A
+  /// fault of the machine is not an attempt: the task records no call and counts no try.
   std::optional<Instant> run() noexcept;
 
   /// Returns how the call of run() ended.
@@ -65,6 +69,8 @@ class DeliveryTask {
   Result<std::string> signingKey();
   DeliveryResult deliver(WebhookTransport& transport, const WebhookCall& call) const;
   std::optional<Instant> conclude(bool last);
+  std::optional<Instant> postpone(Millis delay);
+  std::optional<Instant> postponeUncounted(const std::exception& fault) noexcept;
   void finishDelivery(DeliveryState state);
   void rescheduleNow();
   bool retryStorage(const char* doing, const std::function<void()>& operation);

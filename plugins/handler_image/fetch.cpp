@@ -26,7 +26,7 @@ std::string fetch(const std::string& url, const ImageLimits& limits, std::stop_t
   request.timeout = limits.fetchTimeout;
   request.maxRedirects = kMaxRedirects;
   request.allowPrivate = limits.allowPrivate;
-  http_client::Outcome outcome = http_client::transfer(std::move(request), stop);
+  http_client::Outcome outcome = http_client::transferPatiently(request, stop);
   const std::string shown = address->shown();
   if (outcome.fault) {
     if (outcome.fault->kind == http_client::FaultKind::stopped)

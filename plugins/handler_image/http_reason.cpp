@@ -29,6 +29,7 @@ std::string reasonOf(const http_client::Fault& fault, std::uint64_t maxBody, Mil
     case FaultKind::badRedirect:
       return "the address leads to something other than http or https; give an http or https URL";
     case FaultKind::outOfMemory: throw std::bad_alloc();
+    case FaultKind::machine: return fault.reason + "; raise ulimit -n, or free memory of this machine";
     default: return fault.reason + "; check the address and try again";
   }
 }

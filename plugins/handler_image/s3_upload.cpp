@@ -127,7 +127,7 @@ std::string upload(const S3Account& account, std::string_view jobId, std::string
   request.timeout = limits.uploadTimeout;
   request.allowPrivate = limits.allowPrivate;
   request.signature = http_client::AwsSignature{account.accessId, account.accessSecret, account.region};
-  const http_client::Outcome outcome = http_client::transfer(std::move(request), stop);
+  const http_client::Outcome outcome = http_client::transferPatiently(request, stop);
   if (!outcome.fault && outcome.answer.status == 200) return url;
   if (outcome.fault && outcome.fault->kind == http_client::FaultKind::stopped)
     throw JobFailed("the job was stopped while uploading the result to " + url);

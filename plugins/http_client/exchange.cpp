@@ -1,6 +1,8 @@
 #include "exchange.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "jobq/machine_fault.h"
 #include "reasons.h"
 #include "sha256.h"
 
@@ -31,6 +34,24 @@ std::string hostOfRedirect(const WebUrl& url, const std::string& location) {
   const std::optional<WebUrl> target = location.empty() ? std::nullopt : url.follow(location);
   const std::string host = target ? target->host() : std::string();
   return host.size() > kLongestName ? std::string() : host;
+}
+
+// Returns the error of the system if fewer descriptors are free than a transfer needs at once: a pair for the thread
+// that resolves the name, a socket, and a file of the authorities. Returns 0 otherwise. The transfer itself has closed
+// its own.
+int lackOfDescriptors() {
+  constexpr std::size_t kNeeded = 4;
+  std::array<int, kNeeded> opened{};
+  int error = 0;
+  std::size_t count = 0;
+  for (; count < kNeeded && error == 0; ++count) {
+    opened[count] = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (opened[count] < 0) error = errno;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (opened[i] >= 0) ::close(opened[i]);
+  }
+  return isMachineFault(error) ? error : 0;
 }
 
 }  // namespace
@@ -183,12 +204,20 @@ Fault Exchange::fault(CURLcode code) const {
             "the answer is larger than " + std::to_string(request_.bodyBounds.kept) + " bytes"};
   }
   if (code == CURLE_OPERATION_TIMEDOUT) return {FaultKind::late, reasonOfDelay(failed, request_.timeout)};
+  if (code == CURLE_OUT_OF_MEMORY && !isAnswered(failed)) return {FaultKind::outOfMemory, reasonOfFault(failed)};
   // A host may have several addresses. If a socket was opened for a permitted one, the failed connection is the reason;
   // otherwise the refusal is.
   if (code == CURLE_COULDNT_CONNECT && !connecting_) {
-    if (socketError_ != 0) return {FaultKind::other, "no socket can be opened: " + reasonOfErrno(socketError_)};
+    if (socketError_ != 0) {
+      const FaultKind kind = isMachineFault(socketError_) ? FaultKind::machine : FaultKind::other;
+      return {kind, "no socket can be opened: " + reasonOfErrno(socketError_), {}, socketError_};
+    }
     if (refused_) return {FaultKind::addressRefused, reasonOfRefusal(*refused_), refused_};
   }
+  // Without descriptors a name does not resolve, and a certificate finds no authority.
+  const bool mayLack = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION;
+  const int lack = mayLack ? lackOfDescriptors() : 0;
+  if (lack != 0) return {FaultKind::machine, reasonOfErrno(lack), {}, lack};
   return {FaultKind::other, reasonOfFault(failed)};
 }
 

@@ -50,12 +50,6 @@ std::string reasonOfHandshake(std::string_view detail) {
   return "the TLS handshake failed" + (at == detail.npos ? "" : ": " + std::string(detail.substr(at + 2)));
 }
 
-bool answered(CURL* easy) {
-  curl_off_t firstByte = 0;
-  curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &firstByte);
-  return firstByte > 0;
-}
-
 bool reached(CURL* easy, CURLINFO step) {
   curl_off_t when = 0;
   curl_easy_getinfo(easy, step, &when);
@@ -95,6 +89,12 @@ std::string inWords(Millis time) {
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
+bool isAnswered(const FailedTransfer& failed) {
+  curl_off_t firstByte = 0;
+  curl_easy_getinfo(failed.easy, CURLINFO_STARTTRANSFER_TIME_T, &firstByte);
+  return firstByte > 0;
+}
+
 std::string reasonOfFault(const FailedTransfer& failed) {
   const std::string peer(failed.peer);
   switch (failed.code) {
@@ -114,7 +114,7 @@ std::string reasonOfFault(const FailedTransfer& failed) {
     case CURLE_SSL_CONNECT_ERROR: return reasonOfHandshake(failed.detail);
     case CURLE_OUT_OF_MEMORY:
       // libcurl 7.88 returns the same code for a head line without an end.
-      return answered(failed.easy) ? "a line of the answer's head is too long" : "this server is out of memory";
+      return isAnswered(failed) ? "a line of the answer's head is too long" : "this server is out of memory";
     default: return asClause(curl_easy_strerror(failed.code));
   }
 }

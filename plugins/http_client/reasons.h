@@ -20,6 +20,9 @@ struct FailedTransfer {
   bool isHeadComplete = false;  ///< the head of the final answer has arrived
 };
 
+/// Returns true if the other side has sent a byte. Any thread.
+bool isAnswered(const FailedTransfer& failed);
+
 /// Returns the reason of a transfer that libcurl ended. Any thread.
 std::string reasonOfFault(const FailedTransfer& failed);
 

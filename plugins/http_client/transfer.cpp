@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <utility>
 #include <variant>
 
@@ -109,6 +111,26 @@ Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* chec
     prepareRedirect(request, answer.answer().status, std::get<WebUrl>(next).origin() != url.origin());
     headBytes = answer.headBytes();
     url = std::move(std::get<WebUrl>(next));
+  }
+}
+
+Outcome transferPatiently(const Request& request, const std::stop_token& stop, CancelCheck* check) {
+  constexpr Millis kPause{1'000};
+  constexpr Millis kCheck{50};
+  const auto end = std::chrono::steady_clock::now() + request.timeout;
+  std::mutex mutex;
+  std::condition_variable_any neverNotified;
+  for (;;) {
+    Outcome outcome = transfer(request, stop, check);
+    const auto next = std::chrono::steady_clock::now() + kPause;
+    if (!outcome.fault || outcome.fault->kind != FaultKind::machine || next >= end) return outcome;
+    while (std::chrono::steady_clock::now() < next) {
+      std::unique_lock lock(mutex);
+      neverNotified.wait_for(lock, stop, kCheck, [] { return false; });
+      if (!stop.stop_requested() && (check == nullptr || !check->isOver())) continue;
+      outcome.fault = Fault{FaultKind::stopped, "the transfer was stopped"};
+      return outcome;
+    }
   }
 }
 

@@ -51,6 +51,7 @@ enum class FaultKind {
   tooManyRedirects,  ///< beyond Request::maxRedirects
   badRedirect,       ///< to something other than an http or https URL with a host
   outOfMemory,
+  machine,  ///< a lack of this machine kept the request from the server; Fault::error is set
   other,
 };
 
@@ -59,6 +60,7 @@ struct Fault {
   FaultKind kind = FaultKind::other;
   std::string reason;  ///< a clause; names neither the URL, a header's value, nor a user's name: reasons are logged
   std::optional<RefusedAddress> refused = {};
+  int error = 0;  ///< of the system, for the kind `machine`
 };
 
 /// The result of a transfer. Without a fault the answer is complete up to its bounds. With a fault the answer has what
@@ -87,6 +89,10 @@ class CancelCheck {
 /// and the body; 301, 302 and 303 continue with a GET. Authorization and Cookie are left out from the first redirect to
 /// another scheme, host or port on.
 Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* check = nullptr);
+
+/// Does the same, and makes the request again each second while this machine lacks something (FaultKind::machine), up
+/// to the timeout of the request, beyond which the fault is returned. The last try has the whole timeout again.
+Outcome transferPatiently(const Request& request, const std::stop_token& stop, CancelCheck* check = nullptr);
 
 /// Prepares libcurl for the process. Called before the first transfer, which otherwise prepares libcurl itself. Any
 /// thread. Throws Error if libcurl does not start.

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "jobq/error.h"
+#include "jobq/machine_fault.h"
 
 namespace jobq::webhook_file {
 
@@ -29,7 +30,9 @@ class Descriptor {
   const int number_;
 };
 
+// Throws for a lack of this machine (jobq/machine_fault.h), which counts no try.
 std::string reasonOf(int error) {
+  if (isMachineFault(error)) throw std::system_error(error, std::generic_category(), "the file cannot be written");
   switch (error) {
     case ENOSPC: return "the disk is full";
     case EDQUOT: return "the disk's quota is used up";

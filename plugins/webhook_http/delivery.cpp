@@ -1,8 +1,10 @@
 #include "delivery.h"
 
 #include <cstddef>
+#include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "http_client/transfer.h"
@@ -34,7 +36,12 @@ http_client::Request requestOf(const WebhookCall& call) {
   return request;
 }
 
+// Throws for a fault of this machine: the receiver has not got the call.
 std::string reasonOf(const http_client::Fault& fault) {
+  if (fault.kind == http_client::FaultKind::outOfMemory) throw std::bad_alloc();
+  if (fault.kind == http_client::FaultKind::machine) {
+    throw std::system_error(fault.error, std::generic_category(), "no connection can be opened");
+  }
   return fault.kind == http_client::FaultKind::stopped ? "the delivery was stopped before an answer came"
                                                        : fault.reason;
 }

@@ -9,7 +9,8 @@
 
 namespace jobq::webhook_http {
 
-/// Makes the call on the loop and blocks until its end. Any number of threads at once. Throws std::bad_alloc only.
+/// Makes the call on the loop and blocks until its end. Any number of threads at once. Throws std::bad_alloc, and
+/// std::system_error for a lack of this machine, only.
 ///
 /// The head decides: a complete head with 2xx means delivered. A body that is cut off, malformed or left unread does
 /// not change the result, and neither does a stop. The time of the call can change the result: an answer is a failure

@@ -2,10 +2,14 @@
 // some plugins use. The tests of the three plugins have the rest.
 #include "http_client/transfer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <stop_token>
@@ -24,6 +28,7 @@ using http_client::Method;
 using http_client::Outcome;
 using http_client::Request;
 using http_client::transfer;
+using http_client::transferPatiently;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -68,6 +73,83 @@ TEST(HttpClient, SendsEachMethod) {
     EXPECT_THAT(request.head, HasSubstr("\r\nUser-Agent: test/1\r\n"));
     EXPECT_THAT(request.head, Not(HasSubstr("Content-Type")));
   }
+}
+
+/// Makes every call of the process for a descriptor fail with EMFILE until restore(), or until the end of the object.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(lowest);
+    rlimit limit = before_;
+    limit.rlim_cur = static_cast<rlim_t>(lowest);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  ~NoDescriptors() { restore(); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+  void restore() const { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(HttpClient, ALackOfDescriptorsIsAFaultOfThisMachine) {
+  TinyHttp server(saying("ok"));
+  (void)transfer(requestTo(server.url("/")), {});  // makes the first calls of libcurl
+  for (const std::string& url : {server.url("/"), std::string("http://name.test/")}) {
+    const Request request = requestTo(url);
+    const NoDescriptors none;
+    const Outcome outcome = transfer(request, {});
+    none.restore();
+    ASSERT_TRUE(outcome.fault) << url;
+    EXPECT_EQ(outcome.fault->kind, FaultKind::machine) << url << ": " << outcome.fault->reason;
+    EXPECT_EQ(outcome.fault->error, EMFILE);
+    EXPECT_THAT(outcome.fault->reason, HasSubstr("too many open files"));
+  }
+  EXPECT_EQ(server.requests().size(), 1U);
+}
+
+TEST(HttpClient, APatientTransferWaitsForThisMachine) {
+  struct Restorer final : http_client::CancelCheck {
+    explicit Restorer(const NoDescriptors*& lacking) : none(lacking) {}
+    bool isOver() override {
+      if (none != nullptr) none->restore();
+      return false;
+    }
+    const NoDescriptors*& none;
+  };
+  TinyHttp server(saying("ok"));
+  const Request request = requestTo(server.url("/"));
+  const NoDescriptors* lacking = nullptr;
+  Restorer restorer(lacking);
+  (void)transferPatiently(request, {}, &restorer);  // makes the first calls of libcurl and of the sanitizer
+  const NoDescriptors none;
+  lacking = &none;
+  const Outcome outcome = transferPatiently(request, {}, &restorer);
+  EXPECT_FALSE(outcome.fault);
+  EXPECT_EQ(outcome.answer.body, "ok");
+}
+
+TEST(HttpClient, AStopEndsThePauseOfAPatientTransfer) {
+  struct Stopper final : http_client::CancelCheck {
+    bool isOver() override {
+      stop.request_stop();
+      return false;
+    }
+    std::stop_source stop;
+  };
+  const Request request = requestTo("http://127.0.0.1:9/");
+  Stopper first;
+  (void)transferPatiently(request, first.stop.get_token(), &first);  // makes the first calls
+  Stopper stopper;
+  const NoDescriptors none;
+  const Outcome outcome = transferPatiently(request, stopper.stop.get_token(), &stopper);
+  none.restore();
+  ASSERT_TRUE(outcome.fault);
+  EXPECT_EQ(outcome.fault->kind, FaultKind::stopped);
 }
 
 TEST(HttpClient, TellsEachKindOfFault) {

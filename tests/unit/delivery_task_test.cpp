@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <future>
+#include <new>
+#include <system_error>
 
 #include "delivery_task_fixture.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 using test::holdsSoon;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -79,6 +83,25 @@ TEST_F(DeliveryTaskTest, ATransportThatThrowsIsAFailedCall) {
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), Contains("record a.1 0 broken pipe"));
   EXPECT_THAT(outbox.calls(), Contains(HasSubstr("record a.1 0 the transport threw an exception")));
+}
+
+TEST_F(DeliveryTaskTest, AFaultOfThisMachineIsNoTryAndIsOverInASecond) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN}) {
+    net->script("h",
+                {[error]() -> DeliveryResult { throw std::system_error(error, std::generic_category(), "socket"); }});
+    EXPECT_EQ(run(tried(kMaxTries - 1)), storage.clock.now() + Millis(1'000)) << error;
+  }
+  net->script("h", {[]() -> DeliveryResult { throw std::bad_alloc(); }});
+  EXPECT_EQ(run(tried(kMaxTries - 1)), storage.clock.now() + Millis(1'000));
+  EXPECT_THAT(outbox.calls(), Each("reschedule a.1 1000"));
+  EXPECT_THAT(outbox.numbers(), IsEmpty());
+  EXPECT_THAT(storage.log.text(), HasSubstr("no try is counted; this machine lacks something: socket: Too many open"));
+}
+
+TEST_F(DeliveryTaskTest, AnErrorOfTheSystemThatIsNoLackIsAFailedCall) {
+  net->script("h", {[]() -> DeliveryResult { throw std::system_error(EPERM, std::generic_category(), "socket"); }});
+  EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
+  EXPECT_THAT(outbox.calls(), Contains("record a.1 0 socket: Operation not permitted"));
 }
 
 TEST_F(DeliveryTaskTest, AFailureAlwaysHasAReason) {

@@ -127,11 +127,11 @@ void pushAnswer(lua_State* lua, const http_client::Answer& answer) {
   lua_setfield(lua, -2, "headers");
 }
 
-int call(lua_State* lua, http_client::Request request) {
+int call(lua_State* lua, const http_client::Request& request) {
   using http_client::FaultKind;
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
   LimiterCheck check(limiter);
-  const http_client::Outcome outcome = http_client::transfer(std::move(request), {}, &check);
+  const http_client::Outcome outcome = http_client::transferPatiently(request, {}, &check);
   if (!outcome.fault) {
     pushAnswer(lua, outcome.answer);
     return 1;

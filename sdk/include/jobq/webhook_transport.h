@@ -52,7 +52,9 @@ class JOBQ_VISIBLE WebhookTransport : public Plugin {
   /// Makes one attempt. Blocks until the receiver has answered, until `call.timeout` has elapsed, or until 100 ms after
   /// a request on `stop`. Delivered means that the receiver has accepted the call, and the server does not repeat the
   /// call. After DeliveryFailed the receiver may have the call too. Failures of the receiver and of a malformed URL are
-  /// a DeliveryFailed, never an exception. Throws only std::bad_alloc.
+  /// a DeliveryFailed, never an exception. Throws only std::bad_alloc, and std::system_error for a lack of this machine
+  /// that kept the call from the receiver (jobq/machine_fault.h): the server counts no try, and calls again in a
+  /// second.
   [[nodiscard]] virtual DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) = 0;
 };
 
