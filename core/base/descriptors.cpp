@@ -2,7 +2,14 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+
 namespace jobq {
+namespace {
+
+constexpr rlim_t kMostKept = 256;
+
+}  // namespace
 
 std::uint64_t raiseDescriptorLimit() noexcept {
   rlimit limit{};
@@ -10,6 +17,13 @@ std::uint64_t raiseDescriptorLimit() noexcept {
   const rlim_t before = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+// The limit may change while the server runs (prlimit), so the system is asked each time.
+std::uint64_t descriptorsForConnections() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
+  return limit.rlim_cur - std::min(kMostKept, limit.rlim_cur / 8);
 }
 
 }  // namespace jobq

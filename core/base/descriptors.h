@@ -9,4 +9,8 @@ namespace jobq {
 /// descriptors. Returns the limit now in force.
 std::uint64_t raiseDescriptorLimit() noexcept;
 
+/// Returns the lowest number of a descriptor that connections of callers must not have. The server keeps 256
+/// descriptors, or an eighth of the limit of the process if less, for files and calls of the server.
+std::uint64_t descriptorsForConnections() noexcept;
+
 }  // namespace jobq

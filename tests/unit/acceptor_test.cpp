@@ -20,6 +20,7 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"
@@ -72,6 +73,34 @@ class NoDescriptors {
 
  private:
   rlimit before_{};
+};
+
+/// Limits the process to `limit` descriptors, of which `left` are free, until the end of the object.
+class FewDescriptors {
+ public:
+  FewDescriptors(int limit, int left) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(limit);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    int last = -1;
+    while (last < limit - left - 1) {
+      last = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      EXPECT_GE(last, 0);
+      if (last < 0) return;
+      taken_.push_back(last);
+    }
+  }
+  ~FewDescriptors() {
+    for (const int descriptor : taken_) ::close(descriptor);
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
 };
 
 /// The client's end of a connection.
@@ -244,6 +273,29 @@ TEST_F(AcceptorTest, WithoutADescriptorTheListenerIsUnwatchedUntilItsRetry) {
   acceptor.retry(*acceptor.retryAt());
   const auto connected = accept(acceptor);
   EXPECT_EQ(acceptor.connections(), 1U);
+}
+
+TEST_F(AcceptorTest, AnEighthOfTheDescriptorsIsLeftToTheServersOwnFiles) {
+  Acceptor acceptor(listener(), 0, log_);
+  acceptor.watchWith(epoll_, kId);
+  const Client one(port_);
+  const Client two(port_);
+  const Client three(port_);
+  const FewDescriptors few(160, 22);
+  auto first = accept(acceptor);
+  const auto second = accept(acceptor);
+  EXPECT_FALSE(acceptor.next());
+  ASSERT_TRUE(acceptor.retryAt());
+  EXPECT_THAT(log_.lines(), ElementsAre(StartsWith("http.acceptPaused: no connection can be accepted: Too many open")));
+  EXPECT_FALSE(three.isClosed()) << "the client stays in the queue of the system";
+  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(file, 140) << "the 20 above the connections are free";
+  ::close(file);
+  acceptor.retry(*acceptor.retryAt());
+  EXPECT_FALSE(acceptor.next());
+  first.reset();
+  acceptor.retry(*acceptor.retryAt());
+  EXPECT_EQ(accept(acceptor)->descriptor, 138);
 }
 
 TEST_F(AcceptorTest, WithoutMemoryForAPlaceTheConnectionIsClosed) {

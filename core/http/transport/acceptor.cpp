@@ -1,12 +1,16 @@
 #include "core/http/transport/acceptor.h"
 
 #include <Poco/Net/SocketAddress.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "core/base/descriptors.h"
+#include "jobq/machine_fault.h"
 
 namespace jobq {
 namespace {
@@ -53,12 +57,27 @@ std::optional<AddressPlaces::Place> Acceptor::reservePlace(int descriptor, const
   }
 }
 
+// The system gives out the lowest free number: the number of a new descriptor tells how many are in use.
+bool Acceptor::hasRoom() noexcept {
+  if (!isFull_) return true;
+  const int lowest = ::fcntl(listener_, F_DUPFD_CLOEXEC, 0);
+  if (lowest < 0) return false;
+  ::close(lowest);
+  isFull_ = static_cast<std::uint64_t>(lowest) >= descriptorsForConnections();
+  return !isFull_;
+}
+
 std::optional<Acceptor::Accepted> Acceptor::next() {
+  if (!hasRoom()) {
+    pause(EMFILE);
+    return std::nullopt;
+  }
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     const int descriptor = ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
     if (descriptor >= 0) {
+      isFull_ = static_cast<std::uint64_t>(descriptor) + 1 >= descriptorsForConnections();
       auto place = reservePlace(descriptor, peer);
       if (place) return Accepted{descriptor, std::move(*place)};
       ::close(descriptor);
@@ -68,13 +87,13 @@ std::optional<Acceptor::Accepted> Acceptor::next() {
                "address are closed");
       continue;
     }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      pause(errno);
-      return std::nullopt;
-    }
     // After refuse() the error is EINVAL. Other errors, such as ECONNABORTED or EINTR, concern one attempt: the next
     // one may succeed.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINVAL) return std::nullopt;
+    if (isMachineFault(errno)) {
+      pause(errno);
+      return std::nullopt;
+    }
   }
   return std::nullopt;  // epoll reports the rest again
 }

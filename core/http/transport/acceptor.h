@@ -39,6 +39,7 @@ class Acceptor {
   void unwatch() noexcept;
 
   /// Returns the next waiting connection. Returns nullopt if no connection waits, if a descriptor or memory is missing,
+  /// if connections have all descriptors that are theirs (core/base/descriptors.h),
   /// after refuse(), or after 256 failed or refused attempts; epoll then reports the rest again. Without a descriptor
   /// or memory the clients stay in the system's queue, and the listener stays unwatched until retryAt(). Closes
   /// connections beyond `perAddress` at once and logs the peer, at most once a minute. Throws std::bad_alloc.
@@ -57,6 +58,7 @@ class Acceptor {
 
  private:
   std::optional<AddressPlaces::Place> reservePlace(int descriptor, const sockaddr_storage& peer);
+  bool hasRoom() noexcept;
   void pause(int error);
   void warn(std::optional<Moment>& last, const char* event, const std::string& sentence);
 
@@ -65,6 +67,7 @@ class Acceptor {
   Log& log_;
   int epoll_ = -1;
   std::uint64_t id_ = 0;
+  bool isFull_ = false;  // the last connection has got the last descriptor for connections
   std::optional<Moment> retryAt_;
   std::optional<Moment> lastPauseWarning_;
   std::optional<Moment> lastAddressWarning_;
