@@ -100,6 +100,18 @@ void RemoteTable::endTake(const RemoteWorkerKey& key, RemoteWorker& worker, Remo
   if (worker.take.get() == &take) worker.take.reset();
 }
 
+void returnHanded(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, RemoteChanges& changes) {
+  for (; !take.handed.empty(); take.handed.pop_back()) {
+    RemoteRunPtr run = take.handed.back();
+    const auto found = worker.jobs.find(run->lease().job);
+    if (found == worker.jobs.end() || found->second.run != run) continue;  // ended meanwhile
+    worker.jobs.erase(found);
+    changes.unharmed.emplace_back(key.endpoint, run->lease());
+    changes.endedPlaces.emplace_back(key.endpoint, run->place());
+    changes.ended.push_back(std::move(run));
+  }
+}
+
 void RemoteTable::endCalls(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
   std::ranges::move(std::exchange(worker.replaced, {}), std::back_inserter(changes.calls));
   if (worker.take) {

@@ -101,4 +101,7 @@ class RemoteTable {
   std::size_t stops_ = 0;  // of all workers, at the last noteTime() and since
 };
 
+/// Returns the jobs that the call has handed out. The answer with the jobs could not be made.
+void returnHanded(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, RemoteChanges& changes);
+
 }  // namespace jobq

@@ -44,8 +44,9 @@ struct RemoteTake {
   SuspendedCall call;
   Instant until{};
   std::vector<WorkerId> places;
-  std::vector<RemoteRunPtr> jobs;  ///< assigned, not handed out yet
-  std::vector<WorkerId> refused;   ///< the places that the pool has refused; RemoteOffers alone uses them
+  std::vector<RemoteRunPtr> jobs;    ///< assigned, not handed out yet
+  std::vector<RemoteRunPtr> handed;  ///< handed out; the answer is not made yet
+  std::vector<WorkerId> refused;     ///< the places that the pool has refused; RemoteOffers alone uses them
   /// The call gets nothing more: another call has taken its place, or the server stops. RemoteOffers reads the flag
   /// without the mutex.
   std::atomic<bool> isOver = false;

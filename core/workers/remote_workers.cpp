@@ -202,10 +202,11 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
     const Instant now = clock_.now();
     RemoteWorker* const worker = table_.findOrAdd(key, now);
     if (worker == nullptr) return jobs;
+    if (hasLeft) returnHanded(key, *worker, take, changes);
     if (take.jobs.empty() && !take.isOver && !hasLeft && now < take.until) return std::nullopt;
     // The next call gets the jobs beyond the limit.
-    jobs.reserve(take.jobs.size());
-    changes.ended.reserve(take.jobs.size());
+    take.handed.reserve(take.jobs.size());
+    changes.ended.reserve(changes.ended.size() + take.jobs.size());
     for (std::size_t bytes = 0; !take.jobs.empty() && (hasLeft || bytes < kAnswerBytes);) {
       RemoteWorker::InHand* const job = hasLeft ? nullptr : &worker->jobs[take.jobs.front()->lease().job];
       RemoteRunPtr run = std::move(take.jobs.front());
@@ -220,8 +221,9 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
       }
       *job = {run, now, 0};
       worker->lastJobAt = now;
-      jobs.push_back(std::move(run));
+      take.handed.push_back(std::move(run));
     }
+    jobs = take.handed;
     RemoteTable::endTake(key, *worker, take, now, changes);
   }
   carryOut(std::move(changes));

@@ -71,7 +71,8 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   std::shared_ptr<RemoteTake> beginTake(const RemoteWorkerKey& key, std::size_t most, std::optional<bool> holdsJobs,
                                         SuspendedCall call);
   /// Returns the jobs for the worker, none at the end of the wait, or no value while the call waits. With `hasLeft` the
-  /// wait is over, and its jobs return to the queue.
+  /// wait is over, and the jobs return to the queue. So do jobs handed out by an earlier poll: the caller could not
+  /// make the answer.
   std::optional<std::vector<RemoteRunPtr>> pollTake(const RemoteWorkerKey& key, RemoteTake& take, bool hasLeft);
 
   /// Parks a call for jobs to stop, and polls it: the ids of the jobs, none at the end of the wait.

@@ -76,7 +76,7 @@ class TakeCall final : public PendingCall {
   TakeCall(const WorkerDeps& deps, Budget::Reservation place, RemoteWorkerKey key, std::shared_ptr<RemoteTake> take,
            bool isBatch)
       : deps_(deps), place_(std::move(place)), key_(std::move(key)), take_(std::move(take)), isBatch_(isBatch) {}
-  // The connection ended: nobody gets the jobs.
+  // The connection ended, or an exception ended the call: no worker gets the jobs.
   ~TakeCall() override {
     try {
       if (take_) (void)deps_.workers.pollTake(key_, *take_, true);
@@ -88,10 +88,15 @@ class TakeCall final : public PendingCall {
   std::optional<ApiResponse> poll(ApiRequest& request) override {
     const auto jobs = deps_.workers.pollTake(key_, *take_, request.client->hasLeft());
     if (!jobs) return std::nullopt;
+    ApiResponse answer = answerWith(*jobs);
     take_.reset();
-    if (jobs->empty()) return ApiResponse{204, ""};
+    return answer;
+  }
+
+ private:
+  ApiResponse answerWith(const std::vector<RemoteRunPtr>& jobs) {
     std::vector<std::string> texts;
-    for (const RemoteRunPtr& run : *jobs) {
+    for (const RemoteRunPtr& run : jobs) {
       try {
         texts.push_back(run->extractText());
       } catch (const Error& error) {  // its secret cannot be opened
@@ -104,7 +109,6 @@ class TakeCall final : public PendingCall {
     return ApiResponse{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
   }
 
- private:
   const WorkerDeps deps_;
   const Budget::Reservation place_;
   const RemoteWorkerKey key_;
