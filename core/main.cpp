@@ -16,6 +16,7 @@
 #include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
 #include "core/base/heap_keeper.h"
+#include "core/base/process_signals.h"
 #include "core/config/settings_page.h"
 
 namespace {
@@ -81,19 +82,6 @@ std::optional<Options> readOptions(int argc, char** argv) {
   return options;
 }
 
-// Blocks SIGTERM, SIGINT and SIGHUP in the calling thread and all later threads, so only sigwait receives the signals.
-sigset_t blockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes then becomes an error of the write
-  return signals;
-}
-
 int serve(const Options& options, const jobq::Config& config) {
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
@@ -101,7 +89,7 @@ int serve(const Options& options, const jobq::Config& config) {
     std::cout << options.config << " is fine\ndata.dir: " << config.dataDir.string() << "\n";
     return 0;
   }
-  const sigset_t signals = blockSignals();
+  const jobq::ProcessSignals signals({SIGTERM, SIGINT, SIGHUP});
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
   const jobq::SystemWallClock wall;
@@ -115,14 +103,14 @@ int serve(const Options& options, const jobq::Config& config) {
   jobq::HeapKeeper heapKeeper(clock, log);
   heapKeeper.start();
   application.start();
-  int signal = 0;
-  for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) application.reload();
+  jobq::ProcessSignals::tameWriteSignals();
+  while (signals.await() == SIGHUP) application.reload();
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = application.stop();
   heapKeeper.stop();
   clockKeeper.stop();
   log.write(jobq::LogLevel::information, "server.stopped", "all accepted jobs are stored");
-  if (!clean) _exit(0);  // the thread of a handler still runs in code about to be torn down
+  if (!clean) ::_exit(0);  // the thread of a handler still runs in code about to be torn down
   return 0;
 }
 
@@ -143,9 +131,7 @@ void printFault(std::string text) {
   std::cerr << "jobqd: " << text << "\n";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   try {
     const auto options = readOptions(argc, argv);
     return options ? serve(*options) : 0;
@@ -156,3 +142,7 @@ int main(int argc, char** argv) {
   }
   return 1;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { jobq::leaveProcess(run(argc, argv)); }

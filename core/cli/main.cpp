@@ -5,6 +5,7 @@
 #include <exception>
 #include <iostream>
 
+#include "core/base/process_signals.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
 
@@ -81,4 +82,4 @@ int run(const std::vector<std::string>& given) {
 }  // namespace
 }  // namespace jobq::cli
 
-int main(int argc, char** argv) { return jobq::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { jobq::leaveProcess(jobq::cli::run({argv + 1, argv + argc})); }

@@ -22,14 +22,18 @@ constexpr const char* kProgram = "/proc/self/exe";  // the running file, also af
 
 [[noreturn]] void fail(int error, const char* what) { throw std::system_error(error, std::generic_category(), what); }
 
-/// The settings of posix_spawn(). Signals stay as they are in the worker: SIGTERM and SIGINT, which a terminal or a
-/// supervisor may send to all processes, are blocked, and the worker alone decides what becomes of its jobs.
+/// The settings of posix_spawn(). A terminal or a supervisor may signal all processes, and the worker alone decides
+/// about the jobs. SIGTERM, SIGINT and SIGHUP are therefore blocked until surviveSignals().
 class ChildPlan {
  public:
   explicit ChildPlan(int socket) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawnattr_init(&attributes_);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    ::posix_spawnattr_setsigmask(&attributes_, &signals);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, socket, kHandlerSocket);

@@ -1,28 +1,20 @@
 #include "core/worker/end_request.h"
 
-#include <unistd.h>
+#include <csignal>
 
 namespace jobq::worker {
 
-EndRequest::EndRequest() {
-  sigemptyset(&signals_);
-  sigaddset(&signals_, SIGTERM);
-  sigaddset(&signals_, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-}
+EndRequest::EndRequest() : signals_({SIGTERM, SIGINT}) {}
 
 void EndRequest::fail(const std::string& reason) {
   {
     Lock lock(mutex_);
     if (!failure_) failure_ = reason;
   }
-  ::kill(::getpid(), SIGTERM);
+  signals_.send(SIGTERM);
 }
 
-void EndRequest::await() {
-  int signal = 0;
-  sigwait(&signals_, &signal);
-}
+void EndRequest::await() { (void)signals_.await(); }
 
 std::optional<std::string> EndRequest::failure() const {
   Lock lock(mutex_);

@@ -1,18 +1,17 @@
 // The request that ends the program.
 #pragma once
 
-#include <csignal>
 #include <optional>
 #include <string>
 
+#include "core/base/process_signals.h"
 #include "jobq/mutex.h"
 
 namespace jobq::worker {
 
-/// SIGTERM, SIGINT, or a fault after which no thread can go on. One object in a process.
+/// SIGTERM, SIGINT, or a fault after which no thread can go on. One object at a time in a process.
 class EndRequest {
  public:
-  /// Blocks the two signals in the calling thread and in all threads that it starts later.
   EndRequest();
 
   /// Requests the end because of a fault. The first reason counts. Any thread.
@@ -25,7 +24,7 @@ class EndRequest {
   std::optional<std::string> failure() const;
 
  private:
-  sigset_t signals_{};
+  const ProcessSignals signals_;
   mutable Mutex mutex_;
   std::optional<std::string> failure_ JOBQ_GUARDED_BY(mutex_);
 };

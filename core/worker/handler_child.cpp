@@ -16,6 +16,7 @@
 #include "core/base/handler_run.h"
 #include "core/base/logger.h"
 #include "core/base/output_quota.h"
+#include "core/base/process_signals.h"
 #include "core/base/words.h"
 #include "core/worker/child_process.h"
 #include "core/worker/handler_messages.h"
@@ -92,6 +93,7 @@ void volunteerForKill() { std::ofstream("/proc/self/oom_score_adj") << "500"; }
 int runHandlerChild() {
   // The end of the socket tells of the end of a worker before the call.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  surviveSignals();  // a terminal or a supervisor may signal all processes
   volunteerForKill();
   ParentLink link(kHandlerSocket);
   try {

@@ -1,6 +1,5 @@
 // jobq-worker, a remote worker: runs the jobs of an endpoint with a handler plugin or a Lua script, on any machine,
 // over HTTP. core/worker/worker_threads.cpp has the threads.
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/logger.h"
+#include "core/base/process_signals.h"
 #include "core/cli/exit_code.h"
 #include "core/cli/table_print.h"
 #include "core/worker/child_process.h"
@@ -77,7 +77,6 @@ void makeHandlers(Isolation isolation, const HandlerSetup& setup, Clock& clock, 
 
 ExitCode serve(const cli::Arguments& arguments) {
   const WorkerOptions options = readOptions(arguments, readEnvironment());
-  ::signal(SIGPIPE, SIG_IGN);
   EndRequest end;
   Logger log(LogLevel::debug, LogFormat::text);
   SystemClock clock;
@@ -95,7 +94,7 @@ ExitCode serve(const cli::Arguments& arguments) {
   const auto failure = end.failure();
   if (failure) std::cerr << "jobq-worker: " << cli::harmless(*failure) << std::endl;
   const ExitCode code = failure ? ExitCode::refused : ExitCode::ok;
-  if (!isClean) _exit(static_cast<int>(code));  // a thread still runs in code about to be torn down
+  if (!isClean) ::_exit(static_cast<int>(code));  // a thread still runs in code about to be torn down
   return code;
 }
 
@@ -123,6 +122,6 @@ int run(const std::vector<std::string>& given) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> given(argv + 1, argv + argc);
-  if (given == std::vector<std::string>{jobq::worker::kHandlerArgument}) return jobq::worker::runHandlerChild();
-  return jobq::worker::run(given);
+  const bool isChild = given == std::vector<std::string>{jobq::worker::kHandlerArgument};
+  jobq::leaveProcess(isChild ? jobq::worker::runHandlerChild() : jobq::worker::run(given));
 }

@@ -45,3 +45,19 @@ class DecisionsTest:
                 faults += [f"{name}: there is no {path}" for path in paths if not (ROOT / path).exists()]
         assert counted > 200, "the pages are not read as they are written"
         assert_none(faults)
+
+
+class UnitTest:
+    def test_the_unit_waits_for_a_stop(self):
+        """The unit for systemd has a TimeoutStopSec beyond the rule of the page with the defaults of the settings, and lets the
+        server end its jobs itself."""
+        page = settings_page.PAGE.read_text()
+
+        def seconds(pattern):
+            return int(re.search(pattern, page, re.DOTALL)[1])
+
+        rule = (seconds(r"`server\.drain` \| duration \| `(\d+)s`") + seconds(r"`endpoint\.<id>\.stopGrace` \| duration \| `(\d+)s`") +
+                seconds(r"`server\.drain`, the longest `stopGrace` and (\d+) s\s+together"))
+        assert seconds(r"TimeoutStopSec=(\d+)") > rule
+        unit = re.search(r"```ini\n(.*?)```", page, re.DOTALL)[1]
+        assert {"KillMode=mixed", "StartLimitIntervalSec=0", "RestartSec=2"} <= set(unit.splitlines())

@@ -17,6 +17,7 @@ CPP_ALLOWED = {  # file -> why its waits need no deadline of their own
     "sdk/testkit/wait_for.h": "bounded by HangGuard",
     "sdk/testkit/run_together.h": "bounded by HangGuard",
     "tests/conformance/mariadb_server.cpp": "the keeper ends at the closed pipe, and its children by SIGKILL",
+    "tests/plugin_host/fixture_children.cpp": "a child that ends by a signal of its own, or behind it",
     "tests/bench/gearman_worker.cpp": "a program that runs until it is killed",
     "tests/fault/crash/board.cpp": "a consumer ended by close(), which each life calls at its own deadline",
     "tests/unit/thread_executor_stop_test.cpp": "plays a handler that never ends, on a thread that the test leaves behind",

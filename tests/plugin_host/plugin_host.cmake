@@ -19,6 +19,12 @@ target_link_libraries(jobq_needy PRIVATE jobqfixture_dependency)
 set_target_properties(jobq_needy PROPERTIES SKIP_BUILD_RPATH ON)
 include(plugin_host/other_sdks.cmake)
 
+# A sound plugin, for tests/http/test_signals.py.
+block()
+  set(JOBQ_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/tests/children)
+  jobq_add_plugin(children SOURCES plugin_host/fixture_children.cpp)
+endblock()
+
 jobq_add_test(plugin_host_test SMALL LABELS unit
   SOURCES plugin_host/plugin_host_test.cpp plugin_host/plugin_instances_test.cpp
   LIBRARIES jobq_core
