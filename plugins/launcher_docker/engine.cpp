@@ -127,7 +127,7 @@ std::optional<EngineFault> Engine::signalContainer(std::string_view id, std::str
 }
 
 std::optional<EngineFault> Engine::removeContainer(std::string_view id) {
-  return faultIn(answerTo({"DELETE", prefix() + pathOf(id, "?force=true&v=false"), ""}), {kNotFound});
+  return faultIn(answerTo({"DELETE", prefix() + pathOf(id, "?force=true&v=true"), ""}), {kNotFound});
 }
 
 std::variant<std::vector<ListedContainer>, EngineFault> Engine::listContainers(std::string_view server) {

@@ -124,6 +124,7 @@ class Daemon:
         self.bodies = []
         self.pulls = []
         self.signals = []
+        self.volumes = []  # names of removed containers whose anonymous volumes are left
 
     def image(self, name):
         """Returns the row of an image, or None."""
@@ -187,7 +188,7 @@ class Daemon:
 
     def report(self):
         with self.lock:
-            return {"bodies": self.bodies, "pulls": self.pulls, "signals": self.signals,
+            return {"bodies": self.bodies, "pulls": self.pulls, "signals": self.signals, "volumes": self.volumes,
                     "containers": [{"id": each.id, "name": each.name, "state": each.state,
                                     "labels": each.body.get("Labels") or {}} for each in self.containers.values()]}
 
@@ -252,6 +253,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def serve_container(self, daemon, container, call):
         if call == "DELETE None":
             daemon.remove(container, self.query.get("force") == "true")
+            if self.query.get("v") != "true":
+                daemon.volumes.append(container.name)
             return self.answer(204)
         if call == "POST start":
             if container.state == "running":
