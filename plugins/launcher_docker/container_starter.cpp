@@ -73,14 +73,16 @@ void ContainerStarter::noteUnboundDisk(const EngineFault& fault) {
 bool ContainerStarter::pullsImage(const ClaimedLaunch& claimed) {
   const ContainerSpec& container = claimed.launch.container;
   const auto image = readImageReference(container.image);
-  const auto auth = auths_.find(container.registryAuthId);
-  if (!image || (auth == auths_.end() && !container.registryAuthId.empty())) {
-    failStart(claimed, {0, "the template has a fault", true}, false);
+  const auto authIsWrong = authFault(auths_, container);
+  if (!image || authIsWrong) {
+    failStart(claimed, {0, authIsWrong.value_or("the template has a fault"), true}, false);
     return false;
   }
+  const auto auth = auths_.find(container.registryAuthId);
   if (!table_.beginPull(claimed)) return false;
   const Pull pull(table_, container.image);
-  const auto fault = engine_.pullImage(*image, auth == auths_.end() ? std::string() : auth->second, claimed.stop);
+  const auto fault =
+      engine_.pullImage(*image, auth == auths_.end() ? std::string() : auth->second.header, claimed.stop);
   if (!fault) return true;
   failStart(claimed, {fault->status, "the image " + container.image + " cannot be pulled: " + fault->reason, true},
             false);

@@ -60,10 +60,7 @@ std::vector<CheckResult> DockerLauncher::probe(const PluginEnv& env) {
 
 std::optional<std::string> DockerLauncher::fault(const ContainerSpec& container) const {
   if (auto found = faultOf(container)) return found;
-  if (container.registryAuthId.empty() || auths_.count(container.registryAuthId) != 0) return std::nullopt;
-  return "containerRegistryAuthId is " + json::quoted(container.registryAuthId) +
-         ", and no such credentials are known: add them to the file that launcher.docker.auths names, and start the "
-         "server again.";
+  return authFault(auths_, container);
 }
 
 void DockerLauncher::runThread(void (DockerLauncher::*work)()) {

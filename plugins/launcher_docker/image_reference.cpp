@@ -95,6 +95,11 @@ std::optional<ImageReference> readImageReference(std::string_view text) {
   return image;
 }
 
+std::string_view registryIn(std::string_view image) {
+  const std::size_t slash = image.find('/');
+  return slash != image.npos && looksLikeRegistry(image.substr(0, slash)) ? image.substr(0, slash) : std::string_view();
+}
+
 std::string versionOf(const ImageReference& image) {
   if (!image.digest.empty()) return image.digest;
   return image.tag.empty() ? "latest" : image.tag;

@@ -17,6 +17,9 @@ struct ImageReference {
 /// Returns the parts of an image's name, or no value if Docker would refuse the name. Pure.
 std::optional<ImageReference> readImageReference(std::string_view text);
 
+/// Returns the registry that the image's name begins with, or an empty text if the name has none. Pure.
+std::string_view registryIn(std::string_view image);
+
 /// Returns what a pull asks for besides the name: the digest, otherwise the tag, otherwise `latest`. Pure.
 std::string versionOf(const ImageReference& image);
 

@@ -3,11 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
+#include "image_reference.h"
 #include "jobq/base64.h"
 #include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
@@ -46,16 +50,55 @@ std::string toUrlBase64(const std::string& text) {
   return encoded;
 }
 
-std::string headerOf(const Fields& credentials) {
+RegistryAuth authOf(const Fields& credentials) {
   credentials.allowOnly({"server", "user", "password"});
-  return toUrlBase64(json::object([&credentials](json::ObjectWriter& out) {
+  const std::string server = credentials.requiredText("server");
+  std::string header = toUrlBase64(json::object([&](json::ObjectWriter& out) {
     out.member("username", credentials.requiredText("user"));
     out.member("password", credentials.requiredText("password"));
-    out.member("serveraddress", credentials.requiredText("server"));
+    out.member("serveraddress", server);
   }));
+  return {std::move(header), registryOfServer(server)};
+}
+
+constexpr std::string_view kDockers = "docker.io";
+
+std::string hostOf(std::string_view host) {
+  std::string small(host);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool isDockers =
+      small == "index.docker.io" || small == "registry-1.docker.io" || small == "registry.hub.docker.com";
+  return isDockers ? std::string(kDockers) : small;
 }
 
 }  // namespace
+
+std::string registryOfImage(std::string_view image) {
+  const std::string_view registry = registryIn(image);
+  return registry.empty() ? std::string(kDockers) : hostOf(registry);
+}
+
+// Docker writes the address of its own registry as a URL: https://index.docker.io/v1/.
+std::string registryOfServer(std::string_view server) {
+  if (const std::size_t scheme = server.find("://"); scheme != server.npos) server.remove_prefix(scheme + 3);
+  return hostOf(server.substr(0, server.find('/')));
+}
+
+std::optional<std::string> authFault(const RegistryAuths& auths, const ContainerSpec& container) {
+  if (container.registryAuthId.empty()) return std::nullopt;
+  const auto auth = auths.find(container.registryAuthId);
+  const std::string start = "containerRegistryAuthId is " + json::quoted(container.registryAuthId);
+  if (auth == auths.end()) {
+    return start +
+           ", and no such credentials are known: add them to the file that launcher.docker.auths names, and start the "
+           "server again.";
+  }
+  const std::string registry = registryOfImage(container.image);
+  if (registry == auth->second.registry) return std::nullopt;
+  return start + ", and these credentials are for " + auth->second.registry + ", while the image is of " + registry +
+         ": name an image of " + auth->second.registry + ", or other credentials.";
+}
 
 RegistryAuths readRegistryAuths(const std::filesystem::path& file) {
   const std::string text = readPrivateText(file);
@@ -64,7 +107,7 @@ RegistryAuths readRegistryAuths(const std::filesystem::path& file) {
     const Fields names("the file", withoutByteOrderMark(text), kMostCredentials);
     for (const json::Member& member : names.members()) {
       const std::string name = json::decode(member.key);
-      auths.emplace(name, headerOf(names.requiredObject(name)));
+      auths.emplace(name, authOf(names.requiredObject(name)));
     }
   } catch (const FieldError& fault) {
     throw ConfigError(std::string(kSetting) + " names " + file.string() + ": " + fault.what() +

@@ -3,12 +3,31 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "jobq/worker_launcher.h"
 
 namespace jobq::docker {
 
-/// The value of the header X-Registry-Auth of each name.
-using RegistryAuths = std::map<std::string, std::string>;
+/// Credentials, for one registry.
+struct RegistryAuth {
+  std::string header;    ///< the value of X-Registry-Auth
+  std::string registry;  ///< as registryOfServer() names it
+};
+
+/// The credentials of each name.
+using RegistryAuths = std::map<std::string, RegistryAuth>;
+
+/// Return the registry of an image and of the `server` of credentials: the host in small letters, with the port if one
+/// is given, and `docker.io` for each name of Docker's own registry. Pure.
+std::string registryOfImage(std::string_view image);
+std::string registryOfServer(std::string_view server);
+
+/// Returns a sentence if the container names credentials that are unknown, or that belong to another registry than that
+/// of its image: the image's registry would get them.
+std::optional<std::string> authFault(const RegistryAuths& auths, const ContainerSpec& container);
 
 /// Reads the file: a JSON object whose members are {"server": ..., "user": ..., "password": ...}. Throws ConfigError
 /// with the remedy if the file cannot be read, if other users may read it, or if its text is something else. No message

@@ -160,6 +160,15 @@ TEST_F(LauncherDocker, SendsTheCredentialsOfTheTemplate) {
   EXPECT_FALSE(exitOf("with").isFailure) << exitOf("with").reason;
   container.registryAuthId = "other";
   EXPECT_TRUE(contains(launcher_->fault(container).value_or(""), "launcher.docker.auths"));
+  container.registryAuthId = "mine";
+  for (const char* image : {"r.example:5000/a:1", "evil.example/r.example/a:1", "a:1", "team/a:1"}) {
+    container.image = image;
+    EXPECT_TRUE(contains(launcher_->fault(container).value_or(""), "these credentials are for r.example, while"))
+        << image;
+  }
+  start("elsewhere", container);
+  EXPECT_TRUE(contains(exitOf("elsewhere").reason, "while the image is of docker.io")) << exitOf("elsewhere").reason;
+  EXPECT_FALSE(contains(docker_->report(), "team/a:1\", \"me")) << docker_->report();
   EXPECT_FALSE(contains(log_.text(), "word"));
 }
 
@@ -251,6 +260,7 @@ TEST_F(LauncherDocker, RemovesTheContainersOfAnEarlierLifeBeforeAStart) {
                            labels.substr(0, labels.find('}') + 1) + "}";
   launcher_.reset();
   EXPECT_TRUE(contains(docker_->report(), R"("containers": [])"));
+  EXPECT_TRUE(contains(docker_->report(), R"("volumes": [])")) << "anonymous volumes are left behind";
 
   (void)docker_->call("POST", "/containers/create?name=jobq-former", body);
   (void)docker_->call("POST", "/containers/jobq-former/start");

@@ -17,6 +17,7 @@
 #include "jobq/worker_launcher.h"
 #include "log_frames.h"
 #include "pull_messages.h"
+#include "registry_auths.h"
 
 namespace jobq::docker {
 namespace {
@@ -43,6 +44,19 @@ TEST(ImageReferenceTest, HasATagOrADigest) {
   EXPECT_EQ(partsOf("localhost:5000/worker:A_b-c.9"), "localhost:5000/worker|A_b-c.9|");
   EXPECT_EQ(partsOf("worker@sha256:" + kHash), "worker||sha256:" + kHash);
   EXPECT_EQ(partsOf("r.example:1/w:2@sha256:" + kHash), "r.example:1/w|2|sha256:" + kHash);
+}
+
+TEST(RegistryAuthTest, ARegistryHasOneName) {
+  for (const char* image : {"worker", "team/worker:1", "docker.io/team/worker", "index.docker.io/team/worker"}) {
+    EXPECT_EQ(registryOfImage(image), "docker.io") << image;
+  }
+  EXPECT_EQ(registryOfImage("localhost/worker"), "localhost");
+  EXPECT_EQ(registryOfImage("R.example:5000/team/worker:1"), "r.example:5000");
+  for (const char* server :
+       {"https://index.docker.io/v1/", "docker.io", "registry-1.docker.io", "registry.hub.docker.com"}) {
+    EXPECT_EQ(registryOfServer(server), "docker.io") << server;
+  }
+  EXPECT_EQ(registryOfServer("https://R.example:5000/v2"), "r.example:5000");
 }
 
 TEST(ImageReferenceTest, OthersAreRefused) {
