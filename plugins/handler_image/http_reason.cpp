@@ -9,8 +9,7 @@ namespace {
 std::string reasonOfRefusal(const http_client::Fault& fault) {
   const bool isPrivate = fault.refused && fault.refused->addressClass == net::AddressClass::privateRange;
   if (!isPrivate) return fault.reason + "; use a public address";
-  return "the address " + fault.refused->address +
-         " is private, which is not allowed here; use a public address or set net.allowPrivate";
+  return "the address is private, which is not allowed here; use a public address or set net.allowPrivate";
 }
 
 }  // namespace

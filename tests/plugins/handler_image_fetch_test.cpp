@@ -66,9 +66,8 @@ TEST_F(HandlerImage, NeverConnectsToAForbiddenAddress) {
 
 TEST_F(HandlerImageInPublic, NeverConnectsToAPrivateAddressUnlessAllowed) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(200, "x"); });
-  EXPECT_THAT(failureOf(urlInput(server.url())),
-              EndsWith("the address 127.0.0.1 is private, which is not allowed here; "
-                       "use a public address or set net.allowPrivate"));
+  EXPECT_THAT(failureOf(urlInput(server.url())), EndsWith("the address is private, which is not allowed here; "
+                                                          "use a public address or set net.allowPrivate"));
   for (const char* host : {"localhost", "10.0.0.1", "192.168.1.1", "[::1]", "127.1", "[::ffff:127.0.0.1]"}) {
     EXPECT_THAT(failureOf(urlInput(std::string("http://") + host + ":9/")), HasSubstr("which is not allowed here"))
         << host;

@@ -140,7 +140,7 @@ TEST_P(HttpClientUsers, NameTheFirstAddressThatWasRefused) {
 
 TEST_P(HttpClientUsers, ConnectToNoPrivateAddressUnlessAllowed) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(500, ""); });
-  EXPECT_THAT(failureOf(server.url(), false), HasSubstr("the address 127.0.0.1 is private"));
+  EXPECT_THAT(failureOf(server.url(), false), HasSubstr("the address is private"));
   EXPECT_TRUE(server.requests().empty());
   failureOf(server.url(), true);
   EXPECT_EQ(server.requests().size(), 1U);
