@@ -1,6 +1,7 @@
 #include "core/plugin/plugin_config.h"
 
 #include "core/config/units.h"
+#include "jobq/secret_option.h"
 
 namespace jobq {
 
@@ -13,7 +14,16 @@ const std::string* DeclaredConfig::declare(std::string_view key, const char* typ
   return found == settings_.end() ? nullptr : &found->second;
 }
 
+// The table of options has no secret, because administrators read the table.
+std::string DeclaredConfig::secret(std::string_view key, std::string_view help) const {
+  const std::string* value = declare(key, "secret", "", "", help);
+  const bool isSet = value != nullptr && !value->empty();
+  options_.back().value = isSet ? kSetSecret : "";
+  return isSet ? *value : std::string();
+}
+
 std::string DeclaredConfig::text(std::string_view key, std::string_view fallback, std::string_view help) const {
+  if (help.starts_with(kSecretMark)) return secret(key, help.substr(kSecretMark.size()));
   const std::string* value = declare(key, "text", std::string(fallback), "", help);
   return value == nullptr ? std::string(fallback) : *value;
 }

@@ -13,11 +13,14 @@
 
 namespace jobq {
 
+/// Shown in place of a secret.
+inline constexpr const char* kSetSecret = "set";
+
 /// One declared key, as `jobqctl plugin describe` prints the key.
 struct PluginOption {
   std::string key;  ///< full name, such as storage.sqlite.readers
   std::string type;
-  std::string value;  ///< value in force, from the file or by default
+  std::string value;  ///< value in force, from the file or by default; or kSetSecret
   std::string fallback;
   std::string range;
   std::string help;
@@ -42,6 +45,7 @@ class DeclaredConfig final : public PluginConfig {
   const std::vector<PluginOption>& options() const { return options_; }
 
  private:
+  std::string secret(std::string_view key, std::string_view help) const;
   const std::string* declare(std::string_view key, const char* type, std::string fallback, std::string range,
                              std::string_view help) const;
 

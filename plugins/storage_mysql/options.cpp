@@ -5,6 +5,7 @@
 
 #include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
+#include "jobq/secret_option.h"
 
 namespace jobq::mysql {
 
@@ -13,7 +14,7 @@ Options::Options(const PluginConfig& config)
       port(static_cast<std::uint16_t>(config.integer("port", 3306, 1, 65'535, "port of the database server"))),
       socket(config.text("socket", "", "path of the Unix socket of the server, used instead of host and port")),
       user(config.text("user", "jobq", "name of the database user")),
-      password(config.text("password", "", "password of the user; better in a file, see passwordFile")),
+      password(readSecret(config, "password", "password of the user; better in a file, see passwordFile")),
       passwordFile(config.text("passwordFile", "", "file whose first line is the password of the user")),
       database(config.text("database", "jobq", "name of the database, which exists and which the user may change")),
       pool(static_cast<std::size_t>(

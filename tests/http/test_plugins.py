@@ -84,6 +84,14 @@ class PluginListTest(HttpTest):
         self.server = own_server(**{"storage.sqlite.readers": options["storage.sqlite.readers"]["default"]})
         assert self.server.request("GET", "/readyz", key=None).status == 200
 
+    def test_a_secret_is_not_shown(self, own_server):
+        """core/http/API.md, "Plugins and nodes": a password is `set`."""
+        self.server = own_server(**{"storage.mysql.password": "hunter2"})
+        answer = self.server.request("GET", "/v1/plugins")
+        assert b"hunter2" not in answer.body
+        options = {option["key"]: option for option in entries(answer.json())["storage", "mysql"]["options"]}
+        assert (options["storage.mysql.password"]["type"], options["storage.mysql.password"]["value"]) == ("secret", "set")
+
     def test_only_admins_may_ask(self):
         """core/http/API.md, "Scopes": scope `admin` is `/v1`."""
         key = self.server.new_key("client")

@@ -17,6 +17,7 @@
 #include "core/plugin/plugin_config.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
+#include "jobq/secret_option.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"
 
@@ -235,6 +236,19 @@ TEST_F(DeclaredConfigTest, AWrongSettingNamesItsWholeKeyAndItsRange) {
   EXPECT_THAT(refusal([this] { (void)config_.duration("wait", Millis(1), Millis(1), Millis(9), ""); }),
               HasSubstr("limiter.window.wait"));
   EXPECT_THAT(refusal([this] { (void)config_.flag("on", true, ""); }), HasSubstr("limiter.window.on"));
+}
+
+TEST_F(DeclaredConfigTest, ASecretIsReadAndShownToNobody) {
+  settings_ = {{"limiter.window.password", "hunter2"}, {"limiter.window.empty", ""}};
+  EXPECT_EQ(readSecret(config_, "password", "a password"), "hunter2");
+  EXPECT_EQ(readSecret(config_, "empty", ""), "");
+  EXPECT_EQ(readSecret(config_, "absent", ""), "");
+  ASSERT_EQ(config_.options().size(), 3U);
+  EXPECT_EQ(config_.options()[0].type, std::string("secret"));
+  EXPECT_EQ(config_.options()[0].value, "set");
+  EXPECT_EQ(config_.options()[0].help, "a password");
+  EXPECT_EQ(config_.options()[1].value, "");
+  EXPECT_EQ(config_.options()[2].value, "");
 }
 
 TEST_F(DeclaredConfigTest, AskingDeclares) {
