@@ -60,6 +60,7 @@ std::string textOf(const ProcessLaunch& launch) {
   };
   add(std::to_string(launch.arguments.size()));
   add(launch.directory.string());
+  add(launch.user);
   for (const std::string& argument : launch.arguments) add(argument);
   for (const auto& [name, value] : launch.environment) add(name + "=" + value);
   return text;
@@ -160,6 +161,9 @@ std::variant<GuardedProcess, int> GuardedProcess::start(const std::filesystem::p
 void GuardedProcess::terminate() { sendCommand(guard::kTerminate); }
 
 void GuardedProcess::kill() { sendCommand(guard::kKill); }
+
+// The guard is not reaped yet, so its number is that of no other process.
+void GuardedProcess::killGuard() { ::kill(guard_, SIGKILL); }
 
 void GuardedProcess::sendCommand(char command) {
   // Fails only if the guard has ended, or has thousands of commands to read.

@@ -18,6 +18,7 @@ namespace jobq::process {
 struct ProcessLaunch {
   std::string name;                                ///< shown by ps as the argument of the guard
   std::filesystem::path directory;                 ///< working directory
+  std::string user;                                ///< numbers as of userNumbersOf(); empty: the user of the server
   std::vector<std::string> arguments;              ///< program and arguments; a program without '/' is searched in PATH
   std::map<std::string, std::string> environment;  ///< the whole environment
 };
@@ -38,6 +39,9 @@ class GuardedProcess {
   void terminate();
   /// Asks the guard to kill the program with all of its descendants.
   void kill();
+  /// Kills the guard, which a worker of the same user may have stopped. The kernel kills the program with it; other
+  /// processes of the worker may be left behind.
+  void killGuard();
 
   /// Readable when the guard has ended: the text of guard/protocol.h, then the end of the file. Does not block.
   const Descriptor& status() const { return status_; }

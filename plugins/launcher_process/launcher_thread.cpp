@@ -23,7 +23,11 @@ namespace {
 constexpr std::size_t kKeptLogs = 20;  // of the workers of an endpoint that have ended
 
 ProcessLaunch processOf(WorkerLaunch& launch, const LauncherPlan& plan) {
-  ProcessLaunch process{launch.worker, plan.directory, std::move(launch.container.entrypoint), {}};
+  ProcessLaunch process{.name = launch.worker,
+                        .directory = plan.directory,
+                        .user = plan.user,
+                        .arguments = std::move(launch.container.entrypoint),
+                        .environment = {}};
   process.arguments.insert(process.arguments.end(), launch.container.command.begin(), launch.container.command.end());
   process.environment = environmentOf(plan.mark + launch.worker + "/", std::move(launch.env), plan.variables);
   return process;

@@ -23,6 +23,7 @@ namespace jobq::process {
 struct LauncherPlan {
   std::filesystem::path guard;                   ///< path of jobq-guard
   std::filesystem::path directory;               ///< working directory of the workers
+  std::string user;                              ///< of the workers, as of userNumbersOf()
   std::filesystem::path logs;                    ///< folder of the logs
   std::uint64_t maxLog = 0;                      ///< bound of a log's file, in bytes
   std::map<std::string, std::string> variables;  ///< the server's variables for the workers

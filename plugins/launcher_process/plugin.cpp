@@ -16,6 +16,7 @@
 #include "launcher_thread.h"
 #include "mailbox.h"
 #include "marked_processes.h"
+#include "process_user.h"
 #include "worker_environment.h"
 
 namespace {
@@ -28,9 +29,14 @@ struct LauncherOptions {
                               "the working directory of the workers; relative to the data directory, by default the "
                               "folder from which the server was started")),
         maxLog(config.size("maxLog", 1024 * 1024, 4096, 1024 * 1024 * 1024,
-                           "the largest file with the output of a worker; one older file is kept")) {}
+                           "the largest file with the output of a worker; one older file is kept")),
+        user(process::userNumbersOf(
+            config.text("user", "",
+                        "the user of the workers, such as nobody; by default that of the server, who can read "
+                        "secret.key and admin.key"))) {}
   std::string directory;
   std::uint64_t maxLog;
+  std::string user;  // its numbers
 };
 
 std::filesystem::path workingDirectory(const std::filesystem::path& data, const std::string& directory) {
@@ -46,9 +52,13 @@ process::LauncherPlan planOf(const PluginEnv& env) {
   const LauncherOptions options(env.config);
   const std::string mark = process::markOf(env.dataDir);
   process::killMarked(mark);  // the server before this one may have been killed together with guards
-  return {process::guardPath(),          workingDirectory(env.dataDir, options.directory),
-          env.dataDir / "workers",       options.maxLog,
-          process::inheritedVariables(), mark};
+  return {.guard = process::guardPath(),
+          .directory = workingDirectory(env.dataDir, options.directory),
+          .user = options.user,
+          .logs = env.dataDir / "workers",
+          .maxLog = options.maxLog,
+          .variables = process::inheritedVariables(),
+          .mark = mark};
 }
 
 class ProcessLauncher final : public WorkerLauncher {

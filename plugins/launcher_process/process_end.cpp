@@ -15,7 +15,7 @@ using Kind = ProcessEnd::Kind;
 
 constexpr std::pair<std::string_view, Kind> kWords[] = {
     {"exit ", Kind::exited},       {"signal ", Kind::signalled}, {"exec ", Kind::notExecuted},
-    {"chdir ", Kind::noDirectory}, {"refused ", Kind::refused},
+    {"chdir ", Kind::noDirectory}, {"user ", Kind::noUser},      {"refused ", Kind::refused},
 };
 
 std::string signalText(int number) {
@@ -55,6 +55,9 @@ WorkerExit exitOf(const WorkerId& worker, const ProcessEnd& end, std::string_vie
   if (end.kind == Kind::notExecuted) return failedStart(worker, std::string(program) + ": " + errorText(end.value));
   if (end.kind == Kind::noDirectory) {
     return failedStart(worker, "the working directory " + std::string(directory) + ": " + errorText(end.value));
+  }
+  if (end.kind == Kind::noUser) {
+    return failedStart(worker, "it cannot become the user of launcher.process.user: " + errorText(end.value));
   }
   const bool isFailure = end.kind != Kind::exited || end.value != 0;
   return {worker, isFailure, clauseOf(end) + (lastLine.empty() ? "" : ": " + std::string(lastLine))};

@@ -16,6 +16,7 @@ struct ProcessEnd {
     signalled,    ///< `value` is the number of the signal
     notExecuted,  ///< the program could not be started; `value` is errno
     noDirectory,  ///< the working directory could not be entered; `value` is errno
+    noUser,       ///< the process could not become the user of the workers; `value` is errno
     refused,      ///< the process belongs to another user and could not be killed; `value` is errno
     unknown       ///< the guard ended without a report; `value` is its status of waitpid()
   };

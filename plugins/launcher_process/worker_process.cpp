@@ -25,15 +25,20 @@ WorkerProcess::WorkerProcess(WorkerId worker, EndpointId endpoint, GuardedProces
 
 void WorkerProcess::stop(SteadyTime latest) {
   if (!std::exchange(isTerminated_, true)) process_.terminate();
-  latest_ = std::min(latest, latest_.value_or(latest));
+  if (!isKilled_) latest_ = std::min(latest, latest_.value_or(latest));
 }
 
 void WorkerProcess::kill() {
-  if (!std::exchange(isKilled_, true)) process_.kill();
+  if (std::exchange(isKilled_, true)) return;
+  process_.kill();
+  latest_ = std::chrono::steady_clock::now() + kGuardTime;
 }
 
 void WorkerProcess::checkDeadline(SteadyTime now) {
-  if (latest_ && now >= *latest_) kill();
+  if (!latest_ || now < *latest_) return;
+  if (!isKilled_) return kill();
+  latest_.reset();
+  process_.killGuard();
 }
 
 // A worker that writes without end must not keep the thread from the other workers, so the number of reads is bounded.

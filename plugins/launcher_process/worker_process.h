@@ -16,6 +16,9 @@ namespace jobq::process {
 /// Moments of real time, because the deadlines are for real processes.
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+/// A guard ends within a second behind the kill of its worker, even if it may not kill a process.
+inline constexpr std::chrono::seconds kGuardTime{5};
+
 /// A worker that has been started. The thread of the launcher uses the object.
 class WorkerProcess {
  public:
@@ -26,13 +29,12 @@ class WorkerProcess {
 
   /// Sends SIGTERM, and kills the worker at `latest` unless an earlier moment is set.
   void stop(SteadyTime latest);
-  /// Kills the worker.
+  /// Has the guard kill the worker, and kills a guard that does not end for `kGuardTime` then.
   void kill();
-  /// Kills the worker if its moment has come.
+  /// Kills the worker, or its guard, if its moment has come.
   void checkDeadline(SteadyTime now);
-  /// Returns the moment at which the worker is killed. No value if no moment is set, or if the worker is killed
-  /// already.
-  std::optional<SteadyTime> deadline() const { return isKilled_ ? std::nullopt : latest_; }
+  /// Returns the moment of the next kill. No value if no moment is set, or if the guard is killed already.
+  std::optional<SteadyTime> deadline() const { return latest_; }
 
   int statusDescriptor() const { return process_.status().number(); }
   /// Returns the descriptor of the output, or -1 after the end of the output.
@@ -54,7 +56,7 @@ class WorkerProcess {
   WorkerLog log_;
   LastLine lastLine_;
   std::string report_;
-  std::optional<SteadyTime> latest_;
+  std::optional<SteadyTime> latest_;  // of the worker, and of the guard behind the kill of the worker
   bool isTerminated_ = false;
   bool isKilled_ = false;
   bool isLogBroken_ = false;

@@ -168,6 +168,19 @@ TEST_F(LauncherProcess, TheWorkingDirectory) {
   EXPECT_THAT(refusalOf({{"directory", "none"}}), HasSubstr("launcher.process.directory: "));
 }
 
+TEST_F(LauncherProcess, AnotherUserReadsNoKeyOfTheServer) {
+  EXPECT_THAT(refusalOf({{"user", "no such user"}}), HasSubstr("launcher.process.user: there is no user no such user"));
+  if (::geteuid() != 0) GTEST_SKIP() << "may not start processes as another user";
+  const std::filesystem::path key = data_ / "secret.key";
+  std::ofstream(key) << "sealed";
+  std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+  load({{"user", "nobody"}, {"directory", "/"}});
+  EXPECT_EQ(reasonOf("id -un; cat " + key.string() + " || echo unread; kill -STOP $PPID || echo apart; exit 3"),
+            "it ended with exit code 3: apart");
+  EXPECT_THAT(content(logOf("w1")), testing::StartsWith("nobody\n"));
+  EXPECT_THAT(content(logOf("w1")), testing::AllOf(HasSubstr("unread"), testing::Not(HasSubstr("sealed"))));
+}
+
 TEST_F(LauncherProcess, AMissingGuardIsRefusedWithTheRemedy) {
   const std::filesystem::path copy = folder_ / "libjobq_launcher_process.so";
   std::filesystem::copy_file(JOBQ_PLUGIN_DIR "/libjobq_launcher_process.so", copy);
@@ -229,6 +242,17 @@ TEST_F(LauncherProcess, AWorkerWhoseGuardIsKilledEndsWithAllItsProcesses) {
   const WorkerExit exit = nextExit();
   EXPECT_EQ(exit.reason, "its guard was ended by signal 9 (Killed), and the worker with it");
   EXPECT_TRUE(exit.isFailure);
+  testkit::waitFor("the end of the processes that were killed",
+                   [&] { return processesWith(folder_.path().string()).empty(); });
+}
+
+TEST_F(LauncherProcess, AWorkerThatHasStoppedItsGuardEndsAllTheSame) {
+  start("w1",
+        "(setsid sh -c 'trap \"\" TERM; sleep 3600' &); kill -STOP $PPID; echo > $FOLDER/ready; "
+        "while :; do sleep 0.1; done");
+  awaitFile("ready");
+  launcher_->stop("w1", Millis(10));
+  EXPECT_EQ(nextExit().reason, "its guard was ended by signal 9 (Killed), and the worker with it");
   testkit::waitFor("the end of the processes that were killed",
                    [&] { return processesWith(folder_.path().string()).empty(); });
 }

@@ -167,7 +167,7 @@ TEST(LauncherEnvironment, TheVariablesOfTheTemplateWin) {
 
 TEST(LauncherEnvironment, ATextThatNoProcessCanGetIsAFault) {
   const std::string nul("a\0b", 3);
-  const ProcessLaunch good{"w1", "/", {"true"}, {{"A", "="}}};
+  const ProcessLaunch good{"w1", "/", "", {"true"}, {{"A", "="}}};
   EXPECT_EQ(textFaultOf(good), std::nullopt);
   ProcessLaunch launch = good;
   launch.arguments.push_back(nul);

@@ -6,6 +6,7 @@
 // asks for it, or the server dies, the guard kills its children until it has none.
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -31,6 +32,7 @@ using namespace jobq::guard;
 /// The worker as the launcher describes it. The texts are in memory that is never given back.
 struct Launch {
   char* directory = nullptr;
+  char* user = nullptr;
   std::vector<char*> arguments;    // ends with a null pointer
   std::vector<char*> environment;  // ends with a null pointer
 };
@@ -42,9 +44,9 @@ struct MainProcess {
   siginfo_t end = {};  // of waitid(): si_pid is 0 until the process has ended
 };
 
-/// The reason of a start that failed.
+/// The reason of a start that failed: the word of its report, and errno.
 struct Fault {
-  bool isDirectory;
+  char word[8];
   int error;
 };
 
@@ -80,6 +82,7 @@ Launch readLaunch() {
   Launch launch;
   const int count = std::atoi(next());
   launch.directory = next();
+  launch.user = next();
   for (int i = 0; i < count; ++i) launch.arguments.push_back(next());
   launch.arguments.push_back(nullptr);
   while (text < end) launch.environment.push_back(next());
@@ -87,22 +90,39 @@ Launch readLaunch() {
   return launch;
 }
 
-[[noreturn]] void becomeWorker(const Launch& launch, pid_t guard, int faults) {
-  ::setsid();  // no signal of the server's terminal reaches the worker
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != guard) ::_exit(1);
-  sigset_t none;
-  sigemptyset(&none);
-  Fault fault{true, 0};
-  if (::chdir(launch.directory) == 0) {
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    environ = const_cast<char**>(launch.environment.data());
-    ::execvp(launch.arguments[0], launch.arguments.data());  // searches PATH of the new environment
-    fault.isDirectory = false;
-  }
+/// Returns false if the process could not become the user.
+bool becomeUser(char* numbers) {
+  if (*numbers == '\0') return true;
+  const auto next = [&numbers] { return static_cast<unsigned int>(std::strtoul(numbers, &numbers, 10)); };
+  const uid_t user = next();
+  const gid_t group = next();
+  std::vector<gid_t> groups;
+  while (*numbers != '\0') groups.push_back(next());
+  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  return ::setgroups(groups.size(), groups.data()) == 0 && ::setresgid(group, group, group) == 0 &&
+         ::setresuid(user, user, user) == 0;
+}
+
+[[noreturn]] void failToBecome(const char* word, int faults) {
+  Fault fault{};
   fault.error = errno;
+  std::snprintf(fault.word, sizeof fault.word, "%s", word);
   if (::write(faults, &fault, sizeof fault) != sizeof fault) ::_exit(1);
   ::_exit(127);
+}
+
+[[noreturn]] void becomeWorker(const Launch& launch, pid_t guard, int faults) {
+  ::setsid();  // no signal of the server's terminal reaches the worker
+  if (!becomeUser(launch.user)) failToBecome("user", faults);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of the user takes it away
+  if (::getppid() != guard) ::_exit(1);
+  if (::chdir(launch.directory) != 0) failToBecome("chdir", faults);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  environ = const_cast<char**>(launch.environment.data());
+  ::execvp(launch.arguments[0], launch.arguments.data());  // searches PATH of the new environment
+  failToBecome("exec", faults);
 }
 
 MainProcess startWorker(const Launch& launch) {
@@ -217,9 +237,7 @@ void watchWorker(MainProcess& main, int signals) {
 
 [[noreturn]] void reportEnd(const MainProcess& main) {
   Fault fault{};
-  if (::read(main.faults, &fault, sizeof fault) == sizeof fault) {
-    exitWith(fault.isDirectory ? "chdir" : "exec", fault.error);
-  }
+  if (::read(main.faults, &fault, sizeof fault) == sizeof fault) exitWith(fault.word, fault.error);
   if (main.end.si_pid == 0) exitWith("refused", EPERM);
   exitWith(main.end.si_code == CLD_EXITED ? "exit" : "signal", main.end.si_status);
 }

@@ -9,10 +9,12 @@ namespace jobq::guard {
 inline constexpr int kCommands = 3;
 /// Write end of a pipe. The guard writes one text before its end, when no process of the worker is left: "exit <code>"
 /// or "signal <number>" of the worker's main process, "exec <errno>" if the program could not be started, "chdir
-/// <errno>" if the working directory could not be entered, "refused <errno>" if the guard may not kill the process.
+/// <errno>" if the working directory could not be entered, "user <errno>" if the process could not become another user,
+/// "refused <errno>" if the guard may not kill the process.
 inline constexpr int kStatus = 4;
-/// A file in memory with texts that end with a NUL: the number of arguments, the working directory, the arguments, and
-/// the variables as NAME=VALUE.
+/// A file in memory with texts that end with a NUL: the number of arguments, the working directory, the user, the
+/// arguments, and the variables as NAME=VALUE. The user is the numbers of the user, of the main group and of all
+/// groups, or empty.
 inline constexpr int kLaunch = 5;
 
 /// Command: send SIGTERM to the worker's main process.
