@@ -1,8 +1,11 @@
 #include "core/workers/remote_elsewhere.h"
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <set>
+
+#include "core/workers/endpoint_shares.h"
 
 namespace jobq {
 namespace {
@@ -93,6 +96,7 @@ void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
     Worker& worker = workers[key];
     worker.isConnected = worker.isConnected || (other.isAlive && news.isConnected);
     worker.isLeaving = worker.isLeaving || (other.isAlive && news.isLeaving);
+    worker.isPartial = worker.isPartial || (other.isAlive && news.isPartial);
     if (other.isAlive) worker.unknownElsewhere.insert(news.unknown.begin(), news.unknown.end());
     const Worker* const known = find(key);
     if (other.isAlive && news.asks != 0) {
@@ -150,7 +154,8 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
   for (const auto& [node, other] : nodes) addNews(node, other, workers, now);
   for (auto& [key, before] : workers_) {  // what the worker has said here
     const auto found = workers.find(key);
-    if (before.unknown.empty() && found == workers.end()) continue;
+    // A worker without an entry in the table has sent no ping for a while.
+    if (found == workers.end() && (before.unknown.empty() || table.find(key) == nullptr)) continue;
     Worker& worker = workers[key];
     worker.ping = before.ping;
     for (const auto& [job, nextAt] : before.unknown) {
@@ -173,7 +178,7 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
   for (const auto& [key, ignored] : table.all()) {
     RemoteWorker& worker = *table.find(key);
     const Worker* const said = find(key);
-    const bool isElsewhere = said != nullptr && said->isConnected;
+    const bool isElsewhere = said != nullptr && (said->isConnected || said->isPartial);
     if (worker.isElsewhere && !isElsewhere) worker.closedAt = now;
     worker.isElsewhere = isElsewhere;
   }
@@ -185,7 +190,7 @@ bool RemoteElsewhere::mayRun(const RemoteWorkerKey& key, const JobId& job) const
   for (auto at = worker->jobs.lower_bound({job, {}}); at != worker->jobs.end() && at->first.first == job; ++at) {
     if (!at->second.isEnded) return true;
   }
-  return worker->unknown.contains(job) || worker->unknownElsewhere.contains(job);
+  return worker->isPartial || worker->unknown.contains(job) || worker->unknownElsewhere.contains(job);
 }
 
 bool RemoteElsewhere::isStopped(const RemoteWorkerKey& key, const JobId& job) const {
@@ -292,14 +297,22 @@ std::vector<RemoteWorkerKey> RemoteElsewhere::namedWorkers() const {
 }
 
 std::vector<std::pair<RemoteWorkerKey, JobId>> RemoteElsewhere::collectUnknown(std::size_t most, Instant now) {
-  std::vector<std::pair<RemoteWorkerKey, JobId>> unknown;
-  for (auto& [key, worker] : workers_) {
-    for (auto& [job, nextAt] : worker.unknown) {
+  std::map<EndpointId, std::deque<std::pair<RemoteWorkerKey, JobId>>> due;
+  for (const auto& [key, worker] : workers_) {
+    for (const auto& [job, nextAt] : worker.unknown) {
       if (nextAt > now) continue;
-      if (unknown.size() >= most) return unknown;
-      nextAt = now + kRepeat;
-      unknown.emplace_back(key, job);
+      auto& jobs = due[key.endpoint];
+      if (jobs.size() >= most) break;
+      jobs.emplace_back(key, job);
     }
+  }
+  std::vector<std::pair<RemoteWorkerKey, JobId>> unknown;
+  while (unknown.size() < most && !due.empty()) {
+    const auto next = nextInTurn(due, lastAsked_);
+    auto& [key, job] = unknown.emplace_back(std::move(next->second.front()));
+    find(key)->unknown[job] = now + kRepeat;
+    next->second.pop_front();
+    if (next->second.empty()) due.erase(next);
   }
   return unknown;
 }

@@ -65,7 +65,7 @@ class RemoteElsewhere {
   std::vector<RemoteWorkerKey> namedWorkers() const;
 
   /// Returns at most `most` jobs of pings of which no node is known to have them, for a question to the storage, and
-  /// postpones the next question about them.
+  /// postpones the next question about them. The endpoints take turns.
   std::vector<std::pair<RemoteWorkerKey, JobId>> collectUnknown(std::size_t most, Instant now);
   /// Forgets an unknown job.
   void forgetUnknown(const RemoteWorkerKey& key, const JobId& job);
@@ -96,6 +96,7 @@ class RemoteElsewhere {
     std::map<std::string, Ask> asks;  ///< by node
     std::uint64_t ping = 0;
     bool isConnected = false;  ///< to another node
+    bool isPartial = false;    ///< the news of a node left something out, so a silence means nothing
     bool isLeaving = false;    ///< by the word of another node
   };
 
@@ -111,6 +112,7 @@ class RemoteElsewhere {
   const bool isShared_;
   std::map<RemoteWorkerKey, Worker> workers_;
   std::map<std::pair<std::string, RemoteWorkerKey>, std::uint64_t> seenPings_;
+  EndpointId lastAsked_;  // of the last job of collectUnknown()
   Instant readAt_{};      // last news
   Instant freshSince_{};  // first news without a gap behind it
 };

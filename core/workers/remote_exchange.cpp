@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/workers/node_life.h"
 #include "core/workers/node_lives.h"
@@ -20,7 +21,6 @@ constexpr const char* kNewsKind = "remoteNews";
 constexpr Millis kNewsPause{1'000};
 constexpr Millis kLeftoverLife{600'000};  ///< record of a node that is gone
 constexpr std::size_t kMostQuestions = 100;
-constexpr std::size_t kMostInherited = 20'000;
 
 enum class Truth { held, settled, mustStop };
 
@@ -62,18 +62,14 @@ void RemoteExchange::stop() {
 }
 
 void RemoteExchange::run() {
-  if (!isShared_ || (version_ == 0 && others_.empty() && inherited_.empty() && !remote_.isNeeded())) return;
+  if (!isShared_ || (version_ == 0 && others_.empty() && inherited_.isEmpty() && !remote_.isNeeded())) return;
   readRecords();
   checkLives();
   OtherNodes nodes;
   for (const auto& [name, known] : others_) {
     if (known.isAlive) nodes[name] = {known.news, true};
   }
-  OtherNode& gone = nodes[{}];
-  gone.isAlive = false;
-  for (const RunQuestion& question : inherited_) {
-    gone.news.workers[question.key].jobs[question.lease.job] = question.lease.attempt;
-  }
+  nodes[{}] = {inherited_.news(), false};
   remote_.applyNews(deps_.node.name(), nodes);
   askInherited();
   askStorage();
@@ -86,7 +82,7 @@ void RemoteExchange::readRecords() {
   for (const std::string& name : changes.removed) {
     const auto known = others_.find(name);
     if (known == others_.end()) continue;
-    if (known->second.isAlive) inheritJobs(known->second.news);
+    if (known->second.isAlive) inherited_.add(known->second.news);
     others_.erase(known);
   }
   for (const Record& record : changes.changed) {
@@ -95,11 +91,11 @@ void RemoteExchange::readRecords() {
     if (record.id == own) {  // of an earlier life
       version_ = record.version;
       namesJobs_ = news.hasJobs();
-      inheritJobs(news);
+      inherited_.add(news);
       continue;
     }
     Known& known = others_[record.id];
-    if (known.isAlive && known.news.epoch != news.epoch) inheritJobs(known.news);
+    if (known.isAlive && known.news.epoch != news.epoch) inherited_.add(known.news);
     if (known.news.epoch != news.epoch) {
       known.isAlive = true;
       known.since = deps_.clock.now();
@@ -107,16 +103,6 @@ void RemoteExchange::readRecords() {
     known.news = std::move(news);
   }
   seen_ = changes.version;
-}
-
-void RemoteExchange::inheritJobs(const NodeNews& news) {
-  for (const auto& [key, worker] : news.workers) {
-    for (const AttemptMap* const jobs : {&worker.jobs, &worker.stops}) {
-      for (const auto& [job, attempt] : *jobs) {
-        if (inherited_.size() < kMostInherited) inherited_.push_back({key, {job, attempt}, false});
-      }
-    }
-  }
 }
 
 // A node has joined before it writes its record, so a life has ended that a later list does not have alive.
@@ -133,7 +119,7 @@ void RemoteExchange::checkLives() {
     const bool isEnded = lives.askedAt > known.since && !alive.contains({name, known.news.epoch});
     const bool wasAlive = std::exchange(known.isAlive, !isEnded);
     if (wasAlive && !known.isAlive) {
-      inheritJobs(known.news);
+      inherited_.add(known.news);
       known.deadSince = now;
     }
     const bool isLeftover = !known.isAlive && now >= known.deadSince + kLeftoverLife;
@@ -143,19 +129,24 @@ void RemoteExchange::checkLives() {
 }
 
 void RemoteExchange::askInherited() {
-  std::size_t asked = 0;
-  std::vector<RunQuestion> rest;
-  for (RunQuestion& question : inherited_) {
-    const Truth truth =
-        ++asked > kMostQuestions
-            ? Truth::held
-            : judgeAttempt(deps_.storage.jobs().find({question.key.endpoint, question.lease.job}), question);
-    if (truth == Truth::mustStop) remote_.stopJob(question.key, question.lease);
-    if (truth == Truth::held) rest.push_back(question);
+  std::vector<RunQuestion> held;
+  const auto keepHeld = [&] {
+    for (const RunQuestion& question : held) inherited_.keep(question);
+  };
+  try {
+    for (std::size_t asked = 0; asked < kMostQuestions && !inherited_.isEmpty(); ++asked) {
+      const RunQuestion question = inherited_.next();
+      const Truth truth =
+          judgeAttempt(deps_.storage.jobs().find({question.key.endpoint, question.lease.job}), question);
+      if (truth == Truth::mustStop) remote_.stopJob(question.key, question.lease);
+      if (truth == Truth::held) held.push_back(question);
+      inherited_.removeNext();
+    }
+  } catch (...) {
+    keepHeld();
+    throw;
   }
-  // The others come first next time.
-  if (rest.size() > kMostQuestions) std::rotate(rest.begin(), rest.begin() + kMostQuestions, rest.end());
-  inherited_ = std::move(rest);
+  keepHeld();
 }
 
 void RemoteExchange::askStorage() {

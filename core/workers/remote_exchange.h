@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "core/base/periodic.h"
 #include "core/base/service.h"
+#include "core/workers/inherited_jobs.h"
 #include "core/workers/remote_elsewhere.h"
 #include "core/workers/remote_news.h"
 #include "core/workers/remote_news_access.h"
@@ -60,7 +60,6 @@ class RemoteExchange final : public Service, private PeriodicTask {
     Instant deadSince{};
   };
   void readRecords();
-  void inheritJobs(const NodeNews& news);
   void checkLives();
   void askStorage();
   void askInherited();
@@ -71,9 +70,9 @@ class RemoteExchange final : public Service, private PeriodicTask {
   RemoteNewsAccess remote_;
   // Used by one thread at a time.
   std::map<std::string, Known> others_;
-  std::vector<RunQuestion> inherited_;  // jobs of nodes that are gone, until the storage has said what became of them
-  std::uint64_t seen_ = 0;              // version of the records in others_
-  std::uint64_t version_ = 0;           // of the own record; 0: there is none
+  InheritedJobs inherited_;    // of nodes that are gone
+  std::uint64_t seen_ = 0;     // version of the records in others_
+  std::uint64_t version_ = 0;  // of the own record; 0: there is none
   std::string published_;
   bool namesJobs_ = false;  // the own record does
   Periodic periodic_;

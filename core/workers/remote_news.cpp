@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <variant>
 
+#include "core/workers/endpoint_shares.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 
@@ -63,6 +66,7 @@ WorkerNews workerOf(const json::Document& document) {
   news.omitted = attemptsOf(document, "omitted");
   news.ended = attemptsOf(document, "ended");
   for (const auto& [job, attempt] : attemptsOf(document, "unknown")) news.unknown.insert(job);
+  news.isPartial = numberOf(document, "partial") > 0;
   news.asks = numberOf(document, "asks");
   news.shown = numbersOf(document, "shown");
   return news;
@@ -79,6 +83,7 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
   if (!news.listed.empty()) out.member("listed", news.listed);
   if (!news.omitted.empty()) out.member("omitted", news.omitted);
   if (!news.ended.empty()) out.member("ended", news.ended);
+  if (news.isPartial) out.member("partial", 1);
   if (news.asks > 0) out.member("asks", news.asks);
   if (!news.shown.empty()) out.member("shown", news.shown);
   if (news.unknown.empty()) return;
@@ -92,6 +97,41 @@ std::size_t sizeOf(const WorkerNews& news) {
          news.unknown.size() + news.shown.size();
 }
 
+// Both leave out at most `excess` jobs of a kind that clients can make up, and return the number.
+std::size_t cutUnknown(WorkerNews& news, std::size_t excess) {
+  const std::size_t cut = std::min(excess, news.unknown.size());
+  news.unknown.erase(news.unknown.begin(), std::next(news.unknown.begin(), static_cast<std::ptrdiff_t>(cut)));
+  return cut;
+}
+std::size_t cutStops(WorkerNews& news, std::size_t excess) {
+  std::size_t cut = 0;
+  std::erase_if(news.stops, [&](const auto& stop) {
+    const bool isCut = cut < excess && stop.second == 0;
+    cut += isCut ? 1 : 0;
+    return isCut;
+  });
+  return cut;
+}
+
+// Returns the news with at most a share for each endpoint, as far as possible.
+std::map<RemoteWorkerKey, WorkerNews> boundedNews(std::map<RemoteWorkerKey, WorkerNews> workers) {
+  CountsByEndpoint sizes;
+  for (const auto& [key, news] : workers) sizes[key.endpoint] += sizeOf(news);
+  const CountsByEndpoint shares = fairShares(sizes, kMostNews);
+  for (const auto cut : {cutUnknown, cutStops}) {
+    for (auto& [key, news] : workers) {
+      std::size_t& size = sizes[key.endpoint];
+      const std::size_t share = shares.at(key.endpoint);
+      const std::size_t gone = size > share ? cut(news, size - share) : 0;
+      if (gone == 0) continue;
+      size -= gone;
+      news.isPartial = true;
+      news.shown.clear();  // the worker has shown more jobs than are said
+    }
+  }
+  return workers;
+}
+
 }  // namespace
 
 bool NodeNews::hasJobs() const {
@@ -101,13 +141,14 @@ bool NodeNews::hasJobs() const {
 
 std::string writeNews(const NodeNews& news) {
   std::size_t size = 0;
+  for (const auto& [key, worker] : news.workers) size += sizeOf(worker);
+  const std::map<RemoteWorkerKey, WorkerNews> bounded =
+      size > kMostNews ? boundedNews(news.workers) : std::map<RemoteWorkerKey, WorkerNews>();
   return json::object([&](json::ObjectWriter& out) {
     out.member("epoch", news.epoch);
     out.array("workers", [&](json::ArrayWriter& workers) {
-      for (const auto& entry : news.workers) {
-        const std::size_t more = sizeOf(entry.second);
-        if (entry.second.isEmpty() || size + more > kMostNews) continue;
-        size += more;
+      for (const auto& entry : size > kMostNews ? bounded : news.workers) {
+        if (entry.second.isEmpty()) continue;
         workers.object([&](json::ObjectWriter& each) { writeWorker(each, entry.first, entry.second); });
       }
     });

@@ -30,6 +30,7 @@ struct WorkerNews {
   AttemptMap omitted;        ///< jobs of other nodes that the ping leaves out
   AttemptMap ended;          ///< stops of other nodes that the worker has obeyed
   std::set<JobId> unknown;   ///< jobs that the ping lists, and of which no node is known to have them
+  bool isPartial = false;    ///< the text left something out, so a silence means nothing
 
   std::uint64_t asks = 0;                      ///< question for the jobs of the worker; 0: none
   std::map<std::string, std::uint64_t> shown;  ///< questions of other nodes behind which the worker has shown its jobs
@@ -48,10 +49,12 @@ struct NodeNews {
   bool hasJobs() const;
 };
 
-/// Most jobs in the news of a node; the others do not hear of further ones.
+/// Most jobs and workers in the news of a node, unless the known real ones are more.
 inline constexpr std::size_t kMostNews = 20'000;
 
-/// Returns the news as JSON text. Workers without news are left out.
+/// Returns the news as JSON text. Workers without news are left out. Beyond kMostNews an endpoint with more than its
+/// share loses jobs that clients can make up: the unknown jobs of pings, then the stops of an unknown attempt. The
+/// workers concerned are marked as partial, without the answers to questions. All other news is written.
 std::string writeNews(const NodeNews& news);
 /// Returns the news of a text of writeNews(), as far as it can be read: a later version of the program may write more.
 NodeNews readNews(std::string_view text);

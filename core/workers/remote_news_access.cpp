@@ -1,8 +1,11 @@
 #include "core/workers/remote_news_access.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <utility>
 
+#include "core/workers/endpoint_shares.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
 
@@ -72,16 +75,29 @@ void RemoteNewsAccess::applyShown(const std::string& self, const NodeNews& news)
 }
 
 std::vector<RunQuestion> RemoteNewsAccess::collectQuestions(std::size_t most) {
-  std::vector<RunQuestion> questions;
+  std::map<EndpointId, std::deque<RunQuestion>> stops;
   Lock lock(remote_.mutex_);
+  std::size_t found = 0;
   for (const auto& [key, worker] : remote_.table_.all()) {
     for (const auto& [id, stop] : worker.stops) {
-      if (!stop.isChecked && questions.size() < most) questions.push_back({key, {id, stop.attempt}, true});
+      if (stop.isChecked) continue;
+      auto& ofEndpoint = stops[key.endpoint];
+      if (ofEndpoint.size() >= most) break;
+      ofEndpoint.push_back({key, {id, stop.attempt}, true});
+      ++found;
     }
   }
-  const std::size_t rest = most - questions.size();
-  for (auto& [key, job] : remote_.elsewhere_.collectUnknown(rest, remote_.clock_.now())) {
+  // Neither kind waits until there is none of the other.
+  std::vector<RunQuestion> questions;
+  const std::size_t ofPings = std::max(most / 2, most - std::min(most, found));
+  for (auto& [key, job] : remote_.elsewhere_.collectUnknown(ofPings, remote_.clock_.now())) {
     questions.push_back({std::move(key), {std::move(job), 0}, false});
+  }
+  while (questions.size() < most && !stops.empty()) {
+    const auto next = nextInTurn(stops, lastAsked_);
+    questions.push_back(std::move(next->second.front()));
+    next->second.pop_front();
+    if (next->second.empty()) stops.erase(next);
   }
   return questions;
 }

@@ -38,7 +38,7 @@ class RemoteNewsAccess {
   /// Takes in the lives of the nodes.
   void noteLives(const NodeLives& lives) { remote_.lives_.note(lives); }
 
-  /// Returns at most `most` questions to the storage.
+  /// Returns at most `most` questions to the storage, with equal shares for the endpoints.
   std::vector<RunQuestion> collectQuestions(std::size_t most);
   /// Takes in the answer that nothing has to be done, or that the worker still runs an attempt that has ended.
   void endQuestion(const RunQuestion& question);
@@ -54,6 +54,7 @@ class RemoteNewsAccess {
   void applyShown(const std::string& self, const NodeNews& news) JOBQ_REQUIRES(remote_.mutex_);
 
   RemoteWorkers& remote_;
+  EndpointId lastAsked_;  // of the last stop of collectQuestions(); used by one thread
 };
 
 }  // namespace jobq

@@ -15,8 +15,7 @@ constexpr Millis kCutOffLife{
     30'000};                   ///< the same for a job whose worker was cut off: it waits at the head of the queue
 constexpr int kOmissions = 2;  ///< successive pings without a job of the worker: it does not run the job
 constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
-constexpr std::size_t kMostStopsInAll = 100'000;
-constexpr std::size_t kLongestId = 128;  ///< bytes of the id of a job
+constexpr std::size_t kLongestId = 128;    ///< bytes of the id of a job
 
 // Returns true when a ping without the job shows that the worker does not run it.
 bool isOmitted(bool isListed, int& omitted) {
@@ -157,8 +156,8 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
   for (const JobId& id : listed) {
     const bool isStop = !worker.jobs.contains(id) && id.size() <= kLongestId && worker.stops.size() < kMostStops;
-    if (!isStop || stops_ >= kMostStopsInAll) continue;
-    if (worker.stops.try_emplace(id, RemoteWorker::Stop{now, now}).second) ++stops_;
+    if (!isStop || worker.stops.contains(id) || !stops_.reserve(key.endpoint)) continue;
+    worker.stops.emplace(id, RemoteWorker::Stop{now, now});
   }
   worker.holdsUnknown = false;
   if (worker.stopWait) changes.calls.push_back(worker.stopWait->call);
@@ -207,10 +206,10 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
 }
 
 void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {
-  stops_ = 0;
+  stops_.clear();
   roster_.removeIf([&](const RemoteWorkerKey& key, RemoteWorker& worker) {
     checkWorker(key, worker, now, isStopping, changes);
-    stops_ += worker.stops.size();
+    stops_.add(key.endpoint, worker.stops.size());
     return worker.hasNothing() && now >= worker.lastSeen + kForgotten;
   });
 }

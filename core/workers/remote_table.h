@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/suspended_call.h"
+#include "core/workers/endpoint_shares.h"
 #include "core/workers/remote_roster.h"
 #include "core/workers/remote_run.h"
 #include "core/workers/remote_worker.h"
@@ -98,7 +99,9 @@ class RemoteTable {
 
   const bool isShared_;
   RemoteRoster roster_;
-  std::size_t stops_ = 0;  // of all workers, at the last noteTime() and since
+  // Stops of all workers at the last noteTime(), and of unknown jobs since: 100,000 places, the last 10,000 of them for
+  // endpoints with less than 1,000.
+  EndpointPlaces stops_{100'000, 10'000, 1'000};
 };
 
 /// Returns the jobs that the call has handed out. The answer with the jobs could not be made.

@@ -13,7 +13,7 @@ STANDARD = {  # a standard header, and the names declared there in namespace std
         fill fill_n find find_first_of find_if find_if_not for_each generate includes is_sorted
         lexicographical_compare lower_bound make_heap max max_element min min_element minmax mismatch next_permutation
         none_of nth_element partial_sort partition pop_heap push_heap ranges remove_if replace replace_if reverse rotate sample
-        search shuffle sort stable_sort transform unique upper_bound""",
+        search shuffle sort stable_partition stable_sort transform unique upper_bound""",
     "array": "array to_array",
     "atomic": """atomic atomic_bool atomic_flag atomic_int atomic_thread_fence memory_order memory_order_acq_rel
         memory_order_acquire memory_order_relaxed memory_order_release memory_order_seq_cst""",

@@ -43,8 +43,8 @@ class StopLoop {
 
 class RemoteClusterTest : public ClusterTest {
  protected:
-  void openRemote() {
-    open("endpoint.remote.image = docker.io/acme/worker:1\n");
+  void openRemote(const std::string& more = "") {
+    open("endpoint.remote.image = docker.io/acme/worker:1\n" + more);
     workerKey_ = call(one(), "POST", "/v1/keys", R"({"name":"worker","scopes":["worker"]})").field("key");
     eventually("the key at the other server",
                [&] { return two().call(workerKey_, "GET", "/v2/remote/ping/nobody").status == 200; });

@@ -73,6 +73,22 @@ TEST_P(RemoteClusterTest, AConnectionToAnotherServerKeepsTheJobs) {
       "the loss of the job", [&] { return find(id).losses == 1; }, Millis(25'000));
 }
 
+TEST_P(RemoteClusterTest, MadeUpWorkersOfOneEndpointLoseNoJobOfAnother) {
+  openRemote("endpoint.flood.image = docker.io/acme/worker:1\n");
+  startLoop(two());
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  std::string jobs;
+  for (int i = 0; i < 99; ++i) jobs += (i == 0 ? "" : ",") + std::to_string(i);
+  for (int worker = 0; worker < 220; ++worker) {
+    const std::string target = "/v2/flood/ping/" + std::to_string(worker) + "?job_id=" + jobs;
+    ASSERT_EQ(two().call(workerKey_, "GET", target).status, 200);
+  }
+  pass(Millis(14'000));
+  EXPECT_EQ(find(id).losses, 0U) << "the connection to the other server was left out of its news";
+  EXPECT_EQ(find(id).state, JobState::inProgress);
+}
+
 TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepAndLoseAJob) {
   openRemote();
   startLoop(two());

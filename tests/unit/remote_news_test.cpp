@@ -53,12 +53,6 @@ TEST(RemoteNewsTest, ATextThatCannotBeReadSaysNothing) {
               ElementsAre(Pair("c", 2)));
 }
 
-TEST(RemoteNewsTest, TheTextIsBounded) {
-  NodeNews news{1, {}};
-  for (std::size_t i = 0; i <= kMostNews; ++i) news.workers[{"ep", std::to_string(i)}].isConnected = true;
-  EXPECT_LE(readNews(writeNews(news)).workers.size(), kMostNews);
-}
-
 class RemoteElsewhereTest : public testing::Test {
  protected:
   RemoteElsewhereTest() { worker_ = table_.findOrAdd(kKey, now_); }
@@ -279,6 +273,37 @@ TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
   hear(news, false);
   EXPECT_FALSE(worker_->isElsewhere);
   EXPECT_EQ(worker_->closedAt, now_);
+}
+
+TEST_F(RemoteElsewhereTest, NewsThatLeftSomethingOutIsNoSilence) {
+  WorkerNews news;
+  news.isPartial = true;
+  hear(news);
+  EXPECT_TRUE(worker_->isElsewhere) << "a connection may not have been said";
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "any")) << "a job may not have been said";
+  hear(news, false);
+  EXPECT_FALSE(worker_->isElsewhere);
+  EXPECT_FALSE(elsewhere_.mayRun(kKey, "any"));
+}
+
+TEST_F(RemoteElsewhereTest, EndpointsTakeTurnsInTheQuestionsAboutUnknownJobs) {
+  std::vector<JobId> many;
+  for (int i = 0; i < 100; ++i) many.push_back("made-up-" + std::to_string(i));
+  for (const char* const id : {"w1", "w2", "w3"}) {
+    const RemoteWorkerKey flooder{"a", id};
+    elsewhere_.notePing(flooder, *table_.findOrAdd(flooder, now_), many, now_);
+  }
+  notePing({"real"});
+  const auto asked = elsewhere_.collectUnknown(100, now_);
+  EXPECT_EQ(asked.size(), 100U);
+  EXPECT_THAT(asked, testing::Contains(Pair(kKey, "real")));
+}
+
+TEST_F(RemoteElsewhereTest, UnknownJobsOfAForgottenWorkerAreForgotten) {
+  const RemoteWorkerKey unnamed{"ep", "gone"};
+  elsewhere_.notePing(unnamed, *worker_, {"a"}, now_);
+  hear({});
+  EXPECT_FALSE(elsewhere_.mayRun(unnamed, "a")) << "the table does not know the worker";
 }
 
 TEST_F(RemoteElsewhereTest, AWorkerThatLeavesAnotherNodeLeavesThisOne) {
