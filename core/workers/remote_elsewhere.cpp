@@ -62,6 +62,7 @@ void applyToWorker(const RemoteWorkerKey& key, RemoteWorker& worker, const Worke
     const LeaseRef lease = job.run->lease();
     const bool isEnded = hasAttempt(news.ended, lease.job, lease.attempt);
     const bool isListed = hasAttempt(news.listed, lease.job, lease.attempt);
+    if (isListed && isNewPing) job.noteListed(now);
     job.isShown = job.isShown || isListed;
     const bool isLost =
         !isEnded && isNewPing && isLeftOut(isListed, hasAttempt(news.omitted, lease.job, lease.attempt), job.omitted);
@@ -95,6 +96,7 @@ void RemoteElsewhere::addNews(const std::string& node, const OtherNode& other,
   for (const auto& [key, news] : other.news.workers) {
     Worker& worker = workers[key];
     worker.isConnected = worker.isConnected || (other.isAlive && news.isConnected);
+    worker.isTorn = worker.isTorn || (other.isAlive && news.isTorn);
     worker.isLeaving = worker.isLeaving || (other.isAlive && news.isLeaving);
     worker.isPartial = worker.isPartial || (other.isAlive && news.isPartial);
     if (other.isAlive) worker.unknownElsewhere.insert(news.unknown.begin(), news.unknown.end());
@@ -178,9 +180,8 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
   for (const auto& [key, ignored] : table.all()) {
     RemoteWorker& worker = *table.find(key);
     const Worker* const said = find(key);
-    const bool isElsewhere = said != nullptr && (said->isConnected || said->isPartial);
-    if (worker.isElsewhere && !isElsewhere) worker.closedAt = now;
-    worker.isElsewhere = isElsewhere;
+    const bool isOpen = said != nullptr && (said->isConnected || said->isPartial);
+    worker.link.noteElsewhere(isOpen, said != nullptr && said->isTorn, now);
   }
 }
 
@@ -285,7 +286,8 @@ void RemoteElsewhere::addAnswers(const RemoteWorkerKey& key, const RemoteWorker*
     if (entry.ping == PingSays::omitted) keepLatest(news.omitted, at.first, entry.attempt);
   }
   if (!isAsked || worker == nullptr) return;
-  news.isConnected = worker->connections > 0 || (worker->hasConnected && now < worker->closedAt + kMomentAgo);
+  news.isConnected = worker->link.wasOpenHere(kMomentAgo, now);
+  news.isTorn = worker->link.state() == RemoteLink::State::torn;
   news.ping = said->ping;
 }
 

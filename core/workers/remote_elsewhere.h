@@ -97,6 +97,7 @@ class RemoteElsewhere {
     std::uint64_t ping = 0;
     bool isConnected = false;  ///< to another node
     bool isPartial = false;    ///< the news of a node left something out, so a silence means nothing
+    bool isTorn = false;       ///< a connection to another node was
     bool isLeaving = false;    ///< by the word of another node
   };
 

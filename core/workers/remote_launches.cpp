@@ -31,7 +31,8 @@ void RemoteLaunches::noteExit(const RemoteWorkerKey& key) {
     Lock lock(remote_.mutex_);
     RemoteWorker* const worker = remote_.table_.find(key);
     if (worker == nullptr) return;
-    worker->isRetired = worker->hasExited = true;
+    worker->isRetired = true;
+    worker->link.noteExit();
     RemoteTable::checkWorker(key, *worker, remote_.clock_.now(), remote_.draining_, changes);
   }
   remote_.carryOut(std::move(changes));

@@ -61,6 +61,7 @@ WorkerNews workerOf(const json::Document& document) {
   news.stops = attemptsOf(document, "stops");
   news.isLeaving = numberOf(document, "leaving") > 0;
   news.isConnected = numberOf(document, "connected") > 0;
+  news.isTorn = numberOf(document, "torn") > 0;
   news.ping = numberOf(document, "ping");
   news.listed = attemptsOf(document, "listed");
   news.omitted = attemptsOf(document, "omitted");
@@ -79,6 +80,7 @@ void writeWorker(json::ObjectWriter& out, const RemoteWorkerKey& key, const Work
   if (!news.stops.empty()) out.member("stops", news.stops);
   if (news.isLeaving) out.member("leaving", 1);
   if (news.isConnected) out.member("connected", 1);
+  if (news.isTorn) out.member("torn", 1);
   if (news.ping > 0) out.member("ping", news.ping);
   if (!news.listed.empty()) out.member("listed", news.listed);
   if (!news.omitted.empty()) out.member("omitted", news.omitted);

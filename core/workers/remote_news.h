@@ -25,6 +25,7 @@ struct WorkerNews {
 
   bool isLeaving = false;    ///< the worker has asked the node to be replaced
   bool isConnected = false;  ///< the worker has an open connection to the node, or had one a moment ago
+  bool isTorn = false;       ///< the last connection of the worker to the node was torn
   std::uint64_t ping = 0;    ///< names the last ping of the worker at the node; 0: none
   AttemptMap listed;         ///< jobs of other nodes that the ping lists
   AttemptMap omitted;        ///< jobs of other nodes that the ping leaves out

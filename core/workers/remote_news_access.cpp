@@ -119,7 +119,7 @@ void RemoteNewsAccess::stopJob(const RemoteWorkerKey& key, const LeaseRef& lease
     const bool isNew = remote_.table_.find(key) == nullptr;
     RemoteWorker* const worker = remote_.table_.findOrAdd(key, now);
     if (worker == nullptr) return;
-    if (isNew) worker->closedAt = now - RemoteTable::kUnseen;  // the worker has never been here
+    if (isNew) worker->link.begin(now - RemoteLink::kUnseen);  // the worker has never been here
     remote_.elsewhere_.forgetUnknown(key, lease.job);
     if (worker->jobs.contains(lease.job) || worker->stops.size() >= kMostStopsOfWorker) return;
     const auto [stop, isAdded] =

@@ -40,7 +40,8 @@ RemoteWorker* RemoteTable::findOrAdd(const RemoteWorkerKey& key, Instant now) {
   if (worker == nullptr) {
     worker = roster_.add(key);
     if (worker == nullptr) return nullptr;
-    worker->since = worker->closedAt = now;
+    worker->since = now;
+    worker->link.begin(now);
   }
   worker->lastSeen = now;
   return worker;
@@ -138,14 +139,9 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
     stop.isShown = stop.isShown || isListed;
     return stop.isKnownToWorker(now) && isOmitted(isListed, stop.omitted);
   });
-  // A worker that has not connected since the start of the server may be one whose handler blocks it.
-  bool hasListed = false;
   for (auto& [id, job] : worker.jobs) {
-    const bool isListed = listed.contains(id);
-    hasListed = hasListed || isListed;
-    job.isShown = job.isShown || isListed;
+    if (listed.contains(id)) job.noteListed(now);
   }
-  if (!worker.hasConnected && hasListed) worker.closedAt = now;
   eraseIf(worker.jobs, [&](const JobId& id, RemoteWorker::InHand& job) {
     if (now < job.since + kTwoPings || !isOmitted(listed.contains(id), job.omitted)) return false;
     loseJob(key, std::move(job.run), changes);
@@ -198,10 +194,10 @@ void RemoteTable::removePlace(const WorkerId& place, Instant now, RemoteChanges&
   }
 }
 
-void RemoteTable::noteClosed(const RemoteWorkerKey& key, Instant now) {
+void RemoteTable::noteClosed(const RemoteWorkerKey& key, ConnectionEnd end, Instant now) {
   RemoteWorker* const worker = find(key);
-  if (worker == nullptr || worker->connections == 0 || --worker->connections > 0) return;
-  worker->closedAt = worker->lastSeen = now;
+  if (worker == nullptr || !worker->link.noteEnded(end, now)) return;
+  worker->lastSeen = now;
   if (std::exchange(worker->isLeaving, false)) worker->leftAt = now;  // next comes a new process under the same id
 }
 
@@ -226,18 +222,18 @@ void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, 
   const bool isDue = std::ranges::any_of(worker.stops, [now](const auto& stop) { return stop.second.nextAt <= now; });
   if (worker.stopWait && (isDue || now >= worker.stopWait->until)) changes.calls.push_back(worker.stopWait->call);
   std::erase_if(worker.owed, [&](RemoteWorker::Owed& owed) {
-    if (now < owed.since + kUnseen) return false;
+    if (now < owed.since + RemoteLink::kUnseen) return false;
     returnJob(key, std::move(owed.run), changes);
     return true;
   });
-  if (isStopping || worker.connections > 0 || (worker.isElsewhere && !worker.hasExited)) return;
-  if (!worker.hasExited && now < worker.closedAt + kUnseen) return;
-  for (auto& [id, job] : worker.jobs) {
+  if (isStopping) return;
+  eraseIf(worker.jobs, [&](const JobId& id, RemoteWorker::InHand& job) {
+    if (!worker.link.hasLost(std::max(job.since, job.listedAt), now)) return false;
     RemoteWorker::Stop& stop = worker.stops[id] = job.stopAt(now);  // the worker may be alive, and cut off
     stop.since = now - kStopLife + kCutOffLife;
     loseJob(key, std::move(job.run), changes);
-  }
-  worker.jobs.clear();
+    return true;
+  });
 }
 
 void RemoteTable::endPlaces(RemoteChanges& changes) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/connection_owner.h"
 #include "core/base/suspended_call.h"
 #include "core/workers/endpoint_shares.h"
 #include "core/workers/remote_roster.h"
@@ -38,9 +39,6 @@ using RemoteSelection = std::optional<std::set<RemoteWorkerKey>>;
 /// One thread at a time.
 class RemoteTable {
  public:
-  /// Without a connection for so long, a worker has lost its jobs.
-  static constexpr Millis kUnseen{10'000};
-
   /// With `isShared` other nodes hand out jobs to the same workers (core/workers/remote_elsewhere.h).
   explicit RemoteTable(bool isShared) : isShared_(isShared) {}
 
@@ -68,7 +66,7 @@ class RemoteTable {
   /// Takes the place out of the parked call that has it.
   void removePlace(const WorkerId& place, Instant now, RemoteChanges& changes);
   /// Notes that a connection of the worker has ended.
-  void noteClosed(const RemoteWorkerKey& key, Instant now);
+  void noteClosed(const RemoteWorkerKey& key, ConnectionEnd end, Instant now);
 
   /// Looks for what time has brought: the ends of waits, stops to be repeated, and lost or forgotten workers. While the
   /// server stops, or does not hear of connections to other nodes (`isStopping`), a worker without a connection has

@@ -8,21 +8,15 @@
 namespace jobq {
 namespace {
 
-bool isConnected(const RemoteWorker& worker, Instant now) {
-  return worker.connections > 0 || (!worker.hasExited && now < worker.closedAt + RemoteTable::kUnseen);
-}
-
 void addJob(RemoteLoad& load, const RemoteRun& run) {
   ++load.jobs;
   load.isNormal = load.isNormal || !run.isLowPriority();
 }
 
-// Returns true if all connections of the worker are closed, so the worker can take no job now.
-bool hasNoConnection(const RemoteWorker& worker) { return worker.hasConnected && worker.connections == 0; }
-
 RemoteLoad loadOf(const RemoteWorker& worker, Instant now) {
-  RemoteLoad load{worker.hasPolled, isConnected(worker, now), worker.isLeaving, worker.isUnhealthy};
-  load.hasNoConnection = hasNoConnection(worker);
+  const bool isPresent = worker.link.isPresent(now) || !worker.jobs.empty();
+  RemoteLoad load{worker.hasPolled, isPresent, worker.isLeaving, worker.isUnhealthy};
+  load.hasNoConnection = worker.link.isClosedHere();
   for (const auto& [id, job] : worker.jobs) addJob(load, *job.run);
   for (const RemoteWorker::Owed& owed : worker.owed) addJob(load, *owed.run);
   if (worker.take) {
@@ -48,8 +42,8 @@ void forWorkers(const RemoteTable& table, const EndpointId& endpoint, const Each
 std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now) {
   std::vector<WorkerView> workers;
   forWorkers(table, endpoint, [&](const WorkerId& id, const RemoteWorker& worker) {
-    if (!isConnected(worker, now) && !worker.isUnhealthy) return;
-    if (hasNoConnection(worker) && worker.jobs.empty() && !worker.isUnhealthy) return;
+    const bool mayTakeJobs = worker.link.isPresent(now) && !worker.link.isClosedHere();
+    if (!mayTakeJobs && worker.jobs.empty() && !worker.isUnhealthy) return;
     const std::string_view state = worker.isUnhealthy                     ? "unhealthy"
                                    : !worker.jobs.empty()                 ? "running"
                                    : !worker.hasPolled                    ? "starting"

@@ -15,7 +15,7 @@ namespace jobq {
 /// A remote worker, as copied at one moment.
 struct RemoteLoad {
   bool hasPolled = false;        ///< the worker has asked for jobs
-  bool isConnected = false;      ///< it has an open connection, or had one in the last 10 s
+  bool isConnected = false;      ///< with an open connection, now or in the last 10 s, or with jobs
   bool isLeaving = false;        ///< the worker has asked to be replaced
   bool isUnhealthy = false;      ///< the worker is about to end, by its own word
   std::size_t jobs = 0;          ///< handed out or assigned
@@ -28,7 +28,7 @@ struct RemoteLoad {
 using RemoteLoads = std::map<WorkerId, RemoteLoad>;
 
 /// Returns the workers of the endpoint, without their releases: starting, idle, running, leaving or unhealthy. A worker
-/// whose connections are closed is there while it has jobs, for 10 s, or is unhealthy.
+/// whose connections are closed is there while it has jobs, or is unhealthy.
 std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now);
 
 /// Returns each known worker of the endpoint.

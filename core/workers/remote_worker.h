@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/suspended_call.h"
+#include "core/workers/remote_link.h"
 #include "core/workers/remote_run.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -27,6 +28,12 @@ struct RemoteWorkerKey {
   EndpointId endpoint;
   WorkerId worker;
   auto operator<=>(const RemoteWorkerKey&) const = default;
+};
+
+/// A call of a worker other than a ping.
+enum class WorkerCall {
+  question,  ///< for jobs, or for jobs to stop
+  report     ///< about a job
 };
 
 /// Returns true if the place is one of the worker: `<worker>:<number>`.
@@ -81,7 +88,13 @@ struct RemoteWorker {
     Instant since{};
     int omitted = 0;       ///< successive pings without the job
     bool isShown = false;  ///< the worker has the job: a ping has listed it, or the worker has called for further jobs
+    Instant listedAt{};    ///< last ping with the job, here or at another node
 
+    /// Notes a ping with the job.
+    void noteListed(Instant now) {
+      isShown = true;
+      listedAt = now;
+    }
     /// Returns the stop of the job. Parameter: Stop::isChecked.
     Stop stopAt(Instant now, bool isChecked = true) const {
       return {now, now, 0, run->lease().attempt, isChecked, {}, since, isShown};
@@ -102,10 +115,10 @@ struct RemoteWorker {
   }
 
   /// Returns true if the worker has no connection, no parked call for jobs, no job, and no stop to hear of.
-  bool hasNothing() const { return connections == 0 && !take && jobs.empty() && owed.empty() && stops.empty(); }
+  bool hasNothing() const { return !link.isOpenHere() && !take && jobs.empty() && owed.empty() && stops.empty(); }
   /// Returns true if the record has nothing that the next call of the worker would not bring again.
   bool isUnused() const {
-    const bool isMarked = isLeaving || isRetired || hasExited || isElsewhere;
+    const bool isMarked = isLeaving || isRetired || link.state() == RemoteLink::State::exited || link.isOpenElsewhere();
     return hasNothing() && !stopWait && replaced.empty() && !isMarked && lastJobAt == Instant{};
   }
   /// Returns true if the worker may get the job under this attempt. Until `unheardUntil` nodes that are gone may have
@@ -126,22 +139,18 @@ struct RemoteWorker {
 
   Instant since{};     ///< first sign of life
   Instant lastSeen{};  ///< last request or end of a connection
-  Instant closedAt{};  ///< when the last open connection ended
   std::optional<Instant> lastPing{};
-  Instant shownAt{};            ///< since then each job of the worker is known here, or was handed out by a living node
-  Instant askedSince{};         ///< a job waits until the worker has shown its jobs since then
-  Instant heldBackUntil{};      ///< the worker gets no job until then
-  Instant lastJobAt{};          ///< when a job was last handed out
-  std::size_t connections = 0;  ///< open ones with a request of the worker
-  bool hasConnected = false;    ///< in this life of the server
-  bool isElsewhere = false;     ///< the worker has an open connection to another node
+  Instant shownAt{};        ///< since then each job of the worker is known here, or was handed out by a living node
+  Instant askedSince{};     ///< a job waits until the worker has shown its jobs since then
+  Instant heldBackUntil{};  ///< the worker gets no job until then
+  Instant lastJobAt{};      ///< when a job was last handed out
+  RemoteLink link;          ///< the connections with calls of the worker
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
   Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
   Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced
   bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
-  bool hasExited = false;     ///< the process has ended
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
   std::shared_ptr<RemoteTake> take{};
   /// Calls in whose place a later one has come. They are answered within a second, because two processes with one id

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/workers/remote_connections.h"
 #include "core/workers/remote_view.h"
 #include "core/workers/worker_set.h"
 
@@ -22,28 +23,6 @@ constexpr std::size_t kAnswerBytes = 20UL << 20;
 RemoteWorkerKey keyOf(const RemoteRun& run) { return {run.endpoint(), WorkerId(workerOfPlace(run.place()))}; }
 
 }  // namespace
-
-/// A connection with requests of a worker.
-class RemoteWorkers::Connected final : public ConnectionOwner {
- public:
-  Connected(RemoteWorkers& workers, RemoteWorkerKey key) : workers_(workers), key_(std::move(key)) {}
-  ~Connected() override {
-    Lock lock(workers_.mutex_);
-    workers_.table_.noteClosed(key_, workers_.clock_.now());
-  }
-  Connected(const Connected&) = delete;
-  Connected& operator=(const Connected&) = delete;
-
-  bool needsConnection() const noexcept override {
-    Lock lock(workers_.mutex_);
-    const RemoteWorker* const worker = workers_.table_.find(key_);
-    return worker != nullptr && !worker->jobs.empty();
-  }
-
- private:
-  RemoteWorkers& workers_;
-  const RemoteWorkerKey key_;
-};
 
 RemoteWorkers::RemoteWorkers(const Deps& deps)
     : runs_(deps.run),
@@ -330,15 +309,8 @@ void RemoteWorkers::runMustEnd(const RemoteRun& run) {
   carryOut(std::move(changes));
 }
 
-std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorkerKey& key) {
-  {
-    Lock lock(mutex_);
-    RemoteWorker* const worker = table_.find(key);
-    if (worker == nullptr) return nullptr;
-    ++worker->connections;
-    worker->hasConnected = true;
-  }
-  return std::make_shared<Connected>(*this, key);
+std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorkerKey& key, WorkerCall call) {
+  return RemoteConnections(*this).connect(key, call);
 }
 
 std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {

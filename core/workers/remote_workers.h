@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/base/connection_owner.h"
@@ -97,9 +98,9 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
   void runMustEnd(const RemoteRun& run) override;
 
-  /// Returns the owner for a connection of the worker; null for an unknown worker. As long as a connection has it, the
-  /// worker is connected.
-  std::shared_ptr<const ConnectionOwner> connect(const RemoteWorkerKey& key);
+  /// Returns the owner for a connection over which the worker makes the call; null for an unknown worker. As long as a
+  /// connection has it, the worker is connected.
+  std::shared_ptr<const ConnectionOwner> connect(const RemoteWorkerKey& key, WorkerCall call);
 
   /// Returns each worker of the endpoint, without its release: starting, idle, running, leaving or unhealthy.
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
@@ -119,7 +120,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   void drain(Millis drainTime, const RemoteSelection& ending);
 
  private:
-  class Connected;
+  friend class RemoteConnections;
   friend class RemoteLaunches;
   friend class RemoteNewsAccess;
 

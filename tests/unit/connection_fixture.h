@@ -20,6 +20,7 @@
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
 #include "core/http/transport/slow_readers.h"
+#include "set_time.h"
 
 namespace Poco::Net {
 class HTTPServerParams;
@@ -110,7 +111,7 @@ class SteppingHandlers : public RequestHandlerFactory {
 class ConnectionFixture {
  protected:
   Connection::Server serverOf(RequestHandlerFactory& handlers) {
-    return {handlers, *params_, waiting_, readers_, heads_, watch_, resumer_, closing_, threadsBusy_, crowd_};
+    return {handlers, *params_, waiting_, readers_, heads_, watch_, resumer_, closing_, threadsBusy_, crowd_, time_};
   }
 
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
@@ -120,6 +121,7 @@ class ConnectionFixture {
   CountingMonitor watch_;
   RecordingResumer resumer_;
   std::atomic<bool> closing_ = false;
+  SetTime time_;
   Crowd crowd_{0};                        // large behind the first request of noteReactor()
   std::atomic<bool> threadsBusy_ = true;  // no thread lingers for a next request
 };

@@ -144,7 +144,7 @@ TEST_F(LaunchedWorkersTest, TheJobOfACrashedWorkerIsLostAtOnce) {
   insert("a");
   launched_.run();
   ASSERT_THAT(callOf("p-r1"), SizeIs(1));
-  auto connection = remote_.connect({"ep", "p-r1"});
+  auto connection = remote_.connect({"ep", "p-r1"}, WorkerCall::question);
   launcher_.exits = {{"p-r1", true, "it was ended by signal 9"}};
   launched_.run();
   EXPECT_EQ(storage.real->jobs().find({"ep", "a"})->losses, 0U)
@@ -223,7 +223,7 @@ TEST_F(LaunchedWorkersTest, APingTellsOfAnIgnoredStop) {
   const auto jobs = callOf("p-r1");
   ASSERT_THAT(jobs, SizeIs(1));
   const RemoteWorkerKey key{"ep", "p-r1"};
-  const auto connection = remote_.connect(key);
+  const auto connection = remote_.connect(key, WorkerCall::question);
   remote_.runMustEnd(*jobs.front());
   pass(endpoint->spec.stopGrace + Millis(1));
   EXPECT_FALSE(launched_.view("ep").workers.at("p-r1").isRetired);

@@ -28,6 +28,7 @@ TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
   worker.stops = {{"b", 0}};
   worker.isLeaving = true;
   worker.isConnected = true;
+  worker.isTorn = true;
   worker.ping = 1'764'000'000'000;
   worker.listed = {{"c", 2}};
   worker.omitted = {{"d", 3}};
@@ -250,14 +251,12 @@ TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
 }
 
 TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
-  worker_->connections = 1;
-  worker_->hasConnected = true;
+  worker_->link.noteOpened();
   notePing({});
   EXPECT_TRUE(answers().isEmpty()) << "an idle worker is no news";
   hear(withJob());
   EXPECT_TRUE(answers().isConnected);
-  worker_->connections = 0;
-  worker_->closedAt = now_;
+  worker_->link.noteEnded(ConnectionEnd::inOrder, now_);
   now_ += Millis(2'999);
   EXPECT_TRUE(answers().isConnected) << "each call may have a connection of its own";
   now_ += Millis(1);
@@ -268,21 +267,59 @@ TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
   WorkerNews news;
   news.isConnected = true;
   hear(news);
-  EXPECT_TRUE(worker_->isElsewhere);
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::open);
   now_ += Millis(60'000);
   hear(news, false);
-  EXPECT_FALSE(worker_->isElsewhere);
-  EXPECT_EQ(worker_->closedAt, now_);
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::ended) << "the end of a node says nothing about the worker";
+  EXPECT_TRUE(worker_->link.hasLost(now_ - Millis(12'000), now_ + Millis(10'000)));
+  EXPECT_FALSE(worker_->link.hasLost(now_ - Millis(11'999), now_ + Millis(10'000)));
+}
+
+TEST_F(RemoteElsewhereTest, AConnectionThatWasTornElsewhereIsASignOfDeath) {
+  WorkerNews news;
+  news.isConnected = true;
+  hear(news);
+  news.isConnected = false;
+  news.isTorn = true;
+  hear(news);
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::torn);
+  worker_->link.noteOpened();
+  hear(news);
+  now_ += Millis(9'000);
+  worker_->link.noteEnded(ConnectionEnd::inOrder, now_);
+  hear(news);
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::ended) << "the news is older than the call";
+}
+
+TEST_F(RemoteElsewhereTest, ATornConnectionIsSaidAtOnce) {
+  hear(withJob());
+  worker_->link.noteOpened();
+  worker_->link.noteEnded(ConnectionEnd::torn, now_);
+  EXPECT_FALSE(answers().isConnected);
+  EXPECT_TRUE(answers().isTorn);
+}
+
+// Two nodes with jobs of a killed worker would otherwise tell each other of its connection for ever.
+TEST_F(RemoteElsewhereTest, TheEndOfAConnectionElsewhereIsNoConnectionHere) {
+  worker_->link.noteOpened();
+  worker_->link.noteEnded(ConnectionEnd::inOrder, now_);
+  now_ += Millis(3'000);
+  WorkerNews news = withJob();
+  news.isConnected = true;
+  hear(news);
+  news.isConnected = false;
+  hear(news);
+  EXPECT_FALSE(answers().isConnected);
 }
 
 TEST_F(RemoteElsewhereTest, NewsThatLeftSomethingOutIsNoSilence) {
   WorkerNews news;
   news.isPartial = true;
   hear(news);
-  EXPECT_TRUE(worker_->isElsewhere) << "a connection may not have been said";
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::open) << "a connection may not have been said";
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "any")) << "a job may not have been said";
   hear(news, false);
-  EXPECT_FALSE(worker_->isElsewhere);
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::ended);
   EXPECT_FALSE(elsewhere_.mayRun(kKey, "any"));
 }
 

@@ -59,7 +59,12 @@ class RemoteWorkersFixture : public testing::Test, protected ExecutorFixture {
   /// Makes the worker known by a call, and opens a connection of it.
   std::shared_ptr<const ConnectionOwner> connectWorker() {
     (void)stopsOf();
-    return remote_.connect(key_);
+    return remote_.connect(key_, WorkerCall::question);
+  }
+  /// Ends the connection as the kernel does for a worker that is killed.
+  static void tear(std::shared_ptr<const ConnectionOwner>& connection) {
+    connection->noteEnd(ConnectionEnd::torn);
+    connection.reset();
   }
   RemoteRunPtr findRun(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
     return remote_.findRuns(key, std::vector{id}).at(0);

@@ -27,6 +27,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class RemoteWorkersTest : public test::RemoteWorkersFixture {};
 
@@ -119,15 +120,15 @@ TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
   EXPECT_EQ(find("a").losses, 1U);
 }
 
-TEST_F(RemoteWorkersTest, TenSecondsWithoutAConnectionLoseTheJobs) {
+TEST_F(RemoteWorkersTest, TenSecondsAfterATornConnectionTheJobsAreLost) {
   auto connection = connectWorker();
   auto other = connectWorker();
   deliverJob("a");
   EXPECT_TRUE(connection->needsConnection());
-  connection.reset();
+  tear(connection);
   pass(Millis(30'000));
   EXPECT_EQ(find("a").state, JobState::inProgress) << "one is left";
-  other.reset();
+  tear(other);
   pass(Millis(9'999));
   EXPECT_EQ(find("a").state, JobState::inProgress);
   remote_.notePing(key_, {"a"}, false);
@@ -149,7 +150,7 @@ TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
   deliverJob("a");
   EXPECT_THAT(states(), ElementsAre("running"));
   EXPECT_FALSE(hasNoConnection());
-  connection.reset();
+  tear(connection);
   pass(Millis(9'999));
   EXPECT_THAT(states(), ElementsAre("running"));
   EXPECT_TRUE(hasNoConnection());
@@ -167,9 +168,9 @@ TEST_F(RemoteWorkersTest, AWorkerTakesThePlaceOfOneThatHasNeverHadAJob) {
   const RemoteRunPtr run = deliverJob("a", {"ep", "has worked"});
   remote_.noteResults({"ep", "has worked"}, std::vector{RemoteWorkers::Reported{"a", run}}, false);
   for (int i = 0; i < 20'000; ++i) remote_.notePing({"ep", "made up " + std::to_string(i)}, {}, false);
-  EXPECT_EQ(remote_.connect({"ep", "made up 0"}), nullptr) << "forgotten";
+  EXPECT_EQ(remote_.connect({"ep", "made up 0"}, WorkerCall::question), nullptr) << "forgotten";
   for (const char* worker : {"w", "has worked", "made up 19999"}) {
-    EXPECT_NE(remote_.connect({"ep", worker}), nullptr) << worker;
+    EXPECT_NE(remote_.connect({"ep", worker}, WorkerCall::question), nullptr) << worker;
   }
 }
 
@@ -203,7 +204,7 @@ TEST(RemoteRosterTest, EndpointsWithoutAWorkerAreRememberedUpToABound) {
 TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
   auto connection = connectWorker();
   deliverJob("a");
-  connection.reset();
+  tear(connection);
   storage.faults.failOperation("leases.lose");
   pass(Millis(10'000));
   EXPECT_EQ(find("a").state, JobState::inProgress);
@@ -356,7 +357,7 @@ TEST_F(RemoteWorkersTest, APlaceWithoutACallEndsWithItsClaim) {
 TEST_F(RemoteWorkersTest, AWorkerThatWasCutOffGetsNoJobThatItMayStillRun) {
   auto connection = connectWorker();
   deliverJob("a");
-  connection.reset();
+  tear(connection);
   pass(Millis(10'000));
   EXPECT_EQ(find("a").losses, 1U);
   connection = connectWorker();

@@ -173,14 +173,16 @@ RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatc
   if (!place.grow(deps.waiting, 1)) return busy(request);
   auto begun = deps.workers.beginTake(*key, static_cast<std::size_t>(*most), holdsJobs, request.client->call());
   if (!begun) return busy(request);
-  keepOwner(deps, request, *key);
+  keepOwner(deps, request, *key, WorkerCall::question);
   return begin(std::make_unique<TakeCall>(deps, std::move(place), *std::move(key), std::move(begun), isBatch), request);
 }
 
 }  // namespace
 
-void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key) {
-  if (auto owner = deps.workers.connect(key)) request.client->setOwner(std::move(owner));
+void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key, WorkerCall call) {
+  if (auto owner = deps.workers.connect(key, call)) {
+    request.client->setOwner(std::move(owner));
+  }
 }
 
 Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
@@ -239,7 +241,7 @@ RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request) {
   if (!place.grow(deps.waiting, 1)) return busy(request);
   auto wait = deps.workers.beginStopWait(*key, request.client->call());
   if (!wait) return busy(request);
-  keepOwner(deps, request, *key);
+  keepOwner(deps, request, *key, WorkerCall::question);
   return begin(std::make_unique<StopCall>(deps, std::move(place), *std::move(key), std::move(wait)), request);
 }
 

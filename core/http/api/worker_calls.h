@@ -15,7 +15,7 @@ namespace jobq {
 Result<RemoteWorkerKey> readWorker(ApiRequest& request);
 
 /// Makes the connection one of the worker, if the worker is known.
-void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key);
+void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKey& key, WorkerCall call);
 
 /// Answers a refusal three seconds later, because a refused worker calls again at once. Answers 429 if there is no
 /// place for a refused call.

@@ -50,7 +50,7 @@ std::optional<ReportedRun> findReported(const WorkerDeps& deps, ApiRequest& requ
   const JobId& job = request.params.at("job");
   RemoteRunPtr run = deps.workers.findRuns(*key, {&job, 1}).front();
   AttemptReportsPtr reports = run ? run : deps.foreign.find(*key, job);
-  keepOwner(deps, request, *key);
+  keepOwner(deps, request, *key, WorkerCall::report);
   return ReportedRun{*std::move(key), std::move(run), std::move(reports)};
 }
 
@@ -109,7 +109,7 @@ RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request) {
 RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request) {
   const auto key = readWorker(request);
   if (!key) return noted();
-  keepOwner(deps, request, *key);
+  keepOwner(deps, request, *key, WorkerCall::report);
   auto batch = readWorkerBatch(std::move(request.body), kMaxOutput);
   if (!batch) return badRequest(request, batch.failure());
   if (!batch->lost.empty()) loseJobs(deps, *key, batch->lost);

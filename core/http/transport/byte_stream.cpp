@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kWaitLimit{20'000};
 constexpr std::chrono::milliseconds kGrace{1'000};
+/// TCP_CLOSE of <netinet/tcp.h>, which clang 14 does not read beside <linux/tcp.h>.
+constexpr int kClosed = 7;
 
 void removeFront(std::string_view& first, std::string_view& second, std::size_t bytes) {
   const std::size_t ofFirst = std::min(bytes, first.size());
@@ -122,6 +124,12 @@ std::optional<std::size_t> ByteStream::drop(char* scrap, std::size_t size) noexc
 bool ByteStream::peerHasClosed() const noexcept {
   pollfd asked{descriptor_, POLLRDHUP, 0};
   return ::poll(&asked, 1, 0) == 1 && (asked.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+bool ByteStream::wasReset() const noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(descriptor_, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == kClosed;
 }
 
 void ByteStream::await(short events, std::chrono::milliseconds atMost) const noexcept {

@@ -103,6 +103,8 @@ class ByteStream {
 
   /// Returns true if the peer has closed its side or the connection is broken, as far as known now. Never waits.
   bool peerHasClosed() const noexcept;
+  /// Returns true if the peer has reset the connection, as far as read() has found out: a reset is no orderly close.
+  bool wasReset() const noexcept;
 
   /// Returns the number of bytes that have reached the peer's machine; 0 if the socket is not of TCP. Any thread, as
   /// long as the stream lives.

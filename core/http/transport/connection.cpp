@@ -30,7 +30,7 @@ struct Connection::OpenRequest {
                  connection.server_.waiting,
                  connection.server_.places,
                  {&connection.server_.resumer, connection.id_},
-                 connection.owner_,
+                 connection.ownership_.owner(),
                  connection.server_.threadsBusy,
                  connection.mayBlock_,
                  reader,
@@ -53,11 +53,16 @@ struct Connection::OpenRequest {
 
 Connection::Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server,
                        AddressPlaces::Place place)
-    : place_(std::move(place)), id_(id), stream_(std::move(stream)), server_(server), buffer_(server.heads) {}
+    : place_(std::move(place)),
+      id_(id),
+      stream_(std::move(stream)),
+      server_(server),
+      buffer_(server.heads),
+      ownership_(server.time) {}
 
 Connection::~Connection() = default;
 
-bool Connection::isNeeded() const noexcept { return owner_ && owner_->needsConnection(); }
+bool Connection::isNeeded() const noexcept { return ownership_.owner() && ownership_.owner()->needsConnection(); }
 
 Connection::Ready Connection::receive() {
   while (head_ == HeadScanner::State::incomplete) {
@@ -65,7 +70,10 @@ Connection::Ready Connection::receive() {
     if (!got) return Ready::no;
     if (buffer_.full()) return Ready::yes;
     // A head cut off by the end of the connection gets no answer.
-    if (*got == 0) return Ready::gone;
+    if (*got == 0) {
+      ownership_.noteClosed(*stream_, buffer_.empty());
+      return Ready::gone;
+    }
     head_ = scanner_.scan(buffer_.view());
   }
   return Ready::yes;
@@ -84,6 +92,7 @@ bool Connection::awaitHead() {
     const auto got = buffer_.fill(*stream_, wait ? ByteStream::Wait::linger : ByteStream::Wait::no);
     if (buffer_.full()) return true;
     gone_ = got && *got == 0;
+    if (gone_) ownership_.noteClosed(*stream_, buffer_.empty());
     if (!got || gone_) return false;
     head_ = scanner_.scan(buffer_.view());
   }
@@ -186,7 +195,10 @@ Connection::Next Connection::continueRequest(Thread thread) {
   scanner_.restart();
   head_ = HeadScanner::State::incomplete;
   ended->response.finish();
+  const bool isCut = !ended->request.body().result() && stream_->peerHasClosed();
+  if (isCut || !ended->response.delivered()) ownership_.noteTorn();
   if (!ended->response.sent() || !ended->response.delivered()) return Next::close;
+  ownership_.noteAnswer();
   return ended->response.closes() || !ended->request.isBodyConsumed() ? afterLast() : Next::park;
 }
 
@@ -208,7 +220,10 @@ std::optional<Connection::Next> Connection::stay() {
   return std::nullopt;
 }
 
-void Connection::noteClientLeft() noexcept { open_->request.noteClientLeft(); }
+void Connection::noteClientLeft() noexcept {
+  open_->request.noteClientLeft();
+  ownership_.noteTorn();
+}
 
 std::chrono::milliseconds Connection::timeLeft() const noexcept {
   return open_->response.hasRest() ? open_->response.sendTimeLeft() : open_->request.body().timeLeft();

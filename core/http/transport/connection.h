@@ -9,9 +9,11 @@
 #include <optional>
 #include <string_view>
 
+#include "core/base/clock.h"
 #include "core/http/transport/address_places.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
+#include "core/http/transport/connection_ownership.h"
 #include "core/http/transport/crowd.h"
 #include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
@@ -25,7 +27,6 @@ class HTTPServerParams;
 namespace jobq {
 
 class CallResumer;
-class ConnectionOwner;
 class ConnectionPlaces;
 class RequestHandlerFactory;
 
@@ -46,6 +47,7 @@ class Connection {
     const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
     const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
     const Crowd& crowd;
+    const TimeSource& time = TimeSource::ofMachine();
   };
 
   /// `id` is never used for another connection. The destructor of the connection returns `place`.
@@ -139,7 +141,7 @@ class Connection {
   bool gone_ = false;
   bool mayBlock_ = true;   // the thread that continues the request
   bool wasQuick_ = false;  // the last request
-  std::shared_ptr<const ConnectionOwner> owner_;
+  ConnectionOwnership ownership_;
   ThreadStay stay_;
   Next afterLoan_ = Next::close;       // the next step behind the last loan
   std::exception_ptr loanFault_;       // of the last loan; thrown by the staying thread

@@ -264,6 +264,7 @@ void ServerRequest::setOwner(std::shared_ptr<const ConnectionOwner> owner) noexc
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof unanswered);
   }
+  if (owner && deps_.owner) owner->noteFormer(*deps_.owner);
   deps_.owner.swap(owner);
   asksSocket_ = true;
 }

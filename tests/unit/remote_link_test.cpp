@@ -1,0 +1,112 @@
+// Tests of what the ends of connections and the pings say about a remote worker (core/workers/remote_link.h), of
+// workers that share an id (core/workers/remote_rivals.h), and of what else a worker says about itself.
+#include "core/workers/remote_link.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/base/connection_owner.h"
+#include "core/workers/remote_worker.h"
+#include "core/workers/remote_workers.h"
+#include "remote_workers_fixture.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class RemoteLinkTest : public test::RemoteWorkersFixture {};
+
+// A proxy may close its connection after each answer, and an early public worker closes an idle one after 15 s.
+TEST_F(RemoteLinkTest, AfterAnEndInOrderThePingsTellWhichJobsAreThere) {
+  auto connection = connectWorker();
+  deliverJob("a");
+  deliverJob("b");
+  connection.reset();
+  for (int ping = 0; ping < 9; ++ping) {
+    pass(Millis(10'000));
+    remote_.notePing(key_, ping == 0 ? std::vector<JobId>{"a", "b"} : std::vector<JobId>{"a"}, false);
+  }
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  EXPECT_EQ(find("b").losses, 1U) << "the pings leave it out";
+  EXPECT_EQ(remote_.view("ep").at(0).state, "running") << "it has a job";
+  pass(Millis(21'999));
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  pass(Millis(1));
+  EXPECT_EQ(find("a").losses, 1U) << "two pings are missing";
+}
+
+TEST_F(RemoteLinkTest, AJobHasTwoIntervalsOfPingsToAppearInOne) {
+  auto connection = connectWorker();
+  deliverJob("a");
+  connection.reset();
+  pass(Millis(21'999));
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  pass(Millis(1));
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
+// The kernel closes the connections of a killed process one after the other.
+TEST_F(RemoteLinkTest, AnEndInOrderNextToATornConnectionSaysNothing) {
+  auto first = connectWorker();
+  auto last = connectWorker();
+  deliverJob("a");
+  tear(first);
+  pass(Millis(1'000));
+  last.reset();
+  for (int second = 0; second < 10; ++second) {
+    EXPECT_EQ(find("a").losses, 0U) << second;
+    remote_.notePing(key_, {"a"}, false);
+    pass(Millis(1'000));
+  }
+  EXPECT_EQ(find("a").losses, 1U);
+}
+
+TEST_F(RemoteLinkTest, ACallBehindATornConnectionShowsThatTheWorkerLives) {
+  auto torn = connectWorker();
+  deliverJob("a");
+  tear(torn);
+  auto next = connectWorker();
+  next.reset();
+  pass(Millis(21'999));
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "the pings decide";
+}
+
+// A public worker sends each progress over a connection of its own.
+TEST_F(RemoteLinkTest, TheEndOfAConnectionWithReportsAloneIsInOrder) {
+  auto connection = connectWorker();
+  deliverJob("a");
+  auto progress = remote_.connect(key_, WorkerCall::report);
+  tear(progress);
+  connection.reset();
+  pass(Millis(21'999));
+  EXPECT_EQ(find("a").state, JobState::inProgress);
+  auto asked = connectWorker();
+  auto report = remote_.connect(key_, WorkerCall::report);
+  report->noteFormer(*asked);
+  asked.reset();
+  tear(report);
+  pass(Millis(10'000));
+  EXPECT_EQ(find("a").losses, 1U) << "it has asked for stops before";
+}
+
+TEST_F(RemoteLinkTest, AProcessThatHasEndedHasLostItsJobsOnceItsConnectionsAreClosed) {
+  RemoteLink link;
+  const Instant now(Millis(1'000'000));
+  link.begin(now);
+  link.noteOpened();
+  link.noteExit();
+  EXPECT_FALSE(link.hasLost(now, now)) << "a result may be among the unread bytes";
+  EXPECT_TRUE(link.noteEnded(ConnectionEnd::inOrder, now));
+  EXPECT_TRUE(link.hasLost(now, now));
+  link.noteElsewhere(true, false, now);
+  EXPECT_EQ(link.state(), RemoteLink::State::exited);
+}
+
+}  // namespace
+}  // namespace jobq
