@@ -16,6 +16,8 @@ if [ "${1:-build}" = test ]; then
   # The tests of launcher_docker start a Docker and a registry of their own.
   command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] || packages+=(docker.io)
   packages+=(docker-registry)
+  # Workers and streams behind a reverse proxy.
+  packages+=(nginx-light)
 fi
 case "${1:-build}" in
   test | cluster)
@@ -45,6 +47,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   services=()
   if [[ " ${missing[*]} " = *" mariadb-server "* ]]; then services+=(mariadb.service); fi
   if [[ " ${missing[*]} " = *" haproxy "* ]]; then services+=(haproxy.service); fi
+  if [[ " ${missing[*]} " = *" nginx-light "* ]]; then services+=(nginx.service); fi
   if [[ " ${missing[*]} " = *" rsync "* ]]; then services+=(rsync.service); fi
   if [[ " ${missing[*]} " = *" docker.io "* ]]; then services+=(docker.service docker.socket containerd.service); fi
   if [[ " ${missing[*]} " = *" docker-registry "* ]]; then services+=(docker-registry.service); fi
@@ -78,3 +81,5 @@ make_environment() {
 make_environment "$root/build/venv" "$root/tests/requirements.txt" "pytest and its plug-ins"
 # The package of clients and workers needs other versions of packages than the tests do.
 make_environment "$root/build/clients/venv" "$root/tests/clients/requirements.txt" "the Python package of clients and workers"
+# A worker of 2025, with the packages of its time that newer ones do not replace.
+make_environment "$root/build/clients/venv-1.7.13" "$root/tests/clients/requirements-1.7.13.txt" "an early version of this package"

@@ -27,6 +27,9 @@ jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCES
 jobq_add_python_test(client.runpod_workers clients/test_runpod_workers.py LABELS client PROCESSORS 4)
 jobq_add_python_test(client.runpod_launcher clients/test_runpod_launcher.py LABELS client)
 jobq_add_python_test(client.runpod_stops clients/test_runpod_stops.py LABELS client)
+jobq_add_python_test(client.runpod_connections clients/test_runpod_connections.py LABELS client PROCESSORS 1)
+jobq_add_python_test(nightly.runpod_connections clients/test_runpod_connections.py LABELS nightly PROCESSORS 8
+  TIMEOUT 1800 ENVIRONMENT JOBQ_TEST_WORKERS=all)
 jobq_add_python_test(client.generated_remote clients/test_generated_clients.py LABELS client PROCESSORS 4)
 jobq_add_python_test(client.operations clients/test_operations.py LABELS client)
 

@@ -3,7 +3,7 @@
 # others in the tier CI (2026-11-29, two cores). Programs with many small tests have 100 (jobq_test.cmake).
 set(jobq_long_tests
   cluster.database_faults 96 arch.abi 81 http.launcher_real_docker 60 http.documents 56
-  cluster.kill_matrix 52 client.runpod_workers 49 client.runpod_stops 47 fault.soak 41 http.jobq_worker 40
+  cluster.kill_matrix 52 client.runpod_workers 49 client.runpod_connections 55 client.runpod_stops 47 fault.soak 41 http.jobq_worker 40
   cluster.remote_workers 36 http.jobq_worker_isolation 36 http.strain 36 fault.limits_load 34 http.lua_endless 29
   http.too_large 28 http.launchers 28 client.streams 26 client.openapi 25 client.runpod_launcher 25 fault.disk 25
   http.crowd 24 cluster.shared_work 24 http.lifecycle 22 client.operations 21 http.lua_filters 21 http.head_memory 21

@@ -26,11 +26,14 @@ import threading
 from jobq_server import ROOT, join, until
 from pace import HANG
 
-PYTHON = pathlib.Path(ROOT) / "build" / "clients" / "venv" / "bin" / "python"
+VENVS = pathlib.Path(ROOT) / "build" / "clients"
+PYTHON = VENVS / "venv" / "bin" / "python"
+OLD_PYTHON = VENVS / "venv-1.7.13" / "bin" / "python"  # before 1.10 the SDK has no calls for stops
 MISSING = "the PyPI package runpod is not installed: `scripts/setup.sh test` installs it"
 STEPS = pathlib.Path(__file__).with_name("handler_steps.py")
 MOST_LINES = 10_000  # of output that are kept: a worker that is refused at once writes thousands in a second
 PING_MS = 1000  # the shortest interval of pings that the SDK knows
+DEFAULT_PING_MS = 10_000
 GUARD = 'read -r line; kill -KILL "-$0"; rm -rf -- "$1"'  # the read ends when the tests' process does
 
 CLIENT = """import asyncio
@@ -41,7 +44,7 @@ endpoint = runpod.Endpoint(arguments["endpoint"])
 """
 
 
-def worker_environment(url, endpoint, key, worker, mount="/v2", query="?gpu=none"):
+def worker_environment(url, endpoint, key, worker, mount="/v2", query="?gpu=none", ping_ms=PING_MS):
     """Returns the variables that tell a worker where its jobs are. Planned: `jobqctl worker env ENDPOINT` prints them."""
     base = f"{url}{mount}/{endpoint}"
     return {"RUNPOD_WEBHOOK_GET_JOB": f"{base}/job-take/$ID{query}",
@@ -49,7 +52,7 @@ def worker_environment(url, endpoint, key, worker, mount="/v2", query="?gpu=none
             "RUNPOD_WEBHOOK_POST_STREAM": f"{base}/job-stream/$RUNPOD_POD_ID/$ID{query}",
             "RUNPOD_WEBHOOK_PING": f"{base}/ping/$RUNPOD_POD_ID{query}",
             "RUNPOD_POD_ID": worker, "RUNPOD_AI_API_KEY": key, "RUNPOD_ENDPOINT_ID": endpoint,
-            "RUNPOD_PING_INTERVAL": str(PING_MS), "RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
+            "RUNPOD_PING_INTERVAL": str(ping_ms), "RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
 
 
 class PythonProcess:
@@ -57,14 +60,14 @@ class PythonProcess:
 
     live = []
 
-    def __init__(self, name, script, variables, **arguments):
+    def __init__(self, name, script, variables, python=PYTHON, **arguments):
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="jobq-python-")
         shutil.copy(STEPS, self.folder)
         self._file("script.py").write_text(script, encoding="utf-8")
         environment = {"PATH": os.environ["PATH"], "HOME": self.folder, "TMPDIR": self.folder, "PYTHONUNBUFFERED": "1",
                        "ARGUMENTS": json.dumps(arguments), **variables}
-        self.process = subprocess.Popen([PYTHON, "script.py"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([python, "script.py"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         # pytest-timeout ends the tests without their clean-up, and so does SIGKILL: the guard kills the group then.
         self._guard = subprocess.Popen(["sh", "-c", GUARD, str(self.process.pid), self.folder], stdin=subprocess.PIPE,
@@ -153,12 +156,13 @@ class PythonProcess:
 
 class RemoteWorker(PythonProcess):
     """A worker of an endpoint. `through` is a proxy in front of the server, `pod` is the id of the worker unless that is
-    the name, `urls` are more arguments of worker_environment()."""
+    the name, `urls` are more arguments of worker_environment(), `variables` are more variables."""
 
-    def __init__(self, server, endpoint, key, script, name=None, through=None, pod=None, urls=None, **arguments):
+    def __init__(self, server, endpoint, key, script, name=None, through=None, pod=None, urls=None, variables=None, **arguments):
         name = name or "w-" + endpoint
         url = "http://{}:{}".format(*(through.port.address if through else server.address))
-        super().__init__(name, script, worker_environment(url, endpoint, key, name if pod is None else pod, **(urls or {})), **arguments)
+        environment = worker_environment(url, endpoint, key, name if pod is None else pod, **(urls or {}))
+        super().__init__(name, script, {**environment, **(variables or {})}, **arguments)
 
     def logged(self, text, **fields):
         """Returns the lines of the SDK's log whose message contains the text, and that have these fields."""

@@ -1,0 +1,123 @@
+"""Workers of the Python package runpod whose connections to the server do not stay open: early versions close an idle one
+after 15 s, and reverse proxies close theirs after each answer, or some seconds later. Each job runs once. All workers of
+a class work at the same time.
+
+JOBQ_TEST_WORKERS=all (the tier nightly) adds a version of each year, generators, progress, longer jobs, and HAProxy."""
+
+import contextlib
+import itertools
+import os
+import subprocess
+
+import pytest
+
+from pace import HANG
+from reverse_proxy import ReverseProxy, missing
+from runpod_case import CLIENTS, IMAGE, RunpodTest
+from runpod_process import DEFAULT_PING_MS, MISSING, OLD_PYTHON, PYTHON, VENVS, RemoteWorker, installed, worker_key
+
+SLEEPER = (CLIENTS / "runpod_sleeper.py").read_text(encoding="utf-8")
+ALL = os.environ.get("JOBQ_TEST_WORKERS") == "all"
+PROXIES = ("nginx", "haproxy") if ALL else ("nginx",)
+ROUTES = ("direct", *PROXIES)
+# Versions of other years run with the packages that 1.7.13 needs.
+OF_OTHER_YEARS = ("1.3.7", "1.7.4")
+VERSIONS = ("1.7.13", "1.12.0", *(OF_OTHER_YEARS if ALL else ()))
+KINDS = ("blocking", "waiting", *(("generator", "progressing") if ALL else ()))
+SECONDS = (25, 40, 90) if ALL else (25,)
+
+pytestmark = [pytest.mark.skipif(not installed() or not OLD_PYTHON.exists(), reason=MISSING),
+              pytest.mark.skipif(bool(missing(*PROXIES)), reason=missing(*PROXIES)), pytest.mark.timeout(480)]
+
+
+def sdk(version):
+    """Returns the arguments of RemoteWorker for a version of the package."""
+    if version == "1.12.0":
+        return {"python": PYTHON}
+    if version == "1.7.13":
+        return {"python": OLD_PYTHON}
+    folder = VENVS / f"runpod-{version}"
+    if not folder.exists():
+        subprocess.run([OLD_PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder,
+                        f"runpod=={version}"], check=True, timeout=300)
+    return {"python": OLD_PYTHON, "variables": {"PYTHONPATH": str(folder)}}
+
+
+class ConnectionTest(RunpodTest):
+    """`routes` has a proxy for each name of ROUTES; None for the direct way."""
+
+    settings = {"limits__enabled": "false"}
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def routes(cls, server):
+        with contextlib.ExitStack() as stack:
+            yield {"direct": None, **{name: stack.enter_context(ReverseProxy(name, server)) for name in PROXIES}}
+
+
+def named(version, kind, route):
+    return f"{kind}-{version.replace('.', '-')}-{route}"
+
+
+LIVE = list(itertools.product(VERSIONS, KINDS, ROUTES))
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+class LiveTest(ConnectionTest):
+    """A job runs once, however long no connection of its worker is open."""
+
+    endpoints = tuple(named(*case) for case in LIVE)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def workers(cls, server, routes):
+        with contextlib.ExitStack() as stack:
+            workers = {}
+            for version, kind, route in LIVE:
+                name = named(version, kind, route)
+                workers[name] = stack.enter_context(RemoteWorker(
+                    server, name, worker_key(server, name), SLEEPER, through=routes[route], kind=kind,
+                    urls={"ping_ms": DEFAULT_PING_MS}, **sdk(version)))
+            yield workers
+
+    def test_jobs_run_once(self, workers, seconds):
+        jobs = {name: self.server.run(name, {"seconds": seconds}) for name in workers}
+        for name, job in jobs.items():
+            workers[name].records(1, event="begun", id=job)
+        faults = {}
+        for name, job in jobs.items():
+            done = self.server.finished(name, job, wait=int(1000 * (seconds + HANG)))
+            begun = len(workers[name].recorded(event="begun", id=job))
+            if (done["status"], begun, "retries" in done) != ("COMPLETED", 1, False):
+                faults[name] = f"{done['status']}, begun {begun} times"
+        assert not faults
+
+
+class KilledTest(ConnectionTest):
+    """The process that pings outlives its worker, and goes on to list the job."""
+
+    endpoints = ("direct", "proxied")
+
+    def begin(self, endpoint, route):
+        """Returns a worker, and a job whose handler has begun, and ends in a quarter of an hour."""
+        worker = self.worker(endpoint, SLEEPER, through=route, kind="blocking", **sdk("1.7.13"))
+        job = self.server.run(endpoint, {"seconds": 900})
+        worker.records(1, event="begun", id=job)
+        return worker, job
+
+    def test_on_the_direct_way(self):
+        """The end of its connection tells of the death of a worker that makes no calls meanwhile."""
+        worker, job = self.begin("direct", None)
+        worker.kill()
+        other = self.worker("direct", SLEEPER, name="w-other", kind="blocking")
+        other.records(1, event="begun", id=job)
+        status = self.server.status("direct", job)
+        assert (status["status"], status["workerId"]) == ("IN_PROGRESS", "w-other")
+
+    def test_behind_a_proxy(self, routes):
+        """The call for jobs of the next process under its id tells."""
+        worker, job = self.begin("proxied", routes["nginx"])
+        worker.kill()
+        again = self.worker("proxied", SLEEPER, through=routes["nginx"], kind="blocking", **sdk("1.7.13"))
+        again.records(1, event="begun", id=job)
+        assert self.server.status("proxied", job)["status"] == "IN_PROGRESS"
