@@ -62,7 +62,10 @@ void RemoteTable::returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, Remote
 void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, const std::shared_ptr<RemoteTake>& take,
                             std::optional<bool> holdsJobs, Instant now, RemoteChanges& changes) {
   if (holdsJobs == false) {
-    for (auto& [id, job] : worker.jobs) loseJob(key, std::move(job.run), changes);
+    for (auto& [id, job] : worker.jobs) {
+      worker.rivals.noteDisowned(id);
+      loseJob(key, std::move(job.run), changes);
+    }
     worker.jobs.clear();
     worker.stops.clear();
     worker.holdsUnknown = false;
@@ -77,6 +80,7 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
   for (auto& [id, stop] : worker.stops) stop.isShown = true;
   if (worker.take) {
     worker.replaced.push_back(worker.take->call);
+    if (worker.rivals.noteSign(now)) changes.rivals.push_back(key);
     endTake(key, worker, *std::shared_ptr(worker.take), now, changes);
   }
   worker.take = take;

@@ -29,6 +29,7 @@ struct RemoteChanges {
   std::vector<std::pair<EndpointId, WorkerId>> endedPlaces;  ///< to be removed in any state
   std::vector<LeaseRef> lost;                                ///< jobs whose worker was lost
   std::vector<std::pair<EndpointId, LeaseRef>> unharmed;     ///< jobs to be returned to the queue
+  std::vector<RemoteWorkerKey> rivals;                       ///< ids of two processes each, to be logged
   std::vector<RemoteRunPtr> ended;                           ///< runs to be destroyed
   std::vector<RemoteRunPtr> stopped;                         ///< runs to be destroyed later: their callback still runs
 };

@@ -17,6 +17,7 @@
 
 #include "core/base/suspended_call.h"
 #include "core/workers/remote_link.h"
+#include "core/workers/remote_rivals.h"
 #include "core/workers/remote_run.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -152,6 +153,7 @@ struct RemoteWorker {
   Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced
   bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
+  RemoteRivals rivals;        ///< signs of a second process under the id
   std::shared_ptr<RemoteTake> take{};
   /// Calls in whose place a later one has come. They are answered within a second, because two processes with one id
   /// would otherwise make each other call without a pause.

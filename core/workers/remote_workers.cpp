@@ -27,6 +27,7 @@ RemoteWorkerKey keyOf(const RemoteRun& run) { return {run.endpoint(), WorkerId(w
 RemoteWorkers::RemoteWorkers(const Deps& deps)
     : runs_(deps.run),
       clock_(deps.run.clock),
+      log_(deps.log),
       begun_(clock_.now()),
       draining_(deps.draining),
       pools_(deps.pools),
@@ -81,6 +82,12 @@ void RemoteWorkers::carryOut(RemoteChanges changes) {
   }
   changes.ended.clear();
   for (const SuspendedCall& call : changes.calls) call.resume();
+  for (const RemoteWorkerKey& key : changes.rivals) {
+    log_.write(LogLevel::warning, "remote.sharedId",
+               "two processes work as " + key.worker + " of the endpoint " + key.endpoint +
+                   ", and lose each other's jobs: give each process an id of its own, or leave RUNPOD_POD_ID out of "
+                   "the environment that they share");
+  }
   if (changes.lost.empty() && changes.unharmed.empty()) return;
   returns_.add(changes.lost, changes.unharmed);
   returns_.store();
@@ -288,6 +295,8 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
       worker->stops.erase(reported.job);
       // A later attempt may have come since the result was found to be one of `run`.
       const auto found = worker->jobs.find(reported.job);
+      const bool isOfRival = found == worker->jobs.end() && !reported.run && worker->rivals.isDisowned(reported.job);
+      if (isOfRival && worker->rivals.noteSign(clock_.now())) changes.rivals.push_back(key);
       if (found == worker->jobs.end() || found->second.run != reported.run) continue;
       if (reported.isLost) changes.lost.push_back(found->second.run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, found->second.run->place());

@@ -128,6 +128,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
 
   const RemoteRun::Deps runs_;
   Clock& clock_;
+  Log& log_;
   const Instant begun_;
   const std::atomic<bool>& draining_;
   RemotePools pools_;

@@ -95,6 +95,38 @@ TEST_F(RemoteLinkTest, TheEndOfAConnectionWithReportsAloneIsInOrder) {
   EXPECT_EQ(find("a").losses, 1U) << "it has asked for stops before";
 }
 
+// Replicas of a container share their environment.
+TEST_F(RemoteLinkTest, TwoProcessesThatCallUnderOneIdAreAWarning) {
+  std::vector<std::shared_ptr<RemoteTake>> takes;
+  const auto callTimes = [&](int times) {
+    for (int call = 0; call < times; ++call) takes.push_back(remote_.beginTake(key_, 1, false, caller_.call()));
+  };
+  callTimes(4);
+  pass(Millis(30'000));
+  callTimes(3);
+  EXPECT_THAT(storage.log.text(), Not(HasSubstr("remote.sharedId"))) << "a process may have been replaced";
+  callTimes(1);
+  EXPECT_THAT(storage.log.text(), HasSubstr("remote.sharedId: two processes work as w of the endpoint ep"));
+  const std::size_t lines = storage.log.lines().size();
+  pass(Millis(30'000));
+  callTimes(5);
+  EXPECT_EQ(storage.log.lines().size(), lines) << "once in ten minutes";
+}
+
+TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProcess) {
+  const auto connection = connectWorker();
+  for (const char* id : {"a", "b", "c", "d"}) {
+    deliverJob(id);
+    EXPECT_THAT(storage.log.text(), Not(HasSubstr("remote.sharedId")));
+    auto other = remote_.beginTake(key_, 1, false, caller_.call());
+    (void)remote_.pollTake(key_, *other, true);
+    EXPECT_EQ(find(id).losses, 1U);
+    storage.real->jobs().cancel({"ep", id});
+    noteResult(id, nullptr);
+  }
+  EXPECT_THAT(storage.log.text(), HasSubstr("remote.sharedId"));
+}
+
 TEST_F(RemoteLinkTest, AProcessThatHasEndedHasLostItsJobsOnceItsConnectionsAreClosed) {
   RemoteLink link;
   const Instant now(Millis(1'000'000));
