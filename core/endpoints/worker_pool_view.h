@@ -18,6 +18,7 @@ struct WorkerView {
   std::string_view state;  ///< starting, idle, running, stuck or leaving
   Instant startedAt{};
   ReleasePtr release;
+  std::string reason{};  ///< of an unhealthy remote worker, as the worker names the reason
 };
 
 /// The reader of a sentence about workers. The last line that a worker printed, and the paths of the machine, are for

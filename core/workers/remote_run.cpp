@@ -16,13 +16,14 @@ RemoteRun::RemoteRun(const Deps& deps, ClaimedJob job)
       entry_(deps.running, job_.lease),
       limit_(deps.deadlines, deadline_) {}
 
-std::string RemoteRun::extractText() {
+std::string RemoteRun::extractText(std::string_view batch) {
   const std::string s3Config = job_.s3Config.empty() ? std::string() : deps_.secrets.open(job_.s3Config);
   std::string text = json::object([&](json::ObjectWriter& out) {
     out.member("id", job_.lease.job);
     out.raw("input", job_.input);
     if (!job_.webhook.empty()) out.member("webhook", job_.webhook);
     if (!s3Config.empty()) out.raw("s3Config", s3Config);
+    if (!batch.empty()) out.member("batchId", batch);
   });
   std::string().swap(job_.input);  // an assignment would keep the memory
   return text;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/workers/attempt_reports.h"
@@ -66,9 +67,9 @@ class RemoteRun final : public AttemptReports {
   /// run.
   void setListener(RunEndListener& listener) { stopCallback_.emplace(entry_.token(), StopCall{listener, *this}); }
 
-  /// Returns the job as the worker gets it: a JSON object with `id` and `input`, and with `webhook` and `s3Config` if
-  /// the caller gave them. Frees the input: called once.
-  std::string extractText();
+  /// Returns the job as the worker gets it: a JSON object with `id` and `input`, with `webhook` and `s3Config` if the
+  /// caller gave them, and with `batchId` unless `batch` is empty. Frees the input: called once.
+  std::string extractText(std::string_view batch = {});
 
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the
   /// deadline is stale, because the job is TIMED_OUT then. Throws StorageError.

@@ -76,6 +76,7 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
   }
   worker.hasPolled = true;
   worker.isUnhealthy = false;
+  worker.reason.clear();
   for (auto& [id, job] : worker.jobs) job.isShown = true;
   for (auto& [id, stop] : worker.stops) stop.isShown = true;
   if (worker.take) {

@@ -49,7 +49,7 @@ std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const Endpoi
                                    : !worker.hasPolled                    ? "starting"
                                    : worker.isLeaving || worker.isRetired ? "leaving"
                                                                           : "idle";
-    workers.push_back({id, state, worker.since, nullptr});
+    workers.push_back({id, state, worker.since, nullptr, worker.reason});
   });
   return workers;
 }

@@ -148,6 +148,7 @@ struct RemoteWorker {
   RemoteLink link;          ///< the connections with calls of the worker
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
+  std::string reason{};       ///< of an unhealthy worker, as the ping names the reason
   bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
   Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
   Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced

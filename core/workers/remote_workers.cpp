@@ -252,7 +252,8 @@ std::optional<std::vector<JobId>> RemoteWorkers::pollStopWait(const RemoteWorker
   return stops;
 }
 
-void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy) {
+void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy,
+                             std::string reason) {
   RemoteChanges changes;
   const bool isNew = isServed(key.endpoint);  // only there may a ping make a worker known
   {
@@ -263,6 +264,7 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
     if (worker == nullptr) return;
     worker->lastSeen = now;
     worker->isUnhealthy = isUnhealthy;
+    worker->reason = std::move(reason);
     table_.notePing(key, *worker, jobs, now, changes);
     if (elsewhere_.notePing(key, *worker, jobs, now)) worker->shownAt = std::max(worker->shownAt, now - kPingDelay);
   }

@@ -80,8 +80,8 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   std::shared_ptr<RemoteStopWait> beginStopWait(const RemoteWorkerKey& key, SuspendedCall call);
   std::optional<std::vector<JobId>> pollStopWait(const RemoteWorkerKey& key, RemoteStopWait& wait, bool hasLeft);
 
-  /// Notes a ping with the jobs that the worker has. With `isUnhealthy` the worker is about to end.
-  void notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy);
+  /// Notes a ping with the jobs that the worker has. With `isUnhealthy` the worker is about to end, for the `reason`.
+  void notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy, std::string reason = {});
 
   /// Returns the runs of jobs, in their order; null for a job that has ended, or was never handed out to the worker.
   std::vector<RemoteRunPtr> findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs);

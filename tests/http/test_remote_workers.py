@@ -34,6 +34,8 @@ class TakeTest(PlaneTest):
             answer = self.call("job-take-batch/w-batch?batch_size=5&job_in_progress=" + ("1" if got else "0"))
             assert answer.status == 200
             got += [job["id"] for job in answer.json()]
+            shared = {job.get("batchId") for job in answer.json()}
+            assert len(shared) == 1 and (shared == {None}) == (len(answer.json()) == 1), answer.body
         assert set(got) == jobs
         for job in jobs:
             self.done("w-batch", job, {})
@@ -342,8 +344,12 @@ class LossTest(PlaneTest):
         assert self.taken_job("w-stays"), "the worker goes on to get jobs"
 
     def test_an_unhealthy_worker(self):
-        self.call("ping/w-sick?status=unhealthy&check=disk&reason=full")
+        self.call("ping/w-sick?status=unhealthy&check=disk&reason=4%25%20are%20free" + "%C3%A4" * 1000)
         assert self.server.health("remote")["workers"]["unhealthy"] == 1
+        endpoint = self.server.request("GET", "/v1/endpoints/remote?includeWorkers=true").json()
+        reasons = {worker["id"]: worker.get("reason") for worker in endpoint["workers"]}
+        assert reasons["w-sick"].startswith("disk: 4% are freeää") and len(reasons["w-sick"].encode()) < 1100
+        assert {reason for worker, reason in reasons.items() if worker != "w-sick"} <= {None}
 
 
 class AdviceTest(PlaneTest, JobqctlTest):

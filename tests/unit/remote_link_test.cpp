@@ -127,6 +127,19 @@ TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProces
   EXPECT_THAT(storage.log.text(), HasSubstr("remote.sharedId"));
 }
 
+TEST_F(RemoteLinkTest, JobsThatShareAnAnswerNameIt) {
+  EXPECT_THAT(deliverJob("a")->extractText("b1"), HasSubstr(R"("batchId":"b1")"));
+  EXPECT_THAT(deliverJob("b")->extractText(), Not(HasSubstr("batchId")));
+}
+
+TEST_F(RemoteLinkTest, TheReasonOfAnUnhealthyPingIsShownUntilTheWorkerIsWell) {
+  remote_.notePing(key_, {}, true, "disk: 4 % are free");
+  EXPECT_EQ(remote_.view("ep").at(0).state, "unhealthy");
+  EXPECT_EQ(remote_.view("ep").at(0).reason, "disk: 4 % are free");
+  remote_.notePing(key_, {}, false);
+  EXPECT_EQ(remote_.view("ep").at(0).reason, "");
+}
+
 TEST_F(RemoteLinkTest, AProcessThatHasEndedHasLostItsJobsOnceItsConnectionsAreClosed) {
   RemoteLink link;
   const Instant now(Millis(1'000'000));

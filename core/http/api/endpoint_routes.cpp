@@ -50,6 +50,7 @@ void writeWorker(json::ObjectWriter& out, const EndpointEntry& entry, const Work
   out.member("id", worker.id);
   out.member("desiredStatus", worker.state == "leaving" ? "EXITED" : "RUNNING");
   out.member("state", worker.state);
+  if (!worker.reason.empty()) out.member("reason", worker.reason);
   out.member("image", worker.release->image);
   out.member("env", worker.release->env);
   out.member("lastStartedAt", toIso8601(worker.startedAt));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/call_timer.h"
+#include "core/base/ids.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/query_parameters.h"
@@ -24,6 +25,13 @@ namespace {
 constexpr Millis kRefusalDelay{3'000};
 
 constexpr std::size_t kLongestId = 128;
+
+/// Bytes of the name of a check, and of the reason, in the ping of an unhealthy worker.
+constexpr std::size_t kLongestCheck = 64;
+constexpr std::size_t kLongestReason = 1'024;
+
+/// Letters of the `batchId` of jobs that share an answer.
+constexpr std::size_t kBatchLetters = 14;
 
 /// Worker SDKs put the variable into the path as it is.
 constexpr const char* kNoWorkerId =
@@ -96,9 +104,10 @@ class TakeCall final : public PendingCall {
  private:
   ApiResponse answerWith(const std::vector<RemoteRunPtr>& jobs) {
     std::vector<std::string> texts;
+    const std::string batch = jobs.size() > 1 ? newName(kBatchLetters) : "";
     for (const RemoteRunPtr& run : jobs) {
       try {
-        texts.push_back(run->extractText());
+        texts.push_back(run->extractText(batch));
       } catch (const Error& error) {  // its secret cannot be opened
         (void)run->finish(Failed{error.what(), ""});
         const RemoteWorkers::Reported ended{run->lease().job, run};
@@ -175,6 +184,15 @@ RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatc
   if (!begun) return busy(request);
   keepOwner(deps, request, *key, WorkerCall::question);
   return begin(std::make_unique<TakeCall>(deps, std::move(place), *std::move(key), std::move(begun), isBatch), request);
+}
+
+// Returns the failed check and the reason, as the ping of an unhealthy worker names both.
+std::string reasonOf(const ApiRequest& request) {
+  const auto check = request.query.find("check");
+  const auto reason = request.query.find("reason");
+  std::string text = check == request.query.end() ? "" : clipped(check->second, kLongestCheck);
+  if (reason == request.query.end() || reason->second.empty()) return text;
+  return text + (text.empty() ? "" : ": ") + clipped(reason->second, kLongestReason);
 }
 
 }  // namespace
@@ -258,7 +276,8 @@ RouteResult ping(const WorkerDeps& deps, ApiRequest& request) {
     }
   }
   const auto status = request.query.find("status");
-  deps.workers.notePing(*key, jobs, status != request.query.end() && status->second == "unhealthy");
+  const bool isUnhealthy = status != request.query.end() && status->second == "unhealthy";
+  deps.workers.notePing(*key, jobs, isUnhealthy, isUnhealthy ? reasonOf(request) : "");
   return ApiResponse{200, "{}"};
 }
 
