@@ -224,6 +224,10 @@ Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
 // the fields of the job to replace.
 Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
   const int first = lua_absindex(lua, -3);
+  if (lua_isnil(lua, first) && !lua_isnil(lua, first + 1)) {
+    // `return nil, reason` is the failure of a function in Lua, and a failed filter accepts nothing.
+    throw ScriptError("the filter returned nil and a message: return false and the message to refuse a job");
+  }
   if (lua_isnil(lua, first)) return Accept{};
   if (lua_isboolean(lua, first)) {
     if (lua_toboolean(lua, first) != 0) return Accept{};

@@ -189,8 +189,9 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const auto body = [&](lua_State* lua) {
     pushJson(lua, input);
     pushJob(lua, env_, context);
-    lua_call(lua, 2, 1);
-    output = toJson(lua, -1);
+    lua_call(lua, 2, 2);
+    if (lua_isnil(lua, -2) && !lua_isnil(lua, -1)) lua_error(lua);  // `return nil, reason`, as libraries of Lua do
+    output = toJson(lua, -2);
   };
   try {
     sandbox_->run(script, end, &lines, std::ref(body));

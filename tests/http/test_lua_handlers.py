@@ -180,6 +180,8 @@ class FailureTest(LuaTest):
         "says": "return function(input) error(input.what, input.level) end",
         "tables": "return function(input) error({ code = 7 }) end",
         "nothing": "return function(input) error() end",
+        "returns": "return function(input) return nil, input.reason end",
+        "ids": returning("{ names = { [101] = 'ann', [205] = 'bo' } }"),
         "bytes": "return function(input) error('\\xff\\xfe a', 0) end",
         "nan": returning("{ a = { 0 / 0 } }"),
         "infinite": returning("{ a = math.huge }"),
@@ -213,6 +215,12 @@ class FailureTest(LuaTest):
         assert self.failure("says", {"what": 7, "level": 0}) == "7"
         assert self.failure("says", {"what": True}) == "the error is a boolean"
 
+    def test_nil_and_a_reason(self):
+        """scripts/README.md: `return nil, reason` fails the job; nil alone is an output."""
+        assert self.failure("returns", {"reason": "the model is not loaded"}) == "the model is not loaded"
+        assert self.failure("returns", {"reason": {"code": 7}}) == '{"code":7}'
+        assert self.output("returns", {}) is None
+
     def test_errors_of_any_bytes(self):
         """core/http/API.md, "Answers": the answer is JSON for every error text of a script."""
         assert self.failure("bytes", {}) == "\ufffd\ufffd a"
@@ -227,7 +235,8 @@ class FailureTest(LuaTest):
         wanted = {"nan": "nan at .a[1]", "infinite": "a number too large for a double at .a",
                   "function": "a function at .list[2]",
                   "cycle": "contains itself", "mixed": "number and string keys",
-                  "holes": "an array with holes (put json.null there) at [2]",
+                  "ids": "write t[tostring(id)] for an object) at .names[1]",
+                  "holes": "an array with holes (put json.null there, or write t[tostring(id)] for an object) at [2]",
                   "binary": "not UTF-8", "emits_nan": "nan"}
         for endpoint, words in wanted.items():
             with subtests.test(endpoint):

@@ -83,6 +83,8 @@ TEST_F(LuaFilterTest, ReplacesInputAndPolicy) {
 TEST_F(LuaFilterTest, WrongVerdictsAreNamed) {
   EXPECT_EQ(verdictOf("return 5").text, "threw: the filter returned a number");
   EXPECT_EQ(verdictOf("return 'no'").text, "threw: the filter returned a string");
+  EXPECT_EQ(verdictOf("return nil, 'no model'").text,
+            "threw: the filter returned nil and a message: return false and the message to refuse a job");
   EXPECT_EQ(verdictOf("return json.null").text, "threw: the filter returned a json.null");
   EXPECT_EQ(verdictOf("return {inputs = {}}").text,
             "threw: the filter returned a table with the unknown field inputs: input and policy are known");

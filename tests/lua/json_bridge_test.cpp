@@ -70,11 +70,18 @@ TEST_F(JsonBridgeTest, WrongJsonIsRefusedWithItsPlace) {
   EXPECT_EQ(returned("json.array(setmetatable({}, nil))"), "[]");
   EXPECT_EQ(returned("json.array{1, json.array(), {}}"), "[1,[],{}]");
   EXPECT_EQ(returned("setmetatable({1}, {__index = error, __len = error, __pairs = error})"), "[1]");
-  EXPECT_EQ(returned("{a = {[1] = 1, x = 2}}"), "FAILED: a table with number and string keys at .a is not JSON");
+  EXPECT_EQ(returned("{a = {[1] = 1, x = 2}}"),
+            "FAILED: a table with number and string keys (write t[tostring(id)]) at .a is not JSON");
   EXPECT_EQ(returned("json.array{x = 1}"), "FAILED: an array with string keys is not JSON");
-  EXPECT_EQ(returned("{1, nil, 3}"), "FAILED: an array with holes (put json.null there) at [2] is not JSON");
-  EXPECT_EQ(returned("{[0] = 1}"), "FAILED: an array with holes (put json.null there) at [1] is not JSON");
-  EXPECT_EQ(returned("{[1 << 60] = 1}"), "FAILED: an array with holes (put json.null there) at [1] is not JSON");
+  EXPECT_EQ(
+      returned("{1, nil, 3}"),
+      "FAILED: an array with holes (put json.null there, or write t[tostring(id)] for an object) at [2] is not JSON");
+  EXPECT_EQ(
+      returned("{[0] = 1}"),
+      "FAILED: an array with holes (put json.null there, or write t[tostring(id)] for an object) at [1] is not JSON");
+  EXPECT_EQ(
+      returned("{[1 << 60] = 1}"),
+      "FAILED: an array with holes (put json.null there, or write t[tostring(id)] for an object) at [1] is not JSON");
   EXPECT_EQ(returned("{[0.5] = 1}"), "FAILED: a table with a key that is a number is not JSON");
   EXPECT_EQ(returned("{[true] = 1}"), "FAILED: a table with a key that is a boolean is not JSON");
   EXPECT_EQ(returned("{[json.null] = 1}"), "FAILED: a table with a key that is a userdata is not JSON");

@@ -140,7 +140,7 @@ class Writer {
     } else if (keys == 0 && !marked) {
       object(out, index, names);
     } else {
-      refuse(marked ? "an array with string keys" : "a table with number and string keys");
+      refuse(marked ? "an array with string keys" : "a table with number and string keys (write t[tostring(id)])");
     }
     --depth_;
   }
@@ -160,6 +160,7 @@ class Writer {
       } else if (lua_type(lua_, -2) == LUA_TSTRING) {
         ++keys.names;
       } else {
+        if (lua_type(lua_, -2) == LUA_TNUMBER) refuse("a table with a fraction as a key (write t[tostring(id)])");
         refuseType("a table with a key that is a ", -2);
       }
     }
@@ -180,7 +181,8 @@ class Writer {
   [[gnu::noinline]] void pushElement(int index, lua_Integer i) {
     limiter_.spendOnLookup(lua_);
     path_.push_back({{}, i});
-    if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
+    if (lua_rawgeti(lua_, index, i) == LUA_TNIL)
+      refuse("an array with holes (put json.null there, or write t[tostring(id)] for an object)");
   }
 
   // Writes members in byte order, so that equal values give equal texts.
