@@ -3,7 +3,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -37,6 +42,35 @@ std::string clauseOf(const ProcessEnd& end) {
   }
 }
 
+// Returns the interpreter that the first line of a script names, or an empty text if the file is no script.
+std::string interpreterOf(const std::filesystem::path& file) {
+  constexpr std::size_t kLongest = 256;  // as for the kernel
+  std::string line(kLongest, '\0');
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return "";
+  std::ifstream in(file, std::ios::binary);
+  in.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(in.gcount()));
+  line.erase(std::min(line.find('\n'), line.size()));
+  if (!line.starts_with("#!")) return "";
+  const std::size_t begin = std::min(line.find_first_not_of(" \t", 2), line.size());
+  return line.substr(begin, line.find_first_of(" \t", begin) - begin);
+}
+
+// The kernel says of a script whose interpreter is missing that the script does not exist.
+std::string whyNotExecuted(std::string_view program, std::string_view directory, int error) {
+  const std::string plain = std::string(program) + ": " + errorText(error);
+  if (error != ENOENT || program.find('/') == std::string_view::npos) return plain;
+  std::string interpreter = interpreterOf(std::filesystem::path(directory) / program);
+  if (interpreter.empty()) return plain;
+  const bool isForWindows = interpreter.ends_with('\r');
+  if (isForWindows) interpreter.pop_back();
+  return std::string(program) + ": its interpreter " + interpreter +
+         (isForWindows
+              ? " is not found, because the line ends with CR and LF: save the script with the line ends of Unix"
+              : " does not exist: install it, or correct the first line of the script");
+}
+
 }  // namespace
 
 ProcessEnd readEnd(std::string_view report, int guardStatus) {
@@ -52,7 +86,7 @@ ProcessEnd readEnd(std::string_view report, int guardStatus) {
 
 WorkerExit exitOf(const WorkerId& worker, const ProcessEnd& end, std::string_view program, std::string_view directory,
                   std::string_view lastLine) {
-  if (end.kind == Kind::notExecuted) return failedStart(worker, std::string(program) + ": " + errorText(end.value));
+  if (end.kind == Kind::notExecuted) return failedStart(worker, whyNotExecuted(program, directory, end.value));
   if (end.kind == Kind::noDirectory) {
     return failedStart(worker, "the working directory " + std::string(directory) + ": " + errorText(end.value));
   }

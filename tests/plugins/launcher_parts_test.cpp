@@ -34,6 +34,23 @@ std::string reasonOf(std::string_view report, std::string_view lastLine = "", in
 }
 bool isFailure(std::string_view report) { return exitOf("w1", readEnd(report, 0), "prog", "/dir", "").isFailure; }
 
+TEST(LauncherProcessEnd, AScriptWithoutItsInterpreterSaysSo) {
+  const testkit::TemporaryFolder folder;
+  const auto reason = [&folder](std::string_view firstLine, const std::string& program) {
+    std::ofstream(folder / "start.sh", std::ios::binary) << firstLine << "\necho hi\n";
+    return exitOf("w1", readEnd("exec 2", 0), program, folder.path().string(), "").reason;
+  };
+  EXPECT_EQ(
+      reason("#!/bin/bash\r", "./start.sh"),
+      "it could not be started: ./start.sh: its interpreter /bin/bash is not found, because the line ends with CR "
+      "and LF: save the script with the line ends of Unix");
+  EXPECT_EQ(reason("#! /usr/bin/none -x", (folder / "start.sh").string()),
+            "it could not be started: " + (folder / "start.sh").string() +
+                ": its interpreter /usr/bin/none does not exist: install it, or correct the first line of the script");
+  EXPECT_EQ(reason("#!/bin/bash", "./none.sh"), "it could not be started: ./none.sh: No such file or directory");
+  EXPECT_EQ(reason("no script", "./start.sh"), "it could not be started: ./start.sh: No such file or directory");
+}
+
 std::string lastLineOf(std::string_view output) {
   LastLine last;
   last.add(output);
