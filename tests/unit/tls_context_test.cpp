@@ -2,12 +2,17 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -195,6 +200,45 @@ TEST_F(TlsContextTest, WrongFilesAreRefusedAndTheFormerOnesStayInUse) {
   TlsClient client;
   const auto stream = connected(client, context);
   EXPECT_EQ(client.serverName(), name);
+}
+
+TEST_F(TlsContextTest, AKeyWithAPassphraseIsRefusedByThatReason) {
+  std::string pem;
+  {
+    const test::Identity identity = test::certify({});
+    std::ofstream(certificate()) << identity.pem();
+    const std::unique_ptr<BIO, decltype(&BIO_free)> sink(BIO_new(BIO_s_mem()), BIO_free);
+    char passphrase[] = "secret";
+    ASSERT_EQ(PEM_write_bio_PKCS8PrivateKey(sink.get(), identity.key.get(), EVP_aes_128_cbc(), passphrase, 6, nullptr,
+                                            nullptr),
+              1);
+    char* bytes = nullptr;
+    const long length = BIO_get_mem_data(sink.get(), &bytes);
+    pem.assign(bytes, static_cast<std::size_t>(length));
+  }
+  std::ofstream(key()) << pem;
+  EXPECT_EQ(configError([&] { TlsContext(certificate(), key()); }),
+            "server.tls.certificate and server.tls.key: " + key() +
+                " has a passphrase, for which a server cannot ask: remove it with `openssl pkey -in " + key() +
+                " -out PLAIN`, and protect the file with mode 0600");
+}
+
+TEST_F(TlsContextTest, AFileMayHaveAByteOrderMarkAndTheNameOfAWrongOneIsSaid) {
+  const auto read = [](const std::string& file) {
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  for (const std::string& file : {certificate(), key()}) {
+    const std::string text = read(file);
+    std::ofstream(file) << "\xEF\xBB\xBF" << text;
+  }
+  const TlsContext context(certificate(), key());
+  TlsClient client;
+  EXPECT_TRUE(connected(client, context)->secure());
+  EXPECT_THAT(configError([&] { TlsContext(key(), key()); }), HasSubstr(key() + " holds no certificate"));
+  EXPECT_THAT(configError([&] { TlsContext(certificate(), certificate()); }),
+              HasSubstr(certificate() + " holds no private key"));
+  EXPECT_THAT(configError([&] { TlsContext(certificate(), folder_.path().string()); }), HasSubstr("cannot be read"));
 }
 
 }  // namespace

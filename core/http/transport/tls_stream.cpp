@@ -1,15 +1,27 @@
 #include <Poco/Exception.h>
 #include <Poco/Net/Context.h>
 #include <fcntl.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/http/transport/byte_stream.h"
+#include "jobq/byte_order_mark.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -105,27 +117,88 @@ struct TlsContext::Poco {
 TlsContext::TlsContext(std::string certificate, std::string key)
     : certificate_(std::move(certificate)), key_(std::move(key)), poco_(load(certificate_, key_)) {}
 
+namespace {
+
+[[noreturn]] void refuseFiles(const std::string& why) {
+  ERR_clear_error();
+  throw ConfigError("server.tls.certificate and server.tls.key: " + why);
+}
+
+using PemSource = std::unique_ptr<BIO, decltype(&BIO_free)>;
+
+// Returns the text of the file without a byte order mark. Throws ConfigError.
+std::string pemOf(const std::string& file) {
+  constexpr std::size_t kMostBytes = 16 << 20;
+  std::error_code ignored;
+  std::string text;
+  std::ifstream in(file, std::ios::binary);
+  if (std::filesystem::is_regular_file(file, ignored) && std::filesystem::file_size(file, ignored) <= kMostBytes) {
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  if (!in || text.empty()) refuseFiles(file + " cannot be read: name a PEM file that this user may read");
+  return std::string(withoutByteOrderMark(text));
+}
+
+PemSource sourceOf(const std::string& pem) {
+  return {BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free};
+}
+
+// The first certificate belongs to the server, and the others to authorities.
+void useCertificates(SSL_CTX* context, const std::string& file) {
+  const std::string pem = pemOf(file);
+  const PemSource source = sourceOf(pem);
+  bool isFirst = true;
+  while (X509* const each = PEM_read_bio_X509(source.get(), nullptr, nullptr, nullptr)) {
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(each, X509_free);
+    const int isUsed = isFirst ? SSL_CTX_use_certificate(context, each) : SSL_CTX_add1_chain_cert(context, each);
+    if (isUsed != 1) refuseFiles(file + " has a certificate that OpenSSL does not take: make a new one");
+    isFirst = false;
+  }
+  if (isFirst) refuseFiles(file + " holds no certificate: name a PEM file with BEGIN CERTIFICATE");
+  ERR_clear_error();  // the end of the file
+}
+
+// OpenSSL asks for the passphrase of an encrypted key here in place of the terminal.
+int notePassphrase(char*, int, int, void* isAsked) {
+  *static_cast<bool*>(isAsked) = true;
+  return -1;
+}
+
+void useKey(SSL_CTX* context, const std::string& file) {
+  const std::string pem = pemOf(file);
+  const PemSource source = sourceOf(pem);
+  bool isEncrypted = false;
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      PEM_read_bio_PrivateKey(source.get(), nullptr, notePassphrase, &isEncrypted), EVP_PKEY_free);
+  if (isEncrypted) {
+    refuseFiles(file + " has a passphrase, for which a server cannot ask: remove it with `openssl pkey -in " + file +
+                " -out PLAIN`, and protect the file with mode 0600");
+  }
+  if (!key) refuseFiles(file + " holds no private key: name a PEM file with BEGIN PRIVATE KEY");
+  // A key of another kind than the certificate's is refused here; the check of the pair says so.
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) ERR_clear_error();
+}
+
+}  // namespace
+
 std::shared_ptr<TlsContext::Poco> TlsContext::load(const std::string& certificate, const std::string& key) {
   using ::Poco::Net::Context;
   auto loaded = std::make_shared<Poco>();
   try {
     Context::Params params;
-    params.certificateFile = certificate;
-    params.privateKeyFile = key;
     params.verificationMode = Context::VERIFY_NONE;
     params.loadDefaultCAs = false;
     loaded->context = new Context(Context::TLS_SERVER_USE, params);
     loaded->context->requireMinimumProtocol(Context::PROTO_TLSV1_2);
   } catch (const ::Poco::Exception& error) {
-    throw ConfigError("server.tls.certificate and server.tls.key: " + error.displayText());
+    refuseFiles(error.displayText());
   }
   SSL_CTX* context = loaded->context->sslContext();
+  useCertificates(context, certificate);
+  useKey(context, key);
   // OpenSSL drops a key that does not belong to the certificate without an error; each handshake would fail then.
   if (SSL_CTX_check_private_key(context) != 1) {
-    ERR_clear_error();
-    throw ConfigError(
-        "server.tls.certificate and server.tls.key: the key does not belong to the certificate; set the pair that was "
-        "made together");
+    refuseFiles("the key does not belong to the certificate; set the pair that was made together");
   }
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
