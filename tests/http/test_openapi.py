@@ -4,6 +4,7 @@ that goes through all of it; server_openapi_test.cpp compares it with the server
 import concurrent.futures
 import re
 import subprocess
+import urllib.parse
 
 import pytest
 
@@ -43,6 +44,12 @@ class OpenapiTest(HttpTest):
         for part in reference.removeprefix("#/").split("/"):
             node = node[part]
         return node
+
+    def test_the_server_is_relative_to_the_document(self):
+        """core/http/API.md: a client made from a document below a path of a proxy calls below that path."""
+        (server,) = self.document["servers"]
+        for base in ("http://h/", "https://h/jobq/"):
+            assert urllib.parse.urljoin(base + "openapi.json", server["url"]) == base
 
     def call(self, method, path, **more):
         return self.server.request(method, re.sub(r"\{\w+\}", NOBODY, path), **more)
