@@ -20,7 +20,9 @@ std::vector<std::pair<std::string, std::string>> workerEnvironment(const std::st
           {"RUNPOD_ENDPOINT_ID", endpoint},
           {"RUNPOD_PING_INTERVAL", kPingInterval},
           // One of the checks connects to a server in the internet.
-          {"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS", "true"}};
+          {"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS", "true"},
+          // Inputs may name files on servers of the same network. The SDK refuses such names from version 1.12 on.
+          {"RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS", "true"}};
 }
 
 }  // namespace jobq

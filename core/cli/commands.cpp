@@ -53,8 +53,12 @@ const std::vector<Command>& commands() {
       {"worker env",
        "ENDPOINT",
        "Print the variables of a remote worker for a shell: eval \"$(jobqctl worker env ENDPOINT)\".\n"
-       "Each worker needs variables of its own, because its name must be its own.",
-       {{"worker", "NAME", "the name of the worker; a new one when left out"},
+       "Each worker needs a name of its own. The other formats name no worker unless --worker is given: each process "
+       "then makes a name, or has that of its pod.",
+       {{"format", "export|env|systemd|k8s",
+         "export for a shell, env for `docker run --env-file`, systemd for EnvironmentFile=, k8s for the env of a "
+         "container; export when left out"},
+        {"worker", "NAME", "the name of the worker; a new one when left out"},
         {"worker-key", "KEY", "the worker's API key; a new one of scope worker for this endpoint when left out"}},
        printWorkerEnvironment},
       {"worker list", "ENDPOINT", "List the workers of an endpoint.", {}, listWorkers},

@@ -70,6 +70,7 @@ ExitCode showLog(const Invocation& invocation) {
   std::string after;
   for (;;) {
     const LogPage page = printPage(invocation.api.get(path + after), invocation);
+    if (!invocation.out) return ExitCode::ok;  // main() says why
     after = "?after=" + page.next;
     if (page.more) continue;
     if (!follow) return ExitCode::ok;

@@ -1,5 +1,9 @@
 // jobqctl, the command line for administrators: reads options, runs the command and returns the exit code. The
 // functions of the commands are in core/cli/*_commands.cpp and core/cli/*_command.cpp.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -65,10 +69,18 @@ ExitCode perform(std::vector<std::string> given) {
   return command.run(Invocation{arguments, api, arguments.has("json"), std::cout});
 }
 
+/// Returns true if standard output has no reader any more, as after `head` has read enough.
+bool hasReaderLeft() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 int run(const std::vector<std::string>& given) {
+  ::signal(SIGPIPE, SIG_IGN);  // a connection closed by the server is an error of the call
   try {
     const ExitCode code = perform(given);
-    if (!std::cout.flush()) throw CommandError(ExitCode::refused, "the output cannot be written: is the disk full?");
+    if (!std::cout.flush() && hasReaderLeft()) return static_cast<int>(code);
+    if (!std::cout) throw CommandError(ExitCode::refused, "the output cannot be written: is the disk full?");
     return static_cast<int>(code);
   } catch (const CommandError& failure) {
     std::cerr << faultMessage("jobqctl", failure.what());

@@ -67,6 +67,7 @@ ExitCode streamJob(const Invocation& invocation) {
     }
     attempt = answer.attempt;
     offset += printChunks(answer.body, invocation);
+    if (!invocation.out) return ExitCode::ok;  // main() says why
     if (!isOver(answer.status)) continue;
     if (answer.status == nameOf(JobState::completed)) return ExitCode::ok;
     std::cerr << "jobqctl: the job is " << answer.status << errorOf(invocation) << '\n';

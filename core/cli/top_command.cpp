@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <iomanip>
+#include <iostream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -170,7 +171,7 @@ void watch(const Invocation& invocation, Millis interval) {
   std::string text = shown(rows, invocation.json);
   for (;;) {
     screen.draw(invocation.json ? text : text + "\n");
-    if (!screen.pause(interval)) return;
+    if (!std::cout || !screen.pause(interval)) return;
     try {
       rows = readView(invocation, rows);
       text = shown(rows, invocation.json);

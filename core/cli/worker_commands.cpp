@@ -1,6 +1,7 @@
 // `jobqctl worker ...`: the variables that a remote worker needs, and the workers of an endpoint.
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -45,6 +46,64 @@ std::string shellWord(const std::string& text) {
   return word + "'";
 }
 
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+std::string exportLines(const Variables& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) text += "export " + name + "=" + shellWord(value) + "\n";
+  return text;
+}
+
+/// Lines for `docker run --env-file`, where each character belongs to the value.
+std::string plainLines(const Variables& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) text += name + "=" + value + "\n";
+  return text;
+}
+
+/// Lines for EnvironmentFile= of systemd.
+std::string systemdLines(const Variables& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) {
+    text += name + "=\"";
+    for (const char c : value) text += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+    text += "\"\n";
+  }
+  return text;
+}
+
+/// The part `env` of a container of Kubernetes. An empty value stands for the name of the pod.
+std::string kubernetesLines(const Variables& variables) {
+  std::string text = "env:\n";
+  for (const auto& [name, value] : variables) {
+    text += "  - name: " + name + "\n";
+    text += value.empty() ? "    valueFrom:\n      fieldRef:\n        fieldPath: metadata.name\n"
+                          : "    value: " + json::quoted(value) + "\n";
+  }
+  return text;
+}
+
+/// Returns the variables in the form of --format. A file is for any number of processes, and each process makes a name,
+/// so the file has a name of a worker only if the caller has given a name.
+std::string formatted(const Arguments& arguments, Variables variables) {
+  const std::string format = arguments.value("format", "export");
+  if (format == "export") return exportLines(variables);
+  for (auto& [name, value] : variables) {
+    if (name == "RUNPOD_POD_ID" && !arguments.has("worker")) value.clear();
+  }
+  if (format == "k8s") return kubernetesLines(variables);
+  std::erase_if(variables, [](const auto& variable) { return variable.second.empty(); });
+  return format == "systemd" ? systemdLines(variables) : plainLines(variables);
+}
+
+void checkFormat(const Arguments& arguments) {
+  const std::string format = arguments.value("format", "export");
+  for (const char* const known : {"export", "env", "systemd", "k8s"}) {
+    if (format == known) return;
+  }
+  throw CommandError(ExitCode::usage, "--format takes export, env, systemd or k8s, not '" + harmless(format) + "'");
+}
+
 }  // namespace
 
 ExitCode printWorkerEnvironment(const Invocation& invocation) {
@@ -54,6 +113,7 @@ ExitCode printWorkerEnvironment(const Invocation& invocation) {
   if (arguments.has("worker") && !isIdentifier(arguments.value("worker"))) {
     throw CommandError(ExitCode::usage, "--worker takes 1 to 128 letters, digits, _ and -");
   }
+  checkFormat(arguments);  // before a key is made
   const bool hasKey = arguments.has("worker-key");
   // The endpoint has to exist. More can be asked for only with a key of scope admin, which a new key needs anyway.
   (void)invocation.api.get("/v2/" + ApiClient::segment(endpoint) + "/health");
@@ -69,7 +129,7 @@ ExitCode printWorkerEnvironment(const Invocation& invocation) {
     invocation.out << object << "}\n";
     return ExitCode::ok;
   }
-  for (const auto& [name, value] : variables) invocation.out << "export " << name << "=" << shellWord(value) << "\n";
+  invocation.out << formatted(arguments, variables);
   return ExitCode::ok;
 }
 

@@ -5,12 +5,12 @@
 namespace jobq {
 namespace {
 
-// Calls visit(line) for each line of the text.
-template <class Visit>
-void eachLine(std::string_view text, Visit&& visit) {
+// Calls act(line) for each line of the text.
+template <class Action>
+void eachLine(std::string_view text, Action&& act) {
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    visit(text.substr(begin, end - begin));
+    act(text.substr(begin, end - begin));
     begin = end + 1;
   }
 }

@@ -1,4 +1,4 @@
-// Mistakes in settings, collected, so that one start names all of them with the places of their lines.
+// Mistakes in settings. One start names all mistakes, each after the line of a file.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ class SettingPlaces {
 
   void add(const std::string& key, std::size_t line) { lines_[key] = line; }
 
-  /// Returns the line of the setting with which `sentence` begins, else the line of `key`, else kNoLine. An absent
+  /// Returns the line of the setting at the begin of `sentence`, else the line of `key`, else kNoLine. An absent
   /// setting of an endpoint has the line of another setting of the endpoint.
   std::size_t lineOf(std::string_view sentence, std::string_view key = {}) const;
 
   /// Returns the sentence after its place: `file:line: ` or `--set: `, or as it is without a place.
   std::string placed(const std::string& sentence, std::size_t line) const;
 
-  /// Returns the lines of `text`, each after the place of the setting with which the line begins.
+  /// Returns the lines of `text`, each after the place of the setting at the begin of the line.
   std::string placed(std::string_view text) const;
 
  private:
@@ -52,11 +52,11 @@ class Mistakes {
   /// `places` outlives the object, and is asked when a mistake is added.
   explicit Mistakes(const SettingPlaces& places) : places_(places) {}
 
-  /// Adds each line of `sentences`. `key` has the place of a sentence that begins with no setting.
+  /// Adds each line of `sentences`. `key` has the place of a sentence without a setting at the begin.
   void add(std::string_view sentences, std::string_view key = {});
   void addAt(std::size_t line, const std::string& sentence);
 
-  /// Runs check(), and adds the sentences of the ConfigError that it throws, if any.
+  /// Runs check(), and adds the sentences of a ConfigError.
   template <class Check>
   void collect(Check&& check, std::string_view key = {}) {
     try {
@@ -67,7 +67,7 @@ class Mistakes {
   }
 
   bool isEmpty() const { return found_.empty(); }
-  /// Returns true if further mistakes would not be named, so that the search for them may end.
+  /// Returns true if further mistakes would not be named, so the search may end.
   bool isFull() const { return found_.size() > kMost; }
 
   /// Throws ConfigError with one line for each mistake, if there are any.

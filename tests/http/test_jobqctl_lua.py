@@ -80,6 +80,8 @@ class RunHandlerTest(ScriptCommandTest):
         bomb = self.script("return function() local t = {} while true do t[#t + 1] = {} end end")
         sentence = self.sentence(NOT_COMPLETED, "run", bomb, "--set", "lua.memory=2MB")
         assert "not enough memory: a script has 2 MB" in sentence
+        reason = self.script("return function() return nil, 'the model is not loaded' end")
+        assert self.sentence(NOT_COMPLETED, "run", reason) == "jobqctl: the model is not loaded"
         loop = self.script("return function() while true do end end")
         assert "ran longer than its execution timeout" in self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms")
 
@@ -95,6 +97,15 @@ class RunHandlerTest(ScriptCommandTest):
                                   stderr=subprocess.PIPE, text=True, timeout=60, check=False)
         assert done.returncode == REFUSED
         assert "the output cannot be written" in done.stderr
+
+    def test_a_reader_that_has_enough(self):
+        """`jobqctl ... | head` is no fault of the disk, and nothing is said."""
+        script = self.script("return function() return ('x'):rep(1000000) end")
+        with subprocess.Popen([JOBQCTL, "lua", "run", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            assert running.stdout.read(10) == b'"xxxxxxxxx'
+            running.stdout.close()
+            assert running.stderr.read() == b""
+            assert running.wait(60) == 0
 
     def test_settings(self):
         """--set is a setting of the server: http is off unless it says otherwise."""

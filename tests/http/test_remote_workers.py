@@ -364,6 +364,7 @@ class AdviceTest(PlaneTest, JobqctlTest):
         assert "advice" not in self.server.health("echo")
         variables = dict(shlex.split(line)[1].split("=", 1) for line in self.table("worker", "env", "remote").splitlines())
         assert variables["RUNPOD_ENDPOINT_ID"] == "remote"
+        assert variables["RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS"] == "true", "a store of files may be in the same network"
         take = variables["RUNPOD_WEBHOOK_GET_JOB"].replace("$ID", variables["RUNPOD_POD_ID"]) + "&job_in_progress=0"
         answer = self.server.request("GET", take.removeprefix(self.server.url), key=variables["RUNPOD_AI_API_KEY"])
         assert answer.json()["id"] == job

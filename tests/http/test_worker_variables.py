@@ -1,0 +1,43 @@
+"""`jobqctl worker env --format`: the variables of remote workers as files of other programs."""
+
+import re
+import shlex
+
+from jobqctl_case import USAGE, JobqctlTest
+from plane_case import PlaneTest
+
+
+class VariablesTest(PlaneTest, JobqctlTest):
+    def variables(self, kind, *options):
+        return self.table("worker", "env", "remote", "--worker-key", "k", "--format", kind, *options)
+
+    def test_formats(self):
+        """etc/README.md: a file names no worker unless the caller does, because many processes may read it."""
+        take = f"RUNPOD_WEBHOOK_GET_JOB={self.server.url}/v2/remote/job-take/$ID?gpu=none"
+        exported = dict(shlex.split(line)[1].split("=", 1) for line in self.variables("export").splitlines())
+        name = exported.pop("RUNPOD_POD_ID")
+        plain = self.variables("env").splitlines()
+        assert take in plain
+        assert dict(line.split("=", 1) for line in plain) == exported
+        assert f"RUNPOD_POD_ID={name}" in self.variables("env", "--worker", name).splitlines()
+        systemd = self.variables("systemd").splitlines()
+        assert [shlex.split(line)[0] for line in systemd] == plain
+        assert all(re.fullmatch(r'[A-Z_]+="[^"\\]*"', line) for line in systemd)
+
+    def test_kubernetes(self):
+        """Each pod has a name of its own, which is that of its worker."""
+        lines = self.variables("k8s").splitlines()
+        assert lines[0] == "env:"
+        assert lines[1:3] == ["  - name: RUNPOD_WEBHOOK_GET_JOB",
+                              f'    value: "{self.server.url}/v2/remote/job-take/$ID?gpu=none"']
+        at = lines.index("  - name: RUNPOD_POD_ID")
+        assert lines[at + 1:at + 4] == ["    valueFrom:", "      fieldRef:", "        fieldPath: metadata.name"]
+        named = self.variables("k8s", "--worker", "w-1").splitlines()
+        assert named[named.index("  - name: RUNPOD_POD_ID") + 1] == '    value: "w-1"'
+
+    def test_an_unknown_format(self):
+        """The refusal comes before a key is made."""
+        keys = len(self.server.request("GET", "/v1/keys").json())
+        sentence = self.sentence("worker", "env", "remote", "--format", "yaml", code=USAGE)
+        assert "--format takes export, env, systemd or k8s" in sentence
+        assert len(self.server.request("GET", "/v1/keys").json()) == keys
