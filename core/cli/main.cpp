@@ -1,7 +1,6 @@
 // jobqctl, the command line for administrators: reads options, runs the command and returns the exit code. The
 // functions of the commands are in core/cli/*_commands.cpp and core/cli/*_command.cpp.
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,7 +75,7 @@ bool hasReaderLeft() {
 }
 
 int run(const std::vector<std::string>& given) {
-  ::signal(SIGPIPE, SIG_IGN);  // a connection closed by the server is an error of the call
+  ProcessSignals::tameWriteSignals();  // a connection closed by the server is an error of the call
   try {
     const ExitCode code = perform(given);
     if (!std::cout.flush() && hasReaderLeft()) return static_cast<int>(code);

@@ -115,6 +115,8 @@ TEST_F(LaunchedWorkersTest, AJobStartsAWorkerWithItsEnvironment) {
   EXPECT_EQ(launch.env.at("MODE"), "fast");
   EXPECT_EQ(launch.env.at("RUNPOD_AI_API_KEY"), "key of ep") << "the template cannot change the worker's variables";
   EXPECT_EQ(launch.env.at("RUNPOD_POD_ID"), "p-r1");
+  EXPECT_EQ(launch.env.at("RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS"), "true")
+      << "a store of files may be in the same network";
   EXPECT_EQ(launch.env.at("RUNPOD_WEBHOOK_GET_JOB"), "http://127.0.0.1:8000/v2/ep/job-take/$ID?gpu=none");
 }
 
