@@ -101,7 +101,7 @@ void ApiKeys::bootstrap(const std::filesystem::path& file) {
   std::optional<std::string> secret = readSecretFile(file);
   // A store of damaged keys is not empty: a key made here would open the management API to the reader of the file.
   if (!records_.list(kKeyRecords).empty()) {
-    warnOfLostKeys(list(), file, secret);
+    warnOfLostKeys(readAll(), file, secret);
     return;
   }
   if (secret && secret->size() < 32) {
@@ -124,7 +124,7 @@ void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesys
   }
   if (!secret) return;
   const std::string digest = sha256(*secret);
-  if (std::any_of(keys.begin(), keys.end(), [&digest](const ApiKey& key) { return key.digest == digest; })) return;
+  if (std::ranges::any_of(keys, [&digest](const ApiKey& key) { return key.digest == digest; })) return;
   log_.write(LogLevel::warning, "keys.bootstrap",
              "the key in " + file.string() +
                  " is not a key of this server: the key was revoked, or the file belongs to another server");
@@ -134,7 +134,7 @@ void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
   const std::optional<std::string> former = readSecretFile(file);
   // The former key is removed first. After a failure between the steps the next reset makes the new key, and the former
   // key is gone.
-  for (const ApiKey& key : list()) {
+  for (const ApiKey& key : readAll()) {
     if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
   }
   makeAdminKey(file, "", randomHex(6));
@@ -183,7 +183,13 @@ std::string ApiKeys::create(ApiKey& key) {
   return secret;
 }
 
-std::vector<ApiKey> ApiKeys::list() {
+std::vector<ApiKeyPtr> ApiKeys::list(std::string_view after, std::size_t most) {
+  std::vector<ApiKeyPtr> keys;
+  for (const KnownPtr& known : reload()->byId.page(after, most)) keys.emplace_back(known, &known->key);
+  return keys;
+}
+
+std::vector<ApiKey> ApiKeys::readAll() {
   std::vector<ApiKey> keys;
   for (const Record& record : records_.list(kKeyRecords)) {
     if (auto key = readable(record, log_)) keys.push_back(*std::move(key));
@@ -231,9 +237,9 @@ Revocation ApiKeys::mark(const std::string& id) {
 }
 
 bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
-  const std::vector<ApiKey> keys = list();
+  const std::vector<ApiKey> keys = readAll();
   const Instant now = wall_.now();
-  return std::any_of(keys.begin(), keys.end(), [&](const ApiKey& key) {
+  return std::ranges::any_of(keys, [&](const ApiKey& key) {
     return key.isAdmin() && !key.expiresAt && !isEnding(key, now) && key.id != besides;
   });
 }
@@ -273,11 +279,13 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
   keys->number = number;
   keys->version = changes.version;
   keys->loadedAt = now;
-  const auto forget = [&keys](const std::string& id) {
-    const auto found = keys->byId.find(id);
-    if (found == keys->byId.end()) return;
-    keys->byDigest.erase(found->second->key.digest);
-    keys->byId.erase(found);
+  SharedMap<Known, digestOf>::Changes byDigest;
+  SharedMap<Known, idOf>::Changes byId;
+  const auto forget = [&](const std::string& id) {
+    const KnownPtr known = keys->byId.find(id);
+    if (!known) return;
+    byDigest[known->key.digest] = nullptr;
+    byId[id] = nullptr;
   };
   for (const std::string& id : changes.removed) forget(id);
   for (const Record& record : changes.changed) {
@@ -286,12 +294,13 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
       forget(record.id);
       continue;
     }
-    auto known = std::make_shared<Known>(Known{*std::move(key), nullptr});
-    const auto same = former ? former->byId.find(record.id) : keys->byId.end();
-    known->use = former && same != former->byId.end() ? same->second->use : std::make_shared<LastUse>();
-    keys->byDigest[known->key.digest] = known;
-    keys->byId[record.id] = std::move(known);
+    const KnownPtr same = former ? former->byId.find(record.id) : nullptr;
+    const auto known = std::make_shared<Known>(Known{*std::move(key), same ? same->use : std::make_shared<LastUse>()});
+    byDigest[known->key.digest] = known;
+    byId[record.id] = known;
   }
+  keys->byDigest.apply(byDigest);
+  keys->byId.apply(byId);
   publish(keys);
   return keys;
 }
@@ -333,9 +342,9 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
     return allows(*key, scope, endpoint) ? key : nullptr;
   }
   const KeySetPtr keys = fresh();
-  const auto found = keys->byDigest.find(digest);
-  if (found == keys->byDigest.end()) return nullptr;
-  const Known& known = *found->second;
+  const KnownPtr found = keys->byDigest.find(digest);
+  if (!found) return nullptr;
+  const Known& known = *found;
   const ApiKey& key = known.key;
   // The timing of the map's comparison shows how far a digest matched, and reveals no key. The decision itself takes
   // the same time for every digest.
@@ -344,20 +353,24 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   if (key.expiresAt && *key.expiresAt <= now) return nullptr;
   if (!allows(key, scope, endpoint)) return nullptr;
   if (areApart(known.use->seen, now, kSeenResolution)) known.use->seen = now;
-  return {found->second, &key};
+  return {found, &key};
 }
 
 void ApiKeys::storeUses() {
   const KeySetPtr keys = keys_.get();
   if (!keys) return;
-  auto next = keys->byId.upper_bound(lastStored_);
-  std::size_t stored = 0;
-  for (std::size_t looks = keys->byId.size(); looks > 0 && stored < kUsesAtOnce; --looks, ++next) {
-    if (next == keys->byId.end()) next = keys->byId.begin();
-    if (!storeUseIfDue(*next->second)) continue;
-    lastStored_ = next->first;
-    ++stored;
-  }
+  const auto storeDue = [&](const std::vector<KnownPtr>& some, std::size_t& left) {
+    for (auto next = some.begin(); next != some.end() && left > 0; ++next) {
+      if (!storeUseIfDue(**next)) continue;
+      lastStored_ = (*next)->key.id;
+      --left;
+    }
+  };
+  std::size_t left = kUsesAtOnce;
+  const std::size_t all = keys->byId.size();
+  const std::vector<KnownPtr> later = keys->byId.page(lastStored_, all);
+  storeDue(later, left);
+  storeDue(keys->byId.page({}, all - later.size()), left);
 }
 
 // Returns true if the use was due. A key without a use since the last write is skipped, so that a later use stored by a

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "core/auth/key_record.h"
 #include "core/auth/process_keys.h"
 #include "core/base/clock.h"
+#include "core/base/shared_map.h"
 #include "core/base/shared_snapshot.h"
 #include "jobq/log.h"
 #include "jobq/record_store.h"
@@ -67,8 +67,9 @@ class ApiKeys {
   /// Stores a key under a new id and returns the secret, which no later call returns. Sets `id`, `digest` and
   /// `createdAt` of `key`. Throws StorageError.
   std::string create(ApiKey& key);
-  /// Returns all keys of the storage, without damaged ones, which are logged. Throws StorageError.
-  std::vector<ApiKey> list();
+  /// Returns up to `most` keys of the storage behind the id `after`, by id, without damaged ones, which are logged.
+  /// Throws StorageError.
+  std::vector<ApiKeyPtr> list(std::string_view after = {}, std::size_t most = SIZE_MAX);
 
   /// Stores due last uses, at most once a minute for each key and at most 64 in a call. A call begins behind the last
   /// key of the previous call, so that every key has its turn. A failing storage is logged. Called by a single thread
@@ -91,16 +92,19 @@ class ApiKeys {
     std::shared_ptr<LastUse> use;
   };
   using KnownPtr = std::shared_ptr<const Known>;
+  static const std::string& digestOf(const Known& known) { return known.key.digest; }
+  static const std::string& idOf(const Known& known) { return known.key.id; }
   // All keys as of one moment.
   struct KeySet {
     std::uint64_t number = 0;   // later requests to the storage have higher numbers
     std::uint64_t version = 0;  // version of the records in this set
     Instant loadedAt{};
-    std::map<std::string, KnownPtr, std::less<>> byDigest;
-    std::map<std::string, KnownPtr, std::less<>> byId;
+    SharedMap<Known, digestOf> byDigest;
+    SharedMap<Known, idOf> byId;
   };
   using KeySetPtr = std::shared_ptr<const KeySet>;
 
+  std::vector<ApiKey> readAll();
   KeySetPtr fresh();
   KeySetPtr reload();
   void publish(const KeySetPtr& keys);

@@ -14,6 +14,8 @@
 namespace jobq::cli {
 namespace {
 
+constexpr std::size_t kPage = 1'000;
+
 [[noreturn]] void refuseStranger() {
   throw CommandError(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
 }
@@ -38,6 +40,24 @@ std::string memberCell(const json::Value& value) {
 Poco::JSON::Object::Ptr readObject(const std::string& text) { return readAs<Poco::JSON::Object::Ptr>(text); }
 
 Poco::JSON::Array::Ptr readArray(const std::string& text) { return readAs<Poco::JSON::Array::Ptr>(text); }
+
+std::string getList(const ApiClient& api, const std::string& path) {
+  std::string all = "[";
+  std::string cursor;
+  for (bool hasMore = true; hasMore;) {
+    const std::string answer = api.get(path + "?limit=" + std::to_string(kPage) +
+                                       (cursor.empty() ? "" : "&cursor=" + ApiClient::encode(cursor)));
+    const std::vector<Poco::JSON::Object::Ptr> page = objects(readArray(answer));
+    // A server without pages answers the whole list to each call.
+    const bool isNext = cursor.empty() || (!page.empty() && cell(*page.front(), "id") > cursor);
+    if (!isNext) break;
+    if (all.size() > 1) all += ',';
+    all += answer.substr(answer.find('[') + 1, answer.rfind(']') - answer.find('[') - 1);
+    hasMore = page.size() == kPage;
+    if (hasMore) cursor = cell(*page.back(), "id");
+  }
+  return all + ']';
+}
 
 std::string cell(const Poco::JSON::Object& object, const std::string& key) {
   const Poco::Dynamic::Var value = object.get(key);

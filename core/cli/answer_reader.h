@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/cli/api_client.h"
+
 namespace jobq::cli {
 
 /// Returns the text as a JSON object. Throws CommandError(unreachable) for any other text: the answer did not come from
@@ -16,6 +18,10 @@ namespace jobq::cli {
 Poco::JSON::Object::Ptr readObject(const std::string& text);
 /// Returns the text as a JSON array. Throws CommandError(unreachable) for any other text.
 Poco::JSON::Array::Ptr readArray(const std::string& text);
+
+/// Reads a list of the server in pages of 1,000 elements, and returns the text of an array with all elements. Throws
+/// like ApiClient::get().
+std::string getList(const ApiClient& api, const std::string& path);
 
 /// Returns the member as text, or `-` if the member is absent, null or empty.
 std::string cell(const Poco::JSON::Object& object, const std::string& key);

@@ -66,7 +66,7 @@ const std::vector<FieldOption>& endpointFields() {
 }
 
 ExitCode listEndpoints(const Invocation& invocation) {
-  const std::string answer = invocation.api.get(kEndpointsPath);
+  const std::string answer = getList(invocation.api, kEndpointsPath);
   if (invocation.json) {
     printAnswer(answer, invocation.out);
     return ExitCode::ok;

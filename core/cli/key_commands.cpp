@@ -41,7 +41,7 @@ ExitCode createKey(const Invocation& invocation) {
 }
 
 ExitCode listKeys(const Invocation& invocation) {
-  const std::string answer = invocation.api.get(kKeysPath);
+  const std::string answer = getList(invocation.api, kKeysPath);
   if (invocation.json) {
     printAnswer(answer, invocation.out);
     return ExitCode::ok;

@@ -54,7 +54,7 @@ const std::vector<FieldOption>& templateFields() {
 }
 
 ExitCode listTemplates(const Invocation& invocation) {
-  const std::string answer = invocation.api.get(kTemplatesPath);
+  const std::string answer = getList(invocation.api, kTemplatesPath);
   if (invocation.json) {
     printAnswer(answer, invocation.out);
     return ExitCode::ok;

@@ -85,7 +85,8 @@ void compare(Row& row, const Rows& before) {
 Rows readView(const Invocation& invocation, const Rows& before) {
   const bool one = !invocation.arguments.words.empty();
   const std::string path = one ? "/" + ApiClient::segment(invocation.arguments.words[0]) : "";
-  const std::string answer = invocation.api.get("/v1/endpoints" + path);
+  const std::string answer =
+      one ? invocation.api.get("/v1/endpoints" + path) : getList(invocation.api, "/v1/endpoints");
   const auto endpoints = one ? std::vector{readObject(answer)} : objects(readArray(answer));
   Rows rows;
   for (const auto& endpoint : endpoints) {

@@ -34,11 +34,28 @@ const EndpointSpec* EndpointRecords::find(const EndpointId& id) const {
   return found == endpoints_.end() ? nullptr : &found->second.spec;
 }
 
+void EndpointRecords::set(const EndpointId& id, StoredEndpoint stored) {
+  erase(id);
+  users_[stored.spec.templateId].insert(id);
+  unreleased_.insert(id);
+  endpoints_[id] = std::move(stored);
+}
+
+// Returns false for an unknown id.
+bool EndpointRecords::erase(const EndpointId& id) {
+  const auto found = endpoints_.find(id);
+  if (found == endpoints_.end()) return false;
+  const auto users = users_.find(found->second.spec.templateId);
+  if (users != users_.end() && users->second.erase(id) > 0 && users->second.empty()) users_.erase(users);
+  endpoints_.erase(found);
+  return true;
+}
+
 void EndpointRecords::followTemplates(std::set<EndpointId>& touched) {
   const Changes changes = records_.changedSince(kTemplateKind, templatesSeen_);
-  std::set<std::string> changed(changes.removed.begin(), changes.removed.end());
-  const auto forget = [this](const std::string& id) {
-    templates_.erase(id);
+  TemplateEntries::Changes templates;
+  const auto forget = [&](const std::string& id) {
+    templates[id] = nullptr;
     unwanted_.erase(id);
     gone_.erase(id);
   };
@@ -46,37 +63,39 @@ void EndpointRecords::followTemplates(std::set<EndpointId>& touched) {
   for (const Record& record : changes.changed) {
     try {
       auto entry = std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, box_), record.version});
-      changed.insert(record.id);
       forget(record.id);
       if (isGone(entry->form)) {
         gone_.insert(record.id);
         continue;
       }
       if (entry->form.removal == kRemovalAsked) unwanted_.insert(record.id);
-      templates_[record.id] = std::move(entry);
+      templates[record.id] = std::move(entry);
     } catch (const Error& error) {
       unwanted_.erase(record.id);  // no removal can be decided from a record that cannot be read
       logDamage(error);
     }
   }
+  templates_.apply(templates);
   templatesSeen_ = changes.version;
-  if (changed.empty()) return;
-  for (const auto& [id, entry] : endpoints_) {
-    if (changed.contains(entry.spec.templateId)) touched.insert(id);
+  for (const auto& [id, entry] : templates) {
+    const auto users = users_.find(id);
+    if (users == users_.end()) continue;
+    touched.insert(users->second.begin(), users->second.end());
+    unreleased_.insert(users->second.begin(), users->second.end());
   }
 }
 
 void EndpointRecords::followEndpoints(std::set<EndpointId>& touched) {
   const Changes changes = records_.changedSince(kEndpointKind, endpointsSeen_);
   for (const EndpointId& id : changes.removed) {
-    if (endpoints_.erase(id) > 0) touched.insert(id);
+    if (erase(id)) touched.insert(id);
   }
   for (const Record& record : changes.changed) {
     try {
-      endpoints_[record.id] = {endpointSpecOf(record, box_), record.version};
+      set(record.id, {endpointSpecOf(record, box_), record.version});
       touched.insert(record.id);
     } catch (const Error& error) {
-      if (endpoints_.erase(record.id) > 0) touched.insert(record.id);
+      if (erase(record.id)) touched.insert(record.id);
       logDamage(error);
     }
   }
@@ -100,11 +119,12 @@ void EndpointRecords::followPauses(std::set<EndpointId>& touched) {
 bool EndpointRecords::decideRemovals() {
   const bool any = !unwanted_.empty() || !gone_.empty();
   for (const std::string& id : unwanted_) {
-    const TemplateEntryPtr& entry = templates_.at(id);
+    const TemplateEntryPtr entry = templates_.find(id);
     Template form = entry->form;
-    const bool used = std::any_of(endpoints_.begin(), endpoints_.end(), [&id](const auto& stored) {
-      return stored.second.spec.templateId == id && !stored.second.spec.deleting;
-    });
+    const auto users = users_.find(id);
+    const bool used = users != users_.end() && std::ranges::any_of(users->second, [this](const EndpointId& user) {
+                        return !endpoints_.at(user).spec.deleting;
+                      });
     form.removal = used ? "" : kRemovalDecided;
     (void)records_.update(toRecord(form, box_), entry->record);
   }
@@ -117,14 +137,17 @@ bool EndpointRecords::decideRemovals() {
 // Returns true if a record was written, here or by another node.
 bool EndpointRecords::releaseTemplates() {
   std::vector<StoredEndpoint> raised;
-  for (const auto& [id, entry] : endpoints_) {
-    const auto of = templates_.find(entry.spec.templateId);
-    if (entry.spec.deleting || of == templates_.end()) continue;
-    const std::uint64_t record = of->second->record;
-    if (entry.spec.templateRecord >= record) continue;
-    StoredEndpoint& next = raised.emplace_back(entry);
+  for (auto at = unreleased_.begin(); at != unreleased_.end();) {
+    const auto entry = endpoints_.find(*at);
+    const TemplateEntryPtr of = entry == endpoints_.end() ? nullptr : templates_.find(entry->second.spec.templateId);
+    if (!of || entry->second.spec.deleting || entry->second.spec.templateRecord >= of->record) {
+      at = unreleased_.erase(at);
+      continue;
+    }
+    StoredEndpoint& next = raised.emplace_back(entry->second);
     ++next.spec.version;
-    next.spec.templateRecord = record;
+    next.spec.templateRecord = of->record;
+    ++at;  // until the raised record is read: the write may fail
   }
   if (raised.empty()) return false;
   store(raised);

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/base/shared_map.h"
 #include "core/config/endpoint_spec.h"
 #include "core/endpoints/template.h"
 #include "jobq/job.h"
@@ -28,7 +28,9 @@ struct TemplateEntry {
   std::uint64_t record = 0;  ///< version of the stored record
 };
 using TemplateEntryPtr = std::shared_ptr<const TemplateEntry>;
-using TemplateEntries = std::map<std::string, TemplateEntryPtr, std::less<>>;
+
+inline const std::string& idOf(const TemplateEntry& entry) { return entry.form.id; }
+using TemplateEntries = SharedMap<TemplateEntry, idOf>;
 
 /// Used by one thread at a time.
 class EndpointRecords {
@@ -56,6 +58,8 @@ class EndpointRecords {
     std::uint64_t record = 0;  ///< version of the stored record
   };
 
+  void set(const EndpointId& id, StoredEndpoint stored);
+  bool erase(const EndpointId& id);
   void followTemplates(std::set<EndpointId>& touched);
   void followEndpoints(std::set<EndpointId>& touched);
   void followPauses(std::set<EndpointId>& touched);
@@ -69,6 +73,8 @@ class EndpointRecords {
   Log& log_;
   TemplateEntries templates_;
   std::map<EndpointId, StoredEndpoint> endpoints_;
+  std::map<std::string, std::set<EndpointId>> users_;  // the endpoints by template
+  std::set<EndpointId> unreleased_;                    // with a change, also of the template, since releaseTemplates()
   std::set<EndpointId> paused_;
   std::set<std::string> unwanted_;  // templates to remove if no endpoint uses them
   std::set<std::string> gone_;      // removed templates with a record left over

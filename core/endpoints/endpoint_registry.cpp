@@ -8,6 +8,15 @@
 #include "jobq/error.h"
 
 namespace jobq {
+namespace {
+
+// Returns true if the newest release cannot run because of its script, which may be written or mended.
+bool needsScript(const Endpoint& endpoint) {
+  const bool isReleased = endpoint.release && endpoint.release->version == endpoint.spec.version;
+  return !isReleased && !endpoint.runnable && parseImage(endpoint.spec.image).kind == Image::Kind::lua;
+}
+
+}  // namespace
 
 EndpointRegistry::EndpointRegistry(const Deps& deps, const std::vector<EndpointSpec>& fixed)
     : deps_(deps), records_(deps.records, deps.box, deps.log) {
@@ -16,36 +25,31 @@ EndpointRegistry::EndpointRegistry(const Deps& deps, const std::vector<EndpointS
   if (const auto good = checkFilters(deps_.resolver.defaultFilters(), deps_.resolver); !good) {
     throw ConfigError("filters: " + good.failure().message());
   }
+  std::set<EndpointId> ids;
   for (EndpointSpec spec : fixed) {
     spec.createdAt = deps_.startedAt;
     fixed_.emplace(spec.id, makeStatic(spec, deps_.resolver));
-    rebuild(spec.id);
+    ids.insert(spec.id);
   }
+  rebuild(ids);
   state_.set(std::make_shared<State>(next_));
 }
 
-EndpointEntryPtr EndpointRegistry::entry(std::string_view id) const {
-  const auto state = state_.get();
-  const auto found = state->endpoints.find(id);
-  return found == state->endpoints.end() ? nullptr : found->second;
-}
+EndpointEntryPtr EndpointRegistry::entry(std::string_view id) const { return state_.get()->endpoints.find(id); }
 
 EndpointPtr EndpointRegistry::find(std::string_view id) const {
   const auto found = entry(id);
   return found ? found->endpoint : nullptr;
 }
 
-TemplateEntryPtr EndpointRegistry::findTemplate(std::string_view id) const {
-  const auto state = state_.get();
-  const auto found = state->templates.find(id);
-  return found == state->templates.end() ? nullptr : found->second;
+TemplateEntryPtr EndpointRegistry::findTemplate(std::string_view id) const { return state_.get()->templates.find(id); }
+
+std::vector<EndpointEntryPtr> EndpointRegistry::entries(std::string_view after, std::size_t most) const {
+  return state_.get()->endpoints.page(after, most);
 }
 
-std::vector<EndpointEntryPtr> EndpointRegistry::entries() const {
-  const auto state = state_.get();
-  std::vector<EndpointEntryPtr> entries;
-  for (const auto& [id, entry] : state->endpoints) entries.push_back(entry);
-  return entries;
+std::vector<TemplateEntryPtr> EndpointRegistry::templates(std::string_view after, std::size_t most) const {
+  return state_.get()->templates.page(after, most);
 }
 
 std::vector<EndpointPtr> EndpointRegistry::all() const {
@@ -54,24 +58,17 @@ std::vector<EndpointPtr> EndpointRegistry::all() const {
   return endpoints;
 }
 
-std::vector<TemplateEntryPtr> EndpointRegistry::templates() const {
-  const auto state = state_.get();
-  std::vector<TemplateEntryPtr> templates;
-  for (const auto& [id, entry] : state->templates) templates.push_back(entry);
-  return templates;
-}
-
 std::vector<EndpointId> EndpointRegistry::leaving() const {
-  const auto state = state_.get();
-  return {state->leaving.begin(), state->leaving.end()};
+  std::vector<EndpointId> ids;
+  for (const auto& id : state_.get()->leaving.all()) ids.push_back(*id);
+  return ids;
 }
 
 void EndpointRegistry::checkIds() {
-  for (const auto& [id, endpoint] : fixed_) {
-    if (deps_.records.find(kEndpointKind, id)) {
-      throw ConfigError("endpoint." + id +
-                        " is in the file, but the storage has an endpoint of that id: rename the one in the file");
-    }
+  for (const Record& record : deps_.records.list(kEndpointKind)) {
+    if (!fixed_.contains(record.id)) continue;
+    throw ConfigError("endpoint." + record.id +
+                      " is in the file, but the storage has an endpoint of that id: rename the one in the file");
   }
 }
 
@@ -125,9 +122,9 @@ void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr&
 void EndpointRegistry::readChanges() {
   std::set<EndpointId> touched;
   const auto publish = [&] {
-    if (touched.empty() && state_.get()->templates == records_.templates()) return;
+    if (touched.empty() && next_.templates.isSame(records_.templates())) return;
     next_.templates = records_.templates();
-    for (const EndpointId& id : touched) rebuild(id);
+    rebuild(touched);
     state_.set(std::make_shared<State>(next_));
     for (const EndpointId& id : touched) {
       const EndpointPtr now = find(id);
@@ -147,49 +144,50 @@ void EndpointRegistry::readChanges() {
   publish();
 }
 
-// Rebuilds the endpoints whose script was missing or faulty and is good now, so that a halted release continues.
+// Adds the endpoints whose script was missing or faulty and is good now, so that a halted release continues.
 void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
-  for (const auto& [id, entry] : next_.endpoints) {
-    const Endpoint& endpoint = *entry->endpoint;
-    const EndpointSpec& spec = endpoint.spec;
-    const bool isReleased = endpoint.release && endpoint.release->version == spec.version;
-    if (isReleased || endpoint.runnable || parseImage(spec.image).kind != Image::Kind::lua) continue;
-    if (checkImage(spec.image, deps_.resolver)) touched.insert(id);
+  for (const EndpointId& id : withoutScript_) {
+    if (checkImage(next_.endpoints.find(id)->endpoint->spec.image, deps_.resolver)) touched.insert(id);
   }
 }
 
-// Makes the published entry of an endpoint anew, from the file or from the records.
-void EndpointRegistry::rebuild(const EndpointId& id) {
-  const auto fixed = fixed_.find(id);
-  const EndpointSpec* stored = records_.find(id);
-  const bool leaves = stored != nullptr && stored->deleting;
-  if (leaves) {
-    next_.leaving.insert(id);
-  } else {
-    next_.leaving.erase(id);
+// Makes the published entries of some endpoints anew, from the file or from the records.
+void EndpointRegistry::rebuild(const std::set<EndpointId>& ids) {
+  SharedMap<EndpointEntry, idOf>::Changes endpoints;
+  SharedMap<EndpointId, idOfLeaving>::Changes leaving;
+  for (const EndpointId& id : ids) {
+    const EndpointSpec* const stored = records_.find(id);
+    const bool leaves = stored != nullptr && stored->deleting;
+    leaving[id] = leaves ? std::make_shared<EndpointId>(id) : nullptr;
+    const EndpointEntryPtr& entry = endpoints[id] = makeEntry(id);
+    if (!fixed_.contains(id)) announceEndpoint(id, entry ? entry->endpoint : nullptr);
+    const bool waits = entry && needsScript(*entry->endpoint);
+    if (waits) withoutScript_.insert(id);
+    if (!waits) withoutScript_.erase(id);
   }
-  if (fixed != fixed_.end()) {
+  next_.endpoints.apply(endpoints);
+  next_.leaving.apply(leaving);
+}
+
+// Returns null for an endpoint that is neither in the file nor stored, or is deleted.
+EndpointEntryPtr EndpointRegistry::makeEntry(const EndpointId& id) const {
+  if (const auto fixed = fixed_.find(id); fixed != fixed_.end()) {
     auto endpoint = std::make_shared<Endpoint>(*fixed->second);
     endpoint->spec.paused = records_.isPaused(id);
-    next_.endpoints[id] = std::make_shared<EndpointEntry>(EndpointEntry{endpoint->spec, endpoint});
-  } else if (stored == nullptr || leaves) {
-    next_.endpoints.erase(id);
-    announceEndpoint(id, nullptr);
-  } else {
-    const auto before = next_.endpoints.find(id);
-    EndpointSpec spec = *stored;
-    spec.paused = records_.isPaused(id);
-    const auto of = next_.templates.find(spec.templateId);
-    if (of != next_.templates.end()) {
-      spec.image = of->second->form.imageName;
-      spec.env = of->second->form.env;
-      spec.container = containerOf(of->second->form);
-    }
-    const EndpointPtr endpoint =
-        makeEndpoint(spec, deps_.resolver, before == next_.endpoints.end() ? nullptr : before->second->endpoint);
-    announceEndpoint(id, endpoint);
-    next_.endpoints[id] = std::make_shared<EndpointEntry>(EndpointEntry{std::move(spec), endpoint});
+    return std::make_shared<EndpointEntry>(EndpointEntry{endpoint->spec, endpoint});
   }
+  const EndpointSpec* const stored = records_.find(id);
+  if (stored == nullptr || stored->deleting) return nullptr;
+  EndpointSpec spec = *stored;
+  spec.paused = records_.isPaused(id);
+  if (const TemplateEntryPtr of = next_.templates.find(spec.templateId)) {
+    spec.image = of->form.imageName;
+    spec.env = of->form.env;
+    spec.container = containerOf(of->form);
+  }
+  const EndpointEntryPtr before = next_.endpoints.find(id);
+  const EndpointPtr endpoint = makeEndpoint(spec, deps_.resolver, before ? before->endpoint : nullptr);
+  return std::make_shared<EndpointEntry>(EndpointEntry{std::move(spec), endpoint});
 }
 
 }  // namespace jobq

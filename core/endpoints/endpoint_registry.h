@@ -2,8 +2,8 @@
 // every node may change the definitions in the storage, which EndpointRecords follows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/shared_map.h"
 #include "core/base/shared_snapshot.h"
 #include "core/config/endpoint_spec.h"
 #include "core/endpoints/endpoint.h"
@@ -34,6 +35,8 @@ struct EndpointEntry {
 };
 
 using EndpointEntryPtr = std::shared_ptr<const EndpointEntry>;
+
+inline const std::string& idOf(const EndpointEntry& entry) { return entry.spec.id; }
 
 /// Learns of changed endpoints.
 class EndpointListener {
@@ -71,10 +74,12 @@ class EndpointRegistry {
   EndpointEntryPtr entry(std::string_view id) const;
   TemplateEntryPtr findTemplate(std::string_view id) const;
 
-  /// Return all entries, sorted by id.
+  /// Return up to `most` entries behind the id `after`, sorted by id.
+  std::vector<EndpointEntryPtr> entries(std::string_view after = {}, std::size_t most = SIZE_MAX) const;
+  std::vector<TemplateEntryPtr> templates(std::string_view after = {}, std::size_t most = SIZE_MAX) const;
+
+  /// Returns all endpoints, sorted by id.
   std::vector<EndpointPtr> all() const;
-  std::vector<EndpointEntryPtr> entries() const;
-  std::vector<TemplateEntryPtr> templates() const;
 
   /// Returns the deleted endpoints with jobs still to remove. All other functions treat these endpoints as gone.
   std::vector<EndpointId> leaving() const;
@@ -97,15 +102,18 @@ class EndpointRegistry {
   PluginResolver& resolver() const { return deps_.resolver; }
 
  private:
+  static const EndpointId& idOfLeaving(const EndpointId& id) { return id; }
+  // A version shares the entries without a change with the version before.
   struct State {
-    std::map<EndpointId, EndpointEntryPtr, std::less<>> endpoints;
+    SharedMap<EndpointEntry, idOf> endpoints;
     TemplateEntries templates;
-    std::set<EndpointId> leaving;
+    SharedMap<EndpointId, idOfLeaving> leaving;
   };
 
   void readChanges();
   void followScripts(std::set<EndpointId>& touched) const;
-  void rebuild(const EndpointId& id);
+  void rebuild(const std::set<EndpointId>& ids);
+  EndpointEntryPtr makeEntry(const EndpointId& id) const;
   void announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint);
 
   const Deps deps_;
@@ -115,6 +123,7 @@ class EndpointRegistry {
   // Used only by the refreshing thread, one at a time.
   EndpointRecords records_;
   State next_;
+  std::set<EndpointId> withoutScript_;  // endpoints whose newest release waits for a script
 
   SharedSnapshot<State> state_;
   mutable Mutex mutex_;

@@ -12,7 +12,7 @@ constexpr int kBatches = 20;  // in a step, so that sweeps come between
 
 void EndpointRemover::step() {
   const std::vector<EndpointId> leaving = deps_.endpoints.leaving();
-  std::erase_if(seen_, [&](const auto& seen) { return std::ranges::find(leaving, seen.first) == leaving.end(); });
+  std::erase_if(seen_, [&](const auto& seen) { return !std::ranges::binary_search(leaving, seen.first); });
   const Instant now = deps_.clock.now();
   for (const EndpointId& endpoint : leaving) {
     if (now < seen_.try_emplace(endpoint, now).first->second + settle_) continue;

@@ -71,7 +71,7 @@ TEST_F(AdminKeysTest, AStorageThatHasKeysGetsNoOtherOne) {
 TEST_F(AdminKeysTest, AKeyThatWasRevokedIsNotTakenInAgain) {
   keys_->bootstrap(file_);
   const std::string dead = secretOfFile();
-  storage_->records().remove("key", keys_->list().at(0).id);
+  storage_->records().remove("key", keys_->list().at(0)->id);
   keys_ = node();
   keys_->bootstrap(file_);
   EXPECT_NE(secretOfFile(), dead);
@@ -84,7 +84,7 @@ TEST_F(AdminKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
   create(keyFor({"admin"}));
   keys_->bootstrap(file_);
   EXPECT_THAT(storage_.log.lines(), IsEmpty());
-  storage_->records().remove("key", keys_->list().at(0).id);
+  storage_->records().remove("key", keys_->list().at(0)->id);
   create(keyFor({"client"}));
   std::ofstream(file_) << std::string(32, 'k') << "\n";
   keys_->bootstrap(file_);

@@ -116,13 +116,13 @@ TEST_F(ApiKeysTest, ListTellsWhatWasCreated) {
   keys_->create(key);
   const auto listed = keys_->list();
   ASSERT_EQ(listed.size(), 1U);
-  EXPECT_EQ(listed[0].id, key.id);
-  EXPECT_EQ(listed[0].name, "a test's");
-  EXPECT_EQ(listed[0].scopes, key.scopes);
-  EXPECT_EQ(listed[0].endpoints, key.endpoints);
-  EXPECT_EQ(listed[0].createdAt, storage_.clock.now());
-  EXPECT_EQ(listed[0].expiresAt, key.expiresAt);
-  EXPECT_FALSE(listed[0].lastUsedAt);
+  EXPECT_EQ(listed[0]->id, key.id);
+  EXPECT_EQ(listed[0]->name, "a test's");
+  EXPECT_EQ(listed[0]->scopes, key.scopes);
+  EXPECT_EQ(listed[0]->endpoints, key.endpoints);
+  EXPECT_EQ(listed[0]->createdAt, storage_.clock.now());
+  EXPECT_EQ(listed[0]->expiresAt, key.expiresAt);
+  EXPECT_FALSE(listed[0]->lastUsedAt);
 }
 
 TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
@@ -216,7 +216,7 @@ TEST_F(ApiKeysTest, TheLastUseIsStoredOnceAMinute) {
     storage_.clock.advance(pause);
     EXPECT_TRUE(opens(secret));
     keys_->storeUses();
-    return keys_->list()[0].lastUsedAt;
+    return keys_->list()[0]->lastUsedAt;
   };
   const Instant first = storage_.clock.now();
   EXPECT_EQ(lastUseAfter(Millis(0)), first);
@@ -230,7 +230,7 @@ TEST_F(ApiKeysTest, AStepStoresABoundedNumberOfUses) {
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(opens(create(keyFor({"client"}))));
   const auto stored = [this] {
     const auto keys = keys_->list();
-    return std::count_if(keys.begin(), keys.end(), [](const ApiKey& key) { return key.lastUsedAt.has_value(); });
+    return std::count_if(keys.begin(), keys.end(), [](const ApiKeyPtr& key) { return key->lastUsedAt.has_value(); });
   };
   keys_->storeUses();
   EXPECT_EQ(stored(), 64);
@@ -246,14 +246,14 @@ TEST_F(ApiKeysTest, EachKeysUseHasItsTurn) {
     keys_->storeUses();
     storage_.clock.advance(Millis(60'000));  // every key is due again
   }
-  for (const ApiKey& key : keys_->list()) EXPECT_TRUE(key.lastUsedAt) << key.id;
+  for (const ApiKeyPtr& key : keys_->list()) EXPECT_TRUE(key->lastUsedAt) << key->id;
 }
 
 TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
   const std::string secret = create(keyFor({"client"}));
   EXPECT_FALSE(opens(secret, Scope::admin));
   keys_->storeUses();
-  EXPECT_FALSE(keys_->list()[0].lastUsedAt);
+  EXPECT_FALSE(keys_->list()[0]->lastUsedAt);
 }
 
 TEST_F(ApiKeysTest, ALastUseThatCannotBeStoredIsALineOfTheLog) {

@@ -160,8 +160,8 @@ TEST_F(CliJobsTest, TopSortsTheBusiestFirst) {
       "b         busy  3        1     2         1      9         3            -           paused        2 halted: no "
       "memory\n"
       "a         -     1        0     0         0      1         0            -           workers_busy  1 complete\n");
-  EXPECT_THAT(server_.calls(),
-              ElementsAre("GET /v1/endpoints", "GET /v2/a/health", "GET /v2/gone/health", "GET /v2/b/health"));
+  EXPECT_THAT(server_.calls(), ElementsAre("GET /v1/endpoints?limit=1000", "GET /v2/a/health", "GET /v2/gone/health",
+                                           "GET /v2/b/health"));
 }
 
 TEST_F(CliJobsTest, TopOfOneEndpointAsJson) {

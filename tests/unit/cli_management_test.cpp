@@ -49,10 +49,49 @@ TEST_F(CliManagementTest, KeysAreListedAndRevoked) {
             "k1  ci?   client,admin  a,b        T1       -        T2\n");
   expectEnd(runWith("", {"key", "revoke", "a/b"}), 0, "The key a/b is revoked.\n");
   expectEnd(runWith("", {"key", "revoke", "k", "--json"}), 0, "");
-  EXPECT_THAT(server_.calls(), ElementsAre("GET /v1/keys", "DELETE /v1/keys/a%2Fb", "DELETE /v1/keys/k"));
+  EXPECT_THAT(server_.calls(), ElementsAre("GET /v1/keys?limit=1000", "DELETE /v1/keys/a%2Fb", "DELETE /v1/keys/k"));
   EXPECT_EQ(runWith("{}", {"key", "list"}).code, 3) << "no array";
   server_.answer(R"({"message":"the key is the last admin key"})", "409 Conflict");
   expectEnd(run({"key", "revoke", "k"}), 1, "the key is the last admin key");
+}
+
+// A list of the server has up to 1,000 elements a page, in the order of the ids.
+class LongListTest : public CliManagementTest {
+ protected:
+  /// Returns `count` elements, whose ids begin with `prefix` and have four digits.
+  static std::string page(const std::string& prefix, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += (i == 0 ? "" : ",") + (R"({"id":")" + prefix) + std::to_string(1'000 + i) + "\"}";
+    }
+    return text;
+  }
+};
+
+TEST_F(LongListTest, ALongListIsReadPageByPage) {
+  for (const char* kind : {"key", "endpoint", "template"}) {
+    server_.answer("[" + page("a", 1'000) + "]");
+    server_.answer("[" + page("b", 1'000) + "]");
+    server_.answer("[" + page("c", 2) + "]");
+    expectEnd(run({kind, "list", "--json"}), 0,
+              "[" + page("a", 1'000) + "," + page("b", 1'000) + "," + page("c", 2) + "]\n");
+  }
+  server_.answer("[" + page("a", 1'000) + "]");
+  server_.answer("[]");
+  expectEnd(run({"key", "list", "--json"}), 0, "[" + page("a", 1'000) + "]\n");
+  const std::vector<std::string> calls = server_.calls();
+  EXPECT_EQ(calls.at(0), "GET /v1/keys?limit=1000");
+  EXPECT_EQ(calls.at(1), "GET /v1/keys?limit=1000&cursor=a1999");
+  EXPECT_EQ(calls.at(2), "GET /v1/keys?limit=1000&cursor=b1999");
+}
+
+TEST_F(LongListTest, AServerWithoutPagesAnswersOnce) {
+  for (const int count : {1'000, 1'001}) {
+    const std::string whole = "[" + page("a", count) + "]";
+    server_.answer(whole);
+    server_.answer(whole);
+    expectEnd(run({"key", "list", "--json"}), 0, whole + "\n");
+  }
 }
 
 constexpr const char* kPlugins =

@@ -106,7 +106,7 @@ TEST_F(EndpointRecordsTest, AChangeIsReadOnce) {
   EXPECT_EQ(node.versionOf("a"), 1U) << "the endpoint has the template's present record";
   EXPECT_FALSE(node.records.isPaused("a"));
   EXPECT_TRUE(node.records.isPaused("b"));
-  EXPECT_EQ(node.records.templates().at("t")->form.name, "t");
+  EXPECT_EQ(node.records.templates().find("t")->form.name, "t");
   EXPECT_THAT(node.follow(), IsEmpty());
 }
 
@@ -120,7 +120,7 @@ TEST_F(EndpointRecordsTest, ARemovedRecordIsAChange) {
   EXPECT_FALSE(node.records.isPaused("a"));
   (void)store().remove(kTemplateKind, "t");
   EXPECT_THAT(node.follow(), ElementsAre("a"));
-  EXPECT_THAT(node.records.templates(), IsEmpty());
+  EXPECT_THAT(node.records.templates().all(), IsEmpty());
   (void)store().remove(kEndpointKind, "a");
   EXPECT_THAT(node.follow(), ElementsAre("a"));
   EXPECT_EQ(node.records.find("a"), nullptr);
@@ -223,7 +223,7 @@ TEST_F(EndpointRecordsTest, ADamagedTemplateStaysAsItWas) {
   (void)node.follow();
   damage(kTemplateKind, "t");
   EXPECT_THAT(node.follow(), IsEmpty());
-  EXPECT_EQ(node.records.templates().at("t")->form.name, "t");
+  EXPECT_EQ(node.records.templates().find("t")->form.name, "t");
   EXPECT_EQ(node.versionOf("a"), 1U);
   EXPECT_THAT(storage_.log.lines(), ElementsAre(StartsWith("endpoints.damaged: ")));
 }
@@ -237,10 +237,10 @@ TEST_F(EndpointRecordsTest, AnUnusedTemplateIsRemovedWhenItsRemovalIsAskedFor) {
   (void)two.follow();
   changeTemplate("t", kRemovalAsked);
   (void)one.follow();
-  EXPECT_THAT(one.records.templates(), IsEmpty());
+  EXPECT_THAT(one.records.templates().all(), IsEmpty());
   EXPECT_FALSE(store().find(kTemplateKind, "t"));
   (void)two.follow();
-  EXPECT_THAT(two.records.templates(), IsEmpty());
+  EXPECT_THAT(two.records.templates().all(), IsEmpty());
 }
 
 TEST_F(EndpointRecordsTest, AUsedTemplateIsKeptAndTheRequestIsWithdrawn) {
@@ -249,8 +249,8 @@ TEST_F(EndpointRecordsTest, AUsedTemplateIsKeptAndTheRequestIsWithdrawn) {
   (void)node.follow();
   changeTemplate("t", kRemovalAsked);
   (void)node.follow();
-  ASSERT_THAT(node.records.templates(), Contains(testing::Key("t")));
-  EXPECT_EQ(node.records.templates().at("t")->form.removal, "");
+  ASSERT_NE(node.records.templates().find("t"), nullptr);
+  EXPECT_EQ(node.records.templates().find("t")->form.removal, "");
   EXPECT_EQ(templateOf(store().find(kTemplateKind, "t").value(), box_).removal, "");
 }
 
@@ -259,7 +259,7 @@ TEST_F(EndpointRecordsTest, ADecidedRemovalIsCompletedByTheNextNode) {
   createTemplate("t", kRemovalDecided);
   Node node(*this);
   EXPECT_THAT(node.follow(), IsEmpty());
-  EXPECT_THAT(node.records.templates(), IsEmpty());
+  EXPECT_THAT(node.records.templates().all(), IsEmpty());
   EXPECT_FALSE(store().find(kTemplateKind, "t"));
 }
 

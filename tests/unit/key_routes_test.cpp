@@ -126,9 +126,9 @@ TEST_F(KeyRoutesTest, TheLastAdminKeyStays) {
 }
 
 TEST_F(KeyRoutesTest, AFailingStorageIsNoAnswer) {
-  for (const char* operation : {"records.create", "records.list"}) {
+  for (const char* operation : {"records.create", "records.changedSince"}) {
     storage_.faults.failOperation(operation);
-    EXPECT_THROW((void)call(operation == std::string("records.list") ? "GET" : "POST", "/v1/keys",
+    EXPECT_THROW((void)call(operation == std::string("records.changedSince") ? "GET" : "POST", "/v1/keys",
                             R"({"name":"n","scopes":["client"]})"),
                  StorageError)
         << operation;

@@ -128,7 +128,7 @@ TEST_F(QuickRequestTest, ASubmissionThatWaitsIsAnsweredThoughItsKeyWasRevoked) {
   client.send(head("GET /submission", client_));
   EXPECT_EQ(connection.receive(), Connection::Ready::yes);
   EXPECT_EQ(connection.serveQuickly(), Next::suspendUnwatched);
-  for (const ApiKey& key : keys_.list()) (void)keys_.revoke(key.id);
+  for (const ApiKeyPtr& key : keys_.list()) (void)keys_.revoke(key->id);
   storage.clock.advance(Millis(2'000));
   EXPECT_EQ(connection.serveQuickly(), Next::park);
   EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200")) << "the job is accepted";

@@ -111,8 +111,10 @@ ApiResponse create(const EndpointDeps& deps, ApiRequest& request) {
 ApiResponse list(const EndpointDeps& deps, ApiRequest& request) {
   const auto includes = readIncludes(request);
   if (!includes) return failureResponse(request, includes.failure());
+  const auto part = readListPart(request);
+  if (!part) return failureResponse(request, part.failure());
   ListResponse response(request);
-  for (const EndpointEntryPtr& entry : deps.registry.entries()) {
+  for (const EndpointEntryPtr& entry : deps.registry.entries(part->cursor, part->limit)) {
     if (!response.add(toJson(deps, *entry, *includes))) break;
   }
   return response.finish();

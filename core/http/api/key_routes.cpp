@@ -14,6 +14,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/form_response.h"
 #include "core/http/api/list_response.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
 #include "jobq/json_writer.h"
 
@@ -103,9 +104,11 @@ ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& reque
 }
 
 ApiResponse list(ApiKeys& keys, ApiRequest& request) {
+  const auto part = readListPart(request);
+  if (!part) return failureResponse(request, part.failure());
   ListResponse response(request);
-  for (const ApiKey& key : keys.list()) {
-    if (!response.add(writeForm(key, keyFields(), false))) break;
+  for (const ApiKeyPtr& key : keys.list(part->cursor, part->limit)) {
+    if (!response.add(writeForm(*key, keyFields(), false))) break;
   }
   return response.finish();
 }

@@ -7,10 +7,13 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/ids.h"
 #include "jobq/json.h"
 
 namespace jobq {
 namespace {
+
+constexpr std::int64_t kLargestListPart = 1'000;
 
 // The limit of digits keeps the number from overflowing.
 std::optional<std::int64_t> readDigits(std::string_view digits) {
@@ -48,6 +51,20 @@ Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, con
   return invalid(
       std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       name);
+}
+
+Result<ListPart> readListPart(const ApiRequest& request) {
+  auto cursor = readText(request, "cursor");
+  if (!cursor) return cursor.failure();
+  if (request.query.contains("cursor") && !isIdentifier(*cursor)) {
+    return invalid("cursor must be the id of the last element of the page before", "cursor");
+  }
+  constexpr std::int64_t kNoLimit = 0;
+  const auto limit = readNumber(request, "limit", {1, kLargestListPart}, OutOfRange::refuse, kNoLimit);
+  if (!limit) return limit.failure();
+  ListPart part{*std::move(cursor)};
+  if (*limit != kNoLimit) part.limit = static_cast<std::size_t>(*limit);
+  return part;
 }
 
 std::optional<std::pair<std::int64_t, std::int64_t>> readNumberPair(std::string_view text) {

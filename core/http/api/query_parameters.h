@@ -2,6 +2,7 @@
 // be dropped unseen.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -26,6 +27,14 @@ Result<std::string> readText(const ApiRequest& request, const char* name);
 /// parameter and range.
 Result<std::int64_t> readNumber(const ApiRequest& request, const char* name, const Range& range, OutOfRange otherwise,
                                 std::int64_t fallback);
+
+/// A part of a list in the order of the ids.
+struct ListPart {
+  std::string cursor;            ///< the last id before the part; empty: the part begins with the list
+  std::size_t limit = SIZE_MAX;  ///< most elements
+};
+/// Reads the query parameters `cursor` and `limit` of a list; without the two the part is the whole list.
+Result<ListPart> readListPart(const ApiRequest& request);
 
 /// Reads two numbers with a dash between them, each of 1 to 15 digits. Returns no value for any other text.
 std::optional<std::pair<std::int64_t, std::int64_t>> readNumberPair(std::string_view text);

@@ -45,8 +45,10 @@ ApiResponse create(const TemplateRoutes& routes, ApiRequest& request) {
 
 ApiResponse list(const TemplateRoutes& routes, ApiRequest& request) {
   if (const auto good = checkInclusions(request); !good) return failureResponse(request, good.failure());
+  const auto part = readListPart(request);
+  if (!part) return failureResponse(request, part.failure());
   ListResponse response(request);
-  for (const TemplateEntryPtr& entry : routes.registry.templates()) {
+  for (const TemplateEntryPtr& entry : routes.registry.templates(part->cursor, part->limit)) {
     if (!response.add(toJson(routes, entry->form))) break;
   }
   return response.finish();
