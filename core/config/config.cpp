@@ -51,18 +51,17 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
   if (std::find(kReservedIds.begin(), kReservedIds.end(), id) != kReservedIds.end()) {
     throw ConfigError(key + ": the id " + id + " is reserved for the management API: choose another one");
   }
-  auto endpoint = std::find_if(config.endpoints.begin(), config.endpoints.end(),
-                               [&id](const EndpointSpec& e) { return e.id == id; });
-  if (endpoint == config.endpoints.end()) {
-    endpoint = config.endpoints.insert(endpoint, endpointInFile(id));
-  }
+  // The settings come in the order of the keys, and the settings of an endpoint follow each other.
+  if (config.endpoints.empty() || config.endpoints.back().id != id) config.endpoints.push_back(endpointInFile(id));
   const std::string wanted = name.starts_with("env.") ? "env.NAME" : name;
+  for (const FormField<EndpointSpec>& field : endpointFields()) {
+    if (!wanted.empty() && field.setting.name == wanted) {
+      return field.setting.parse(config.endpoints.back(), key, value);
+    }
+  }
   std::vector<std::string> known;
   for (const FormField<EndpointSpec>& field : endpointFields()) {
-    const Setting<EndpointSpec>& setting = field.setting;
-    if (setting.name.empty()) continue;
-    if (setting.name == wanted) return setting.parse(*endpoint, key, value);
-    known.push_back("endpoint." + id + "." + setting.name);
+    if (!field.setting.name.empty()) known.push_back("endpoint." + id + "." + field.setting.name);
   }
   refuseKey(key, known);
 }
@@ -94,13 +93,13 @@ bool isPluginKey(const std::string& key) {
 }
 
 void apply(Config& config, const std::string& key, const std::string& value) {
+  if (key.starts_with("endpoint.")) return applyEndpoint(config, key, value);
   for (const SettingSection& section : serverSettings()) {
     for (const Setting<Config>& setting : section.settings) {
       if (setting.name == key) return setting.parse(config, key, value);
     }
     if (applyLimit(config, section, key, value)) return;
   }
-  if (key.starts_with("endpoint.")) return applyEndpoint(config, key, value);
   if (isPluginKey(key)) {
     config.pluginSettings[key] = value;
     return;

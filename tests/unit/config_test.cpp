@@ -11,6 +11,7 @@
 #include "core/config/units.h"
 #include "core/start_check.h"
 #include "jobq/error.h"
+#include "testkit/pace.h"
 #include "testkit/temporary_folder.h"
 
 namespace {
@@ -47,6 +48,35 @@ TEST_F(ConfigTest, AnEmptyFileGivesTheDefaults) {
   EXPECT_EQ(config.storage, "sqlite");
   EXPECT_FALSE(config.allowPrivateAddresses);
   EXPECT_FALSE(config.pluginPath.empty());
+}
+
+// The cost of a line must not grow with the number of lines: eight times as many lines cost eight times as much
+// processor time, and a quadratic reader 64 times as much.
+TEST_F(ConfigTest, EachLineOfALongFileCostsAsMuchAsOneOfAShortFile) {
+  const auto cost = [this](int endpoints) {
+    std::string text;
+    for (int i = 0; i < endpoints; ++i) {
+      const std::string prefix = "endpoint.e" + std::to_string(i);
+      text += prefix + ".image = plugin/echo\n" + prefix + ".workersMin = 0\n";
+    }
+    const auto before = testkit::threadProcessorTime();
+    EXPECT_EQ(load(text).endpoints.size(), static_cast<std::size_t>(endpoints));
+    return testkit::threadProcessorTime() - before;
+  };
+  (void)cost(1'000);
+  const auto few = cost(1'000);
+  EXPECT_LE(cost(8'000), 24 * few);
+}
+
+TEST_F(ConfigTest, AnEndpointIsOneInTheOrderOfItsKeys) {
+  const Config config =
+      load("endpoint.a.image = plugin/echo\nendpoint.a-b.image = plugin/echo\nendpoint.a.workersMax = 7\n",
+           {{"endpoint.a-b.workersMax", "9"}});
+  ASSERT_EQ(config.endpoints.size(), 2U);
+  EXPECT_EQ(config.endpoints[0].id, "a-b");
+  EXPECT_EQ(config.endpoints[0].workersMax, 9U);
+  EXPECT_EQ(config.endpoints[1].id, "a");
+  EXPECT_EQ(config.endpoints[1].workersMax, 7U);
 }
 
 TEST_F(ConfigTest, AFolderIsNoConfigurationFile) {
