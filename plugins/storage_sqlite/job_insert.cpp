@@ -169,10 +169,11 @@ void insertInput(Step& step, const JobSpec& job, NewBody& input, std::int64_t nu
 
 InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
   NewBody input(bodies_.files, writer_, job.input);
-  InsertResult result = writer_.write([&](Step& step) {
+  const auto insertIt = [&](Step& step) {
     input.beginStep();
     return insertNow(step, {job, input}, policy, idempotency);
-  });
+  };
+  InsertResult result = writer_.write(insertIt, input.inRow().size());
   input.noteCommit();
   return result;
 }
@@ -273,7 +274,7 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
   NewBody input(bodies_.files, writer_, job.input);
   const Report report = outcome == nullptr ? Report{} : reportOf(*outcome);
   NewBody output(bodies_.files, writer_, report.output);
-  writer_.write([&](Step& step) {
+  const auto insertIt = [&](Step& step) {
     input.beginStep();
     output.beginStep();
     checkIsNew(step, job);
@@ -298,7 +299,8 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
     if (outcome == nullptr) return true;
     recordEnd(step, runningRow(job, row.num, begin), row.state, row.expiresAt, {report.error, &output});
     return true;
-  });
+  };
+  writer_.write(insertIt, input.inRow().size() + output.inRow().size());
   input.noteCommit();
   output.noteCommit();
 }
@@ -339,7 +341,7 @@ InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy
   };
   std::vector<ClaimedJob> jobs;
   jobs.reserve(want.workers.size());  // behind the commit, a lack of memory would leave the jobs unanswered
-  InsertedWithClaims done = writer_.writeUnsynced(step);
+  InsertedWithClaims done = writer_.writeUnsynced(step, input.inRow().size());
   input.noteCommit();
   // The caller still has the input of its own job: its file needs no reading.
   for (Claim& claim : done.claimed) {

@@ -43,7 +43,7 @@ void moveInput(Step& step, std::int64_t num) {
       .run();
 }
 
-constexpr std::size_t kPurgeBatch = 5'000;
+constexpr std::size_t kPurgeBatch = 1'000;
 
 /// Deletes the rows of queued jobs from a table keyed by the number of the job.
 void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int64_t upTo) {
@@ -158,15 +158,17 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t fail
   return Requeued{};
 }
 
-// A million jobs in a single step would block all other writes for ten seconds.
+// A million jobs in a single step would block all other writes for ten seconds. A step counts as a large write: other
+// writes have their turn between two steps, and a checkpoint comes before the log has got long.
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
   std::size_t all = 0;
   for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
-    purged = writer_.write([&](Step& step) {
+    const auto purgeSome = [&](Step& step) {
       if (!last) last = numbers_.last();
       return purge(step, endpoint, *last);
-    });
+    };
+    purged = writer_.write(purgeSome, kSmallWrite + 1);
   }
   return all;
 }

@@ -161,8 +161,8 @@ ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);
   const Report report = reportOf(outcome);
   NewBody output(bodies_.files, writer_, report.output);
-  const ReportResult result =
-      writer_.write([&](Step& step) { return finishNow(step, bodies_.files, lease, report, output); });
+  const auto finishIt = [&](Step& step) { return finishNow(step, bodies_.files, lease, report, output); };
+  const ReportResult result = writer_.write(finishIt, output.inRow().size());
   output.noteCommit();
   return result;
 }
@@ -203,7 +203,9 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
     if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, claimed);
     return finished;
   };
-  const ReportResult result = needsSync ? writer_.write(finishAndClaimNow) : writer_.writeUnsynced(finishAndClaimNow);
+  const std::size_t bytes = output.inRow().size();
+  const ReportResult result =
+      needsSync ? writer_.write(finishAndClaimNow, bytes) : writer_.writeUnsynced(finishAndClaimNow, bytes);
   output.noteCommit();
   bodies_.inputs.read(std::move(claimed), jobs);
   return {result, std::move(jobs)};

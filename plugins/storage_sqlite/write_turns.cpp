@@ -8,13 +8,15 @@ namespace {
 /// Time without a write after which a log of some size is moved into the file.
 constexpr std::chrono::milliseconds kQuietTime{20};
 
+bool isLarge(const PendingWrite& write) { return write.isAwaited && write.bytes > kSmallWrite; }
+
 }  // namespace
 
 bool WriteTurns::enter(PendingWrite& write) {
-  const bool isLarge = write.bytes > kSmallWrite;
   Lock lock(mutex_);
-  if (write.isAwaited && loneTurns_ >= kLoneTurns && !isLarge && !isTaken_ && !hasTask()) return isTaken_ = true;
-  (isLarge ? large_ : small_).push(write);
+  const bool mayBeLone = write.isAwaited && write.bytes <= kLoneWrite && loneTurns_ >= kLoneTurns;
+  if (mayBeLone && !isTaken_ && !hasTask()) return isTaken_ = true;
+  (isLarge(write) ? large_ : small_).push(write);
   // A thread with the turn looks for further writes at the end of the turn.
   const bool wakes = !isTaken_;
   lock.unlock();
@@ -45,7 +47,7 @@ WriteTurns::Turn WriteTurns::next() {
   isTaken_ = true;
   if (turn.task == Task::write) {
     turn.group = nextGroup();
-    turn.isLarge = turn.group->bytes > kSmallWrite;
+    turn.isLarge = isLarge(*turn.group);
     turn.isLone = turn.group->next == nullptr;
   } else if (turn.task == Task::checkpoint) {
     largeIsNext_ = isCheckpointDue_ = false;
@@ -99,7 +101,7 @@ WriteTurns::Task WriteTurns::awaitTask() {
 PendingWrite* WriteTurns::nextGroup() {
   const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
   largeIsNext_ = !takesLarge;
-  return takesLarge ? large_.pop(kGroupBytes) : small_.pop(kGroupBytes);
+  return takesLarge ? large_.pop(kLargeGroupBytes) : small_.pop(kGroupBytes);
 }
 
 }  // namespace jobq::sqlite

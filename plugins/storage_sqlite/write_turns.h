@@ -5,10 +5,11 @@
 // writes to the writer's thread. The time of waking the writer's thread makes groups larger: with 32 callers the rate
 // would otherwise fall by a tenth.
 //
-// Writes of large chunks have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
-// writes: a small write waits for a single large group or a single checkpoint at most, however many large writes wait.
-// A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
-// checkpoint due early. Large inputs and outputs are files and do not come here (`body_files.h`).
+// Writes with more than kSmallWrite bytes of bodies or chunks have separate groups, of at most kLargeGroupBytes or a
+// single write, in turns with groups of small writes: a small write waits for a single large group or a single
+// checkpoint at most, however many large writes wait. A checkpoint that a large group makes due comes after the small
+// writes that wait, and a large group makes a checkpoint due early. Inputs and outputs beyond kMostInRow are files and
+// do not come here (`body_files.h`).
 //
 // A log of a sixteenth of its size (4 MB) is also moved into the file when no write has come for 20 ms, so most
 // checkpoints delay nobody.
@@ -27,9 +28,13 @@
 
 namespace jobq::sqlite {
 
-/// Bytes above which a write counts as large, and the bound in bytes of a group.
-inline constexpr std::size_t kSmallWrite = 256UL << 10;
+/// Bytes above which a write with a waiting caller counts as large, and the bounds in bytes of a group. A write
+/// without a waiting caller is small: the jobs of a thread keep the order of the calls.
+inline constexpr std::size_t kSmallWrite = 16UL << 10;
 inline constexpr std::size_t kGroupBytes = 4UL << 20;
+inline constexpr std::size_t kLargeGroupBytes = 1UL << 20;
+/// Most bytes of a lone write on the thread of the caller.
+inline constexpr std::size_t kLoneWrite = 256UL << 10;
 
 /// Any thread, unless a function says otherwise. No function but next() waits.
 class WriteTurns {
