@@ -26,11 +26,16 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void send() {
+  void send(std::uint64_t number) {
     sent_ = Clock::now();
     waiting_ = true;
     if (socket_ < 0) open();
-    write(load_.request);
+    if (load_.numbers == 0) return write(load_.request);
+    constexpr std::size_t kDigits = 5;
+    const std::string digits = std::to_string(number % load_.numbers);
+    std::string request = load_.request;
+    request.replace(load_.numberAt, kDigits, std::string(kDigits - digits.size(), '0') + digits);
+    write(request);
   }
 
   // Reads once. Returns true if the round is over, or if the answer will not come.
@@ -122,7 +127,7 @@ Result run(const Load& load) {
     const bool more = load.count > 0 ? started < load.count : Clock::now() < end;
     if (!more || result.errors > 0) return false;
     ++started;
-    connection.send();
+    connection.send(started);
     return true;
   };
   for (const auto& connection : connections) open += next(*connection) ? 1 : 0;

@@ -2,6 +2,7 @@
 // goes on. The loop is cheap, because it shares the machine with the measured server.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,8 @@ struct Load {
   std::uint64_t count = 0;  ///< or after this many requests, if not 0
   std::string greeting;     ///< sent once on each connection; the server does not answer
   std::string request;
+  std::size_t numberAt = 0;   ///< place of five digits in `request`, which each request replaces by its number
+  std::uint64_t numbers = 0;  ///< modulo this many; 0: the request stays as it is
   Measure measure;
   FollowUp followUp;  ///< absent: each answer ends its round
 };

@@ -1,9 +1,10 @@
-// bench_load PROTOCOL PORT CONNECTIONS SECONDS COUNT FILE
+// bench_load PROTOCOL PORT CONNECTIONS SECONDS COUNT FILE [NUMBERS]
 //   PROTOCOL  http       FILE is a whole request; each answer has to be a 200
 //             http429    the same request; each answer has to be a 429
 //             beanstalk  FILE is a job's body; `put`
 //             beanstalk-finished  `put`, then `reserve` and `delete`: a job is queued, taken and finished
 //             gearman    FILE is a job's body; a foreground job of function `echo`
+//   NUMBERS   the first 00000 in FILE is replaced by 00000, 00001, ... up to this many, and again from the start
 //   The loop ends after SECONDS, or after COUNT requests if COUNT is not 0. Prints a line of JSON.
 #include <strings.h>
 
@@ -104,9 +105,10 @@ std::string readFile(const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
+  if (argc != 7 && argc != 8) {
     std::cerr
-        << "usage: bench_load http|http429|beanstalk|beanstalk-finished|gearman PORT CONNECTIONS SECONDS COUNT FILE\n";
+        << "usage: bench_load http|http429|beanstalk|beanstalk-finished|gearman PORT CONNECTIONS SECONDS COUNT FILE "
+           "[NUMBERS]\n";
     return 2;
   }
   const std::string protocol = argv[1];
@@ -118,8 +120,18 @@ int main(int argc, char** argv) {
                    std::strtoull(argv[5], nullptr, 10),
                    "",
                    body,
+                   0,
+                   0,
                    [](std::string_view text) { return measureHttp(text, "200 "); },
                    {}};
+  if (argc == 8) {
+    load.numbers = std::strtoull(argv[7], nullptr, 10);
+    load.numberAt = body.find("00000");
+    if (load.numbers == 0 || load.numbers > 100'000 || load.numberAt == std::string::npos) {
+      std::cerr << "NUMBERS is up to 100000, and the file needs 00000 in the place of the number\n";
+      return 2;
+    }
+  }
   if (protocol == "http429") {
     load.measure = [](std::string_view text) { return measureHttp(text, "429 "); };
   } else if (protocol.starts_with("beanstalk")) {

@@ -95,15 +95,16 @@ class Running:
             file.write(content)
         return path
 
-    def load(self, protocol, connections, request, seconds=0.0, count=0):
-        """Runs the load generator and returns the measurement."""
+    def load(self, protocol, connections, request, seconds=0.0, count=0, numbers=None):
+        """Runs the load generator and returns the measurement. With `numbers` the first 00000 of the request counts up
+        to this many, and again from the start."""
         path = self.file("request", request)
         if self.profile and not self.recorder:  # until the server is stopped: idle time has no samples
             self.recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-F", "999", "-o", self.profile, "-p",
                                               str(self.processes[0].pid)], stdin=subprocess.DEVNULL,
                                              stdout=subprocess.DEVNULL, preexec_fn=end_with_parent)
         done = subprocess.run([os.path.join(PROGRAMS, "bench_load"), protocol, str(self.port), str(connections),
-                               str(seconds), str(count), path], capture_output=True, text=True, check=False,
+                               str(seconds), str(count), path, *([str(numbers)] if numbers else [])], capture_output=True, text=True, check=False,
                               preexec_fn=end_with_parent, timeout=LONGEST_LOAD)
         if done.returncode != 0:
             raise RuntimeError(f"the load on {self.folder} failed: {done.stderr}\n{self.log()}")
