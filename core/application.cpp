@@ -143,7 +143,7 @@ void Application::start() {
   if (auto sentence = restrictToOwner(config_.secretKeyFile)) opened.push_back(std::move(*sentence));
   for (const std::string& sentence : opened) log_.write(LogLevel::warning, "data.modes", sentence);
   server_.open();  // a taken address ends the start before a job begins
-  if (storage_->leaseLife()) checkSecretKey(records_, secrets_);
+  checkSecretKey(records_, secrets_, config_.secretKeyFile);
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();

@@ -9,7 +9,10 @@
 #include "core/base/curl_url.h"
 #include "core/base/image.h"
 #include "core/config/filter_name.h"
+#include "core/endpoints/endpoint_record.h"
+#include "core/endpoints/template.h"
 #include "core/http/transport/byte_stream.h"
+#include "core/webhooks/webhook_secrets.h"
 #include "jobq/base64.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
@@ -113,6 +116,19 @@ void checkLauncherUrl(const std::string& url) {
   throw ConfigError("launcher.url = " + url + ": write scheme, host and port alone, such as http://10.0.0.5:8000");
 }
 
+// Returns the opened text of the member `sealed`, empty without one; nullopt if another key sealed the text.
+std::optional<std::string> unseal(const Record& record, const SecretBox& secrets) {
+  const auto document = json::read(record.body);
+  const auto* object = std::get_if<json::Document>(&document);
+  const auto value = object != nullptr ? object->find("sealed") : std::nullopt;
+  const auto sealed = fromBase64(value ? json::toText(*value).value_or("") : "");
+  try {
+    return secrets.open(sealed.value_or(""));
+  } catch (const Error&) {  // sealed with another key
+    return std::nullopt;
+  }
+}
+
 bool isLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
 }
@@ -169,27 +185,27 @@ std::optional<std::string> exposureOf(const Config& config) {
          "webhooks; set net.allowPrivate = false in production";
 }
 
-void checkSecretKey(RecordStore& records, const SecretBox& secrets) {
+void checkSecretKey(RecordStore& records, const SecretBox& secrets, const std::filesystem::path& keyFile) {
   constexpr const char* kKind = "secretKey";
   constexpr const char* kId = "check";
-  const auto bodyOf = [](std::string_view sealed) {
-    return json::object([sealed](json::ObjectWriter& out) { out.member("sealed", toBase64(sealed)); });
-  };
+  bool opens = true;
   if (!records.find(kKind, kId)) {
-    (void)records.create({kKind, kId, "", bodyOf(secrets.seal(kId)), 0, {}});  // another node may have been first
+    for (const std::string_view kind : {kTemplateKind, kEndpointKind, kWebhookSecretKind}) {
+      for (const Record& record : records.list(kind)) opens = opens && unseal(record, secrets).has_value();
+    }
+    const std::string body =
+        json::object([&](json::ObjectWriter& out) { out.member("sealed", toBase64(secrets.seal(kId))); });
+    if (opens) (void)records.create({kKind, kId, "", body, 0, {}});  // another node may have been first
   }
   const auto record = records.find(kKind, kId);
-  const std::string body = record ? record->body : "";
-  const auto document = json::read(body);
-  const auto* object = std::get_if<json::Document>(&document);
-  const auto value = object != nullptr ? object->find("sealed") : std::nullopt;
-  const auto sealed = value ? fromBase64(json::toText(*value).value_or("")) : std::nullopt;
-  try {
-    if (sealed && secrets.open(*sealed) == kId) return;
-  } catch (const Error&) {  // sealed with another key
+  if (opens && record && unseal(*record, secrets) == kId) return;
+  if (secrets.isNew()) {
+    std::error_code ignored;
+    std::filesystem::remove(keyFile, ignored);
   }
-  throw ConfigError(
-      "the key in secret.keyFile is not the key of the other nodes of this storage: copy the file of another node");
+  throw ConfigError("secret.keyFile: " + keyFile.string() + (secrets.isNew() ? " is missing" : " is not the key") +
+                    " that sealed the secrets in the storage: copy the file secret.key that was kept with the backup, "
+                    "or that of another node of the storage; etc/README.md, \"Backup\", says what to do without it");
 }
 
 }  // namespace jobq

@@ -1,6 +1,7 @@
 // Checks at a start: the plugins, files and origins named by a configuration, and the secret key of a node.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -23,10 +24,11 @@ void checkOrigins(const Config& config);
 /// be used. `config` may have names that are mistakes.
 void checkFiles(const Config& config, Mistakes& mistakes);
 
-/// Checks that this node seals secrets with the key of the other nodes: seals a word in `records` if no node has, and
-/// opens the word. Throws ConfigError if the word was sealed with another key, and StorageError. Called at the start on
-/// a shared storage.
-void checkSecretKey(RecordStore& records, const SecretBox& secrets);
+/// Checks that the key of this server, which is in `keyFile`, is the one that sealed the secrets in `records`: those of
+/// the other nodes of a shared storage, and those of a restored database. Seals a word in `records` if no server has,
+/// and opens the word. Without a word the templates, the endpoints and the webhook secret are opened before. Throws
+/// ConfigError if something was sealed with another key, and StorageError. Removes a file that the start has just made.
+void checkSecretKey(RecordStore& records, const SecretBox& secrets, const std::filesystem::path& keyFile);
 
 /// Returns a warning if callers on other machines can make this server connect to private addresses.
 std::optional<std::string> exposureOf(const Config& config);

@@ -60,6 +60,7 @@ SecretBox::SecretBox(const std::filesystem::path& keyFile) {
   static const Poco::Crypto::OpenSSLInitializer kAlways;
   auto text = readFile(keyFile);
   if (!text) {
+    isNew_ = true;
     text = randomHex(kSealingKeyBytes);
     writePrivateFile(keyFile, *text + "\n");
   }

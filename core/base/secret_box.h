@@ -14,6 +14,9 @@ class SecretBox {
   /// file holds no key, because a new key could not open the sealed secrets.
   explicit SecretBox(const std::filesystem::path& keyFile);
 
+  /// Returns whether the constructor made the key and its file.
+  bool isNew() const noexcept { return isNew_; }
+
   /// Returns a fresh nonce, the sealed text and its tag. An empty text stays empty.
   std::string seal(std::string_view text) const;
 
@@ -22,6 +25,7 @@ class SecretBox {
 
  private:
   std::string key_;
+  bool isNew_ = false;
 };
 
 }  // namespace jobq

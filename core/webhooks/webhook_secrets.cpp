@@ -8,7 +8,6 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kSecretRecords = "secret";
 constexpr const char* kId = "webhook";
 constexpr std::size_t kSigningKeyBytes = 32;
 
@@ -55,9 +54,9 @@ std::string WebhookSecrets::serverKey() {
 // the first.
 std::string WebhookSecrets::findOrMake() {
   for (;;) {
-    if (const auto record = records_.find(kSecretRecords, kId)) return openBody(record->body, box_);
+    if (const auto record = records_.find(kWebhookSecretKind, kId)) return openBody(record->body, box_);
     std::string key = randomBytes(kSigningKeyBytes);
-    const Record record{kSecretRecords, kId, "", toBody(box_.seal(key)), 0, {}};
+    const Record record{kWebhookSecretKind, kId, "", toBody(box_.seal(key)), 0, {}};
     if (std::holds_alternative<Stored>(records_.create(record))) return key;
   }
 }

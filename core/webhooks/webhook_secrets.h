@@ -14,6 +14,9 @@
 
 namespace jobq {
 
+/// Kind of the record with the secret of the server, sealed.
+inline constexpr const char* kWebhookSecretKind = "secret";
+
 /// The secrets that endpoints have of their own.
 class EndpointSecrets {
  public:

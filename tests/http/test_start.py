@@ -1,12 +1,14 @@
 """Starting a server: the refusals with their messages; the command line."""
 
+import contextlib
 import os
 import re
+import sqlite3
 
 import pytest
 
 from http_case import HttpTest
-from jobq_server import Server, jobqd, until
+from jobq_server import ROOT, Server, jobqd, until
 
 
 class RefusedStartTest(HttpTest):
@@ -39,6 +41,44 @@ class RefusedStartTest(HttpTest):
         with open(address, encoding="ascii") as file:
             assert file.read() == before, "the second one must not touch the first one's files"
         assert first.finished("echo", first.run("echo", {}))["status"] == "COMPLETED"
+
+    def test_a_storage_without_its_secret_key(self, own_server):
+        """etc/README.md, "Backup": the secrets of a restored database need the file that sealed them. A database of an
+        older server has no sealed word; its templates are opened instead."""
+        server = own_server()
+        made = server.request("POST", "/v1/templates", {"name": "t", "imageName": "plugin/echo", "env": {"A": "b"}})
+        assert made.status == 200
+        server.stop()
+        key = os.path.join(server.data, "secret.key")
+        os.rename(key, key + ".kept")
+        self.refused(server, key, "is missing", "kept with the backup")
+        assert not os.path.exists(key), "the start left a key of its own"
+        with open(key, "w", encoding="ascii") as file:
+            file.write("ab" * 32)
+        self.refused(server, key, "is not the key")
+        with contextlib.closing(sqlite3.connect(os.path.join(server.data, "jobq.db"))) as database:
+            database.execute("DELETE FROM record WHERE kind = 'secretKey'")
+            database.commit()
+        self.refused(server, key, "is not the key")
+        os.replace(key + ".kept", key)
+        server.start()
+        assert server.request("GET", f"/v1/templates/{made.json()['id']}").json()["env"] == {"A": "b"}
+
+    def test_the_secrets_of_a_lost_key_can_be_given_up(self, own_server):
+        """The statement of etc/README.md, "Backup"."""
+        with open(os.path.join(ROOT, "etc/README.md"), encoding="utf-8") as page:
+            statement = re.search(r"`(DELETE FROM record WHERE kind IN [^`]+)`", page.read()).group(1)
+        server = own_server()
+        server.request("POST", "/v1/templates", {"name": "t", "imageName": "plugin/echo", "env": {"A": "b"}})
+        job = server.run("parked", {"n": 1})
+        server.stop()
+        os.remove(os.path.join(server.data, "secret.key"))
+        with contextlib.closing(sqlite3.connect(os.path.join(server.data, "jobq.db"))) as database:
+            database.execute(statement)
+            database.commit()
+        server.start()
+        assert server.request("GET", "/v1/templates").json() == []
+        assert server.status("parked", job)["status"] == "IN_QUEUE"
 
     def test_two_servers_on_one_port(self, own_server):
         """core/http/transport/server.cpp: the second server must get the error, not half of the connections."""
