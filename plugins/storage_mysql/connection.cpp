@@ -16,6 +16,13 @@ constexpr char kSession[] =
     "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION', autocommit = 1, "
     "innodb_lock_wait_timeout = 5, wait_timeout = 60, time_zone = '+00:00'";
 
+[[noreturn]] void throwReadOnly(const std::string& server) {
+  throw MysqlError(ER_OPTION_PREVENTS_STATEMENT,
+                   "the variable read_only of the database server " + server +
+                       " is on: another server may take the writes now, and reads here may be old. Let "
+                       "storage.mysql.host lead to the server that takes writes");
+}
+
 /// Returns whether the server executes a statement for many rows at once: MariaDB does, MySQL does not.
 bool knowsBulk(MYSQL* handle) {
   constexpr unsigned long kBulk = MARIADB_CLIENT_STMT_BULK_OPERATIONS >> 32;
@@ -27,8 +34,8 @@ bool knowsBulk(MYSQL* handle) {
 }  // namespace
 
 Connection::Connection(const Options& options, const std::string& password, Isolation isolation,
-                       std::chrono::seconds answerTime, std::shared_ptr<OpenSockets> sockets)
-    : handle_(mysql_init(nullptr)) {
+                       std::chrono::seconds answerTime, std::shared_ptr<OpenSockets> sockets, std::uint64_t generation)
+    : handle_(mysql_init(nullptr)), generation_(generation) {
   if (!handle_) throw MysqlError(0, "no memory is left for a connection to the database");
   configure(options, answerTime);
   const bool local = !options.socket.empty();
@@ -37,7 +44,7 @@ Connection::Connection(const Options& options, const std::string& password, Isol
                          local ? options.socket.c_str() : nullptr, CLIENT_FOUND_ROWS) == nullptr) {
     fail(handle_.get(), "be reached at " + options.address());
   }
-  socket_.emplace(std::move(sockets), static_cast<int>(mysql_get_socket(handle_.get())));
+  socket_.emplace(std::move(sockets), static_cast<int>(mysql_get_socket(handle_.get())), generation);
   try {
     execute(kSession);
   } catch (const MysqlError& error) {
@@ -51,6 +58,7 @@ Connection::Connection(const Options& options, const std::string& password, Isol
   // The locks of a node that has stopped inside a transaction would keep the other nodes from beating until
   // wait_timeout, which is longer than a life. MySQL has no such bound.
   if (!variable("idle_transaction_timeout").empty()) execute("SET SESSION idle_transaction_timeout = 5");
+  readServer();
   sendsTogether_ = knowsBulk(handle_.get());
   if (isOnGalera()) awaitOthers(options.hasSeveralWriters);
 }
@@ -61,6 +69,24 @@ void Connection::awaitOthers(bool always) {
   execute("SET SESSION wsrep_sync_wait = 1");
   (void)variable("wsrep_on");  // waits, as each read does
   if (!always) execute("SET SESSION wsrep_sync_wait = DEFAULT");
+}
+
+void Connection::readServer() {
+  Query query = this->query("SELECT CONCAT_WS(' ', @@hostname, @@port, @@global.server_id), " JOBQ_MYSQL_SERVER_STATE
+                            ", CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF')");
+  if (!query.next()) throw MysqlError(CR_SERVER_LOST, "the database server does not tell its name");
+  server_ = query.text(0);
+  state_ = query.text(1);
+  isReadOnly_ = query.flag(2);
+}
+
+void Connection::checkServer() {
+  const std::string before = server_;
+  readServer();
+  if (isReadOnly_) throwReadOnly(server_);
+  if (server_ == before) return;
+  throw MysqlError(CR_SERVER_LOST, "a connection to the database server " + before + " is answered by the server " +
+                                       server_ + "; the connections of this node are opened again");
 }
 
 // The statements are closed first, while the handle still exists.
@@ -160,6 +186,40 @@ std::string Connection::variable(std::string_view name) {
     if (error.code() != ER_UNKNOWN_SYSTEM_VARIABLE) throw;
     return {};
   }
+}
+
+Connector::Connector(Options options, std::chrono::seconds answerTime, std::shared_ptr<ServerInUse> server)
+    : options_(std::move(options)),
+      password_(options_.readPassword()),
+      answerTime_(answerTime),
+      server_(std::move(server)) {
+  options_.checkAuthorities();
+  server_->add(sockets_);
+}
+
+std::unique_ptr<Connection> Connector::reach(Isolation isolation) const {
+  if (sockets_->isCut()) throwCut();
+  const bool isFirst = !server_->isKnown();
+  auto connection =
+      std::make_unique<Connection>(options_, password_, isolation, answerTime_, sockets_, server_->generation());
+  openedAt_ = std::chrono::steady_clock::now();
+  if (connection->isReadOnly() && !isFirst) throwReadOnly(connection->server());
+  return connection;
+}
+
+std::unique_ptr<Connection> Connector::open(Isolation isolation) const {
+  auto connection = reach(isolation);
+  if (server_->isInUse(connection->server())) return connection;
+  const std::string server = connection->server();
+  std::string other = reach(isolation)->server();
+  if (other == server) {
+    server_->moveTo(server);
+    connection = reach(isolation);
+    other = connection->server();
+    if (server_->isInUse(other)) return connection;
+  }
+  throw MysqlError(CR_SERVER_LOST, "connections of this node reach different database servers, " + server + " and " +
+                                       other + "; let the load balancer send all connections to one server");
 }
 
 void Connector::throwCut() const {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 #include "open_sockets.h"
 #include "options.h"
 #include "row_batch.h"
+#include "server_in_use.h"
 #include "statement.h"
 
 namespace jobq::mysql {
@@ -28,6 +30,10 @@ namespace jobq::mysql {
 /// Time for one answer of the database, unless a connection has another. A dead network shows after this time at the
 /// latest; a commit of 20 MB on a slow disk needs less.
 inline constexpr std::chrono::seconds kAnswerTime{10};
+
+/// SQL text for the state of a server, which changes when another server answers, or when the server takes no writes
+/// any more (Connection::state()).
+#define JOBQ_MYSQL_SERVER_STATE "CONCAT_WS(' ', @@hostname, @@port, @@global.server_id, @@read_only)"
 
 /// Isolation of the transactions of a connection.
 enum class Isolation {
@@ -46,9 +52,9 @@ enum class Isolation {
 class Connection {
  public:
   /// Throws MysqlError if the server refuses the connection or does not answer in time.
-  /// Until the end of the connection its socket is one of `sockets`.
+  /// Until the end of the connection its socket is one of `sockets`, in the generation `generation`.
   Connection(const Options& options, const std::string& password, Isolation isolation, std::chrono::seconds answerTime,
-             std::shared_ptr<OpenSockets> sockets);
+             std::shared_ptr<OpenSockets> sockets, std::uint64_t generation);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -77,6 +83,18 @@ class Connection {
   /// Commits the transaction of begin(). Throws MysqlError: a conflict if the server has aborted the transaction.
   void commit();
 
+  std::uint64_t generation() const noexcept { return generation_; }
+
+  /// Returns the name of the server that was reached; it tells the servers of a cluster apart.
+  const std::string& server() const noexcept { return server_; }
+  /// Returns JOBQ_MYSQL_SERVER_STATE as it was when the connection was opened.
+  const std::string& state() const noexcept { return state_; }
+  /// Returns whether the server took no writes when the connection was opened.
+  bool isReadOnly() const noexcept { return isReadOnly_; }
+  /// Throws MysqlError, as for a lost connection, if another server answers now, or if the server takes no writes any
+  /// more.
+  void checkServer();
+
   /// Returns whether the server is one of a Galera cluster. Throws MysqlError.
   bool isOnGalera();
 
@@ -90,6 +108,7 @@ class Connection {
   };
 
   void configure(const Options& options, std::chrono::seconds answerTime);
+  void readServer();
   /// Waits until the server of a Galera cluster has what other servers have committed; `always` lets each later read
   /// and transaction wait, too.
   void awaitOthers(bool always);
@@ -98,7 +117,11 @@ class Connection {
   bool isInTransaction() const noexcept;
 
   std::unique_ptr<MYSQL, Closer> handle_;
+  const std::uint64_t generation_;
   std::optional<OpenSocket> socket_;
+  std::string server_;
+  std::string state_;
+  bool isReadOnly_ = false;
   std::optional<bool> isOnGalera_;
   bool commitsAlone_ = true;    // the server commits each statement outside of a transaction
   bool sendsTogether_ = false;  // the server accepts all rows of a statement as one message
@@ -108,23 +131,26 @@ class Connection {
   std::vector<const char*> waiting_;  // the statements whose rows wait
 };
 
-/// Opens connections to the database of the settings. Any thread.
+/// Opens connections to the database of the settings, all to one server (server_in_use.h). Any thread.
 class Connector {
  public:
   /// Reads the password. `answerTime` is the time for one answer of the server, longer than any wait for a lock needs
-  /// to be. Throws ConfigError.
-  explicit Connector(Options options, std::chrono::seconds answerTime = kAnswerTime)
-      : options_(std::move(options)), password_(options_.readPassword()), answerTime_(answerTime) {
-    options_.checkAuthorities();
-  }
+  /// to be. `server` is shared by the connectors of a node. Throws ConfigError.
+  explicit Connector(Options options, std::chrono::seconds answerTime = kAnswerTime,
+                     std::shared_ptr<ServerInUse> server = std::make_shared<ServerInUse>());
 
-  /// Throws MysqlError as the constructor of Connection does, and at once behind cutConnections().
-  std::unique_ptr<Connection> open(Isolation isolation) const {
-    if (sockets_->isCut()) throwCut();
-    auto connection = std::make_unique<Connection>(options_, password_, isolation, answerTime_, sockets_);
-    openedAt_ = std::chrono::steady_clock::now();
-    return connection;
+  /// Opens a connection of the current generation. If the connection reaches another server than those before, a second
+  /// one has to reach the same server; all older connections are closed then. Throws MysqlError as the constructor of
+  /// Connection does, at once behind cutConnections(), if two connections reach two servers, and if the server takes no
+  /// writes, unless the connection is the first one.
+  std::unique_ptr<Connection> open(Isolation isolation) const;
+
+  /// Returns whether calls may begin on the connection: its generation has not ended.
+  bool isCurrent(const Connection& connection) const noexcept {
+    return connection.generation() == server_->generation();
   }
+  /// Ends the generation of a connection that may not be the only one to be lost.
+  void leave(const Connection& connection) const { server_->end(connection.generation()); }
 
   /// Returns when a connection was opened last; the beginning of the clock before the first one.
   std::chrono::steady_clock::time_point openedAt() const noexcept { return openedAt_; }
@@ -137,10 +163,12 @@ class Connector {
 
  private:
   [[noreturn]] void throwCut() const;
+  std::unique_ptr<Connection> reach(Isolation isolation) const;
 
   const Options options_;
   const std::string password_;
   const std::chrono::seconds answerTime_;
+  const std::shared_ptr<ServerInUse> server_;
   const std::shared_ptr<OpenSockets> sockets_ = std::make_shared<OpenSockets>();
   mutable std::atomic<std::chrono::steady_clock::time_point> openedAt_{};
 };

@@ -81,7 +81,8 @@ Holder Nodes::join(std::string_view name) {
 }
 
 // Most beats report what the beat before reported, and are one statement. The life must have beaten within kBeatGap, so
-// that the beat is not the first behind a gap. Returns false if the beat needs more than that.
+// that the beat is not the first behind a gap, and the connection must lead to the server that it was opened to: a
+// proxy may have moved it. Returns false if the beat needs more than that.
 bool Nodes::extendAlone(const Holder& holder, const Report& report) {
   {
     Lock lock(mutex_);
@@ -90,8 +91,12 @@ bool Nodes::extendAlone(const Holder& holder, const Report& report) {
   return deps_.ownReader.read([&](Connection& connection) {
     const Instant now = deps_.clock.now();
     Query query = connection.query(
-        "UPDATE node SET last_beat = ?, life_end = ? WHERE name = ? AND epoch = ? AND alive = 1 AND last_beat >= ?");
-    return query.bind(now, now + kLeaseLife, holder.node, holder.epoch, now - kBeatGap).run() == 1;
+        "UPDATE node SET last_beat = ?, life_end = ? WHERE name = ? AND epoch = ? AND alive = 1 AND last_beat >= ? "
+        "AND " JOBQ_MYSQL_SERVER_STATE " = ?");
+    query.bind(now, now + kLeaseLife, holder.node, holder.epoch, now - kBeatGap, connection.state());
+    if (query.run() == 1) return true;
+    connection.checkServer();
+    return false;
   });
 }
 

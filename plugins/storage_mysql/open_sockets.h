@@ -3,8 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "jobq/mutex.h"
@@ -24,21 +25,25 @@ class OpenSockets {
   void allowOpening() noexcept { isCut_ = false; }
   bool isCut() const noexcept { return isCut_; }
 
+  /// Shuts down the sockets of the generations before `generation` (server_in_use.h), also those that come later.
+  void cutBefore(std::uint64_t generation) noexcept;
+
  private:
   friend class OpenSocket;
 
   std::atomic<bool> isCut_ = false;
   Mutex mutex_;
-  std::set<int> descriptors_ JOBQ_GUARDED_BY(mutex_);
+  std::map<int, std::uint64_t> descriptors_ JOBQ_GUARDED_BY(mutex_);  // with their generations
+  std::uint64_t oldest_ JOBQ_GUARDED_BY(mutex_) = 0;                  // generation that is not shut down
 };
 
 /// Keeps a socket among the open ones. Holds a descriptor of its own, because the client library closes its own
 /// whenever it likes, and another file may get the number then.
 class OpenSocket {
  public:
-  /// `socket` is open, and is shut down at once behind cutAll(). Without a further descriptor in the process the socket
-  /// is never shut down.
-  OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket);
+  /// `socket` is open, and is shut down at once behind cutAll(), or if its generation has ended. Without a further
+  /// descriptor in the process the socket is never shut down.
+  OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket, std::uint64_t generation = 0);
   ~OpenSocket();
   OpenSocket(const OpenSocket&) = delete;
   OpenSocket& operator=(const OpenSocket&) = delete;

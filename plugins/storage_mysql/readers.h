@@ -22,8 +22,8 @@ class Readers {
   Readers& operator=(const Readers&) = delete;
 
   /// Calls `operation(Connection&)` and returns its result. A read changes nothing, so the call is repeated on a new
-  /// connection if the connection is dead. Throws the exception of `operation`, or StorageError if no connection is
-  /// free for ten seconds.
+  /// connection if the connection is dead or its generation has ended. Throws the exception of `operation`, or
+  /// StorageError if no connection is free for ten seconds.
   template <class Operation>
   auto read(Operation&& operation) {
     Place place(*this);
@@ -31,12 +31,12 @@ class Readers {
       return operation(place.connection());
     } catch (const MysqlError& error) {
       if (!error.isLost()) throw;
+      place.drop(error);
     }
-    place.drop();
     try {
       return operation(place.connection());
     } catch (const MysqlError& error) {
-      if (error.isLost()) place.drop();
+      if (error.isLost()) place.drop(error);
       throw;
     }
   }
@@ -51,10 +51,16 @@ class Readers {
     Place& operator=(const Place&) = delete;
 
     Connection& connection() {
+      if (connection_ && !readers_.connector_.isCurrent(*connection_)) connection_.reset();
       if (!connection_) connection_ = readers_.connector_.open(Isolation::repeatableRead);
       return *connection_;
     }
-    void drop() { connection_.reset(); }
+    /// Closes the connection. The death of a single one means nothing for the others: the server closes idle ones. A
+    /// server without writes ends the generation.
+    void drop(const MysqlError& error) {
+      if (connection_ && error.isOfReplica()) readers_.connector_.leave(*connection_);
+      connection_.reset();
+    }
 
    private:
     Readers& readers_;

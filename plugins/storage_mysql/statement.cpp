@@ -8,11 +8,11 @@
 namespace jobq::mysql {
 namespace {
 
-constexpr unsigned kConnectionKilled = 1927;   // MariaDB alone has this error, so its name is not in all headers
-constexpr unsigned kClusterNotReady = 1047;    // a node of a Galera cluster without a majority answers this error
-constexpr unsigned kReadOnlyMode = 1836;       // MySQL alone has this error
-constexpr unsigned kNoSecureTransport = 3159;  // MySQL's refusal of a connection without TLS
-constexpr unsigned kNoWait = 3572;             // MySQL's answer to a lock that is not free
+constexpr unsigned kConnectionKilled = 1927;         // MariaDB alone has this error, so its name is not in all headers
+constexpr unsigned kClusterNotReady = 1047;          // a node of a Galera cluster without a majority answers this error
+constexpr unsigned kReadOnlyMode = 1836;             // MySQL alone has this error
+constexpr unsigned kNoSecureTransport = 3159;        // MySQL's refusal of a connection without TLS
+constexpr unsigned kNoWait = 3572;                   // MySQL's answer to a lock that is not free
 
 /// Returns the end of a sentence, or an empty text for an error without a remedy.
 const char* remedyOf(unsigned code) {
@@ -58,11 +58,33 @@ bool MysqlError::isWithoutAnswer() const noexcept {
   return code_ >= CR_MIN_ERROR && code_ <= CR_MAX_ERROR && code_ != CR_COMMANDS_OUT_OF_SYNC;
 }
 
+bool MysqlError::isUnreachable() const noexcept {
+  switch (code_) {
+    case CR_CONNECTION_ERROR:
+    case CR_CONN_HOST_ERROR:
+    case CR_UNKNOWN_HOST:
+    case CR_SERVER_GONE_ERROR:
+    case CR_SERVER_LOST:
+    case ER_SERVER_SHUTDOWN:
+    case ER_CON_COUNT_ERROR:
+    case kClusterNotReady: return true;
+    default: return false;
+  }
+}
+
 bool MysqlError::isLost() const noexcept {
-  return isWithoutAnswer() || code_ == kConnectionKilled || code_ == ER_SERVER_SHUTDOWN ||
-         code_ == ER_NET_PACKET_TOO_LARGE || code_ == ER_NET_READ_ERROR || code_ == ER_NET_READ_INTERRUPTED ||
-         code_ == ER_NET_ERROR_ON_WRITE || code_ == ER_NET_WRITE_INTERRUPTED || code_ == ER_NEW_ABORTING_CONNECTION ||
-         code_ == kClusterNotReady || code_ == ER_OPTION_PREVENTS_STATEMENT || code_ == kReadOnlyMode;
+  return isWithoutAnswer() || code_ == kConnectionKilled || code_ == ER_SERVER_SHUTDOWN || isOfMessage() ||
+         code_ == ER_NET_READ_ERROR || code_ == ER_NET_READ_INTERRUPTED || code_ == ER_NET_ERROR_ON_WRITE ||
+         code_ == ER_NET_WRITE_INTERRUPTED || code_ == ER_NEW_ABORTING_CONNECTION || code_ == kClusterNotReady ||
+         isOfReplica();
+}
+
+bool MysqlError::isOfReplica() const noexcept {
+  return code_ == ER_OPTION_PREVENTS_STATEMENT || code_ == kReadOnlyMode;
+}
+
+bool MysqlError::isOfMessage() const noexcept {
+  return code_ == ER_NET_PACKET_TOO_LARGE || code_ == CR_NET_PACKET_TOO_LARGE;
 }
 
 bool MysqlError::isConflict() const noexcept {

@@ -30,6 +30,12 @@ class MysqlError : public StorageError {
   /// Returns whether the connection is dead, or leads to a server that takes no writes (any more): a statement that was
   /// sent may have been executed, and a new connection may reach another server.
   bool isLost() const noexcept;
+  /// Returns whether no server has answered, or a server that is not ready yet: a later attempt may succeed.
+  bool isUnreachable() const noexcept;
+  /// Returns whether the server takes no writes (any more), as a replica.
+  bool isOfReplica() const noexcept;
+  /// Returns whether the connection died of a message that is too large for the server.
+  bool isOfMessage() const noexcept;
   /// Returns whether the error is of the client library: the server has not answered.
   bool isWithoutAnswer() const noexcept;
   /// Returns whether the transaction met another transaction (a deadlock, a lock held too long, or a conflict between

@@ -25,7 +25,7 @@ bool open(const Connector& connector, const Clock& host, DatabaseClock& clock, J
     migrate(*patient, connector.options().database, schemaSteps(), log);
   }
   const auto first = connector.open(Isolation::readCommitted);
-  const auto second = connector.open(Isolation::readCommitted);
+  const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // wherever that leads
   enforce(std::array{checkSameServer(*first, *second), checkChanges(*first), checkLocks(*first, *second)}, log);
   clock.measureWhenDue(*first);
   numbers.open(*first);
@@ -39,8 +39,9 @@ std::size_t writersOf(const Options& options) { return std::clamp<std::size_t>(o
 }  // namespace
 
 MysqlStorage::MysqlStorage(const PluginEnv& env)
-    : connector_(Options(env.config)),
-      nodeConnector_(Options(env.config), kNodeAnswerTime),
+    : server_(std::make_shared<ServerInUse>(&env.log)),
+      connector_(Options(env.config), kAnswerTime, server_),
+      nodeConnector_(Options(env.config), kNodeAnswerTime, server_),
       clock_(env.clock),
       isOpen_(open(connector_, env.clock, clock_, numbers_, env.log)),
       writer_({connector_, clock_, numbers_, *env.receivers, commits_}, writersOf(connector_.options())),

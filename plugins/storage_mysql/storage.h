@@ -8,6 +8,7 @@
 // of a Galera cluster do not share row locks, and a claim on one does not exclude a claim on another before the commit.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "outbox.h"
 #include "readers.h"
 #include "records.h"
+#include "server_in_use.h"
 #include "writer.h"
 
 namespace jobq::mysql {
@@ -56,6 +58,7 @@ class MysqlStorage final : public Storage {
   // Members are destroyed in reverse order: the stores, the readers, then the writers after their last groups. The
   // store of nodes has two connections of its own: beats wait neither behind the writes of jobs nor for a place to
   // read, and give up sooner on a database that does not answer.
+  const std::shared_ptr<ServerInUse> server_;
   const Connector connector_;
   const Connector nodeConnector_;
   DatabaseClock clock_;

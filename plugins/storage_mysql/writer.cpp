@@ -21,6 +21,10 @@ constexpr std::chrono::milliseconds kLongestGathering{20};
 constexpr unsigned kGroupConflicts = 3;
 constexpr unsigned kAnyConflicts = 1'000'000;
 
+/// Time after which an unused connection is opened again: the server closes it after a minute, and the loss of a
+/// connection for changes would end the generation of all connections.
+constexpr std::chrono::seconds kLongestRest{45};
+
 /// Time for which a transaction is repeated that conflicts with others.
 constexpr std::chrono::seconds kLongestRepetition{10};
 
@@ -183,9 +187,12 @@ void Writer::commit(Worker& worker, Write* group) {
     try {
       applyAll(worker, group);
       committing = true;
-      return worker.connection->commit();
+      worker.connection->commit();
+      worker.usedAt = std::chrono::steady_clock::now();
+      return;
     } catch (const MysqlError& error) {
       if (error.isLost()) {
+        if (worker.connection && !error.isOfMessage()) deps_.connector.leave(*worker.connection);
         worker.connection.reset();
       } else {
         rollBack(worker);
@@ -202,8 +209,18 @@ void Writer::commit(Worker& worker, Write* group) {
   }
 }
 
+void Writer::connect(Worker& worker) const {
+  const auto now = std::chrono::steady_clock::now();
+  const bool isGood =
+      worker.connection && deps_.connector.isCurrent(*worker.connection) && now - worker.usedAt < kLongestRest;
+  if (isGood) return;
+  worker.connection.reset();
+  worker.connection = deps_.connector.open(Isolation::readCommitted);
+  worker.usedAt = now;
+}
+
 void Writer::applyAll(Worker& worker, Write* group) {
-  if (!worker.connection) worker.connection = deps_.connector.open(Isolation::readCommitted);
+  connect(worker);
   Connection& connection = *worker.connection;
   deps_.clock.measureWhenDue(connection);
   CounterChanges changes;

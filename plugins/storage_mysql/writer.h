@@ -127,6 +127,7 @@ class Writer {
   /// A thread of the writer with its connection and its slot of the counters.
   struct Worker {
     std::unique_ptr<Connection> connection;
+    std::chrono::steady_clock::time_point usedAt;  // the last commit
     unsigned slot = 0;
     std::thread thread;
   };
@@ -140,6 +141,7 @@ class Writer {
   void commitAlone(Worker& worker, Write& write);
   /// Runs the writes in one transaction, repeatedly where that may help. Throws the last exception.
   void commit(Worker& worker, Write* group);
+  void connect(Worker& worker) const;
   void applyAll(Worker& worker, Write* group);
   static std::vector<std::string_view> jobsOf(const Write* group);
   static void rollBack(Worker& worker);

@@ -8,6 +8,6 @@ jobq_add_test(cluster_test LABELS server tsan
 # Real nodes: several processes on a MariaDB server of the test.
 jobq_add_python_test(cluster.history_rules cluster/test_history_rules.py LABELS unit)
 jobq_add_python_test(cluster.parts cluster/test_parts.py LABELS unit)
-foreach(stem database_faults kill_matrix remote_workers shared_work)
+foreach(stem database_faults database_switch kill_matrix remote_workers shared_work)
   jobq_add_python_test(cluster.${stem} cluster/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()

@@ -37,6 +37,7 @@ jobq_add_test(storage_mysql_test SMALL PARTS 2 LABELS contract tsan PROCESSORS 4
     conformance/mysql_rows_test.cpp
     conformance/mysql_sharing_test.cpp
     conformance/mysql_storage_test.cpp
+    conformance/mysql_switch_test.cpp
     conformance/storage_peer.cpp
   LIBRARIES jobq_storage_mysql_objects PkgConfig::MARIADB
   NEEDS jobq_mysql_host_clock jobq_storage_mysql)
