@@ -10,6 +10,10 @@ namespace {
 
 constexpr unsigned kConnectTimeout = 3;  // seconds
 
+// Ways to prove the password over an open network. With any other one the client library would send the password itself
+// to whatever answers at the address of the database.
+constexpr char kAuthenticationWithoutTls[] = "mysql_native_password,caching_sha2_password,client_ed25519";
+
 // A lock of a node that has vanished stays until the server closes the node's connection: after wait_timeout, or 5 s
 // inside a transaction of MariaDB.
 constexpr char kSession[] =
@@ -106,7 +110,12 @@ void Connection::configure(const Options& options, std::chrono::seconds answerTi
   mysql_options(handle, MYSQL_REPORT_DATA_TRUNCATION, &yes);
   const unsigned protocol = options.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
   mysql_options(handle, MYSQL_OPT_PROTOCOL, &protocol);
-  if (options.tls == "off") return;
+  const unsigned off = 0;  // the server may otherwise ask for any file of this host
+  mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &off);
+  if (options.tls == "off") {
+    if (options.socket.empty()) mysql_options(handle, MARIADB_OPT_RESTRICTED_AUTH, kAuthenticationWithoutTls);
+    return;
+  }
   mysql_options(handle, MYSQL_OPT_SSL_ENFORCE, &yes);
   mysql_options(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
   constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";

@@ -12,6 +12,7 @@ constexpr unsigned kConnectionKilled = 1927;         // MariaDB alone has this e
 constexpr unsigned kClusterNotReady = 1047;          // a node of a Galera cluster without a majority answers this error
 constexpr unsigned kReadOnlyMode = 1836;             // MySQL alone has this error
 constexpr unsigned kNoSecureTransport = 3159;        // MySQL's refusal of a connection without TLS
+constexpr unsigned kForbiddenAuthentication = 5010;  // of the client library; older headers have no name for it
 constexpr unsigned kNoWait = 3572;                   // MySQL's answer to a lock that is not free
 
 /// Returns the end of a sentence, or an empty text for an error without a remedy.
@@ -32,6 +33,9 @@ const char* remedyOf(unsigned code) {
     case CR_CONNECTION_ERROR:
     case CR_CONN_HOST_ERROR:
     case CR_UNKNOWN_HOST: return "; start the database server, or correct storage.mysql.host, port or socket";
+    case kForbiddenAuthentication:
+      return "; without TLS this node proves its password by mysql_native_password, caching_sha2_password or ed25519 "
+             "only: set storage.mysql.tls, or let the user identify by one of them";
     case CR_SSL_CONNECTION_ERROR: return "; compare storage.mysql.tls with the certificate of the database server";
     case kNoSecureTransport: return "; set storage.mysql.tls to on, or to the file of an authority";
     case ER_OPTION_PREVENTS_STATEMENT:
