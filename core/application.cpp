@@ -15,6 +15,7 @@
 #include "core/http/api/routes.h"
 #include "core/maintenance/lost_jobs.h"
 #include "core/start_check.h"
+#include "core/storage_wait.h"
 
 namespace jobq {
 namespace {
@@ -56,7 +57,8 @@ constexpr Millis kTransportsEnd{15'000};
 
 }  // namespace
 
-Application::Application(Config config, Clock& clock, Log& log, const StorageWrap& around, const WallClock* wall)
+Application::Application(Config config, Clock& clock, Log& log, const StorageWrap& around, const WallClock* wall,
+                         StorageWait* wait)
     : config_(std::move(config)),
       clock_(clock),
       sameTime_(clock),
@@ -70,7 +72,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
                  {clock_, dataDir_.path(), config_.scriptPath / "handlers", config_.scriptPath / "filters",
                   config_.allowPrivateAddresses, &receiverNames_},
                  log_),
-      storage_(around(instances_.makeStorage())),
+      storage_(around(wait == nullptr ? instances_.makeStorage() : wait->open(config_, instances_))),
       records_(storage_->records()),
       transports_(instances_.makeTransports()),
       endpoints_({records_, secrets_, instances_, log_, toIso8601(clock_.now())}, config_.endpoints),

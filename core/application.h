@@ -70,6 +70,8 @@
 
 namespace jobq {
 
+class StorageWait;
+
 /// Returns the storage, possibly inside a decorator. The product uses `unwrapped`; tests add a decorator with faults.
 using StorageWrap = std::function<std::unique_ptr<Storage>(std::unique_ptr<Storage>)>;
 /// Returns `storage` unchanged.
@@ -81,9 +83,9 @@ class Application {
  public:
   /// Opens the storage and builds all parts without starting a thread. Throws ConfigError or StorageError. `wall` gives
   /// the time of day and outlives the object; with null, `clock` gives the time of day too, as in tests on one manual
-  /// clock.
+  /// clock. `wait` waits for a storage that cannot be reached; with null, the construction throws at once.
   Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped,
-              const WallClock* wall = nullptr);
+              const WallClock* wall = nullptr, StorageWait* wait = nullptr);
   /// Calls stop().
   ~Application();
 

@@ -18,6 +18,7 @@
 #include "core/base/heap_keeper.h"
 #include "core/base/process_signals.h"
 #include "core/config/settings_page.h"
+#include "core/storage_wait.h"
 
 namespace {
 
@@ -82,6 +83,20 @@ std::optional<Options> readOptions(int argc, char** argv) {
   return options;
 }
 
+/// Receives SIGTERM and SIGINT before the server has started; a SIGHUP has no effect then.
+class SignalledStop final : public jobq::StopOrder {
+ public:
+  explicit SignalledStop(const jobq::ProcessSignals& signals) : signals_(signals) {}
+
+  bool await(jobq::Millis longest) override {
+    const auto signal = signals_.awaitFor(longest);
+    return signal == SIGTERM || signal == SIGINT;
+  }
+
+ private:
+  const jobq::ProcessSignals& signals_;
+};
+
 int serve(const Options& options, const jobq::Config& config) {
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
@@ -93,7 +108,9 @@ int serve(const Options& options, const jobq::Config& config) {
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
   const jobq::SystemWallClock wall;
-  jobq::Application application(config, clock, log, jobq::unwrapped, &wall);
+  SignalledStop stop(signals);
+  jobq::StorageWait wait(clock, log, stop);
+  jobq::Application application(config, clock, log, jobq::unwrapped, &wall, options.resetAdminKey ? nullptr : &wait);
   if (options.resetAdminKey) {
     application.resetAdminKey();
     return 0;
@@ -135,6 +152,8 @@ int run(int argc, char** argv) {
   try {
     const auto options = readOptions(argc, argv);
     return options ? serve(*options) : 0;
+  } catch (const jobq::StoppedBeforeStart&) {
+    return 0;
   } catch (const Poco::Exception& error) {
     printFault(error.displayText());
   } catch (const std::exception& error) {

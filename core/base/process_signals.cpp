@@ -1,11 +1,14 @@
 #include "core/base/process_signals.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -83,6 +86,17 @@ int ProcessSignals::await() const {
   unsigned char signal = 0;
   while (::read(ends_[0], &signal, 1) != 1) continue;  // interrupted
   return signal;
+}
+
+std::optional<int> ProcessSignals::awaitFor(std::chrono::milliseconds longest) const {
+  const auto end = std::chrono::steady_clock::now() + longest;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    pollfd asked{ends_[0], POLLIN, 0};
+    const int ready = ::poll(&asked, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000)));
+    if (ready > 0) return await();
+    if (ready == 0 && std::chrono::steady_clock::now() >= end) return std::nullopt;
+  }
 }
 
 void ProcessSignals::send(int signal) const noexcept {

@@ -5,6 +5,8 @@
 // on the main thread, and interrupts no call of a further thread.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 namespace jobq {
@@ -26,6 +28,8 @@ class ProcessSignals {
 
   /// Blocks until a signal has come, also before the call. Returns the signal. Called by a single thread.
   int await() const;
+  /// As await(), for `longest` at most; returns an empty optional if no signal has come.
+  std::optional<int> awaitFor(std::chrono::milliseconds longest) const;
   /// Has the effect of the signal. Any thread.
   void send(int signal) const noexcept;
 

@@ -33,7 +33,8 @@ struct Config {
   std::filesystem::path scriptPath;  ///< folder of handlers/ and filters/
   std::vector<std::string> filters;  ///< default filters of endpoints: scripts, or `plugin/<filter>`
   std::string storage = "sqlite";
-  std::string nodeName;  ///< name of this server in a shared storage; empty: made from host and data directory
+  Millis storageWait{60'000};  ///< how long a start waits for a storage that cannot be reached
+  std::string nodeName;        ///< name of this server in a shared storage; empty: made from host and data directory
   std::string queuePolicy = "priority";
   std::string limiter = "window";
   LimitsConfig limits;

@@ -75,6 +75,9 @@ SettingSection dataSection() {
                   .withDefault("`secret.key` in `data.dir`"),
               textSetting<C>("storage", &C::storage,
                              "The storage plugin: `sqlite` is durable, `memory` is gone with the process."),
+              durationSetting<C>("storage.wait", &C::storageWait, Millis(0), kHour,
+                                 "How long a start waits for a database that refuses connections, cannot be reached or "
+                                 "does not answer. The port is open meanwhile, and `/readyz` answers 503."),
               textSetting<C>("node.name", &C::nodeName, 1, 64,
                              "The name of this server in a storage that several servers share, different for each "
                              "server and the same at each start.")

@@ -17,8 +17,8 @@ constexpr std::chrono::seconds kNodeAnswerTime{4};
 /// Time for one statement of a migration, which may copy a large table.
 constexpr std::chrono::seconds kMigrationTime{3'600};
 
-/// Checks and prepares the database before any other use. Returns true.
-bool open(const Connector& connector, const Clock& host, DatabaseClock& clock, JobNumbers& numbers, Log& log) {
+/// Checks and prepares the database before any other use.
+void prepare(const Connector& connector, const Clock& host, DatabaseClock& clock, JobNumbers& numbers, Log& log) {
   {
     const auto patient = Connector(connector.options(), kMigrationTime).open(Isolation::readCommitted);
     enforce(checkServer(*patient, host), log);
@@ -29,7 +29,17 @@ bool open(const Connector& connector, const Clock& host, DatabaseClock& clock, J
   enforce(std::array{checkSameServer(*first, *second), checkChanges(*first), checkLocks(*first, *second)}, log);
   clock.measureWhenDue(*first);
   numbers.open(*first);
-  return true;
+}
+
+/// Returns true. Throws OutcomeUnknown if the server cannot be reached: a later attempt may succeed.
+bool open(const Connector& connector, const Clock& host, DatabaseClock& clock, JobNumbers& numbers, Log& log) {
+  try {
+    prepare(connector, host, clock, numbers, log);
+    return true;
+  } catch (const MysqlError& error) {
+    if (error.isUnreachable()) throw OutcomeUnknown(error.what());
+    throw;
+  }
 }
 
 /// Number of connections for changes. More of them make the groups of the writer smaller; one alone would let all

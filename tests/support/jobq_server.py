@@ -88,14 +88,18 @@ class Server(Api):
             raise AssertionError(f"jobqd ended at its start with {self.process.returncode}: \n{self.log_tail(20)}")
         return self
 
+    def launch(self):
+        """Starts the process, without waiting for the server."""
+        with open(self.log_file, "ab") as log:
+            self.process = subprocess.Popen([self.program, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, cwd=self.folder, preexec_fn=die_with_parent)
+
     def start_unless_it_dies(self):
         """Starts the server. Returns true once the server is ready, and false if it ended before that."""
         address_file = os.path.join(self.data, "address")
         if os.path.exists(address_file):
             os.remove(address_file)
-        with open(self.log_file, "ab") as log:
-            self.process = subprocess.Popen([self.program, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, cwd=self.folder, preexec_fn=die_with_parent)
+        self.launch()
         return until(lambda: self._stage(address_file), "jobqd is ready", START_DEADLINE) == "ready"
 
     def _stage(self, address_file):

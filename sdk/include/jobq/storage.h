@@ -103,9 +103,9 @@ class JOBQ_VISIBLE InsertReceiver {
 /// A storage plugin with its six stores.
 ///
 /// Construction opens the storage and migrates an older schema. The server then begins a life of its node
-/// (NodeStore::join), which ends the leases of its dead process. Construction throws StorageError if the storage cannot
-/// be opened and ConfigError for a bad setting. Destruction ends every thread of the storage and closes the storage
-/// cleanly; no call may be under way then.
+/// (NodeStore::join), which ends the leases of its dead process. Construction throws ConfigError for a bad setting,
+/// OutcomeUnknown if the storage cannot be reached yet (the server then repeats it), and StorageError otherwise.
+/// Destruction ends every thread of the storage and closes the storage cleanly; no call may be under way then.
 class JOBQ_VISIBLE Storage : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::storage;
