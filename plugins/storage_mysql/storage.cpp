@@ -14,8 +14,32 @@ namespace {
 /// Time for one answer to a beat: a second try has to end before the node fences itself.
 constexpr std::chrono::seconds kNodeAnswerTime{4};
 
+/// Lead of a clock that stops a start.
+constexpr Millis kFarAhead{3'600'000};
+
 /// Time for one statement of a migration, which may copy a large table.
 constexpr std::chrono::seconds kMigrationTime{3'600};
+
+/// Returns the time of the last job or beat, or an empty optional for a new database.
+std::optional<Instant> newestRow(Connection& connection) {
+  Query query = connection.query(
+      "SELECT GREATEST(IFNULL((SELECT MAX(last_beat) FROM node), 0), "
+      "IFNULL((SELECT GREATEST(submitted_at, IFNULL(finished_at, 0)) FROM job ORDER BY num DESC LIMIT 1), 0))");
+  if (!query.next() || query.integer(0) == 0) return std::nullopt;
+  return query.instant(0);
+}
+
+/// Throws StorageError if the clock of the database is far `ahead` of the host's, and the newest row is as far behind:
+/// the first sweep would remove results and waiting jobs that have not expired.
+void checkAge(std::optional<Instant> newest, Millis ahead, Instant now) {
+  if (!newest || ahead <= kFarAhead || now - *newest <= kFarAhead) return;
+  throw StorageError(
+      "the clock of the database server is " + std::to_string(ahead.count() / 1'000) +
+      " s ahead of the clock of this host, and the newest row of the database is " +
+      std::to_string((now - *newest).count() / 1'000) +
+      " s old by it: jobs and results would be removed as expired; set the clock that is wrong, and start "
+      "this node again");
+}
 
 /// Checks and prepares the database before any other use.
 void prepare(const Connector& connector, const Clock& host, DatabaseClock& clock, JobNumbers& numbers, Log& log) {
@@ -27,7 +51,8 @@ void prepare(const Connector& connector, const Clock& host, DatabaseClock& clock
   const auto first = connector.open(Isolation::readCommitted);
   const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // wherever that leads
   enforce(std::array{checkSameServer(*first, *second), checkChanges(*first), checkLocks(*first, *second)}, log);
-  clock.measureWhenDue(*first);
+  const Millis ahead = clock.open(*first);
+  checkAge(newestRow(*first), ahead, clock.now());
   numbers.open(*first);
 }
 
@@ -52,7 +77,7 @@ MysqlStorage::MysqlStorage(const PluginEnv& env)
     : server_(std::make_shared<ServerInUse>(&env.log)),
       connector_(Options(env.config), kAnswerTime, server_),
       nodeConnector_(Options(env.config), kNodeAnswerTime, server_),
-      clock_(env.clock),
+      clock_(env.clock, env.log),
       isOpen_(open(connector_, env.clock, clock_, numbers_, env.log)),
       writer_({connector_, clock_, numbers_, *env.receivers, commits_}, writersOf(connector_.options())),
       nodeWriter_({nodeConnector_, clock_, numbers_, *env.receivers, commits_}, 1),
