@@ -8,8 +8,8 @@
 
 namespace jobq {
 
-void OutputQuota::charge(std::string_view chunk, std::string_view metrics) {
-  if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
+CheckedChunk::CheckedChunk(std::string_view output, std::string_view metrics) : output_(output), metrics_(metrics) {
+  if (!json::valid(output)) throw JobFailed("the handler emitted a chunk that is not JSON");
   if (!metrics.empty() && !isJsonObject(metrics)) {
     throw JobFailed("the handler emitted metrics that are not a JSON object");
   }
@@ -17,8 +17,11 @@ void OutputQuota::charge(std::string_view chunk, std::string_view metrics) {
     throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +
                     std::to_string(kMostMetrics) + ": emit less");
   }
-  // A million chunks of one byte each would take a gigabyte of memory.
-  bytes_ += chunk.size() + metrics.size() + kPriceOfAChunk;
+}
+
+// A million chunks of one byte each would take a gigabyte of memory.
+void OutputQuota::charge(std::size_t chunks, std::size_t bytes) {
+  bytes_ += bytes + chunks * kPriceOfAChunk;
   if (bytes_ > kMost) throw JobFailed("the job's chunks exceed 256 MB in all: emit less");
 }
 

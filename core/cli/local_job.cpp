@@ -27,7 +27,7 @@ void LocalJob::awaitDeadline(const std::stop_token& ended) {
 }
 
 void LocalJob::emit(std::string_view chunk, std::string_view metrics) {
-  outputQuota_.charge(chunk, metrics);
+  outputQuota_.charge({chunk, metrics});
   reports_ << "chunk " << chunk << (metrics.empty() ? "" : " metrics ") << metrics << '\n';
 }
 

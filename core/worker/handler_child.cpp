@@ -43,7 +43,7 @@ class ChildContext final : public JobContext {
   std::string_view s3Config() const override { return job_.s3Config; }
 
   void emit(std::string_view chunk, std::string_view metrics) override {
-    outputQuota_.charge(chunk, metrics);
+    outputQuota_.charge({chunk, metrics});
     checkChunk(chunk);
     report(MessageKind::chunk, {chunk, metrics});
   }

@@ -25,7 +25,7 @@ RemoteContext::RemoteContext(const CallDeps& deps, ReportSender& reports, const 
     : deps_(deps), reports_(reports), job_(job), deadline_(deadlineOf(job, deps.clock)) {}
 
 void RemoteContext::emit(std::string_view chunk, std::string_view metrics) {
-  outputQuota_.charge(chunk, metrics);
+  outputQuota_.charge({chunk, metrics});
   checkChunk(chunk);
   if (stopToken().stop_requested()) return;
   const auto sent = nextChunk_;

@@ -42,16 +42,17 @@ void AttemptReports::resumeChunks() {
 // The storage numbers the chunks of an attempt from 0 without a gap, and skips a number that it has. On a shared
 // storage the chunk before may have reached another node, so the storage is asked, except for a repeated chunk.
 ReportResult AttemptReports::addChunk(std::string_view output, std::string_view metrics) {
+  const CheckedChunk chunk(output, metrics);
   Lock lock(mutex_);
   OutputQuota charged = outputQuota_;
-  charged.charge(output, metrics);
+  charged.charge(chunk);
   const std::size_t hash = std::hash<std::string_view>()(output) * 31 + std::hash<std::string_view>()(metrics);
   if (isShared_ && unanswered_ != hash) {
     const auto count = countChunks();
     if (!count) return ReportResult::staleAttempt;
     nextChunk_ = *count;
   }
-  std::vector<Chunk> pieces = splitChunk(output, metrics);
+  std::vector<Chunk> pieces = splitChunk(chunk);
   const std::size_t count = pieces.size();
   unanswered_ = hash;
   const ReportResult result = reports_.append(lease_, nextChunk_, std::move(pieces));
@@ -61,12 +62,18 @@ ReportResult AttemptReports::addChunk(std::string_view output, std::string_view 
   return result;
 }
 
+// The storage skips the pieces whose numbers it has, so only the pieces behind them are charged: all of a chunk that is
+// new, none of a chunk that comes again.
 std::uint64_t AttemptReports::addChunkAt(std::uint64_t first, std::string_view output, std::string_view metrics) {
+  const CheckedChunk chunk(output, metrics);
+  std::vector<Chunk> pieces = splitChunk(chunk);
+  const std::uint64_t next = first + pieces.size();
   Lock lock(mutex_);
   OutputQuota charged = outputQuota_;
-  if (first >= nextChunk_) charged.charge(output, metrics);  // otherwise the chunk comes again
-  std::vector<Chunk> pieces = splitChunk(output, metrics);
-  const std::uint64_t next = first + pieces.size();
+  for (std::uint64_t at = std::max(first, nextChunk_); at < next; ++at) {
+    const Chunk& piece = pieces[at - first];
+    charged.charge(1, piece.output.size() + piece.metrics.size());
+  }
   try {
     (void)reports_.append(lease_, first, std::move(pieces));
   } catch (const StorageError&) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "jobq/json.h"
 
@@ -51,8 +52,10 @@ std::vector<std::string_view> pieces(std::string_view text, std::size_t most) {
 
 }  // namespace
 
-std::vector<Chunk> splitChunk(std::string_view output, std::string_view metrics) {
-  output = trimmedJson(output);
+std::vector<Chunk> splitChunk(const CheckedChunk& chunk) {
+  static_assert(kChunkLimit >= 2 * (kFrame + kMetricsLimit), "each piece has most of its bytes for the output");
+  const std::string_view output = trimmedJson(chunk.output());
+  const std::string_view metrics = chunk.metrics();
   const std::size_t most = kChunkLimit - kFrame - metrics.size();
   if (output.size() <= most) return {Chunk{std::string(output), std::string(metrics), false}};
   const bool isString = output.front() == '"';

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include "core/base/output_quota.h"
@@ -15,11 +14,11 @@ namespace jobq {
 inline constexpr std::size_t kChunkLimit = 1UL << 20;
 
 /// Most bytes of the metrics within kChunkLimit.
-inline constexpr std::size_t kMetricsLimit = OutputQuota::kMostMetrics;
+inline constexpr std::size_t kMetricsLimit = CheckedChunk::kMostMetrics;
 
-/// Splits `output`, a JSON text. `metrics` is the text of a JSON object with at most kMetricsLimit bytes, or empty.
-/// Output that fits stays unchanged. A longer string is cut between characters into several strings; any other longer
-/// value is cut into strings of its text, marked `partial`. The last chunk has the metrics. Pure; any thread.
-std::vector<Chunk> splitChunk(std::string_view output, std::string_view metrics);
+/// Splits the output of `chunk`. Output that fits stays unchanged. A longer string is cut between characters into
+/// several strings; any other longer value is cut into strings of its text, marked `partial`. The last chunk has the
+/// metrics. Pure; any thread.
+std::vector<Chunk> splitChunk(const CheckedChunk& chunk);
 
 }  // namespace jobq

@@ -14,10 +14,11 @@
 namespace jobq {
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
-  outputQuota_.charge(chunk, metrics);
+  const CheckedChunk checked(chunk, metrics);
+  outputQuota_.charge(checked);
   std::size_t pieces = 0;
   offer([&] {
-    std::vector<Chunk> split = splitChunk(chunk, metrics);
+    std::vector<Chunk> split = splitChunk(checked);
     pieces = split.size();
     return deps_.reports.append(job_.lease, nextChunk_, std::move(split));
   });

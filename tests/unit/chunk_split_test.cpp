@@ -20,18 +20,19 @@ std::string joined(const std::vector<Chunk>& chunks) {
 
 TEST(ChunkSplit, AFittingChunkStays) {
   for (const char* text : {"{\"a\":1.0}", "\"x\"", "1e400", "[ 1 , 2 ]", "null"}) {
-    const auto chunks = splitChunk(text, "{\"n\":1}");
+    const auto chunks = splitChunk({text, "{\"n\":1}"});
     ASSERT_EQ(chunks.size(), 1U);
     EXPECT_EQ(chunks[0].output, text);
     EXPECT_EQ(chunks[0].metrics, "{\"n\":1}");
     EXPECT_FALSE(chunks[0].partial);
   }
-  EXPECT_EQ(splitChunk(" \n1\t", "")[0].output, "1");
+  EXPECT_EQ(splitChunk({" \n1\t", ""})[0].output, "1");
 }
 
 TEST(ChunkSplit, ALongStringIsCutIntoStrings) {
   const std::string text(2'500'000, 'x');
-  const auto chunks = splitChunk('"' + text + '"', "{\"n\":1}");
+  const std::string output = '"' + text + '"';
+  const auto chunks = splitChunk({output, "{\"n\":1}"});
   EXPECT_EQ(chunks.size(), 3U);
   EXPECT_EQ(joined(chunks), text);
   for (const Chunk& chunk : chunks) {
@@ -46,25 +47,27 @@ TEST(ChunkSplit, CharactersStayWhole) {
     for (std::size_t shift = 0; shift < unit.size(); ++shift) {
       std::string text(shift, 'x');
       while (text.size() < kChunkLimit + 100) text += unit;
-      const auto chunks = splitChunk('"' + text + '"', "");
+      const std::string output = '"' + text + '"';
+      const auto chunks = splitChunk({output, ""});
       EXPECT_EQ(chunks.size(), 2U);
-      EXPECT_EQ(joined(chunks), json::decode('"' + text + '"')) << unit << " " << shift;
+      EXPECT_EQ(joined(chunks), json::decode(output)) << unit << " " << shift;
     }
   }
 }
 
 TEST(ChunkSplit, ALargeObjectIsCutIntoItsText) {
   const std::string object = "{\"key \\\"quoted\\\"\":\"" + std::string(3'000'000, '\'') + "\\u20ac\",\"n\":1.0}";
-  const auto chunks = splitChunk(object, "");
+  const auto chunks = splitChunk({object, ""});
   EXPECT_GE(chunks.size(), 3U);
   EXPECT_EQ(joined(chunks), object);
   for (const Chunk& chunk : chunks) EXPECT_TRUE(chunk.partial);
 }
 
 TEST(ChunkSplit, TheLargestThatFitsIsNotCut) {
-  const std::string metrics(kMetricsLimit, ' ');
+  const std::string metrics = "{}" + std::string(kMetricsLimit - 2, ' ');
   for (std::size_t size = kChunkLimit - kMetricsLimit - 70; size < kChunkLimit - kMetricsLimit - 30; ++size) {
-    const auto chunks = splitChunk('"' + std::string(size - 2, 'x') + '"', metrics);
+    const std::string output = '"' + std::string(size - 2, 'x') + '"';
+    const auto chunks = splitChunk({output, metrics});
     for (const Chunk& chunk : chunks) EXPECT_LE(chunk.output.size() + chunk.metrics.size() + 40, kChunkLimit);
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 std::string refusal(OutputQuota& outputQuota, std::string_view chunk, std::string_view metrics = "") {
   try {
-    outputQuota.charge(chunk, metrics);
+    outputQuota.charge({chunk, metrics});
     return "";
   } catch (const JobFailed& failure) {
     return failure.what();
@@ -25,7 +25,7 @@ TEST(OutputQuota, TakesJsonAndNothingElse) {
   EXPECT_EQ(refusal(outputQuota, "1", "{\"rate\":2}"), "");
   EXPECT_EQ(refusal(outputQuota, "x"), "the handler emitted a chunk that is not JSON");
   EXPECT_EQ(refusal(outputQuota, "1", "[2]"), "the handler emitted metrics that are not a JSON object");
-  const std::string most = "{\"m\":\"" + std::string(OutputQuota::kMostMetrics - 8, 'x') + "\"}";
+  const std::string most = "{\"m\":\"" + std::string(CheckedChunk::kMostMetrics - 8, 'x') + "\"}";
   EXPECT_EQ(refusal(outputQuota, "1", most), "");
   EXPECT_EQ(refusal(outputQuota, "1", most + " "), "a chunk's metrics have 65537 bytes, the limit is 65536: emit less");
 }

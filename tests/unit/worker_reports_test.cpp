@@ -2,17 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "core/base/call_timer.h"
+#include "core/base/output_quota.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/routes.h"
 #include "core/http/api/worker_calls.h"
 #include "core/http/transport/budget.h"
+#include "core/workers/attempt_reports.h"
+#include "core/workers/chunk_split.h"
 #include "core/workers/foreign_reports.h"
 #include "jobq/error.h"
+#include "jobq/job_handler.h"
 #include "remote_workers_fixture.h"
 
 namespace jobq {
@@ -69,6 +74,29 @@ TEST_F(WorkerReportsTest, TheSameHoldsForABatch) {
   EXPECT_THROW((void)reportResults(deps_, done), StorageError);
   EXPECT_TRUE(take_->isOver);
   EXPECT_EQ(park(), 0U);
+}
+
+// Pieces behind the numbers that the server has are new, although the chunk begins at an old number.
+TEST_F(WorkerReportsTest, AChunkThatBeginsAtAnOldNumberIsCharged) {
+  AttemptReports attempt(reports, *storage, "ep", {"gone", 1}, false);
+  const std::string large = '"' + std::string(19UL << 20, 'x') + '"';
+  std::uint64_t next = attempt.addChunkAt(0, "1", "");
+  const auto sendAll = [&] {
+    for (std::size_t sent = 0; sent <= OutputQuota::kMost; sent += large.size() / 2) {
+      next = attempt.addChunkAt(next - 1, large, "");
+    }
+  };
+  EXPECT_THROW(sendAll(), JobFailed);
+}
+
+// A chunk whose metrics leave no room for its output would be split into pieces of one byte.
+TEST_F(WorkerReportsTest, TheMetricsOfAChunkThatComesAgainAreChecked) {
+  const RemoteRunPtr run = deliverJob("a");
+  EXPECT_EQ(run->addChunkAt(0, "1", ""), 1U);
+  const std::string metrics = "{}" + std::string(kChunkLimit, ' ');
+  EXPECT_THROW((void)run->addChunkAt(0, "[1,2]", metrics), JobFailed);
+  EXPECT_THROW((void)run->addChunkAt(0, "[1", ""), JobFailed);
+  EXPECT_EQ(run->addChunkAt(0, "1", "{}"), 1U) << "a chunk that comes again stays free";
 }
 
 }  // namespace
