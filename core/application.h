@@ -183,10 +183,10 @@ class Application {
   std::unique_ptr<RateLimiter> limiter_;
   RateLimitGate rates_;  // stage: rate limiting
   Router router_;
-  Budget waiting_;         // places for waiting callers
-  Budget refusedCalls_;    // the part of these places for refused calls of remote workers
-  BodyMemory bodyMemory_;  // memory for large bodies
-  Budget answerMemory_;    // memory for large answers
+  Budget waiting_;           // places for waiting callers
+  Budget refusedCalls_;      // the part of these places for refused calls of remote workers
+  BodyMemory bodyMemory_;    // memory for large bodies
+  BodyMemory answerMemory_;  // memory for large answers
   const CorsPolicy cors_;
   RequestPipeline pipeline_;  // stage: routing
   HttpServer server_;

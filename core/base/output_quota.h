@@ -7,6 +7,7 @@
 namespace jobq {
 
 inline constexpr std::size_t kMaxOutput = 20UL << 20;        ///< bytes of an output
+inline constexpr std::size_t kMaxChunk = 1UL << 20;          ///< bytes of a chunk in an answer
 inline constexpr std::size_t kMaxProgressBytes = 1UL << 20;  ///< bytes of a progress
 
 /// A piece of output that a handler emits, well-formed by construction: the quota and the split (splitChunk) take no

@@ -1,7 +1,9 @@
 #include "core/jobs/chunk_feed.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "core/base/output_quota.h"
 #include "core/jobs/job_service.h"
 #include "jobq/transitions.h"
 
@@ -16,7 +18,8 @@ ChunkFeed::ChunkFeed(JobService& jobs, CompletionNotifier& completions, JobKey k
 std::optional<ChunkFeed::Result> ChunkFeed::poll(Instant deadline, const WaitingCaller& caller, std::size_t maxBytes) {
   using Progress = CompletionNotifier::Progress;
   for (;;) {
-    if (std::exchange(mayHaveMore_, false)) {
+    const bool hasRoom = !mayHaveMore_ || caller.room == nullptr || caller.room->draw(std::max(maxBytes, kMaxChunk));
+    if (hasRoom && std::exchange(mayHaveMore_, false)) {
       auto page = jobs_.chunks({key_, position_.next, maxBytes});
       if (!page) return Result{};
       if (position_.attempt != 0 && page->attempt != position_.attempt) {
@@ -34,9 +37,14 @@ std::optional<ChunkFeed::Result> ChunkFeed::poll(Instant deadline, const Waiting
       mayHaveMore_ = terminal(page->state);
       if (mayHaveMore_) return Result{std::move(page)};
     }
-    switch (waiter_.poll(deadline, caller)) {
+    if (hasRoom && caller.room != nullptr) (void)caller.room->draw(0);
+    const CompletionNotifier& completions = jobs_.completions();
+    const Instant until = hasRoom ? deadline : std::min(deadline, completions.now() + completions.roomPause());
+    switch (waiter_.poll(until, caller)) {
       case Progress::pending: return std::nullopt;
-      case Progress::over: return Result{std::nullopt, true};
+      case Progress::over:
+        if (until == deadline || caller.hasLeft || completions.now() < until) return Result{std::nullopt, true};
+        break;
       case Progress::event: mayHaveMore_ = true;
     }
   }

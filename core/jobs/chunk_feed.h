@@ -36,7 +36,8 @@ class ChunkFeed {
   };
   /// Returns the next chunks, of `maxBytes` bytes or a single one, the end of the job, or the end of the wait. Returns
   /// no value while the wait goes on; `caller.call` is resumed when the next poll may know more. Throws StorageError;
-  /// the next poll then waits before it reads.
+  /// the next poll then waits before it reads. A caller without room for a page waits for the room; the room has what
+  /// was drawn for the page.
   std::optional<Result> poll(Instant deadline, const WaitingCaller& caller, std::size_t maxBytes);
 
   /// Lets the next poll read before it waits, although no event came.

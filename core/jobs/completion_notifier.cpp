@@ -1,5 +1,6 @@
 #include "core/jobs/completion_notifier.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/service.h"
@@ -170,6 +171,13 @@ std::vector<AwaitedJob> CompletionNotifier::awaited(const JobId& after, std::siz
 std::size_t CompletionNotifier::streams() const {
   Lock lock(mutex_);
   return streams_;
+}
+
+Millis CompletionNotifier::roomPause() const {
+  constexpr Millis kLeast{100};
+  constexpr Millis kMost{5'000};
+  Lock lock(mutex_);
+  return std::clamp(Millis(static_cast<Millis::rep>(waiting_.size())), kLeast, kMost);
 }
 
 void CompletionNotifier::announceAllOf(std::string_view endpoint) {

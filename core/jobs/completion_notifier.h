@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/suspended_call.h"
+#include "core/jobs/output_room.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
@@ -21,7 +22,8 @@ namespace jobq {
 /// The caller of a wait, as it is at the moment of a poll.
 struct WaitingCaller {
   SuspendedCall call;
-  bool hasLeft = false;  ///< the client has closed its side: the wait is over
+  bool hasLeft = false;        ///< the client has closed its side: the wait is over
+  OutputRoom* room = nullptr;  ///< for what the wait reads; null: without a bound
 };
 
 /// A job with at least one waiting caller.
@@ -120,6 +122,9 @@ class CompletionNotifier {
 
   /// Returns the number of waiters for chunks.
   std::size_t streams() const;
+  /// Returns the pause after which a caller without room for what it reads tries again: all of them together try a
+  /// thousand times a second at most.
+  Millis roomPause() const;
 
   /// Continues all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs
   /// (purge).

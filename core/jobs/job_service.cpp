@@ -66,7 +66,22 @@ JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpo
   return submission;
 }
 
-std::optional<Job> JobService::find(const JobKey& key) { return storage_.jobs().find(key); }
+// The bodies of a job may grow between the two readings.
+FoundJob JobService::find(const JobKey& key, OutputRoom* room) {
+  if (room == nullptr) return {storage_.jobs().find(key)};
+  for (std::uint64_t most = OutputRoom::kFree;;) {
+    auto found = storage_.jobs().findWithin(key, most);
+    if (!found) return {};
+    const bool isWhole = found->isWhole();
+    if (isWhole || !room->draw(found->bodyBytes)) return {std::move(found->job), isWhole};
+    most = found->bodyBytes;
+  }
+}
+
+std::optional<Job> JobService::findBrief(const JobKey& key) {
+  auto found = storage_.jobs().findWithin(key, OutputRoom::kFree);
+  return found ? std::optional(std::move(found->job)) : std::nullopt;
+}
 
 std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most) {
   return storage_.leases().ahead(key, most);
@@ -92,12 +107,12 @@ std::unique_ptr<ChunkFeed> JobService::followChunks(const JobKey& key, const Chu
   return std::make_unique<ChunkFeed>(*this, completions_, key, from);
 }
 
-std::optional<JobService::Log> JobService::log(const JobKey& key) {
+std::optional<JobService::Log> JobService::log(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
   const auto present = presentState(key);
   if (!present) return std::nullopt;
-  auto lines = storage_.chunks().readLog(key);
-  if (!lines) return std::nullopt;
-  return Log{std::move(*lines), present->state};
+  auto part = storage_.chunks().readLogPart(key, from, maxBytes);
+  if (!part) return std::nullopt;
+  return Log{std::move(*part), present->state};
 }
 
 std::optional<Instant> JobService::setTtl(const JobKey& key, Millis ttl) {

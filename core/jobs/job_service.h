@@ -14,6 +14,7 @@
 #include "core/jobs/chunk_feed.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_wait.h"
+#include "core/jobs/output_room.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -57,8 +58,11 @@ class JobService {
   AwaitedSubmission submitAwaited(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
                                   Millis wait, CallerReads reads = CallerReads::wait);
 
-  /// Returns the job, or no value if the job is absent.
-  std::optional<Job> find(const JobKey& key);
+  /// Returns the job, with its output if `room` has room for the output; null: in any case. The one way by which
+  /// callers get outputs.
+  FoundJob find(const JobKey& key, OutputRoom* room);
+  /// Returns the job without a large output, or no value if the job is absent.
+  std::optional<Job> findBrief(const JobKey& key);
 
   /// Returns the number of jobs to be claimed before this job, counted up to `most`, or no value if the job is not
   /// queued.
@@ -84,11 +88,12 @@ class JobService {
   CompletionNotifier& completions() const noexcept { return completions_; }
 
   struct Log {
-    std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
+    LogPart part;
     JobState state = JobState::inQueue;  ///< read before the lines, so the log of an ended job is complete
   };
-  /// Returns the lines logged by the job's handler, or no value if the job is absent.
-  std::optional<Log> log(const JobKey& key);
+  /// Returns the lines logged by the job's handler behind `from`, of `maxBytes` bytes or a single one, or no value if
+  /// the job is absent.
+  std::optional<Log> log(const JobKey& key, const LogPosition& from, std::size_t maxBytes);
 
   /// Sets the lifespan of a job for `/status?ttl=` (JobStore::setTtl). Returns the new expiry, or no value if the job
   /// is absent.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/output_quota.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
@@ -17,6 +18,12 @@ constexpr Millis kGatherLeast{100};
 constexpr Millis kGatherMost{1'000};
 constexpr Millis kGatherAStream{5};  // 200 requests a second, the rate limit of /stream
 constexpr std::size_t kGathered = 1UL << 20;
+
+// Returns true if a wait that was over has ended: at `deadline`, or before `until`, by the client or the end of the
+// server. Otherwise the caller tries again whether there is room.
+bool isOver(const CompletionNotifier& completions, Instant until, Instant deadline, const WaitingCaller& caller) {
+  return until == deadline || caller.hasLeft || completions.now() < until;
+}
 
 }  // namespace
 
@@ -41,13 +48,24 @@ void JobWait::noteDeferred(std::shared_ptr<DeferredInsert> insert) noexcept {
 std::optional<JobWait::Result> JobWait::poll(const WaitingCaller& caller) {
   if (unclaimed_) deps_.queueSignal.notifyAndClaim(key_.endpoint, *std::exchange(unclaimed_, std::nullopt));
   for (;;) {
-    const Progress progress = readsFirst_ ? Progress::event : waiter_.poll(deadline_, caller);
+    const Instant until = std::min(deadline_, roomAt_.value_or(deadline_));
+    const Progress progress = readsFirst_ ? Progress::event : waiter_.poll(until, caller);
     if (progress == Progress::pending) return std::nullopt;
     readsFirst_ = false;
     if (insert_) insert_->store();
-    Result result{deps_.jobs.find(key_)};
-    if (progress == Progress::over || !result.job || terminal(result.job->state)) return result;
+    Result result = deps_.jobs.find(key_, caller.room);
+    if (progress == Progress::over && isOver(deps_.completions, until, deadline_, caller)) return result;
+    const bool hasEnded = !result.job || terminal(result.job->state);
+    if (hasEnded && result.hasRoom) return result;
+    roomAt_.reset();
+    if (hasEnded) roomAt_ = deps_.completions.now() + deps_.completions.roomPause();
   }
+}
+
+bool JobWait::mayAwaitRoom() {
+  const Instant now = deps_.completions.now();
+  roomAt_ = now + deps_.completions.roomPause();
+  return now < deadline_;
 }
 
 ChunkWait::ChunkWait(JobService& jobs, CompletionNotifier& completions, ChunkAsk ask)
@@ -67,9 +85,24 @@ std::optional<ChunkWait::Result> ChunkWait::poll(const WaitingCaller& caller) {
         if (waiter_.poll(gatheredBy_, caller, kGathered) == Progress::pending) return std::nullopt;
         step_ = Step::readChunks;
         break;
-      case Step::readChunks:
-        if (!readChunks(caller.hasLeft)) return std::move(result_);
+      case Step::readChunks: {
+        const bool hasRoom = caller.room == nullptr || caller.room->draw(std::max(ask_.maxBytes, kMaxChunk));
+        if (!hasRoom && !isOver_ && !caller.hasLeft && ask_.wait > Millis(0)) {
+          roomAt_ = completions_.now() + completions_.roomPause();
+          step_ = Step::awaitRoom;
+        } else if (!readChunks(hasRoom && !caller.hasLeft)) {
+          return std::move(result_);
+        }
         break;
+      }
+      case Step::awaitRoom: {
+        const Instant until = std::min(deadline_, *roomAt_);
+        const Progress progress = waiter_.poll(until, caller);
+        if (progress == Progress::pending) return std::nullopt;
+        isOver_ = progress == Progress::over && isOver(completions_, until, deadline_, caller);
+        step_ = Step::readChunks;
+        break;
+      }
       case Step::wait: {
         const Progress progress = waiter_.poll(deadline_, caller);
         if (progress == Progress::pending) return std::nullopt;
@@ -95,8 +128,8 @@ bool ChunkWait::readState() {
 
 // Returns false if the result is complete. Chunks are consumed only after the wait for further chunks: a chunk handed
 // out cannot be put back.
-bool ChunkWait::readChunks(bool clientHasLeft) {
-  result_.page = clientHasLeft ? jobs_.presentState(ask_.key) : jobs_.chunks(ask_);
+bool ChunkWait::readChunks(bool handsOut) {
+  result_.page = handsOut ? jobs_.chunks(ask_) : jobs_.presentState(ask_.key);
   if (isOver_ || !result_.page || !result_.page->chunks.empty() || terminal(result_.page->state)) return false;
   if (ask_.wait == Millis(0)) return false;
   result_.hasWaited = true;

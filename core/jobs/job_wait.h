@@ -8,6 +8,7 @@
 
 #include "core/base/ids.h"
 #include "core/jobs/completion_notifier.h"
+#include "core/jobs/output_room.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -42,10 +43,11 @@ class JobWait {
 
   /// Returns the job as it is at its end or at the end of the wait, with an empty `job` if the job is absent. Returns
   /// no value while the wait goes on; `caller.call` is resumed when the next poll may know more. Throws StorageError.
-  struct Result {
-    std::optional<Job> job;
-  };
+  /// A caller without room for the output of an ended job waits for the room, too, until the end of its wait.
+  using Result = FoundJob;
   std::optional<Result> poll(const WaitingCaller& caller);
+  /// Lets the next poll wait for room for more than the output. Returns false at the end of the wait.
+  bool mayAwaitRoom();
 
  private:
   const Deps deps_;
@@ -54,6 +56,7 @@ class JobWait {
   CompletionNotifier::Waiter waiter_;
   std::optional<bool> unclaimed_;           // the class of a submitted job before the first poll: low priority or not
   bool readsFirst_ = true;                  // the next poll reads the job before it waits
+  std::optional<Instant> roomAt_;           // when the ended job is read again, because there was no room for it
   std::shared_ptr<DeferredInsert> insert_;  // null if the storage had the job before the wait
 };
 
@@ -78,16 +81,17 @@ class ChunkWait {
     bool hasWaited = false;
   };
   /// Returns the next chunks as soon as a chunk exists, the job has ended, or the wait is over; no value while the wait
-  /// goes on: `caller.call` is resumed when the next poll may know more. Hands out no chunk if the client has left.
-  /// Throws StorageError.
+  /// goes on: `caller.call` is resumed when the next poll may know more. Hands out no chunk if the client has left, or
+  /// if there was no room for a page at the end of the wait. The room has what was drawn for the page. Throws
+  /// StorageError.
   std::optional<Result> poll(const WaitingCaller& caller);
 
  private:
-  enum class Step { readState, gather, readChunks, wait };
+  enum class Step { readState, gather, readChunks, wait, awaitRoom };
 
   Millis gatherTime() const;
   bool readState();
-  bool readChunks(bool clientHasLeft);
+  bool readChunks(bool handsOut);
 
   JobService& jobs_;
   CompletionNotifier& completions_;
@@ -96,7 +100,8 @@ class ChunkWait {
   CompletionNotifier::Waiter waiter_;
   Step step_ = Step::readState;
   Instant gatheredBy_{};
-  bool isOver_ = false;  // the next reading is the last one
+  std::optional<Instant> roomAt_;  // when a caller without room tries again
+  bool isOver_ = false;            // the next reading is the last one
   Result result_;
 };
 

@@ -11,7 +11,7 @@
 namespace jobq {
 
 /// Most bytes of a chunk in an answer: the object with the keys `output`, `metrics` and `partial`.
-inline constexpr std::size_t kChunkLimit = 1UL << 20;
+inline constexpr std::size_t kChunkLimit = kMaxChunk;
 
 /// Most bytes of the metrics within kChunkLimit.
 inline constexpr std::size_t kMetricsLimit = CheckedChunk::kMostMetrics;

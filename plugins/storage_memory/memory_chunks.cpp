@@ -131,4 +131,16 @@ std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
   return std::vector<LogLine>(row->run->log.begin(), row->run->log.end());
 }
 
+std::optional<LogPart> Chunks::doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+  LogPartBuilder builder(from, maxBytes);
+  Lock lock(s_.mutex);
+  const Row* row = s_.find(key, s_.clock.now());
+  if (row == nullptr) return std::nullopt;
+  if (!row->run) return LogPart{};
+  for (const LogLine& line : row->run->log) {
+    if (line.at >= from.at && !builder.add(line)) break;
+  }
+  return std::move(builder).finish();
+}
+
 }  // namespace jobq::memory

@@ -1,5 +1,6 @@
 // The store of jobs as callers see them.
 #include <algorithm>
+#include <limits>
 
 #include "memory_stores.h"
 
@@ -152,6 +153,11 @@ std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view end
 }
 
 std::optional<Job> Jobs::find(const JobKey& key) {
+  auto found = doFindWithin(key, std::numeric_limits<std::uint64_t>::max());
+  return found ? std::optional(std::move(found->job)) : std::nullopt;
+}
+
+std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
   Found answer;
   {
     Lock lock(s_.mutex);
@@ -159,7 +165,7 @@ std::optional<Job> Jobs::find(const JobKey& key) {
     if (row == nullptr) return std::nullopt;
     answer = found(*row);
   }
-  return std::move(answer).whole();
+  return std::move(answer).within(mostBytes);
 }
 
 std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {

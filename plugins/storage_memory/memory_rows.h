@@ -92,10 +92,13 @@ struct Found {
   Job job;
   Text output;
 
-  /// Copies the output. Called outside the critical section.
-  Job whole() && {
-    if (output) job.output = *output;
-    return std::move(job);
+  /// Copies the output, unless output and progress have more than `mostBytes` bytes. Called outside the critical
+  /// section.
+  BoundedJob within(std::uint64_t mostBytes) && {
+    const std::uint64_t bytes = (output ? output->size() : 0) + job.progress.size();
+    if (output && bytes <= mostBytes) job.output = *output;
+    if (bytes > mostBytes) std::string().swap(job.progress);
+    return {std::move(job), bytes};
   }
 };
 

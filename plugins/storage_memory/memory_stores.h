@@ -54,6 +54,7 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
+  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
   /// Returns the result of the first request under the key, if made within kIdempotencyLife.
   static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const IdempotencyRef& key,
                                                   const Idempotency& idempotency, Instant now);
@@ -126,6 +127,8 @@ class Chunks final : public ChunkStore {
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:
+  std::optional<LogPart> doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) override;
+
   State& s_;
 };
 

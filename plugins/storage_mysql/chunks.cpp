@@ -152,4 +152,27 @@ std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
   });
 }
 
+// The client library keeps all rows of a statement in memory, so each statement reads few lines.
+std::optional<LogPart> Chunks::doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+  constexpr std::size_t kTogether = 32;
+  return readers_.read([&](Connection& connection) -> std::optional<LogPart> {
+    const Snapshot snapshot(connection);
+    const auto row = findRow(connection, key, clock_.now());
+    if (!row) return std::nullopt;
+    LogPartBuilder builder(from, maxBytes);
+    std::int64_t seq = -1;
+    for (std::size_t read = kTogether; read == kTogether;) {
+      Query query = connection.query(
+          "SELECT written_at, log_level, line, seq FROM job_log WHERE num = ? AND seq > ? AND written_at >= ? "
+          "ORDER BY seq LIMIT ?");
+      query.bind(row->num, seq, from.at, kTogether);
+      for (read = 0; query.next(); ++read) {
+        seq = query.integer(3);
+        if (!builder.add({query.instant(0), static_cast<LogLevel>(query.integer(1)), query.text(2)})) break;
+      }
+    }
+    return std::move(builder).finish();
+  });
+}
+
 }  // namespace jobq::mysql

@@ -29,6 +29,8 @@ class Chunks final : public ChunkStore {
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:
+  std::optional<LogPart> doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) override;
+
   Writer& writer_;
   Readers& readers_;
   const DatabaseClock& clock_;

@@ -110,18 +110,30 @@ std::map<JobId, JobGlance, std::less<>> glanceAt(Connection& connection, const s
 }
 
 std::optional<Job> Jobs::find(const JobKey& key) {
-  return readers_.read([&](Connection& connection) -> std::optional<Job> {
+  auto found = doFindWithin(key, std::numeric_limits<std::int64_t>::max());
+  return found ? std::optional(std::move(found->job)) : std::nullopt;
+}
+
+std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+  const auto most =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(mostBytes, std::numeric_limits<std::int64_t>::max()));
+  return readers_.read([&](Connection& connection) -> std::optional<BoundedJob> {
     Query query = connection.query(
         "SELECT " JOBQ_MYSQL_JOB
-        ", job_output.error, job_progress.progress, job_output.output FROM job "
+        ", job_output.error, job_progress.progress, IF(LENGTH(job_output.output) > ?, NULL, job_output.output), "
+        "IFNULL(LENGTH(job_output.output), 0) FROM job "
         "LEFT JOIN job_output ON job_output.num = job.num LEFT JOIN job_progress ON job_progress.num = job.num "
         "WHERE job.id = ? AND job.endpoint = ? AND job.expires_at > ?");
-    if (!query.bind(key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
+    if (!query.bind(most, key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
     Job job = jobOf(query);
     job.error = query.text(kJobColumns);
     job.progress = query.text(kJobColumns + 1);
     job.output = query.text(kJobColumns + 2);
-    return job;
+    const std::uint64_t bytes = query.count(kJobColumns + 3) + job.progress.size();
+    if (bytes <= mostBytes) return BoundedJob{std::move(job), bytes};
+    BoundedJob bounded = boundJob(std::move(job), 0);
+    bounded.bodyBytes = bytes;
+    return bounded;
   });
 }
 

@@ -39,6 +39,8 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
+  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
+
   Writer& writer_;
   Readers& readers_;
   const DatabaseClock& clock_;

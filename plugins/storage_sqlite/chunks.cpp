@@ -145,4 +145,22 @@ std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
   return read;
 }
 
+std::optional<LogPart> Chunks::doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+  const LocatedId located = numbers_.locate(key.id);
+  auto read = readers_.read([&](Connection& connection) -> std::optional<LogPart> {
+    const Snapshot snapshot(connection);
+    const auto row = findRow(connection, located, key.endpoint, clock_.now());
+    if (!row) return std::nullopt;
+    Query query = connection.query("SELECT at, level, text FROM job_log WHERE num = ?1 AND at >= ?2 ORDER BY seq");
+    query.bind(row->num, from.at);
+    LogPartBuilder builder(from, maxBytes);
+    while (query.next()) {
+      if (!builder.add({query.instant(0), static_cast<LogLevel>(query.integer(1)), query.text(2)})) break;
+    }
+    return std::move(builder).finish();
+  });
+  if (read) makeDurable(writer_, key.id);
+  return read;
+}
+
 }  // namespace jobq::sqlite

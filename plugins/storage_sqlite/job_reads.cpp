@@ -193,9 +193,14 @@ Job jobOf(const CurrentRow& columns) {
 // The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
 // removed meanwhile, as the second look at the row shows, or the folder is damaged.
 std::optional<Job> Jobs::find(const JobKey& key) {
+  auto found = doFindWithin(key, std::numeric_limits<std::uint64_t>::max());
+  return found ? std::optional(std::move(found->job)) : std::nullopt;
+}
+
+std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
   if (auto ended = ended_.extractJob(key, clock_.now())) {
     makeDurable(writer_, key.id);
-    return ended;
+    return boundJob(*std::move(ended), mostBytes);
   }
   BodyFile missing;
   for (;;) {
@@ -208,6 +213,12 @@ std::optional<Job> Jobs::find(const JobKey& key) {
       file = bodyFileAt(query, kJobColumns + 3);
       return wholeJobOf(query);
     });
+    if (job && file.exists() && file.size + job->progress.size() > mostBytes) {
+      makeDurable(writer_, key.id);
+      const std::uint64_t bytes = file.size + job->progress.size();
+      std::string().swap(job->progress);
+      return BoundedJob{*std::move(job), bytes};
+    }
     if (job && file.exists()) {
       auto output = bodies_.files.read(file);
       if (!output && file.number == missing.number) throw bodies_.files.missing(file);
@@ -215,8 +226,9 @@ std::optional<Job> Jobs::find(const JobKey& key) {
       if (!output) continue;
       job->output = std::move(*output);
     }
-    if (job) makeDurable(writer_, key.id);
-    return job;
+    if (!job) return std::nullopt;
+    makeDurable(writer_, key.id);
+    return boundJob(*std::move(job), mostBytes);
   }
 }
 

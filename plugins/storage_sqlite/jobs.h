@@ -74,6 +74,8 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
+  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
+
   class LaterInsert;
 
   /// A job to insert, and its input on the way into the storage.

@@ -124,7 +124,7 @@ void NodeProcess::stepCallers() {
     bool isAnswered = false;
     if (std::exchange(caller.isNew, false) || hasEvent) {
       try {
-        const std::optional<Job> job = jobs_.find(caller.job);
+        const std::optional<Job> job = jobs_.find(caller.job, nullptr).job;
         isAnswered = !job || terminal(job->state);
       } catch (const StorageError&) {
         isAnswered = true;

@@ -168,14 +168,14 @@ TEST_F(EventStreamTest, LargeEventsWaitForMemory) {
   (void)reports_.finish(lease, Completed{'"' + std::string(3UL << 20, 'x') + '"'}, false);
   for (const char* path : {kStatus, kLogs}) {
     call_.reset();
-    auto others = answerMemory_.reserve(62UL << 20);
+    auto others = takeAnswerMemory((2UL << 20) - 1);
     ASSERT_FALSE(open(path));
     EXPECT_THAT(parts(), ElementsAre()) << path;
-    others->release();
+    others.release();
     EXPECT_THAT(partsAfter(Millis(1'000)), testing::Contains("END")) << path;
   }
   call_.reset();
-  EXPECT_EQ(answerMemory_.left(), 64UL << 20);
+  EXPECT_EQ(answerMemory_.left(), kAnswers);
 }
 
 }  // namespace

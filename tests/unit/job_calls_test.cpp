@@ -90,13 +90,42 @@ TEST_F(JobCallsTest, ALargeOutputDrawsOnTheMemoryForAnswers) {
   const std::string whole =
       R"({"id":"a","status":"COMPLETED","delayTime":0,"executionTime":0,"workerId":"w","output":)" + large + "}";
   EXPECT_TRUE(call("GET", "/v2/ep/status/a").body == whole);
-  EXPECT_EQ(answerMemory_.left(), 64UL << 20) << "the answer has been sent";
-  const auto all = answerMemory_.reserve(63UL << 20);
+  EXPECT_EQ(answerMemory_.left(), kAnswers) << "the answer has been sent";
+  // The output and its copy in the answer are there together.
+  const auto all = takeAnswerMemory(2 * large.size() - 1);
   const ApiResponse refused = call("GET", "/v2/ep/status/a");
   expectAnswer(refused, 503,
                R"({"error":"job a has a large output, and too many large ones are being read now: )"
                R"(ask for its status again in a moment"})");
   EXPECT_EQ(headersOf(refused), "Retry-After: 1\n");
+}
+
+// The memory is drawn before the storage reads the output.
+TEST_F(JobCallsTest, AnOutputIsReadWhenThereIsRoom) {
+  const std::string large = '"' + std::string(2UL << 20, 'x') + '"';
+  runJob("a", Completed{large});
+  AnswerRoom room;
+  room.use(answerMemory_, "ep");
+  const auto all = takeAnswerMemory(2 * large.size() - 1);
+  const FoundJob refused = jobs_.find({"ep", "a"}, &room);
+  EXPECT_FALSE(refused.hasRoom);
+  EXPECT_EQ(refused.job->output, "");
+  EXPECT_EQ(room.held(), 0U);
+  AnswerRoom another;
+  another.use(answerMemory_, "other");
+  EXPECT_EQ(jobs_.find({"ep", "a"}, &another).job->output, large) << "each endpoint has a share of its own";
+  EXPECT_EQ(another.held(), 2 * large.size());
+}
+
+TEST_F(JobCallsTest, StatusSyncWaitsForRoom) {
+  storage_.insert("a");
+  auto others = takeAnswerMemory(0);
+  auto answer = callAndWait("GET", "/v2/ep/status-sync/a", Millis(5'000));
+  (void)reports_.finish(claim(), Completed{'"' + std::string(2UL << 20, 'x') + '"'}, false);
+  storage_.clock.awaitWaiter(Millis(1), Millis(100));
+  others.release();
+  storage_.clock.advance(Millis(100));
+  EXPECT_EQ(testkit::resultOf("the answer of /status-sync", answer).status, 200);
 }
 
 TEST_F(JobCallsTest, StatusSyncAnswersAtTheEndOfTheJob) {

@@ -22,9 +22,9 @@ using testing::SizeIs;
 
 TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
   EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
-  EXPECT_EQ(jobs_.find(key("a"))->state, JobState::inQueue);
+  EXPECT_EQ(jobs_.find(key("a"), nullptr).job->state, JobState::inQueue);
   EXPECT_TRUE(wasNotified());
-  EXPECT_FALSE(jobs_.find({"other", "a"})) << "a job of another endpoint is absent";
+  EXPECT_FALSE(jobs_.find({"other", "a"}, nullptr).job) << "a job of another endpoint is absent";
 }
 
 TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
@@ -37,7 +37,7 @@ TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
   EXPECT_FALSE(wasNotified()) << "nothing new waits";
   EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs_.submit(job("c"), endpoint_, Idempotency{"k", "other"})));
   EXPECT_EQ(std::get<Duplicate>(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency).value()).id, "a");
-  EXPECT_FALSE(jobs_.find(key("b")));
+  EXPECT_FALSE(jobs_.find(key("b"), nullptr).job);
 }
 
 TEST_F(JobServiceTest, AFailedSubmissionNotifiesNoThread) {
@@ -57,8 +57,8 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
 TEST_F(JobServiceTest, AFailureWithoutAMessageGetsOne) {
   submit("a");
   EXPECT_EQ(reports_.finish(claim(), Failed{"", "7"}, false), ReportResult::accepted);
-  EXPECT_EQ(jobs_.find(key("a"))->error, "the handler failed without a message");
-  EXPECT_EQ(jobs_.find(key("a"))->output, "7");
+  EXPECT_EQ(jobs_.find(key("a"), nullptr).job->error, "the handler failed without a message");
+  EXPECT_EQ(jobs_.find(key("a"), nullptr).job->output, "7");
 }
 
 TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
@@ -107,7 +107,7 @@ TEST_F(JobServiceTest, ARetryWaitsAgainAndNotifies) {
   (void)wasNotified();
   EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
   EXPECT_TRUE(wasNotified());
-  EXPECT_EQ(jobs_.find(key("a"))->state, JobState::inQueue);
+  EXPECT_EQ(jobs_.find(key("a"), nullptr).job->state, JobState::inQueue);
   EXPECT_TRUE(std::holds_alternative<WrongState>(jobs_.retry(key("a"), endpoint_)));
   EXPECT_FALSE(wasNotified());
 }
@@ -370,13 +370,13 @@ TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   submit("a");
   submit("b");
   (void)reports_.finish(claim(), Failed{std::string(9'500'000, 'e'), "{}"}, false);
-  const std::string cut = jobs_.find(key("a"))->error;
+  const std::string cut = jobs_.find(key("a"), nullptr).job->error;
   EXPECT_EQ(cut, std::string(kMaxErrorBytes, 'e') + "... (cut: the error had 9500000 bytes)");
   (void)reports_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
-  EXPECT_EQ(jobs_.find(key("b"))->error.size(), kMaxErrorBytes) << "whole as long as it fits";
+  EXPECT_EQ(jobs_.find(key("b"), nullptr).job->error.size(), kMaxErrorBytes) << "whole as long as it fits";
   submit("c");
   (void)reports_.finishAndClaim(storage_.claim(), Failed{std::string(9'500'000, 'e'), "{}"}, nullptr);
-  EXPECT_EQ(jobs_.find(key("c"))->error, cut) << "the report of a worker";
+  EXPECT_EQ(jobs_.find(key("c"), nullptr).job->error, cut) << "the report of a worker";
 }
 
 TEST_F(JobServiceTest, APositionInTheQueueIsCounted) {

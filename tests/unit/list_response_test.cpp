@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/http/api/exchange.h"
+#include "core/http/api/body_memory.h"
 
 namespace jobq {
 namespace {
@@ -13,13 +13,15 @@ using testing::HasSubstr;
 
 class ListResponseTest : public testing::Test {
  protected:
+  static constexpr std::size_t kStep = OutputRoom::kFree;
+
   static std::string item(std::size_t size) { return '"' + std::string(size - 2, 'i') + '"'; }
 
-  Budget memory_{3 * kFreeBody};
+  BodyMemory memory_{64 * kStep};
   ApiRequest call_;
   ListResponseTest() {
     call_.path = "/v1/things";
-    call_.answers = &memory_;
+    call_.room.use(memory_, "");
   }
 };
 
@@ -31,23 +33,23 @@ TEST_F(ListResponseTest, IsAnArrayOfTheItems) {
   const ApiResponse response = list.finish();
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body, "[1,{}]");
-  EXPECT_EQ(call_.answerMemory.amount(), 0U);
+  EXPECT_EQ(call_.room.held(), 0U);
 }
 
 TEST_F(ListResponseTest, DrawsOnlyWhatGoesBeyondTheFreePart) {
   ListResponse list(call_);
-  EXPECT_TRUE(list.add(item(kFreeBody - 3)));
-  EXPECT_EQ(memory_.left(), 3 * kFreeBody);
+  EXPECT_TRUE(list.add(item(kStep - 3)));
+  EXPECT_EQ(call_.room.held(), 0U);
   EXPECT_TRUE(list.add(item(2)));
-  EXPECT_EQ(memory_.left(), 2 * kFreeBody);
-  EXPECT_TRUE(list.add(item(kFreeBody / 2)));
-  EXPECT_EQ(memory_.left(), 2 * kFreeBody);
+  EXPECT_EQ(call_.room.held(), 2 * kStep) << "a text that moves is there twice";
+  EXPECT_TRUE(list.add(item(kStep / 2)));
+  EXPECT_EQ(call_.room.held(), 2 * kStep);
 }
 
 TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
   ListResponse list(call_);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(list.add(item(kFreeBody)));
-  EXPECT_FALSE(list.add(item(kFreeBody)));
+  EXPECT_TRUE(list.add(item(BodyMemory::kLargestBody / 2)));
+  EXPECT_FALSE(list.add(item(kStep)));
   EXPECT_FALSE(list.add("1"));
   const ApiResponse response = list.finish();
   EXPECT_EQ(response.status, 503);
@@ -56,16 +58,16 @@ TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
 
 TEST_F(ListResponseTest, MemoryOfOneListIsNotThereForAnother) {
   ListResponse first(call_);
-  EXPECT_TRUE(first.add(item(4 * kFreeBody - 8)));
+  EXPECT_TRUE(first.add(item(BodyMemory::kLargestBody / 2)));
   ApiRequest other;
-  other.answers = &memory_;
+  other.room.use(memory_, "");
   {
     ListResponse second(other);
-    EXPECT_FALSE(second.add(item(2 * kFreeBody)));
+    EXPECT_FALSE(second.add(item(2 * kStep)));
   }
-  call_.answerMemory.release();  // the answer was sent
+  call_.room.noteText(0);  // the answer was sent
   ListResponse third(other);
-  EXPECT_TRUE(third.add(item(2 * kFreeBody)));
+  EXPECT_TRUE(third.add(item(2 * kStep)));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST_F(LostAnswersTest, ACallWhoseAnswerIsLostIsRepeated) {
   (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
   storage_.faults.failCall("jobs.requeue", 1, fault::CallFault::done);
   EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
-  EXPECT_EQ(jobs_.find(key("a"))->retries, 1U);
+  EXPECT_EQ(jobs_.find(key("a"), nullptr).job->retries, 1U);
   storage_.faults.failCall("jobs.cancel", 1, fault::CallFault::done);
   auto waiting = await("a", Millis(5'000));
   EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -73,6 +74,8 @@ class DecidingFilters final : public AdmissionFilterFactory {
 /// A base of test fixtures: the endpoint `ep`, the key `key`, and the routes of both mounts.
 class QueueRoutesFixture : protected RouteFixture {
  protected:
+  static constexpr std::uint64_t kAnswersOfEndpoint = kAnswers / 4;
+
   QueueRoutesFixture() {
     spec_.spec.id = "ep";
     spec_.policy = &storage_.policy;
@@ -127,6 +130,13 @@ class QueueRoutesFixture : protected RouteFixture {
     return id ? json::toText(*id).value_or("") : "";
   }
 
+  /// Takes all memory for answers of the endpoint, except for `left` bytes.
+  BodyMemory::Reservation takeAnswerMemory(std::uint64_t left) {
+    BodyMemory::Reservation all;
+    EXPECT_TRUE(all.grow(answerMemory_, "ep", kAnswersOfEndpoint - left));
+    return all;
+  }
+
   LeaseRef claim() const { return storage_.claim().lease; }
   /// Submits, claims and ends a job.
   void runJob(const JobId& id, Outcome outcome) {
@@ -147,7 +157,7 @@ class QueueRoutesFixture : protected RouteFixture {
   RecordingStopper runs_;
   std::atomic<bool> draining_ = false;
   Budget waiting_{4};
-  Budget answerMemory_{64UL << 20};
+  BodyMemory& answerMemory_ = answers_;
   ClosedLimiter limiter_;
   FixedLoad load_;
   Endpoint spec_;

@@ -134,7 +134,7 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointFixtur
   BodyMemory bodyMemory_{3UL << 20};
   QueueSignal queueSignal_{{"ep"}};
   LaterSubmissions later_{*storage, queueSignal_};
-  Budget answerMemory_{3UL << 20};
+  BodyMemory answerMemory_{3UL << 20};
   const CorsPolicy cors_;
   RequestPipeline pipeline_{router_,       keys_, node_.registry, rates_,     bodyMemory_,
                             answerMemory_, cors_, later_,         storage.log};

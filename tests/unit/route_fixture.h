@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,9 +18,9 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/api_request.h"
+#include "core/http/api/body_memory.h"
 #include "core/http/api/router.h"
 #include "core/http/api/routes.h"
-#include "core/http/transport/budget.h"
 #include "core/jobs/run_stopper.h"
 #include "jobq/job.h"
 #include "jobq/node_store.h"
@@ -76,7 +77,7 @@ class RouteFixture {
     HeldCaller client;
     if (!mayBlock_) client.forbidBlocking();
     request.client = &client;
-    request.answers = &answers_;
+    request.room.use(answers_, "ep");
     RouteResult result = match->route->run(request);
     if (auto* response = std::get_if<ApiResponse>(&result)) return std::move(*response);
     PendingCall& pending = *std::get<std::unique_ptr<PendingCall>>(result);
@@ -90,12 +91,14 @@ class RouteFixture {
     return text;
   }
 
+  static constexpr std::uint64_t kAnswers = 256UL << 20;  ///< bytes
+
   Router router_;
   Scope scope_ = Scope::none;  ///< scope of the route called last
   EndpointPtr endpoint_;       ///< of routes with {endpoint}
   ApiKeyPtr key_;
-  bool mayBlock_ = true;  ///< of the thread that calls the route
-  Budget answers_{64UL << 20};
+  bool mayBlock_ = true;          ///< of the thread that calls the route
+  BodyMemory answers_{kAnswers};  ///< memory for answers
 };
 
 /// Two answers are equal if status and body are; a failure prints both.

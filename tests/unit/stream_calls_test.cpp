@@ -119,12 +119,23 @@ TEST_F(StreamCallsTest, TheEndIsToldWithTheLastChunks) {
   EXPECT_EQ(second.body.size(), 2 * each + 1);
 }
 
-TEST_F(StreamCallsTest, WithoutMemoryForAnswersOnePieceIsSent) {
+TEST_F(StreamCallsTest, WithMemoryForOnePieceOnePieceIsSent) {
   const std::string large = '"' + std::string(900UL << 10, 'x') + '"';
   (void)reports_.finish(start("a", {large, large}), Completed{"7"}, false);
-  const auto all = answerMemory_.reserve(64UL << 20);
+  const auto all = takeAnswerMemory(2UL << 20);
   EXPECT_EQ(headersOf(stream("a")), jobHeaders("IN_PROGRESS"));
   EXPECT_EQ(headersOf(stream("a")), jobHeaders("COMPLETED"));
+}
+
+// Chunks that were handed out cannot be put back.
+TEST_F(StreamCallsTest, WithoutMemoryForAnswersNoChunkIsHandedOut) {
+  (void)reports_.finish(start("a", {"1"}), Completed{"7"}, false);
+  auto all = takeAnswerMemory(0);
+  auto waiting = std::async(std::launch::async, [this] { return stream("a"); });
+  storage_.clock.awaitWaiter(Millis(1), Millis(100));
+  all.release();
+  storage_.clock.advance(Millis(100));
+  expectAnswer(testkit::resultOf("the answer of /stream", waiting), 200, R"([{"output":1}])");
 }
 
 TEST_F(StreamCallsTest, AStreamBeyondItsRateIsAnsweredBecauseItsChunksAreTaken) {
@@ -214,7 +225,7 @@ TEST_F(LogCallsTest, ALongLogComesInParts) {
 
 TEST_F(LogCallsTest, WithoutMemoryForAnswersTheLogIsNotRead) {
   start("a", {});
-  const auto all = answerMemory_.reserve((64UL << 20) - (8UL << 20) + 1);
+  const auto all = takeAnswerMemory((2UL << 20) - 1);
   const ApiResponse refused = logs("a");
   expectAnswer(refused, 503,
                R"({"error":"too many large answers are being read now: ask for the log again in a moment"})");

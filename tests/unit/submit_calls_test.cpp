@@ -205,6 +205,17 @@ TEST_F(SubmitCallsTest, RunsyncAnswersTheQueuedJobWhenItsTimeIsOver) {
   EXPECT_EQ(queued(), 1U);
 }
 
+// A refusal would make the client submit the job a second time.
+TEST_F(SubmitCallsTest, RunsyncWithoutRoomForTheOutputWaitsAndThenAnswersAsIfTheJobWentOn) {
+  const auto others = takeAnswerMemory(0);
+  auto answer = callAndWait("POST", "/v2/ep/runsync", Millis(5'000), kBody);
+  (void)reports_.finish(storage_.claim().lease, Completed{'"' + std::string(2UL << 20, 'x') + '"'}, false);
+  storage_.clock.awaitWaiter(Millis(1), Millis(100));
+  storage_.clock.advance(Millis(5'000));
+  const ApiResponse response = testkit::resultOf("the answer of /runsync", answer);
+  expectAnswer(response, 200, R"({"id":")" + idOf(response) + R"(","status":"IN_QUEUE"})");
+}
+
 TEST_F(SubmitCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   const auto all = waiting_.reserve(4);  // no call waits
   const ApiResponse first = submit("k", kBody, "/v2/ep/runsync");

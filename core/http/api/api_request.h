@@ -5,15 +5,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/auth/api_keys.h"
 #include "core/endpoints/endpoint.h"
+#include "core/http/api/answer_room.h"
 #include "core/http/api/body_memory.h"
 #include "core/http/transport/body_file.h"
-#include "core/http/transport/budget.h"
 #include "core/http/transport/connected_client.h"
 #include "core/http/transport/request_handler.h"
 #include "core/limits/rate_limit_gate.h"
@@ -30,8 +31,7 @@ struct ApiRequest {
   std::string lastEventId;                         ///< the header Last-Event-ID of a request that accepts events
   std::string body;                                ///< moved from by the route that reads it
   BodyMemory::Reservation bodyMemory;              ///< of a large body, until the body is freed
-  Budget::Reservation answerMemory;                ///< of a large answer, until the answer is sent
-  Budget* answers = nullptr;                       ///< budget of large answers; set when the route runs
+  AnswerRoom room;                                 ///< memory for a large answer, until the answer is sent
   ApiKeyPtr key;                                   ///< of routes with a scope
   EndpointPtr endpoint;                            ///< of routes with {endpoint}
   RateLimitGate::Permit permit;                    ///< the place among concurrent calls, until the answer
@@ -44,7 +44,8 @@ struct ApiResponse {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
   std::shared_ptr<const BodyFile> file{};  ///< the body, instead of `body`; released when sent
-  bool isOpen = false;                     ///< `body` is the beginning; PendingCall::nextPart() gives the further parts
+  std::string_view constant{};  ///< the body, instead of `body`: a text of the program, which no answer copies
+  bool isOpen = false;          ///< `body` is the beginning; PendingCall::nextPart() gives the further parts
 };
 
 /// A part of the body of an open answer.

@@ -1,5 +1,5 @@
-// Memory for large bodies while the server reads and stores them. All endpoints share the memory; a single endpoint may
-// use at most a quarter.
+// Memory for large bodies: of requests while the server reads and stores them, and of answers until they are sent. All
+// endpoints share the memory; a single endpoint may use at most a quarter.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,11 @@ class BodyMemory {
     /// few bytes are left; the reservation is unchanged then.
     [[nodiscard]] bool grow(BodyMemory& memory, std::string_view endpoint, std::uint64_t amount);
     /// Gives all reserved bytes back.
-    void release() noexcept {
-      ofAll_.release();
-      ofEndpoint_.release();
+    void release() noexcept { shrinkTo(0); }
+    /// Gives the part beyond `amount` back.
+    void shrinkTo(std::uint64_t amount) noexcept {
+      ofAll_.shrinkTo(amount);
+      ofEndpoint_.shrinkTo(amount);
     }
 
    private:

@@ -50,6 +50,7 @@ std::optional<BodyPart> JobEventStream::nextPart(ApiRequest& request) {
 
 std::optional<BodyPart> JobEventStream::pollPart(ApiRequest& request) {
   while (events_.empty()) {
+    request.room.noteText(0);  // all earlier events have left
     if (hasEnded_ || request.client->hasLeft()) return BodyPart{{}, true};
     const Instant now = deps_.jobs.completions().now();
     const Instant until = std::min(quietUntil_, retryAt_.value_or(quietUntil_));
@@ -60,6 +61,7 @@ std::optional<BodyPart> JobEventStream::pollPart(ApiRequest& request) {
       return std::nullopt;
     }
   }
+  request.room.noteText(events_.size());
   quietUntil_ = deps_.jobs.completions().now() + kQuietTime;
   BodyPart part{events_.removePart(), false};
   part.isLast = hasEnded_ && events_.empty();

@@ -23,6 +23,9 @@ class EventText {
   /// Returns true if all parts have left.
   bool empty() const noexcept { return text_.empty(); }
 
+  /// Returns the bytes of the events that have not left whole.
+  std::size_t size() const noexcept { return text_.size(); }
+
   /// Removes and returns the next part.
   std::string removePart();
 

@@ -8,7 +8,6 @@
 #include "core/base/sha256.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/event_stream.h"
-#include "core/http/api/exchange.h"
 #include "core/http/api/queue_calls.h"
 #include "jobq/json_writer.h"
 #include "jobq/transitions.h"
@@ -38,12 +37,12 @@ std::optional<std::string> queuedJobJson(const QueueDeps& deps, const ApiRequest
   });
 }
 
-ApiResponse present(const QueueDeps& deps, ApiRequest& request, std::optional<Job> job) {
-  while (job && job->state == JobState::inQueue) {
-    if (auto object = queuedJobJson(deps, request, *job)) return {200, *std::move(object)};
-    job = deps.jobs.find(jobOf(request));  // the job has left the queue meanwhile
+ApiResponse present(const QueueDeps& deps, ApiRequest& request, FoundJob found) {
+  while (found.job && found.job->state == JobState::inQueue) {
+    if (auto object = queuedJobJson(deps, request, *found.job)) return {200, *std::move(object)};
+    found = deps.jobs.find(jobOf(request), &request.room);  // the job has left the queue meanwhile
   }
-  return job ? wholeResponse(deps, request, *job) : noJob(request);
+  return found.job ? wholeResponse(request, std::move(found)) : noJob(request);
 }
 
 // Returns the id of the event that shows the job as it is now. Another attempt, state or progress has another id.
@@ -61,24 +60,24 @@ class StatusEvents final : public PolledEventStream {
 
  private:
   void readJob(ApiRequest& request) override {
-    memory_.release();
-    const std::optional<Job> job = deps().jobs.find(key());
-    if (!job) return endStream();
-    std::string id = eventIdOf(*job);
+    FoundJob found = deps().jobs.find(key(), &request.room);
+    if (!found.job) return endStream();
+    if (!found.hasRoom) return;  // the job is read again a second later
+    std::string id = eventIdOf(*found.job);
+    const JobState state = found.job->state;
     // The end is sent again to a client that knows of it, because an answer without an event means nothing.
-    if (id == lastId_ && !terminal(job->state)) return;
-    const auto object =
-        job->state == JobState::inQueue ? queuedJobJson(deps(), request, *job) : std::optional(jobJson(*job));
+    if (id == lastId_ && !terminal(state)) return;
+    auto object =
+        state == JobState::inQueue ? queuedJobJson(deps(), request, *found.job) : std::optional(jobJson(*found.job));
     if (!object) return readAtOnce();  // the job has left the queue meanwhile
-    // Without room for a large answer the job is read again a second later.
-    if (object->size() > kFreeBody && !memory_.grow(deps().answerMemory, object->size())) return;
+    found.job.reset();
     events().add("status", id, *object);
+    object.reset();
     lastId_ = std::move(id);
-    if (terminal(job->state)) endStream();
+    if (terminal(state)) endStream();
   }
 
   std::string lastId_;
-  Budget::Reservation memory_;  // of a large event, until the next reading
 };
 
 RouteResult statusEvents(const QueueDeps& deps, ApiRequest& request, Budget::Reservation place) {
@@ -100,7 +99,7 @@ RouteResult status(const QueueDeps& deps, ApiRequest& request) {
     if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(request);
   }
   if (asEvents) return statusEvents(deps, request, std::move(place));
-  return present(deps, request, deps.jobs.find(key));
+  return present(deps, request, deps.jobs.find(key, &request.room));
 }
 
 namespace {
@@ -114,7 +113,7 @@ class AwaitedStatus final : public PendingCall {
   std::optional<ApiResponse> poll(ApiRequest& request) override {
     auto result = wait_->poll(waitingCaller(request));
     if (!result) return std::nullopt;
-    return present(deps_, request, std::move(result->job));
+    return present(deps_, request, *std::move(result));
   }
 
   RequestHandler::Progress progress() const noexcept override { return RequestHandler::Progress::waitsBriefly; }

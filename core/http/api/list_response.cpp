@@ -4,21 +4,18 @@
 #include <utility>
 
 #include "core/http/api/error_response.h"
-#include "core/http/api/exchange.h"
 
 namespace jobq {
 
 bool ListResponse::add(std::string_view item) {
   if (isRefused_) return false;
   const std::size_t size = body_.size() + item.size() + 2;
-  const std::size_t held = kFreeBody + request_.answerMemory.amount();
-  if (size > held && request_.answers != nullptr) {
-    const std::size_t steps = (size - held + kFreeBody - 1) / kFreeBody;
-    if (!request_.answerMemory.grow(*request_.answers, steps * kFreeBody)) {
-      isRefused_ = true;
-      body_ = std::string();
-      return false;
-    }
+  // In steps, each of which has as much as the free part. A text that moves to a larger memory is there twice.
+  const std::size_t steps = (size - 1) / OutputRoom::kFree;
+  if (!request_.room.holdAtLeast(2 * steps * OutputRoom::kFree)) {
+    isRefused_ = true;
+    body_ = std::string();
+    return false;
   }
   if (body_.size() > 1) body_ += ',';
   body_ += item;

@@ -8,8 +8,8 @@
 
 namespace jobq {
 
-/// Builds a JSON array. Beyond kFreeBody bytes the array draws on the memory for answers as it grows, so that lists
-/// requested at once stay within the budget for answers. Used by one thread.
+/// Builds a JSON array. Beyond OutputRoom::kFree bytes the array draws on the memory for answers as it grows, so that
+/// lists requested at once stay within the budget for answers. Used by one thread.
 class ListResponse {
  public:
   /// The `request` outlives the object and keeps the drawn memory until the answer has been sent.

@@ -21,8 +21,6 @@
 namespace jobq {
 namespace {
 
-// A storage reads the whole log of a job at once: 1,000 lines of 8 KB.
-constexpr std::size_t kWholeLog = 8UL << 20;
 constexpr std::size_t kMostText = 1UL << 20;  // bytes of log text in one answer
 // Bytes of log text between two readings of an event stream: with escapes, ids and times about a megabyte.
 constexpr std::size_t kMostTextOfAPart = 128UL << 10;
@@ -30,25 +28,26 @@ constexpr std::size_t kMostTextOfAPart = 128UL << 10;
 // Lines of one millisecond that a cursor can count.
 constexpr std::int64_t kMostOfAMillisecond = 999'999'999;
 
-/// A position between two log lines: all lines before the millisecond `at` were shown, and `seen` lines of that
-/// millisecond.
-struct Cursor {
-  std::int64_t at = 0;
-  std::size_t seen = 0;
-};
+// The position between two log lines: all lines before the millisecond `at` were shown, and `skipped` lines of that
+// millisecond.
+using Cursor = LogPosition;
 
-std::string cursorText(const Cursor& cursor) { return std::to_string(cursor.at) + "-" + std::to_string(cursor.seen); }
+constexpr Cursor kBegin{};
+
+std::string cursorText(const Cursor& cursor) {
+  return std::to_string(toEpochMillis(cursor.at)) + "-" + std::to_string(cursor.skipped);
+}
 
 std::optional<Cursor> cursorIn(std::string_view text) {
   const auto pair = readNumberPair(text);
   if (!pair || pair->second > kMostOfAMillisecond) return std::nullopt;
-  return Cursor{pair->first, static_cast<std::size_t>(pair->second)};
+  return Cursor{fromEpochMillis(pair->first), static_cast<std::uint64_t>(pair->second)};
 }
 
 Result<Cursor> readCursor(const ApiRequest& request) {
   const auto text = readText(request, "after");
   if (!text) return text.failure();
-  if (!request.query.contains("after")) return Cursor{};
+  if (!request.query.contains("after")) return kBegin;
   const auto cursor = cursorIn(*text);
   if (!cursor) return invalid("after must be the next of an earlier answer, not " + clipped(*text), "after");
   return *cursor;
@@ -70,26 +69,22 @@ void writeLine(json::ObjectWriter& out, const LogLine& line) {
   out.member("text", line.text);
 }
 
-// Writes the lines after the cursor with `write`, the first one and further ones of `mostText` bytes in all, and moves
-// the cursor behind each line before it is written. Returns true if there are more lines.
-template <class Write>
-bool writeLinesAfter(Cursor& cursor, const std::vector<LogLine>& lines, std::size_t mostText, Write write) {
-  bool isFirst = true;
-  std::size_t size = 0;
-  std::int64_t millisecond = -1;
-  std::size_t place = 0;  // number of the line within its millisecond
-  for (const LogLine& line : lines) {
-    const std::int64_t at = toEpochMillis(line.at);
-    place = at == millisecond ? place + 1 : 1;
-    millisecond = at;
-    if (at < cursor.at || (at == cursor.at && place <= cursor.seen)) continue;
-    size += line.text.size();
-    if (size > mostText && !isFirst) return true;
-    isFirst = false;
-    cursor = {at, place};
-    write(line);
-  }
-  return false;
+// Returns the most bytes that the lines take in an answer: an escape has six characters.
+std::size_t mostBytesOf(const std::vector<LogLine>& lines) {
+  constexpr std::size_t kEscape = 6;
+  constexpr std::size_t kFrame = 128;
+  std::size_t bytes = 2 * kFrame;
+  for (const LogLine& line : lines) bytes += kEscape * line.text.size() + kFrame;
+  return bytes;
+}
+
+ApiResponse noRoomForLog(const ApiRequest& request) {
+  return unavailable(request.path, "too many large answers are being read now: ask for the log again in a moment");
+}
+
+// Returns the cursor behind the line, which is the next one behind `cursor`.
+Cursor behind(const Cursor& cursor, const LogLine& line) {
+  return {line.at, line.at == cursor.at ? cursor.skipped + 1 : 1};
 }
 
 /// The answer of /logs as a stream of events.
@@ -99,15 +94,15 @@ class LogEvents final : public PolledEventStream {
       : PolledEventStream(deps, std::move(place), std::move(key)), cursor_(cursor) {}
 
  private:
-  void readJob(ApiRequest&) override {
-    Budget::Reservation memory;
-    if (!memory.grow(deps().answerMemory, kWholeLog)) return;  // the log is read a second later
-    const auto log = deps().jobs.log(key());
+  void readJob(ApiRequest& request) override {
+    if (!request.room.draw(kMostText)) return;  // the log is read a second later
+    const auto log = deps().jobs.log(key(), cursor_, kMostTextOfAPart);
     if (!log) return endStream();
-    const bool hasMore = writeLinesAfter(cursor_, log->lines, kMostTextOfAPart, [this](const LogLine& line) {
+    for (const LogLine& line : log->part.lines) {
+      cursor_ = behind(cursor_, line);
       events().add("", cursorText(cursor_), json::object([&line](json::ObjectWriter& out) { writeLine(out, line); }));
-    });
-    if (hasMore) return readAtOnce();
+    }
+    if (log->part.more) return readAtOnce();
     if (!terminal(log->state)) return;
     events().add("end", "",
                  json::object([&log](json::ObjectWriter& out) { out.member("status", nameOf(log->state)); }));
@@ -131,22 +126,26 @@ RouteResult logs(const QueueDeps& deps, ApiRequest& request) {
   if (!read) return badRequest(request, read.failure());
   Cursor cursor = *read;
   if (asksForEvents(request)) return logEvents(deps, request, cursor);
-  if (!request.answerMemory.grow(deps.answerMemory, kWholeLog)) {
-    return unavailable(request.path, "too many large answers are being read now: ask for the log again in a moment");
-  }
-  const auto log = deps.jobs.log(jobOf(request));
+  if (!request.room.draw(kMostText)) return noRoomForLog(request);
+  const auto log = deps.jobs.log(jobOf(request), cursor, kMostText);
   if (!log) return noJob(request);
-  bool more = false;
-  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-                       out.array("lines", [&](json::ArrayWriter& lines) {
-                         more = writeLinesAfter(cursor, log->lines, kMostText, [&lines](const LogLine& line) {
-                           lines.object([&line](json::ObjectWriter& object) { writeLine(object, line); });
-                         });
-                       });
-                       out.member("next", cursorText(cursor));
-                       out.member("more", more);
-                       out.member("status", nameOf(log->state));
-                     })};
+  const std::size_t most = mostBytesOf(log->part.lines);
+  if (!request.room.holdAtLeast(kMostText + most)) return noRoomForLog(request);
+  ApiResponse response;
+  response.body.reserve(most);
+  json::appendObject(response.body, [&](json::ObjectWriter& out) {
+    out.array("lines", [&](json::ArrayWriter& lines) {
+      for (const LogLine& line : log->part.lines) {
+        cursor = behind(cursor, line);
+        lines.object([&line](json::ObjectWriter& object) { writeLine(object, line); });
+      }
+    });
+    out.member("next", cursorText(cursor));
+    out.member("more", log->part.more);
+    out.member("status", nameOf(log->state));
+  });
+  request.room.noteText(response.body.size());
+  return response;
 }
 
 }  // namespace jobq

@@ -52,6 +52,9 @@ class OutputJoiner {
   /// all are dropped.
   std::optional<std::string> add(const Chunk& chunk);
 
+  /// Returns the bytes of the pieces that wait for further pieces.
+  std::size_t size() const noexcept { return pieces_.size(); }
+
  private:
   std::string pieces_;
 };

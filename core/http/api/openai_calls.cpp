@@ -7,7 +7,6 @@
 #include "core/base/json_object.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
-#include "core/http/api/exchange.h"
 #include "core/http/api/openai_answer.h"
 #include "core/http/api/queue_calls.h"
 #include "core/jobs/chunk_feed.h"
@@ -87,10 +86,6 @@ class AwaitedOpenAi : public PendingCall {
     if (deps_.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
     return lateOpenAiAnswer();
   }
-  /// Returns false if the answer budget has no room for an answer of `size` bytes.
-  bool drawOn(ApiRequest& request, std::size_t size) const {
-    return size <= kFreeBody || request.answerMemory.grow(deps_.answerMemory, size);
-  }
   static ApiResponse noRoom(const ApiRequest& request) {
     ApiResponse response =
         unavailable(request.path, "the job has a large answer, and too many large ones are being read now");
@@ -120,10 +115,14 @@ class WholeOpenAi final : public AwaitedOpenAi {
     if (job && !terminal(job->state)) return unfinished(request);
     noteEnd();
     if (!job || job->state != JobState::completed) return failed(job);
+    if (!result->hasRoom) return noRoom(request);
+    // The texts are joined and unwrapped, each time with a copy.
+    const auto draw = [&](std::size_t more) { return request.room.draw(2 * (job->output.size() + more)); };
     std::vector<std::string> outputs;
     std::uint64_t next = 0;
     std::size_t bytes = 0;
     for (bool hasMore = true; hasMore;) {
+      if (!draw(bytes + kPiece)) return awaitRoom(request);
       const auto page = deps().jobs.chunks({key(), next, kPiece});
       if (!page) break;
       for (const Chunk& chunk : page->chunks) {
@@ -134,8 +133,17 @@ class WholeOpenAi final : public AwaitedOpenAi {
       next = page->next;
       hasMore = page->more;
     }
-    if (!drawOn(request, 2 * (bytes + job->output.size()))) return noRoom(request);
-    return wholeOpenAiAnswer(outputs, job->output);
+    ApiResponse response = wholeOpenAiAnswer(outputs, job->output);
+    request.room.noteText(response.body.size());
+    return response;
+  }
+
+  // The next poll reads the chunks again.
+  std::optional<ApiResponse> awaitRoom(ApiRequest& request) {
+    request.room.noteText(0);
+    joiner_ = {};
+    if (deps().draining || request.client->hasLeft() || !wait_->mayAwaitRoom()) return noRoom(request);
+    return pollJob(request);
   }
 
   ApiResponse tooLarge() const {
@@ -159,7 +167,9 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
   std::optional<BodyPart> nextPart(ApiRequest& request) override {
     try {
-      return pollPart(request);
+      auto part = pollPart(request);
+      if (part) request.room.noteText(part->bytes.size());
+      return part;
     } catch (const StorageError&) {
       return BodyPart{events_.error("the storage of the server failed while the job ran"), true};
     }
@@ -171,24 +181,25 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     if (!result) return std::nullopt;
     if (result->isOver) return unfinished(request);
     if (!result->page || result->page->chunks.empty()) return endedWithoutChunks(request);
-    const std::vector<std::string> outputs = outputsOf(result->page->chunks);
+    const std::vector<std::string> outputs = outputsOf(request, result->page->chunks);
     if (!outputs.empty()) {
       if (auto error = openAiErrorIn(outputs.front())) return error;
     }
-    return opened(addEvents(outputs));
+    return opened(request, addEvents(outputs));
   }
 
   ApiResponse endedWithoutChunks(ApiRequest& request) {
     noteEnd();
-    const std::optional<Job> job = deps().jobs.find(key());
+    const auto [job, hasRoom] = deps().jobs.find(key(), &request.room);
     if (!job || job->state != JobState::completed) return failed(job);
+    if (!hasRoom) return noRoom(request);
     if (auto error = openAiErrorIn(job->output)) return *std::move(error);
-    if (!drawOn(request, 2 * job->output.size())) return noRoom(request);
     // The last part follows at once: nextPart() finds the end of the job.
-    return opened(events_.add(job->output));
+    return opened(request, events_.add(job->output));
   }
 
-  static ApiResponse opened(std::string events) {
+  static ApiResponse opened(ApiRequest& request, std::string events) {
+    request.room.noteText(events.size());
     ApiResponse response{200, std::move(events)};
     response.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
     response.isOpen = true;
@@ -207,11 +218,11 @@ class StreamedOpenAi final : public AwaitedOpenAi {
       return BodyPart{events_.error("the worker of the job was lost, and its answer begins anew: ask again"), true};
     }
     if (result->page && !result->page->chunks.empty()) {
-      return BodyPart{addEvents(outputsOf(result->page->chunks)), hasError_};
+      return BodyPart{addEvents(outputsOf(request, result->page->chunks)), hasError_};
     }
     noteEnd();
     if (result->page && result->page->state == JobState::completed) return BodyPart{events_.end(), true};
-    const std::optional<Job> job = deps().jobs.find(key());
+    const std::optional<Job> job = deps().jobs.findBrief(key());
     return BodyPart{events_.error(job && !job->error.empty() ? job->error : "the job was stopped"), true};
   }
 
@@ -222,11 +233,12 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     return {events_.error("the server is shutting down: ask again"), true};
   }
 
-  std::vector<std::string> outputsOf(const std::vector<Chunk>& chunks) {
+  std::vector<std::string> outputsOf(ApiRequest& request, const std::vector<Chunk>& chunks) {
     std::vector<std::string> outputs;
     for (const Chunk& chunk : chunks) {
       if (auto output = joiner_.add(chunk)) outputs.push_back(*std::move(output));
     }
+    request.room.noteKept(joiner_.size());
     return outputs;
   }
 

@@ -85,15 +85,15 @@ struct WaitSlot {
   const Millis wait;
 };
 
-/// Returns the job, or 503 if too many large answers are being read already: a large answer occupies memory for as long
-/// as its client takes to read.
-ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job& job);
+/// Returns the job, which is not absent, or 503 if there was no room for its output: a large answer occupies memory for
+/// as long as its client takes to read.
+ApiResponse wholeResponse(ApiRequest& request, FoundJob found);
 
 /// Returns the reader of an advice in the answer to the request.
 AdviceReader readerOf(const ApiRequest& request);
 
 /// Returns the caller of a request for a wait.
-WaitingCaller waitingCaller(const ApiRequest& request);
+WaitingCaller waitingCaller(ApiRequest& request);
 /// Polls the new call. Returns the answer if there is one already, else the call.
 RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request);
 

@@ -4,7 +4,6 @@
 #include "core/base/job_json.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
-#include "core/http/api/exchange.h"
 #include "core/http/api/queue_calls.h"
 #include "core/jobs/later_submission.h"
 
@@ -31,20 +30,25 @@ Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis
   return Millis(*number);
 }
 
-ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& request, const Job& job) {
-  ApiResponse response{200, jobJson(job)};
-  const std::size_t size = response.body.size();
-  if (size <= kFreeBody || request.answerMemory.grow(deps.answerMemory, size)) return response;
-  return unavailable(request.path, "job " + job.id +
-                                       " has a large output, and too many large ones are being read now: ask for its "
-                                       "status again in a moment");
+ApiResponse wholeResponse(ApiRequest& request, FoundJob found) {
+  if (!found.hasRoom) {
+    return unavailable(request.path, "job " + found.job->id +
+                                         " has a large output, and too many large ones are being read now: ask for "
+                                         "its status again in a moment");
+  }
+  ApiResponse response{200, jobJson(*found.job)};
+  found.job.reset();
+  request.room.noteText(response.body.size());
+  return response;
 }
 
 AdviceReader readerOf(const ApiRequest& request) {
   return request.key && request.key->isAdmin() ? AdviceReader::administrator : AdviceReader::client;
 }
 
-WaitingCaller waitingCaller(const ApiRequest& request) { return {request.client->call(), request.client->hasLeft()}; }
+WaitingCaller waitingCaller(ApiRequest& request) {
+  return {request.client->call(), request.client->hasLeft(), &request.room};
+}
 
 RouteResult begin(std::unique_ptr<PendingCall> call, ApiRequest& request) {
   auto response = call->poll(request);
@@ -97,7 +101,10 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
                 Scope::client,
                 row.bodyLimit,
                 row.needsBody,
-                [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); },
+                [deps, answer = row.answer](ApiRequest& request) {
+                  request.room.use(deps.answerMemory, request.endpoint->spec.id);
+                  return answer(deps, request);
+                },
                 row.operation,
                 {},
                 row.hasHead,

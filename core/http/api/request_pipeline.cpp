@@ -308,7 +308,8 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
       if (!context.refusal && context.isLate) checkAgain(request, context);
     }
     context.apiRequest.client = &request;
-    context.apiRequest.answers = &answerMemory_;
+    const EndpointPtr& endpoint = context.apiRequest.endpoint;
+    context.apiRequest.room.use(answerMemory_, endpoint ? std::string_view(endpoint->spec.id) : std::string_view());
     // A submission that waits for the storage is short, and the job is accepted in any case.
     const bool isSubmitted =
         context.pending && context.pending->progress() == RequestHandler::Progress::waitsForStorage;

@@ -46,7 +46,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;
   /// `answerMemory` is the budget of large answers until they are sent, in bytes.
   RequestPipeline(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateLimitGate& rates,
-                  BodyMemory& bodyMemory, Budget& answerMemory, const CorsPolicy& cors, LaterSubmissions& later,
+                  BodyMemory& bodyMemory, BodyMemory& answerMemory, const CorsPolicy& cors, LaterSubmissions& later,
                   Log& log)
       : router_(router),
         keys_(keys),
@@ -107,7 +107,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   const EndpointRegistry& endpoints_;
   RateLimitGate& rates_;
   BodyMemory& bodyMemory_;
-  Budget& answerMemory_;
+  BodyMemory& answerMemory_;
   const CorsPolicy& cors_;
   LaterSubmissions& later_;
   Log& log_;

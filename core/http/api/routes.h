@@ -24,6 +24,7 @@
 namespace jobq {
 
 class Backups;
+class BodyMemory;
 class CallTimer;
 class DeliveryNotifier;
 class EndpointRegistry;
@@ -67,7 +68,7 @@ struct QueueDeps {
   RunStopper& runs;
   const std::atomic<bool>& draining;  ///< true: new jobs are refused
   Budget& waiting;                    ///< places for waiting calls
-  Budget& answerMemory;               ///< bytes for large answers
+  BodyMemory& answerMemory;           ///< bytes for large answers
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
 

@@ -42,7 +42,7 @@ Result<Ask> readAsk(const QueueDeps& deps, const ApiRequest& request) {
 // Appends chunks present already. Never waits.
 void addMore(const QueueDeps& deps, ApiRequest& request, const Ask& ask, ChunkPage& page) {
   for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
-    if (!request.answerMemory.grow(deps.answerMemory, kPiece)) return;
+    if (!request.room.draw((piece + 1) * kPiece)) return;
     std::optional<ChunkPage> next;
     try {
       next = deps.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
@@ -67,12 +67,20 @@ void writeChunk(json::ObjectWriter& out, const Chunk& chunk) {
   if (chunk.partial) out.member("partial", true);
 }
 
-std::string chunkArray(const std::vector<Chunk>& chunks) {
-  return json::array([&chunks](json::ArrayWriter& out) {
-    for (const Chunk& chunk : chunks) {
-      out.object([&chunk](json::ObjectWriter& item) { writeChunk(item, chunk); });
-    }
-  });
+void writeChunks(json::ArrayWriter& out, const std::vector<Chunk>& chunks) {
+  for (const Chunk& chunk : chunks) {
+    out.object([&chunk](json::ObjectWriter& item) { writeChunk(item, chunk); });
+  }
+}
+
+// Returns memory for the text of the chunks: a text that grows is there twice when it moves.
+std::string roomFor(const std::vector<Chunk>& chunks) {
+  constexpr std::size_t kFrame = 64;
+  std::size_t bytes = 2 * kFrame;
+  for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size() + kFrame;
+  std::string text;
+  text.reserve(bytes);
+  return text;
 }
 
 // Returns the error of a failed job for the object, because SDKs show the error to their users; empty for other jobs.
@@ -80,7 +88,7 @@ std::string chunkArray(const std::vector<Chunk>& chunks) {
 std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state) {
   if (state != JobState::failed && state != JobState::timedOut) return {};
   try {
-    const std::optional<Job> job = deps.jobs.find(key);
+    const std::optional<Job> job = deps.jobs.findBrief(key);
     return job ? job->error : std::string();
   } catch (const StorageError&) {
     return {};
@@ -130,15 +138,20 @@ ApiResponse AwaitedStream::answer(ApiRequest& request, std::optional<ChunkPage> 
   addMore(deps_, request, ask_, *page);
   // The end of a job is reported only with its last chunks: some clients stop asking when the end is reported.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
-  ApiResponse response{200, chunkArray(page->chunks)};
+  ApiResponse response{200, roomFor(page->chunks)};
+  const auto write = [&page](json::ArrayWriter& out) { writeChunks(out, page->chunks); };
   if (asObject_) {
     const std::string error = failureText(deps_, ask_.key, state);
-    response.body = json::object([&](json::ObjectWriter& out) {
+    json::appendObject(response.body, [&](json::ObjectWriter& out) {
       out.member("status", nameOf(state));
-      out.raw("stream", response.body);
+      out.array("stream", write);
       if (!error.empty()) out.member("error", error);
     });
+  } else {
+    json::appendArray(response.body, write);
   }
+  page->chunks = {};
+  request.room.noteText(response.body.size());
   response.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
   return response;
 }

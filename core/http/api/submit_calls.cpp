@@ -60,8 +60,11 @@ SubmissionResult acceptSubmission(const QueueDeps& deps, ApiRequest& request, st
 
 namespace {
 
-ApiResponse synced(const QueueDeps& deps, ApiRequest& request, const JobId& id, const std::optional<Job>& job) {
-  if (job) return wholeResponse(deps, request, *job);
+// Without room for the output at the end of the wait the answer is that of a job that goes on: the caller asks for the
+// job, and does not submit it a second time.
+ApiResponse synced(ApiRequest& request, const JobId& id, FoundJob found) {
+  if (!found.hasRoom) return {200, jobSummaryJson(id, JobState::inQueue)};
+  if (found.job) return wholeResponse(request, std::move(found));
   return errorResponse(request.path, 404,
                        "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
@@ -69,8 +72,8 @@ ApiResponse synced(const QueueDeps& deps, ApiRequest& request, const JobId& id, 
 /// A call of /runsync behind the submission, which waits for the end of the job.
 class AwaitedRun final : public PendingCall {
  public:
-  AwaitedRun(const QueueDeps& deps, WaitSlot slot, JobId id, std::unique_ptr<JobWait> wait)
-      : deps_(deps), slot_(std::move(slot)), id_(std::move(id)), wait_(std::move(wait)) {}
+  AwaitedRun(WaitSlot slot, JobId id, std::unique_ptr<JobWait> wait)
+      : slot_(std::move(slot)), id_(std::move(id)), wait_(std::move(wait)) {}
 
   /// Answers IN_QUEUE if the storage fails, because the job is stored: on 503 the client would submit the job a second
   /// time.
@@ -78,9 +81,9 @@ class AwaitedRun final : public PendingCall {
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {
     try {
-      const auto result = wait_->poll(waitingCaller(request));
+      auto result = wait_->poll(waitingCaller(request));
       if (!result) return std::nullopt;
-      return synced(deps_, request, id_, result->job);
+      return synced(request, id_, *std::move(result));
     } catch (const StorageError&) {
       if (isStored_) return ApiResponse{200, jobSummaryJson(id_, JobState::inQueue)};
       throw;
@@ -90,7 +93,6 @@ class AwaitedRun final : public PendingCall {
   RequestHandler::Progress progress() const noexcept override { return RequestHandler::Progress::waitsBriefly; }
 
  private:
-  const QueueDeps& deps_;
   const WaitSlot slot_;
   const JobId id_;
   const std::unique_ptr<JobWait> wait_;
@@ -150,7 +152,7 @@ RouteResult runsync(const QueueDeps& deps, ApiRequest& request) {
   WaitSlot slot(deps, *wait);
   if (const auto* first = std::get_if<Duplicate>(&submission)) {
     auto awaited = deps.jobs.await({request.endpoint->spec.id, first->id}, slot.wait);
-    return begin(std::make_unique<AwaitedRun>(deps, std::move(slot), first->id, std::move(awaited)), request);
+    return begin(std::make_unique<AwaitedRun>(std::move(slot), first->id, std::move(awaited)), request);
   }
   auto& [job, idempotency] = std::get<AcceptedSubmission>(submission);
   JobId id = job.id;
@@ -160,7 +162,7 @@ RouteResult runsync(const QueueDeps& deps, ApiRequest& request) {
   request.bodyMemory.release();
   if (std::holds_alternative<KeyConflict>(inserted)) return keyConflict(request);
   if (const auto* first = std::get_if<Duplicate>(&inserted)) id = first->id;
-  auto call = std::make_unique<AwaitedRun>(deps, std::move(slot), std::move(id), std::move(awaited));
+  auto call = std::make_unique<AwaitedRun>(std::move(slot), std::move(id), std::move(awaited));
   if (isDurable) call->answerFaultsAsQueued();
   return begin(std::move(call), request);
 }

@@ -153,7 +153,13 @@ void ServerResponse::sendAtOnce(std::string_view body) {
 void ServerResponse::sendText(std::string body) {
   beginSized(body.size());
   if (toHead_) body.clear();
-  rest_ = Rest{head(), std::move(body), 0, TransferDeadline(readers_, reader_)};
+  rest_ = Rest{head(), std::move(body), {}, 0, TransferDeadline(readers_, reader_)};
+  sendRest();
+}
+
+void ServerResponse::sendConstant(std::string_view body) {
+  beginSized(body.size());
+  rest_ = Rest{head(), {}, toHead_ ? std::string_view() : body, 0, TransferDeadline(readers_, reader_)};
   sendRest();
 }
 
@@ -173,7 +179,7 @@ void ServerResponse::sendPart(std::string part, bool isLast) {
     }
     if (isLast) part += "0\r\n\r\n";
   }
-  rest_ = Rest{std::move(before), std::move(part), 0, TransferDeadline(readers_, reader_)};
+  rest_ = Rest{std::move(before), std::move(part), {}, 0, TransferDeadline(readers_, reader_)};
   sendRest();
 }
 
@@ -181,9 +187,9 @@ void ServerResponse::sendRest() {
   Rest& rest = *rest_;
   const std::string_view head = std::string_view(rest.head).substr(std::min(rest.sent, rest.head.size()));
   const std::size_t ofBody = rest.sent - std::min(rest.sent, rest.head.size());
-  const auto moved = delivered_ ? stream_.writeSome(head, std::string_view(rest.body).substr(ofBody)) : std::nullopt;
+  const auto moved = delivered_ ? stream_.writeSome(head, rest.text().substr(ofBody)) : std::nullopt;
   rest.sent += moved.value_or(0);
-  const bool isSent = rest.sent == rest.head.size() + rest.body.size();
+  const bool isSent = rest.sent == rest.head.size() + rest.text().size();
   if (!isSent) {
     rest.deadline.moved(moved.value_or(0));
     if (moved && rest.deadline.mayWait() == TransferDeadline::Verdict::wait) return;

@@ -56,6 +56,8 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   void sendAtOnce(std::string_view body);
   /// Sends the body without waiting for the client. The response keeps what does not leave at once: hasRest().
   void sendText(std::string body);
+  /// Does the same with a text that outlives the response, and keeps no copy.
+  void sendConstant(std::string_view body);
   /// Sends a part of a body of unknown length, without waiting for the client; the first part with the head. The
   /// response has no rest. With `isLast` the body ends.
   void sendPart(std::string part, bool isLast);
@@ -79,8 +81,11 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   struct Rest {
     std::string head;
     std::string body;
-    std::size_t sent;  // of both together
+    std::string_view constant;  // instead of `body`
+    std::size_t sent;           // of head and body together
     TransferDeadline deadline;
+
+    std::string_view text() const noexcept { return constant.empty() ? std::string_view(body) : constant; }
   };
 
   void beginSized(std::size_t length);

@@ -6,7 +6,7 @@
 namespace jobq::abi {
 
 inline constexpr std::uint32_t kMajor = 5;
-inline constexpr std::uint32_t kMinor = 5;
+inline constexpr std::uint32_t kMinor = 6;
 
 /// Base of every interface that plugins implement. An object knows the ABI minor of its library.
 class Versioned {

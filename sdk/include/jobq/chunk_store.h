@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobq/abi_version.h"
@@ -40,6 +41,41 @@ struct LogLine {
   Instant at{};  ///< set by the store
   LogLevel level = LogLevel::information;
   std::string text;
+};
+
+/// A place in the log of a job: behind all lines before `at`, and behind `skipped` lines of that time.
+struct LogPosition {
+  Instant at{};
+  std::uint64_t skipped = 0;
+};
+
+/// Result of readLogPart().
+struct LogPart {
+  std::vector<LogLine> lines;
+  bool more = false;  ///< further lines are in the store already
+};
+
+/// Makes a LogPart of the lines of a log, which come in their order. One thread.
+class LogPartBuilder {
+ public:
+  LogPartBuilder(const LogPosition& from, std::size_t maxBytes) : from_(from), maxBytes_(maxBytes) {}
+
+  /// Adds the line if it belongs to the part. Returns false if the part is full: the line begins the next part.
+  bool add(LogLine line) {
+    if (line.at < from_.at || (line.at == from_.at && skipped_++ < from_.skipped)) return true;
+    bytes_ += line.text.size();
+    part_.more = bytes_ > maxBytes_ && !part_.lines.empty();
+    if (!part_.more) part_.lines.push_back(std::move(line));
+    return !part_.more;
+  }
+  LogPart finish() && { return std::move(part_); }
+
+ private:
+  const LogPosition from_;
+  const std::size_t maxBytes_;
+  std::uint64_t skipped_ = 0;
+  std::size_t bytes_ = 0;
+  LogPart part_;
 };
 
 /// Operations on chunks and log lines. The storage owns the store.
@@ -77,6 +113,27 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
 
   /// Returns the log of the job, oldest line first, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<std::vector<LogLine>> readLog(const JobKey& key) = 0;
+
+  /// Since ABI minor 6. Returns a part of the log of the job, oldest line first, or an empty optional if the job is
+  /// absent: the lines behind `from`. The part has at least one line if
+  /// there is one; further lines follow while their texts stay within `maxBytes`.
+  /// A storage of an older minor reads the whole log for it.
+  [[nodiscard]] std::optional<LogPart> readLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+    return abiMinor() >= 6 ? doReadLogPart(key, from, maxBytes) : ChunkStore::doReadLogPart(key, from, maxBytes);
+  }
+
+ private:
+  /// Implements readLogPart(). The default implementation calls readLog().
+  [[nodiscard]] virtual std::optional<LogPart> doReadLogPart(const JobKey& key, const LogPosition& from,
+                                                             std::size_t maxBytes) {
+    auto lines = readLog(key);
+    if (!lines) return std::nullopt;
+    LogPartBuilder builder(from, maxBytes);
+    for (LogLine& line : *lines) {
+      if (!builder.add(std::move(line))) break;
+    }
+    return std::move(builder).finish();
+  }
 };
 
 /// Greatest number of log lines of a job.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -82,6 +83,25 @@ inline std::string listedError(std::string_view error) {
   std::size_t end = kListedErrorBytes;
   while (end > 0 && (static_cast<unsigned char>(error[end]) & 0xc0) == 0x80) --end;
   return std::string(error.substr(0, end)) + "...";
+}
+
+/// Result of findWithin().
+struct BoundedJob {
+  Job job;                      ///< `output` and `progress` are empty if they are left out
+  std::uint64_t bodyBytes = 0;  ///< size of output and progress together, also if they are left out
+
+  /// Returns false if the bodies are left out.
+  bool isWhole() const noexcept { return job.output.size() + job.progress.size() == bodyBytes; }
+};
+
+/// Returns `job` with its bodies if they have at most `mostBytes` bytes, else without them.
+inline BoundedJob boundJob(Job job, std::uint64_t mostBytes) {
+  BoundedJob bounded{std::move(job), 0};
+  bounded.bodyBytes = bounded.job.output.size() + bounded.job.progress.size();
+  if (bounded.bodyBytes <= mostBytes) return bounded;
+  std::string().swap(bounded.job.output);  // an assignment would keep the memory
+  std::string().swap(bounded.job.progress);
+  return bounded;
 }
 
 /// Present state of a job, for the callers that wait for a change.
@@ -174,6 +194,22 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// that the store has no record of the endpoint any more, and its counters are gone too. Repeatable, but for the
   /// number: a repeated call removes and counts further records.
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
+
+  /// Since ABI minor 6. Returns the job as find() does, without output and progress if both together have more than
+  /// `mostBytes` bytes: the caller provides for the size of a large output before the output is in memory. Returns an
+  /// empty optional if the job is absent. A storage reads at most 1 MB of bodies that the result leaves out.
+  /// A storage of an older minor reads them all, and leaves them out then.
+  [[nodiscard]] std::optional<BoundedJob> findWithin(const JobKey& key, std::uint64_t mostBytes) {
+    return abiMinor() >= 6 ? doFindWithin(key, mostBytes) : JobStore::doFindWithin(key, mostBytes);
+  }
+
+ private:
+  /// Implements findWithin(). The default implementation calls find().
+  [[nodiscard]] virtual std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+    auto job = find(key);
+    if (!job) return std::nullopt;
+    return boundJob(std::move(*job), mostBytes);
+  }
 };
 
 inline constexpr Millis kTtlFloor{1'000};          ///< 1 s from now
