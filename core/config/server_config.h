@@ -13,7 +13,7 @@
 
 namespace jobq {
 
-/// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
+/// Most bytes of all answers over 64 KB while they are made and read; the largest answer has 20 MB.
 inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
 
 /// Returns the default of server.threads: 128 for each processor, at least 128 and at most 1024. A thread stays with a

@@ -23,7 +23,7 @@ namespace jobq {
 struct WaitingCaller {
   SuspendedCall call;
   bool hasLeft = false;        ///< the client has closed its side: the wait is over
-  OutputRoom* room = nullptr;  ///< for what the wait reads; null: without a bound
+  OutputRoom* room = nullptr;  ///< for the result of the wait; null: without a bound
 };
 
 /// A job with at least one waiting caller.
@@ -122,7 +122,7 @@ class CompletionNotifier {
 
   /// Returns the number of waiters for chunks.
   std::size_t streams() const;
-  /// Returns the pause after which a caller without room for what it reads tries again: all of them together try a
+  /// Returns the pause between two tries of a caller without room for its reading. All such callers together try a
   /// thousand times a second at most.
   Millis roomPause() const;
 

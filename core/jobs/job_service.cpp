@@ -78,11 +78,6 @@ FoundJob JobService::find(const JobKey& key, OutputRoom* room) {
   }
 }
 
-std::optional<Job> JobService::findBrief(const JobKey& key) {
-  auto found = storage_.jobs().findWithin(key, OutputRoom::kFree);
-  return found ? std::optional(std::move(found->job)) : std::nullopt;
-}
-
 std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most) {
   return storage_.leases().ahead(key, most);
 }

@@ -61,8 +61,6 @@ class JobService {
   /// Returns the job, with its output if `room` has room for the output; null: in any case. The one way by which
   /// callers get outputs.
   FoundJob find(const JobKey& key, OutputRoom* room);
-  /// Returns the job without a large output, or no value if the job is absent.
-  std::optional<Job> findBrief(const JobKey& key);
 
   /// Returns the number of jobs to be claimed before this job, counted up to `most`, or no value if the job is not
   /// queued.

@@ -1,4 +1,4 @@
-// Memory for what a caller reads of a job. The size of a large output is known before its bytes are in memory.
+// Memory for the part of a job that a caller reads. The size of a large output is known before its bytes are in memory.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,21 @@ class OutputRoom {
 
   virtual ~OutputRoom() = default;
 
-  /// Draws memory for `bytes` of a job and for their copy in an answer, in place of what was drawn before. Returns
-  /// false if there is no room; the reader then has what it had before. A smaller number always has room.
+  /// Draws memory for `bytes` of a job and for the copy in an answer, in place of the memory drawn before. Returns
+  /// false and changes nothing if there is no room. A smaller number always has room.
   [[nodiscard]] virtual bool draw(std::uint64_t bytes) = 0;
+};
+
+/// The room of a reader that needs no large output.
+class NoOutputRoom final : public OutputRoom {
+ public:
+  [[nodiscard]] bool draw(std::uint64_t bytes) override { return bytes <= kFree; }
 };
 
 /// A job as a reader with a room sees it.
 struct FoundJob {
   std::optional<Job> job;  ///< empty if the job is absent
-  bool hasRoom = true;     ///< false: `job` has no output and no progress, because there is no room for them
+  bool hasRoom = true;     ///< false: `job` is without output and progress, for lack of room
 };
 
 }  // namespace jobq

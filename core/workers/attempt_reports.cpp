@@ -8,6 +8,7 @@
 #include "core/jobs/run_reports.h"
 #include "core/workers/chunk_split.h"
 #include "jobq/error.h"
+#include "jobq/job_handler.h"
 
 namespace jobq {
 
@@ -34,9 +35,30 @@ std::optional<std::uint64_t> AttemptReports::countChunks() const {
 }
 
 void AttemptReports::resumeChunks() {
-  const auto count = countChunks();
   Lock lock(mutex_);
-  nextChunk_ = count.value_or(0);
+  isResumed_ = true;
+}
+
+// The bound on the chunks of an attempt holds across processes.
+void AttemptReports::countStored() {
+  if (!isResumed_) return;
+  OutputQuota stored;
+  std::uint64_t next = 0;
+  for (bool hasMore = true; hasMore;) {
+    const auto page = storage_.chunks().read({endpoint_, lease_.job}, next, kMaxChunk);
+    if (!page || page->attempt != lease_.attempt) break;
+    std::size_t bytes = 0;
+    for (const Chunk& chunk : page->chunks) bytes += chunk.output.size() + chunk.metrics.size();
+    try {
+      stored.charge(page->chunks.size(), bytes);
+    } catch (const JobFailed&) {  // the bound is reached, and the next chunk is refused
+    }
+    next = page->next;
+    hasMore = page->more;
+  }
+  outputQuota_ = stored;
+  nextChunk_ = next;
+  isResumed_ = false;
 }
 
 // The storage numbers the chunks of an attempt from 0 without a gap, and skips a number that it has. On a shared
@@ -44,6 +66,7 @@ void AttemptReports::resumeChunks() {
 ReportResult AttemptReports::addChunk(std::string_view output, std::string_view metrics) {
   const CheckedChunk chunk(output, metrics);
   Lock lock(mutex_);
+  countStored();
   OutputQuota charged = outputQuota_;
   charged.charge(chunk);
   const std::size_t hash = std::hash<std::string_view>()(output) * 31 + std::hash<std::string_view>()(metrics);
@@ -69,6 +92,7 @@ std::uint64_t AttemptReports::addChunkAt(std::uint64_t first, std::string_view o
   std::vector<Chunk> pieces = splitChunk(chunk);
   const std::uint64_t next = first + pieces.size();
   Lock lock(mutex_);
+  countStored();
   OutputQuota charged = outputQuota_;
   for (std::uint64_t at = std::max(first, nextChunk_); at < next; ++at) {
     const Chunk& piece = pieces[at - first];

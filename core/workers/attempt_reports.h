@@ -32,7 +32,7 @@ class AttemptReports {
   const LeaseRef& lease() const noexcept { return lease_; }
   const EndpointId& endpoint() const noexcept { return endpoint_; }
 
-  /// Finds the number of the next chunk of an attempt that another process began. Throws StorageError.
+  /// Notes that the attempt began elsewhere, and may have chunks: they are counted before the next one.
   void resumeChunks();
 
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. Throws StorageError.
@@ -49,6 +49,7 @@ class AttemptReports {
  private:
   /// Returns the number of stored chunks; no value if the attempt has ended.
   std::optional<std::uint64_t> countChunks() const;
+  void countStored() JOBQ_REQUIRES(mutex_);
 
   RunReports& reports_;
   Storage& storage_;
@@ -60,6 +61,7 @@ class AttemptReports {
   Mutex mutex_;  // of the chunks: their order is the order of their requests
   OutputQuota outputQuota_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t nextChunk_ JOBQ_GUARDED_BY(mutex_) = 0;
+  bool isResumed_ JOBQ_GUARDED_BY(mutex_) = false;  // stored chunks are not counted yet
   // Hash of the last chunk while it is unknown whether the storage has it: the worker repeats the chunk.
   std::optional<std::size_t> unanswered_ JOBQ_GUARDED_BY(mutex_);
 };

@@ -8,6 +8,7 @@
 #include "core/base/periodic.h"
 #include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
+#include "core/workers/input_memory.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -41,10 +42,20 @@ void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcep
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Deps& deps) : deps_(deps), earlyRuns_(deps) { deps_.queueSignal.setClaimer(*this); }
+Dispatcher::Dispatcher(const Deps& deps) : deps_(deps), earlyRuns_(deps) {
+  deps_.queueSignal.setClaimer(*this);
+  deps_.running.inputs().setSignal(deps_.queueSignal);
+}
 
 void Dispatcher::start() {
-  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });
+  if (thread_.joinable() || stopping_) return;
+  thread_ = std::thread([this] {
+    nameThread("dispatcher");
+    while (!stopping_) {
+      deps_.queueSignal.wait(deps_.clock, deps_.supervisor.nextPassAt());
+      if (!stopping_) runPassAndPlan();
+    }
+  });
 }
 
 void Dispatcher::stop() {
@@ -55,14 +66,6 @@ void Dispatcher::stop() {
   callers_.close();
   giveUpUnanswered();
   deps_.supervisor.stopRetired();
-}
-
-void Dispatcher::loop() {
-  nameThread("dispatcher");
-  while (!stopping_) {
-    deps_.queueSignal.wait(deps_.clock, deps_.supervisor.nextPassAt());
-    if (!stopping_) runPassAndPlan();
-  }
 }
 
 bool Dispatcher::runPassIfDue() {
@@ -215,8 +218,25 @@ std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, con
   return run;
 }
 
-// Returns true if there were jobs.
+// Returns true if there were jobs. Memory for the inputs is reserved before the claim. Without room, and at an endpoint
+// without a rest of its part, the claim is for jobs with small inputs.
 bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
+  InputMemory& memory = deps_.running.inputs();
+  std::vector<ClaimWant> all;
+  std::vector<ClaimWant> small;
+  for (ClaimWant& want : wants) (memory.hasUsedUp(want.endpoint) ? small : all).push_back(std::move(want));
+  bool hasJobs = false;
+  performAll(
+      [&] {
+        if (all.empty()) return;
+        const auto room = memory.reserveForClaim();
+        hasJobs = claimWithin(std::move(all), room ? InputMemory::kOfAClaim : 0);
+      },
+      [&] { hasJobs = claimWithin(std::move(small), 0) || hasJobs; });
+  return hasJobs;
+}
+
+bool Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes) {
   if (wants.empty()) return false;
   if (!deps_.node.mayClaim()) {
     deps_.pools.concludeReservations(wants, {});
@@ -225,10 +245,10 @@ bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
   const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
   const RunningJobs::Claiming claiming(deps_.running);
-  std::vector<ClaimedJob> jobs;
+  BoundedClaim claimed;
   for (const ClaimWant& want : claim.wants) deps_.queueSignal.clear(want.endpoint);
   try {
-    jobs = claimJobs(claim);
+    claimed = claimJobs(claim, mostBytes);
   } catch (const OutcomeUnknown&) {
     keepUnanswered(claims);
     throw;
@@ -245,7 +265,10 @@ bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
     giveUp(claim);
     return false;
   }
-  return acceptJobs(claim.wants, std::move(jobs));
+  const bool hasJobs = acceptJobs(claim.wants, std::move(claimed.jobs));
+  // Not before: acceptJobs() would wake the dispatcher, although there is no room yet.
+  if (claimed.hasLeft) rearm(deps_.queueSignal, claim.wants);
+  return hasJobs;
 }
 
 void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
@@ -256,12 +279,12 @@ void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
 
 // Claims jobs, and asks for the jobs of the claim if the answer does not come. Throws OutcomeUnknown if the storage
 // answers neither call.
-std::vector<ClaimedJob> Dispatcher::claimJobs(const Claim& claim) {
+BoundedClaim Dispatcher::claimJobs(const Claim& claim, std::uint64_t mostBytes) {
   try {
-    return deps_.storage.leases().claim(claim.wants, claim.holder, claim.id);
+    return deps_.storage.leases().claimWithin(claim.wants, claim.holder, claim.id, mostBytes);
   } catch (const OutcomeUnknown&) {
     try {
-      return readJobs(claim);
+      return {readJobs(claim), true};
     } catch (const StorageError& error) {
       throw OutcomeUnknown(error.what());
     }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
@@ -73,7 +74,6 @@ class Dispatcher final : public Service, private Claimer {
     Holder holder;
   };
 
-  void loop();
   void runPassAndPlan();
   bool runPass();
   void claimForCaller(const EndpointId& endpoint) override;
@@ -83,8 +83,9 @@ class Dispatcher final : public Service, private Claimer {
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) override;
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   bool claimBatch(std::vector<ClaimWant> wants);
+  bool claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes);
   void keepUnanswered(std::list<Claim>& claims);
-  std::vector<ClaimedJob> claimJobs(const Claim& claim);
+  BoundedClaim claimJobs(const Claim& claim, std::uint64_t mostBytes);
   std::vector<ClaimedJob> readJobs(const Claim& claim);
   bool acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs);
   void askForUnanswered();

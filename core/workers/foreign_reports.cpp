@@ -16,8 +16,11 @@ constexpr std::size_t kMostKept = 1'000;
 
 AttemptReportsPtr ForeignReports::find(const RemoteWorkerKey& key, const JobId& job) {
   if (!deps_.storage.leaseLife() || remote_.isStopped(key, job)) return nullptr;
-  const auto found = deps_.storage.jobs().find({key.endpoint, job});
-  if (!found || found->state != JobState::inProgress || !isPlaceOf(found->workerId, key.worker)) return nullptr;
+  const auto bounded = deps_.storage.jobs().findWithin({key.endpoint, job}, 0);
+  const Job* const found = bounded ? &bounded->job : nullptr;
+  if (found == nullptr || found->state != JobState::inProgress || !isPlaceOf(found->workerId, key.worker)) {
+    return nullptr;
+  }
   remote_.noteReporter(key);
   Lock lock(mutex_);
   const Instant now = deps_.clock.now();
@@ -27,6 +30,7 @@ AttemptReportsPtr ForeignReports::find(const RemoteWorkerKey& key, const JobId& 
     // The storage knows whether the job owes a webhook: the delivery looks.
     kept.reports = std::make_shared<AttemptReports>(deps_.reports, deps_.storage, key.endpoint,
                                                     LeaseRef{job, found->attempt}, true);
+    kept.reports->resumeChunks();
   }
   kept.lastUsed = now;
   return kept.reports;

@@ -12,6 +12,7 @@ RemoteRun::RemoteRun(const Deps& deps, ClaimedJob job)
     : AttemptReports(deps.reports, deps.storage, job.endpoint, job.lease, !job.webhook.empty()),
       deps_(deps),
       job_(std::move(job)),
+      input_(deps.running.inputs().hold(job_.endpoint, job_.input.size())),
       deadline_(deps.clock.now() + job_.runsFor),
       entry_(deps.running, job_.lease),
       limit_(deps.deadlines, deadline_) {}
@@ -26,6 +27,7 @@ std::string RemoteRun::extractText(std::string_view batch) {
     if (!batch.empty()) out.member("batchId", batch);
   });
   std::string().swap(job_.input);  // an assignment would keep the memory
+  input_.release();
   return text;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/workers/attempt_reports.h"
 #include "core/workers/deadline_timer.h"
+#include "core/workers/input_memory.h"
 #include "core/workers/running_jobs.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -89,6 +90,7 @@ class RemoteRun final : public AttemptReports {
 
   const Deps deps_;
   ClaimedJob job_;
+  InputMemory::Held input_;
   const Instant deadline_;
   const RunningJobs::Entry entry_;
   const DeadlineTimer::Entry limit_;

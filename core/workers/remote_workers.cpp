@@ -20,6 +20,14 @@ constexpr Millis kStopHold{20'000};  ///< a worker that ends waits for the answe
 /// Bytes of inputs in an answer; the job that passes the limit is its last one.
 constexpr std::size_t kAnswerBytes = 20UL << 20;
 
+// Returns the bytes of the inputs that the next answer has.
+std::uint64_t bytesOfAnswer(const RemoteTake& take) {
+  std::size_t bytes = 0;
+  for (auto job = take.jobs.begin(); job != take.jobs.end() && bytes < kAnswerBytes; ++job)
+    bytes += (*job)->inputSize();
+  return bytes;
+}
+
 RemoteWorkerKey keyOf(const RemoteRun& run) { return {run.endpoint(), WorkerId(workerOfPlace(run.place()))}; }
 
 }  // namespace
@@ -169,7 +177,8 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     worker->owed.erase(worker->owed.begin(), owedEnd);
     const bool mayHaveMore =
         take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_ && !leaves;
-    for (std::size_t i = 0; mayHaveMore && i < most; ++i) {
+    const std::size_t granted = std::min(most, std::max<std::size_t>(kSharedPlaces / table_.all().size(), 1));
+    for (std::size_t i = 0; mayHaveMore && i < granted; ++i) {
       places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
     }
     take->places = places;
@@ -180,7 +189,7 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
 }
 
 std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWorkerKey& key, RemoteTake& take,
-                                                                 bool hasLeft) {
+                                                                 bool hasLeft, OutputRoom* room) {
   std::vector<RemoteRunPtr> jobs;
   RemoteChanges changes;
   {
@@ -190,6 +199,10 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
     if (worker == nullptr) return jobs;
     if (hasLeft) returnHanded(key, *worker, take, changes);
     if (take.jobs.empty() && !take.isOver && !hasLeft && now < take.until) return std::nullopt;
+    if (room != nullptr && !hasLeft && !room->draw(bytesOfAnswer(take))) {
+      take.until = now;  // resumes the call within a second
+      return std::nullopt;
+    }
     // The next call gets the jobs beyond the limit.
     take.handed.reserve(take.jobs.size());
     changes.ended.reserve(changes.ended.size() + take.jobs.size());

@@ -17,6 +17,7 @@
 #include "core/base/service.h"
 #include "core/base/suspended_call.h"
 #include "core/endpoints/worker_pool_view.h"
+#include "core/jobs/output_room.h"
 #include "core/workers/attempt_reports.h"
 #include "core/workers/remote_elsewhere.h"
 #include "core/workers/remote_lives.h"
@@ -67,14 +68,19 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Most jobs in an answer to a call for jobs.
   static constexpr std::size_t kMostAtOnce = 1'000;
 
+  /// Places of a node that its parked calls share: among many workers a call gets fewer places than it asks for, and
+  /// one at least.
+  static constexpr std::size_t kSharedPlaces = 10'000;
+
   /// Parks a call for up to `most` jobs. `holdsJobs` tells whether the worker still has jobs: without any, it has lost
   /// the jobs that were handed out to it; no value tells nothing. Returns null if there are too many workers.
   std::shared_ptr<RemoteTake> beginTake(const RemoteWorkerKey& key, std::size_t most, std::optional<bool> holdsJobs,
                                         SuspendedCall call);
   /// Returns the jobs for the worker, none at the end of the wait, or no value while the call waits. With `hasLeft` the
   /// wait is over, and the jobs return to the queue. So do jobs handed out by an earlier poll: the caller could not
-  /// make the answer.
-  std::optional<std::vector<RemoteRunPtr>> pollTake(const RemoteWorkerKey& key, RemoteTake& take, bool hasLeft);
+  /// make the answer. Without room for the jobs in an answer the call waits, too; a null `room` always has room.
+  std::optional<std::vector<RemoteRunPtr>> pollTake(const RemoteWorkerKey& key, RemoteTake& take, bool hasLeft,
+                                                    OutputRoom* room = nullptr);
 
   /// Parks a call for jobs to stop, and polls it: the ids of the jobs, none at the end of the wait.
   std::shared_ptr<RemoteStopWait> beginStopWait(const RemoteWorkerKey& key, SuspendedCall call);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/workers/input_memory.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 
@@ -20,6 +21,9 @@ class DeferredInsert;
 /// Any thread. Outlives every Claiming and every Entry.
 class RunningJobs {
  public:
+  /// Returns the memory for the inputs of the jobs.
+  InputMemory& inputs() noexcept { return inputs_; }
+
   /// Held by a claiming thread from before the claim until the claimed attempts are registered. Stops of unknown
   /// attempts are kept meanwhile, because a job can be cancelled as soon as it is claimed.
   class Claiming {
@@ -87,6 +91,7 @@ class RunningJobs {
     std::shared_ptr<DeferredInsert> insert{};
   };
 
+  InputMemory inputs_;
   mutable Mutex mutex_;
   // The claims under way, numbered in the order of their begin.
   std::set<std::uint64_t> claiming_ JOBQ_GUARDED_BY(mutex_);

@@ -76,7 +76,6 @@ class ThreadExecutor::Worker {
   }
 
   const Endpoint& endpoint() const { return *endpoint_; }
-
   std::thread thread;
   bool ended = false;  // guarded by the executor's mutex
 
@@ -86,12 +85,14 @@ class ThreadExecutor::Worker {
         : job(std::move(claimed)),
           insert(std::move(deferred)),
           deadline(deps.clock.now() + job.runsFor),
+          input(deps.running.inputs().hold(job.endpoint, job.input.size())),
           entry(deps.running, job.lease, insert),
           limit(deps.deadlines, deadline) {}
     const ClaimedJob job;
     const std::shared_ptr<DeferredInsert> insert;  // null if the storage has had the job from the start
     // A little later than the storage's own moment, because the answer of the claim took time.
     const Instant deadline;
+    const InputMemory::Held input;
     const RunningJobs::Entry entry;
     const DeadlineTimer::Entry limit;
   };

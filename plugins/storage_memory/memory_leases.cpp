@@ -1,6 +1,7 @@
 // The operations of a worker: claim, finish, progress, release. The handling of overdue jobs and of lost workers
 // is in `memory_sweep.cpp`.
 #include <algorithm>
+#include <limits>
 #include <new>
 
 #include "memory_fencing.h"
@@ -59,29 +60,35 @@ std::vector<ClaimedJob> claimedJobs(const std::vector<ClaimedRow>& taken) {
 
 }  // namespace
 
-void Leases::claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now,
+void Leases::claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now, InputBound& bound,
                       std::vector<ClaimedRow>& taken) {
   const auto endpoint = s_.endpoints.find(want.endpoint);
   if (endpoint == s_.endpoints.end()) return;
   for (const WorkerId& worker : want.workers) {
     Row* row = s_.head(endpoint->second.queues[false], now);
     if (row == nullptr) row = s_.head(endpoint->second.queues[true], now);
-    if (row == nullptr) return;
+    if (row == nullptr || !bound.addInput(row->spec->input.size())) return;
     markClaimed(*row, worker, holder, now);
     row->run->claim = id;
     taken.push_back(claimedRow(*row, now));
   }
 }
 
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                   std::uint64_t mostBytes) {
   std::vector<ClaimedRow> taken;
+  InputBound bound(mostBytes);
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
     if (!s_.lives.isAlive(holder)) return {};
-    for (const ClaimWant& want : wants) claimFor(want, holder, id, now, taken);
+    for (const ClaimWant& want : wants) claimFor(want, holder, id, now, bound, taken);
   }
-  return claimedJobs(taken);
+  return {claimedJobs(taken), bound.hasRefused()};
+}
+
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+  return doClaimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
 }
 
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
@@ -193,7 +200,8 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
     finished = finishNow(lease, report, now);
     if (!s_.lives.isAlive(holder)) return {finished, {}};
     try {
-      claimFor(want, holder, id, now, taken);
+      InputBound bound(kMostFusedInput);
+      claimFor(want, holder, id, now, bound, taken);
     } catch (const std::bad_alloc&) {
       sendBack(taken);
       return {finished, {}};

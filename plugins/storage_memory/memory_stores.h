@@ -103,10 +103,12 @@ class Leases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
+  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                             std::uint64_t mostBytes) override;
   SweepResult doLose(std::span<const LeaseRef> leases) override;
   ReportResult finishNow(const LeaseRef& lease, Report& report, Instant now) JOBQ_REQUIRES(s_.mutex);
-  void claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now, std::vector<ClaimedRow>& taken)
-      JOBQ_REQUIRES(s_.mutex);
+  void claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now, InputBound& bound,
+                std::vector<ClaimedRow>& taken) JOBQ_REQUIRES(s_.mutex);
   /// Gives the jobs of a claim that failed back to their queues.
   void sendBack(const std::vector<ClaimedRow>& taken) JOBQ_REQUIRES(s_.mutex);
   void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);

@@ -140,6 +140,18 @@ void removeJob(Step& step, const JobRow& row) {
   step.counters.gone(row.endpoint, row.state, row.low);
 }
 
+bool removeJobWithin(Step& step, const JobRow& row, std::int64_t& chunksLeft) {
+  const std::int64_t removed = std::min(row.chunks, chunksLeft);
+  chunksLeft -= removed;
+  if (removed == row.chunks) {
+    removeJob(step, row);
+    return true;
+  }
+  step.db.later("DELETE FROM job_chunk WHERE num = ? AND seq >= ?").add(row.num, row.chunks - removed);
+  step.db.later("UPDATE job SET chunks = ? WHERE num = ?").add(row.chunks - removed, row.num);
+  return false;
+}
+
 std::vector<JobRow> collectRows(Query& query) {
   std::vector<JobRow> rows;
   while (query.next()) rows.push_back(rowOf(query));

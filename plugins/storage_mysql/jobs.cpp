@@ -144,7 +144,10 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
       query.bind(endpoint, batch);
       rows = collectRows(query);
     }
-    for (const JobRow& row : rows) removeJob(step, row);
+    std::int64_t chunksLeft = kMostChunksRemoved;
+    for (const JobRow& row : rows) {
+      if (!removeJobWithin(step, row, chunksLeft)) return batch;  // there is more to remove
+    }
     std::size_t removed = rows.size();
     if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);
     if (removed < batch) removed += removeGroups(step, endpoint, batch - removed);

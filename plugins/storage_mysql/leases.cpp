@@ -2,8 +2,10 @@
 #include "leases.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include "counters.h"
@@ -27,6 +29,7 @@ struct QueuedJob {
   QueuePlace place;
   Instant expiresAt{};
   ClaimedJob job;
+  std::uint64_t inputBytes = 0;
 };
 
 /// Values with which all jobs of one call of claim() are marked.
@@ -67,7 +70,8 @@ std::vector<QueuedJob> lockHead(Step& step, const EndpointId& endpoint, std::siz
     head.push_back({query.integer(kPlace),
                     {query.integer(kPlace + 1), query.integer(kPlace + 2), query.integer(kPlace + 3)},
                     query.instant(10),
-                    claimedJobOf(query)});
+                    claimedJobOf(query),
+                    0});
   }
   return head;
 }
@@ -87,27 +91,45 @@ void markClaimed(Step& step, const QueuedJob& queued, const ClaimMark& mark) {
 /// Number of jobs whose bodies one statement reads. Places without a job repeat the last job.
 constexpr std::size_t kBodiesTogether = 8;
 
-/// Reads what the caller of each job has sent.
-void readBodies(Connection& connection, std::vector<QueuedJob>& jobs) {
-  for (std::size_t from = 0; from < jobs.size(); from += kBodiesTogether) {
-    std::map<std::int64_t, ClaimedJob*> missing;
-    Query query =
-        connection.query("SELECT num, webhook, s3, input FROM job_input WHERE num IN (?, ?, ?, ?, ?, ?, ?, ?)");
-    for (std::size_t i = from; i < from + kBodiesTogether; ++i) {
-      QueuedJob& job = jobs[std::min(i, jobs.size() - 1)];
-      query.bind(job.num);
-      missing[job.num] = &job.job;
+/// Reads what the callers of up to kBodiesTogether jobs from `from` on have sent, without inputs of over `most` bytes.
+void readSomeBodies(Connection& connection, std::vector<QueuedJob>& jobs, std::size_t from, std::uint64_t most) {
+  std::map<std::int64_t, QueuedJob*> missing;
+  Query query = connection.query(
+      "SELECT num, webhook, s3, LENGTH(input), IF(LENGTH(input) > ?, NULL, input) FROM job_input "
+      "WHERE num IN (?, ?, ?, ?, ?, ?, ?, ?)");
+  query.bind(static_cast<std::int64_t>(std::min<std::uint64_t>(most, std::numeric_limits<std::int64_t>::max())));
+  for (std::size_t i = from; i < from + kBodiesTogether; ++i) {
+    QueuedJob& job = jobs[std::min(i, jobs.size() - 1)];
+    query.bind(job.num);
+    missing[job.num] = &job;
+  }
+  while (query.next()) {
+    const auto found = missing.find(query.integer(0));
+    QueuedJob& queued = *found->second;
+    queued.job.webhook = query.text(1);
+    queued.job.s3Config = query.text(2);
+    queued.inputBytes = query.count(3);
+    queued.job.input = query.text(4);
+    missing.erase(found);
+  }
+  if (missing.empty()) return;
+  throw StorageError("the database has lost the input of job " + missing.begin()->second->job.lease.job +
+                     "; restore a backup of the database");
+}
+
+/// Reads what the callers of the jobs have sent, and drops the jobs from the first one on whose input has no room. A
+/// statement reads several inputs, and each of them may have a part of the room; a larger one is read alone.
+void readBodies(Connection& connection, std::vector<QueuedJob>& jobs, InputBound& bound) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (i % kBodiesTogether == 0) readSomeBodies(connection, jobs, i, bound.left() / kBodiesTogether + kSmallInput);
+    QueuedJob& queued = jobs[i];
+    if (!bound.addInput(queued.inputBytes)) {
+      jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(i), jobs.end());
+      return;
     }
-    while (query.next()) {
-      const auto found = missing.find(query.integer(0));
-      found->second->webhook = query.text(1);
-      found->second->s3Config = query.text(2);
-      found->second->input = query.text(3);
-      missing.erase(found);
-    }
-    if (missing.empty()) continue;
-    throw StorageError("the database has lost the input of job " + missing.begin()->second->lease.job +
-                       "; restore a backup of the database");
+    if (queued.job.input.size() == queued.inputBytes) continue;
+    Query query = connection.query("SELECT input FROM job_input WHERE num = ?");
+    if (query.bind(queued.num).next()) queued.job.input = query.text(0);
   }
 }
 
@@ -127,9 +149,10 @@ std::optional<ClaimedJob> claimedJob(Connection& connection, std::int64_t num, I
   return job;
 }
 
-void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<ClaimedJob>& claimed) {
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, InputBound& bound,
+              std::vector<ClaimedJob>& claimed) {
   std::vector<QueuedJob> head = lockHead(step, want.endpoint, want.workers.size());
-  readBodies(step.db, head);
+  readBodies(step.db, head, bound);
   auto worker = want.workers.begin();
   for (QueuedJob& queued : head) {
     ClaimedJob& job = queued.job;
@@ -229,18 +252,25 @@ constexpr std::size_t kManyWants = 4;
 
 }  // namespace
 
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                   std::uint64_t mostBytes) {
   return writer_.write([&](Step& step) {
-    std::vector<ClaimedJob> claimed;
+    BoundedClaim claimed;
+    InputBound bound(mostBytes);
     if (!shareLife(step, holder)) return claimed;
     std::optional<std::vector<QueuedEndpoint>> queued;
     if (wants.size() >= kManyWants) queued = endpointsWithQueue(step.db);
     for (const ClaimWant& want : wants) {
       if (queued && std::ranges::find(*queued, want.endpoint, &QueuedEndpoint::endpoint) == queued->end()) continue;
-      claimFor(step, want, {holder.epoch, id}, claimed);
+      claimFor(step, want, {holder.epoch, id}, bound, claimed.jobs);
     }
+    claimed.hasLeft = bound.hasRefused();
     return claimed;
   });
+}
+
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+  return doClaimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
 }
 
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {

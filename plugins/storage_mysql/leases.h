@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,8 @@ class Leases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
+  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                             std::uint64_t mostBytes) override;
   SweepResult doLose(std::span<const LeaseRef> leases) override;
   std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
 

@@ -45,10 +45,14 @@ void freeExpired(Sweep& sweep) {
                                     " FROM job FORCE INDEX (job_expiry) WHERE expires_at <= ? ORDER BY expires_at "
                                     "LIMIT ? FOR UPDATE SKIP LOCKED");
   query.bind(sweep.step.now, sweep.max);
+  std::int64_t chunksLeft = kMostChunksRemoved;
   for (const JobRow& row : sweep.due(query)) {
     if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
     if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
-    removeJob(sweep.step, row);
+    if (!removeJobWithin(sweep.step, row, chunksLeft)) {
+      sweep.swept.more = true;
+      return;
+    }
     ++sweep.swept.removed;
   }
 }
@@ -96,7 +100,15 @@ void recoverJobs(Sweep& sweep, std::uint64_t epoch, std::size_t most) {
     query.bind(epoch, sweep.step.now, most);
     rows = sweep.dueRunning(query);
   }
-  for (JobRow& row : rows) loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
+  std::int64_t chunksLeft = kMostChunksRemoved;
+  for (JobRow& row : rows) {
+    if (chunksLeft <= 0) {
+      sweep.swept.more = true;
+      break;
+    }
+    chunksLeft -= row.chunks;
+    loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
+  }
   Query left = sweep.step.db.query("SELECT 1 FROM running_job WHERE epoch = ? LIMIT 1");
   if (left.bind(epoch).next()) return;
   sweep.step.db.query("DELETE FROM ended_life WHERE epoch = ?").bind(epoch).run();

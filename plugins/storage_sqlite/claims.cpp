@@ -17,6 +17,14 @@ std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, st
   return numbers;
 }
 
+/// Returns the size of the job's input, 0 if its row is lost, which claimedJob() reports.
+std::uint64_t inputBytes(Step& step, std::int64_t num) {
+  Query query = step.db.query(
+      "SELECT ifnull(size, length(input)) FROM job_input LEFT JOIN body_file ON body_file.id = input_file "
+      "WHERE num = ?1");
+  return query.bind(num).next() ? static_cast<std::uint64_t>(query.integer(0)) : 0;
+}
+
 void markClaimed(Step& step, std::int64_t num, const WorkerId& worker, const ClaimMark& mark) {
   constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
   step.db
@@ -61,9 +69,11 @@ Claim claimedJob(Step& step, std::int64_t num) {
   return claim;
 }
 
-void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<Claim>& claimed) {
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, InputBound& bound,
+              std::vector<Claim>& claimed) {
   auto worker = want.workers.begin();
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
+    if (!bound.addInput(inputBytes(step, num))) return;
     markClaimed(step, num, *worker++, mark);
     const Claim& claim = claimed.emplace_back(claimedJob(step, num));
     step.running.begin(

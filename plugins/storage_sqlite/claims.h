@@ -28,8 +28,9 @@ struct FirstClaim {
 /// Returns whether the life of the holder goes on.
 bool isAlive(Step& step, const Holder& holder);
 
-/// Claims jobs from the head of the queue for the workers of `want`, and appends the jobs to `claimed`.
-void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, std::vector<Claim>& claimed);
+/// Claims jobs from the head of the queue for the workers of `want`, as far as `bound` has room for their inputs, and
+/// appends the jobs to `claimed`.
+void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, InputBound& bound, std::vector<Claim>& claimed);
 
 /// Returns the running job with the number `num` as a claim returns it. Throws SqliteError if the row of its input is
 /// lost.

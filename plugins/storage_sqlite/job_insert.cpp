@@ -314,7 +314,8 @@ Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJo
   const auto queued = counters_.of(job.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)];
   if (queued + step.counters.queuedChange(job.endpoint) > 0) {
     done.inserted = insertNow(step, newJob, policy, idempotency);
-    claimFor(step, want, mark, done.claimed);
+    InputBound bound(kMostFusedInput);
+    claimFor(step, want, mark, bound, done.claimed);
     return done;
   }
   if (auto before = formerInsert(step, bodies_.files, job, idempotency)) {

@@ -178,6 +178,18 @@ void removeJob(Step& step, const JobRow& row) {
   step.counters.gone(row.endpoint, row.state, row.low);
 }
 
+bool removeJobWithin(Step& step, const JobRow& row, std::int64_t& chunksLeft) {
+  const std::int64_t removed = std::min(row.chunks, chunksLeft);
+  chunksLeft -= removed;
+  if (removed == row.chunks) {
+    removeJob(step, row);
+    return true;
+  }
+  step.db.query("DELETE FROM job_chunk WHERE num = ?1 AND seq >= ?2").bind(row.num, row.chunks - removed).run();
+  step.db.query("UPDATE job SET chunks = chunks - ?2 WHERE num = ?1").bind(row.num, removed).run();
+  return false;
+}
+
 std::vector<JobRow> collectRows(Query& query) {
   std::vector<JobRow> rows;
   while (query.next()) rows.push_back(rowOf(query));

@@ -109,6 +109,14 @@ void discardReports(Step& step, const JobRow& row);
 /// Removes the job with all its rows, in any state.
 void removeJob(Step& step, const JobRow& row);
 
+/// Most chunks that one step removes with expired jobs, or with the jobs of a deleted endpoint. A job may have a
+/// million chunks, and no other write runs meanwhile.
+inline constexpr std::int64_t kMostChunksRemoved = 20'000;
+
+/// Removes a job that no caller can see any more, and takes the number of its chunks off `chunksLeft`. A job with more
+/// chunks than that loses the last ones of them and stays: the function then returns false, and the next step goes on.
+bool removeJobWithin(Step& step, const JobRow& row, std::int64_t& chunksLeft);
+
 /// Collects all rows of the result before anything is changed: a query must not run over rows during their change.
 std::vector<JobRow> collectRows(Query& query);
 

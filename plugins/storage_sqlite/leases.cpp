@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -105,22 +106,29 @@ std::size_t numberOfWorkers(std::span<const ClaimWant> wants) {
 
 // Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
 // change before an insert returns, so no acknowledged job is missed.
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                   std::uint64_t mostBytes) {
   const auto waits = [this](const ClaimWant& want) {
     return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;
   };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
-  std::vector<ClaimedJob> jobs;
-  jobs.reserve(numberOfWorkers(wants));  // behind the commit, a lack of memory would leave the jobs unanswered
+  BoundedClaim done;
+  done.jobs.reserve(numberOfWorkers(wants));  // behind the commit, a lack of memory would leave the jobs unanswered
   auto claims = writer_.writeUnsynced([&](Step& step) {
+    InputBound bound(mostBytes);
     std::vector<Claim> claimed;
     if (!isAlive(step, holder)) return claimed;
-    for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, claimed);
+    for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, bound, claimed);
+    done.hasLeft = bound.hasRefused();
     return claimed;
   });
-  bodies_.inputs.read(std::move(claims), jobs);
-  return jobs;
+  bodies_.inputs.read(std::move(claims), done.jobs);
+  return done;
+}
+
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
+  return doClaimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
 }
 
 // The writer runs the steps one by one, so this step comes behind every claim that was begun earlier.
@@ -200,7 +208,8 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
     if (!needsSync) writer_.unsynced().add(lease.job);
     claimed.clear();
     const ReportResult finished = finishNow(step, bodies_.files, lease, report, output);
-    if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, claimed);
+    InputBound bound(kMostFusedInput);
+    if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, bound, claimed);
     return finished;
   };
   const std::size_t bytes = output.inRow().size();

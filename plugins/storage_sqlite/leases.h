@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,8 @@ class Leases final : public LeaseStore {
   BodySweep& bodySweep() { return bodySweep_; }
 
  private:
+  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                             std::uint64_t mostBytes) override;
   SweepResult doLose(std::span<const LeaseRef> leases) override;
   std::vector<ClaimedJob> doAdopt(const Holder& holder) override;
   std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;

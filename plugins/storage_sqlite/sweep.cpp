@@ -67,10 +67,14 @@ std::vector<JobRow> expiredRows(Sweep& sweep) {
 }
 
 void freeExpired(Sweep& sweep) {
+  std::int64_t chunksLeft = kMostChunksRemoved;
   for (const JobRow& row : expiredRows(sweep)) {
     if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
     if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
-    removeJob(sweep.step, row);
+    if (!removeJobWithin(sweep.step, row, chunksLeft)) {
+      sweep.swept.more = true;
+      return;
+    }
     ++sweep.swept.removed;
   }
 }
@@ -114,9 +118,15 @@ void loseOne(Step& step, JobRow row, SweepResult& swept, std::set<EndpointId>& r
 }
 
 void sweepLost(Sweep& sweep) {
+  std::int64_t chunksLeft = kMostChunksRemoved;
   for (JobRow& row : sweep.dueRunning(
            "SELECT " JOBQ_ROW_COLUMNS
            " FROM job INDEXED BY job_lost WHERE holder = 0 AND deadline > ?1 AND expires_at > ?1 LIMIT ?2")) {
+    if (chunksLeft <= 0) {
+      sweep.swept.more = true;
+      return;
+    }
+    chunksLeft -= row.chunks;
     loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
   }
 }

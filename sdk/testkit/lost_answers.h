@@ -108,18 +108,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
 
   /// Loses the answer of the claim, and asks for the jobs. Another thread may end an attempt in between.
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
-    const auto lost = inner_.claim(wants, holder, id);
-    std::vector<ClaimedJob> jobs = inner_.claimed(wants, id);
-    auto answered = jobs.begin();
-    for (const ClaimedJob& job : lost) {
-      if (answered != jobs.end() && isSameClaim(job, *answered)) {
-        ++answered;
-      } else {
-        EXPECT_FALSE(isRunning(job)) << "claimed() leaves out the job " << job.lease.job;
-      }
-    }
-    EXPECT_EQ(answered, jobs.end()) << "claimed() returns a job that is not of the claim";
-    return jobs;
+    return askFor(inner_.claim(wants, holder, id), wants, id);
   }
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return inner_.claimed(wants, id);
@@ -151,6 +140,27 @@ class LeasesWithLostAnswers final : public LeaseStore {
   }
   std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override {
     return callTwice("finishAll", [&] { return inner_.finishAll(ends); });
+  }
+
+  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                             std::uint64_t mostBytes) override {
+    BoundedClaim lost = inner_.claimWithin(wants, holder, id, mostBytes);
+    return {askFor(lost.jobs, wants, id), lost.hasLeft};
+  }
+
+  /// Returns the jobs of a claim whose answer is lost.
+  std::vector<ClaimedJob> askFor(const std::vector<ClaimedJob>& lost, std::span<const ClaimWant> wants, CallId id) {
+    std::vector<ClaimedJob> jobs = inner_.claimed(wants, id);
+    auto answered = jobs.begin();
+    for (const ClaimedJob& job : lost) {
+      if (answered != jobs.end() && isSameClaim(job, *answered)) {
+        ++answered;
+      } else {
+        EXPECT_FALSE(isRunning(job)) << "claimed() leaves out the job " << job.lease.job;
+      }
+    }
+    EXPECT_EQ(answered, jobs.end()) << "claimed() returns a job that is not of the claim";
+    return jobs;
   }
 
   /// Returns whether the attempt of a claim still runs.

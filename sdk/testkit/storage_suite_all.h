@@ -5,6 +5,7 @@
 
 #include "testkit/storage_suite.h"
 #include "testkit/storage_suite_bodies.h"
+#include "testkit/storage_suite_bounds.h"
 #include "testkit/storage_suite_chunks.h"
 #include "testkit/storage_suite_counts.h"
 #include "testkit/storage_suite_deliveries.h"

@@ -83,36 +83,6 @@ TEST_P(StorageSuite, SummariesComeInTheOrderOfTheKeys) {
   EXPECT_TRUE(jobs().summaries({}).empty());
 }
 
-TEST_P(StorageSuite, AnOutputOverTheLimitIsLeftOutAndHasItsSize) {
-  for (const std::uint64_t size : {20UL, 300UL << 10}) {
-    const JobId id = "a" + std::to_string(size);
-    submit(id);
-    const std::string output = '"' + std::string(size - 2, 'x') + '"';
-    EXPECT_EQ(leases().finish(claimOne(), Completed{output}), ReportResult::accepted);
-    const auto whole = jobs().findWithin({"ep", id}, size);
-    ASSERT_TRUE(whole);
-    EXPECT_TRUE(whole->isWhole());
-    EXPECT_EQ(whole->job.output, output);
-    const auto bounded = jobs().findWithin({"ep", id}, size - 1);
-    ASSERT_TRUE(bounded);
-    EXPECT_FALSE(bounded->isWhole());
-    EXPECT_EQ(bounded->bodyBytes, size);
-    EXPECT_EQ(bounded->job.output, "");
-    EXPECT_EQ(bounded->job.state, JobState::completed);
-    EXPECT_EQ(find(id)->output, output) << "the reading has changed nothing";
-  }
-  EXPECT_FALSE(jobs().findWithin({"ep", "none"}, 1));
-}
-
-TEST_P(StorageSuite, ProgressCountsAsOutput) {
-  const LeaseRef lease = bring("a", JobState::inProgress);
-  EXPECT_EQ(leases().progress(lease, "[1,2,3]"), ReportResult::accepted);
-  EXPECT_EQ(jobs().findWithin({"ep", "a"}, 7)->job.progress, "[1,2,3]");
-  const auto bounded = jobs().findWithin({"ep", "a"}, 6);
-  EXPECT_EQ(bounded->job.progress, "");
-  EXPECT_EQ(bounded->bodyBytes, 7U);
-}
-
 TEST_P(StorageSuite, CancelNamesTheLastAttempt) {
   submit("waits");
   auto result = storage_->jobs().cancel({"ep", "waits"});

@@ -19,7 +19,7 @@ foreach(stem backup disk refused_start)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)
 endforeach()
 # Loads: the clients take up to a processor, and so does the server. test_order.cmake has those that mostly wait.
-foreach(stem backlog fair_share limits_load load release_load storm waits)
+foreach(stem backlog fair_share limits_load load memory_attacks release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()
 
@@ -34,7 +34,7 @@ foreach(file IN LISTS arch_files)
   jobq_add_python_test(arch.${name} ${file} LABELS arch)
 endforeach()
 # Tests with thousands of connections or gigabytes of bodies: one test at a time, to bound the memory.
-set_tests_properties(http.crowd http.too_large fault.backlog fault.load fault.waits PROPERTIES RESOURCE_LOCK memory)
+set_tests_properties(http.crowd http.too_large fault.backlog fault.load fault.memory_attacks fault.waits PROPERTIES RESOURCE_LOCK memory)
 
 # A mixed load over some time, half a minute of it in CI: JOBQ_SOAK_MINUTES.
 jobq_add_python_test(fault.soak fault/soak.py LABELS fault TIMEOUT 600)

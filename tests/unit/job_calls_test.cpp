@@ -92,7 +92,7 @@ TEST_F(JobCallsTest, ALargeOutputDrawsOnTheMemoryForAnswers) {
   EXPECT_TRUE(call("GET", "/v2/ep/status/a").body == whole);
   EXPECT_EQ(answerMemory_.left(), kAnswers) << "the answer has been sent";
   // The output and its copy in the answer are there together.
-  const auto all = takeAnswerMemory(2 * large.size() - 1);
+  const auto all = reserveAnswers(2 * large.size() - 1);
   const ApiResponse refused = call("GET", "/v2/ep/status/a");
   expectAnswer(refused, 503,
                R"({"error":"job a has a large output, and too many large ones are being read now: )"
@@ -106,7 +106,7 @@ TEST_F(JobCallsTest, AnOutputIsReadWhenThereIsRoom) {
   runJob("a", Completed{large});
   AnswerRoom room;
   room.use(answerMemory_, "ep");
-  const auto all = takeAnswerMemory(2 * large.size() - 1);
+  const auto all = reserveAnswers(2 * large.size() - 1);
   const FoundJob refused = jobs_.find({"ep", "a"}, &room);
   EXPECT_FALSE(refused.hasRoom);
   EXPECT_EQ(refused.job->output, "");
@@ -119,7 +119,7 @@ TEST_F(JobCallsTest, AnOutputIsReadWhenThereIsRoom) {
 
 TEST_F(JobCallsTest, StatusSyncWaitsForRoom) {
   storage_.insert("a");
-  auto others = takeAnswerMemory(0);
+  auto others = reserveAnswers(0);
   auto answer = callAndWait("GET", "/v2/ep/status-sync/a", Millis(5'000));
   (void)reports_.finish(claim(), Completed{'"' + std::string(2UL << 20, 'x') + '"'}, false);
   storage_.clock.awaitWaiter(Millis(1), Millis(100));

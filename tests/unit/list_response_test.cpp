@@ -17,7 +17,7 @@ class ListResponseTest : public testing::Test {
 
   static std::string item(std::size_t size) { return '"' + std::string(size - 2, 'i') + '"'; }
 
-  BodyMemory memory_{64 * kStep};
+  BodyMemory memory_{BodyMemory::kLargestBody};
   ApiRequest call_;
   ListResponseTest() {
     call_.path = "/v1/things";

@@ -22,6 +22,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/filter_pool.h"
 #include "core/http/api/api_request.h"
+#include "core/http/api/body_memory.h"
 #include "core/http/api/routes.h"
 #include "core/http/transport/budget.h"
 #include "core/jobs/completion_notifier.h"
@@ -131,7 +132,7 @@ class QueueRoutesFixture : protected RouteFixture {
   }
 
   /// Takes all memory for answers of the endpoint, except for `left` bytes.
-  BodyMemory::Reservation takeAnswerMemory(std::uint64_t left) {
+  BodyMemory::Reservation reserveAnswers(std::uint64_t left) {
     BodyMemory::Reservation all;
     EXPECT_TRUE(all.grow(answerMemory_, "ep", kAnswersOfEndpoint - left));
     return all;

@@ -119,5 +119,18 @@ TEST_F(RemoteCallsTest, JobsThatWaitForTheNextCallKeepTheirOrder) {
   }
 }
 
+// Names of workers are free text, and each could ask for 1,000 places.
+TEST_F(RemoteCallsTest, ManyWorkersShareThePlaces) {
+  std::vector<std::shared_ptr<RemoteTake>> takes;
+  std::size_t places = 0;
+  for (int i = 0; i < 500; ++i) {
+    takes.push_back(remote_.beginTake({"ep", "w" + std::to_string(i)}, 1'000, false, caller_.call()));
+    places += takes.back()->places.size();
+  }
+  EXPECT_EQ(takes.front()->places.size(), 1'000U) << "a few workers get what they ask for";
+  EXPECT_EQ(takes.back()->places.size(), RemoteWorkers::kSharedPlaces / 500);
+  EXPECT_LT(places, 6 * RemoteWorkers::kSharedPlaces);
+}
+
 }  // namespace
 }  // namespace jobq

@@ -122,7 +122,7 @@ TEST_F(StreamCallsTest, TheEndIsToldWithTheLastChunks) {
 TEST_F(StreamCallsTest, WithMemoryForOnePieceOnePieceIsSent) {
   const std::string large = '"' + std::string(900UL << 10, 'x') + '"';
   (void)reports_.finish(start("a", {large, large}), Completed{"7"}, false);
-  const auto all = takeAnswerMemory(2UL << 20);
+  const auto all = reserveAnswers(2UL << 20);
   EXPECT_EQ(headersOf(stream("a")), jobHeaders("IN_PROGRESS"));
   EXPECT_EQ(headersOf(stream("a")), jobHeaders("COMPLETED"));
 }
@@ -130,7 +130,7 @@ TEST_F(StreamCallsTest, WithMemoryForOnePieceOnePieceIsSent) {
 // Chunks that were handed out cannot be put back.
 TEST_F(StreamCallsTest, WithoutMemoryForAnswersNoChunkIsHandedOut) {
   (void)reports_.finish(start("a", {"1"}), Completed{"7"}, false);
-  auto all = takeAnswerMemory(0);
+  auto all = reserveAnswers(0);
   auto waiting = std::async(std::launch::async, [this] { return stream("a"); });
   storage_.clock.awaitWaiter(Millis(1), Millis(100));
   all.release();
@@ -225,7 +225,7 @@ TEST_F(LogCallsTest, ALongLogComesInParts) {
 
 TEST_F(LogCallsTest, WithoutMemoryForAnswersTheLogIsNotRead) {
   start("a", {});
-  const auto all = takeAnswerMemory((2UL << 20) - 1);
+  const auto all = reserveAnswers((2UL << 20) - 1);
   const ApiResponse refused = logs("a");
   expectAnswer(refused, 503,
                R"({"error":"too many large answers are being read now: ask for the log again in a moment"})");

@@ -207,7 +207,7 @@ TEST_F(SubmitCallsTest, RunsyncAnswersTheQueuedJobWhenItsTimeIsOver) {
 
 // A refusal would make the client submit the job a second time.
 TEST_F(SubmitCallsTest, RunsyncWithoutRoomForTheOutputWaitsAndThenAnswersAsIfTheJobWentOn) {
-  const auto others = takeAnswerMemory(0);
+  const auto others = reserveAnswers(0);
   auto answer = callAndWait("POST", "/v2/ep/runsync", Millis(5'000), kBody);
   (void)reports_.finish(storage_.claim().lease, Completed{'"' + std::string(2UL << 20, 'x') + '"'}, false);
   storage_.clock.awaitWaiter(Millis(1), Millis(100));

@@ -89,6 +89,17 @@ TEST_F(WorkerReportsTest, AChunkThatBeginsAtAnOldNumberIsCharged) {
   EXPECT_THROW(sendAll(), JobFailed);
 }
 
+// Another process has stored chunks of the attempt, and its numbers and bytes count here.
+TEST_F(WorkerReportsTest, TheChunksOfAnEarlierProcessCount) {
+  const RemoteRunPtr run = deliverJob("a");
+  EXPECT_EQ(run->addChunkAt(0, "[1,2,3]", ""), 1U);
+  AttemptReports later(reports, *storage, "ep", run->lease(), false);
+  later.resumeChunks();
+  EXPECT_EQ(later.addChunkAt(0, "[1,2,3]", ""), 1U) << "comes again";
+  EXPECT_EQ(later.addChunk("2", ""), ReportResult::accepted);
+  EXPECT_EQ(storage.real->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 2U);
+}
+
 // A chunk whose metrics leave no room for its output would be split into pieces of one byte.
 TEST_F(WorkerReportsTest, TheMetricsOfAChunkThatComesAgainAreChecked) {
   const RemoteRunPtr run = deliverJob("a");

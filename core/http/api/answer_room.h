@@ -1,8 +1,7 @@
-// Memory of one request for what it reads to answer: outputs, chunks, log lines, lists.
+// Memory of one request for outputs, chunks, log lines and lists on the way into the answer.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "core/http/api/body_memory.h"
@@ -14,14 +13,14 @@ namespace jobq {
 /// thread at a time.
 class AnswerRoom final : public OutputRoom {
  public:
-  /// Sets the memory, which outlives the room, and the endpoint whose share counts. The first call counts. Without a
+  /// Sets the memory and the endpoint whose share counts; both outlive the room. The first call counts. Without a
   /// memory there is always room.
   void use(BodyMemory& memory, std::string_view endpoint);
 
   [[nodiscard]] bool draw(std::uint64_t bytes) override;
-  /// Notes that what was read is freed, and that its copy in the answer has `bytes`.
+  /// Notes the end of the reading: the copy in the answer has `bytes`, and the original is freed.
   void noteText(std::uint64_t bytes) noexcept;
-  /// Notes bytes that are held besides what is drawn from now on.
+  /// Notes bytes beside all later drawings.
   void noteKept(std::uint64_t bytes) noexcept { kept_ = bytes; }
 
   /// Holds at least `bytes`. Returns false if there is no room; the held memory is unchanged then.
@@ -31,7 +30,7 @@ class AnswerRoom final : public OutputRoom {
 
  private:
   BodyMemory* memory_ = nullptr;
-  std::string endpoint_;
+  std::string_view endpoint_;
   BodyMemory::Reservation held_;
   std::uint64_t kept_ = 0;
 };

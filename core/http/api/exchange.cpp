@@ -115,10 +115,8 @@ void Exchange::send(ApiResponse response) {
     response_.sendPart(std::move(response.body), false);
   } else if (response.file) {
     sendFile(*response.file);
-  } else if (!response.constant.empty()) {
-    response_.sendConstant(response.constant);
   } else {
-    response_.sendText(std::move(response.body));
+    response_.sendText(std::move(response.body), response.constant);
   }
 }
 

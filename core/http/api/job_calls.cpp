@@ -62,7 +62,7 @@ class StatusEvents final : public PolledEventStream {
   void readJob(ApiRequest& request) override {
     FoundJob found = deps().jobs.find(key(), &request.room);
     if (!found.job) return endStream();
-    if (!found.hasRoom) return;  // the job is read again a second later
+    if (!found.hasRoom) return;  // the next reading comes a second later
     std::string id = eventIdOf(*found.job);
     const JobState state = found.job->state;
     // The end is sent again to a client that knows of it, because an answer without an event means nothing.

@@ -10,7 +10,7 @@ namespace jobq {
 bool ListResponse::add(std::string_view item) {
   if (isRefused_) return false;
   const std::size_t size = body_.size() + item.size() + 2;
-  // In steps, each of which has as much as the free part. A text that moves to a larger memory is there twice.
+  // In steps of the free part. A growing text is there twice at each move.
   const std::size_t steps = (size - 1) / OutputRoom::kFree;
   if (!request_.room.holdAtLeast(2 * steps * OutputRoom::kFree)) {
     isRefused_ = true;
@@ -26,7 +26,9 @@ ApiResponse ListResponse::finish() {
   if (isRefused_) {
     return unavailable(request_.path, "too many large answers are being read now: ask for the list again in a moment");
   }
-  return {200, std::move(body_) + "]"};
+  body_ += ']';
+  request_.room.noteText(body_.size());
+  return {200, std::move(body_)};
 }
 
 }  // namespace jobq

@@ -222,7 +222,8 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     }
     noteEnd();
     if (result->page && result->page->state == JobState::completed) return BodyPart{events_.end(), true};
-    const std::optional<Job> job = deps().jobs.findBrief(key());
+    NoOutputRoom none;
+    const std::optional<Job> job = deps().jobs.find(key(), &none).job;
     return BodyPart{events_.error(job && !job->error.empty() ? job->error : "the job was stopped"), true};
   }
 

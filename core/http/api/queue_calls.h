@@ -19,6 +19,7 @@
 #include "core/http/transport/budget.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
+#include "core/jobs/output_room.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/time.h"

@@ -73,7 +73,7 @@ void writeChunks(json::ArrayWriter& out, const std::vector<Chunk>& chunks) {
   }
 }
 
-// Returns memory for the text of the chunks: a text that grows is there twice when it moves.
+// Returns memory for the text of the chunks: a growing text is there twice at each move.
 std::string roomFor(const std::vector<Chunk>& chunks) {
   constexpr std::size_t kFrame = 64;
   std::size_t bytes = 2 * kFrame;
@@ -88,7 +88,8 @@ std::string roomFor(const std::vector<Chunk>& chunks) {
 std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state) {
   if (state != JobState::failed && state != JobState::timedOut) return {};
   try {
-    const std::optional<Job> job = deps.jobs.findBrief(key);
+    NoOutputRoom none;
+    const std::optional<Job> job = deps.jobs.find(key, &none).job;
     return job ? job->error : std::string();
   } catch (const StorageError&) {
     return {};

@@ -60,8 +60,8 @@ SubmissionResult acceptSubmission(const QueueDeps& deps, ApiRequest& request, st
 
 namespace {
 
-// Without room for the output at the end of the wait the answer is that of a job that goes on: the caller asks for the
-// job, and does not submit it a second time.
+// Without room for the output at the end of the wait the answer is IN_QUEUE: the caller asks for the job later, and
+// submits no second job.
 ApiResponse synced(ApiRequest& request, const JobId& id, FoundJob found) {
   if (!found.hasRoom) return {200, jobSummaryJson(id, JobState::inQueue)};
   if (found.job) return wholeResponse(request, std::move(found));

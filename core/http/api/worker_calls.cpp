@@ -47,9 +47,14 @@ bool isWorkerId(std::string_view id) {
 }
 
 std::string listOf(const std::vector<std::string>& texts) {
-  return json::array([&texts](json::ArrayWriter& out) {
+  std::size_t bytes = 2;
+  for (const std::string& text : texts) bytes += text.size() + 1;
+  std::string list;
+  list.reserve(bytes);  // a growing list is there twice at each move
+  json::appendArray(list, [&texts](json::ArrayWriter& out) {
     for (const std::string& text : texts) out.raw(text);
   });
+  return list;
 }
 
 /// The places of a refused call among the waiting calls and among the refused ones.
@@ -94,7 +99,7 @@ class TakeCall final : public PendingCall {
   }
 
   std::optional<ApiResponse> poll(ApiRequest& request) override {
-    const auto jobs = deps_.workers.pollTake(key_, *take_, request.client->hasLeft());
+    const auto jobs = deps_.workers.pollTake(key_, *take_, request.client->hasLeft(), &request.room);
     if (!jobs) return std::nullopt;
     ApiResponse answer = answerWith(*jobs);
     take_.reset();
@@ -115,7 +120,10 @@ class TakeCall final : public PendingCall {
       }
     }
     if (texts.empty()) return ApiResponse{204, ""};
-    return ApiResponse{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
+    ApiResponse response{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
+    texts.clear();
+    request.room.noteText(response.body.size());
+    return response;
   }
 
   const WorkerDeps deps_;

@@ -150,16 +150,18 @@ void ServerResponse::sendAtOnce(std::string_view body) {
   put(head(), toHead_ ? std::string_view() : body, TransferDeadline::hurried());
 }
 
-void ServerResponse::sendText(std::string body) {
-  beginSized(body.size());
-  if (toHead_) body.clear();
-  rest_ = Rest{head(), std::move(body), {}, 0, TransferDeadline(readers_, reader_)};
-  sendRest();
-}
-
-void ServerResponse::sendConstant(std::string_view body) {
-  beginSized(body.size());
-  rest_ = Rest{head(), {}, toHead_ ? std::string_view() : body, 0, TransferDeadline(readers_, reader_)};
+// Callers without a key get the constant texts. The copy of the kernel is memory too, and stays small.
+void ServerResponse::sendText(std::string body, std::string_view constant) {
+  if (!constant.empty()) {
+    const int mostUnsent = 16 << 10;
+    (void)::setsockopt(stream_.descriptor(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &mostUnsent, sizeof mostUnsent);
+  }
+  beginSized(constant.empty() ? body.size() : constant.size());
+  if (toHead_) {
+    body.clear();
+    constant = {};
+  }
+  rest_ = Rest{head(), std::move(body), constant, 0, TransferDeadline(readers_, reader_)};
   sendRest();
 }
 

@@ -55,9 +55,8 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   /// Sends the body without waiting: a client that has no room for it loses the connection.
   void sendAtOnce(std::string_view body);
   /// Sends the body without waiting for the client. The response keeps what does not leave at once: hasRest().
-  void sendText(std::string body);
-  /// Does the same with a text that outlives the response, and keeps no copy.
-  void sendConstant(std::string_view body);
+  /// With `constant` the body is that text instead, which outlives the response and is not copied.
+  void sendText(std::string body, std::string_view constant = {});
   /// Sends a part of a body of unknown length, without waiting for the client; the first part with the head. The
   /// response has no rest. With `isLast` the body ends.
   void sendPart(std::string part, bool isLast);

@@ -246,6 +246,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(JobPage, jobs, total, next);
   JOBQ_CLOSED(EndpointCounts, inQueue, inQueueLow, inProgress, completed, failed, retried, headWait);
   JOBQ_CLOSED(JobSummary, state, attempt, chunks);
+  JOBQ_CLOSED(BoundedJob, job, bodyBytes);
 
   JOBQ_CLOSED(ClaimWant, endpoint, workers);
   JOBQ_CLOSED(Holder, node, epoch);
@@ -254,6 +255,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(InsertedAndClaimed, inserted, claimed);
   JOBQ_CLOSED(FinishedAndClaimed, finished, claimed);
   JOBQ_CLOSED(EndedAttempt, lease, outcome);
+  JOBQ_CLOSED(BoundedClaim, jobs, hasLeft);
   JOBQ_OPEN(FirstRun, worker, holder, age);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, timedOut, deleted, takenOver);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
@@ -263,6 +265,8 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(Chunk, output, metrics, partial);
   JOBQ_CLOSED(ChunkPage, chunks, next, more, state, attempt);
   JOBQ_CLOSED(LogLine, at, level, text);
+  JOBQ_CLOSED(LogPosition, at, skipped);
+  JOBQ_CLOSED(LogPart, lines, more);
 
   JOBQ_CLOSED(DeliveryAttempt, at, status, duration, reason, reply);
   JOBQ_CLOSED_ENUM(DeliveryState, owed, delivered, abandoned);

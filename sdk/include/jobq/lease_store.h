@@ -3,6 +3,7 @@
 // A node uses these operations for its threads and for remote workers. The rules for every store are in storage.h.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,41 @@ struct ClaimedJob {
   Millis runsFor{0};           ///< time from the answer to the end of the attempt: executionTimeout, or the time to
                                ///< the expiry if shorter; negative if the time is over
   std::uint64_t logLines = 0;  ///< number of log lines of all earlier attempts, also of lines dropped since
+};
+
+/// An input of at most so many bytes has always room (LeaseStore::claimWithin()).
+inline constexpr std::uint64_t kSmallInput = 16UL << 10;
+
+/// Most bytes of the inputs of a claim inside another step: Storage::insertAndClaim(), Storage::finishAndClaim() and
+/// finishUnsynced(). A job with a larger input is left to claimWithin(), since ABI minor 6.
+inline constexpr std::uint64_t kMostFusedInput = 256UL << 10;
+
+/// The bytes that are left for the inputs of one claim. One thread.
+class InputBound {
+ public:
+  explicit InputBound(std::uint64_t mostBytes) : left_(mostBytes) {}
+
+  /// Adds an input of `bytes` bytes to the claim. Returns false, and adds nothing, if there is no room for the input.
+  bool addInput(std::uint64_t bytes) {
+    const bool hasRoom = bytes <= left_ || bytes <= kSmallInput;
+    if (hasRoom) left_ -= std::min(bytes, left_);
+    hasRefused_ = hasRefused_ || !hasRoom;
+    return hasRoom;
+  }
+  /// Returns the bytes that are left.
+  std::uint64_t left() const noexcept { return left_; }
+  /// Returns true if there was no room for an input.
+  bool hasRefused() const noexcept { return hasRefused_; }
+
+ private:
+  std::uint64_t left_;
+  bool hasRefused_ = false;
+};
+
+/// Result of LeaseStore::claimWithin().
+struct BoundedClaim {
+  std::vector<ClaimedJob> jobs;
+  bool hasLeft = false;  ///< a job is still queued, because there was no room for its input
 };
 
 /// Returns true if the worker is no part of the node that claimed its jobs, and goes on when the node ends: a place of
@@ -224,6 +260,16 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
     return abiMinor() >= 5 ? doFinishUnsynced(lease, outcome, want, holder, id) : std::nullopt;
   }
 
+  /// Since ABI minor 6. Claims jobs as claim() does, and passes over the rest of a queue from the first job on whose
+  /// input has no room: the inputs of the call have at most `mostBytes` bytes in all. An input of at most kSmallInput
+  /// bytes has always room. The caller provides for the memory of the inputs before they are read. A storage of an
+  /// older minor claims without the bound.
+  [[nodiscard]] BoundedClaim claimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                         std::uint64_t mostBytes) {
+    return abiMinor() >= 6 ? doClaimWithin(wants, holder, id, mostBytes)
+                           : LeaseStore::doClaimWithin(wants, holder, id, mostBytes);
+  }
+
  private:
   /// Implements lose(). The default implementation releases the jobs and counts no loss.
   [[nodiscard]] virtual SweepResult doLose(std::span<const LeaseRef> leases) {
@@ -246,6 +292,12 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   [[nodiscard]] virtual std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef&, const Outcome&,
                                                                            const ClaimWant&, const Holder&, CallId) {
     return std::nullopt;
+  }
+
+  /// Implements claimWithin(). The default implementation calls claim().
+  [[nodiscard]] virtual BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                                   std::uint64_t /*mostBytes*/) {
+    return {claim(wants, holder, id), false};
   }
 };
 

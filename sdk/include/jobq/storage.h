@@ -168,7 +168,7 @@ class JOBQ_VISIBLE Storage : public Plugin {
 
   /// Records the outcome of an attempt as LeaseStore::finish() does, and claims for `want` as LeaseStore::claim() does,
   /// in one step. `want` names the endpoint and the worker of the attempt, which is free with this step. The claim is
-  /// made for a stale attempt too. As durable as finish().
+  /// made for a stale attempt too, and leaves a job queued whose input is over kMostFusedInput. As durable as finish().
   ///
   /// Returns no value and changes nothing if the storage has no such step, as the default implementation does; the
   /// storage then returns no value for every call. Throws StorageError. A storage that may throw OutcomeUnknown has no

@@ -1,0 +1,129 @@
+// Conformance: operations with a bound on the bytes that they read or remove (job_store.h, lease_store.h,
+// chunk_store.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobq/call_id.h"
+#include "jobq/log.h"
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, AnOutputOverTheLimitIsLeftOutAndHasItsSize) {
+  for (const std::uint64_t size : {20UL, 300UL << 10}) {
+    const JobId id = "a" + std::to_string(size);
+    submit(id);
+    const std::string output = '"' + std::string(size - 2, 'x') + '"';
+    EXPECT_EQ(leases().finish(claimOne(), Completed{output}), ReportResult::accepted);
+    const auto whole = jobs().findWithin({"ep", id}, size);
+    ASSERT_TRUE(whole);
+    EXPECT_TRUE(whole->isWhole());
+    EXPECT_EQ(whole->job.output, output);
+    const auto bounded = jobs().findWithin({"ep", id}, size - 1);
+    ASSERT_TRUE(bounded);
+    EXPECT_FALSE(bounded->isWhole());
+    EXPECT_EQ(bounded->bodyBytes, size);
+    EXPECT_EQ(bounded->job.output, "");
+    EXPECT_EQ(bounded->job.state, JobState::completed);
+    EXPECT_EQ(find(id)->output, output) << "the reading has changed nothing";
+  }
+  EXPECT_FALSE(jobs().findWithin({"ep", "none"}, 1));
+}
+
+TEST_P(StorageSuite, ProgressCountsAsOutput) {
+  const LeaseRef lease = bring("a", JobState::inProgress);
+  EXPECT_EQ(leases().progress(lease, "[1,2,3]"), ReportResult::accepted);
+  EXPECT_EQ(jobs().findWithin({"ep", "a"}, 7)->job.progress, "[1,2,3]");
+  const auto bounded = jobs().findWithin({"ep", "a"}, 6);
+  EXPECT_EQ(bounded->job.progress, "");
+  EXPECT_EQ(bounded->bodyBytes, 7U);
+}
+
+TEST_P(StorageSuite, AClaimEndsBeforeAnInputWithoutRoom) {
+  const auto put = [this](const JobId& id, std::uint64_t size, const EndpointId& endpoint = "ep") {
+    JobSpec job = spec(id, endpoint);
+    job.input = "{\"n\":\"" + std::string(size - 8, 'x') + "\"}";
+    submit(std::move(job));
+  };
+  put("a", 300UL << 10);
+  put("b", 20UL << 10);
+  put("c", 30UL << 10);
+  put("d", 20);
+  put("other", 20, "other");
+  const std::vector<ClaimWant> wants{{"ep", {"w1", "w2", "w3", "w4"}}, {"other", {"w5"}}};
+  const auto claimWithin = [&](CallId id, std::uint64_t mostBytes) {
+    const BoundedClaim claim = leases().claimWithin(wants, holder_, id, mostBytes);
+    std::vector<JobId> ids;
+    for (const ClaimedJob& job : claim.jobs) ids.push_back(job.lease.job);
+    if (claim.hasLeft) ids.emplace_back("more");
+    return ids;
+  };
+  using Ids = std::vector<JobId>;
+  EXPECT_EQ(claimWithin(901, (300UL << 10) - 1), (Ids{"other", "more"})) << "each queue keeps its order";
+  EXPECT_EQ(claimWithin(902, 330UL << 10), (Ids{"a", "b", "more"}));
+  EXPECT_EQ(claimWithin(903, 0), (Ids{"more"}));
+  EXPECT_EQ(claimWithin(904, 30UL << 10), (Ids{"c", "d"})) << "a small input has always room";
+}
+
+TEST_P(StorageSuite, ALogIsReadInParts) {
+  const LeaseRef lease = bring("a", JobState::inProgress);
+  const auto log = [&](std::uint64_t first, const std::vector<std::string>& texts) {
+    std::vector<LogLine> lines;
+    for (const std::string& text : texts) lines.push_back({{}, LogLevel::information, text});
+    EXPECT_EQ(chunks().appendLog(lease, first, std::move(lines)), ReportResult::accepted);
+  };
+  const auto read = [&](const LogPosition& from, std::size_t maxBytes) {
+    const auto part = chunks().readLogPart({"ep", "a"}, from, maxBytes);
+    std::string text;
+    for (const LogLine& line : part.value().lines) text += line.text;
+    return part->more ? text + "+" : text;
+  };
+  EXPECT_EQ(read({}, 100), "");
+  const Instant first = clock_.now();
+  log(0, {"a1", "a2", "a3"});
+  clock_.advance(Millis(5));
+  log(3, {"b1", "b2"});
+  EXPECT_EQ(read({}, 100), "a1a2a3b1b2");
+  EXPECT_EQ(read({}, 1), "a1+") << "one line at least";
+  EXPECT_EQ(read({first, 1}, 4), "a2a3+");
+  EXPECT_EQ(read({first, 3}, 100), "b1b2");
+  EXPECT_EQ(read({clock_.now(), 0}, 4), "b1b2");
+  EXPECT_EQ(read({clock_.now(), 2}, 100), "");
+  EXPECT_EQ(read({first + Millis(1), 7}, 2), "b1+") << "only lines of that time are passed over";
+  EXPECT_FALSE(chunks().readLogPart({"ep", "none"}, {}, 1));
+}
+
+// A million chunks removed in one step would keep all other writes waiting.
+TEST_P(StorageSuite, AJobWithManyChunksGoesWithinSomeSteps) {
+  const auto run = [this](const JobId& id) {
+    JobSpec job = spec(id);
+    job.policy.ttl = Millis(10'000);
+    submit(std::move(job));
+    EXPECT_EQ(append(claimOne(), std::vector<Chunk>(20'500, Chunk{"1", "", false})), ReportResult::accepted);
+  };
+  run("a");
+  clock_.advance(Millis(10'000));
+  std::size_t removed = 0;
+  bool hasMore = true;
+  for (int sweeps = 0; hasMore && sweeps < 10; ++sweeps) {
+    const SweepResult swept = storage_->leases().sweep(10);
+    EXPECT_FALSE(find("a"));
+    removed += swept.removed;
+    hasMore = swept.more;
+  }
+  EXPECT_EQ(removed, 1U);
+  run("a");
+  EXPECT_EQ(consume({"ep", "a"}, 1)->next, 1U) << "the id is free, and no chunk is left";
+  constexpr std::size_t kBatch = 5;
+  int steps = 0;
+  while (storage_->jobs().remove("ep", kBatch) >= kBatch && steps < 10) ++steps;
+  EXPECT_LT(steps, 10);
+  EXPECT_FALSE(find("a"));
+}
+
+}  // namespace jobq::testkit
