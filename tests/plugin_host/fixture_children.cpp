@@ -1,5 +1,6 @@
 // A handler that starts programs and processes, in a library with a thread in a static object.
 #include <spawn.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
