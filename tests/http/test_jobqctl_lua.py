@@ -99,7 +99,7 @@ class RunHandlerTest(ScriptCommandTest):
         assert "the output cannot be written" in done.stderr
 
     def test_a_reader_that_has_enough(self):
-        """`jobqctl ... | head` is no fault of the disk, and nothing is said."""
+        """`jobqctl ... | head` is no fault of the disk, and leaves standard error empty."""
         script = self.script("return function() return ('x'):rep(1000000) end")
         with subprocess.Popen([JOBQCTL, "lua", "run", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             assert running.stdout.read(10) == b'"xxxxxxxxx'

@@ -46,7 +46,7 @@ class OpenapiTest(HttpTest):
         return node
 
     def test_the_server_is_relative_to_the_document(self):
-        """core/http/API.md: a client made from a document below a path of a proxy calls below that path."""
+        """core/http/API.md: a client from a document below a path of a proxy calls below the same path."""
         (server,) = self.document["servers"]
         for base in ("http://h/", "https://h/jobq/"):
             assert urllib.parse.urljoin(base + "openapi.json", server["url"]) == base

@@ -134,7 +134,7 @@ class RefusedStartTest(HttpTest):
         self.refused(server, "storage appears twice")
 
     def test_all_mistakes_are_named_at_once(self, tmp_path):
-        """etc/README.md: a line for each mistake, whichever part of the server finds it, for --check and the start."""
+        """etc/README.md: a line for each mistake of any part of the server, for --check and the start."""
         file = tmp_path / "jobq.properties"
         file.write_text("\ufeffstorage = cassandra\nstorage.mysql.port = many # unused\n"
                         "endpoint.a.image = plugin/nope\nendpoint.b.image = lua/nope\nendpoint.b.filters = plugin/none\n"

@@ -12,7 +12,7 @@ class VariablesTest(PlaneTest, JobqctlTest):
         return self.table("worker", "env", "remote", "--worker-key", "k", "--format", kind, *options)
 
     def test_formats(self):
-        """etc/README.md: a file names no worker unless the caller does, because many processes may read it."""
+        """etc/README.md: a file names no worker unless the caller does, because many processes may read the file."""
         take = f"RUNPOD_WEBHOOK_GET_JOB={self.server.url}/v2/remote/job-take/$ID?gpu=none"
         exported = dict(shlex.split(line)[1].split("=", 1) for line in self.variables("export").splitlines())
         name = exported.pop("RUNPOD_POD_ID")
@@ -25,7 +25,7 @@ class VariablesTest(PlaneTest, JobqctlTest):
         assert all(re.fullmatch(r'[A-Z_]+="[^"\\]*"', line) for line in systemd)
 
     def test_kubernetes(self):
-        """Each pod has a name of its own, which is that of its worker."""
+        """Each worker has the name of the pod."""
         lines = self.variables("k8s").splitlines()
         assert lines[0] == "env:"
         assert lines[1:3] == ["  - name: RUNPOD_WEBHOOK_GET_JOB",
