@@ -106,15 +106,16 @@ void RemoteTable::endTake(const RemoteWorkerKey& key, RemoteWorker& worker, Remo
 }
 
 void returnHanded(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, RemoteChanges& changes) {
-  for (; !take.handed.empty(); take.handed.pop_back()) {
-    RemoteRunPtr run = take.handed.back();
+  for (const RemoteRunPtr& run : take.handed) {
     const auto found = worker.jobs.find(run->lease().job);
     if (found == worker.jobs.end() || found->second.run != run) continue;  // ended meanwhile
-    worker.jobs.erase(found);
     changes.unharmed.emplace_back(key.endpoint, run->lease());
     changes.endedPlaces.emplace_back(key.endpoint, run->place());
-    changes.ended.push_back(std::move(run));
+    changes.ended.push_back(run);
   }
+  // Behind the last allocation: a job that is not returned stays with the worker, and is lost by the rules.
+  for (const RemoteRunPtr& run : changes.ended) worker.jobs.erase(run->lease().job);
+  take.handed.clear();
 }
 
 void RemoteTable::endCalls(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {

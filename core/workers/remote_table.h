@@ -103,7 +103,7 @@ class RemoteTable {
   EndpointPlaces stops_{100'000, 10'000, 1'000};
 };
 
-/// Returns the jobs that the call has handed out. The answer with the jobs could not be made.
+/// Returns the jobs that the call has handed out. The answer with the jobs could not be made. `changes` is empty.
 void returnHanded(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& take, RemoteChanges& changes);
 
 }  // namespace jobq
