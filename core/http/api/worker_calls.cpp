@@ -101,13 +101,13 @@ class TakeCall final : public PendingCall {
   std::optional<ApiResponse> poll(ApiRequest& request) override {
     const auto jobs = deps_.workers.pollTake(key_, *take_, request.client->hasLeft(), &request.room);
     if (!jobs) return std::nullopt;
-    ApiResponse answer = answerWith(*jobs);
+    ApiResponse answer = answerWith(*jobs, request.room);
     take_.reset();
     return answer;
   }
 
  private:
-  ApiResponse answerWith(const std::vector<RemoteRunPtr>& jobs) {
+  ApiResponse answerWith(const std::vector<RemoteRunPtr>& jobs, AnswerRoom& room) {
     std::vector<std::string> texts;
     const std::string batch = jobs.size() > 1 ? newName(kBatchLetters) : "";
     for (const RemoteRunPtr& run : jobs) {
@@ -122,7 +122,7 @@ class TakeCall final : public PendingCall {
     if (texts.empty()) return ApiResponse{204, ""};
     ApiResponse response{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
     texts.clear();
-    request.room.noteText(response.body.size());
+    room.noteText(response.body.size());
     return response;
   }
 
