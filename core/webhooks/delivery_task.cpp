@@ -27,82 +27,72 @@ DeliveryTask::DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token 
       stop_(std::move(stop)),
       leaseEnds_(deps_.clock.now() + kDeliveryLease) {}
 
-std::optional<Instant> DeliveryTask::run() noexcept {
+std::optional<DeliveryEnd> DeliveryTask::begin(CallListener& listener) noexcept {
+  Step step = Step::over;
   try {
-    return tryOnce();
+    step = beginAttempt(listener);
+  } catch (...) {
+    putOff(std::current_exception());
+  }
+  if (step == Step::callUnderWay) return std::nullopt;  // perhaps the task has gone by now
+  return end_;
+}
+
+DeliveryEnd DeliveryTask::conclude() noexcept {
+  try {
+    recordCall();
+  } catch (...) {
+    putOff(std::current_exception());
+  }
+  return end_;
+}
+
+// Leaves a delivery for later whose work an exception has ended.
+void DeliveryTask::putOff(const std::exception_ptr& thrown) noexcept {
+  try {
+    std::rethrow_exception(thrown);
   } catch (const std::bad_alloc& error) {
-    return postponeUncounted(error);
-  } catch (const std::system_error& error) {  // of deliver(), or a thread cannot start
-    return postponeUncounted(error);
+    postponeUncounted(error);
+  } catch (const std::system_error& error) {  // of the transport, or a thread cannot start
+    postponeUncounted(error);
   } catch (const std::exception& error) {  // due again at the lease's end
     deps_.log.write(LogLevel::error, "webhook.failed", error.what());
-    return std::nullopt;
   }
 }
 
-std::optional<Instant> DeliveryTask::tryOnce() {
-  if (isDecided()) return conclude(false);
-  auto attempt = call();
-  if (!attempt) {
-    rescheduleNow();
-    return std::nullopt;
+DeliveryTask::Step DeliveryTask::beginAttempt(CallListener& listener) {
+  if (isDecided()) {
+    endOrPostpone(false);
+    return Step::over;
   }
-  bool isLast = false;
-  const auto record = [&] {
-    isLast = deps_.outbox.recordAttempt(delivery_.claim(), delivery_.tries + 1, attempt->record);
-  };
-  if (!retryStorage("record", record)) return std::nullopt;
-  if (!isLast) return std::nullopt;  // a replay or another claim came in between and owns the delivery
-  delivery_.attempts.push_back(std::move(attempt->record));
-  ++delivery_.tries;
-  return conclude(attempt->last);
+  WebhookTransport* const transport = deps_.transports.find(delivery_.url);
+  if (transport == nullptr) {
+    recordFailure("no transport of webhook.transports serves URLs of this scheme", true);
+    return Step::over;
+  }
+  Result<std::string> key = std::string();
+  if (!retryStorage("sign", [&] { key = signingKey(); }) || stop_.stop_requested()) {
+    rescheduleNow();
+    return Step::over;
+  }
+  if (!key) {
+    recordFailure(key.failure().message(), false);
+    return Step::over;
+  }
+  call_.url = delivery_.url;
+  call_.body = webhookBody(delivery_);
+  call_.timeout = kCallTimeout;
+  // Input and output may have 20 MB each, so both are freed before the call, which may be long.
+  delivery_.job.output = std::string();
+  delivery_.input = std::string();
+  call_.headers = signatureHeaders(*key, delivery_.id, deps_.wall.now(), call_.body);
+  return beginCall(*transport, listener);
 }
 
 // Returns true if the recorded calls decide the delivery: the process of the last call died before finishDelivery().
 bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
   return delivery_.tries >= kMaxTries || isDelivered(delivery_.attempts.back());
-}
-
-// Returns nullopt if the call could not be made, or was cut off by a stop.
-std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
-  Attempt attempt;
-  WebhookTransport* transport = deps_.transports.find(delivery_.url);
-  if (transport == nullptr) {
-    attempt.record.reason = "no transport of webhook.transports serves URLs of this scheme";
-    attempt.last = true;
-    return attempt;
-  }
-  Result<std::string> key = std::string();
-  if (!retryStorage("sign", [&] { key = signingKey(); }) || stop_.stop_requested()) return std::nullopt;
-  if (!key) {
-    attempt.record.reason = key.failure().message();
-    return attempt;
-  }
-  WebhookCall call;
-  call.url = delivery_.url;
-  call.body = webhookBody(delivery_);
-  call.timeout = kCallTimeout;
-  // Input and output may have 20 MB each, so both are freed before the call, which may be long.
-  delivery_.job.output = std::string();
-  delivery_.input = std::string();
-  const Instant began = deps_.clock.now();
-  call.headers = signatureHeaders(*key, delivery_.id, deps_.wall.now(), call.body);
-  DeliveryResult result = deliver(*transport, call);
-  attempt.record.duration = deps_.clock.now() - began;
-  if (auto* failed = std::get_if<DeliveryFailed>(&result)) {
-    if (stop_.stop_requested()) return std::nullopt;
-    attempt.record.reason =
-        failed->reason.empty() ? "the transport gave no reason" : clipped(failed->reason, kReasonBytes);
-    attempt.record.status = failed->status;
-    attempt.record.reply = failed->reply.substr(0, kReplyBytes);
-    callEnd_ = endOf(failed->status != 0, attempt.record.duration);
-  } else {
-    attempt.record.status = std::get<Delivered>(result).status;
-    attempt.record.reply = std::get<Delivered>(result).reply.substr(0, kReplyBytes);
-    callEnd_ = endOf(true, attempt.record.duration);
-  }
-  return attempt;
 }
 
 // Fails if the key exists and cannot be used. Throws StorageError if the storage cannot give the key.
@@ -116,54 +106,112 @@ Result<std::string> DeliveryTask::signingKey() {
   }
 }
 
-// Turns every exception of a transport into a failed attempt, except a fault of the machine.
-DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookCall& call) const {
+// Makes the call, or begins the call. Turns every exception of a transport into a failed attempt, except a fault of the
+// machine.
+DeliveryTask::Step DeliveryTask::beginCall(WebhookTransport& transport, CallListener& listener) {
+  listener_ = &listener;
+  began_ = deps_.clock.now();
   try {
-    return transport.deliver(call, stop_);
+    if (transport.begin(call_, stop_, *this)) return Step::callUnderWay;
+    noteEnd(transport.deliver(call_, stop_), nullptr);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::system_error& error) {
     if (isMachineFault(error.code().value())) throw;
-    return DeliveryFailed{error.what(), 0, ""};
+    noteEnd(DeliveryFailed{error.what(), 0, ""}, nullptr);
   } catch (const std::exception& error) {
-    return DeliveryFailed{error.what(), 0, ""};
+    noteEnd(DeliveryFailed{error.what(), 0, ""}, nullptr);
   } catch (...) {
-    return DeliveryFailed{"the transport threw an exception that is not a std::exception", 0, ""};
+    noteEnd(DeliveryFailed{"the transport threw an exception that is not a std::exception", 0, ""}, nullptr);
   }
+  recordCall();
+  return Step::over;
 }
 
-// Settles or reschedules the delivery. With `last`, another attempt could not succeed.
-std::optional<Instant> DeliveryTask::conclude(bool last) {
-  if (isDelivered(delivery_.attempts.back())) {
-    finishDelivery(DeliveryState::delivered);
-    return std::nullopt;
-  }
-  if (last || delivery_.tries >= kMaxTries) {
-    finishDelivery(DeliveryState::abandoned);
-    return std::nullopt;
-  }
-  return postpone(kRetryDelay);
+void DeliveryTask::noteEnd(DeliveryResult result, std::exception_ptr fault) noexcept {
+  duration_ = deps_.clock.now() - began_;
+  result_ = std::move(result);
+  fault_ = std::move(fault);
 }
 
-std::optional<Instant> DeliveryTask::postpone(Millis delay) {
+// The end of a call that needed no thread.
+void DeliveryTask::ended(DeliveryResult result) noexcept {
+  noteEnd(std::move(result), nullptr);
+  listener_->callEnded();
+}
+
+void DeliveryTask::failed(std::exception_ptr fault) noexcept {
+  noteEnd(DeliveryFailed{}, std::move(fault));
+  listener_->callEnded();
+}
+
+// Records the result of the call, unless a stop has cut off the call.
+void DeliveryTask::recordCall() {
+  call_ = WebhookCall();
+  if (fault_ && stop_.stop_requested()) return rescheduleNow();
+  if (fault_) std::rethrow_exception(fault_);
+  DeliveryAttempt attempt;
+  attempt.duration = duration_;
+  if (auto* failed = std::get_if<DeliveryFailed>(&result_)) {
+    if (stop_.stop_requested()) return rescheduleNow();
+    attempt.reason = failed->reason.empty() ? "the transport gave no reason" : clipped(failed->reason, kReasonBytes);
+    attempt.status = failed->status;
+    attempt.reply = failed->reply.substr(0, kReplyBytes);
+    end_.call = endOf(failed->status != 0, duration_);
+  } else {
+    attempt.status = std::get<Delivered>(result_).status;
+    attempt.reply = std::get<Delivered>(result_).reply.substr(0, kReplyBytes);
+    end_.call = endOf(true, duration_);
+  }
+  record(std::move(attempt), false);
+}
+
+// Records an attempt without a call.
+void DeliveryTask::recordFailure(std::string reason, bool isLastTry) {
+  DeliveryAttempt attempt;
+  attempt.reason = std::move(reason);
+  record(std::move(attempt), isLastTry);
+}
+
+// Stores the attempt and settles the delivery. With `isLastTry`, another attempt could not succeed.
+void DeliveryTask::record(DeliveryAttempt attempt, bool isLastTry) {
+  bool isLast = false;
+  if (!retryStorage("record",
+                    [&] { isLast = deps_.outbox.recordAttempt(delivery_.claim(), delivery_.tries + 1, attempt); })) {
+    return;
+  }
+  if (!isLast) return;  // a replay or another claim came in between and owns the delivery
+  delivery_.attempts.push_back(std::move(attempt));
+  ++delivery_.tries;
+  endOrPostpone(isLastTry);
+}
+
+// Ends or postpones the delivery. With `isLastTry`, another attempt could not succeed.
+void DeliveryTask::endOrPostpone(bool isLastTry) {
+  if (isDelivered(delivery_.attempts.back())) return finishDelivery(DeliveryState::delivered);
+  if (isLastTry || delivery_.tries >= kMaxTries) return finishDelivery(DeliveryState::abandoned);
+  postpone(kRetryDelay);
+}
+
+void DeliveryTask::postpone(Millis delay) {
   Instant again{};
   const bool isPostponed = retryStorage("postpone", [&] {
     deps_.outbox.reschedule(delivery_.claim(), delay);
     again = deps_.clock.now() + delay;  // never earlier than the due time in the storage
   });
-  return isPostponed ? std::optional(again) : std::nullopt;
+  if (isPostponed) end_.retryAt = again;
 }
 
 // Without memory for the step the delivery is due again at the lease's end.
-std::optional<Instant> DeliveryTask::postponeUncounted(const std::exception& fault) noexcept {
+void DeliveryTask::postponeUncounted(const std::exception& fault) noexcept {
   try {
     deps_.log.write(
         LogLevel::warning, "webhook.lacking",
         "the webhook of " + delivery_.job.id +
             " cannot be called for now, and no try is counted; this machine lacks something: " + fault.what());
-    return postpone(kMachinePause);
+    postpone(kMachinePause);
   } catch (const std::exception&) {
-    return std::nullopt;
+    end_.retryAt.reset();
   }
 }
 

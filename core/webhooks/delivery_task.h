@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/result.h"
+#include "core/webhooks/delivery_work.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -33,10 +34,10 @@ inline constexpr Millis kDeliveryLease{60'000};
 inline constexpr std::size_t kReplyBytes = 1'024;
 inline constexpr std::size_t kReasonBytes = 256;
 
-/// Used by one thread. A failing storage operation is tried again until success, until the stop, or until the end of
-/// the lease; afterwards a newer claim may own the delivery. If a process dies after a call and before
+/// Used by one thread at a time. A failing storage operation is tried again until success, until the stop, or until the
+/// end of the lease; afterwards a newer claim may own the delivery. If a process dies after a call and before
 /// finishDelivery(), the next claim finishes the delivery by the record, without a second call.
-class DeliveryTask {
+class DeliveryTask final : public DeliveryWork, private DeliveryReceiver {
  public:
   /// The referenced objects outlive the task.
   struct Deps {
@@ -50,27 +51,29 @@ class DeliveryTask {
   /// Takes a delivery just claimed for kDeliveryLease.
   DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token stop);
 
-  /// Makes one attempt. Throws nothing. Returns the time of the next attempt if the task rescheduled the delivery. A
-  /// fault of the machine is not an attempt: the task records no call and counts no try.
-  std::optional<Instant> run() noexcept;
-
-  /// Returns how the call of run() ended.
-  CallEnd callEnd() const noexcept { return callEnd_; }
+  /// Makes one attempt, or begins its call if the transport can wait for the answer without a thread. A fault of the
+  /// machine is not an attempt: the task records no call and counts no try.
+  std::optional<DeliveryEnd> begin(CallListener& listener) noexcept override;
+  /// Records the attempt, and ends or postpones the delivery.
+  DeliveryEnd conclude() noexcept override;
 
  private:
-  struct Attempt {
-    DeliveryAttempt record;
-    bool last = false;  // another attempt could not succeed
-  };
+  enum class Step { over, callUnderWay };
 
-  std::optional<Instant> tryOnce();
+  Step beginAttempt(CallListener& listener);
   bool isDecided() const;
-  std::optional<Attempt> call();
+  Step beginCall(WebhookTransport& transport, CallListener& listener);
   Result<std::string> signingKey();
-  DeliveryResult deliver(WebhookTransport& transport, const WebhookCall& call) const;
-  std::optional<Instant> conclude(bool last);
-  std::optional<Instant> postpone(Millis delay);
-  std::optional<Instant> postponeUncounted(const std::exception& fault) noexcept;
+  void ended(DeliveryResult result) noexcept override;
+  void failed(std::exception_ptr fault) noexcept override;
+  void noteEnd(DeliveryResult result, std::exception_ptr fault) noexcept;
+  void recordCall();
+  void recordFailure(std::string reason, bool isLastTry);
+  void record(DeliveryAttempt attempt, bool isLastTry);
+  void endOrPostpone(bool isLastTry);
+  void postpone(Millis delay);
+  void putOff(const std::exception_ptr& thrown) noexcept;
+  void postponeUncounted(const std::exception& fault) noexcept;
   void finishDelivery(DeliveryState state);
   void rescheduleNow();
   bool retryStorage(const char* doing, const std::function<void()>& operation);
@@ -79,7 +82,13 @@ class DeliveryTask {
   Delivery delivery_;
   const std::stop_token stop_;
   const Instant leaseEnds_;
-  CallEnd callEnd_ = CallEnd::unknown;
+  WebhookCall call_;
+  CallListener* listener_ = nullptr;
+  Instant began_{};                           // of the call
+  Millis duration_{0};                        // of the call
+  DeliveryResult result_ = DeliveryFailed{};  // of the call
+  std::exception_ptr fault_;                  // the fault of this machine instead of a result
+  DeliveryEnd end_;
 };
 
 }  // namespace jobq

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace jobq {
@@ -14,6 +16,22 @@ constexpr Instant::duration kLongestPassPause = Millis(10'000);
 constexpr Millis kPauseAfterFailedPass{500};
 constexpr Millis kDelayWithoutThread{1'000};
 constexpr std::size_t kHostsPerPage = 1'000;
+/// Most deliveries of a claim, which is one step of the storage and delays the steps of others.
+constexpr std::size_t kMostPerClaim = 64;
+
+/// Removes up to kMostPerClaim places from `places` and returns them.
+std::vector<HostPlaces> nextClaim(std::vector<HostPlaces>& places) {
+  std::vector<HostPlaces> claim;
+  for (std::size_t room = kMostPerClaim; room > 0 && !places.empty();) {
+    HostPlaces& last = places.back();
+    const std::size_t count = std::min(room, last.places);
+    claim.push_back({last.host, count});
+    room -= count;
+    last.places -= count;
+    if (last.places == 0) places.pop_back();
+  }
+  return claim;
+}
 
 }  // namespace
 
@@ -30,7 +48,7 @@ void WebhookDispatcher::stop() {
     wake_.notifyAll();
   }
   if (scheduler_.joinable()) scheduler_.join();
-  for (const Delivery& delivery : pool_.stop()) reschedule(delivery.claim(), Millis(0));
+  for (const DeliveryClaim& claim : pool_.stop()) reschedule(claim, Millis(0));
 }
 
 void WebhookDispatcher::notify() noexcept {
@@ -100,14 +118,14 @@ bool WebhookDispatcher::claimFrom(std::string& after) {
     if (stop_.stop_requested()) return false;
     if (!pool_.hasPlaces()) return any;
     DueHosts page = deps_.outbox.dueHosts(after, kHostsPerPage);
-    const std::vector<HostPlaces> places = pool_.placesFor(page.hosts);
-    if (!places.empty()) {
-      for (Delivery& delivery : deps_.outbox.claimDue(places, kDeliveryLease)) {
+    std::vector<HostPlaces> places = pool_.placesFor(page.hosts);
+    if (!places.empty()) lastServedPage_ = page.next;
+    while (!places.empty() && pool_.hasPlaces()) {  // the bodies of the last claim may take all bytes
+      for (Delivery& delivery : deps_.outbox.claimDue(nextClaim(places), kDeliveryLease)) {
         any = true;
         startDelivery(std::move(delivery));
       }
     }
-    if (!places.empty()) lastServedPage_ = page.next;
     after = std::move(page.next);
   } while (!after.empty());
   return any;
@@ -123,17 +141,18 @@ void WebhookDispatcher::startDelivery(Delivery delivery) {
   }
 }
 
-CallEnd WebhookDispatcher::deliver(Delivery delivery) {
-  DeliveryTask task(deps_, std::move(delivery), stop_.get_token());
-  const auto again = task.run();
-  if (!again) return task.callEnd();
+std::unique_ptr<DeliveryWork> WebhookDispatcher::workOn(Delivery delivery) {
+  return std::make_unique<DeliveryTask>(deps_, std::move(delivery), stop_.get_token());
+}
+
+void WebhookDispatcher::placeFreed(std::optional<Instant> retryAt) noexcept {
   try {
     Lock lock(mutex_);
-    retries_.insert(*again);
+    if (retryAt) retries_.insert(*retryAt);
   } catch (const std::bad_alloc&) {
     // Without this entry the regular pass, once a second, finds the delivery.
   }
-  return task.callEnd();
+  notify();
 }
 
 // Best effort: after a failure the lease ends within a minute.

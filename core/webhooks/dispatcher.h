@@ -6,13 +6,14 @@
 //    the storage, claims as many deliveries of each host as may start, and starts them in the pool. A pause follows
 //    each pass, as long as the pass and at most ten seconds. The scheduler calls the storage and never a transport, so
 //    no receiver delays the scheduler.
-//  - The pool (core/webhooks/delivery_pool.h), up to kPlaces threads, runs one delivery on each thread: the call, its
-//    record, and the end or the next attempt (core/webhooks/delivery_task.h). A thread notifies the scheduler after
-//    each delivery, because a place is free.
+//  - The pool (core/webhooks/delivery_pool.h), up to kDeliveryThreads threads, works on up to kPlaces deliveries: the
+//    begin of the call, and after its end the record, and the end or the next attempt of the delivery
+//    (core/webhooks/delivery_task.h). A call waits for its answer in the transport, and on a thread of the pool only if
+//    the transport has no begin(). A thread notifies the scheduler after each delivery, because a place is free.
 //  - Any thread that has just ended a job calls notify().
 //
 // Receivers that hang delay no other receiver
-//  - A call lasts at most kCallTimeout. A host that hangs has one place, all such hosts together have 48 of 64 places,
+//  - A call lasts at most kCallTimeout. A host that hangs has one place, all such hosts together have 64 of 512 places,
 //    and places go round in turns (core/webhooks/receiver_table.h). The storage is read by host, so the deliveries of a
 //    host without a free place are not read, even a hundred thousand of them.
 //  - A claim takes only as many deliveries as may start, so a claimed delivery never waits for a place.
@@ -25,6 +26,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -34,6 +37,7 @@
 #include "core/base/service.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/delivery_task.h"
+#include "core/webhooks/delivery_work.h"
 #include "core/webhooks/receiver_table.h"
 #include "jobq/mutex.h"
 #include "jobq/outbox_store.h"
@@ -67,8 +71,8 @@ class WebhookDispatcher final : public Service, public DeliveryNotifier, private
   void runPass();
   bool claimFrom(std::string& after);
   void startDelivery(Delivery delivery);
-  CallEnd deliver(Delivery delivery) override;
-  void placeFreed() noexcept override { notify(); }
+  std::unique_ptr<DeliveryWork> workOn(Delivery delivery) override;
+  void placeFreed(std::optional<Instant> retryAt) noexcept override;
   void reschedule(const DeliveryClaim& claim, Millis delay) noexcept;
 
   const DeliveryTask::Deps deps_;

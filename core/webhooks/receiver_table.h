@@ -23,11 +23,11 @@
 namespace jobq {
 
 // Greatest numbers of concurrent deliveries.
-inline constexpr std::size_t kPlaces = 64;            ///< deliveries of this node to all hosts
-inline constexpr std::size_t kPlacesPerHost = 32;     ///< deliveries of all nodes to one host
+inline constexpr std::size_t kPlaces = 512;           ///< deliveries of this node to all hosts
+inline constexpr std::size_t kPlacesPerHost = 384;    ///< deliveries of all nodes to one host
 inline constexpr std::size_t kPlacesPerLateHost = 8;  ///< deliveries to one host that answers late
 /// Deliveries of this node to all hosts together that have no known answer within kPromptAnswer.
-inline constexpr std::size_t kPlacesForOthers = 48;
+inline constexpr std::size_t kPlacesForOthers = 64;
 /// Longest time until an answer that is not late.
 inline constexpr Millis kPromptAnswer{1'000};
 /// Bound on the bytes in the bodies of running deliveries; at the bound no further delivery starts.

@@ -1,14 +1,14 @@
 #include "delivery.h"
 
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "http_client/transfer.h"
-#include "jobq/mutex.h"
 
 namespace jobq::webhook_http {
 
@@ -59,32 +59,33 @@ DeliveryResult resultOf(const WebhookCall& call, http_client::Outcome outcome) {
                         status, std::move(reply)};
 }
 
-/// The end of a transfer for which a thread waits.
-class AwaitedEnd final : public http_client::TransferReceiver {
+/// A call from its begin to its end, when the object destroys itself.
+class OngoingCall final : public http_client::TransferReceiver {
  public:
+  OngoingCall(const WebhookCall& call, DeliveryReceiver& receiver) : call_(call), receiver_(receiver) {}
+
   void ended(http_client::Outcome outcome) noexcept override {
-    Lock lock(mutex_);
-    outcome_ = std::move(outcome);
-    hasEnded_.notifyAll();  // under the lock: the waiting thread destroys the object
-  }
-  http_client::Outcome await() {
-    Lock lock(mutex_);
-    while (!outcome_) hasEnded_.wait(mutex_);
-    return std::move(*outcome_);
+    const std::unique_ptr<OngoingCall> self(this);
+    DeliveryResult result = DeliveryFailed{};
+    try {
+      result = resultOf(call_, std::move(outcome));
+    } catch (const std::exception&) {
+      return receiver_.failed(std::current_exception());
+    }
+    receiver_.ended(std::move(result));
   }
 
  private:
-  Mutex mutex_;
-  Condition hasEnded_;
-  std::optional<http_client::Outcome> outcome_ JOBQ_GUARDED_BY(mutex_);
+  const WebhookCall& call_;
+  DeliveryReceiver& receiver_;
 };
 
 }  // namespace
 
-DeliveryResult deliver(http_client::TransferLoop& loop, const WebhookCall& call, const std::stop_token& stop) {
-  AwaitedEnd end;
-  loop.begin(requestOf(call), stop, end);
-  return resultOf(call, end.await());
+void begin(http_client::TransferLoop& loop, const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) {
+  auto ongoing = std::make_unique<OngoingCall>(call, receiver);
+  loop.begin(requestOf(call), std::move(stop), *ongoing);
+  (void)ongoing.release();  // owned by itself since begin() has returned without an exception
 }
 
 }  // namespace jobq::webhook_http

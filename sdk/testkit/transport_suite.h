@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <sstream>
 #include <stop_token>
@@ -26,6 +28,7 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 #include "jobq/webhook_transport.h"
 #include "testkit/pace.h"
@@ -62,6 +65,34 @@ struct TransportUnderTest {
 
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& under) { return out << under.name; }
 
+/// The result of a call that waits without a thread.
+class AwaitedResult final : public DeliveryReceiver {
+ public:
+  void ended(DeliveryResult result) noexcept override {
+    Lock lock(mutex_);
+    result_ = std::move(result);
+    hasEnded_.notifyAll();  // under the lock: the waiting thread destroys the object
+  }
+  void failed(std::exception_ptr fault) noexcept override {
+    Lock lock(mutex_);
+    result_ = DeliveryFailed{};
+    fault_ = std::move(fault);
+    hasEnded_.notifyAll();
+  }
+  DeliveryResult await() {
+    Lock lock(mutex_);
+    for (WaitDeadline wait("the end of a call without a thread"); !result_;) wait.on(hasEnded_, mutex_);
+    if (fault_) std::rethrow_exception(fault_);
+    return std::move(*result_);
+  }
+
+ private:
+  Mutex mutex_;
+  Condition hasEnded_;
+  std::optional<DeliveryResult> result_ JOBQ_GUARDED_BY(mutex_);
+  std::exception_ptr fault_ JOBQ_GUARDED_BY(mutex_);
+};
+
 /// Fixture of the suite: a new rig for each test.
 class TransportSuite : public testing::TestWithParam<TransportUnderTest> {
  protected:
@@ -70,7 +101,10 @@ class TransportSuite : public testing::TestWithParam<TransportUnderTest> {
   static WebhookCall callTo(std::string url, std::string body = "{}") {
     return WebhookCall{std::move(url), {{"webhook-id", "a.1"}, {"webhook-signature", "v1,c2VjcmV0"}}, std::move(body)};
   }
+  /// Makes the call as the server does: without a thread, if the transport can.
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop = {}) {
+    AwaitedResult result;
+    if (rig_->transport().begin(call, stop, result)) return result.await();
     return rig_->transport().deliver(call, std::move(stop));
   }
   std::vector<std::string> schemes() {

@@ -153,7 +153,7 @@ TEST_F(WebhookHttpKept, ANewConnectionAsksForTheNameAgain) {
     EXPECT_EQ(deliveredTo(url).status, 200);
   }
   const NameServer names("moved.test", {"169.254.169.254"});
-  EXPECT_THAT(failureOf(url).reason, HasSubstr("169.254.169.254 is link-local"));
+  EXPECT_THAT(failureOf(url).reason, HasSubstr(" is link-local"));
   EXPECT_EQ(server.connections(), 1);
 }
 

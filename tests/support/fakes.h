@@ -17,6 +17,7 @@
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/sweeper.h"
 #include "core/webhooks/delivery_pool.h"
+#include "core/webhooks/delivery_work.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/error.h"
@@ -25,6 +26,7 @@
 #include "jobq/lease_store.h"
 #include "jobq/outbox_store.h"
 #include "jobq/queue_policy.h"
+#include "jobq/time.h"
 
 namespace jobq::test {
 
@@ -127,10 +129,24 @@ class CallingRunner final : public DeliveryRunner {
  public:
   CallingRunner(std::function<CallEnd(const Delivery&)> deliver, std::function<void()> freed)
       : deliver_(std::move(deliver)), freed_(std::move(freed)) {}
-  CallEnd deliver(Delivery delivery) override { return deliver_(delivery); }
-  void placeFreed() noexcept override { freed_(); }
+  std::unique_ptr<DeliveryWork> workOn(Delivery delivery) override {
+    return std::make_unique<Work>(deliver_, std::move(delivery));
+  }
+  void placeFreed(std::optional<Instant>) noexcept override { freed_(); }
 
  private:
+  class Work final : public DeliveryWork {
+   public:
+    Work(const std::function<CallEnd(const Delivery&)>& deliver, Delivery delivery)
+        : deliver_(deliver), delivery_(std::move(delivery)) {}
+    std::optional<DeliveryEnd> begin(CallListener&) noexcept override { return DeliveryEnd{deliver_(delivery_), {}}; }
+    DeliveryEnd conclude() noexcept override { return {}; }
+
+   private:
+    const std::function<CallEnd(const Delivery&)>& deliver_;
+    const Delivery delivery_;
+  };
+
   const std::function<CallEnd(const Delivery&)> deliver_;
   const std::function<void()> freed_;
 };

@@ -6,7 +6,10 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "testkit/wait_for.h"
 #include "tests/support/fakes.h"
@@ -88,11 +91,120 @@ TEST_F(DeliveryPoolUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
     pool_.start(to("h" + std::to_string(i), 1));
   }
   EXPECT_FALSE(pool_.hasPlaces());
-  ASSERT_TRUE(begins(kPlaces)) << "only " << work_.begun().size() << " of 64 run at once";
+  ASSERT_TRUE(begins(kDeliveryThreads)) << "only " << work_.begun().size() << " run at once";
   work_.letEnd("h3.1");
   ASSERT_TRUE(holdsSoon([this] { return freed_ == 1; }));
   EXPECT_TRUE(pool_.hasPlaces());
   EXPECT_THAT(pool_.placesFor({"h3"}), SizeIs(1));
+}
+
+/// Calls that wait without a thread until the test ends them. Any thread may call the methods.
+class WaitingCalls final : public DeliveryRunner {
+ public:
+  std::unique_ptr<DeliveryWork> workOn(Delivery) override { return std::make_unique<Work>(*this); }
+  void placeFreed(std::optional<Instant>) noexcept override { ++freed_; }
+
+  std::size_t waiting() const {
+    Lock lock(mutex_);
+    return listeners_.size();
+  }
+  void endOne() {
+    CallListener* listener = nullptr;
+    {
+      Lock lock(mutex_);
+      listener = listeners_.back();
+      listeners_.pop_back();
+    }
+    listener->callEnded();
+  }
+  std::size_t threads() const {
+    Lock lock(mutex_);
+    return threads_.size();
+  }
+  std::size_t concluded() const { return concluded_; }
+  std::size_t freed() const { return freed_; }
+
+ private:
+  class Work final : public DeliveryWork {
+   public:
+    explicit Work(WaitingCalls& calls) : calls_(calls) {}
+    std::optional<DeliveryEnd> begin(CallListener& listener) noexcept override {
+      Lock lock(calls_.mutex_);
+      calls_.listeners_.push_back(&listener);
+      calls_.threads_.insert(std::this_thread::get_id());
+      return std::nullopt;
+    }
+    DeliveryEnd conclude() noexcept override {
+      ++calls_.concluded_;
+      return {CallEnd::answered, {}};
+    }
+
+   private:
+    WaitingCalls& calls_;
+  };
+
+  mutable Mutex mutex_;
+  std::vector<CallListener*> listeners_ JOBQ_GUARDED_BY(mutex_);
+  std::set<std::thread::id> threads_ JOBQ_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> concluded_ = 0;
+  std::atomic<std::size_t> freed_ = 0;
+};
+
+TEST_F(DeliveryPoolUnit, CallsThatNeedNoThreadFillAllPlaces) {
+  WaitingCalls calls;
+  DeliveryPool pool(calls);
+  for (int i = 0; i < static_cast<int>(kPlaces); ++i) pool.start(to("h" + std::to_string(i), 1));
+  ASSERT_TRUE(holdsSoon([&] { return calls.waiting() == kPlaces; })) << calls.waiting();
+  EXPECT_FALSE(pool.hasPlaces());
+  EXPECT_LE(calls.threads(), kDeliveryThreads);
+  calls.endOne();
+  ASSERT_TRUE(holdsSoon([&] { return calls.freed() == 1; }));
+  EXPECT_TRUE(pool.hasPlaces());
+  while (calls.waiting() > 0) calls.endOne();
+  ASSERT_TRUE(holdsSoon([&] { return calls.freed() == kPlaces; }));
+  EXPECT_EQ(calls.concluded(), kPlaces);
+}
+
+/// Calls that have ended when their begin returns.
+class InstantCalls final : public DeliveryRunner {
+ public:
+  std::unique_ptr<DeliveryWork> workOn(Delivery) override { return std::make_unique<Work>(); }
+  void placeFreed(std::optional<Instant>) noexcept override { ++freed_; }
+  std::size_t freed() const { return freed_; }
+
+ private:
+  class Work final : public DeliveryWork {
+   public:
+    std::optional<DeliveryEnd> begin(CallListener& listener) noexcept override {
+      listener.callEnded();
+      return std::nullopt;
+    }
+    DeliveryEnd conclude() noexcept override { return {CallEnd::answered, {}}; }
+  };
+
+  std::atomic<std::size_t> freed_ = 0;
+};
+
+TEST_F(DeliveryPoolUnit, ACallMayEndBeforeItsBeginReturns) {
+  InstantCalls calls;
+  DeliveryPool pool(calls);
+  for (int i = 0; i < 200; ++i) pool.start(to("h" + std::to_string(i), 1));
+  EXPECT_TRUE(holdsSoon([&] { return calls.freed() == 200; })) << calls.freed();
+}
+
+TEST_F(DeliveryPoolUnit, AStopWaitsForCallsUnderWayAndConcludesThem) {
+  WaitingCalls calls;
+  DeliveryPool pool(calls);
+  pool.start(to("h", 1));
+  pool.start(to("h", 2));
+  ASSERT_TRUE(holdsSoon([&] { return calls.waiting() == 2; }));
+  auto stopping = std::async(std::launch::async, [&] { return pool.stop(); });
+  ASSERT_TRUE(holdsSoon([&] { return !pool.hasPlaces(); })) << "the stop did not begin";
+  calls.endOne();
+  ASSERT_TRUE(holdsSoon([&] { return calls.concluded() == 1; }));
+  calls.endOne();
+  EXPECT_THAT(testkit::resultOf("the stop of the pool", stopping), IsEmpty());
+  EXPECT_EQ(calls.concluded(), 2U);
 }
 
 TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeThatIsTold) {
@@ -116,7 +228,7 @@ TEST_F(DeliveryPoolUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
   pool_.start(to("h", 3));
   work_.letAllEnd();
   auto rest = testkit::resultOf("the stop of the pool", stopping);
-  for (Delivery& late : pool_.stop()) rest.push_back(std::move(late));
+  for (DeliveryClaim& late : pool_.stop()) rest.push_back(std::move(late));
   ASSERT_THAT(rest, SizeIs(1));
   EXPECT_EQ(rest[0].id, "h.3");
   EXPECT_THAT(work_.begun(), SizeIs(3));

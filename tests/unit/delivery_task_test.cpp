@@ -25,7 +25,8 @@ using testing::Not;
 class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixture {
  protected:
   std::optional<Instant> run(Delivery delivery) {
-    return DeliveryTask(deps(), std::move(delivery), stop_.get_token()).run();
+    DeliveryTask task(deps(), std::move(delivery), stop_.get_token());
+    return task.begin(noListener_).value().retryAt;
   }
   std::future<std::optional<Instant>> start(Delivery delivery) {
     return std::async(std::launch::async, [this, delivery = std::move(delivery)] { return run(delivery); });
@@ -38,6 +39,12 @@ class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixtu
     return delivery;
   }
 
+  /// The fake transport of this fixture needs threads.
+  struct NoListener final : CallListener {
+    void callEnded() noexcept override { ADD_FAILURE() << "a call needed no thread"; }
+  };
+
+  NoListener noListener_;
   std::stop_source stop_;
 };
 

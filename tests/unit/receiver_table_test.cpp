@@ -25,8 +25,8 @@ auto places(const std::string& host, std::size_t count) {
 class ReceiverTableTest : public testing::Test {
  protected:
   /// Ends `calls` calls to the host successfully, in sequence.
-  void answer(const std::string& host, int calls) {
-    for (int i = 0; i < calls; ++i) {
+  void answer(const std::string& host, std::size_t calls) {
+    for (std::size_t i = 0; i < calls; ++i) {
       table_.begin(host, 0);
       table_.end(host, 0, CallEnd::answered);
     }
@@ -65,7 +65,7 @@ TEST_F(ReceiverTableTest, EachAnswerAddsAPlaceUpToABound) {
 }
 
 TEST_F(ReceiverTableTest, SeveralNodesShareThePlacesOfAHost) {
-  answer("a", 100);
+  answer("a", kPlacesPerHost);
   EXPECT_EQ(allowed("a"), kPlacesPerHost);
   table_.setNodes(3);
   EXPECT_EQ(allowed("a"), kPlacesPerHost / 3) << "also the places that the host had before";
@@ -74,10 +74,10 @@ TEST_F(ReceiverTableTest, SeveralNodesShareThePlacesOfAHost) {
     table_.end("late", 0, CallEnd::answeredLate);
   }
   EXPECT_EQ(allowed("late"), kPlacesPerLateHost / 3);
-  table_.setNodes(100);
+  table_.setNodes(1'000);
   EXPECT_EQ(allowed("a"), 1U) << "no host is left out";
   table_.setNodes(1);
-  answer("a", 100);
+  answer("a", kPlacesPerHost);
   EXPECT_EQ(allowed("a"), kPlacesPerHost);
 }
 
@@ -112,30 +112,32 @@ TEST_F(ReceiverTableTest, AHostThatAnswersLateHasASmallerPart) {
 }
 
 TEST_F(ReceiverTableTest, HostsThatAreNotKnownToAnswerLeavePlacesToThoseThatAre) {
-  answer("good", 40);
+  for (const char* host : {"good", "fine"}) answer(host, kPlacesPerHost);
   for (const std::string& host : hosts("hangs", 100)) {
     for (const HostPlaces& shared : table_.placesFor({host})) begin(host, shared.places);
   }
   EXPECT_THAT(table_.placesFor({"new"}), IsEmpty()) << "those of the unknown hosts are taken";
-  EXPECT_EQ(allowed("good"), kPlaces - kPlacesForOthers);
+  std::size_t left = 0;
+  for (const HostPlaces& each : table_.placesFor({"good", "fine"})) left += each.places;
+  EXPECT_EQ(left, kPlaces - kPlacesForOthers);
   table_.end("hangs7", 0, CallEnd::timedOut);
   EXPECT_THAT(table_.placesFor({"hangs7", "new"}), ElementsAre(places("new", 1))) << "its turn is the longest ago";
 }
 
 TEST_F(ReceiverTableTest, APlaceGoesToTheHostWithTheFewestInHand) {
-  for (const char* host : {"a", "b", "c"}) answer(host, 40);
-  begin("a", 30);
-  begin("b", 20);
-  EXPECT_THAT(table_.placesFor({"a", "b", "c"}), ElementsAre(places("c", 14)));
-  begin("c", 13);
+  for (const char* host : {"a", "b", "c"}) answer(host, kPlacesPerHost);
+  begin("a", 300);
+  begin("b", 150);
+  const std::size_t left = kPlaces - 450;
+  EXPECT_THAT(table_.placesFor({"a", "b", "c"}), ElementsAre(places("c", left)));
+  begin("c", left - 1);
   EXPECT_THAT(table_.placesFor({"a", "b", "c"}), ElementsAre(places("c", 1)));
 }
 
 TEST_F(ReceiverTableTest, TwoHostsWithoutAnEndShareThePlaces) {
-  answer("a", 40);
-  answer("b", 40);
-  EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("a", 32), places("b", 32)));
-  for (const char* host : {"c", "d", "e"}) answer(host, 40);
+  for (const char* host : {"a", "b"}) answer(host, kPlacesPerHost);
+  EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("a", kPlaces / 2), places("b", kPlaces / 2)));
+  for (const char* host : {"c", "d", "e"}) answer(host, kPlacesPerHost);
   std::size_t all = 0;
   for (const HostPlaces& each : table_.placesFor({"a", "b", "c", "d", "e"})) {
     EXPECT_GE(each.places, kPlaces / 5);
@@ -147,11 +149,11 @@ TEST_F(ReceiverTableTest, TwoHostsWithoutAnEndShareThePlaces) {
 
 // An oldest-first order fails here: one place is free at a time, and more hosts wait than places exist.
 TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
-  const auto all = hosts("h", 200);
+  const auto all = hosts("h", 600);
   for (const std::string& host : all) answer(host, 1);
   std::map<std::string, int> served;
   std::vector<std::string> inUse;
-  for (int round = 0; round < 1'000; ++round) {
+  for (int round = 0; round < 2'500; ++round) {
     for (const HostPlaces& each : table_.placesFor(all)) {
       for (std::size_t i = 0; i < each.places; ++i) {
         table_.begin(each.host, 0);

@@ -4,13 +4,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <iterator>
+#include <list>
 #include <map>
+#include <new>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,8 +44,10 @@ class FakeTransport final : public WebhookTransport {
   };
   using Answer = std::function<DeliveryResult()>;
 
-  explicit FakeTransport(const Clock& clock, std::string schemes = "http https")
-      : clock_(clock), schemes_(std::move(schemes)) {}
+  /// `needsThreads`: a call needs a thread of its caller, as with a transport without begin().
+  explicit FakeTransport(const Clock& clock, std::string schemes = "http https", bool needsThreads = true)
+      : clock_(clock), schemes_(std::move(schemes)), needsThreads_(needsThreads) {}
+  ~FakeTransport() override { testkit::joinAll("the calls of the fake transport to end", calls_); }
 
   /// Sets the answers to the next calls to `host`, one answer for each call.
   void script(const std::string& host, std::vector<Answer> answers) {
@@ -115,10 +122,34 @@ class FakeTransport final : public WebhookTransport {
   }
 
  private:
+  bool doBegin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) override {
+    if (needsThreads_) return false;
+    Lock lock(mutex_);
+    calls_.emplace_back([this, &call, stop = std::move(stop), &receiver] { makeCall(call, stop, receiver); });
+    return true;
+  }
+  void makeCall(const WebhookCall& call, const std::stop_token& stop, DeliveryReceiver& receiver) {
+    DeliveryResult result = DeliveryFailed{};
+    try {
+      result = deliver(call, stop);
+    } catch (const std::bad_alloc&) {
+      return receiver.failed(std::current_exception());
+    } catch (const std::system_error&) {
+      return receiver.failed(std::current_exception());
+    } catch (const std::exception& error) {
+      result = DeliveryFailed{error.what(), 0, ""};
+    } catch (...) {
+      result = DeliveryFailed{"the transport threw an exception that is not a std::exception", 0, ""};
+    }
+    receiver.ended(std::move(result));
+  }
+
   const Clock& clock_;
   const std::string schemes_;
+  const bool needsThreads_;
   mutable Mutex mutex_;
   Condition changed_;
+  std::list<std::thread> calls_ JOBQ_GUARDED_BY(mutex_);
   std::map<std::string, std::deque<Answer>> scripts_ JOBQ_GUARDED_BY(mutex_);
   std::set<std::string> hanging_ JOBQ_GUARDED_BY(mutex_);
   std::map<std::string, int> passes_ JOBQ_GUARDED_BY(mutex_);

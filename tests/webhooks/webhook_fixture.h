@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +64,12 @@ class WatchedOutbox final : public OutboxStore {
     return looks_;
   }
 
+  /// Returns the greatest number of places of a claim.
+  std::size_t mostAtOnce() const {
+    Lock lock(mutex_);
+    return mostAtOnce_;
+  }
+
   DueHosts dueHosts(std::string_view after, std::size_t max) override {
     DueHosts page = inner_.dueHosts(after, max);
     Lock lock(mutex_);
@@ -72,10 +79,13 @@ class WatchedOutbox final : public OutboxStore {
   }
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
     step("before claimDue");
+    std::size_t places = 0;
+    for (const HostPlaces& host : hosts) places += host.places;
     auto claimed = inner_.claimDue(hosts, lease);
     step("after claimDue");
     Lock lock(mutex_);
     open_ += static_cast<int>(claimed.size());
+    mostAtOnce_ = std::max(mostAtOnce_, places);
     looked_ = looked_ || claimed.empty();
     return claimed;
   }
@@ -122,6 +132,7 @@ class WatchedOutbox final : public OutboxStore {
   int open_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool looked_ JOBQ_GUARDED_BY(mutex_) = false;
   std::size_t looks_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::size_t mostAtOnce_ JOBQ_GUARDED_BY(mutex_) = 0;
 };
 
 /// A test's fixture; the parameter is the storage's name.
@@ -129,7 +140,9 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
  protected:
   DeliveryTest() {
     secretBox_ = std::make_unique<SecretBox>(dir_ / "secret.key");
-    auto transport = std::make_unique<FakeTransport>(clock_);
+    // Each storage has its way of calls, so both ways are tested.
+    const bool needsThreads = std::string(GetParam()) == "sqlite";
+    auto transport = std::make_unique<FakeTransport>(clock_, "http https", needsThreads);
     net_ = transport.get();
     named_["fake"] = std::move(transport);
     transports_ = std::make_unique<Transports>(named_);

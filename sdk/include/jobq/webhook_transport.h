@@ -2,6 +2,7 @@
 // WebhookDispatcher of the server repeats failed attempts.
 #pragma once
 
+#include <exception>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -40,8 +41,22 @@ struct DeliveryFailed {
 };
 using DeliveryResult = std::variant<Delivered, DeliveryFailed>;
 
-/// A webhook plugin; each call of deliver() makes one attempt. Any thread may call, many calls at once. The conformance
-/// suite sdk/testkit/transport_suite.h checks this contract for each transport.
+/// Receives the end of a call that WebhookTransport::begin() has begun. The server implements the interface.
+class DeliveryReceiver {
+ public:
+  /// Called once for each such call, on any thread, also before begin() returns. Returns soon and calls no method of
+  /// the transport. The call and the receiver may be gone when the function returns.
+  virtual void ended(DeliveryResult result) noexcept = 0;
+
+  /// Called instead of ended() for an exception that deliver() may throw.
+  virtual void failed(std::exception_ptr fault) noexcept = 0;
+
+ protected:
+  ~DeliveryReceiver() = default;
+};
+
+/// A webhook plugin; each call of deliver() or begin() makes one attempt. Any thread may call, many calls at once. The
+/// conformance suite sdk/testkit/transport_suite.h checks this contract for each transport.
 class JOBQ_VISIBLE WebhookTransport : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::webhookTransport;
@@ -56,6 +71,21 @@ class JOBQ_VISIBLE WebhookTransport : public Plugin {
   /// that kept the call from the receiver (jobq/machine_fault.h): the server counts no try, and calls again in a
   /// second.
   [[nodiscard]] virtual DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) = 0;
+
+  /// Since ABI minor 6. Begins the attempt that deliver() makes, and returns true without a wait for the receiver;
+  /// `receiver` is told of the result. A call then needs no thread of the server, which makes up to 512 calls at once.
+  /// `call` and `receiver` stay valid until then. Returns false and does nothing if the transport cannot wait without
+  /// a thread: the server calls deliver() instead. Throws only std::bad_alloc; the attempt has not begun then.
+  [[nodiscard]] bool begin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) {
+    return abiMinor() >= 6 && doBegin(call, std::move(stop), receiver);
+  }
+
+ private:
+  /// Implements begin(). The default implementation is for transports whose calls need a thread.
+  [[nodiscard]] virtual bool doBegin(const WebhookCall& /*call*/, std::stop_token /*stop*/,
+                                     DeliveryReceiver& /*receiver*/) {
+    return false;
+  }
 };
 
 }  // namespace jobq
