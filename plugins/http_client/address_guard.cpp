@@ -41,10 +41,11 @@ std::optional<RefusedAddress> refusalOf(const sockaddr_storage& address, bool al
 
 std::string reasonOfRefusal(const RefusedAddress& refused) {
   if (refused.address.empty()) return "the address is neither IPv4 nor IPv6";
+  if (refused.addressClass == net::AddressClass::forbidden) {
+    return "the address " + refused.address + " is link-local, multicast or reserved, which is never allowed";
+  }
   // The address that a name has inside the operator's network is not for the caller of a job.
-  return std::string("the address") + (refused.addressClass == net::AddressClass::forbidden
-                                           ? " is link-local, multicast or reserved, which is never allowed"
-                                           : " is private, which is allowed only with net.allowPrivate = true");
+  return "the address is private, which is allowed only with net.allowPrivate = true";
 }
 
 }  // namespace jobq::http_client
