@@ -17,6 +17,7 @@
 #include "core/base/descriptors.h"
 #include "core/base/heap_keeper.h"
 #include "core/base/process_signals.h"
+#include "core/base/semaphore.h"
 #include "core/config/settings_page.h"
 #include "core/storage_wait.h"
 
@@ -106,6 +107,7 @@ int serve(const Options& options, const jobq::Config& config) {
   }
   const jobq::ProcessSignals signals({SIGTERM, SIGINT, SIGHUP});
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
+  jobq::widenWaitTable();
   jobq::SystemClock clock;
   const jobq::SystemWallClock wall;
   SignalledStop stop(signals);

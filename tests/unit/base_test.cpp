@@ -1,6 +1,7 @@
 // Tests of the small tools in core: ids, secrets, times, files, pauses, queue signals and waiting callers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,7 @@
 #include "core/base/json_object.h"
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
+#include "core/base/semaphore.h"
 #include "core/base/sha256.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/running_jobs.h"
@@ -303,6 +305,16 @@ TEST(RunningJobs, AStopIsKeptForTheClaimsThatHadBegunBefore) {
   first.reset();
   EXPECT_FALSE(RunningJobs::Entry(running, {"a", 1}).token().stop_requested());
   EXPECT_TRUE(RunningJobs::Entry(running, {"b", 1}).token().stop_requested());
+}
+
+// A wake looks at all waiting threads of a place of this table, so 10,000 idle workers need many places.
+TEST(Semaphore, TheTableOfWaitingThreadsIsWide) {
+  constexpr int kFutexHash = 78;
+  constexpr unsigned long kGetSlots = 2;
+  const auto slots = [] { return ::prctl(kFutexHash, kGetSlots, 0UL, 0UL, 0UL); };
+  if (slots() < 0) GTEST_SKIP() << "this kernel has one table for all processes";
+  widenWaitTable();
+  EXPECT_EQ(slots(), 4'096);
 }
 
 TEST(JsonObject, IsAWholeObjectAndNothingElse) {
