@@ -92,6 +92,14 @@ std::optional<ApiKey> readable(const Record& record, Log& log) {
   return std::nullopt;
 }
 
+std::vector<ApiKey> readAll(RecordStore& records, Log& log) {
+  std::vector<ApiKey> keys;
+  for (const Record& record : records.list(kKeyRecords)) {
+    if (auto key = readable(record, log)) keys.push_back(*std::move(key));
+  }
+  return keys;
+}
+
 }  // namespace
 
 ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log, const ProcessKeys* processKeys)
@@ -101,7 +109,7 @@ void ApiKeys::bootstrap(const std::filesystem::path& file) {
   std::optional<std::string> secret = readSecretFile(file);
   // A store of damaged keys is not empty: a key made here would open the management API to the reader of the file.
   if (!records_.list(kKeyRecords).empty()) {
-    warnOfLostKeys(readAll(), file, secret);
+    warnOfLostKeys(readAll(records_, log_), file, secret);
     return;
   }
   if (secret && secret->size() < 32) {
@@ -134,7 +142,7 @@ void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
   const std::optional<std::string> former = readSecretFile(file);
   // The former key is removed first. After a failure between the steps the next reset makes the new key, and the former
   // key is gone.
-  for (const ApiKey& key : readAll()) {
+  for (const ApiKey& key : readAll(records_, log_)) {
     if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
   }
   makeAdminKey(file, "", randomHex(6));
@@ -189,14 +197,6 @@ std::vector<ApiKeyPtr> ApiKeys::list(std::string_view after, std::size_t most) {
   return keys;
 }
 
-std::vector<ApiKey> ApiKeys::readAll() {
-  std::vector<ApiKey> keys;
-  for (const Record& record : records_.list(kKeyRecords)) {
-    if (auto key = readable(record, log_)) keys.push_back(*std::move(key));
-  }
-  return keys;
-}
-
 // Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in a
 // single step. Each node marks its own key first and counts the other keys afterwards, so the later node sees the mark
 // of the earlier node. A mark has one owner: a second revocation of the same key is refused, so that the mark stays.
@@ -237,7 +237,7 @@ Revocation ApiKeys::mark(const std::string& id) {
 }
 
 bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
-  const std::vector<ApiKey> keys = readAll();
+  const std::vector<ApiKey> keys = readAll(records_, log_);
   const Instant now = wall_.now();
   return std::ranges::any_of(keys, [&](const ApiKey& key) {
     return key.isAdmin() && !key.expiresAt && !isEnding(key, now) && key.id != besides;
@@ -279,8 +279,8 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
   keys->number = number;
   keys->version = changes.version;
   keys->loadedAt = now;
-  SharedMap<Known, digestOf>::Changes byDigest;
-  SharedMap<Known, idOf>::Changes byId;
+  SharedMap<KnownKey, digestOf>::Changes byDigest;
+  SharedMap<KnownKey, idOf>::Changes byId;
   const auto forget = [&](const std::string& id) {
     const KnownPtr known = keys->byId.find(id);
     if (!known) return;
@@ -295,7 +295,8 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
       continue;
     }
     const KnownPtr same = former ? former->byId.find(record.id) : nullptr;
-    const auto known = std::make_shared<Known>(Known{*std::move(key), same ? same->use : std::make_shared<LastUse>()});
+    const auto known =
+        std::make_shared<KnownKey>(KnownKey{*std::move(key), same ? same->use : std::make_shared<KeyUse>()});
     byDigest[known->key.digest] = known;
     byId[record.id] = known;
   }
@@ -344,7 +345,7 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   const KeySetPtr keys = fresh();
   const KnownPtr found = keys->byDigest.find(digest);
   if (!found) return nullptr;
-  const Known& known = *found;
+  const KnownKey& known = *found;
   const ApiKey& key = known.key;
   // The timing of the map's comparison shows how far a digest matched, and reveals no key. The decision itself takes
   // the same time for every digest.
@@ -375,7 +376,7 @@ void ApiKeys::storeUses() {
 
 // Returns true if the use was due. A key without a use since the last write is skipped, so that a later use stored by a
 // different node stays.
-bool ApiKeys::storeUseIfDue(const Known& known) {
+bool ApiKeys::storeUseIfDue(const KnownKey& known) {
   const Instant seen = known.use->seen.load();
   const Instant last = std::max(known.use->stored.load(), known.key.lastUsedAt.value_or(Instant::min()));
   if (seen == known.use->stored.load() || !areApart(last, seen, kUseResolution)) return false;
@@ -384,7 +385,7 @@ bool ApiKeys::storeUseIfDue(const Known& known) {
   return true;
 }
 
-void ApiKeys::storeUse(const Known& known, Instant seen) {
+void ApiKeys::storeUse(const KnownKey& known, Instant seen) {
   try {
     const auto record = records_.find(kKeyRecords, known.key.id);
     auto used = record ? readable(*record, log_) : std::nullopt;

@@ -32,6 +32,18 @@ using ApiKeyPtr = std::shared_ptr<const ApiKey>;
 /// Result of ApiKeys::revoke(). `underWay` means that a different call is revoking the key now.
 enum class Revocation { revoked, noSuchKey, lastAdminKey, underWay };
 
+/// A key with the times of the last use in this process; Instant::min() before the first.
+struct KeyUse {
+  std::atomic<Instant> seen = Instant::min();
+  std::atomic<Instant> stored = Instant::min();
+};
+struct KnownKey {
+  ApiKey key;
+  std::shared_ptr<KeyUse> use;
+};
+inline const std::string& digestOf(const KnownKey& known) { return known.key.digest; }
+inline const std::string& idOf(const KnownKey& known) { return known.key.id; }
+
 /// Any thread, except as noted. Looks keys up in a copy of the records, at most one second old: a revocation takes
 /// effect within a second on every node, and at once on this node. Every request needs a lookup, so callers on
 /// different threads share no lock. Only changed records are read, so 10,000 unchanged keys cost a single request to
@@ -82,29 +94,17 @@ class ApiKeys {
   Revocation revoke(const std::string& id);
 
  private:
-  // The last use seen by this process, and the moment stored last; Instant::min() before the first.
-  struct LastUse {
-    std::atomic<Instant> seen = Instant::min();
-    std::atomic<Instant> stored = Instant::min();
-  };
-  struct Known {
-    ApiKey key;
-    std::shared_ptr<LastUse> use;
-  };
-  using KnownPtr = std::shared_ptr<const Known>;
-  static const std::string& digestOf(const Known& known) { return known.key.digest; }
-  static const std::string& idOf(const Known& known) { return known.key.id; }
+  using KnownPtr = std::shared_ptr<const KnownKey>;
   // All keys as of one moment.
   struct KeySet {
     std::uint64_t number = 0;   // later requests to the storage have higher numbers
     std::uint64_t version = 0;  // version of the records in this set
     Instant loadedAt{};
-    SharedMap<Known, digestOf> byDigest;
-    SharedMap<Known, idOf> byId;
+    SharedMap<KnownKey, digestOf> byDigest;
+    SharedMap<KnownKey, idOf> byId;
   };
   using KeySetPtr = std::shared_ptr<const KeySet>;
 
-  std::vector<ApiKey> readAll();
   KeySetPtr fresh();
   KeySetPtr reload();
   void publish(const KeySetPtr& keys);
@@ -116,8 +116,8 @@ class ApiKeys {
   bool hasLastingAdminKey(const std::string& besides);
   Revocation mark(const std::string& id);
   void unmark(const std::string& id);
-  bool storeUseIfDue(const Known& known);
-  void storeUse(const Known& known, Instant seen);
+  bool storeUseIfDue(const KnownKey& known);
+  void storeUse(const KnownKey& known, Instant seen);
 
   RecordStore& records_;
   Clock& clock_;

@@ -8,38 +8,48 @@ QueueSignal::QueueSignal(const std::vector<EndpointId>& endpoints) {
   for (const EndpointId& endpoint : endpoints) addEndpoint(endpoint);
 }
 
-void QueueSignal::addEndpoint(const EndpointId& endpoint) {
-  Lock lock(flagsMutex_);
+void QueueSignal::FlagTable::add(const EndpointId& endpoint) {
+  Lock lock(mutex_);
   if (news_.capacity() <= flags_.size()) news_.reserve(2 * flags_.size() + 1);
   const auto [at, isNew] = flags_.try_emplace(endpoint);
   if (!at->second) at->second = std::make_unique<Flags>();
   at->second->endpoint = &at->first;
-  if (isNew) noteNews(*at->second);
+  if (isNew) list(*at->second);
 }
 
-QueueSignal::Flags* QueueSignal::flagsOf(const EndpointId& endpoint) const {
-  Lock lock(flagsMutex_);
+QueueSignal::Flags* QueueSignal::FlagTable::find(const EndpointId& endpoint) const {
+  Lock lock(mutex_);
   const auto found = flags_.find(endpoint);
   return found == flags_.end() ? nullptr : found->second.get();
 }
 
-bool QueueSignal::setFlag(const EndpointId& endpoint, bool lowPriority) {
-  Lock lock(flagsMutex_);
+bool QueueSignal::FlagTable::set(const EndpointId& endpoint, bool lowPriority) {
+  Lock lock(mutex_);
   const auto found = flags_.find(endpoint);
   if (found == flags_.end()) return false;
   Flags& flags = *found->second;
   const bool wasClear = lowPriority ? flags.low.exchange(Low::set) == Low::clear : !flags.normal.exchange(true);
-  if (wasClear) noteNews(flags);
+  if (wasClear) list(flags);
   return wasClear;
 }
 
-void QueueSignal::noteNews(Flags& flags) {
-  if (!std::exchange(flags.isNews, true)) news_.push_back(&flags);
+void QueueSignal::FlagTable::setAll() {
+  Lock lock(mutex_);
+  for (const auto& [endpoint, flags] : flags_) {
+    flags->normal = true;
+    flags->low = Low::set;
+    list(*flags);
+  }
 }
 
-std::vector<EndpointId> QueueSignal::takeNews() {
+void QueueSignal::FlagTable::note(Flags& flags) {
+  Lock lock(mutex_);
+  list(flags);
+}
+
+std::vector<EndpointId> QueueSignal::FlagTable::collectNews() {
   std::vector<EndpointId> endpoints;
-  Lock lock(flagsMutex_);
+  Lock lock(mutex_);
   endpoints.reserve(news_.size());
   for (const Flags* flags : news_) endpoints.push_back(*flags->endpoint);
   for (Flags* flags : news_) flags->isNews = false;  // behind the allocations
@@ -47,14 +57,18 @@ std::vector<EndpointId> QueueSignal::takeNews() {
   return endpoints;
 }
 
+void QueueSignal::FlagTable::list(Flags& flags) {
+  if (!std::exchange(flags.isNews, true)) news_.push_back(&flags);
+}
+
 bool QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
-  const bool wasClear = setFlag(endpoint, lowPriority);
+  const bool wasClear = flags_.set(endpoint, lowPriority);
   if (wasClear) wake();
   return wasClear;
 }
 
 void QueueSignal::notifySoon(const EndpointId& endpoint, bool lowPriority) {
-  if (setFlag(endpoint, lowPriority)) hasNews_ = true;
+  if (flags_.set(endpoint, lowPriority)) hasNews_ = true;
 }
 
 void QueueSignal::flush() {
@@ -62,19 +76,12 @@ void QueueSignal::flush() {
 }
 
 void QueueSignal::notifyAll() {
-  {
-    Lock lock(flagsMutex_);
-    for (const auto& [endpoint, flags] : flags_) {
-      flags->normal = true;
-      flags->low = Low::set;
-      noteNews(*flags);
-    }
-  }
+  flags_.setAll();
   wake();
 }
 
 void QueueSignal::notifyAndClaim(const EndpointId& endpoint, bool lowPriority) {
-  if (!setFlag(endpoint, lowPriority)) return;
+  if (!flags_.set(endpoint, lowPriority)) return;
   if (claimer_ != nullptr) {
     claimer_->claimForCaller(endpoint);
   } else {
@@ -114,40 +121,37 @@ bool QueueSignal::consume() {
 }
 
 bool QueueSignal::isSet(const EndpointId& endpoint) const {
-  const Flags* const flags = flagsOf(endpoint);
+  const Flags* const flags = flags_.find(endpoint);
   return flags != nullptr && (flags->normal || flags->low != Low::clear);
 }
 
 void QueueSignal::clear(const EndpointId& endpoint) {
-  Flags* const flags = flagsOf(endpoint);
+  Flags* const flags = flags_.find(endpoint);
   if (flags == nullptr) return;
   flags->normal = false;
   flags->low = Low::clear;
 }
 
 void QueueSignal::rearm(const EndpointId& endpoint) {
-  (void)setFlag(endpoint, true);
-  (void)setFlag(endpoint, false);
+  (void)flags_.set(endpoint, true);
+  (void)flags_.set(endpoint, false);
 }
 
 void QueueSignal::beginCount(const EndpointId& endpoint) {
-  Flags* const flags = flagsOf(endpoint);
+  Flags* const flags = flags_.find(endpoint);
   if (flags == nullptr) return;
   flags->low = Low::counting;
   flags->normal = false;
 }
 
 void QueueSignal::endCount(const EndpointId& endpoint, bool hasNormal, bool hasLow) {
-  Flags* const flags = flagsOf(endpoint);
+  Flags* const flags = flags_.find(endpoint);
   if (flags == nullptr) return;
   if (hasNormal) flags->normal = true;
   if (hasNormal || hasLow) {
     // A claimer that has cleared the signal during the count expects that the next job wakes a claimer.
     if (flags->low.exchange(Low::set) != Low::clear) return;
-    {
-      Lock lock(flagsMutex_);
-      noteNews(*flags);
-    }
+    flags_.note(*flags);
     wake();
     return;
   }

@@ -67,7 +67,7 @@ class QueueSignal {
 
   /// Adds a signal for another endpoint, already set. An existing signal is left unchanged. Signals are never removed:
   /// endpoints come and go, and a signal is small.
-  void addEndpoint(const EndpointId& endpoint);
+  void addEndpoint(const EndpointId& endpoint) { flags_.add(endpoint); }
 
   /// Reports a job in the queue of `endpoint`. The class of the job matters: a waiting low-priority job must not hide a
   /// normal job, for which a worker is started. Returns true if the signal of the class was clear. An endpoint without
@@ -110,7 +110,7 @@ class QueueSignal {
   bool consume();
 
   /// Returns the endpoints with a signal set anew since the last call, each endpoint once. Called by the dispatcher.
-  std::vector<EndpointId> takeNews();
+  std::vector<EndpointId> collectNews() { return flags_.collectNews(); }
 
   /// Returns true if jobs may wait at the endpoint. Called by the dispatcher.
   bool isSet(const EndpointId& endpoint) const;
@@ -132,21 +132,32 @@ class QueueSignal {
   enum class Low : std::uint8_t { clear, counting, set };
   struct Flags {
     const EndpointId* endpoint = nullptr;
-    bool isNews = false;  // guarded by flagsMutex_: news_ has the element
+    bool isNews = false;  // guarded by the mutex of the table, which lists the flags in news_
     std::atomic<bool> normal = true;
     std::atomic<Low> low = Low::set;  // counting: set before the present count, and not since
   };
+  // The flags of all endpoints.
+  class FlagTable {
+   public:
+    void add(const EndpointId& endpoint);
+    // Returns null if the endpoint has no signal.
+    Flags* find(const EndpointId& endpoint) const;
+    // Returns true if the signal was clear.
+    bool set(const EndpointId& endpoint, bool lowPriority);
+    void setAll();
+    void note(Flags& flags);
+    std::vector<EndpointId> collectNews();
 
-  /// Returns null if the endpoint has no signal.
-  Flags* flagsOf(const EndpointId& endpoint) const;
-  /// Returns true if the signal was clear.
-  bool setFlag(const EndpointId& endpoint, bool lowPriority);
-  void noteNews(Flags& flags) JOBQ_REQUIRES(flagsMutex_);
+   private:
+    void list(Flags& flags) JOBQ_REQUIRES(mutex_);
 
-  mutable Mutex flagsMutex_;
-  // The map grows. An element keeps its address, and its content is atomic.
-  std::map<EndpointId, std::unique_ptr<Flags>, std::less<>> flags_ JOBQ_GUARDED_BY(flagsMutex_);
-  std::vector<Flags*> news_ JOBQ_GUARDED_BY(flagsMutex_);  // with room for all
+    mutable Mutex mutex_;
+    // The map grows. An element keeps the address, and has atomic content.
+    std::map<EndpointId, std::unique_ptr<Flags>, std::less<>> flags_ JOBQ_GUARDED_BY(mutex_);
+    std::vector<Flags*> news_ JOBQ_GUARDED_BY(mutex_);  // with room for all
+  };
+
+  FlagTable flags_;
   Claimer* claimer_ = nullptr;
   std::atomic<bool> hasNews_ = false;  // of notifySoon()
   Mutex mutex_;

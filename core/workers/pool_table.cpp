@@ -61,9 +61,9 @@ void PoolTable::unmark(PoolSlot& slot, PoolTask task) noexcept {
   slot.pending_ = static_cast<std::uint8_t>(slot.pending_ & ~bitOf(task));
 }
 
-std::vector<PoolSlot*> PoolTable::take(PoolTask task, Instant now) {
+std::vector<PoolSlot*> PoolTable::beginVisits(PoolTask task, Instant now) {
   markDue(now);
-  if (!takenFrom_) takenFrom_ = now;
+  if (!visitedFrom_) visitedFrom_ = now;
   std::vector<PoolSlot*> slots;
   for (PoolSlot* const slot : changed_) {
     if ((slot->pending_ & bitOf(task)) != 0) slots.push_back(slot);
@@ -76,11 +76,11 @@ std::vector<PoolSlot*> PoolTable::take(PoolTask task, Instant now) {
 Instant PoolTable::nextTaskAt(Instant now) {
   for (PoolSlot* const slot : changed_) {
     if ((slot->pending_ & bitOf(PoolTask::plan)) == 0) continue;
-    plan(*slot, slot->pool.nextTaskAt(takenFrom_.value_or(now)));
+    plan(*slot, slot->pool.nextTaskAt(visitedFrom_.value_or(now)));
     unmark(*slot, PoolTask::plan);
     ++visits_;
   }
-  takenFrom_.reset();
+  visitedFrom_.reset();
   std::erase_if(changed_, [](PoolSlot* slot) {
     if (slot->pending_ == 0) slot->changedAt_.reset();
     return slot->pending_ == 0;

@@ -72,9 +72,9 @@ class PoolTable {
   static void unmark(PoolSlot& slot, PoolTask task) noexcept;
 
   /// Returns the slots to visit in the order of the changes, and ends the visits.
-  std::vector<PoolSlot*> take(PoolTask task, Instant now);
+  std::vector<PoolSlot*> beginVisits(PoolTask task, Instant now);
 
-  /// Plans the next tasks of the changed pools as of the first take() since the last call, because a time between the
+  /// Plans the next tasks of the changed pools as of the first beginVisits() since the last call: a time between the
   /// two was too late for some task. Returns the earliest WorkerPool::nextTaskAt() of all pools.
   Instant nextTaskAt(Instant now);
 
@@ -95,9 +95,9 @@ class PoolTable {
   void plan(PoolSlot& slot, Instant at);
 
   std::map<EndpointId, PoolSlot> slots_;
-  std::vector<PoolSlot*> changed_;    // with room for all slots: a mark allocates no memory
-  PoolSlot::DueSlots due_;            // by WorkerPool::nextTaskAt(), as of the last plan
-  std::optional<Instant> takenFrom_;  // time of the first take() since the last plan
+  std::vector<PoolSlot*> changed_;      // with room for all slots: a mark allocates no memory
+  PoolSlot::DueSlots due_;              // by WorkerPool::nextTaskAt(), as of the last plan
+  std::optional<Instant> visitedFrom_;  // time of the first beginVisits() since the last plan
   std::map<Attempt, PoolSlot*> runs_;
   std::uint64_t visits_ = 0;
 };

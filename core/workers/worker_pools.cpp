@@ -42,8 +42,8 @@ PoolSummary summaryOf(const EndpointId& endpoint, const WorkerPool& pool, Instan
 
 // Returns the slots for a task of a pass.
 std::vector<PoolSlot*> slotsFor(PoolTask task, PoolTable& table, const WorkerPools::Deps& deps) {
-  for (const EndpointId& endpoint : deps.queueSignal.takeNews()) (void)table.change(endpoint);
-  return table.take(task, deps.clock.now());
+  for (const EndpointId& endpoint : deps.queueSignal.collectNews()) (void)table.change(endpoint);
+  return table.beginVisits(task, deps.clock.now());
 }
 
 }  // namespace

@@ -89,13 +89,13 @@ def main():
     options = options.parse_args()
     missed = []
 
-    def judge(what, figure, is_good):
+    def judge_goal(what, figure, is_good):
         print(f"{what}: {figure}" + ("" if is_good else "  MISSED"), flush=True)
         if not is_good:
             missed.append(what)
 
     with Server(options.storage, FEW) as few, Server(options.storage, options.endpoints) as many:
-        judge("start, seconds", f"{few.start_time:.2f} and {many.start_time:.2f}",
+        judge_goal("start, seconds", f"{few.start_time:.2f} and {many.start_time:.2f}",
               many.start_time - few.start_time <= LONGEST_START)
         for server in (few, many):
             server.warm()
@@ -107,12 +107,12 @@ def main():
             ratio = statistics.median(one[many.count]["rate"] / one[few.count]["rate"] for one in rounds)
             rates = {count: statistics.median(one[count]["rate"] for one in rounds) for count in (FEW, many.count)}
             p99 = {count: statistics.median(one[count]["p99"] for one in rounds) / 1_000 for count in rates}
-            judge(f"/{call}, pace of {many.count} endpoints / pace of {FEW}",
+            judge_goal(f"/{call}, pace of {many.count} endpoints / pace of {FEW}",
                   f"{ratio:.2f} ({rates[many.count]:.0f} and {rates[FEW]:.0f} a second, p99 {p99[many.count]:.1f} and "
                   f"{p99[FEW]:.1f} ms)", ratio >= LEAST_PACE)
         making = {server.count: server.making() for server in (few, many)}
         for kind, took in making[many.count].items():
-            judge(f"making one {kind}, milliseconds", f"{took:.2f} ({making[FEW][kind]:.2f} beside ten endpoints)",
+            judge_goal(f"making one {kind}, milliseconds", f"{took:.2f} ({making[FEW][kind]:.2f} beside ten endpoints)",
                   took <= LONGEST_MAKING)
         for path in ("/v1/endpoints", "/v1/endpoints?limit=100"):
             found, took = many.listing(path)

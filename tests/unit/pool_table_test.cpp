@@ -28,14 +28,14 @@ class PoolTableTest : public testing::Test {
   }
   std::vector<std::string> taken(PoolTask task) {
     std::vector<std::string> ids;
-    for (const PoolSlot* slot : table_.take(task, now_)) ids.push_back(slot->id());
+    for (const PoolSlot* slot : table_.beginVisits(task, now_)) ids.push_back(slot->id());
     return ids;
   }
   /// Lets each task visit each pool.
   void visitAll() {
     for (const PoolTask task :
          {PoolTask::stuck, PoolTask::release, PoolTask::idle, PoolTask::claim, PoolTask::scaling}) {
-      (void)table_.take(task, now_);
+      (void)table_.beginVisits(task, now_);
     }
     (void)table_.nextTaskAt(now_);
   }

@@ -24,23 +24,23 @@ TEST(QueueSignalTest, JobsOfOneTurnWakeTheDispatcherOnce) {
 
 TEST(QueueSignalTest, ASignalIsNewsWhenItIsSetAndNotWhileItStaysSet) {
   QueueSignal signal({"a", "b", "c"});
-  EXPECT_EQ(signal.takeNews(), (std::vector<EndpointId>{"a", "b", "c"})) << "no queue has been read yet";
+  EXPECT_EQ(signal.collectNews(), (std::vector<EndpointId>{"a", "b", "c"})) << "no queue has been read yet";
   signal.notify("b", false);
-  EXPECT_TRUE(signal.takeNews().empty()) << "the signal is set, and its jobs have been looked for";
+  EXPECT_TRUE(signal.collectNews().empty()) << "the signal is set, and its jobs have been looked for";
   signal.clear("b");
   signal.notify("b", false);
   signal.notify("b", true);
   signal.rearm("a");
-  EXPECT_EQ(signal.takeNews(), std::vector<EndpointId>{"b"}) << "each once";
+  EXPECT_EQ(signal.collectNews(), std::vector<EndpointId>{"b"}) << "each once";
   signal.beginCount("c");
   signal.endCount("c", true, false);
-  EXPECT_TRUE(signal.takeNews().empty()) << "who counts knows of the jobs";
+  EXPECT_TRUE(signal.collectNews().empty()) << "who counts knows of the jobs";
   signal.beginCount("c");
   signal.clear("c");
   signal.endCount("c", true, false);
-  EXPECT_EQ(signal.takeNews(), std::vector<EndpointId>{"c"}) << "a claim began before the count has ended";
+  EXPECT_EQ(signal.collectNews(), std::vector<EndpointId>{"c"}) << "a claim began before the count has ended";
   signal.notifyAll();
-  EXPECT_EQ(signal.takeNews().size(), 3U);
+  EXPECT_EQ(signal.collectNews().size(), 3U);
 }
 
 class QueueCountTest : public testing::Test {
