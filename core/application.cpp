@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/clock.h"
+#include "core/base/descriptors.h"
 #include "core/base/ids.h"
 #include "core/base/node_name.h"
 #include "core/base/shutdown_deadline.h"
@@ -78,7 +79,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       endpoints_({records_, secrets_, instances_, log_, toIso8601(clock_.now())}, config_.endpoints),
       endpointKeys_(endpoints_),
       webhookSecrets_(config_.webhookKey, endpointKeys_, records_, secrets_),
-      webhooks_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
+      webhooks_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}, descriptorsForCalls()),
       templateService_(records_, secrets_, endpoints_),
       endpointService_(records_, secrets_, endpoints_, wall_),
       runtimes_(records_, clock_),

@@ -26,4 +26,10 @@ std::uint64_t descriptorsForConnections() noexcept {
   return limit.rlim_cur - std::min(kMostKept, limit.rlim_cur / 8);
 }
 
+std::uint64_t descriptorsForCalls() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
+  return limit.rlim_cur / 16;
+}
+
 }  // namespace jobq

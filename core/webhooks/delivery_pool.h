@@ -41,8 +41,8 @@ class DeliveryRunner {
 /// placesFor() and start() belong to one thread, the scheduler.
 class DeliveryPool {
  public:
-  /// `runner` outlives the pool.
-  explicit DeliveryPool(DeliveryRunner& runner) : runner_(runner) {}
+  /// `runner` outlives the pool. `places`: bound on the deliveries in hand, as in ReceiverTable.
+  explicit DeliveryPool(DeliveryRunner& runner, std::size_t places = kPlaces) : runner_(runner), receivers_(places) {}
   /// Calls stop() and drops the deliveries not begun; their leases end by time.
   ~DeliveryPool() { (void)stop(); }
 

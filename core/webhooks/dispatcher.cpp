@@ -35,7 +35,8 @@ std::vector<HostPlaces> nextClaim(std::vector<HostPlaces>& places) {
 
 }  // namespace
 
-WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Deps& deps) : deps_(deps), pool_(*this) {}
+WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Deps& deps, std::size_t places)
+    : deps_(deps), pool_(*this, places) {}
 
 void WebhookDispatcher::start() {
   if (!scheduler_.joinable() && !stop_.stop_requested()) scheduler_ = std::thread([this] { loop(); });

@@ -25,6 +25,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,8 +49,8 @@ namespace jobq {
 /// The scheduler with its pool. One thread starts and stops the dispatcher.
 class WebhookDispatcher final : public Service, public DeliveryNotifier, private DeliveryRunner {
  public:
-  /// The objects in `deps` outlive the dispatcher.
-  explicit WebhookDispatcher(const DeliveryTask::Deps& deps);
+  /// The objects in `deps` outlive the dispatcher. `places`: bound on the deliveries in hand, as in ReceiverTable.
+  explicit WebhookDispatcher(const DeliveryTask::Deps& deps, std::size_t places = kPlaces);
   ~WebhookDispatcher() override { stop(); }
 
   /// Starts the scheduler with an immediate pass, because deliveries of a former process may be due.

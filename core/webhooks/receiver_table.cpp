@@ -47,9 +47,9 @@ std::vector<HostPlaces> ReceiverTable::placesFor(const std::vector<std::string>&
     waiting.push_back(&candidates[i]);
   }
   std::make_heap(waiting.begin(), waiting.end(), comesAfter);
-  std::size_t free = hasPlaces() ? kPlaces - inUse_ : 0;
-  std::size_t forOthers =
-      bytesOfOthers_ >= kBytesForOthers ? 0 : kPlacesForOthers - std::min(inUseByOthers_, kPlacesForOthers);
+  std::size_t free = hasPlaces() ? places_ - inUse_ : 0;
+  const std::size_t mostOthers = std::min(kPlacesForOthers, mostTogether_);
+  std::size_t forOthers = bytesOfOthers_ >= kBytesForOthers ? 0 : mostOthers - std::min(inUseByOthers_, mostOthers);
   while (free > 0 && !waiting.empty()) {
     std::pop_heap(waiting.begin(), waiting.end(), comesAfter);
     Candidate& next = *waiting.back();

@@ -49,6 +49,12 @@ enum class CallEnd : std::uint8_t {
 /// One thread at a time.
 class ReceiverTable {
  public:
+  /// `places`: bound on the concurrent deliveries below kPlaces. Three quarters of them are the most for a host, and
+  /// for the hosts without a known answer.
+  explicit ReceiverTable(std::size_t places = kPlaces)
+      : places_(std::clamp<std::size_t>(places, 1, kPlaces)),
+        mostTogether_(std::max<std::size_t>(places_ / 4 * 3, 1)) {}
+
   /// Chooses how many due deliveries of `hosts` may start now. The places go in turns: the next place goes to the host
   /// with the fewest running deliveries, among equals to the host with the oldest turn, and by chance among unknown
   /// hosts and hosts with a turn more than kOldTurn turns ago.
@@ -63,7 +69,7 @@ class ReceiverTable {
   void setNodes(std::uint32_t nodes) noexcept { nodes_ = nodes; }
 
   /// Returns whether a responsive host could start a delivery.
-  bool hasPlaces() const noexcept { return inUse_ < kPlaces && bytes_ < kBytesInHand; }
+  bool hasPlaces() const noexcept { return inUse_ < places_ && bytes_ < kBytesInHand; }
 
  private:
   struct Receiver {
@@ -75,10 +81,14 @@ class ReceiverTable {
   };
 
   /// Returns the part of this node in `places` of a host.
-  std::size_t partOf(std::size_t places) const noexcept { return std::max<std::size_t>(places / nodes_, 1); }
+  std::size_t partOf(std::size_t places) const noexcept {
+    return std::max<std::size_t>(std::min(places, mostTogether_) / nodes_, 1);
+  }
   void recordResult(Receiver& receiver, CallEnd how);
   void forgetIdle();
 
+  const std::size_t places_;
+  const std::size_t mostTogether_;
   std::map<std::string, Receiver> known_;
   std::size_t inUse_ = 0;
   std::size_t inUseByOthers_ = 0;  // running deliveries to hosts not known to answer

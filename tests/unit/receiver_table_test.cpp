@@ -217,6 +217,25 @@ TEST_F(ReceiverTableTest, ClaimedDeliveriesChangeSidesWithTheirHost) {
   EXPECT_THAT(table_.placesFor({"new"}), ElementsAre(places("new", 1)));
 }
 
+// A process with few descriptors has fewer places.
+TEST_F(ReceiverTableTest, FewPlacesAreSharedInTheSameWay) {
+  ReceiverTable few(64);
+  for (const char* host : {"a", "b"}) {
+    for (std::size_t i = 0; i < kPlacesPerHost; ++i) {
+      few.begin(host, 0);
+      few.end(host, 0, CallEnd::answered);
+    }
+  }
+  EXPECT_THAT(few.placesFor({"a"}), ElementsAre(places("a", 48)));
+  EXPECT_THAT(few.placesFor({"a", "b"}), ElementsAre(places("a", 32), places("b", 32)));
+  for (const std::string& host : hosts("hangs", 100)) {
+    for (const HostPlaces& shared : few.placesFor({host})) few.begin(host, shared.places);
+  }
+  EXPECT_THAT(few.placesFor({"a", "new"}), ElementsAre(places("a", 16)));
+  ReceiverTable one(0);
+  EXPECT_THAT(one.placesFor({"new", "other"}), testing::SizeIs(1)) << "no delivery would be made otherwise";
+}
+
 TEST_F(ReceiverTableTest, TheNumberOfKnownHostsIsBounded) {
   answer("kept", 9);
   begin("kept", 1);
