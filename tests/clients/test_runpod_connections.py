@@ -23,7 +23,8 @@ ROUTES = ("direct", *PROXIES)
 # Versions of other years run with the packages that 1.7.13 needs.
 OF_OTHER_YEARS = ("1.3.7", "1.7.4")
 VERSIONS = ("1.7.13", "1.12.0", *(OF_OTHER_YEARS if ALL else ()))
-KINDS = ("blocking", "waiting", *(("generator", "progressing") if ALL else ()))
+# Kinds of handlers whose workers work at the same time: each worker takes 100 MB.
+GROUPS = [("blocking",), ("waiting",), ("generator",), ("progressing",)] if ALL else [("blocking", "waiting")]
 SECONDS = (25, 40, 90) if ALL else (25,)
 
 pytestmark = [pytest.mark.skipif(not installed() or not OLD_PYTHON.exists(), reason=MISSING),
@@ -59,21 +60,19 @@ def named(version, kind, route):
     return f"{kind}-{version.replace('.', '-')}-{route}"
 
 
-LIVE = list(itertools.product(VERSIONS, KINDS, ROUTES))
-
 
 @pytest.mark.parametrize("seconds", SECONDS)
 class LiveTest(ConnectionTest):
     """A job runs once, however long no connection of its worker is open."""
 
-    endpoints = tuple(named(*case) for case in LIVE)
+    endpoints = tuple(named(*case) for case in itertools.product(VERSIONS, itertools.chain(*GROUPS), ROUTES))
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture(scope="class", params=GROUPS, ids="-".join)
     @classmethod
-    def workers(cls, server, routes):
+    def workers(cls, server, routes, request):
         with contextlib.ExitStack() as stack:
             workers = {}
-            for version, kind, route in LIVE:
+            for version, kind, route in itertools.product(VERSIONS, request.param, ROUTES):
                 name = named(version, kind, route)
                 workers[name] = stack.enter_context(RemoteWorker(
                     server, name, worker_key(server, name), SLEEPER, through=routes[route], kind=kind,

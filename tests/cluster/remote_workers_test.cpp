@@ -89,6 +89,20 @@ TEST_P(RemoteClusterTest, MadeUpWorkersOfOneEndpointLoseNoJobOfAnother) {
   EXPECT_EQ(find(id).state, JobState::inProgress);
 }
 
+// Each call has a connection of its own that ends in order, as behind a proxy.
+TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepTheJobsOfAWorkerWithoutAConnection) {
+  openRemote();
+  const std::string id = submit(one(), "remote", kLong);
+  ASSERT_EQ(fetchJob(one()), id);
+  for (int i = 0; i < 6; ++i) {
+    pass(Millis(10'000));
+    sendPing(two(), id);
+  }
+  EXPECT_EQ(find(id).losses, 0U);
+  eventually(
+      "the loss of the job", [&] { return find(id).losses == 1; }, Millis(30'000));
+}
+
 TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepAndLoseAJob) {
   openRemote();
   startLoop(two());
