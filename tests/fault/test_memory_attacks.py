@@ -37,11 +37,12 @@ class MemoryAttacksTest(HttpTest):
         self.worker_key = self.server.new_key("worker")["key"]
         self.server.request("POST", "/v2/echo/runsync", {"input": {"warm": "up"}})
         self.start = self.server.rss()
-        self.bounded("answers that are not read", SHARE, self.read_nothing)
-        self.bounded("inputs of claimed jobs", 2 * SHARE, self.take_all)
+        # In the order of their budgets: freed memory stays with the process for ten seconds.
         self.bounded("places of parked calls", 0, self.park_crowds)
         self.bounded("texts without a key", 0, self.read_no_text)
         self.bounded("a chunk of many pieces", 100 * MB, self.repeat_a_chunk)
+        self.bounded("answers that are not read", SHARE, self.read_nothing)
+        self.bounded("inputs of claimed jobs", 2 * SHARE, self.take_all)
         until(lambda: self.server.rss() <= self.start + BACK, "the memory has gone back", HANG)
 
     def bounded(self, name, budgets, attack):
