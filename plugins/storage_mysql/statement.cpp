@@ -45,7 +45,9 @@ const char* remedyOf(unsigned code) {
   }
 }
 
+// The library's own text about a forbidden authentication has random bytes in the place of the name.
 std::string textOf(unsigned code, std::string_view doing, std::string_view reason) {
+  if (code == kForbiddenAuthentication) reason = "the server asks for another proof of the password";
   std::string message("the database cannot ");
   message.append(doing).append(": ").append(reason).append(" (error ").append(std::to_string(code)).append(")");
   return message.append(remedyOf(code));
