@@ -70,7 +70,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
 
   /// Places of a node that its parked calls share: among many workers a call gets fewer places than it asks for, and
   /// one at least.
-  static constexpr std::size_t kSharedPlaces = 10'000;
+  static constexpr std::size_t kSharedPlaces = 2'000;
 
   /// Parks a call for up to `most` jobs. `holdsJobs` tells whether the worker still has jobs: without any, it has lost
   /// the jobs that were handed out to it; no value tells nothing. Returns null if there are too many workers.
