@@ -5,21 +5,23 @@
 
 namespace jobq {
 
+// The table of options has no secret, because administrators read the table.
+std::string shownValue(std::string_view type, const std::string& value) {
+  return type == kSecretType && !value.empty() ? kSetSecret : value;
+}
+
 const std::string* DeclaredConfig::declare(std::string_view key, const char* type, std::string fallback,
                                            std::string range, std::string_view help) const {
   const std::string full = prefix_ + std::string(key);
   const auto found = settings_.find(full);
   const std::string value = found == settings_.end() ? fallback : found->second;
-  options_.push_back({full, type, value, std::move(fallback), std::move(range), std::string(help)});
+  options_.push_back({full, type, shownValue(type, value), std::move(fallback), std::move(range), std::string(help)});
   return found == settings_.end() ? nullptr : &found->second;
 }
 
-// The table of options has no secret, because administrators read the table.
 std::string DeclaredConfig::secret(std::string_view key, std::string_view help) const {
-  const std::string* value = declare(key, "secret", "", "", help);
-  const bool isSet = value != nullptr && !value->empty();
-  options_.back().value = isSet ? kSetSecret : "";
-  return isSet ? *value : std::string();
+  const std::string* value = declare(key, kSecretType, "", "", help);
+  return value == nullptr ? std::string() : *value;
 }
 
 std::string DeclaredConfig::text(std::string_view key, std::string_view fallback, std::string_view help) const {

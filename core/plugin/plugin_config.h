@@ -13,8 +13,12 @@
 
 namespace jobq {
 
-/// Shown in place of a secret.
+/// The type of a secret, and the value that is shown in place of a secret.
+inline constexpr const char* kSecretType = "secret";
 inline constexpr const char* kSetSecret = "set";
+
+/// Returns a value of an option as administrators may see the value. Pure.
+std::string shownValue(std::string_view type, const std::string& value);
 
 /// One declared key, as `jobqctl plugin describe` prints the key.
 struct PluginOption {

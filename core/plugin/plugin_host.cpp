@@ -98,7 +98,8 @@ void PluginHost::loadFile(Library& library) {
       code.declare(declaring);
       entry.options = declaring.options();
       for (PluginOption& option : entry.options) {
-        if (const auto set = settings_.find(option.key); set != settings_.end()) option.value = set->second;
+        const auto set = settings_.find(option.key);
+        if (set != settings_.end()) option.value = shownValue(option.type, set->second);
       }
       library.entries.push_back(std::move(entry));
     }

@@ -262,7 +262,7 @@ class ScarcityTest(HttpTest):
         until(lambda: is_asleep(server.process.pid, "reactor"), "the reactor sleeps and does not ask again and again")
         crowd[0].sendall(GET)
         assert b"200 OK" in crowd[0].recv(1000), "who is in is served"
-        body = b'{"input":"%s"}' % (b"x" * 300_000)  # a file in data.dir, as input and as output
+        body = b'{"input":{"a":"%s"}}' % (b"x" * 300_000)  # a file in data.dir, as input and as output
         crowd[1].sendall(post(server, "/v2/echo/runsync", len(body), "Connection: close", body=body))
         assert b'"COMPLETED"' in ends(crowd[1])
         for plain in crowd:
