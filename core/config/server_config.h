@@ -36,7 +36,8 @@ struct ServerConfig {
   std::filesystem::path tlsKey;
   std::set<std::string> corsOrigins;  ///< origins of pages that may call the API; "*": any origin
   Millis keepAlive{75'000};
-  Millis drain{30'000};  ///< time for running jobs to finish at shutdown
+  Millis streamSilence{15'000};  ///< longest silence of an event stream; a comment line follows
+  Millis drain{30'000};          ///< time for running jobs to finish at shutdown
 };
 
 }  // namespace jobq

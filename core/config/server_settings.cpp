@@ -57,6 +57,9 @@ SettingSection serverSection() {
                          "The PEM file with the private key of the certificate."),
           durationSetting<C>("server.keepAlive", ofServer(&ServerConfig::keepAlive), kSecond, kHour,
                              "The time for which a connection may be idle. Worker clients lose results below 15 s."),
+          durationSetting<C>("server.streamSilence", ofServer(&ServerConfig::streamSilence), kSecond, kHour,
+                             "The time after which a silent event stream sends a comment line, and a stream of "
+                             "`/openai` without a first event opens its answer. A proxy in front must wait longer."),
           durationSetting<C>("server.drain", ofServer(&ServerConfig::drain), Millis(0), kHour,
                              "The time that running jobs have to finish after SIGTERM; the rest goes back to the "
                              "queue, uncounted."),

@@ -109,7 +109,9 @@ TEST(OpenAiAnswer, AJobThatDidNotCompleteIsAnError) {
   job.state = JobState::cancelled;
   EXPECT_EQ(failedOpenAiAnswer(job).status, 500);
   EXPECT_THAT(failedOpenAiAnswer(job).headers, ElementsAre(Pair("x-should-retry", "false")));
-  EXPECT_EQ(lateOpenAiAnswer().status, 504);
+  EXPECT_EQ(lateOpenAiAnswer(JobAfterCall::isCancelled).status, 504);
+  EXPECT_THAT(lateOpenAiAnswer(JobAfterCall::goesOn).body, HasSubstr("goes on"));
+  EXPECT_TRUE(lateOpenAiAnswer(JobAfterCall::goesOn).headers.empty()) << "a repeat waits for the same job";
 }
 
 TEST(OpenAiEvents, StringsStayAndObjectsBecomeEvents) {
@@ -128,8 +130,8 @@ TEST(OpenAiEvents, ThereIsOneEnd) {
   const Case cases[] = {
       {{}, "data: [DONE]\n\n"},
       {{R"("data: [DONE]\n\n")"}, ""},
-      {{R"("data: [DO")", R"("NE]")"}, "\n\n"},
-      {{R"("data: {}")"}, "\n\ndata: [DONE]\n\n"},
+      {{R"("data: [DO")", R"("NE]")"}, "data: [DONE]\n\n"},
+      {{R"("data: {}")"}, "data: {}\n\ndata: [DONE]\n\n"},
       {{R"("data: {}\r\n\r\n")", R"("")"}, "data: [DONE]\n\n"},
   };
   for (const Case& each : cases) {
@@ -139,16 +141,34 @@ TEST(OpenAiEvents, ThereIsOneEnd) {
   }
 }
 
-TEST(OpenAiEvents, NothingComesInsideAnEvent) {
+TEST(OpenAiEvents, AnEventLeavesWhenItIsWhole) {
   OpenAiEvents events;
-  EXPECT_EQ(events.comment("still there"), ": still there\n\n");
-  EXPECT_EQ(events.add(R"("data: {\"b\"")"), "data: {\"b\"");
-  EXPECT_EQ(events.comment("still there"), "") << "the handler has not ended its event";
-  EXPECT_TRUE(events.error("no").starts_with("\n\ndata: {\"error\""));
-  EXPECT_EQ(events.add("{\"c\":1}"), "\n\ndata: {\"c\":1}\n\n");
+  EXPECT_EQ(events.add(R"("data: {\"b\"")"), "");
+  EXPECT_EQ(events.comment("still there"), ": still there\n\n") << "the event has not begun for the client";
+  EXPECT_EQ(events.add(R"(":1}\n")"), "");
+  EXPECT_EQ(events.add(R"("\ndata: x\r\n")"), "data: {\"b\":1}\n\n");
+  EXPECT_EQ(events.add(R"("\r\n: a comment\n\ndata")"), "data: x\r\n\r\n: a comment\n\n");
+  EXPECT_EQ(events.add("{\"c\":1}"), "data\n\ndata: {\"c\":1}\n\n");
+  EXPECT_EQ(events.add(R"("data: x\r\n")"), "");
+  EXPECT_EQ(events.end(), "data: x\r\n\n\ndata: [DONE]\n\n") << "one line end does not end an event";
+}
+
+TEST(OpenAiEvents, AnErrorDropsAnUnfinishedEvent) {
+  OpenAiEvents events;
+  EXPECT_EQ(events.add(R"("data: 1\n\ndata: {\"b\"")"), "data: 1\n\n");
   EXPECT_TRUE(events.error("no").starts_with("data: {\"error\""));
-  EXPECT_EQ(events.add(R"("data: x\r\n")"), "data: x\r\n");
-  EXPECT_EQ(events.end(), "\n\ndata: [DONE]\n\n") << "one line end does not end an event";
+}
+
+TEST(OpenAiEvents, AnEventOfOverAMegabyteLeavesInPieces) {
+  OpenAiEvents events;
+  const std::string half(600'000, 'x');
+  EXPECT_EQ(events.add("\"data: " + half + "\""), "");
+  EXPECT_EQ(events.add("\"" + half + "\""), "data: " + half + half);
+  EXPECT_EQ(events.comment("still there"), "") << "within an event";
+  EXPECT_EQ(events.add(R"("y\n\ndata: z")"), "y\n\n");
+  EXPECT_EQ(events.comment("still there"), ": still there\n\n");
+  EXPECT_EQ(events.add("\"" + half + half + "\"").size(), 2 * half.size() + 7);
+  EXPECT_TRUE(events.error("no").starts_with("\n\ndata: {\"error\""));
 }
 
 TEST(OutputJoiner, PiecesBecomeOneOutput) {

@@ -18,6 +18,7 @@ constexpr std::string_view kHttpStatus = "HTTP ";
 constexpr std::size_t kTail = 32;  // bytes: enough for kDone and line ends
 constexpr std::size_t kMembers = 1'000;
 constexpr std::size_t kElements = 10'000;
+constexpr std::size_t kMostHeld = 1UL << 20;  // bytes of an unfinished event
 
 std::optional<json::Document> read(std::string_view text, std::size_t most) {
   auto scanned = json::read(text, most);
@@ -170,16 +171,24 @@ ApiResponse failedOpenAiAnswer(const Job& job) {
   return {status, openAiError(status, job.error)};
 }
 
-ApiResponse lateOpenAiAnswer() {
-  return {504,
-          openAiError(504, "the job took longer than 600 seconds and was cancelled: ask for less, or use /run"),
-          {{"x-should-retry", "false"}}};
+std::string_view lateOpenAiSentence(JobAfterCall job) {
+  return job == JobAfterCall::goesOn
+             ? "the job takes longer than 600 seconds and goes on: repeat the call with the same Idempotency-Key"
+             : "the job took longer than 600 seconds and was cancelled: ask for less, or use /run";
 }
 
-ApiResponse halfClosedOpenAiAnswer() {
-  return {400, openAiError(400,
-                           "the client has closed its side of the connection, so the job was cancelled: keep the "
-                           "connection open until the answer")};
+ApiResponse lateOpenAiAnswer(JobAfterCall job) {
+  ApiResponse response{504, openAiError(504, lateOpenAiSentence(job))};
+  if (job == JobAfterCall::isCancelled) response.headers.emplace_back("x-should-retry", "false");
+  return response;
+}
+
+ApiResponse halfClosedOpenAiAnswer(JobAfterCall job) {
+  return {400, openAiError(400, job == JobAfterCall::goesOn
+                                    ? "the client has closed its side of the connection, and the job goes on: keep the "
+                                      "connection open until the answer"
+                                    : "the client has closed its side of the connection, so the job was cancelled: "
+                                      "keep the connection open until the answer")};
 }
 
 std::optional<std::string> OutputJoiner::add(const Chunk& chunk) {
@@ -194,18 +203,18 @@ std::optional<std::string> OutputJoiner::add(const Chunk& chunk) {
 }
 
 std::string OpenAiEvents::add(std::string_view output) {
-  std::string events;
+  const std::size_t had = held_.size();
   const auto document = read(output, kElements);
   const bool isList = document && document->root.kind == json::Kind::array && document->elements.size() < kElements;
   if (isList) {
-    for (const json::Value& element : document->elements) append(element, events);
+    for (const json::Value& element : document->elements) append(element);
   } else if (document) {
-    append(document->root, events);
+    append(document->root);
   }
-  return events;
+  return removeWhole(had);
 }
 
-void OpenAiEvents::append(const json::Value& value, std::string& events) {
+void OpenAiEvents::append(const json::Value& value) {
   std::string text;
   if (value.kind == json::Kind::string) {
     text = json::decode(value.raw);
@@ -213,11 +222,30 @@ void OpenAiEvents::append(const json::Value& value, std::string& events) {
     text = std::string(closing()) + "data: " + oneLine(value.raw) + "\n\n";
   }
   note(text);
-  events += text;
+  held_ += text;
 }
 
-void OpenAiEvents::note(std::string_view sent) {
-  std::string last(sent.substr(sent.size() - std::min(sent.size(), 2 * kTail)));
+// Returns the held text to the end of its last event. The text before `from` ends no event.
+std::string OpenAiEvents::removeWhole(std::size_t from) {
+  constexpr std::string_view kBlankLines[] = {"\n\n", "\n\r\n"};
+  std::size_t end = 0;
+  for (const std::string_view line : kBlankLines) {
+    const std::size_t begin = from - std::min(from, line.size() - 1);
+    const std::size_t at = std::string_view(held_).substr(begin).rfind(line);
+    if (at != std::string_view::npos) end = std::max(end, begin + at + line.size());
+  }
+  if (end > 0) isInPieces_ = false;
+  if (held_.size() - end > kMostHeld) {
+    end = held_.size();
+    isInPieces_ = true;
+  }
+  std::string whole = held_.substr(0, end);
+  held_.erase(0, end);
+  return whole;
+}
+
+void OpenAiEvents::note(std::string_view added) {
+  std::string last(added.substr(added.size() - std::min(added.size(), 2 * kTail)));
   std::erase(last, '\r');
   tail_ += last;
   if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
@@ -226,19 +254,21 @@ void OpenAiEvents::note(std::string_view sent) {
 bool OpenAiEvents::isBetweenEvents() const { return tail_.empty() || tail_.ends_with("\n\n"); }
 
 std::string OpenAiEvents::comment(std::string_view text) const {
-  return isBetweenEvents() ? ": " + std::string(text) + "\n\n" : std::string();
+  return isInPieces_ ? std::string() : ": " + std::string(text) + "\n\n";
 }
 
-std::string OpenAiEvents::end() const {
+std::string OpenAiEvents::end() {
   const std::size_t last = tail_.find_last_not_of('\n');
   const bool isDone = last != std::string::npos && std::string_view(tail_).substr(0, last + 1).ends_with(kDone);
-  return std::string(closing()) + (isDone ? std::string() : std::string(kDone) + "\n\n");
+  std::string text = std::exchange(held_, {}) + std::string(closing());
+  return isDone ? text : text + std::string(kDone) + "\n\n";
 }
 
-std::string OpenAiEvents::error(std::string_view sentence) const { return errorObject(openAiError(500, sentence)); }
+std::string OpenAiEvents::error(std::string_view sentence) { return errorObject(openAiError(500, sentence)); }
 
-std::string OpenAiEvents::errorObject(std::string_view json) const {
-  return std::string(closing()) + "data: " + oneLine(json) + "\n\n";
+std::string OpenAiEvents::errorObject(std::string_view json) {
+  held_.clear();
+  return (isInPieces_ ? "\n\ndata: " : "data: ") + oneLine(json) + "\n\n";
 }
 
 }  // namespace jobq

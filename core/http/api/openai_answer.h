@@ -36,11 +36,20 @@ ApiResponse wholeOpenAiAnswer(const std::vector<std::string>& chunks, std::strin
 /// Returns the answer of a job that has ended otherwise: 500 or the status that the error names, 504 for TIMED_OUT.
 ApiResponse failedOpenAiAnswer(const Job& job);
 
-/// Returns 504 for a job that took too long and was cancelled.
-ApiResponse lateOpenAiAnswer();
+/// The fate of a job whose call ends first.
+enum class JobAfterCall {
+  isCancelled,
+  goesOn  ///< the call has an Idempotency-Key, so another call may ask for the same job
+};
 
-/// Returns 400 for a job that was cancelled because its client has closed the sending side of the connection.
-ApiResponse halfClosedOpenAiAnswer();
+/// Returns the sentence about a job that takes longer than a call may.
+std::string_view lateOpenAiSentence(JobAfterCall job);
+
+/// Returns 504 for a job that takes too long.
+ApiResponse lateOpenAiAnswer(JobAfterCall job);
+
+/// Returns 400 for a call whose client has closed the sending side of the connection.
+ApiResponse halfClosedOpenAiAnswer(JobAfterCall job);
 
 /// Returns the answer for an output that reports an error, or no value for any other output.
 std::optional<ApiResponse> openAiErrorIn(std::string_view output);
@@ -59,30 +68,37 @@ class OutputJoiner {
   std::string pieces_;
 };
 
-/// Makes the text of an event stream out of the outputs of chunks. A handler may hand out an event in several strings,
-/// and nothing comes between them. One thread.
+/// Makes the text of an event stream out of the outputs of chunks. A handler may hand out an event in several strings:
+/// its text is held until the blank line that ends the event, so that nothing comes between, and a worker that dies
+/// leaves no broken event. An event of over 1 MB leaves in pieces. One thread.
 class OpenAiEvents {
  public:
-  /// Returns the events of an output: a string as it is, an object as one event, a list of less than 10,000 elements
-  /// element by element.
+  /// Returns the events that are whole with an output: a string as it is, an object as one event, a list of less than
+  /// 10,000 elements element by element.
   std::string add(std::string_view output);
-  /// Returns a comment line, or an empty text inside an event.
+  /// Returns a comment line, or an empty text inside an event that leaves in pieces.
   std::string comment(std::string_view text) const;
-  /// Returns the end of the stream: `data: [DONE]`, unless the handler has sent it.
-  std::string end() const;
-  /// Returns an error event, the last one of a stream.
-  std::string error(std::string_view sentence) const;
+  /// Returns the end of the stream of a job that is COMPLETED: held text, and `data: [DONE]`, unless the handler has
+  /// sent it.
+  std::string end();
+  /// Returns an error event, the last one of a stream. Held text is dropped.
+  std::string error(std::string_view sentence);
   /// As above, with the error object of a handler.
-  std::string errorObject(std::string_view json) const;
+  std::string errorObject(std::string_view json);
+  /// Returns the bytes of held text.
+  std::size_t heldSize() const noexcept { return held_.size(); }
 
  private:
   bool isBetweenEvents() const;
   /// Returns the line ends that close an open event.
   std::string_view closing() const { return isBetweenEvents() ? "" : "\n\n"; }
-  void append(const json::Value& value, std::string& events);
-  void note(std::string_view sent);
+  void append(const json::Value& value);
+  void note(std::string_view added);
+  std::string removeWhole(std::size_t from);
 
-  std::string tail_;  // the last bytes of the stream, without carriage returns
+  std::string held_;         // the begin of an event
+  bool isInPieces_ = false;  // an event of over 1 MB has left in part
+  std::string tail_;         // the last bytes of the stream with the held ones, without carriage returns
 };
 
 }  // namespace jobq

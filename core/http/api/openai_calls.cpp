@@ -18,8 +18,7 @@ namespace {
 /// Longest time of a call; the clients give up after as long.
 constexpr Millis kLongest{600'000};
 
-/// An open stream has a comment line after as long without a chunk, so that proxies see that the job goes on.
-constexpr Millis kQuiet{15'000};
+constexpr const char* kGoesOn = "the job goes on";
 
 constexpr std::size_t kPiece = 1UL << 20;
 
@@ -47,27 +46,35 @@ ApiResponse goneJob(const JobKey& key) {
           {{"x-should-retry", "false"}}};
 }
 
-/// The storage fails while the job runs. A repeated call would run the job a second time.
-ApiResponse lostJob(const JobKey& key, const StorageError& error) {
-  return {503,
-          openAiError(503, "the state of the job " + key.id + " cannot be read now: " + std::string(error.what())),
-          {{"x-should-retry", "false"}}};
+/// The storage fails while the job runs. A repeated call without an Idempotency-Key would run the job a second time.
+ApiResponse lostJob(const JobKey& key, JobAfterCall after, const StorageError& error) {
+  ApiResponse response{
+      503, openAiError(503, "the state of the job " + key.id + " cannot be read now: " + std::string(error.what()))};
+  if (after == JobAfterCall::isCancelled) response.headers.emplace_back("x-should-retry", "false");
+  return response;
 }
 
-/// A call of /openai behind the submission. Cancels its job if the client leaves or the call takes too long.
+/// A call behind the submission, with its place among the waiting calls.
+struct SubmittedCall {
+  WaitSlot slot;
+  JobKey key;
+  JobAfterCall after;
+};
+
+/// A call of /openai behind the submission. If the client leaves or the call takes too long, the job is cancelled,
+/// unless a call with the same Idempotency-Key may ask for the job.
 class AwaitedOpenAi : public PendingCall {
  public:
-  AwaitedOpenAi(const QueueDeps& deps, WaitSlot slot, JobKey key)
-      : deps_(deps), slot_(std::move(slot)), key_(std::move(key)) {}
+  AwaitedOpenAi(const QueueDeps& deps, SubmittedCall call) : deps_(deps), call_(std::move(call)) {}
   ~AwaitedOpenAi() override {
-    if (!hasEnded_) cancelJob(deps_, key_);
+    if (!hasEnded_ && after() == JobAfterCall::isCancelled) cancelJob(deps_, key());
   }
 
   std::optional<ApiResponse> poll(ApiRequest& request) final {
     try {
       return pollJob(request);
     } catch (const StorageError& error) {
-      return lostJob(key_, error);
+      return lostJob(key(), after(), error);
     }
   }
 
@@ -75,16 +82,17 @@ class AwaitedOpenAi : public PendingCall {
   virtual std::optional<ApiResponse> pollJob(ApiRequest& request) = 0;
 
   const QueueDeps& deps() const noexcept { return deps_; }
-  const JobKey& key() const noexcept { return key_; }
-  Millis wait() const noexcept { return slot_.wait; }
+  const JobKey& key() const noexcept { return call_.key; }
+  JobAfterCall after() const noexcept { return call_.after; }
+  Millis wait() const noexcept { return call_.slot.wait; }
   /// Notes that the job has ended, so nothing is left to cancel.
   void noteEnd() noexcept { hasEnded_ = true; }
 
-  /// Returns the answer for a job that goes on at the end of the wait, and is cancelled.
+  /// Returns the answer for a job that has not ended at the end of the wait.
   ApiResponse unfinished(const ApiRequest& request) const {
-    if (request.client->hasLeft()) return halfClosedOpenAiAnswer();
+    if (request.client->hasLeft()) return halfClosedOpenAiAnswer(after());
     if (deps_.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
-    return lateOpenAiAnswer();
+    return lateOpenAiAnswer(after());
   }
   static ApiResponse noRoom(const ApiRequest& request) {
     ApiResponse response =
@@ -92,20 +100,19 @@ class AwaitedOpenAi : public PendingCall {
     response.headers.emplace_back("x-should-retry", "false");
     return response;
   }
-  ApiResponse failed(const std::optional<Job>& job) const { return job ? failedOpenAiAnswer(*job) : goneJob(key_); }
+  ApiResponse failed(const std::optional<Job>& job) const { return job ? failedOpenAiAnswer(*job) : goneJob(key()); }
 
  private:
   const QueueDeps& deps_;
-  const WaitSlot slot_;
-  const JobKey key_;
+  const SubmittedCall call_;
   bool hasEnded_ = false;
 };
 
 /// A call that is answered with the whole result.
 class WholeOpenAi final : public AwaitedOpenAi {
  public:
-  WholeOpenAi(const QueueDeps& deps, WaitSlot slot, JobKey key, std::unique_ptr<JobWait> wait)
-      : AwaitedOpenAi(deps, std::move(slot), std::move(key)), wait_(std::move(wait)) {}
+  WholeOpenAi(const QueueDeps& deps, SubmittedCall call, std::unique_ptr<JobWait> wait)
+      : AwaitedOpenAi(deps, std::move(call)), wait_(std::move(wait)) {}
 
  private:
   std::optional<ApiResponse> pollJob(ApiRequest& request) override {
@@ -157,13 +164,14 @@ class WholeOpenAi final : public AwaitedOpenAi {
 };
 
 /// A call that is answered with an event stream. The head waits for the first chunk, so that an early error has its
-/// status.
+/// status, but no longer than a stream may be silent.
 class StreamedOpenAi final : public AwaitedOpenAi {
  public:
-  StreamedOpenAi(const QueueDeps& deps, WaitSlot slot, JobKey key)
-      : AwaitedOpenAi(deps, std::move(slot), std::move(key)),
-        feed_(deps.jobs.followChunks(this->key())),
-        end_(deps.jobs.completions().now() + wait()) {}
+  StreamedOpenAi(const QueueDeps& deps, SubmittedCall call)
+      : AwaitedOpenAi(deps, std::move(call)),
+        feed_(deps.jobs.followChunks(key())),
+        end_(deps.jobs.completions().now() + wait()),
+        opensAt_(std::min(end_, deps.jobs.completions().now() + deps.streamSilence)) {}
 
   std::optional<BodyPart> nextPart(ApiRequest& request) override {
     try {
@@ -177,8 +185,9 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
  private:
   std::optional<ApiResponse> pollJob(ApiRequest& request) override {
-    const auto result = feed_->poll(end_, waitingCaller(request), kPiece);
+    const auto result = feed_->poll(opensAt_, waitingCaller(request), kPiece);
     if (!result) return std::nullopt;
+    if (result->isOver && isSilence(request, opensAt_)) return opened(request, events_.comment(kGoesOn));
     if (result->isOver) return unfinished(request);
     if (!result->page || result->page->chunks.empty()) return endedWithoutChunks(request);
     const std::vector<std::string> outputs = outputsOf(request, result->page->chunks);
@@ -195,13 +204,27 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     if (!hasRoom) return noRoom(request);
     if (auto error = openAiErrorIn(job->output)) return *std::move(error);
     // The last part follows at once: nextPart() finds the end of the job.
+    hasOutput_ = true;
     return opened(request, events_.add(job->output));
+  }
+
+  /// Returns the last part of a stream that was opened before its job ended.
+  BodyPart endOfCompleted(ApiRequest& request) {
+    if (hasOutput_) return {events_.end(), true};
+    const auto [job, hasRoom] = deps().jobs.find(key(), &request.room);
+    if (!job) return {events_.error("the job was purged, or has outlived its policy.ttl"), true};
+    if (!hasRoom) {
+      return {events_.error("the job has a large answer, and too many large ones are being read now"), true};
+    }
+    if (const auto error = openAiErrorIn(job->output)) return {events_.errorObject(error->body), true};
+    std::string events = events_.add(job->output);
+    return {std::move(events) + events_.end(), true};
   }
 
   static ApiResponse opened(ApiRequest& request, std::string events) {
     request.room.noteText(events.size());
     ApiResponse response{200, std::move(events)};
-    response.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
+    response.headers = {{"Content-Type", "text/event-stream"}};
     response.isOpen = true;
     return response;
   }
@@ -209,8 +232,8 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   std::optional<BodyPart> pollPart(ApiRequest& request) {
     if (request.client->hasLeft() || hasError_) return BodyPart{{}, true};
     const Instant now = deps().jobs.completions().now();
-    if (now >= end_) return BodyPart{events_.error("the job took longer than 600 seconds and was cancelled"), true};
-    const Instant quietUntil = std::min(end_, now + kQuiet);
+    if (now >= end_) return BodyPart{events_.error(lateOpenAiSentence(after())), true};
+    const Instant quietUntil = std::min(end_, now + deps().streamSilence);
     const auto result = feed_->poll(quietUntil, waitingCaller(request), kPiece);
     if (!result) return std::nullopt;
     if (result->isOver) return over(request, quietUntil);
@@ -221,16 +244,20 @@ class StreamedOpenAi final : public AwaitedOpenAi {
       return BodyPart{addEvents(outputsOf(request, result->page->chunks)), hasError_};
     }
     noteEnd();
-    if (result->page && result->page->state == JobState::completed) return BodyPart{events_.end(), true};
+    if (result->page && result->page->state == JobState::completed) return endOfCompleted(request);
     NoOutputRoom none;
     const std::optional<Job> job = deps().jobs.find(key(), &none).job;
     return BodyPart{events_.error(job && !job->error.empty() ? job->error : "the job was stopped"), true};
   }
 
   // A wait that ends before its time is ended by the client or by the end of the server.
-  BodyPart over(const ApiRequest& request, Instant quietUntil) const {
+  bool isSilence(const ApiRequest& request, Instant until) const {
+    return !request.client->hasLeft() && until < end_ && deps().jobs.completions().now() >= until;
+  }
+
+  BodyPart over(const ApiRequest& request, Instant quietUntil) {
     if (request.client->hasLeft()) return {{}, true};
-    if (deps().jobs.completions().now() >= quietUntil) return {events_.comment("the job goes on"), false};
+    if (deps().jobs.completions().now() >= quietUntil) return {events_.comment(kGoesOn), false};
     return {events_.error("the server is shutting down: ask again"), true};
   }
 
@@ -239,13 +266,14 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     for (const Chunk& chunk : chunks) {
       if (auto output = joiner_.add(chunk)) outputs.push_back(*std::move(output));
     }
-    request.room.noteKept(joiner_.size());
+    request.room.noteKept(joiner_.size() + events_.heldSize());
     return outputs;
   }
 
   // An output that reports an error is the last event.
   std::string addEvents(const std::vector<std::string>& outputs) {
     std::string events;
+    hasOutput_ = true;
     for (const std::string& output : outputs) {
       const auto error = openAiErrorIn(output);
       events += error ? events_.errorObject(error->body) : events_.add(output);
@@ -258,8 +286,10 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   OutputJoiner joiner_;
   const std::unique_ptr<ChunkFeed> feed_;
   const Instant end_;
+  const Instant opensAt_;
   OpenAiEvents events_;
-  bool hasError_ = false;  // the last event has been sent, or is under way
+  bool hasOutput_ = false;  // the events have an output of the job, or a part of one
+  bool hasError_ = false;   // the last event has been sent, or is under way
 };
 
 }  // namespace
@@ -281,6 +311,8 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
   if (request.method == "GET") request.body.clear();
   request.body = openAiSubmission(route, request.body);
   WaitSlot slot(deps, kLongest);
+  // With a key the job may be the job of an earlier call, perhaps of /run, and later calls may ask for the job.
+  const JobAfterCall after = request.idempotencyKey ? JobAfterCall::goesOn : JobAfterCall::isCancelled;
   if (slot.wait == Millis(0)) return unavailable(request.path, "too many calls wait (server.waiting): try again soon");
   auto submission = acceptSubmission(deps, request, kWaitMax);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
@@ -298,16 +330,17 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
       const auto reads = isStream ? JobService::CallerReads::job : JobService::CallerReads::wait;
       submitted = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait, reads);
     } catch (const OutcomeUnknown& error) {  // the job may be stored, and nobody would wait for it
-      cancelJob(deps, {endpoint, id});
-      return lostJob({endpoint, id}, error);
+      if (after == JobAfterCall::isCancelled) cancelJob(deps, {endpoint, id});
+      return lostJob({endpoint, id}, after, error);
     }
     request.bodyMemory.release();
     if (std::holds_alternative<KeyConflict>(submitted.inserted)) return keyConflict(request);
     if (const auto* first = std::get_if<Duplicate>(&submitted.inserted)) id = first->id;
     wait = std::move(submitted.wait);
   }
-  if (isStream) return begin(std::make_unique<StreamedOpenAi>(deps, std::move(slot), JobKey{endpoint, id}), request);
-  return begin(std::make_unique<WholeOpenAi>(deps, std::move(slot), JobKey{endpoint, id}, std::move(wait)), request);
+  SubmittedCall call{std::move(slot), {endpoint, id}, after};
+  if (isStream) return begin(std::make_unique<StreamedOpenAi>(deps, std::move(call)), request);
+  return begin(std::make_unique<WholeOpenAi>(deps, std::move(call), std::move(wait)), request);
 }
 
 }  // namespace jobq

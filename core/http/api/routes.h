@@ -69,6 +69,7 @@ struct QueueDeps {
   const std::atomic<bool>& draining;  ///< true: new jobs are refused
   Budget& waiting;                    ///< places for waiting calls
   BodyMemory& answerMemory;           ///< bytes for large answers
+  Millis streamSilence{15'000};       ///< longest silence of an event stream
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
 

@@ -8,13 +8,13 @@
 namespace jobq {
 namespace {
 
-/// A reader shows its pace after this time.
+/// The pace of a reader is judged after so long.
 constexpr std::chrono::milliseconds kTrial{1'000};
 
-/// An address, and all clients without a key together, have this part of the places before others lose theirs.
+/// The share of an address, and of all clients without a key together: a quarter.
 constexpr std::size_t kShare = 4;
 
-enum class Standing { stalled, reads, isNew };
+enum class Activity { stalled, reads, isNew };
 
 }  // namespace
 
@@ -56,16 +56,16 @@ bool SlowReaders::isOfLarge(const Entry& entry, const Entries& all, std::size_t 
 void SlowReaders::endOne(bool withKey) {
   const Moment now = time_.steady();
   auto ended = entries_.end();
-  std::tuple<Standing, bool, std::uint64_t, std::uint64_t> lowest;
+  std::tuple<Activity, bool, std::uint64_t, std::uint64_t> lowest;
   for (auto at = entries_.begin(); at != entries_.end(); ++at) {
     if (at->hasKey && !withKey) continue;
     const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - at->begin);
     const std::uint64_t read = at->stream->bytesTaken() - at->takenAtBegin;
     const std::uint64_t pace = read * 1'000 / static_cast<std::uint64_t>(std::max(age, kTrial).count());
-    const Standing shown = pace < kDemandedPace ? Standing::stalled : Standing::reads;
-    const Standing standing = age < kTrial ? Standing::isNew : shown;
-    const bool isBeyondShare = standing != Standing::stalled && isOfLarge(*at, entries_, most_);
-    const std::tuple rank(standing, !isBeyondShare, pace, at->number);
+    const Activity shown = pace < kDemandedPace ? Activity::stalled : Activity::reads;
+    const Activity activity = age < kTrial ? Activity::isNew : shown;
+    const bool isBeyondShare = activity != Activity::stalled && isOfLarge(*at, entries_, most_);
+    const std::tuple rank(activity, !isBeyondShare, pace, at->number);
     if (ended != entries_.end() && lowest < rank) continue;
     ended = at;
     lowest = rank;

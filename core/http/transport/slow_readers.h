@@ -1,4 +1,4 @@
-// The clients that read their answers slowly. An unread answer holds its memory, so their number is bounded.
+// The clients that read answers slowly. An unread answer holds memory, so the number of such clients is bounded.
 #pragma once
 
 #include <chrono>
@@ -22,11 +22,11 @@ struct AnswerReader {
   bool hasKey = false;  ///< the request came with a valid key
 };
 
-/// Places for clients whose answer takes longer than a second; those without a key have a quarter of the places at
-/// most. Without room the connection of another reader is ended: of one that reads less than kDemandedPace; else of an
-/// address with more than a quarter of the places; else of any. Among several it is the one that has read least a
-/// second, then the oldest. A reader of less than a second comes last. A client without a key ends only others without
-/// one. Any thread.
+/// Places for clients whose answer takes longer than a second; clients without a key have a quarter of the places at
+/// most. Without room for a new reader, the connection of an old reader is ended: of a client that reads less than
+/// kDemandedPace; else of an address with more than a quarter of the places; else of any client. Among several the
+/// reader with the fewest bytes a second is chosen, then the oldest. Readers of less than a second come last. A client
+/// without a key ends only connections of clients without a key. Any thread.
 class SlowReaders {
  public:
   /// `time` outlives the object.
@@ -49,7 +49,7 @@ class SlowReaders {
       if (owner_ != nullptr) owner_->leave(number_);
     }
 
-    /// Returns true if this is the place of a reader, who may have lost it meanwhile.
+    /// Returns true for the place of a reader. The reader may have lost the place meanwhile.
     bool isTaken() const noexcept { return owner_ != nullptr; }
 
    private:
@@ -57,8 +57,8 @@ class SlowReaders {
     std::uint64_t number_ = 0;
   };
 
-  /// Returns a place for the reader, whose stream outlives the place. Ends the connection of another reader if there is
-  /// no room. Returns a place that is not taken if no connection may be ended for the reader.
+  /// Returns a place for the reader, whose stream outlives the place. Without room, ends the connection of an old
+  /// reader. Returns a place that is not taken if no connection may be ended.
   Place enter(const AnswerReader& reader) noexcept;
 
   /// Returns the number of places in use.
