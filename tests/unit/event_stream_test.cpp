@@ -45,7 +45,7 @@ class EventStreamTest : public testing::Test, protected test::QueueRoutesFixture
     if (auto* refusal = std::get_if<ApiResponse>(&result)) return std::move(*refusal);
     auto& opened = std::get<OpenAnswer>(result);
     expectAnswer(opened.begin, 200, "");
-    EXPECT_EQ(headersOf(opened.begin), "Content-Type: text/event-stream\nCache-Control: no-cache\n");
+    EXPECT_EQ(headersOf(opened.begin), "Content-Type: text/event-stream\n");
     call_ = std::move(opened.rest);
     return std::nullopt;
   }
@@ -101,6 +101,28 @@ TEST_F(EventStreamTest, AnEndIsSentAtOnceAndAChangeWithinASecond) {
   EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre()) << "nothing has changed";
   (void)reports_.finish(lease, Completed{"7"}, false);
   EXPECT_THAT(parts(), ElementsAre(HasSubstr("\"output\":7}\n\n"), "END"));
+}
+
+// A thread then goes on with all of them, and is woken eight times a second at most.
+TEST_F(EventStreamTest, StreamsReadAtTheSameMoments) {
+  storage_.insert("a");
+  storage_.clock.advance(Millis(60));
+  ASSERT_FALSE(open(kStatus));
+  EXPECT_THAT(parts(), SizeIs(1));
+  (void)claim();
+  EXPECT_THAT(partsAfter(Millis(939)), ElementsAre());
+  EXPECT_THAT(partsAfter(Millis(1)), ElementsAre(HasSubstr("IN_PROGRESS\n")));
+}
+
+TEST_F(EventStreamTest, AProgressIsSentOnceAndEachChangeOfIt) {
+  const LeaseRef lease = start();
+  ASSERT_FALSE(open(kStatus));
+  EXPECT_THAT(parts(), SizeIs(1));
+  for (const char* progress : {"1", "2"}) {
+    (void)storage_->leases().progress(lease, progress);
+    EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre(HasSubstr(progress)));
+    EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre());
+  }
 }
 
 TEST_F(EventStreamTest, AStorageThatFailsIsAskedAgain) {

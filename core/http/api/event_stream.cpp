@@ -11,9 +11,10 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kQuietTime{15'000};
 constexpr Millis kStoragePause{1'000};
 constexpr Millis kReadPause{1'000};
+/// The readings of all streams fall on multiples of this time, so that a thread continues many streams at once.
+constexpr Millis kReadStep = kReadPause / 8;
 
 }  // namespace
 
@@ -31,9 +32,9 @@ JobEventStream::JobEventStream(const QueueDeps& deps, Budget::Reservation place,
 
 std::optional<ApiResponse> JobEventStream::poll(ApiRequest& request) {
   if (!deps_.jobs.presentState(key_)) return noJob(request);
-  quietUntil_ = deps_.jobs.completions().now() + kQuietTime;
+  quietUntil_ = deps_.jobs.completions().now() + deps_.streamSilence;
   ApiResponse response{200, ""};
-  response.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
+  response.headers = {{"Content-Type", "text/event-stream"}};
   response.isOpen = true;
   return response;
 }
@@ -62,7 +63,7 @@ std::optional<BodyPart> JobEventStream::pollPart(ApiRequest& request) {
     }
   }
   request.room.noteText(events_.size());
-  quietUntil_ = deps_.jobs.completions().now() + kQuietTime;
+  quietUntil_ = deps_.jobs.completions().now() + deps_.streamSilence;
   BodyPart part{events_.removePart(), false};
   part.isLast = hasEnded_ && events_.empty();
   return part;
@@ -78,7 +79,7 @@ PolledEventStream::PolledEventStream(const QueueDeps& deps, Budget::Reservation 
 bool PolledEventStream::advance(ApiRequest& request, Instant until) {
   const Instant now = deps().jobs.completions().now();
   if (now >= nextReadAt_) {
-    nextReadAt_ = now + kReadPause;
+    nextReadAt_ = Instant((now + kReadPause).time_since_epoch() / kReadStep * kReadStep);
     readJob(request);
     return true;
   }

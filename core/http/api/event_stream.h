@@ -21,8 +21,8 @@ bool asksForEvents(const ApiRequest& request);
 std::optional<ApiResponse> admitEventStream(const QueueDeps& deps, ApiRequest& request, Budget::Reservation& place);
 
 /// A call whose answer is a stream of events, open until the job has ended or is gone, the client has left, or the
-/// server shuts down. After 15 s without an event a comment follows. A storage that fails is asked again a second
-/// later.
+/// server shuts down. After QueueDeps::streamSilence without an event a comment follows. A storage that fails is asked
+/// again a second later.
 class JobEventStream : public PendingCall {
  public:
   /// Returns the head of the answer, or the 404 if the job is absent.

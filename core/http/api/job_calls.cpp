@@ -1,7 +1,11 @@
 // Calls about one job: /status, /status-sync, /cancel, /retry.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/job_json.h"
@@ -45,7 +49,8 @@ ApiResponse present(const QueueDeps& deps, ApiRequest& request, FoundJob found) 
   return found.job ? wholeResponse(request, std::move(found)) : noJob(request);
 }
 
-// Returns the id of the event that shows the job as it is now. Another attempt, state or progress has another id.
+// Returns the id of the event that shows the job as it is now. Another attempt, state or progress has another id. The
+// digest of a large progress takes milliseconds.
 std::string eventIdOf(const Job& job) {
   std::string id = std::to_string(job.attempt) + "-" + std::string(nameOf(job.state));
   if (job.state == JobState::inProgress && !job.progress.empty()) id += "-" + sha256(job.progress).substr(0, 16);
@@ -63,8 +68,11 @@ class StatusEvents final : public PolledEventStream {
     FoundJob found = deps().jobs.find(key(), &request.room);
     if (!found.job) return endStream();
     if (!found.hasRoom) return;  // the next reading comes a second later
-    std::string id = eventIdOf(*found.job);
     const JobState state = found.job->state;
+    const Seen now{found.job->attempt, state, std::hash<std::string_view>()(found.job->progress)};
+    if (seen_ == now && !terminal(state)) return;
+    seen_ = now;
+    std::string id = eventIdOf(*found.job);
     // The end is sent again to a client that knows of it, because an answer without an event means nothing.
     if (id == lastId_ && !terminal(state)) return;
     auto object =
@@ -77,7 +85,17 @@ class StatusEvents final : public PolledEventStream {
     if (terminal(state)) endStream();
   }
 
+  /// The parts of a job that change what its event shows, with a quick hash of the progress.
+  struct Seen {
+    std::uint32_t attempt = 0;
+    JobState state = JobState::inQueue;
+    std::size_t progress = 0;
+
+    bool operator==(const Seen&) const = default;
+  };
+
   std::string lastId_;
+  std::optional<Seen> seen_;  // of the last reading
 };
 
 RouteResult statusEvents(const QueueDeps& deps, ApiRequest& request, Budget::Reservation place) {
