@@ -119,7 +119,8 @@ class AnswerTest(EventTest):
         job = self.ended("counts", to=1)
         reader = self.read(f"{mount}/counts/{call}/{job}", method=method, Accept=accept)
         assert reader.answer.headers["Content-Type"] == "text/event-stream"
-        assert reader.answer.headers["Cache-Control"] == "no-cache"
+        assert reader.answer.headers["Cache-Control"] == "no-cache, no-transform"
+        assert reader.answer.headers["X-Accel-Buffering"] == "no"
         assert reader.read_rest()
 
     @pytest.mark.parametrize("lines", [("application/json", "text/event-stream"), ("text/event-stream", "application/json")])

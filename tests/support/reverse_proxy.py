@@ -2,6 +2,8 @@
 
     with ReverseProxy("nginx", server) as proxy:
         ...                                  # clients call proxy.port.address
+    with ReverseProxy("nginx", server, example=nginx_example()) as proxy:
+        ...                                  # the same with etc/nginx.conf
 """
 
 import contextlib
@@ -11,19 +13,17 @@ import socket
 import subprocess
 import tempfile
 
-from jobq_server import die_with_parent, until
+from jobq_server import ROOT, die_with_parent, until
 from pace import HANG
 from reserved_port import ReservedPort
 
 FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin"
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # folders that nginx makes
-NGINX = """daemon off; master_process off; pid {folder}/pid; error_log stderr;
-events {{ }}
-http {{
-  access_log off;
-  {temporary}
-  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://{server}; }} }}
-}}
+NGINX = """
+events { }
+http {
+  server { listen 127.0.0.1:8080; location / { proxy_pass http://127.0.0.1:8000; } }
+}
 """
 HAPROXY = """defaults
   mode http
@@ -46,18 +46,31 @@ def missing(*names):
     return f"{' and '.join(absent)}: not installed, `scripts/setup.sh test` installs it" if absent else ""
 
 
+def nginx_example():
+    return (pathlib.Path(ROOT) / "etc" / "nginx.conf").read_text(encoding="utf-8")
+
+
+def nginx_text(configuration, folder, port, server):
+    """Returns the configuration for a single process, with the files in the folder and these addresses."""
+    temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in TEMPORARY)
+    for example, own in (("127.0.0.1:8080", f"127.0.0.1:{port}"), ("127.0.0.1:8000", server),
+                         ("\nhttp {\n", f"\nhttp {{\n  access_log off; {temporary}\n")):
+        assert example in configuration, f"{example} is in the configuration"
+        configuration = configuration.replace(example, own)
+    return f"daemon off; master_process off; pid {folder}/pid; error_log stderr;\n{configuration}"
+
+
 class ReverseProxy:
-    def __init__(self, name, server):
+    def __init__(self, name, server, example=NGINX):
         self.port = ReservedPort()
         self._folder = tempfile.mkdtemp(prefix="jobq-proxy-")
-        temporary = " ".join(f"{kind}_temp_path {self._folder}/{kind};" for kind in TEMPORARY)
-        fields = {"folder": self._folder, "port": self.port.number, "server": "{}:{}".format(*server.address)}
+        address = "{}:{}".format(*server.address)
         file = pathlib.Path(self._folder) / "configuration"
         if name == "nginx":
-            file.write_text(NGINX.format(temporary=temporary, **fields), encoding="utf-8")
+            file.write_text(nginx_text(example, self._folder, self.port.number, address), encoding="utf-8")
             call = ["-c", str(file), "-e", "stderr"]
         else:
-            file.write_text(HAPROXY.format(**fields), encoding="utf-8")
+            file.write_text(HAPROXY.format(port=self.port.number, server=address), encoding="utf-8")
             call = ["-db", "-f", str(file)]
         with open(file.with_name("log"), "wb") as log:
             self._process = subprocess.Popen([program(name), *call], stdin=subprocess.DEVNULL, stdout=log, stderr=log,

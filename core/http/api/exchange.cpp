@@ -112,6 +112,9 @@ void Exchange::send(ApiResponse response) {
   response_.setContentType("application/json");
   for (const auto& [name, value] : response.headers) response_.set(name, value);
   if (response.isOpen) {
+    // A proxy must neither gather nor change the parts; nginx knows the second header only.
+    response_.set("Cache-Control", "no-cache, no-transform");
+    response_.set("X-Accel-Buffering", "no");
     response_.sendPart(std::move(response.body), false);
   } else if (response.file) {
     sendFile(*response.file);

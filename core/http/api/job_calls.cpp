@@ -77,7 +77,10 @@ class StatusEvents final : public PolledEventStream {
     if (id == lastId_ && !terminal(state)) return;
     auto object =
         state == JobState::inQueue ? queuedJobJson(deps(), request, *found.job) : std::optional(jobJson(*found.job));
-    if (!object) return readAtOnce();  // the job has left the queue meanwhile
+    if (!object) {  // the job has left the queue meanwhile
+      seen_.reset();
+      return readAtOnce();
+    }
     found.job.reset();
     events().add("status", id, *object);
     object.reset();
