@@ -110,6 +110,16 @@ class ReportTest(PlaneTest):
         assert status["status"] == "FAILED"
         assert reason in status["error"]
 
+    @pytest.mark.parametrize("call", ["job-done", "job-stream"])
+    def test_a_report_in_a_coding(self, call):
+        """The job fails with the reason, because no repetition of the worker would help."""
+        job = self.taken_job("w-coded")
+        headers = {"Authorization": self.worker_key, "Content-Encoding": "gzip"}
+        answer = self.server.request("POST", f"/v2/remote/{call}/w-coded/{job}", b"\x1f\x8b", key=None, headers=headers)
+        assert (answer.status, answer.json()) == (200, {})
+        status = self.server.status("remote", job)
+        assert (status["status"], "send JSON without Content-Encoding" in status["error"]) == ("FAILED", True)
+
     def test_chunks(self):
         """In their order, also around a restart of the attempt's worker."""
         job = self.taken_job("w-chunks")

@@ -163,6 +163,23 @@ class TlsTest(HttpTest):
                     used[name] = used.get(name, 0) + int(file.read().split()[0])
         return used
 
+    def test_ciphers(self):
+        """Those of TLS 1.2 whose keys a later theft of the server's key does not reveal, without CBC."""
+        for ciphers, is_taken in (("ECDHE-RSA-AES128-GCM-SHA256", True), ("ECDHE-RSA-CHACHA20-POLY1305", True),
+                                  ("AES256-GCM-SHA384", False), ("AES128-SHA", False),
+                                  ("ECDHE-RSA-AES256-SHA384", False), ("ECDHE-RSA-AES128-SHA", False)):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers(ciphers + ":@SECLEVEL=0")
+            with connect(self.server) as plain:
+                try:
+                    context.wrap_socket(plain).close()
+                    agreed = True
+                except ssl.SSLError:
+                    agreed = False
+            assert agreed == is_taken, ciphers
+
     def test_a_certificate_that_is_none(self):
         with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:
             file.write("no certificate")

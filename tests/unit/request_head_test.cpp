@@ -93,6 +93,8 @@ TEST(RequestHead, AmbiguousHeadsAreRefused) {
       {"Transfer-Encoding: gzip, chunked\r\n", 501},
       {"Transfer-Encoding: identity\r\n", 501},
       {"Host: other\r\n", 400},
+      {"Authorization: a\r\nauthorization: b\r\n", 400},
+      {"Authorization: a\r\nAuthorization: a\r\n", 400},
       {"Expect: more\r\n", 417},
       {" folded: x\r\n", 400},
       {"a: b\r\n c\r\n", 400},

@@ -50,6 +50,42 @@ TEST_F(RequestPipelineTest, ARouteSeesTheCall) {
   EXPECT_EQ(limiter_.inside, 0) << "its place is given back with the answer";
 }
 
+TEST_F(RequestPipelineTest, ABodyInACodingIsRefusedUnread) {
+  int served = 0;
+  act_ = [&served](ApiRequest&) {
+    ++served;
+    return ApiResponse{200, "{}"};
+  };
+  const auto asked = [this](const std::string& line, const std::string& fields) {
+    return ask(head(line, line.find("/v1/") == std::string::npos ? client_ : admin_, fields + "Content-Length: 2\r\n") +
+               "{}");
+  };
+  const std::string run = "POST /v2/ep/run";
+  for (const char* coding : {"gzip", "zstd", "identity, gzip"}) {
+    const std::string answer = asked(run, "Content-Encoding: " + std::string(coding) + "\r\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 415 "));
+    EXPECT_THAT(answer, HasSubstr("a body with Content-Encoding: " + std::string(coding) + " is not read here"));
+    EXPECT_THAT(answer, HasSubstr("\r\nAccept-Encoding: identity\r\n"));
+  }
+  const std::string form = asked(run, "Content-Type: Multipart/form-data; boundary=x\r\n");
+  EXPECT_THAT(form, StartsWith("HTTP/1.1 415 "));
+  EXPECT_THAT(form, HasSubstr("a multipart form is not read here: send a JSON object"));
+  EXPECT_EQ(served, 0);
+  EXPECT_THAT(asked(run, "Content-Encoding: Identity\r\nContent-Type: text/plain\r\n"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(asked("POST /v1/things", "Content-Encoding: gzip\r\n"), StartsWith("HTTP/1.1 200 "))
+      << "its body is not looked at";
+}
+
+TEST_F(RequestPipelineTest, AByteOrderMarkIsNoPartOfTheBody) {
+  std::string body;
+  act_ = [&body](ApiRequest& call) {
+    body = call.body;
+    return ApiResponse{200, "{}"};
+  };
+  EXPECT_THAT(run("\xEF\xBB\xBF{\"a\":1}"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(body, "{\"a\":1}");
+}
+
 TEST_F(RequestPipelineTest, APathThatDoesNotExistNeedsNoKey) {
   EXPECT_THAT(ask(head("GET /v2/ep/nothing", "")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/nothing", "")), HasSubstr("{\"message\":\"there is nothing at /v1/nothing"));

@@ -1,5 +1,6 @@
 #include "core/http/api/exchange.h"
 
+#include <Poco/String.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/transport/message.h"
 
@@ -65,6 +67,31 @@ ApiResponse tooLarge(std::string_view path, std::size_t limit) {
   const std::string size =
       limit < kMegabyte ? std::to_string(limit >> 10) + " KB" : std::to_string(limit >> 20) + " MB";
   return errorResponse(path, 413, "the body is over the limit of " + size + ": send less");
+}
+
+// Poco keeps the lines of a name side by side.
+std::string joinedLines(const ServerRequest& head, const std::string& name) {
+  std::string joined;
+  for (auto line = head.find(name); line != head.end() && Poco::icompare(line->first, name) == 0; ++line) {
+    joined += (joined.empty() ? "" : ", ") + line->second;
+  }
+  return joined;
+}
+
+std::optional<ApiResponse> unreadableForm(const ServerRequest& head, std::string_view path) {
+  static const std::string kMultipart = "multipart/";
+  const std::string coding = joinedLines(head, "Content-Encoding");
+  if (!coding.empty() && Poco::icompare(coding, "identity") != 0) {
+    ApiResponse refusal = errorResponse(path, 415,
+                                        "a body with Content-Encoding: " + clipped(coding) +
+                                            " is not read here: send the body without Content-Encoding");
+    refusal.headers.emplace_back("Accept-Encoding", "identity");
+    return refusal;
+  }
+  if (Poco::icompare(head.getContentType().substr(0, kMultipart.size()), kMultipart) != 0) return std::nullopt;
+  return errorResponse(path, 415,
+                       "a multipart form is not read here: send a JSON object, and a file within the object as base64 "
+                       "text or as a URL");
 }
 
 ApiResponse noBodyMemory(std::string_view path) {

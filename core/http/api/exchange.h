@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/http/api/api_request.h"
@@ -53,6 +54,12 @@ class Exchange {
 /// Returns the 413 for a route with a body limit of `limit` bytes, at least 1 KB. The sentence names the limit in whole
 /// MB, or in whole KB below 1 MB.
 ApiResponse tooLarge(std::string_view path, std::size_t limit);
+
+/// Returns the values of all lines with the name as a list (RFC 9110, section 5.3).
+std::string joinedLines(const ServerRequest& head, const std::string& name);
+
+/// Returns the 415 for a body in a coding, or in a multipart form. JSON is read under any other content type.
+std::optional<ApiResponse> unreadableForm(const ServerRequest& head, std::string_view path);
 
 /// Returns the 503 for a used-up `server.bodyMemory`, or for the used-up quarter of an endpoint.
 ApiResponse noBodyMemory(std::string_view path);

@@ -16,6 +16,7 @@
 #include "core/http/transport/target.h"
 #include "core/jobs/admission.h"
 #include "core/jobs/later_submission.h"
+#include "jobq/byte_order_mark.h"
 
 namespace jobq {
 namespace {
@@ -29,15 +30,6 @@ ApiResponse storageFault(const ApiRequest& apiRequest, const StorageError& error
 /// Time for which a check of the key holds while a call waits or sends events: such a call may go on so much longer
 /// than a new call with the key is refused.
 constexpr std::chrono::milliseconds kKeyHolds{500};
-
-// Lines of the same name are one list (RFC 9110, section 5.3). Poco keeps them side by side.
-std::string joinedLines(const ServerRequest& head, const std::string& name) {
-  std::string joined;
-  for (auto line = head.find(name); line != head.end() && Poco::icompare(line->first, name) == 0; ++line) {
-    joined += (joined.empty() ? "" : ", ") + line->second;
-  }
-  return joined;
-}
 
 bool acceptsEvents(const ServerRequest& head) {
   static const std::string kAccept = "Accept";
@@ -57,7 +49,7 @@ const RequestPipeline::NamedStage RequestPipeline::kStages[] = {
     {&RequestPipeline::findEndpoint, "an unknown endpoint is named to authenticated callers only"},
     {&RequestPipeline::limitRate,
      "rate limiting: before a byte of the body is read, and for authenticated callers only"},
-    {&RequestPipeline::checkBodySize, "a body that is too large, or without room, is refused unread"},
+    {&RequestPipeline::checkBody, "a body of an unknown form, too large, or without room is refused unread"},
 };
 // The later stages begin in the route, with the validation of the submission.
 
@@ -67,7 +59,7 @@ namespace {
 // counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
 void countResponse(ApiRequest& apiRequest, ApiResponse& response) {
   if (apiRequest.permit.isCounted() || response.status == 503) return;
-  if (response.status != 400 && response.status != 408 && response.status != 413) {
+  if (response.status != 400 && response.status != 408 && response.status != 413 && response.status != 415) {
     (void)apiRequest.permit.count(apiRequest.rateLimitStatus);
     return;
   }
@@ -237,7 +229,10 @@ void RequestPipeline::limitRate(const ServerRequest& head, RequestContext& conte
   apiRequest.rateLimitStatus = passed->rateLimitStatus;
 }
 
-void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::checkBody(const ServerRequest& head, RequestContext& context) {
+  const bool isReport = context.route->scope == Scope::worker && context.apiRequest.method == "POST";
+  if (context.route->needsBody || isReport) context.refusal = unreadableForm(head, context.apiRequest.path);
+  if (context.refusal) return;
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > context.route->bodyLimit) {
     context.refusal = tooLarge(context.apiRequest.path, context.route->bodyLimit);
@@ -305,6 +300,8 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
         context.isLate = true;
         return std::nullopt;
       }
+      std::string& body = context.apiRequest.body;
+      body.erase(0, body.size() - withoutByteOrderMark(body).size());
       if (!context.refusal && context.isLate) checkAgain(request, context);
     }
     context.apiRequest.client = &request;

@@ -93,7 +93,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   bool isRevoked(const ServerRequest& head, RequestContext& context);
   void findEndpoint(const ServerRequest& head, RequestContext& context);
   void limitRate(const ServerRequest& head, RequestContext& context);
-  void checkBodySize(const ServerRequest& head, RequestContext& context);
+  void checkBody(const ServerRequest& head, RequestContext& context);
 
   RequestHandler::Progress sendParts(RequestContext& context, ServerRequest& request, Exchange& exchange);
   std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);

@@ -31,7 +31,16 @@ ApiResponse counted(std::uint64_t next) {
   return {200, json::object([next](json::ObjectWriter& out) { out.member("next", next); })};
 }
 
-Failed tooLargeReport() {
+// Returns true for the refusal of a report that a repetition by the worker would not mend: the job fails.
+bool isFinal(const ApiResponse& refusal) { return refusal.status == 413 || refusal.status == 415; }
+
+Failed unreadReport(const ApiResponse& refusal) {
+  if (refusal.status == 415) {
+    return {
+        "the worker sent a report with a Content-Encoding, or as a multipart form, and neither is read: send JSON "
+        "without Content-Encoding",
+        ""};
+  }
   return {"the worker sent a report over the limit of " + std::to_string(kMaxReport >> 20) +
               " MB; its output may have " + std::to_string(kMaxOutput >> 20) +
               " MB: upload large results and return their address",
@@ -54,7 +63,7 @@ std::optional<ReportedRun> findReported(const WorkerDeps& deps, ApiRequest& requ
   return ReportedRun{*std::move(key), std::move(run), std::move(reports)};
 }
 
-// Ends a job whose report is over the limits, and has the worker stop it.
+// Ends a job whose report breaks the rules, and has the worker stop it.
 void failRun(const WorkerDeps& deps, const ReportedRun& reported, Failed failure) {
   (void)reported.reports->finish(std::move(failure));
   if (reported.run) {
@@ -159,21 +168,23 @@ RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request) {
 
 RouteResult refusedResult(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
   if (refusal.status == 404) return noted();
-  if (refusal.status != 413) return refusal;
-  if (const auto reported = findReported(deps, request)) end(deps, request, *reported, tooLargeReport(), false);
+  if (!isFinal(refusal)) return refusal;
+  if (const auto reported = findReported(deps, request)) end(deps, request, *reported, unreadReport(refusal), false);
   return noted();
 }
 
 RouteResult refusedResults(const WorkerDeps&, ApiRequest&, ApiResponse refusal) {
-  return refusal.status == 404 ? noted() : std::move(refusal);
+  if (refusal.status == 404) return noted();
+  if (refusal.status == 415) refusal.status = 400;  // the jobs of the unread results are not known
+  return refusal;
 }
 
 RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
   if (refusal.status == 404) return noted();
-  if (refusal.status != 413) return refusal;
+  if (!isFinal(refusal)) return refusal;
   const auto reported = findReported(deps, request);
   if (!reported || !reported->reports) return noted();
-  failRun(deps, *reported, tooLargeReport());
+  failRun(deps, *reported, unreadReport(refusal));
   return noted();
 }
 

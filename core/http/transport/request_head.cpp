@@ -163,9 +163,10 @@ void readTransferEncoding(std::string_view value, RequestHead& head) {
   if (!any) refuse(400, "Transfer-Encoding is empty: send chunked, or Content-Length instead");
 }
 
-/// Reads the fields that frame the message.
+/// Reads the fields that frame the message, and refuses fields that two readers could understand differently.
 void readFraming(RequestHead& head) {
   std::size_t hosts = 0;
+  std::size_t keys = 0;
   bool close = false;
   bool keep = false;
   for (const auto& [name, value] : head.fields) {
@@ -177,6 +178,8 @@ void readFraming(RequestHead& head) {
       ++hosts;
       if (value.find_first_of(" \t/?#@,\\<>\"") != std::string_view::npos)
         refuse(400, "Host must be a host and an optional port: leave out everything else");
+    } else if (equals(name, "Authorization")) {
+      ++keys;
     } else if (equals(name, "Connection")) {
       eachOf(value, [&](std::string_view option) {
         close = close || equals(option, "close");
@@ -192,6 +195,7 @@ void readFraming(RequestHead& head) {
     refuse(400, "the request has both Content-Length and Transfer-Encoding: send one of them");
   }
   if (head.chunked && head.http10) refuse(400, "HTTP/1.0 has no Transfer-Encoding: send Content-Length");
+  if (keys > 1) refuse(400, "the request has more than one Authorization: send one key");
   if (hosts > 1) refuse(400, "the request has more than one Host: send one");
   if (hosts == 0 && !head.http10) refuse(400, "the request has no Host: send one");
   head.keepAlive = !close && (keep || !head.http10);
@@ -207,6 +211,15 @@ bool isToken(std::string_view text) noexcept {
 bool isFieldValue(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || c == '\t'; });
+}
+
+bool isProbe(std::string_view head) noexcept {
+  for (const std::string_view method : {"GET ", "HEAD "}) {
+    if (!head.starts_with(method)) continue;
+    head.remove_prefix(method.size());
+    return head.starts_with(kProbePath) && head.substr(kProbePath.size()).starts_with(' ');
+  }
+  return false;
 }
 
 HeadScanner::State HeadScanner::scan(std::string_view bytes) {

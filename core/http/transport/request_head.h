@@ -72,6 +72,12 @@ class HeadScanner {
 /// Returns the parsed head. Fails if the head is broken or incomplete. Any thread.
 Result<RequestHead, Fault> parseHead(std::string_view bytes);
 
+/// The path of the request of a supervisor: alive or not.
+inline constexpr std::string_view kProbePath = "/healthz";
+/// Returns true if the head asks for kProbePath. The reactor thread serves this request, which is quick, also without a
+/// crowd, because the answer must not wait for a thread. Any thread.
+bool isProbe(std::string_view head) noexcept;
+
 /// Returns true if all bytes may stand in the value of a field: no control characters except tabs.
 bool isFieldValue(std::string_view text) noexcept;
 /// Returns true if `text` is a token, which is the form of methods and field names.

@@ -27,6 +27,9 @@
 namespace jobq {
 namespace {
 
+/// Ciphers of TLS 1.2 with forward secrecy and without CBC. All ciphers of TLS 1.3 are of this kind.
+constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 // TLS over OpenSSL directly, because Poco's secure socket waits inside its handshake.
 class TlsStream final : public ByteStream {
  public:
@@ -187,6 +190,7 @@ std::shared_ptr<TlsContext::Poco> TlsContext::load(const std::string& certificat
   try {
     Context::Params params;
     params.verificationMode = Context::VERIFY_NONE;
+    params.cipherList = kCiphers;
     params.loadDefaultCAs = false;
     loaded->context = new Context(Context::TLS_SERVER_USE, params);
     loaded->context->requireMinimumProtocol(Context::PROTO_TLSV1_2);
