@@ -266,7 +266,7 @@ void Application::addRoutes() {
   addWebhookRoutes(router_, {storage_->outbox(), webhookSecrets_, webhooks_});
   addTemplateRoutes(router_, templateService_, endpoints_, runtimes_);
   addEndpointRoutes(router_, {endpointService_, endpoints_, workers_, runtimes_, config_.queuePolicy});
-  addProcessRoutes(router_, *storage_, clock_, {draining_, node_.isFenced(), node_.isDrained()});
+  addProcessRoutes(router_, *storage_, clock_, {draining_, node_.isFenced(), node_.isDrained()}, waiting_);
 }
 
 void Application::check(const Config& config, Log& log) {

@@ -65,7 +65,7 @@ class OpenAiCallsTest : public testing::Test, protected test::QueueRoutesFixture
     call->pending = std::get<std::unique_ptr<PendingCall>>(std::move(result));
     return call;
   }
-  JobState stateOf(const LeaseRef& lease) { return jobs_.find({"ep", lease.job})->state; }
+  JobState stateOf(const LeaseRef& lease) { return storage_->jobs().find({"ep", lease.job})->state; }
   void emit(const LeaseRef& lease, const std::string& output) { (void)reports_.append(lease, 0, {{output, ""}}); }
 };
 

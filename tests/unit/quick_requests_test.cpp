@@ -43,7 +43,7 @@ const std::string kSlow = "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
 class RecordingHandlers final : public RequestHandlerFactory {
  public:
   std::unique_ptr<RequestHandler> make(const ServerRequest& request) override {
-    return std::make_unique<Handler>(*this, request.getURI() == "/quick");
+    return std::make_unique<Handler>(*this, request.getURI() != "/slow");
   }
   std::string errorBody(std::string_view sentence) const override { return std::string(sentence); }
   bool makesQuickly() const noexcept override { return isQuick; }
@@ -196,6 +196,31 @@ TEST_F(QuickRequestsTest, AThreadServesAllWhereHeadsMayBlock) {
   send(client, kQuick);
   EXPECT_TRUE(isAnswered(client));
   EXPECT_EQ(handlers_.byReactor(), 0U);
+}
+
+TEST_F(QuickRequestsTest, AProbeIsAnsweredWhileAllThreadsWait) {
+  handlers_.isQuick = false;
+  std::atomic<bool> isOpen = false;
+  handlers_.begin = [&](ServerRequest& request) {
+    if (request.mayBlock()) {
+      EXPECT_TRUE(holdsSoon([&] { return isOpen.load(); }));
+    }
+    return Progress::answered;
+  };
+  start(kNoCrowd);
+  std::vector<Poco::Net::StreamSocket> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(connect());
+    send(clients.back(), kSlow);
+  }
+  ASSERT_TRUE(holdsSoon([&] { return handlers_.calls().size() == 4; })) << "all threads wait";
+  auto probe = connect();
+  send(probe, "HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+  char answer[512];
+  EXPECT_GT(probe.receiveBytes(answer, sizeof answer), 0);
+  EXPECT_EQ(handlers_.byReactor(), 1U);
+  isOpen = true;
+  for (auto& client : clients) EXPECT_TRUE(isAnswered(client));
 }
 
 TEST_F(QuickRequestsTest, ASecondRequestOfTheSameMomentIsServed) {

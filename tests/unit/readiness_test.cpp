@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
+#include "testkit/wait_for.h"
+#include "tests/support/held_caller.h"
+#include "tests/support/passed_storage.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -10,25 +16,72 @@ namespace {
 
 class ReadinessTest : public testing::Test {
  protected:
+  /// Asks as a caller for whom no other one checks.
+  bool isReady() {
+    Readiness::Question question{caller_.call()};
+    const auto result = readiness_.check(question);
+    EXPECT_TRUE(result) << "nobody else checks";
+    return result && *result;
+  }
+
+  test::HeldCaller caller_;
   test::UnitStorage storage_;
   Readiness readiness_{*storage_, storage_.clock};
 };
 
 TEST_F(ReadinessTest, AGoodAnswerIsGoodForASecond) {
-  EXPECT_NO_THROW(readiness_.check());
+  EXPECT_TRUE(isReady());
   storage_.faults.failOperation("check");
   storage_.clock.advance(Millis(999));
-  EXPECT_NO_THROW(readiness_.check()) << "the storage is not asked";
+  EXPECT_TRUE(isReady()) << "the storage is not asked";
   storage_.clock.advance(Millis(1));
-  EXPECT_THROW(readiness_.check(), StorageError);
+  EXPECT_FALSE(isReady());
 }
 
 TEST_F(ReadinessTest, ABadAnswerIsAskedForAgain) {
   storage_.faults.failOperation("check");
-  EXPECT_THROW(readiness_.check(), StorageError);
-  EXPECT_THROW(readiness_.check(), StorageError);
+  EXPECT_FALSE(isReady());
+  EXPECT_FALSE(isReady());
   storage_.faults.heal();
-  EXPECT_NO_THROW(readiness_.check()) << "a recovery is seen at once";
+  EXPECT_TRUE(isReady()) << "a recovery is seen at once";
+}
+
+/// Checks when the test lets it.
+class SlowStorage final : public test::PassedStorage {
+ public:
+  using PassedStorage::PassedStorage;
+
+  void check() override {
+    ++checks;
+    testkit::waitFor("the end of the check", [this] { return isOpen.load(); });
+    if (fails) throw StorageError("the disk is gone");
+  }
+
+  std::atomic<int> checks = 0;
+  std::atomic<bool> isOpen = false;
+  bool fails = false;
+};
+
+TEST_F(ReadinessTest, WhileOneCallerChecksTheOthersWaitWithoutAThread) {
+  SlowStorage slow(*storage_);
+  slow.fails = true;
+  Readiness readiness(slow, storage_.clock);
+  auto checking = std::async(std::launch::async, [&] {
+    Readiness::Question question{caller_.call()};
+    return readiness.check(question);
+  });
+  testkit::waitFor("the check", [&] { return slow.checks == 1; });
+  test::HeldCaller other;
+  Readiness::Question question{other.call()};
+  EXPECT_FALSE(readiness.check(question));
+  EXPECT_FALSE(readiness.check(question)) << "a resumption without an event";
+  slow.isOpen = true;
+  EXPECT_FALSE(*testkit::resultOf("the check", checking));
+  EXPECT_TRUE(other.isResumed());
+  const auto result = readiness.check(question);
+  ASSERT_TRUE(result) << "the result of the check of the first caller";
+  EXPECT_FALSE(*result);
+  EXPECT_EQ(slow.checks, 1);
 }
 
 }  // namespace

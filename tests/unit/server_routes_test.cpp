@@ -40,12 +40,15 @@ using testing::StartsWith;
 
 class ProcessRoutesTest : public testing::Test, protected test::RouteFixture {
  protected:
-  ProcessRoutesTest() { addProcessRoutes(router_, *storage_, storage_.clock, {draining_, fenced_, drained_}); }
+  ProcessRoutesTest() {
+    addProcessRoutes(router_, *storage_, storage_.clock, {draining_, fenced_, drained_}, waiting_);
+  }
 
   test::UnitStorage storage_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> fenced_ = false;
   std::atomic<bool> drained_ = false;
+  Budget waiting_{4};
 };
 
 TEST_F(ProcessRoutesTest, TheRootNamesTheOtherRoutes) {

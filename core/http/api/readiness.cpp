@@ -10,27 +10,31 @@ constexpr Millis kGood{1'000};
 
 }  // namespace
 
-void Readiness::check() {
+std::optional<Result<void, StorageError>> Readiness::check(Question& question) {
   Lock lock(mutex_);
-  if (clock_.now() < goodUntil_) return;
-  if (asking_) {
-    for (const std::uint64_t before = answers_; answers_ == before;) asked_.wait(mutex_);
-  } else {
-    asking_ = true;
-    lock.unlock();
-    auto result = ask();
-    lock.lock();
-    asking_ = false;
-    ++answers_;
-    if (result) goodUntil_ = clock_.now() + kGood;
-    result_ = std::move(result);
-    asked_.notifyAll();
+  if (question.check && *question.check < ended_) return result_;
+  if (clock_.now() < goodUntil_) return Result<void, StorageError>();
+  if (isChecking_) {
+    if (!question.check) waiting_.push_back(question.call);
+    question.check = ended_;
+    return std::nullopt;
   }
-  if (!result_) throw StorageError(result_.failure());
+  isChecking_ = true;
+  lock.unlock();
+  const Result<void, StorageError> result = askStorage();
+  lock.lock();
+  isChecking_ = false;
+  ++ended_;
+  if (result) goodUntil_ = clock_.now() + kGood;
+  result_ = result;
+  const std::vector<SuspendedCall> waiting = std::exchange(waiting_, {});
+  lock.unlock();
+  for (const SuspendedCall& call : waiting) call.resume();
+  return result;
 }
 
 // Fails if the storage cannot take a write.
-Result<void, StorageError> Readiness::ask() noexcept {
+Result<void, StorageError> Readiness::askStorage() noexcept {
   try {
     storage_.check();
     return {};

@@ -77,7 +77,8 @@ constexpr std::size_t kQuickBody = 16UL << 10;
 /// length.
 bool isQuickRequest(const ServerRequest& head, const RequestPipeline::RequestContext& context, BodyMemory& memory) {
   if (context.refusal) return context.refusals == nullptr;
-  if (!context.route->isQuick || (context.apiRequest.endpoint && !context.apiRequest.endpoint->filters.empty())) {
+  if ((!context.route->isQuick && !context.route->isProbe) ||
+      (context.apiRequest.endpoint && !context.apiRequest.endpoint->filters.empty())) {
     return false;
   }
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
@@ -107,7 +108,8 @@ class PipelineHandler final : public RequestHandler {
 std::unique_ptr<RequestHandler> RequestPipeline::make(const ServerRequest& request) {
   RequestContext context = checkHead(request);
   if (context.needsThread) return nullptr;
-  const bool isQuick = makesQuickly() && isQuickRequest(request, context, bodyMemory_);
+  const bool isProbe = context.route != nullptr && context.route->isProbe;
+  const bool isQuick = (isProbe || makesQuickly()) && isQuickRequest(request, context, bodyMemory_);
   return std::make_unique<PipelineHandler>(*this, std::move(context), isQuick);
 }
 

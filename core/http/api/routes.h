@@ -159,7 +159,7 @@ struct UnreadyReasons {
   const std::atomic<bool>& isFenced;   ///< the node may have lost its life in the storage
   const std::atomic<bool>& isDrained;  ///< an administrator lets the node drain
 };
-/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key.
-void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const UnreadyReasons& reasons);
+/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key. `waiting` has the places for waiting calls.
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const UnreadyReasons& reasons, Budget& waiting);
 
 }  // namespace jobq

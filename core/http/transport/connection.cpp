@@ -76,7 +76,7 @@ Connection::Ready Connection::receive() {
     }
     head_ = scanner_.scan(buffer_.view());
   }
-  return Ready::yes;
+  return isProbe(buffer_.view()) ? Ready::probe : Ready::yes;
 }
 
 // Returns false if there is no head to serve now.
@@ -102,7 +102,8 @@ bool Connection::awaitHead() {
 Connection::Next Connection::serve() {
   if (stream_->handshaking()) {
     const Ready ready = receive();
-    if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
+    if (ready == Ready::no) return Next::resume;
+    if (ready == Ready::gone) return Next::close;
   }
   while (open_ != nullptr || awaitHead()) {
     mayBlock_ = true;

@@ -62,9 +62,9 @@ class Connection {
   /// processor time, and waits for nothing.
   ByteStream& stream() const noexcept { return *stream_; }
 
-  /// Reads without waiting. Returns `yes` if there is a request or a refusal to serve, `no` if a part is missing,
-  /// `gone` if the peer has closed. Throws std::bad_alloc.
-  enum class Ready { no, yes, gone };
+  /// Reads without waiting. Returns `yes` if there is a request or a refusal to serve, `probe` for a request of a
+  /// supervisor (isProbe), `no` if a part is missing, `gone` if the peer has closed. Throws std::bad_alloc.
+  enum class Ready { no, yes, probe, gone };
   Ready receive();
 
   /// Returns true if a part of a head, or of the handshake before the head, has come. The reactor bounds the time until

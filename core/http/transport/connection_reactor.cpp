@@ -8,6 +8,8 @@
 #include <exception>
 #include <utility>
 
+#include "core/http/transport/request_handler.h"
+
 namespace jobq {
 namespace {
 
@@ -222,11 +224,12 @@ void ConnectionReactor::continueResumed() {
   }
 }
 
-// Serves a whole head: in a crowd a quick request on the reactor thread, any other one on a thread of the pool. TLS
-// takes processor time, so threads of the pool serve TLS too.
-void ConnectionReactor::serveHead(std::unique_ptr<Connection> connection, Moment headDeadline) {
-  const bool servesItself = rules_.handlers.makesQuickly() && crowd_.isLarge() &&
-                            quickInTurn_ < rules_.mostQuickInTurn && !connection->stream().secure();
+// Serves a whole head: a probe, and in a crowd a quick request, on the reactor thread, any other one on a thread of the
+// pool. TLS takes processor time, so threads of the pool serve other requests of TLS too.
+void ConnectionReactor::serveHead(std::unique_ptr<Connection> connection, Connection::Ready ready,
+                                  Moment headDeadline) {
+  const bool isForCrowd = rules_.handlers.makesQuickly() && crowd_.isLarge() && !connection->stream().secure();
+  const bool servesItself = (isForCrowd && quickInTurn_ < rules_.mostQuickInTurn) || ready == Connection::Ready::probe;
   if (!servesItself) return toServing(std::move(connection), headDeadline);
   ++quickInTurn_;
   if (!connections_.beginServing(*connection, headDeadline)) return;
@@ -247,9 +250,11 @@ void ConnectionReactor::readHead(ParkedConnection parked) {
       parked.state == State::readingHead ? parked.deadline : std::chrono::steady_clock::now() + kHeadTimeout;
   // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
   if (parked.connection->stream().handshaking()) return toServing(std::move(parked.connection), headDeadline);
-  switch (parked.connection->receive()) {
+  const Connection::Ready ready = parked.connection->receive();
+  switch (ready) {
     case Connection::Ready::gone: return connections_.forget(parked.connection->id());
-    case Connection::Ready::yes: return serveHead(std::move(parked.connection), headDeadline);
+    case Connection::Ready::yes:
+    case Connection::Ready::probe: return serveHead(std::move(parked.connection), ready, headDeadline);
     case Connection::Ready::no: break;
   }
   if (parked.state == State::idle && parked.connection->inHead()) {
@@ -282,8 +287,9 @@ void ConnectionReactor::handleExpiredDeadlines() {
       // The request itself finds that its body or its answer is late.
       if (parked.state != State::readingHead) return toServing(std::move(parked.connection), Moment::max());
       const bool mayBeWhole = !parked.connection->stream().handshaking() && hasInput(*parked.connection);
-      if (mayBeWhole && parked.connection->receive() == Connection::Ready::yes) {
-        return toServing(std::move(parked.connection), parked.deadline);
+      const Connection::Ready ready = mayBeWhole ? parked.connection->receive() : Connection::Ready::no;
+      if (ready == Connection::Ready::yes || ready == Connection::Ready::probe) {
+        return serveHead(std::move(parked.connection), ready, parked.deadline);
       }
       const Connection::Next next = parked.connection->refuseLateHead();
       continueAfter(std::move(parked.connection), next);

@@ -97,7 +97,7 @@ class ConnectionReactor final : public Service, public CallResumer, private Conn
   template <class Step>
   void guarded(std::uint64_t id, Step&& step);
   void toServing(std::unique_ptr<Connection>&& connection, Moment headDeadline);
-  void serveHead(std::unique_ptr<Connection> connection, Moment headDeadline);
+  void serveHead(std::unique_ptr<Connection> connection, Connection::Ready ready, Moment headDeadline);
   void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
