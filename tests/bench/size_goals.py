@@ -83,10 +83,11 @@ def with_filters(_):
     names = [f"f{number}" for number in range(FILTERS)]
     settings = {"scripts.path": "scripts", "endpoint.judged.image": "plugin/echo", "endpoint.judged.workersMax": 0,
                 "endpoint.judged.filters": ", ".join(names)}
-    with Jobq("memory", settings) as server:
-        os.makedirs(os.path.join(server.folder, "scripts", "filters"))
-        for name in names:
-            server.file(os.path.join("scripts", "filters", name + ".lua"), FILTER.encode())
+    server = Jobq("memory", settings)
+    os.makedirs(os.path.join(server.folder, "scripts", "filters"))
+    for name in names:
+        server.file(os.path.join("scripts", "filters", name + ".lua"), FILTER.encode())
+    with server:
         body = json.dumps({"input": {"rows": [{"id": row, "name": f"row {row}", "tags": ["a", "b"], "score": row / 7}
                                               for row in range(1_500)]}}).encode()
 
