@@ -4,7 +4,6 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "core/auth/key_record.h"
