@@ -80,6 +80,7 @@ ProcessSignals::~ProcessSignals() {
 
 void ProcessSignals::tameWriteSignals() noexcept {
   for (const int signal : kWriteSignals) setFunction(signal, doNothing);
+  unblockSignals();
 }
 
 int ProcessSignals::await() const {
@@ -105,14 +106,14 @@ void ProcessSignals::send(int signal) const noexcept {
 }
 
 void surviveSignals() noexcept {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : kEndingSignals) {
-    setFunction(signal, doNothing);
-    sigaddset(&signals, signal);
-  }
+  for (const int signal : kEndingSignals) setFunction(signal, doNothing);
   ProcessSignals::tameWriteSignals();
-  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+void unblockSignals() noexcept {
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
 void leaveProcess(int code) noexcept {

@@ -22,8 +22,8 @@ class ProcessSignals {
   ProcessSignals(const ProcessSignals&) = delete;
   ProcessSignals& operator=(const ProcessSignals&) = delete;
 
-  /// Makes SIGPIPE and SIGXFSZ harmless: the write has an error instead. Called by the constructor, and again after the
-  /// start, because a library may have ignored SIGPIPE.
+  /// Makes SIGPIPE and SIGXFSZ harmless: the write has an error instead. Calls unblockSignals(). Called by the
+  /// constructor, and again after the start, because a library may have ignored SIGPIPE.
   static void tameWriteSignals() noexcept;
 
   /// Blocks until a signal has come, also before the call. Returns the signal. Called by a single thread.
@@ -41,6 +41,10 @@ class ProcessSignals {
 /// Unblocks SIGTERM, SIGINT and SIGHUP without effect on this process. For a process with a parent that decides about
 /// the end.
 void surviveSignals() noexcept;
+
+/// Unblocks all signals in the calling thread. Poco blocks SIGPIPE in the main thread, before main(), and several
+/// signals in a Poco::Thread.
+void unblockSignals() noexcept;
 
 /// Ends the process without the destructors of static objects: a library of a plugin may have a thread there, and a
 /// destroyed thread would end the process with SIGABRT. Before the end the standard streams are flushed. A build with a

@@ -10,14 +10,14 @@ from jobq_server import BUILD, PLUGINS, jobqd
 from jobq_worker import JobqWorker
 from test_jobq_worker_isolation import children_of
 
-CHILDREN = f"{PLUGINS}:{os.path.join(BUILD, 'tests', 'children')}"
+CHILDREN = os.path.join(BUILD, "tests", "children")
 ENDS = ["exit 7", "TERM", "INT", "HUP", "PIPE", "XFSZ"]  # of a forked process, then of programs
 
 
 class SignalsTest(HttpTest):
     def test_a_handler_of_the_server(self, own_server):
         """A program ends by each signal that ends programs. The server ends with 0 although a library has a thread."""
-        server = own_server(plugins__path=CHILDREN, endpoint__children__image="plugin/children")
+        server = own_server(plugins__path=f"{PLUGINS}:{CHILDREN}", endpoint__children__image="plugin/children")
         assert server.runsync("children", {})["output"] == ENDS
         assert jobqd("--config", server.file, "--check").returncode == 0
         server.stop()

@@ -44,7 +44,7 @@ std::string endOfProgram(const char* signal) {
 std::string endOfFork() {
   const pid_t child = ::fork();
   if (child == 0) {
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::raise(signal);
+    for (const int signal : {SIGTERM, SIGINT}) ::raise(signal);
     ::_exit(7);
   }
   return endOf(child);

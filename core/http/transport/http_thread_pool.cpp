@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/base/process_signals.h"
 #include "core/base/service.h"
 #include "core/http/transport/connection.h"
 
@@ -69,6 +70,7 @@ bool HttpThreadPool::addThread() noexcept {
 
 void HttpThreadPool::work(Threads::iterator self) {
   nameThread("http");
+  unblockSignals();  // a filter may start a program
   while (auto connection = next(self)) handler_.serve(std::move(connection));
 }
 
