@@ -109,7 +109,8 @@ class PlacesTest(HttpTest):
 
     @pytest.fixture(autouse=True)
     def eight_places(self, question, own_server):
-        self.server = own_server(server__waiting="8", server__threads="4")
+        wide = {f"endpoint.wide{n}.image": "plugin/echo" for n in range(4)}
+        self.server = own_server(server__waiting="8", server__threads="4", **wide)
 
     def wait_in_queue(self, operation="runsync"):
         """A caller that waits for five minutes, far longer than any wait of these tests, or is answered at once."""
@@ -200,21 +201,23 @@ class PlacesTest(HttpTest):
     def test_slow_readers_cannot_hold_all_threads(self):
         """core/decisions/http.md: 128 callers may read slowly, others that read nothing lose their connection for a
         further one, and a caller that reads has its answer whole."""
-        # All 141 answers fit into the memory for large ones, and none into the buffers beneath.
+        # All 141 answers fit into the memory for large ones, of which an endpoint has a quarter, and none into the buffers
+        # beneath.
         body = b'{"input":{"a":"%s"}}' % (b"x" * (7 * MB // 2))
-        job = self.server.request("POST", "/v2/echo/runsync", body).json()["id"]
-        silent = [self.ask_with_small_buffers(job) for _ in range(140)]
+        jobs = [f"{name}/status/" + self.server.request("POST", f"/v2/{name}/runsync", body).json()["id"]
+                for name in ("wide0", "wide1", "wide2", "wide3", "echo")]
+        silent = [self.ask_with_small_buffers(jobs[n % 5]) for n in range(140)]
         readers = [{plain.getsockname()[1], plain.getpeername()[1]} for plain in silent]
         until(lambda: self.established(readers) == 128, "so many hold a place, and the others have lost their connection")
         assert self.server.request("GET", "/healthz").status == 200
-        reading, got = self.ask_with_small_buffers(job), bytearray()
+        reading, got = self.ask_with_small_buffers(jobs[0]), bytearray()
 
         def has_place():
             got.extend(reading.recv(1000))
             return self.established(readers) < 128
 
         until(has_place, "the caller that reads has the place of another one")
-        silent += [self.ask_with_small_buffers(job) for _ in range(20)]
+        silent += [self.ask_with_small_buffers(jobs[n % 5]) for n in range(20)]
         while not got.endswith(b'"}}'):
             piece = reading.recv(65536)
             assert piece, f"the answer ends after {len(got)} bytes"
@@ -227,7 +230,7 @@ class PlacesTest(HttpTest):
         plain.settimeout(HANG)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         plain.connect(self.server.address)
-        plain.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\n"
+        plain.sendall(f"GET /v2/{job} HTTP/1.1\r\nHost: jobq\r\n"
                       f"Authorization: {self.server.key}\r\n\r\n".encode())
         return plain
 
