@@ -82,7 +82,7 @@ TEST_F(JsonBridgeTest, WrongJsonIsRefusedWithItsPlace) {
   EXPECT_EQ(
       returned("{[1 << 60] = 1}"),
       "FAILED: an array with holes (put json.null there, or write t[tostring(id)] for an object) at [1] is not JSON");
-  EXPECT_EQ(returned("{[0.5] = 1}"), "FAILED: a table with a key that is a number is not JSON");
+  EXPECT_EQ(returned("{[0.5] = 1}"), "FAILED: a table with a fraction as a key (write t[tostring(id)]) is not JSON");
   EXPECT_EQ(returned("{[true] = 1}"), "FAILED: a table with a key that is a boolean is not JSON");
   EXPECT_EQ(returned("{[json.null] = 1}"), "FAILED: a table with a key that is a userdata is not JSON");
   EXPECT_EQ(returned("{0/0}"), "FAILED: nan at [1] is not JSON");
