@@ -121,7 +121,7 @@ TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProces
     auto other = remote_.beginTake(key_, 1, false, caller_.call());
     (void)remote_.pollTake(key_, *other, true);
     EXPECT_EQ(find(id).losses, 1U);
-    storage.real->jobs().cancel({"ep", id});
+    (void)storage.real->jobs().cancel({"ep", id});
     noteResult(id, nullptr);
   }
   EXPECT_THAT(storage.log.text(), HasSubstr("remote.sharedId"));
