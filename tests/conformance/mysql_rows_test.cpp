@@ -168,7 +168,7 @@ class MysqlNumbers : public MysqlRows {
     numbers->open(*connect());
     return numbers;
   }
-  mysql::DatabaseClock time_{clock_};
+  mysql::DatabaseClock time_{clock_, log_};
 };
 
 TEST_F(MysqlNumbers, GrowAndFitIntoJson) {
