@@ -93,19 +93,17 @@ bool WebhookDispatcher::awaitNextPass() {
   }
 }
 
-// Repeats rounds over all hosts, from the end of the last pass on, until a round claims no delivery or no place is
-// free.
+// Makes a round over all hosts, from the end of the last pass on. A round that claims a delivery is followed by another
+// pass, after a pause that is as short as the round.
 void WebhookDispatcher::runPass() {
-  bool claimed = true;
-  while (claimed) {
-    const std::string began = lastHost_;
-    claimed = claimFrom(lastHost_);
-    // No place is left, and the end of a delivery notifies the scheduler; or a stop was requested.
-    if (!lastHost_.empty()) return;
-    if (!began.empty() && claimFrom(lastHost_)) claimed = true;
-    if (!lastHost_.empty()) return;
-  }
-  // The last round claimed no delivery, perhaps because unresponsive hosts of the first pages hold all places that such
+  const std::string began = lastHost_;
+  bool claimed = claimFrom(lastHost_);
+  // No place is left, and the end of a delivery notifies the scheduler; or a stop was requested.
+  if (!lastHost_.empty()) return;
+  if (!began.empty() && claimFrom(lastHost_)) claimed = true;
+  if (!lastHost_.empty()) return;
+  if (claimed) return notify();
+  // The round claimed no delivery, perhaps because unresponsive hosts of the first pages hold all places that such
   // hosts may have. The next pass begins behind the last page that received places, so that later hosts get their turn.
   lastHost_ = lastServedPage_;
 }

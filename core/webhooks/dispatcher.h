@@ -2,7 +2,7 @@
 //
 // Threads
 //  - The scheduler, one thread, makes a pass after a notification, at the time of a retry arranged here, and once a
-//    second, because other nodes and former processes owe webhooks too. A pass reads the hosts with due deliveries from
+//    second, because other nodes and former processes owe webhooks too. A pass reads the hosts with due deliveries once from
 //    the storage, claims as many deliveries of each host as may start, and starts them in the pool. A pause follows
 //    each pass, as long as the pass and at most ten seconds. The scheduler calls the storage and never a transport, so
 //    no receiver delays the scheduler.
