@@ -65,6 +65,8 @@ DeliveryTask::Step DeliveryTask::beginAttempt(CallListener& listener) {
     endOrPostpone(false);
     return Step::over;
   }
+  // The delivery has waited for a thread, and another claim may begin while a call is under way.
+  if (deps_.clock.now() + kCallTimeout > leaseEnds_) return Step::over;
   WebhookTransport* const transport = deps_.transports.find(delivery_.url);
   if (transport == nullptr) {
     recordFailure("no transport of webhook.transports serves URLs of this scheme", true);

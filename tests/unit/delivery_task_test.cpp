@@ -187,6 +187,14 @@ TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
   EXPECT_EQ(net->seen().size(), 1U);
 }
 
+TEST_F(DeliveryTaskTest, ALeaseThatIsTooShortForACallLeavesTheDeliveryToOthers) {
+  DeliveryTask task(deps(), deliveryTo("http://h/x"), stop_.get_token());
+  storage.clock.advance(kDeliveryLease - kCallTimeout + Millis(1));
+  EXPECT_EQ(task.begin(noListener_).value().retryAt, std::nullopt);
+  EXPECT_THAT(net->seen(), IsEmpty());
+  EXPECT_THAT(outbox.calls(), IsEmpty());
+}
+
 TEST_F(DeliveryTaskTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
   outbox.before = [](const std::string&) { throw StorageError("never again"); };
   auto running = start(deliveryTo("http://h/x"));
