@@ -2,10 +2,10 @@
 //
 // Threads
 //  - The scheduler, one thread, makes a pass after a notification, at the time of a retry arranged here, and once a
-//    second, because other nodes and former processes owe webhooks too. A pass reads the hosts with due deliveries once from
-//    the storage, claims as many deliveries of each host as may start, and starts them in the pool. A pause follows
-//    each pass, as long as the pass and at most ten seconds. The scheduler calls the storage and never a transport, so
-//    no receiver delays the scheduler.
+//    second, because other nodes and former processes owe webhooks too. A pass reads the hosts with due deliveries once
+//    from the storage, claims as many deliveries of each host as may start, and starts them in the pool. A pause
+//    follows each pass, as long as the pass and at most ten seconds. The scheduler calls the storage and never a
+//    transport, so no receiver delays the scheduler.
 //  - The pool (core/webhooks/delivery_pool.h), up to kDeliveryThreads threads, works on up to kPlaces deliveries: the
 //    begin of the call, and after its end the record, and the end or the next attempt of the delivery
 //    (core/webhooks/delivery_task.h). A call waits for its answer in the transport, and on a thread of the pool only if
