@@ -31,7 +31,7 @@ jobq_use_sdk(jobq_next_minor_objects next)
 set(host ${PROJECT_SOURCE_DIR}/core)
 jobq_add_test(next_minor_test LABELS unit
   SOURCES plugin_host/next_minor_test.cpp ${host}/plugin/plugin_config.cpp ${host}/plugin/plugin_file.cpp
-          ${host}/plugin/plugin_host.cpp ${host}/config/units.cpp
+          ${host}/plugin/plugin_host.cpp ${host}/config/mistakes.cpp ${host}/config/units.cpp
   LIBRARIES PkgConfig::ELF Boost::filesystem Boost::system Poco::Foundation
   NEEDS jobq_good jobq_next_minor)
 jobq_use_sdk(next_minor_test next)
