@@ -216,6 +216,17 @@ class StreamTest(OpenAiTest):
         assert self.server.health("steps")["jobs"]["inProgress"] == 1
         connection.close()
 
+    def test_a_silent_stream_sends_comments(self):
+        """core/decisions/openai.md: the head waits no longer than server.streamSilence, and neither does a comment."""
+        server = self.fresh_server({"slow": SLOW}, endpoint__slow__image="lua/slow", server__streamSilence="1s")
+        connection = self.begin_stream("slow", server)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        for _ in range(3):
+            assert (answer.readline(), answer.readline()) == (b": the job goes on\n", b"\n")
+        assert server.health("slow")["jobs"]["inProgress"] == 1
+        connection.close()
+
     @pytest.mark.parametrize("endpoint", ["steps", "slow"])
     def test_a_client_that_leaves_cancels_its_job(self, endpoint):
         """Behind the head of the stream, and before."""

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,7 +67,9 @@ class OpenAiCallsTest : public testing::Test, protected test::QueueRoutesFixture
     return call;
   }
   JobState stateOf(const LeaseRef& lease) { return storage_->jobs().find({"ep", lease.job})->state; }
-  void emit(const LeaseRef& lease, const std::string& output) { (void)reports_.append(lease, 0, {{output, ""}}); }
+  void emit(const LeaseRef& lease, const std::string& output, std::uint64_t number = 0) {
+    (void)reports_.append(lease, number, {{output, ""}});
+  }
 };
 
 TEST_F(OpenAiCallsTest, AClientThatLeavesCancelsTheJobOfItsCall) {
@@ -134,9 +137,12 @@ TEST_F(OpenAiCallsTest, ASilentStreamOpensAndSendsComments) {
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ(answer->body, ": the job goes on\n\n");
   EXPECT_EQ(call->parts(), "");
-  storage_.clock.advance(Millis(15'000));
+  storage_.clock.advance(Millis(14'999));
+  emit(lease, R"("data:")");
+  EXPECT_EQ(call->parts(), "") << "the chunk ends no event";
+  storage_.clock.advance(Millis(1));
   EXPECT_EQ(call->parts(), ": the job goes on\n\n");
-  emit(lease, R"("data: 1\n\n")");
+  emit(lease, R"(" 1\n\n")", 1);
   EXPECT_EQ(call->parts(), "data: 1\n\n");
   (void)reports_.finish(lease, Completed{"{}"}, false);
   EXPECT_EQ(call->parts(), "data: [DONE]\n\nEND");

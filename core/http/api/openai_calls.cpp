@@ -170,13 +170,17 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   StreamedOpenAi(const QueueDeps& deps, SubmittedCall call)
       : AwaitedOpenAi(deps, std::move(call)),
         feed_(deps.jobs.followChunks(key())),
-        end_(deps.jobs.completions().now() + wait()),
-        opensAt_(std::min(end_, deps.jobs.completions().now() + deps.streamSilence)) {}
+        end_(now() + wait()),
+        quietUntil_(silenceEnd()) {}
 
   std::optional<BodyPart> nextPart(ApiRequest& request) override {
     try {
       auto part = pollPart(request);
-      if (part) request.room.noteText(part->bytes.size());
+      if (part) {
+        request.room.noteText(part->bytes.size());
+        // A chunk may end no event, and the stream stays silent.
+        if (!part->bytes.empty() || now() >= quietUntil_) quietUntil_ = silenceEnd();
+      }
       return part;
     } catch (const StorageError&) {
       return BodyPart{events_.error("the storage of the server failed while the job ran"), true};
@@ -185,9 +189,9 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
  private:
   std::optional<ApiResponse> pollJob(ApiRequest& request) override {
-    const auto result = feed_->poll(opensAt_, waitingCaller(request), kPiece);
+    const auto result = feed_->poll(quietUntil_, waitingCaller(request), kPiece);
     if (!result) return std::nullopt;
-    if (result->isOver && isSilence(request, opensAt_)) return opened(request, events_.comment(kGoesOn));
+    if (result->isOver && isSilence(request)) return opened(request, events_.comment(kGoesOn));
     if (result->isOver) return unfinished(request);
     if (!result->page || result->page->chunks.empty()) return endedWithoutChunks(request);
     const std::vector<std::string> outputs = outputsOf(request, result->page->chunks);
@@ -221,8 +225,9 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     return {std::move(events) + events_.end(), true};
   }
 
-  static ApiResponse opened(ApiRequest& request, std::string events) {
+  ApiResponse opened(ApiRequest& request, std::string events) {
     request.room.noteText(events.size());
+    quietUntil_ = silenceEnd();
     ApiResponse response{200, std::move(events)};
     response.headers = {{"Content-Type", "text/event-stream"}};
     response.isOpen = true;
@@ -231,12 +236,10 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
   std::optional<BodyPart> pollPart(ApiRequest& request) {
     if (request.client->hasLeft() || hasError_) return BodyPart{{}, true};
-    const Instant now = deps().jobs.completions().now();
-    if (now >= end_) return BodyPart{events_.error(lateOpenAiSentence(after())), true};
-    const Instant quietUntil = std::min(end_, now + deps().streamSilence);
-    const auto result = feed_->poll(quietUntil, waitingCaller(request), kPiece);
+    if (now() >= end_) return BodyPart{events_.error(lateOpenAiSentence(after())), true};
+    const auto result = feed_->poll(quietUntil_, waitingCaller(request), kPiece);
     if (!result) return std::nullopt;
-    if (result->isOver) return over(request, quietUntil);
+    if (result->isOver) return over(request);
     if (result->hasRestarted) {
       return BodyPart{events_.error("the worker of the job was lost, and its answer begins anew: ask again"), true};
     }
@@ -250,14 +253,17 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     return BodyPart{events_.error(job && !job->error.empty() ? job->error : "the job was stopped"), true};
   }
 
+  Instant now() const { return deps().jobs.completions().now(); }
+  Instant silenceEnd() const { return std::min(end_, now() + deps().streamSilence); }
+
   // A wait that ends before its time is ended by the client or by the end of the server.
-  bool isSilence(const ApiRequest& request, Instant until) const {
-    return !request.client->hasLeft() && until < end_ && deps().jobs.completions().now() >= until;
+  bool isSilence(const ApiRequest& request) const {
+    return !request.client->hasLeft() && quietUntil_ < end_ && now() >= quietUntil_;
   }
 
-  BodyPart over(const ApiRequest& request, Instant quietUntil) {
+  BodyPart over(const ApiRequest& request) {
     if (request.client->hasLeft()) return {{}, true};
-    if (deps().jobs.completions().now() >= quietUntil) return {events_.comment(kGoesOn), false};
+    if (now() >= quietUntil_) return {events_.comment(kGoesOn), false};
     return {events_.error("the server is shutting down: ask again"), true};
   }
 
@@ -286,7 +292,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   OutputJoiner joiner_;
   const std::unique_ptr<ChunkFeed> feed_;
   const Instant end_;
-  const Instant opensAt_;
+  Instant quietUntil_;  // a comment follows then, and opens a stream without a first event
   OpenAiEvents events_;
   bool hasOutput_ = false;  // the events have an output of the job, or a part of one
   bool hasError_ = false;   // the last event has been sent, or is under way
