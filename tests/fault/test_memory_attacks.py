@@ -81,7 +81,7 @@ class MemoryAttacksTest(HttpTest):
         assert self.server.request("GET", f"/v2/trial/status/{jobs['trial']}").status == 200
 
     def take_all(self, crowd):
-        """core/http/API.md, "Calls of workers": inputs are claimed as far as there is memory, and the others wait in the
+        """core/http/API.md, "/job-take": inputs are claimed as far as there is memory, and the others wait in the
         queue."""
         for _ in range(45):
             self.server.run("fed", {"x": "y" * (9 * MB)})
@@ -92,7 +92,7 @@ class MemoryAttacksTest(HttpTest):
         assert self.server.health("fed")["jobs"]["inQueue"] > 0, "all were claimed: this proves nothing"
 
     def park_crowds(self, crowd):
-        """core/http/API.md, "Calls of workers": among many workers a call waits for fewer jobs."""
+        """core/http/API.md, "/job-take": among many workers a call waits for fewer jobs."""
         for n in range(NAMES):
             self.ask(crowd, f"/v2/crowded/job-take-batch/w{n}?batch_size=1000&job_in_progress=0", self.worker_key)
         until(lambda: self.server.health("crowded")["workers"]["idle"] == NAMES, "each worker is parked", HANG)
