@@ -1,6 +1,7 @@
 #include "core/config/properties.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -73,12 +74,15 @@ std::string textOf(const std::filesystem::path& file) {
     throw ConfigError(file.string() + " is a folder: name the configuration file");
   }
   std::ifstream in(file, std::ios::binary);
-  std::string text(kMostBytes + 1, '\0');
-  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  std::array<char, 16'384> part{};  // a buffer of the largest size would stay resident after the start
+  while (in && text.size() <= kMostBytes) {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  }
   if (!in.is_open() || in.bad()) {
     throw ConfigError(file.string() + " cannot be read: check its name, and that this user may read it");
   }
-  text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > kMostBytes) throw ConfigError(file.string() + " is larger than 16 MB: name the configuration file");
   if (text.find('\0') != std::string::npos) {
     throw ConfigError(file.string() + " is not text in UTF-8, because it has zero bytes: save the file as UTF-8");
