@@ -78,18 +78,25 @@ TEST_F(SqliteBodies, AJobOfInsertAndClaimHasItsFileFirst) {
   EXPECT_THAT(events, ElementsAre("file", "log"));
 }
 
-TEST_F(SqliteBodies, AClaimBehindAnInsertReadsTheOtherJobsFile) {
+// An input in a file is over kMostFusedInput. A claim of its own reads the file, after memory was found for the input.
+TEST_F(SqliteBodies, AClaimInsideAnotherStepLeavesFilesUnread) {
+  static_assert(sqlite::kMostInRow >= kMostFusedInput);
   open();
   submit(large("first", 'f'));
   const ClaimWant want{"ep", {"w1", "w2"}};
   const auto done = storage_->insertAndClaim(large("own"), policy_, std::nullopt, want, holder_, 1);
   ASSERT_TRUE(done);
-  ASSERT_THAT(done->claimed, SizeIs(2));
-  EXPECT_EQ(done->claimed[0].input, bodyOf(kLargeBody, 'f'));
-  EXPECT_EQ(done->claimed[1].input, bodyOf(kLargeBody));
-  const auto next = storage_->finishAndClaim({"own", 1}, Completed{bodyOf(kLargeBody, 'o')}, want, holder_, 2);
+  EXPECT_THAT(done->claimed, IsEmpty());
+  const BoundedClaim claimed = storage_->leases().claimWithin(std::vector{want}, holder_, 2, 2 * kLargeBody);
+  EXPECT_FALSE(claimed.hasLeft);
+  ASSERT_THAT(claimed.jobs, SizeIs(2));
+  EXPECT_EQ(claimed.jobs[0].input, bodyOf(kLargeBody, 'f'));
+  EXPECT_EQ(claimed.jobs[1].input, bodyOf(kLargeBody));
+  submit(large("last"));
+  const auto next = storage_->finishAndClaim({"own", 1}, Completed{bodyOf(kLargeBody, 'o')}, want, holder_, 3);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->finished, ReportResult::accepted);
+  EXPECT_THAT(next->claimed, IsEmpty());
   EXPECT_EQ(find("own")->output, bodyOf(kLargeBody, 'o'));
 }
 
