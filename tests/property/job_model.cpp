@@ -62,6 +62,17 @@ std::optional<Job> JobModel::find(const JobKey& key) const {
   return entry != nullptr ? std::optional(entry->job) : std::nullopt;
 }
 
+std::optional<BoundedJob> JobModel::findWithin(const JobKey& key, std::uint64_t mostBytes) const {
+  auto job = find(key);
+  if (!job) return std::nullopt;
+  const std::uint64_t bytes = job->output.size() + job->progress.size();
+  if (bytes > mostBytes) {
+    job->output.clear();
+    job->progress.clear();
+  }
+  return BoundedJob{std::move(*job), bytes};
+}
+
 CancelResult JobModel::cancel(const JobKey& key) {
   Entry* entry = state_.find(key);
   if (entry == nullptr) return NotFound{};

@@ -26,6 +26,7 @@ class JobModel {
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) const;
   std::optional<Job> find(const JobKey& key) const;
+  std::optional<BoundedJob> findWithin(const JobKey& key, std::uint64_t mostBytes) const;
   CancelResult cancel(const JobKey& key);
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
   std::size_t purgeQueued(std::string_view endpoint);

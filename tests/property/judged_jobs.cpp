@@ -80,6 +80,15 @@ std::optional<Job> JudgedJobs::find(const JobKey& key) {
   return job;
 }
 
+std::optional<BoundedJob> JudgedJobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+  auto job = compared_.ask(
+      "find of " + key.id + " within " + std::to_string(mostBytes) + " bytes",
+      [&] { return compared_.real().jobs().findWithin(key, mostBytes); },
+      [&](StorageModel& model) { return model.jobs().findWithin(key, mostBytes); });
+  if (job) compared_.noteShown(key.id);
+  return job;
+}
+
 std::vector<std::optional<JobSummary>> JudgedJobs::summaries(std::span<const JobKey> keys) {
   return compared_.real().jobs().summaries(keys);
 }

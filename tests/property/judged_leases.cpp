@@ -8,6 +8,14 @@ std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, co
       [&](StorageModel& model) { return model.leases().claim(wants, holder, id); });
 }
 
+BoundedClaim JudgedLeases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                         std::uint64_t mostBytes) {
+  return compared_.askUnsynced(
+      "claim within " + std::to_string(mostBytes) + " bytes",
+      [&] { return compared_.real().leases().claimWithin(wants, holder, id, mostBytes); },
+      [&](StorageModel& model) { return model.leases().claimWithin(wants, holder, id, mostBytes); });
+}
+
 std::vector<ClaimedJob> JudgedLeases::claimed(std::span<const ClaimWant> wants, CallId id) {
   return compared_.ask(
       "claimed", [&] { return compared_.real().leases().claimed(wants, id); },

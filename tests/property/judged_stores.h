@@ -62,6 +62,8 @@ class JudgedJobs final : public JobStore {
   const std::set<EndpointId>& endpoints() const { return endpoints_; }
 
  private:
+  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
+
   Comparison& compared_;
   std::set<EndpointId> endpoints_;
 };
@@ -85,6 +87,8 @@ class JudgedLeases final : public LeaseStore {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
+  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                             std::uint64_t mostBytes) override;
   SweepResult doLose(std::span<const LeaseRef> leases) override;
   std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
   std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,

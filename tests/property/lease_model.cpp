@@ -1,6 +1,7 @@
 #include "lease_model.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -64,13 +65,25 @@ ClaimedJob LeaseModel::started(const Entry& entry) const {
 }
 
 std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  std::vector<ClaimedJob> claimed;
+  return claimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
+}
+
+BoundedClaim LeaseModel::claimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                     std::uint64_t mostBytes) {
+  BoundedClaim claimed;
   if (holder.epoch == 0 || holder.epoch != state_.life) return claimed;
+  std::uint64_t left = mostBytes;
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
       Entry* entry = first(want.endpoint);
       if (entry == nullptr) break;
-      claimed.push_back(start(*entry, worker, holder));
+      const std::uint64_t bytes = entry->spec.input.size();
+      if (bytes > std::max(left, kSmallInput)) {
+        claimed.hasLeft = true;
+        break;
+      }
+      left -= std::min(left, bytes);
+      claimed.jobs.push_back(start(*entry, worker, holder));
       entry->claim = id;
     }
   }

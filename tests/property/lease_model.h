@@ -26,6 +26,7 @@ class LeaseModel {
   explicit LeaseModel(ModelState& state) : state_(state) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id);
+  BoundedClaim claimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes);
   /// Begins the first attempt of a job that was just inserted, and dates both back (Storage::insertRun).
   void beginFirstRun(const JobId& job, const FirstRun& run);
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) const;

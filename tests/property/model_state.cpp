@@ -67,6 +67,12 @@ void ModelState::removeIf(const std::function<bool(const Entry&)>& goes) {
   entries.erase(std::remove_if(entries.begin(), entries.end(), goes), entries.end());
 }
 
+bool ModelState::hasQueue(std::string_view endpoint) const {
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return entry.job.endpoint == endpoint && entry.job.state == JobState::inQueue;
+  });
+}
+
 bool ModelState::hasUnswept(std::string_view endpoint) const {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const Entry& entry) { return entry.job.endpoint == endpoint && entry.job.expiresAt <= now; });

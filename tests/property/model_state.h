@@ -81,6 +81,8 @@ struct ModelState {
   /// Returns the queued jobs of an endpoint in the order of their claims: (lowPriority, rank, arrival).
   std::vector<const Entry*> queue(std::string_view endpoint) const;
   static QueuePlace placeOf(const Entry& entry) { return {entry.job.lowPriority, entry.rank, entry.arrival}; }
+  /// Returns true if a job of the endpoint is queued, also one that has expired and still waits for its sweep.
+  bool hasQueue(std::string_view endpoint) const;
   /// Returns true if an expired job still waits for its sweep: the counters may or may not include the job.
   bool hasUnswept(std::string_view endpoint) const;
   /// Ends a job in a step that also owes its webhook.

@@ -31,12 +31,14 @@ struct StorageModel {
   ChunkModel chunks() { return ChunkModel(state); }
   OutboxModel outbox() { return OutboxModel(state); }
 
-  /// Inserts the job, and then claims for `want`.
+  /// Inserts the job, and then claims for `want`. A job that meets no queue is claimed with an input of any size.
   InsertedAndClaimed insertAndClaim(const JobSpec& job, const QueuePolicy& policy,
                                     const std::optional<Idempotency>& idempotency, const ClaimWant& want,
                                     const Holder& holder, CallId id) {
+    const bool hasQueue = state.hasQueue(job.endpoint);
     InsertResult inserted = jobs().insert(job, policy, idempotency);
-    return {std::move(inserted), leases().claim(std::vector{want}, holder, id)};
+    if (!hasQueue) return {std::move(inserted), leases().claim(std::vector{want}, holder, id)};
+    return {std::move(inserted), leases().claimWithin(std::vector{want}, holder, id, kMostFusedInput).jobs};
   }
 
   /// Inserts the job, begins its run `run.age` ago, and ends the run if there is an outcome.
@@ -50,7 +52,7 @@ struct StorageModel {
   FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
                                     const Holder& holder, CallId id) {
     const ReportResult finished = leases().finish(lease, outcome);
-    return {finished, leases().claim(std::vector{want}, holder, id)};
+    return {finished, leases().claimWithin(std::vector{want}, holder, id, kMostFusedInput).jobs};
   }
 
   ModelState state;     ///< jobs with their leases, chunks and deliveries

@@ -56,6 +56,8 @@ std::string text(const Job& job) {
   return out.str();
 }
 
+std::string text(const BoundedJob& job) { return text(job.job) + " with " + std::to_string(job.bodyBytes) + " bytes"; }
+
 std::string text(const InsertResult& result) {
   if (const auto* existing = std::get_if<Duplicate>(&result)) return "existing " + existing->id;
   return std::holds_alternative<Inserted>(result) ? "inserted" : "other body";
@@ -97,6 +99,8 @@ std::string text(const ClaimedJob& job) {
          " webhook '" + job.webhook + "' s3 '" + job.s3Config + "' timeout " +
          std::to_string(job.policy.executionTimeout.count()) + " lines " + std::to_string(job.logLines);
 }
+
+std::string text(const BoundedClaim& claim) { return text(claim.jobs) + (claim.hasLeft ? " and others left" : ""); }
 
 std::string text(SweepResult swept) {
   std::vector<std::string> stopped;

@@ -19,6 +19,7 @@ std::string text(ReportResult fenced);
 std::string text(LeaseState state);
 std::string text(Instant instant);
 std::string text(const Job& job);
+std::string text(const BoundedJob& job);
 std::string text(const InsertResult& result);
 std::string text(const IdempotencyRecord& answer);
 std::string text(const CancelResult& result);
@@ -26,6 +27,7 @@ std::string text(const RequeueResult& result);
 std::string text(const JobPage& page);
 std::string text(const EndpointCounts& counts);
 std::string text(const ClaimedJob& job);
+std::string text(const BoundedClaim& claim);
 std::string text(const InsertedAndClaimed& done);
 std::string text(const FinishedAndClaimed& done);
 std::string text(SweepResult swept);  ///< sorts sets; `more` is no answer but a way of working
