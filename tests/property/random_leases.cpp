@@ -8,6 +8,23 @@
 #include "jobq/time.h"
 
 namespace jobq::model {
+namespace {
+
+/// Bounds of inputs and of outputs, in bytes, between the sizes of the bodies.
+constexpr std::array<std::uint64_t, 6> kBounds{0, 8, 20'020, 40'000, 300'000, 2'000'000};
+
+}  // namespace
+
+std::vector<ClaimedJob> claimJobs(LeaseStore& leases, const std::vector<ClaimWant>& wants, const Holder& holder,
+                                  CallId id, const Operation& operation) {
+  if (operation.a % 2 == 0) return leases.claim(wants, holder, id);
+  return leases.claimWithin(wants, holder, id, kBounds[operation.b / 2 % kBounds.size()]).jobs;
+}
+
+void readJob(JobStore& jobs, const JobKey& key, std::uint32_t choice) {
+  (void)jobs.find(key);
+  (void)jobs.findWithin(key, kBounds[choice % kBounds.size()]);
+}
 
 void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation) {
   std::vector<LeaseRef> lost{lease, kNobodys};

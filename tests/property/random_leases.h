@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/lease_store.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
@@ -19,6 +21,13 @@ inline const LeaseRef kNobodys{"nobody", 1};
 
 /// Bytes that make a body too large for a row of SQLite (256 KB).
 inline constexpr std::size_t kLargeFiller = 270'000;
+
+/// Claims jobs, in half of the calls within a bound. Returns the jobs.
+std::vector<ClaimedJob> claimJobs(LeaseStore& leases, const std::vector<ClaimWant>& wants, const Holder& holder,
+                                  CallId id, const Operation& operation);
+
+/// Reads the job, and reads its bodies within a bound.
+void readJob(JobStore& jobs, const JobKey& key, std::uint32_t choice);
 
 /// Loses the worker of `lease`, now and then named twice, and in a third of the calls the workers of the last jobs too.
 void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation);

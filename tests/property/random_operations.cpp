@@ -62,9 +62,6 @@ static_assert(kKinds.size() == kActions);
 // Mostly short times, now and then long enough for the end of leases, retention or a ttl.
 constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
 
-/// Bounds of inputs and of outputs, in bytes, between the sizes of the bodies.
-constexpr std::array<std::uint64_t, 6> kBounds{0, 8, 20'020, 40'000, 300'000, 2'000'000};
-
 /// Returns the life of the node; begins one if there is none. An older life claims nothing.
 Holder presentLife(NodeStore& nodes) {
   for (const NodeInfo& node : nodes.nodes()) {
@@ -130,11 +127,7 @@ void Player::claim(Storage& storage, const Operation& operation) {
     for (std::uint32_t k = 0; k <= operation.a % 3; ++k) want.workers.push_back("w" + std::to_string(k));
     wants.push_back(std::move(want));
   }
-  const Holder holder = presentLife(storage.nodes());
-  const std::uint64_t bound = kBounds[operation.b / 2 % kBounds.size()];
-  const std::vector<ClaimedJob> jobs = operation.a % 2 == 0
-                                           ? storage.leases().claim(wants, holder, ++lastClaim_)
-                                           : storage.leases().claimWithin(wants, holder, ++lastClaim_, bound).jobs;
+  const auto jobs = claimJobs(storage.leases(), wants, presentLife(storage.nodes()), ++lastClaim_, operation);
   for (const ClaimedJob& job : jobs) leases_.push_back(job.lease);
   // The claim before this one: some of its attempts have ended.
   if (operation.b % 3 == 0) (void)storage.leases().claimed(wants, operation.b % 2 == 0 ? lastClaim_ : lastClaim_ - 1);
@@ -256,8 +249,7 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
       break;
     }
     case Action::find:
-      (void)storage.jobs().find(key);
-      (void)storage.jobs().findWithin(key, kBounds[operation.b % kBounds.size()]);
+      readJob(storage.jobs(), key, operation.b);
       (void)storage.leases().ahead(key, 1 + operation.b % 9);
       break;
     case Action::consume:
