@@ -92,7 +92,7 @@ def body(call, job):
 
 
 def print_summary(rates):
-    """Prints what the rates of all rows say together. `rates` has the quartiles of the ratios of each row."""
+    """Prints the mean of all rows and the slower rows. `rates` has the quartiles of the ratios of each row."""
     mean = math.exp(statistics.fmean(math.log(middle) for _, middle, _ in rates.values()))
     print(f"geometric mean of the {len(rates)} ratios of rates: {mean:.3f}, at least {LEAST_MEAN} is wanted")
     suspects = [row for row, (_, _, high) in rates.items() if high < LEAST_ROW]

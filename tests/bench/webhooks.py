@@ -35,7 +35,7 @@ class Receiver:
 
 
 def silent_hosts(count):
-    """Listeners that nobody answers at; each port is a host."""
+    """Listeners without answers; each port is a host."""
     hosts = []
     for _ in range(count):
         listener = socket.socket()

@@ -1,4 +1,4 @@
-"""Plays attacks of hostile callers and workers on a server of its own, and prints what each did to the server and others.
+"""Plays attacks of hostile callers and workers on a server of its own, and prints the effect of each.
 
     attacks.py [NAME...]      all attacks, or the named ones; JOBQ_BUILD names another built tree, to compare with
 
@@ -29,7 +29,7 @@ LONGEST_ATTACK = 90.0  # seconds
 SETTLED = 20.0  # seconds after the end of an attack, in which memory goes back to the system
 
 
-class Watch:
+class Observation:
     """Samples the memory of a server, and the time of a call of another caller, until the context ends."""
 
     def __init__(self, server, path="/v2/echo/health"):
@@ -71,7 +71,7 @@ def get(server, path):
 
 
 def deaf(server, request, source=None):
-    """A connection that sends a request and reads nothing."""
+    """A connection with a request and without a read."""
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.settimeout(30)
@@ -84,7 +84,7 @@ def deaf(server, request, source=None):
 
 @contextlib.contextmanager
 def crowd(server, request, count, seconds=6.0):
-    """`count` connections that read nothing, held for some seconds."""
+    """`count` connections without a read, held for some seconds."""
     with contextlib.ExitStack() as stack:
         for number in range(count):
             wanted = request(number) if callable(request) else request
@@ -95,17 +95,17 @@ def crowd(server, request, count, seconds=6.0):
 
 
 def large_output(server, size):
-    """Submits a job whose output has `size` bytes, and returns its id."""
+    """Submits a job with an output of `size` bytes, and returns the id."""
     return server.runsync("echo", {"a": "x" * size}, wait=120_000)["id"]
 
 
 def outputs():
-    """400 callers of /status of a job with 19.5 MB, which read nothing."""
+    """400 callers of /status of a job with 19.5 MB, without a read."""
     with Server(**SHORT_DRAIN) as server:
-        job = large_output(server, 19 * MB + MB // 2)
-        with Watch(server, "/v2/trial/health") as watch, crowd(server, get(server, f"/v2/echo/status/{job}"), 400):
+        request = get(server, f"/v2/echo/status/{large_output(server, 19 * MB + MB // 2)}")
+        with Observation(server, "/v2/trial/health") as seen, crowd(server, request, 400):
             pass
-        return watch.figures()
+        return seen.figures()
 
 
 def remote_server(**more):
@@ -117,31 +117,31 @@ def worker_get(server, path):
 
 
 def inputs():
-    """4 calls of a worker for 20 jobs each, all with inputs of 19 MB, which read nothing."""
+    """4 calls of a worker for 20 jobs each, all with inputs of 19 MB, without a read."""
     with remote_server() as server:
         for _ in range(80):
             server.request("POST", "/v2/remote/runsync?wait=1000", {"input": {"a": "x" * (19 * MB)}})
-        with Watch(server) as watch:
+        with Observation(server) as seen:
             take = lambda number: worker_get(server, f"job-take-batch/w{number}?batch_size=20&job_in_progress=0")
             with crowd(server, take, 4, 15.0):
                 pass
-        return watch.figures()
+        return seen.figures()
 
 
 def places():
-    """3,000 names of workers that each call for 1,000 jobs."""
+    """3,000 names of workers, with a call for 1,000 jobs each."""
     with remote_server() as server:
         before = processor_seconds(server.process.pid)
-        with Watch(server, "/v2/echo/health") as watch:
+        with Observation(server, "/v2/echo/health") as seen:
             take = lambda number: worker_get(server, f"job-take-batch/name{number}?batch_size=1000&job_in_progress=0")
             with crowd(server, take, 3000, 10.0):
                 pass
         spent = processor_seconds(server.process.pid) - before
-        return {**watch.figures(), "processor s": round(spent, 1)}
+        return {**seen.figures(), "processor s": round(spent, 1)}
 
 
 def chunks():
-    """A worker that reports a body of 20 MB again and again below its next chunk, cut into chunks of a byte."""
+    """A worker with a report of 20 MB below the next chunk, cut into chunks of a byte."""
     with remote_server() as server:
         job = server.run("remote", {})
         assert server.request("GET", "/v2/remote/job-take/w1?job_in_progress=0").status == 200
@@ -151,7 +151,7 @@ def chunks():
         metrics = '{"a":"' + "m" * (MB - 64 - len('{"a":""}') - 1) + '"}'
         body = '{"output":"' + "x" * (20 * MB) + '","metrics":' + metrics + "}"
         longest = 0.0
-        with Watch(server) as watch, concurrent.futures.ThreadPoolExecutor() as pool:
+        with Observation(server) as seen, concurrent.futures.ThreadPoolExecutor() as pool:
             call = pool.submit(server.request, "POST", report + "1", body)
             while not call.done():
                 begun = time.monotonic()
@@ -160,12 +160,12 @@ def chunks():
             status = call.exception() or call.result().status
         stored = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(server.data)
                      for name in names)
-        return {**watch.figures(), "longest write ms": round(1e3 * longest), "stored MB": round(stored / MB),
+        return {**seen.figures(), "longest write ms": round(1e3 * longest), "stored MB": round(stored / MB),
                 "answer": str(status)}
 
 
 def descriptors():
-    """400 callers that wait, from 16 addresses, at a server with 256 descriptors; jobs of others have inputs in files."""
+    """400 waiting callers from 16 addresses at a server with 256 descriptors, beside jobs with inputs in files."""
     server = Server(start=False, **{"endpoint.remote.image": IMAGE, **SHORT_DRAIN})
     wrapped = os.path.join(server.folder, "jobqd")
     with open(wrapped, "w", encoding="utf-8") as file:
@@ -193,7 +193,7 @@ def descriptors():
 
 
 def repeated_key():
-    """Two callers of /openai with one Idempotency-Key, of which the first leaves."""
+    """Two callers of /openai with the same Idempotency-Key; the first caller leaves."""
     with tempfile.TemporaryDirectory() as scripts:
         os.makedirs(os.path.join(scripts, "handlers"))
         with open(os.path.join(scripts, "handlers", "slow.lua"), "w", encoding="utf-8") as file:

@@ -2,11 +2,8 @@
 // some plugins use. The tests of the three plugins have the rest.
 #include "http_client/transfer.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -16,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "testkit/no_descriptors.h"
 #include "testkit/wait_for.h"
 #include "tiny_http.h"
 #include "webhook_receiver.h"
@@ -75,33 +73,12 @@ TEST(HttpClient, SendsEachMethod) {
   }
 }
 
-/// Makes every call of the process for a descriptor fail with EMFILE until restore(), or until the end of the object.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ::close(lowest);
-    rlimit limit = before_;
-    limit.rlim_cur = static_cast<rlim_t>(lowest);
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-  }
-  ~NoDescriptors() { restore(); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
-  void restore() const { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST(HttpClient, ALackOfDescriptorsIsAFaultOfThisMachine) {
   TinyHttp server(saying("ok"));
   (void)transfer(requestTo(server.url("/")), {});  // makes the first calls of libcurl
   for (const std::string& url : {server.url("/"), std::string("http://name.test/")}) {
     const Request request = requestTo(url);
-    const NoDescriptors none;
+    const testkit::NoDescriptors none;
     const Outcome outcome = transfer(request, {});
     none.restore();
     ASSERT_TRUE(outcome.fault) << url;
@@ -114,19 +91,19 @@ TEST(HttpClient, ALackOfDescriptorsIsAFaultOfThisMachine) {
 
 TEST(HttpClient, APatientTransferWaitsForThisMachine) {
   struct Restorer final : http_client::CancelCheck {
-    explicit Restorer(const NoDescriptors*& lacking) : none(lacking) {}
+    explicit Restorer(const testkit::NoDescriptors*& lacking) : none(lacking) {}
     bool isOver() override {
       if (none != nullptr) none->restore();
       return false;
     }
-    const NoDescriptors*& none;
+    const testkit::NoDescriptors*& none;
   };
   TinyHttp server(saying("ok"));
   const Request request = requestTo(server.url("/"));
-  const NoDescriptors* lacking = nullptr;
+  const testkit::NoDescriptors* lacking = nullptr;
   Restorer restorer(lacking);
   (void)transferPatiently(request, {}, &restorer);  // makes the first calls of libcurl and of the sanitizer
-  const NoDescriptors none;
+  const testkit::NoDescriptors none;
   lacking = &none;
   const Outcome outcome = transferPatiently(request, {}, &restorer);
   EXPECT_FALSE(outcome.fault);
@@ -145,7 +122,7 @@ TEST(HttpClient, AStopEndsThePauseOfAPatientTransfer) {
   Stopper first;
   (void)transferPatiently(request, first.stop.get_token(), &first);  // makes the first calls
   Stopper stopper;
-  const NoDescriptors none;
+  const testkit::NoDescriptors none;
   const Outcome outcome = transferPatiently(request, stopper.stop.get_token(), &stopper);
   none.restore();
   ASSERT_TRUE(outcome.fault);

@@ -1,13 +1,12 @@
 // Tests of the transport `http`: the requests, the handling of each answer, and the refused addresses.
 
-#include <sys/resource.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
 #include "name_server.h"
+#include "testkit/no_descriptors.h"
 #include "testkit/temporary_folder.h"
 #include "tiny_http.h"
 #include "webhook_fixture.h"
@@ -50,17 +49,14 @@ TEST_F(WebhookHttp, ALackOfDescriptorsIsNoFailureOfTheReceiver) {
   TinyHttp server(always(200));
   const WebhookCall call = callTo(server.url("/a"));
   ASSERT_TRUE(std::holds_alternative<Delivered>(deliver(call)));  // makes the first calls of libcurl
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{0, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   std::error_code error;
+  const testkit::NoDescriptors none;
   try {
     (void)deliver(call);
   } catch (const std::system_error& fault) {
     error = fault.code();
   }
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  none.restore();
   EXPECT_EQ(error, std::errc::too_many_files_open);
 }
 

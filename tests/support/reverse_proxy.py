@@ -41,7 +41,7 @@ def program(name):
 
 
 def missing(*names):
-    """Says which of the programs are not installed; an empty text if all are."""
+    """Returns the names of missing programs; an empty text if all are installed."""
     absent = [name for name in names if program(name) is None]
     return f"{' and '.join(absent)}: not installed, `scripts/setup.sh test` installs it" if absent else ""
 

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "testkit/no_descriptors.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"
 
@@ -55,25 +56,6 @@ sockaddr_in addressOf(const char* host, std::uint16_t port) {
   EXPECT_EQ(::inet_pton(AF_INET, host, &address.sin_addr), 1);
   return address;
 }
-
-/// Makes every open() of the process fail with EMFILE until the end of the object.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ::close(lowest);
-    rlimit limit = before_;
-    limit.rlim_cur = static_cast<rlim_t>(lowest);
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 /// Limits the process to `limit` descriptors, of which `left` are free, until the end of the object.
 class FewDescriptors {
@@ -249,7 +231,7 @@ TEST_F(AcceptorTest, WithoutADescriptorTheListenerIsUnwatchedUntilItsRetry) {
   const Client client(port_);
   awaitReport();
   {
-    const NoDescriptors none;
+    const testkit::NoDescriptors none;
     EXPECT_FALSE(acceptor.next());
   }
   ASSERT_TRUE(acceptor.retryAt());
@@ -265,7 +247,7 @@ TEST_F(AcceptorTest, WithoutADescriptorTheListenerIsUnwatchedUntilItsRetry) {
   EXPECT_FALSE(acceptor.retryAt());
   EXPECT_TRUE(isReported());
   {
-    const NoDescriptors none;
+    const testkit::NoDescriptors none;
     EXPECT_FALSE(acceptor.next());
   }
   EXPECT_THAT(log_.lines(), testing::SizeIs(1)) << "a line a minute is enough";
