@@ -149,6 +149,8 @@ class JOBQ_VISIBLE Storage : public Plugin {
 
   /// Inserts `job` as JobStore::insert() does, and claims for `want` as LeaseStore::claim() does, in one step. `want`
   /// names the endpoint of `job` and at least one worker. The caller of `job` waits for its end, and workers are idle.
+  /// The claim leaves a job queued whose input is over kMostFusedInput. A new job that meets no queue is claimed with
+  /// an input of any size, because its input is in memory; an expired job counts as queued until a sweep has freed it.
   ///
   /// Unsynced: nobody was told of the job. The storage makes the job durable before a method of ChunkStore, or
   /// JobStore::find(), list() or findByIdempotencyKey(), returns a part of the job or its id, and within about 5 ms,
