@@ -83,10 +83,12 @@ void ProcessSignals::tameWriteSignals() noexcept {
   unblockSignals();
 }
 
+// Waits in poll(): ThreadSanitizer delays the function of a signal to the end of a read().
 int ProcessSignals::await() const {
-  unsigned char signal = 0;
-  while (::read(ends_[0], &signal, 1) != 1) continue;  // interrupted
-  return signal;
+  constexpr std::chrono::hours kLong{1};
+  for (;;) {
+    if (const auto signal = awaitFor(kLong)) return *signal;
+  }
 }
 
 std::optional<int> ProcessSignals::awaitFor(std::chrono::milliseconds longest) const {
@@ -95,7 +97,8 @@ std::optional<int> ProcessSignals::awaitFor(std::chrono::milliseconds longest) c
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd asked{ends_[0], POLLIN, 0};
     const int ready = ::poll(&asked, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000)));
-    if (ready > 0) return await();
+    unsigned char signal = 0;
+    if (ready > 0 && ::read(ends_[0], &signal, 1) == 1) return signal;
     if (ready == 0 && std::chrono::steady_clock::now() >= end) return std::nullopt;
   }
 }
