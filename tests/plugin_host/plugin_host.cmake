@@ -23,6 +23,7 @@ include(plugin_host/other_sdks.cmake)
 block()
   set(JOBQ_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/tests/children)
   jobq_add_plugin(children SOURCES plugin_host/fixture_children.cpp)
+  set_property(GLOBAL APPEND PROPERTY jobq_programs_of_asan jobq_children)
 endblock()
 
 jobq_add_test(plugin_host_test SMALL LABELS unit
