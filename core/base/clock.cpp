@@ -5,6 +5,7 @@
 #include <Poco/DateTimeFormatter.h>
 #include <Poco/DateTimeParser.h>
 #include <Poco/Timestamp.h>
+#include <sys/timex.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,6 +24,12 @@ Instant SystemWallClock::now() const { return std::chrono::floor<Millis>(std::ch
 
 std::chrono::system_clock::time_point TimeSource::wall() const { return std::chrono::system_clock::now(); }
 std::chrono::steady_clock::time_point TimeSource::steady() const { return std::chrono::steady_clock::now(); }
+
+bool TimeSource::isSynchronised() const {
+  timex state{};  // changes nothing
+  const int clock = ::adjtimex(&state);
+  return clock != -1 && clock != TIME_ERROR;
+}
 
 const TimeSource& TimeSource::ofMachine() {
   static const TimeSource kMachine;
@@ -50,6 +57,11 @@ void SystemClock::waitUntil(Mutex& mutex, Condition& condition, Instant deadline
   // A deadline may be "never" (Instant::max()). An hour is a bound that cannot overflow, and callers wait in a loop.
   const Millis left = deadline - now();
   if (left > Millis::zero()) condition.waitFor(mutex, std::min<Millis>(left, std::chrono::hours(1)));
+}
+
+std::optional<Millis> SystemClock::lead() const {
+  if (!source_.isSynchronised()) return std::nullopt;
+  return std::chrono::floor<Millis>(now() - source_.wall());
 }
 
 std::string toIso8601(Instant instant) {

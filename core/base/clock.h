@@ -41,6 +41,8 @@ class TimeSource {
   virtual ~TimeSource() = default;
   virtual std::chrono::system_clock::time_point wall() const;
   virtual std::chrono::steady_clock::time_point steady() const;
+  /// Returns true if a service keeps the time of day right, such as NTP, as the kernel says.
+  virtual bool isSynchronised() const;
 
   /// Returns the source that reads the clocks of the machine; the source lives as long as the process.
   static const TimeSource& ofMachine();
@@ -56,6 +58,7 @@ class SystemClock final : public Clock {
 
   Instant now() const override;
   void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override JOBQ_REQUIRES(mutex);
+  std::optional<Millis> lead() const override;
 
   /// Catches up with the machine's time. Returns the lead of the machine's time before the step, negative if the
   /// machine's time is behind. One thread calls, about every second.

@@ -21,6 +21,7 @@
 #include "jobq/time.h"
 #include "queue_bounds.h"
 #include "readers.h"
+#include "removal_hold.h"
 #include "reports_under_way.h"
 #include "shrink.h"
 #include "writer.h"
@@ -31,7 +32,7 @@ namespace jobq::sqlite {
 class Leases final : public LeaseStore {
  public:
   Leases(Writer& writer, Readers& readers, LargeBodies bodies, const CommittedState& state, Clock& clock,
-         ReportsUnderWay& reports)
+         ReportsUnderWay& reports, RemovalHold& hold)
       : writer_(writer),
         readers_(readers),
         bodies_(bodies),
@@ -39,6 +40,7 @@ class Leases final : public LeaseStore {
         numbers_(state.numbers),
         clock_(clock),
         reports_(reports),
+        hold_(hold),
         shrinker_(writer, readers, clock),
         bodySweep_(bodies.files, writer, readers) {}
 
@@ -85,6 +87,7 @@ class Leases final : public LeaseStore {
   Clock& clock_;
   QueueBounds bounds_;
   ReportsUnderWay& reports_;
+  RemovalHold& hold_;
   Shrinker shrinker_;
   BodySweep bodySweep_;
 };

@@ -28,7 +28,7 @@ void checkWriteLock(Connection& connection) {
 
 /// Prepares connection and file before any other use, and loads the state in memory. Returns the connection.
 Connection& open(Connection& connection, const std::filesystem::path& file, const CommittedState& state,
-                 const PluginEnv& env) {
+                 RemovalHold& hold, const PluginEnv& env) {
   try {
     connection.setReceiverNames(*env.receivers);
     migrate(connection, file, schemaSteps(), env.log);
@@ -36,6 +36,7 @@ Connection& open(Connection& connection, const std::filesystem::path& file, cons
     adviseConversion(connection, file, env.log);
     state.numbers.load(connection);
     state.counters.load(connection, state.running);
+    hold.open(connection, file, env.log);
     return connection;
   } catch (const std::filesystem::filesystem_error& error) {
     throw StorageError(std::string("cannot migrate the database file: ") + error.what());
@@ -56,13 +57,14 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
     : options_(env.config),
       file_(prepared(env.dataDir)),
       clock_(env.clock),
+      hold_(clock_),
       connection_(file_, Connection::Access::readWrite),
-      bodies_(open(connection_, file_, {counters_, running_, ended_, numbers_}, env), file_),
+      bodies_(open(connection_, file_, {counters_, running_, ended_, numbers_}, hold_, env), file_),
       jobs_(writer_, readers_, {bodies_, inputs_}, {counters_, running_, ended_, numbers_}, clock_),
       writer_(connection_, {counters_, running_, ended_, numbers_}, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
       inputs_(bodies_, readers_, env.log),
-      leases_(writer_, readers_, {bodies_, inputs_}, {counters_, running_, ended_, numbers_}, clock_, reports_),
+      leases_(writer_, readers_, {bodies_, inputs_}, {counters_, running_, ended_, numbers_}, clock_, reports_, hold_),
       chunks_(writer_, readers_, numbers_, clock_),
       outbox_(writer_, readers_, bodies_, counters_, clock_),
       nodes_(writer_, readers_, clock_),

@@ -41,6 +41,7 @@
 #include "outbox.h"
 #include "readers.h"
 #include "records.h"
+#include "removal_hold.h"
 #include "reports_under_way.h"
 #include "running_rows.h"
 #include "writer.h"
@@ -98,6 +99,7 @@ class SqliteStorage final : public Storage {
   const Options options_;
   const std::filesystem::path file_;
   Clock& clock_;
+  RemovalHold hold_;
   Connection connection_;  // used by the opening, then by the writer
   Counters counters_;
   RunningRows running_;

@@ -174,15 +174,16 @@ void dropOutlived(Sweep& sweep) {
 SweepResult Leases::sweep(std::size_t max) {
   std::list<LeftOutJob> unreadable = bodies_.inputs.extractLeftOutJobs(clock_.now());
   SweepResult result;
+  const bool removes = hold_.isOver();
   try {
     result = writer_.write([&](Step& step) {
       SweepResult swept;
       Sweep sweep{step, max, swept, reports_, {}};
-      freeExpired(sweep);
+      if (removes) freeExpired(sweep);
       endLeftOut(sweep, unreadable);
       endOverdue(sweep);
       sweepLost(sweep);
-      dropOutlived(sweep);
+      if (removes) dropOutlived(sweep);
       swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
       return swept;
     });

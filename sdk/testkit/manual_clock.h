@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,15 @@ class ManualClock final : public Clock {
   Instant now() const override {
     Lock lock(mutex_);
     return now_;
+  }
+
+  std::optional<Millis> lead() const override {
+    Lock lock(mutex_);
+    return lead_;
+  }
+  void setLead(std::optional<Millis> lead) {
+    Lock lock(mutex_);
+    lead_ = lead;
   }
 
   // A wait is listed before the wait reads the time, and advance() locks the mutex of the wait before the notification.
@@ -130,6 +140,7 @@ class ManualClock final : public Clock {
   mutable Mutex mutex_;
   Condition changed_;
   Instant now_ JOBQ_GUARDED_BY(mutex_) = fromEpochMillis(1'767'225'600'000);
+  std::optional<Millis> lead_ JOBQ_GUARDED_BY(mutex_) = Millis::zero();
   std::list<Waiter> waiters_ JOBQ_GUARDED_BY(mutex_);
 };
 

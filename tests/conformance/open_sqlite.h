@@ -14,6 +14,7 @@
 #include "plugins/storage_sqlite/leases.h"
 #include "plugins/storage_sqlite/nodes.h"
 #include "plugins/storage_sqlite/readers.h"
+#include "plugins/storage_sqlite/removal_hold.h"
 #include "plugins/storage_sqlite/reports_under_way.h"
 #include "plugins/storage_sqlite/running_rows.h"
 #include "plugins/storage_sqlite/writer.h"
@@ -30,7 +31,8 @@ struct OpenSqlite {
         writer(connection, {counters, running, ended, numbers}, clock, log, 64UL << 20),
         readers(file, 2),
         inputs(bodies, readers, log),
-        leases(writer, readers, {bodies, inputs}, {counters, running, ended, numbers}, clock, reports),
+        hold(clock),
+        leases(writer, readers, {bodies, inputs}, {counters, running, ended, numbers}, clock, reports, hold),
         nodes(writer, readers, clock) {}
 
   static bool load(const sqlite::CommittedState& state, sqlite::Connection& connection) {
@@ -52,6 +54,7 @@ struct OpenSqlite {
   sqlite::Readers readers;
   sqlite::ClaimedInputs inputs;
   sqlite::ReportsUnderWay reports;
+  sqlite::RemovalHold hold;
   sqlite::Leases leases;
   sqlite::Nodes nodes;
 };

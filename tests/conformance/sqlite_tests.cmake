@@ -16,6 +16,7 @@ jobq_add_test(jobq_sqlite_tests SMALL PARTS 2 LABELS contract tsan
     conformance/sqlite_log_writes_test.cpp
     conformance/sqlite_page_cache_test.cpp
     conformance/sqlite_passing_faults_test.cpp
+    conformance/sqlite_removal_hold_test.cpp
     conformance/sqlite_schema_test.cpp
     conformance/sqlite_shrink_test.cpp
     conformance/sqlite_statements_test.cpp

@@ -70,6 +70,17 @@ TEST(SystemClock, ALateStepCatchesUpByASecondAtMost) {
   EXPECT_EQ(clock.now() - before, seconds(1)) << "leases do not end by a jump of six minutes";
 }
 
+TEST(SystemClock, AServiceOfTheMachineKnowsTheLead) {
+  using std::chrono::hours;
+  test::SetTime machine;
+  SystemClock clock(machine);
+  EXPECT_EQ(clock.lead(), Millis(0));
+  machine.wall_ -= hours(2);
+  EXPECT_EQ(clock.lead(), Millis(7'200'000));
+  machine.isSynchronised_ = false;
+  EXPECT_EQ(clock.lead(), std::nullopt);
+}
+
 TEST(ClockKeeper, WarnsOnceWhenTheTimesDifferByAMinute) {
   using std::chrono::seconds;
   test::SetTime machine;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "jobq/mutex.h"
 
@@ -31,6 +32,10 @@ class Clock {
   /// without a notification: a caller waits in a loop. The calling thread holds `mutex` on entry and on return; the
   /// call releases the mutex meanwhile.
   virtual void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) JOBQ_REQUIRES(mutex) = 0;
+
+  /// Returns how far now() is ahead of the right time, negative if now() is behind; an empty optional if no service
+  /// keeps the machine's time right, so that nobody knows. The default implementation returns 0. Since minor 6.
+  virtual std::optional<Millis> lead() const { return Millis::zero(); }
 };
 
 }  // namespace jobq
