@@ -78,12 +78,14 @@ void Dispatcher::runPassAndPlan() {
   // The pass may miss a worker becoming idle meanwhile; such a worker wakes the thread.
   deps_.supervisor.planPass(Instant::max());
   try {
-    const bool more = runPass();
-    const Instant next = deps_.pools.endPass().nextTaskAt;
-    // A node that may not claim leaves the signals set, so its idle workers stay, and their idle time would be due
-    // again at once.
-    const Instant earliest = !deps_.node.mayClaim() ? deps_.clock.now() + kClaimRetry : Instant::min();
-    deps_.supervisor.planPass(std::max(earliest, more ? deps_.clock.now() : next));
+    const Found found = runPass();
+    Instant next = deps_.pools.endPass().nextTaskAt;
+    // A node that may not claim, or has no room for inputs, leaves the signals set, so its idle workers stay, and their
+    // idle time would be due again at once. A job with a small input may arrive before the inputs without room.
+    const Instant retry = deps_.clock.now() + kClaimRetry;
+    if (!deps_.node.mayClaim()) next = std::max(next, retry);
+    if (found.leavesJobs) next = retry;
+    deps_.supervisor.planPass(found.hasJobs ? deps_.clock.now() : next);
   } catch (const std::exception& error) {  // also std::bad_alloc of the storage: the next pass may succeed
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     deps_.supervisor.planPass(deps_.clock.now() + kClaimRetry);
@@ -91,21 +93,21 @@ void Dispatcher::runPassAndPlan() {
 }
 
 // Performs each task once, with a single claim for all endpoints together. Under a flood there is always a further job
-// to claim, so a loop here would keep the other tasks waiting. Returns true if there may be more to claim at once.
-bool Dispatcher::runPass() {
+// to claim, so a loop here would keep the other tasks waiting. If there were jobs, there may be more to claim at once.
+Dispatcher::Found Dispatcher::runPass() {
   deps_.supervisor.noticeStuck();
   deps_.supervisor.rollReleases();
   deps_.supervisor.stopIdleWorkers();
-  bool more = false;
+  Found found;
   performAll(
       [this] {
         if (!stopping_ && !deps_.node.isFenced()) askForUnanswered();
       },
       [&] {
-        more = !stopping_ && claimBatch(deps_.pools.reserveWorkers({nullptr, kClaimedAtOnce}));
+        if (!stopping_) found = claimBatch(deps_.pools.reserveWorkers({nullptr, kClaimedAtOnce}));
         if (!deps_.node.isDrained()) deps_.supervisor.startWhereNeeded();
       });
-  return more;
+  return found;
 }
 
 // Runs on the thread of a caller waiting for its job. The dispatcher thread does the rest: more workers, more jobs, a
@@ -115,7 +117,8 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   if (!caller.isAllowed()) return;
   bool done = false;
   try {
-    done = claimBatch(deps_.pools.reserveWorkers({&endpoint, kServedByCaller})) && !deps_.queueSignal.isSet(endpoint);
+    const Found found = claimBatch(deps_.pools.reserveWorkers({&endpoint, kServedByCaller}));
+    done = found.hasJobs && !deps_.queueSignal.isSet(endpoint);
   } catch (const std::exception& error) {
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
@@ -218,30 +221,27 @@ std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, con
   return run;
 }
 
-// Returns true if there were jobs. Memory for the inputs is reserved before the claim. Without room, and at an endpoint
-// without a rest of its part, the claim is for jobs with small inputs.
-bool Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
+// Memory for the inputs is reserved before the claim. Without room, and at an endpoint without a rest of its part, the
+// claim is for jobs with small inputs.
+Dispatcher::Found Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
   InputMemory& memory = deps_.running.inputs();
   std::vector<ClaimWant> all;
   std::vector<ClaimWant> small;
   for (ClaimWant& want : wants) (memory.hasUsedUp(want.endpoint) ? small : all).push_back(std::move(want));
-  bool hasJobs = false;
+  Found found;
   performAll(
       [&] {
         if (all.empty()) return;
         const auto room = memory.reserveForClaim();
-        hasJobs = claimWithin(std::move(all), room ? InputMemory::kOfAClaim : 0);
+        claimWithin(std::move(all), room ? InputMemory::kOfAClaim : 0, found);
       },
-      [&] { hasJobs = claimWithin(std::move(small), 0) || hasJobs; });
-  return hasJobs;
+      [&] { claimWithin(std::move(small), 0, found); });
+  return found;
 }
 
-bool Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes) {
-  if (wants.empty()) return false;
-  if (!deps_.node.mayClaim()) {
-    deps_.pools.concludeReservations(wants, {});
-    return false;
-  }
+void Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes, Found& found) {
+  if (wants.empty()) return;
+  if (!deps_.node.mayClaim()) return deps_.pools.concludeReservations(wants, {});
   std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
   const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
   const RunningJobs::Claiming claiming(deps_.running);
@@ -263,12 +263,12 @@ bool Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostByt
   if (deps_.node.holder() != claim.holder) {  // the life has ended meanwhile, and other nodes may have the jobs
     rearm(deps_.queueSignal, claim.wants);
     giveUp(claim);
-    return false;
+    return;
   }
-  const bool hasJobs = acceptJobs(claim.wants, std::move(claimed.jobs));
+  if (acceptJobs(claim.wants, std::move(claimed.jobs))) found.hasJobs = true;
   // Not before: acceptJobs() would wake the dispatcher, although there is no room yet.
-  if (claimed.hasLeft) rearm(deps_.queueSignal, claim.wants);
-  return hasJobs;
+  for (const EndpointId& endpoint : claimed.left) deps_.queueSignal.rearm(endpoint);
+  if (!claimed.left.empty()) found.leavesJobs = true;
 }
 
 void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
@@ -284,7 +284,7 @@ BoundedClaim Dispatcher::claimJobs(const Claim& claim, std::uint64_t mostBytes) 
     return deps_.storage.leases().claimWithin(claim.wants, claim.holder, claim.id, mostBytes);
   } catch (const OutcomeUnknown&) {
     try {
-      return {readJobs(claim), true};
+      return {readJobs(claim), {}};
     } catch (const StorageError& error) {
       throw OutcomeUnknown(error.what());
     }

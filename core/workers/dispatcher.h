@@ -74,16 +74,22 @@ class Dispatcher final : public Service, private Claimer {
     Holder holder;
   };
 
+  /// What a claim has found.
+  struct Found {
+    bool hasJobs = false;
+    bool leavesJobs = false;  // some are still queued, because there was no room for their inputs
+  };
+
   void runPassAndPlan();
-  bool runPass();
+  Found runPass();
   void claimForCaller(const EndpointId& endpoint) override;
   std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                               const std::optional<Idempotency>& idempotency) override;
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) override;
   std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) override;
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
-  bool claimBatch(std::vector<ClaimWant> wants);
-  bool claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes);
+  Found claimBatch(std::vector<ClaimWant> wants);
+  void claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes, Found& found);
   void keepUnanswered(std::list<Claim>& claims);
   BoundedClaim claimJobs(const Claim& claim, std::uint64_t mostBytes);
   std::vector<ClaimedJob> readJobs(const Claim& claim);

@@ -67,7 +67,7 @@ void Leases::claimFor(const ClaimWant& want, const Holder& holder, CallId id, In
   for (const WorkerId& worker : want.workers) {
     Row* row = s_.head(endpoint->second.queues[false], now);
     if (row == nullptr) row = s_.head(endpoint->second.queues[true], now);
-    if (row == nullptr || !bound.addInput(row->spec->input.size())) return;
+    if (row == nullptr || !bound.addInput(want.endpoint, row->spec->input.size())) return;
     markClaimed(*row, worker, holder, now);
     row->run->claim = id;
     taken.push_back(claimedRow(*row, now));
@@ -84,7 +84,7 @@ BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holde
     if (!s_.lives.isAlive(holder)) return {};
     for (const ClaimWant& want : wants) claimFor(want, holder, id, now, bound, taken);
   }
-  return {claimedJobs(taken), bound.hasRefused()};
+  return {claimedJobs(taken), bound.extractRefused()};
 }
 
 std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {

@@ -119,11 +119,11 @@ void readSomeBodies(Connection& connection, std::vector<QueuedJob>& jobs, std::s
 
 /// Reads what the callers of the jobs have sent, and drops the jobs from the first one on whose input has no room. A
 /// statement reads several inputs, and each of them may have a part of the room; a larger one is read alone.
-void readBodies(Connection& connection, std::vector<QueuedJob>& jobs, InputBound& bound) {
+void readBodies(Connection& connection, const EndpointId& endpoint, std::vector<QueuedJob>& jobs, InputBound& bound) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (i % kBodiesTogether == 0) readSomeBodies(connection, jobs, i, bound.left() / kBodiesTogether + kSmallInput);
     QueuedJob& queued = jobs[i];
-    if (!bound.addInput(queued.inputBytes)) {
+    if (!bound.addInput(endpoint, queued.inputBytes)) {
       jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(i), jobs.end());
       return;
     }
@@ -152,7 +152,7 @@ std::optional<ClaimedJob> claimedJob(Connection& connection, std::int64_t num, I
 void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, InputBound& bound,
               std::vector<ClaimedJob>& claimed) {
   std::vector<QueuedJob> head = lockHead(step, want.endpoint, want.workers.size());
-  readBodies(step.db, head, bound);
+  readBodies(step.db, want.endpoint, head, bound);
   auto worker = want.workers.begin();
   for (QueuedJob& queued : head) {
     ClaimedJob& job = queued.job;
@@ -264,7 +264,7 @@ BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holde
       if (queued && std::ranges::find(*queued, want.endpoint, &QueuedEndpoint::endpoint) == queued->end()) continue;
       claimFor(step, want, {holder.epoch, id}, bound, claimed.jobs);
     }
-    claimed.hasLeft = bound.hasRefused();
+    claimed.left = bound.extractRefused();
     return claimed;
   });
 }

@@ -73,7 +73,7 @@ void claimFor(Step& step, const ClaimWant& want, const ClaimMark& mark, InputBou
               std::vector<Claim>& claimed) {
   auto worker = want.workers.begin();
   for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
-    if (!bound.addInput(inputBytes(step, num))) return;
+    if (!bound.addInput(want.endpoint, inputBytes(step, num))) return;
     markClaimed(step, num, *worker++, mark);
     const Claim& claim = claimed.emplace_back(claimedJob(step, num));
     step.running.begin(

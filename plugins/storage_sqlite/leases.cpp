@@ -120,7 +120,7 @@ BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holde
     std::vector<Claim> claimed;
     if (!isAlive(step, holder)) return claimed;
     for (const ClaimWant& want : wants) claimFor(step, want, {holder.epoch, id}, bound, claimed);
-    done.hasLeft = bound.hasRefused();
+    done.left = bound.extractRefused();
     return claimed;
   });
   bodies_.inputs.read(std::move(claims), done.jobs);

@@ -145,7 +145,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
   BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
                              std::uint64_t mostBytes) override {
     BoundedClaim lost = inner_.claimWithin(wants, holder, id, mostBytes);
-    return {askFor(lost.jobs, wants, id), lost.hasLeft};
+    return {askFor(lost.jobs, wants, id), lost.left};
   }
 
   /// Returns the jobs of a claim whose answer is lost.

@@ -60,13 +60,13 @@ TEST_P(StorageSuite, AClaimEndsBeforeAnInputWithoutRoom) {
     const BoundedClaim claim = leases().claimWithin(wants, holder_, id, mostBytes);
     std::vector<JobId> ids;
     for (const ClaimedJob& job : claim.jobs) ids.push_back(job.lease.job);
-    if (claim.hasLeft) ids.emplace_back("more");
+    for (const EndpointId& endpoint : claim.left) ids.push_back("more at " + endpoint);
     return ids;
   };
   using Ids = std::vector<JobId>;
-  EXPECT_EQ(claimWithin(901, (300UL << 10) - 1), (Ids{"other", "more"})) << "each queue keeps its order";
-  EXPECT_EQ(claimWithin(902, 330UL << 10), (Ids{"a", "b", "more"}));
-  EXPECT_EQ(claimWithin(903, 0), (Ids{"more"}));
+  EXPECT_EQ(claimWithin(901, (300UL << 10) - 1), (Ids{"other", "more at ep"})) << "each queue keeps its order";
+  EXPECT_EQ(claimWithin(902, 330UL << 10), (Ids{"a", "b", "more at ep"}));
+  EXPECT_EQ(claimWithin(903, 0), (Ids{"more at ep"}));
   EXPECT_EQ(claimWithin(904, 30UL << 10), (Ids{"c", "d"})) << "a small input has always room";
 }
 

@@ -88,7 +88,7 @@ TEST_F(SqliteBodies, AClaimInsideAnotherStepLeavesFilesUnread) {
   ASSERT_TRUE(done);
   EXPECT_THAT(done->claimed, IsEmpty());
   const BoundedClaim claimed = storage_->leases().claimWithin(std::vector{want}, holder_, 2, 2 * kLargeBody);
-  EXPECT_FALSE(claimed.hasLeft);
+  EXPECT_TRUE(claimed.left.empty());
   ASSERT_THAT(claimed.jobs, SizeIs(2));
   EXPECT_EQ(claimed.jobs[0].input, bodyOf(kLargeBody, 'f'));
   EXPECT_EQ(claimed.jobs[1].input, bodyOf(kLargeBody));

@@ -79,7 +79,7 @@ BoundedClaim LeaseModel::claimWithin(std::span<const ClaimWant> wants, const Hol
       if (entry == nullptr) break;
       const std::uint64_t bytes = entry->spec.input.size();
       if (bytes > std::max(left, kSmallInput)) {
-        claimed.hasLeft = true;
+        claimed.left.push_back(want.endpoint);
         break;
       }
       left -= std::min(left, bytes);

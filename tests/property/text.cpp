@@ -100,7 +100,11 @@ std::string text(const ClaimedJob& job) {
          std::to_string(job.policy.executionTimeout.count()) + " lines " + std::to_string(job.logLines);
 }
 
-std::string text(const BoundedClaim& claim) { return text(claim.jobs) + (claim.hasLeft ? " and others left" : ""); }
+std::string text(const BoundedClaim& claim) {
+  std::string whole = text(claim.jobs);
+  for (const EndpointId& endpoint : claim.left) whole += " and others left at " + endpoint;
+  return whole;
+}
 
 std::string text(SweepResult swept) {
   std::vector<std::string> stopped;

@@ -89,5 +89,30 @@ TEST_F(ClaimedInputsTest, AnEndpointThatHasUsedUpItsPartDelaysNoOther) {
   EXPECT_EQ(claimed(), (std::vector<JobId>{"other2", "ep1"}));
 }
 
+TEST_F(ClaimedInputsTest, AClaimWithoutRoomLeavesTheSignalsOfOtherEndpoints) {
+  const auto others = running_.inputs().hold("full", InputMemory::kMost);
+  submitInput("ep", 100'000);
+  queueSignal_.notify("other", false);
+  turn();
+  EXPECT_TRUE(queueSignal_.isSet("ep"));
+  EXPECT_FALSE(queueSignal_.isSet("other")) << "the next job there would wake nobody";
+}
+
+TEST_F(ClaimedInputsTest, AnIdleWorkerWhoseTimeIsOverMakesNoPassAfterPass) {
+  Dispatch scaled{*storage_, queueSignal_, executor_, running_,
+                  clock_,    log_,         "scaled",  {endpoint(handlers_, "ep", 0, 1)}};
+  const auto others = running_.inputs().hold("full", InputMemory::kMost);
+  submitInput("ep", 100'000);
+  const auto passes = [&] {
+    int count = 0;
+    while (count < 10 && scaled.runPassIfDue()) ++count;
+    return count;
+  };
+  EXPECT_LT(passes(), 10);
+  clock_.advance(Millis(60'000));
+  EXPECT_LT(passes(), 10);
+  EXPECT_EQ(claimed(), std::vector<JobId>{});
+}
+
 }  // namespace
 }  // namespace jobq

@@ -255,7 +255,7 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(InsertedAndClaimed, inserted, claimed);
   JOBQ_CLOSED(FinishedAndClaimed, finished, claimed);
   JOBQ_CLOSED(EndedAttempt, lease, outcome);
-  JOBQ_CLOSED(BoundedClaim, jobs, hasLeft);
+  JOBQ_CLOSED(BoundedClaim, jobs, left);
   JOBQ_OPEN(FirstRun, worker, holder, age);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, timedOut, deleted, takenOver);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);

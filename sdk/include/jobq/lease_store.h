@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jobq/abi_version.h"
@@ -55,27 +56,28 @@ class InputBound {
  public:
   explicit InputBound(std::uint64_t mostBytes) : left_(mostBytes) {}
 
-  /// Adds an input of `bytes` bytes to the claim. Returns false, and adds nothing, if there is no room for the input.
-  bool addInput(std::uint64_t bytes) {
+  /// Adds the input of a job of `endpoint`, of `bytes` bytes, to the claim. Returns false, and notes the endpoint, if
+  /// there is no room for the input. The claim takes no further job of that endpoint.
+  bool addInput(const EndpointId& endpoint, std::uint64_t bytes) {
     const bool hasRoom = bytes <= left_ || bytes <= kSmallInput;
     if (hasRoom) left_ -= std::min(bytes, left_);
-    hasRefused_ = hasRefused_ || !hasRoom;
+    if (!hasRoom) refused_.push_back(endpoint);
     return hasRoom;
   }
   /// Returns the bytes that are left.
   std::uint64_t left() const noexcept { return left_; }
-  /// Returns true if there was no room for an input.
-  bool hasRefused() const noexcept { return hasRefused_; }
+  /// Returns the endpoints without room for an input, and forgets them.
+  std::vector<EndpointId> extractRefused() noexcept { return std::exchange(refused_, {}); }
 
  private:
   std::uint64_t left_;
-  bool hasRefused_ = false;
+  std::vector<EndpointId> refused_;
 };
 
 /// Result of LeaseStore::claimWithin().
 struct BoundedClaim {
   std::vector<ClaimedJob> jobs;
-  bool hasLeft = false;  ///< a job is still queued, because there was no room for its input
+  std::vector<EndpointId> left;  ///< where a job is still queued, because there was no room for its input
 };
 
 /// Returns true if the worker is no part of the node that claimed its jobs, and goes on when the node ends: a place of
@@ -297,7 +299,7 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Implements claimWithin(). The default implementation calls claim().
   [[nodiscard]] virtual BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
                                                    std::uint64_t /*mostBytes*/) {
-    return {claim(wants, holder, id), false};
+    return {claim(wants, holder, id), {}};
   }
 };
 
