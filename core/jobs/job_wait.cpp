@@ -25,6 +25,11 @@ bool isOver(const CompletionNotifier& completions, Instant until, Instant deadli
   return until == deadline || caller.hasLeft || completions.now() < until;
 }
 
+// Gives back what a read has drawn whose result is not returned: a wait may last for minutes.
+void giveBackRoom(const WaitingCaller& caller) {
+  if (caller.room != nullptr) (void)caller.room->draw(0);
+}
+
 }  // namespace
 
 JobWait::JobWait(const Deps& deps, JobKey key, Millis wait)
@@ -58,6 +63,7 @@ std::optional<JobWait::Result> JobWait::poll(const WaitingCaller& caller) {
     const bool hasEnded = !result.job || terminal(result.job->state);
     if (hasEnded && result.hasRoom) return result;
     roomAt_.reset();
+    giveBackRoom(caller);
     if (hasEnded) roomAt_ = deps_.completions.now() + deps_.completions.roomPause();
   }
 }
@@ -90,9 +96,11 @@ std::optional<ChunkWait::Result> ChunkWait::poll(const WaitingCaller& caller) {
         if (!hasRoom && !isOver_ && !caller.hasLeft && ask_.wait > Millis(0)) {
           roomAt_ = completions_.now() + completions_.roomPause();
           step_ = Step::awaitRoom;
-        } else if (!readChunks(hasRoom && !caller.hasLeft)) {
-          return std::move(result_);
+          break;
         }
+        result_.hasRoom = hasRoom;
+        if (!readChunks(hasRoom && !caller.hasLeft)) return std::move(result_);
+        giveBackRoom(caller);
         break;
       }
       case Step::awaitRoom: {

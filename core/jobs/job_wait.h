@@ -79,11 +79,12 @@ class ChunkWait {
   struct Result {
     std::optional<ChunkPage> page;  ///< empty if the job is absent
     bool hasWaited = false;
+    bool hasRoom = true;  ///< false: `page` has no chunks, for lack of room
   };
   /// Returns the next chunks as soon as a chunk exists, the job has ended, or the wait is over; no value while the wait
   /// goes on: `caller.call` is resumed when the next poll may know more. Hands out no chunk if the client has left, or
-  /// if there was no room for a page at the end of the wait. The room has what was drawn for the page. Throws
-  /// StorageError.
+  /// if there was no room for a page at the end of the wait. The room has what was drawn for the page, and
+  /// nothing while the wait goes on. Throws StorageError.
   std::optional<Result> poll(const WaitingCaller& caller);
 
  private:

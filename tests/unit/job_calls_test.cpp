@@ -128,6 +128,16 @@ TEST_F(JobCallsTest, StatusSyncWaitsForRoom) {
   EXPECT_EQ(testkit::resultOf("the answer of /status-sync", answer).status, 200);
 }
 
+TEST_F(JobCallsTest, StatusSyncHoldsNoMemoryForAProgressWhileItWaits) {
+  storage_.insert("a");
+  const LeaseRef lease = claim();
+  (void)storage_->leases().progress(lease, '"' + std::string(1UL << 20, 'x') + '"');
+  auto answer = callAndWait("GET", "/v2/ep/status-sync/a", Millis(5'000));
+  EXPECT_EQ(reserveAnswers(0).amount(), kAnswersOfEndpoint);
+  (void)reports_.finish(lease, Completed{"7"}, false);
+  EXPECT_EQ(testkit::resultOf("the answer of /status-sync", answer).status, 200);
+}
+
 TEST_F(JobCallsTest, StatusSyncAnswersAtTheEndOfTheJob) {
   storage_.insert("a");
   auto answer = callAndWait("GET", "/v2/ep/status-sync/a", Millis(5'000));

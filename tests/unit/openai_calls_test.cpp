@@ -101,6 +101,17 @@ TEST_F(OpenAiCallsTest, AJobWithAKeyOutlivesItsCallers) {
   EXPECT_THAT(runs_.stopped, IsEmpty());
 }
 
+// An output and chunks of 20 MB each then have room in the quarter of an endpoint, 128 MB.
+TEST_F(OpenAiCallsTest, AWholeAnswerDrawsThreeTimesItsSize) {
+  auto call = begin(kWhole);
+  const std::size_t size = 2UL << 20;
+  (void)reports_.finish(claim(), Completed{'"' + std::string(size - 2, 'x') + '"'}, false);
+  const auto others = reserveAnswers(3 * (size + (1UL << 20)));
+  const auto answer = call->poll();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+}
+
 TEST_F(OpenAiCallsTest, ARepeatedSubmissionIsNotCancelled) {
   ApiRequest submission;
   submission.method = "POST";

@@ -138,6 +138,30 @@ TEST_F(StreamCallsTest, WithoutMemoryForAnswersNoChunkIsHandedOut) {
   expectAnswer(testkit::resultOf("the answer of /stream", waiting), 200, R"([{"output":1}])");
 }
 
+TEST_F(StreamCallsTest, WithoutMemoryAtTheEndOfTheWaitTheJobDoesNotSeemToHaveEnded) {
+  (void)reports_.finish(start("a", {"1"}), Completed{"7"}, false);
+  auto all = reserveAnswers(0);
+  auto waiting = std::async(std::launch::async, [this] { return stream("a"); });
+  storage_.clock.awaitWaiter(Millis(1), Millis(100));
+  storage_.clock.advance(Millis(60'000));
+  const ApiResponse empty = testkit::resultOf("the answer of /stream", waiting);
+  expectAnswer(empty, 200, "[]");
+  EXPECT_EQ(headersOf(empty), jobHeaders("IN_PROGRESS")) << "the client asks again";
+  all.release();
+  expectAnswer(stream("a"), 200, R"([{"output":1}])");
+}
+
+TEST_F(StreamCallsTest, AWaitingStreamHoldsNoMemory) {
+  start("a", {});
+  auto waiting = std::async(std::launch::async, [this] { return stream("a"); });
+  storage_.clock.awaitWaiter(Millis(1), Millis(100));
+  storage_.clock.advance(Millis(100));
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(60'000));
+  EXPECT_EQ(reserveAnswers(0).amount(), kAnswersOfEndpoint);
+  storage_.clock.advance(Millis(60'000));
+  expectAnswer(testkit::resultOf("the answer of /stream", waiting), 200, "[]");
+}
+
 TEST_F(StreamCallsTest, AStreamBeyondItsRateIsAnsweredBecauseItsChunksAreTaken) {
   (void)reports_.finish(start("a", {"1"}), Completed{"7"}, false);
   expectAnswer(callTooOften(Operation::stream, "GET", "/v2/ep/stream/a"), 200, R"([{"output":1}])");

@@ -123,8 +123,8 @@ class WholeOpenAi final : public AwaitedOpenAi {
     noteEnd();
     if (!job || job->state != JobState::completed) return failed(job);
     if (!result->hasRoom) return noRoom(request);
-    // The texts are joined and unwrapped, each time with a copy.
-    const auto draw = [&](std::size_t more) { return request.room.draw(2 * (job->output.size() + more)); };
+    // The texts are joined and unwrapped, each time with a copy: three in all, where draw() counts two for each byte.
+    const auto draw = [&](std::size_t more) { return request.room.draw((job->output.size() + more) * 3 / 2); };
     std::vector<std::string> outputs;
     std::uint64_t next = 0;
     std::size_t bytes = 0;

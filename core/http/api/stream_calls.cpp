@@ -109,7 +109,7 @@ class AwaitedStream final : public PendingCall {
   std::optional<ApiResponse> poll(ApiRequest& request) override {
     auto result = wait_->poll(waitingCaller(request));
     if (!result) return std::nullopt;
-    return answer(request, std::move(result->page), result->hasWaited);
+    return answer(request, *std::move(result));
   }
 
  private:
@@ -117,7 +117,7 @@ class AwaitedStream final : public PendingCall {
     ask.wait = wait;
     return ask;
   }
-  ApiResponse answer(ApiRequest& request, std::optional<ChunkPage> page, bool hasWaited) const;
+  ApiResponse answer(ApiRequest& request, ChunkWait::Result result) const;
 
   const QueueDeps& deps_;
   const WaitSlot slot_;
@@ -126,19 +126,21 @@ class AwaitedStream final : public PendingCall {
   const std::unique_ptr<ChunkWait> wait_;
 };
 
-ApiResponse AwaitedStream::answer(ApiRequest& request, std::optional<ChunkPage> page, bool hasWaited) const {
+ApiResponse AwaitedStream::answer(ApiRequest& request, ChunkWait::Result result) const {
   // A client following a stream asks again at once, and the server decides the frequency: a call that waited is not
   // counted. Any other call is counted without a refusal, even if other calls have used up the rate meanwhile: the
   // chunks are already consumed, so the answer has to carry the chunks.
-  if (hasWaited) {
+  if (result.hasWaited) {
     request.permit.skipCounting();
   } else {
     (void)countWellFormed(request);
   }
+  std::optional<ChunkPage>& page = result.page;
   if (!page) return noJob(request);
-  addMore(deps_, request, ask_, *page);
+  if (result.hasRoom) addMore(deps_, request, ask_, *page);
   // The end of a job is reported only with its last chunks: some clients stop asking when the end is reported.
-  const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
+  const bool hasMore = page->more || !result.hasRoom;
+  const JobState state = hasMore && terminal(page->state) ? JobState::inProgress : page->state;
   ApiResponse response{200, roomFor(page->chunks)};
   const auto write = [&page](json::ArrayWriter& out) { writeChunks(out, page->chunks); };
   if (asObject_) {
