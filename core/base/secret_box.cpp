@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <ios>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,8 @@ std::string SecretBox::open(std::string_view sealed) const {
     Poco::Crypto::CryptoTransform::Ptr transform = cipher(key_, sealed.substr(0, kNonceBytes))->createDecryptor();
     transform->setTag(std::string(sealed.substr(sealed.size() - kTagBytes)));
     return applyCipher(*transform, body);
+  } catch (const std::bad_alloc&) {  // is no fault of the key
+    throw;
   } catch (const std::exception&) {
     throw Error("a sealed secret cannot be opened: secret.key is not the key that sealed the secret");
   }

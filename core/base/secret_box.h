@@ -20,7 +20,8 @@ class SecretBox {
   /// Returns a fresh nonce, the sealed text and its tag. An empty text stays empty.
   std::string seal(std::string_view text) const;
 
-  /// Returns the text of sealed bytes. Throws Error if the bytes were sealed with another key, or were changed.
+  /// Returns the text of sealed bytes. Throws Error if the bytes were sealed with another key, or were
+  /// changed, and std::bad_alloc.
   std::string open(std::string_view sealed) const;
 
  private:

@@ -35,22 +35,27 @@ const EndpointSpec* EndpointRecords::find(const EndpointId& id) const {
 }
 
 void EndpointRecords::set(const EndpointId& id, StoredEndpoint stored) {
-  erase(id);
   users_[stored.spec.templateId].insert(id);
   unreleased_.insert(id);
-  endpoints_[id] = std::move(stored);
+  StoredEndpoint& place = endpoints_[id];
+  if (place.spec.templateId != stored.spec.templateId) forgetUser(place.spec.templateId, id);
+  place = std::move(stored);
 }
 
-// Returns false for an unknown id.
-bool EndpointRecords::erase(const EndpointId& id) {
+void EndpointRecords::erase(const EndpointId& id) {
   const auto found = endpoints_.find(id);
-  if (found == endpoints_.end()) return false;
-  const auto users = users_.find(found->second.spec.templateId);
-  if (users != users_.end() && users->second.erase(id) > 0 && users->second.empty()) users_.erase(users);
+  if (found == endpoints_.end()) return;
+  forgetUser(found->second.spec.templateId, id);
   endpoints_.erase(found);
-  return true;
 }
 
+void EndpointRecords::forgetUser(const std::string& templateId, const EndpointId& user) {
+  const auto users = users_.find(templateId);
+  if (users != users_.end() && users->second.erase(user) > 0 && users->second.empty()) users_.erase(users);
+}
+
+// An endpoint counts as touched before its change: an exception between the two loses no change. The changes of a kind
+// are read again after an exception.
 void EndpointRecords::followTemplates(std::set<EndpointId>& touched) {
   const Changes changes = records_.changedSince(kTemplateKind, templatesSeen_);
   TemplateEntries::Changes templates;
@@ -75,27 +80,28 @@ void EndpointRecords::followTemplates(std::set<EndpointId>& touched) {
       logDamage(error);
     }
   }
-  templates_.apply(templates);
-  templatesSeen_ = changes.version;
   for (const auto& [id, entry] : templates) {
     const auto users = users_.find(id);
     if (users == users_.end()) continue;
     touched.insert(users->second.begin(), users->second.end());
     unreleased_.insert(users->second.begin(), users->second.end());
   }
+  templates_.apply(templates);
+  templatesSeen_ = changes.version;
 }
 
 void EndpointRecords::followEndpoints(std::set<EndpointId>& touched) {
   const Changes changes = records_.changedSince(kEndpointKind, endpointsSeen_);
   for (const EndpointId& id : changes.removed) {
-    if (erase(id)) touched.insert(id);
+    if (find(id) != nullptr) touched.insert(id);
+    erase(id);
   }
   for (const Record& record : changes.changed) {
+    touched.insert(record.id);
     try {
       set(record.id, {endpointSpecOf(record, box_), record.version});
-      touched.insert(record.id);
     } catch (const Error& error) {
-      if (erase(record.id)) touched.insert(record.id);
+      erase(record.id);
       logDamage(error);
     }
   }
@@ -105,10 +111,12 @@ void EndpointRecords::followEndpoints(std::set<EndpointId>& touched) {
 void EndpointRecords::followPauses(std::set<EndpointId>& touched) {
   const Changes changes = records_.changedSince(kPauseKind, pausesSeen_);
   for (const EndpointId& id : changes.removed) {
-    if (paused_.erase(id) > 0) touched.insert(id);
+    if (isPaused(id)) touched.insert(id);
+    paused_.erase(id);
   }
   for (const Record& record : changes.changed) {
-    if (paused_.insert(record.id).second) touched.insert(record.id);
+    if (!isPaused(record.id)) touched.insert(record.id);
+    paused_.insert(record.id);
   }
   pausesSeen_ = changes.version;
 }
@@ -123,7 +131,8 @@ bool EndpointRecords::decideRemovals() {
     Template form = entry->form;
     const auto users = users_.find(id);
     const bool used = users != users_.end() && std::ranges::any_of(users->second, [this](const EndpointId& user) {
-                        return !endpoints_.at(user).spec.deleting;
+                        const EndpointSpec* const spec = find(user);
+                        return spec != nullptr && !spec->deleting;
                       });
     form.removal = used ? "" : kRemovalDecided;
     (void)records_.update(toRecord(form, box_), entry->record);

@@ -39,9 +39,9 @@ class EndpointRecords {
   EndpointRecords(RecordStore& records, const SecretBox& box, Log& log) : records_(records), box_(box), log_(log) {}
 
   /// Reads all changes since the last call, by any node, and stores their effects: decided removals and raised
-  /// versions. Adds each endpoint with a change to `touched`. Throws StorageError; the changes read until then are in
-  /// `touched` and are not read again, and the next call reads the others. After 100 rounds of changes and their
-  /// effects the rest waits for the next call.
+  /// versions. Adds each endpoint with a change to `touched`. Throws StorageError and std::bad_alloc; the changes read
+  /// until then are in `touched` and are not read again, and the next call reads the others. After 100 rounds of
+  /// changes and their effects the rest waits for the next call.
   void follow(std::set<EndpointId>& touched);
 
   /// Returns the templates that exist, by id.
@@ -59,7 +59,8 @@ class EndpointRecords {
   };
 
   void set(const EndpointId& id, StoredEndpoint stored);
-  bool erase(const EndpointId& id);
+  void erase(const EndpointId& id);
+  void forgetUser(const std::string& templateId, const EndpointId& user);
   void followTemplates(std::set<EndpointId>& touched);
   void followEndpoints(std::set<EndpointId>& touched);
   void followPauses(std::set<EndpointId>& touched);

@@ -119,35 +119,36 @@ void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr&
   if (all.empty()) inUse_.erase(id);
 }
 
+// Changes that were read are not read again: after an exception the next refresh publishes them.
 void EndpointRegistry::readChanges() {
-  std::set<EndpointId> touched;
-  const auto publish = [&] {
-    if (touched.empty() && next_.templates.isSame(records_.templates())) return;
+  const auto publish = [this] {
+    if (touched_.empty() && state_.get()->templates.isSame(records_.templates())) return;
     next_.templates = records_.templates();
-    rebuild(touched);
+    rebuild(touched_);
     state_.set(std::make_shared<State>(next_));
-    for (const EndpointId& id : touched) {
+    for (const EndpointId& id : touched_) {
       const EndpointPtr now = find(id);
       // Workers get a copy of their own, because isInUse counts references: a worker that keeps its
       // endpoint would look like a request.
       listener_->endpointChanged(id, now ? std::make_shared<Endpoint>(*now) : nullptr);
     }
+    touched_.clear();
   };
   try {
     // Scripts first: the records may need a write, and a storage that refuses writes must not keep a mended script out.
-    followScripts(touched);
-    records_.follow(touched);
+    followScripts();
+    records_.follow(touched_);
   } catch (...) {
-    publish();  // changes that were read are not read again
+    publish();
     throw;
   }
   publish();
 }
 
 // Adds the endpoints whose script was missing or faulty and is good now, so that a halted release continues.
-void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
+void EndpointRegistry::followScripts() {
   for (const EndpointId& id : withoutScript_) {
-    if (checkImage(next_.endpoints.find(id)->endpoint->spec.image, deps_.resolver)) touched.insert(id);
+    if (checkImage(next_.endpoints.find(id)->endpoint->spec.image, deps_.resolver)) touched_.insert(id);
   }
 }
 
@@ -155,18 +156,20 @@ void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
 void EndpointRegistry::rebuild(const std::set<EndpointId>& ids) {
   SharedMap<EndpointEntry, idOf>::Changes endpoints;
   SharedMap<EndpointId, idOfLeaving>::Changes leaving;
+  std::set<EndpointId> waiting;
   for (const EndpointId& id : ids) {
     const EndpointSpec* const stored = records_.find(id);
     const bool leaves = stored != nullptr && stored->deleting;
     leaving[id] = leaves ? std::make_shared<EndpointId>(id) : nullptr;
     const EndpointEntryPtr& entry = endpoints[id] = makeEntry(id);
     if (!fixed_.contains(id)) announceEndpoint(id, entry ? entry->endpoint : nullptr);
-    const bool waits = entry && needsScript(*entry->endpoint);
-    if (waits) withoutScript_.insert(id);
-    if (!waits) withoutScript_.erase(id);
+    if (entry && needsScript(*entry->endpoint)) waiting.insert(id);
   }
-  next_.endpoints.apply(endpoints);
   next_.leaving.apply(leaving);
+  next_.endpoints.apply(endpoints);
+  // No step from here on can fail, so next_.endpoints has each id of withoutScript_.
+  for (const EndpointId& id : ids) withoutScript_.erase(id);
+  withoutScript_.merge(waiting);
 }
 
 // Returns null for an endpoint that is neither in the file nor stored, or is deleted.

@@ -85,7 +85,7 @@ class EndpointRegistry {
   std::vector<EndpointId> leaving() const;
 
   /// Takes in all changes of the storage, by any node. Changes stored before the call are visible after the call.
-  /// Throws StorageError; the next call then takes in the same changes.
+  /// Throws StorageError and std::bad_alloc; the next call then takes in the same changes.
   void refresh();
 
   /// Calls refresh() after a change that is already stored. Returns false if the storage failed, after logging the
@@ -111,7 +111,7 @@ class EndpointRegistry {
   };
 
   void readChanges();
-  void followScripts(std::set<EndpointId>& touched) const;
+  void followScripts();
   void rebuild(const std::set<EndpointId>& ids);
   EndpointEntryPtr makeEntry(const EndpointId& id) const;
   void announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint);
@@ -123,7 +123,8 @@ class EndpointRegistry {
   // Used only by the refreshing thread, one at a time.
   EndpointRecords records_;
   State next_;
-  std::set<EndpointId> withoutScript_;  // endpoints whose newest release waits for a script
+  std::set<EndpointId> touched_;        // endpoints with changes that were read and are not published yet
+  std::set<EndpointId> withoutScript_;  // endpoints of next_ whose newest release waits for a script
 
   SharedSnapshot<State> state_;
   mutable Mutex mutex_;
