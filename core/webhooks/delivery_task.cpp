@@ -19,6 +19,23 @@ CallEnd endOf(bool answered, Millis duration) {
   return duration <= kPromptAnswer ? CallEnd::unknown : CallEnd::timedOut;
 }
 
+// Returns the failed attempt for an exception of a transport. Throws the exception again if it is a fault of the
+// machine.
+DeliveryFailed failureOf(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::system_error& error) {
+    if (isMachineFault(error.code().value())) throw;
+    return {error.what(), 0, ""};
+  } catch (const std::exception& error) {
+    return {error.what(), 0, ""};
+  } catch (...) {
+    return {"the transport threw an exception that is not a std::exception", 0, ""};
+  }
+}
+
 }  // namespace
 
 DeliveryTask::DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token stop)
@@ -53,10 +70,12 @@ void DeliveryTask::putOff(const std::exception_ptr& thrown) noexcept {
     std::rethrow_exception(thrown);
   } catch (const std::bad_alloc& error) {
     postponeUncounted(error);
-  } catch (const std::system_error& error) {  // of the transport, or a thread cannot start
+  } catch (const std::system_error& error) {  // of failureOf(), or a thread cannot start
     postponeUncounted(error);
   } catch (const std::exception& error) {  // due again at the lease's end
     deps_.log.write(LogLevel::error, "webhook.failed", error.what());
+  } catch (...) {
+    deps_.log.write(LogLevel::error, "webhook.failed", "a webhook ended in an exception that is not a std::exception");
   }
 }
 
@@ -108,32 +127,24 @@ Result<std::string> DeliveryTask::signingKey() {
   }
 }
 
-// Makes the call, or begins the call. Turns every exception of a transport into a failed attempt, except a fault of the
-// machine.
+// Makes the call, or begins the call.
 DeliveryTask::Step DeliveryTask::beginCall(WebhookTransport& transport, CallListener& listener) {
   listener_ = &listener;
   began_ = deps_.clock.now();
   try {
     if (transport.begin(call_, stop_, *this)) return Step::callUnderWay;
     noteEnd(transport.deliver(call_, stop_), nullptr);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::system_error& error) {
-    if (isMachineFault(error.code().value())) throw;
-    noteEnd(DeliveryFailed{error.what(), 0, ""}, nullptr);
-  } catch (const std::exception& error) {
-    noteEnd(DeliveryFailed{error.what(), 0, ""}, nullptr);
   } catch (...) {
-    noteEnd(DeliveryFailed{"the transport threw an exception that is not a std::exception", 0, ""}, nullptr);
+    noteEnd(DeliveryFailed{}, std::current_exception());
   }
   recordCall();
   return Step::over;
 }
 
-void DeliveryTask::noteEnd(DeliveryResult result, std::exception_ptr fault) noexcept {
+void DeliveryTask::noteEnd(DeliveryResult result, std::exception_ptr thrown) noexcept {
   duration_ = deps_.clock.now() - began_;
   result_ = std::move(result);
-  fault_ = std::move(fault);
+  thrown_ = std::move(thrown);
 }
 
 // The end of a call that needed no thread.
@@ -142,16 +153,16 @@ void DeliveryTask::ended(DeliveryResult result) noexcept {
   listener_->callEnded();
 }
 
-void DeliveryTask::failed(std::exception_ptr fault) noexcept {
-  noteEnd(DeliveryFailed{}, std::move(fault));
+void DeliveryTask::failed(std::exception_ptr thrown) noexcept {
+  noteEnd(DeliveryFailed{}, std::move(thrown));
   listener_->callEnded();
 }
 
-// Records the result of the call, unless a stop has cut off the call.
+// Records the result of the call, unless a stop has cut off the call. Throws a fault of the machine.
 void DeliveryTask::recordCall() {
   call_ = WebhookCall();
-  if (fault_ && stop_.stop_requested()) return rescheduleNow();
-  if (fault_) std::rethrow_exception(fault_);
+  if (thrown_ && stop_.stop_requested()) return rescheduleNow();
+  if (thrown_) result_ = failureOf(thrown_);
   DeliveryAttempt attempt;
   attempt.duration = duration_;
   if (auto* failed = std::get_if<DeliveryFailed>(&result_)) {
@@ -212,7 +223,7 @@ void DeliveryTask::postponeUncounted(const std::exception& fault) noexcept {
         "the webhook of " + delivery_.job.id +
             " cannot be called for now, and no try is counted; this machine lacks something: " + fault.what());
     postpone(kMachinePause);
-  } catch (const std::exception&) {
+  } catch (...) {
     end_.retryAt.reset();
   }
 }

@@ -65,8 +65,8 @@ class DeliveryTask final : public DeliveryWork, private DeliveryReceiver {
   Step beginCall(WebhookTransport& transport, CallListener& listener);
   Result<std::string> signingKey();
   void ended(DeliveryResult result) noexcept override;
-  void failed(std::exception_ptr fault) noexcept override;
-  void noteEnd(DeliveryResult result, std::exception_ptr fault) noexcept;
+  void failed(std::exception_ptr thrown) noexcept override;
+  void noteEnd(DeliveryResult result, std::exception_ptr thrown) noexcept;
   void recordCall();
   void recordFailure(std::string reason, bool isLastTry);
   void record(DeliveryAttempt attempt, bool isLastTry);
@@ -87,7 +87,7 @@ class DeliveryTask final : public DeliveryWork, private DeliveryReceiver {
   Instant began_{};                           // of the call
   Millis duration_{0};                        // of the call
   DeliveryResult result_ = DeliveryFailed{};  // of the call
-  std::exception_ptr fault_;                  // the fault of this machine instead of a result
+  std::exception_ptr thrown_;                 // the exception of the transport instead of a result
   DeliveryEnd end_;
 };
 

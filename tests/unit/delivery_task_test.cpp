@@ -21,6 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixture {
  protected:
@@ -142,6 +143,57 @@ TEST_F(DeliveryTaskTest, TheTimeOfTheCallIsRecorded) {
   EXPECT_EQ(outbox.attempts().at(0).status, 204);
 }
 
+/// Tells of the exception of the test instead of an answer.
+class FailingTransport final : public WebhookTransport {
+ public:
+  explicit FailingTransport(std::exception_ptr thrown) : thrown_(std::move(thrown)) {}
+  std::string_view schemes() const override { return "failing"; }
+  DeliveryResult deliver(const WebhookCall&, std::stop_token) override { std::rethrow_exception(thrown_); }
+  bool needsThreads = false;
+
+ private:
+  bool doBegin(const WebhookCall&, std::stop_token, DeliveryReceiver& receiver) override {
+    if (!needsThreads) receiver.failed(thrown_);
+    return !needsThreads;
+  }
+
+  const std::exception_ptr thrown_;
+};
+
+// An exception means the same, thrown by deliver() or told to failed().
+TEST_F(DeliveryTaskTest, BothWaysOfATransportJudgeAnExceptionAlike) {
+  struct ToldListener final : CallListener {
+    void callEnded() noexcept override { ++ended; }
+    int ended = 0;
+  };
+  const std::pair<std::exception_ptr, std::string> cases[] = {
+      {std::make_exception_ptr(std::bad_alloc()), "reschedule a.1 1000"},
+      {std::make_exception_ptr(std::system_error(EMFILE, std::generic_category(), "s")), "reschedule a.1 1000"},
+      {std::make_exception_ptr(std::system_error(EPERM, std::generic_category(), "s")), "record a.1 0 s: Operation"},
+      {std::make_exception_ptr(Error("broken pipe")), "record a.1 0 broken pipe"},
+      {std::make_exception_ptr(7), "record a.1 0 the transport threw an exception"},
+  };
+  for (const auto& [thrown, step] : cases) {
+    for (const bool needsThreads : {true, false}) {
+      auto failing = std::make_unique<FailingTransport>(thrown);
+      failing->needsThreads = needsThreads;
+      NamedTransports all;
+      all["failing"] = std::move(failing);
+      const Transports failingOnes(all);
+      test::ToldOutbox steps;
+      DeliveryTask task({steps, failingOnes, secrets, storage.clock, storage.log, wall}, deliveryTo("failing://h/x"),
+                        stop_.get_token());
+      ToldListener listener;
+      const bool isOver = task.begin(listener).has_value();
+      EXPECT_EQ(isOver, needsThreads) << step;
+      const std::optional<Instant> retryAt = isOver ? Instant() : task.conclude().retryAt;
+      EXPECT_NE(retryAt, std::nullopt) << step;
+      EXPECT_EQ(listener.ended, isOver ? 0 : 1);
+      EXPECT_THAT(steps.calls().at(0), StartsWith(step)) << needsThreads;
+    }
+  }
+}
+
 // A process may die between the record of a call and the following step.
 TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAnotherCall) {
   EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
@@ -185,6 +237,14 @@ TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
   ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the task did not end";
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "finish a.1 delivered"));
   EXPECT_EQ(net->seen().size(), 1U);
+}
+
+TEST_F(DeliveryTaskTest, AnExceptionOfAnotherTypeLeavesTheDeliveryToTheNextClaim) {
+  outbox.before = [](const std::string&) { throw 7; };
+  EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_THAT(storage.log.text(), HasSubstr("webhook.failed"));
+  net->script("h", {[]() -> DeliveryResult { throw std::bad_alloc(); }});
+  EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
 }
 
 TEST_F(DeliveryTaskTest, ALeaseThatIsTooShortForACallLeavesTheDeliveryToOthers) {
