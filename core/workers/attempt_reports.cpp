@@ -39,42 +39,43 @@ void AttemptReports::resumeChunks() {
   isResumed_ = true;
 }
 
-// The bound on the chunks of an attempt holds across processes.
-void AttemptReports::countStored() {
-  if (!isResumed_) return;
-  OutputQuota stored;
-  std::uint64_t next = 0;
+// Charges the stored chunks that others have added, if there may be any before the chunk `until`: the bound on the
+// chunks of an attempt holds across processes and nodes.
+void AttemptReports::countStored(std::uint64_t until) {
+  if (!isResumed_ && until <= nextChunk_) return;
   for (bool hasMore = true; hasMore;) {
-    const auto page = storage_.chunks().read({endpoint_, lease_.job}, next, kMaxChunk);
+    const auto page = storage_.chunks().read({endpoint_, lease_.job}, nextChunk_, kMaxChunk);
     if (!page || page->attempt != lease_.attempt) break;
     std::size_t bytes = 0;
     for (const Chunk& chunk : page->chunks) bytes += chunk.output.size() + chunk.metrics.size();
     try {
-      stored.charge(page->chunks.size(), bytes);
+      outputQuota_.charge(page->chunks.size(), bytes);
     } catch (const JobFailed&) {  // the bound is reached, and the next chunk is refused
     }
-    next = page->next;
+    nextChunk_ += page->chunks.size();
     hasMore = page->more;
   }
-  outputQuota_ = stored;
-  nextChunk_ = next;
   isResumed_ = false;
 }
 
 // The storage numbers the chunks of an attempt from 0 without a gap, and skips a number that it has. On a shared
-// storage the chunk before may have reached another node, so the storage is asked, except for a repeated chunk.
+// storage the chunks before may have reached another node, so the storage is asked, except for a repeated chunk.
 ReportResult AttemptReports::addChunk(std::string_view output, std::string_view metrics) {
   const CheckedChunk chunk(output, metrics);
   Lock lock(mutex_);
-  countStored();
-  OutputQuota charged = outputQuota_;
-  charged.charge(chunk);
+  countStored(0);
   const std::size_t hash = std::hash<std::string_view>()(output) * 31 + std::hash<std::string_view>()(metrics);
   if (isShared_ && unanswered_ != hash) {
     const auto count = countChunks();
     if (!count) return ReportResult::staleAttempt;
-    nextChunk_ = *count;
+    if (*count < nextChunk_) {
+      nextChunk_ = *count;
+    } else {
+      countStored(*count);
+    }
   }
+  OutputQuota charged = outputQuota_;
+  charged.charge(chunk);
   std::vector<Chunk> pieces = splitChunk(chunk);
   const std::size_t count = pieces.size();
   unanswered_ = hash;
@@ -92,7 +93,7 @@ std::uint64_t AttemptReports::addChunkAt(std::uint64_t first, std::string_view o
   std::vector<Chunk> pieces = splitChunk(chunk);
   const std::uint64_t next = first + pieces.size();
   Lock lock(mutex_);
-  countStored();
+  countStored(first);
   OutputQuota charged = outputQuota_;
   for (std::uint64_t at = std::max(first, nextChunk_); at < next; ++at) {
     const Chunk& piece = pieces[at - first];

@@ -38,7 +38,7 @@ class AttemptReports {
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. Throws StorageError.
   virtual ReportResult finish(Outcome outcome);
   /// Adds a chunk: `output` is JSON text, `metrics` a JSON object or empty. Throws JobFailed if the attempt has handed
-  /// out too much through this object, and StorageError.
+  /// out too much, and StorageError.
   ReportResult addChunk(std::string_view output, std::string_view metrics);
   /// Does the same for a worker that counts its chunks: the first piece of the chunk has the number `first`. A repeated
   /// chunk is stored once, whichever node it reaches. Returns the number behind the last piece.
@@ -49,7 +49,7 @@ class AttemptReports {
  private:
   /// Returns the number of stored chunks; no value if the attempt has ended.
   std::optional<std::uint64_t> countChunks() const;
-  void countStored() JOBQ_REQUIRES(mutex_);
+  void countStored(std::uint64_t until) JOBQ_REQUIRES(mutex_);
 
   RunReports& reports_;
   Storage& storage_;
@@ -60,8 +60,8 @@ class AttemptReports {
 
   Mutex mutex_;  // of the chunks: their order is the order of their requests
   OutputQuota outputQuota_ JOBQ_GUARDED_BY(mutex_);
-  std::uint64_t nextChunk_ JOBQ_GUARDED_BY(mutex_) = 0;
-  bool isResumed_ JOBQ_GUARDED_BY(mutex_) = false;  // stored chunks are not counted yet
+  std::uint64_t nextChunk_ JOBQ_GUARDED_BY(mutex_) = 0;  // the chunks before are charged
+  bool isResumed_ JOBQ_GUARDED_BY(mutex_) = false;       // stored chunks are not counted yet
   // Hash of the last chunk while it is unknown whether the storage has it: the worker repeats the chunk.
   std::optional<std::size_t> unanswered_ JOBQ_GUARDED_BY(mutex_);
 };

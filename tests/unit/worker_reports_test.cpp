@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/call_timer.h"
 #include "core/base/output_quota.h"
@@ -16,9 +18,12 @@
 #include "core/workers/attempt_reports.h"
 #include "core/workers/chunk_split.h"
 #include "core/workers/foreign_reports.h"
+#include "jobq/call_id.h"
+#include "jobq/chunk_store.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
 #include "remote_workers_fixture.h"
+#include "tests/support/passed_storage.h"
 
 namespace jobq {
 namespace {
@@ -98,6 +103,50 @@ TEST_F(WorkerReportsTest, TheChunksOfAnEarlierProcessCount) {
   EXPECT_EQ(later.addChunkAt(0, "[1,2,3]", ""), 1U) << "comes again";
   EXPECT_EQ(later.addChunk("2", ""), ReportResult::accepted);
   EXPECT_EQ(storage.real->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 2U);
+}
+
+/// A storage of several nodes, whose chunks are larger than what the test stores: each read has one, of 1 MB.
+class LargeChunks final : public test::PassedStorage, private ChunkStore {
+ public:
+  using PassedStorage::PassedStorage;
+
+  std::optional<Millis> leaseLife() const noexcept override { return Millis(30'000); }
+  ChunkStore& chunks() override { return *this; }
+  std::size_t reads = 0;
+
+ private:
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t) override {
+    ++reads;
+    auto page = inner_.chunks().read(key, offset, 1);
+    for (Chunk& chunk : page->chunks) chunk.output.resize(1UL << 20);
+    return page;
+  }
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
+    return inner_.chunks().append(lease, first, std::move(chunks));
+  }
+  std::optional<ChunkPage> consume(const JobKey&, std::size_t, CallId) override { return std::nullopt; }
+  ReportResult appendLog(const LeaseRef&, std::uint64_t, std::vector<LogLine>) override { return {}; }
+  std::optional<std::vector<LogLine>> readLog(const JobKey&) override { return std::nullopt; }
+};
+
+// The reports of an attempt may reach any node, and the bound holds for the chunks of all.
+TEST_F(WorkerReportsTest, TheChunksOfOtherNodesAreCharged) {
+  constexpr std::size_t kTooMany = OutputQuota::kMost >> 20;
+  const RemoteRunPtr run = deliverJob("a");
+  LargeChunks shared(*storage);
+  AttemptReports here(reports, shared, "ep", run->lease(), false);
+  AttemptReports counting(reports, shared, "ep", run->lease(), false);
+  EXPECT_EQ(here.addChunk("0", ""), ReportResult::accepted);
+  EXPECT_EQ(counting.addChunkAt(1, "1", ""), 2U);
+  for (std::size_t i = 2; i < kTooMany / 2; ++i) EXPECT_EQ(run->addChunkAt(i, "2", ""), i + 1);
+  EXPECT_EQ(here.addChunk("3", ""), ReportResult::accepted);
+  EXPECT_EQ(counting.addChunkAt(kTooMany / 2 + 1, "4", ""), kTooMany / 2 + 2);
+  const std::size_t reads = shared.reads;
+  EXPECT_EQ(counting.addChunkAt(kTooMany / 2 + 1, "4", ""), kTooMany / 2 + 2) << "comes again";
+  EXPECT_EQ(shared.reads, reads) << "no chunk is charged twice";
+  for (std::size_t i = kTooMany / 2 + 2; i < kTooMany + 2; ++i) EXPECT_EQ(run->addChunkAt(i, "5", ""), i + 1);
+  EXPECT_THROW((void)here.addChunk("6", ""), JobFailed);
+  EXPECT_THROW((void)counting.addChunkAt(kTooMany + 2, "6", ""), JobFailed);
 }
 
 // A chunk whose metrics leave no room for its output would be split into pieces of one byte.
