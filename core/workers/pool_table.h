@@ -71,7 +71,7 @@ class PoolTable {
   /// Ends the visit of the task: the pool waits for the next change or time.
   static void unmark(PoolSlot& slot, PoolTask task) noexcept;
 
-  /// Returns the slots to visit in the order of the changes, and ends the visits.
+  /// Returns the slots to visit in the order of the changes, and ends the visits (PoolVisits).
   std::vector<PoolSlot*> beginVisits(PoolTask task, Instant now);
 
   /// Plans the next tasks of the changed pools as of the first beginVisits() since the last call: a time between the
@@ -100,6 +100,32 @@ class PoolTable {
   std::optional<Instant> visitedFrom_;  // time of the first beginVisits() since the last plan
   std::map<Attempt, PoolSlot*> runs_;
   std::uint64_t visits_ = 0;
+};
+
+/// The visits by a task in a pass. The task visits the slots again whose visit was not begun, or was cut off by an
+/// exception. One thread.
+class PoolVisits {
+ public:
+  /// Takes the slots of PoolTable::beginVisits(). `table` outlives the object.
+  PoolVisits(PoolTable& table, PoolTask task, std::vector<PoolSlot*> slots) noexcept
+      : table_(table), task_(task), slots_(std::move(slots)) {}
+  ~PoolVisits() {
+    for (; at_ < slots_.size(); ++at_) table_.mark(*slots_[at_], task_);
+  }
+  PoolVisits(const PoolVisits&) = delete;
+  PoolVisits& operator=(const PoolVisits&) = delete;
+
+  /// Calls visit(slot) for each slot. A visit may erase the slot. Throws the exception of a visit.
+  template <class Action>
+  void makeAll(Action&& visit) {
+    for (; at_ < slots_.size(); ++at_) visit(*slots_[at_]);
+  }
+
+ private:
+  PoolTable& table_;
+  const PoolTask task_;
+  const std::vector<PoolSlot*> slots_;
+  std::size_t at_ = 0;  // of the current visit
 };
 
 }  // namespace jobq

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -40,10 +41,26 @@ PoolSummary summaryOf(const EndpointId& endpoint, const WorkerPool& pool, Instan
   return summary;
 }
 
-// Returns the slots for a task of a pass.
-std::vector<PoolSlot*> slotsFor(PoolTask task, PoolTable& table, const WorkerPools::Deps& deps) {
+// Makes room for `more` elements: their addition then cannot fail.
+template <class Element>
+void reserveMore(std::vector<Element>& list, std::size_t more) {
+  if (list.capacity() - list.size() < more) list.reserve(std::max(list.size() + more, 2 * list.capacity()));
+}
+
+// Calls visit(slot) for each slot that the task of a pass has to visit, and each visit adds to `decided`. A visit that
+// throws std::bad_alloc ends the pass of the task, and has changed no worker: the caller carries out what was decided,
+// and the task makes the other visits in the next pass.
+template <class Decided, class Action>
+void visitSlots(PoolTask task, PoolTable& table, const WorkerPools::Deps& deps, const Decided& decided,
+                Action&& visit) {
   for (const EndpointId& endpoint : deps.queueSignal.collectNews()) (void)table.change(endpoint);
-  return table.beginVisits(task, deps.clock.now());
+  PoolVisits visits(table, task, table.beginVisits(task, deps.clock.now()));
+  try {
+    visits.makeAll(visit);
+  } catch (const std::bad_alloc&) {
+    if (decided.empty()) throw;
+    deps.queueSignal.wake();
+  }
 }
 
 }  // namespace
@@ -119,27 +136,28 @@ std::vector<PoolSummary> WorkerPools::summaries() const {
 }
 
 std::vector<ClaimWant> WorkerPools::reserveWorkers(const WorkersToReserve& which) {
-  const auto [only, most, jobIsComing, finishing] = which;
   std::vector<ClaimWant> wants;
   Lock lock(mutex_);
-  std::vector<PoolSlot*> slots;
-  if (only == nullptr) {
-    slots = slotsFor(PoolTask::claim, table_, deps_);
-  } else if (PoolSlot* const slot = table_.find(*only)) {
-    slots.push_back(slot);
-  }
-  for (PoolSlot* const slot : slots) {
-    WorkerPool& pool = slot->pool;
-    if (pool.endpoint()->spec.paused || pool.isRetiring()) continue;
-    if (!jobIsComing && !deps_.queueSignal.isSet(slot->id())) continue;
-    std::vector<WorkerId> workers;
-    if (finishing == nullptr) {
-      workers = pool.workers().reserve(most);
-      if (!workers.empty()) table_.mark(*slot);
-    } else if (mayGoOn(pool, *finishing)) {
-      workers.push_back(*finishing);
+  const auto reserveAt = [&, &table = table_](PoolSlot& slot) {
+    WorkerPool& pool = slot.pool;
+    if (pool.endpoint()->spec.paused || pool.isRetiring()) return;
+    if (!which.jobIsComing && !deps_.queueSignal.isSet(slot.id())) return;
+    const bool isFree = which.finishing == nullptr && pool.workers().count(WorkerState::idle) > 0;
+    if (!isFree && !(which.finishing != nullptr && mayGoOn(pool, *which.finishing))) return;
+    reserveMore(wants, 1);
+    ClaimWant want{slot.id(), {}};
+    if (isFree) {
+      want.workers = pool.workers().reserve(which.most);
+      table.mark(slot);
+    } else {
+      want.workers.push_back(*which.finishing);
     }
-    if (!workers.empty()) wants.push_back({slot->id(), std::move(workers)});
+    wants.push_back(std::move(want));
+  };
+  if (which.only == nullptr) {
+    visitSlots(PoolTask::claim, table_, deps_, wants, reserveAt);
+  } else if (PoolSlot* const slot = table_.find(*which.only)) {
+    reserveAt(*slot);
   }
   return wants;
 }
@@ -215,13 +233,15 @@ std::vector<StuckWorker> WorkerPools::markStuck() {
   const Instant now = deps_.clock.now();
   std::vector<StuckWorker> all;
   Lock lock(mutex_);
-  for (PoolSlot* const slot : slotsFor(PoolTask::stuck, table_, deps_)) {
-    for (StuckWorker& stuck : slot->pool.workers().markStuck(now)) {
-      table_.mark(*slot);
-      stuck.endpoint = slot->id();
-      all.push_back(std::move(stuck));
-    }
-  }
+  visitSlots(PoolTask::stuck, table_, deps_, all, [&, &table = table_](PoolSlot& slot) {
+    WorkerSet& workers = slot.pool.workers();
+    const std::size_t busy = workers.count(WorkerState::busy);
+    if (busy == 0) return;
+    reserveMore(all, busy);
+    std::vector<StuckWorker> stuck = workers.markStuck(slot.id(), now);
+    if (!stuck.empty()) table.mark(slot);
+    std::ranges::move(stuck, std::back_inserter(all));
+  });
   return all;
 }
 
@@ -229,33 +249,34 @@ std::vector<WorkerId> WorkerPools::markIdleLeaving() {
   const Instant now = deps_.clock.now();
   std::vector<WorkerId> leaving;
   Lock lock(mutex_);
-  for (PoolSlot* const slot : slotsFor(PoolTask::idle, table_, deps_)) {
-    WorkerPool& pool = slot->pool;
-    if (isRemote(pool) && pool.endpoint()->spec.workersMax > 0) continue;
-    if (pool.slots() <= std::min(pool.endpoint()->spec.workersMin, pool.endpoint()->spec.workersMax)) continue;
-    const bool jobsWait = deps_.queueSignal.isSet(slot->id());
-    const std::vector<WorkerId> workers = pool.markIdleLeaving(now, jobsWait);
-    if (!workers.empty()) table_.mark(*slot);
+  visitSlots(PoolTask::idle, table_, deps_, leaving, [&, &table = table_](PoolSlot& slot) {
+    WorkerPool& pool = slot.pool;
+    if (isRemote(pool) && pool.endpoint()->spec.workersMax > 0) return;
+    if (pool.slots() <= std::min(pool.endpoint()->spec.workersMin, pool.endpoint()->spec.workersMax)) return;
+    const bool jobsWait = deps_.queueSignal.isSet(slot.id());
+    reserveMore(leaving, pool.workers().count(WorkerState::idle));
+    std::vector<WorkerId> workers = pool.markIdleLeaving(now, jobsWait);
+    if (!workers.empty()) table.mark(slot);
     // An end of the signal is no change of the pool.
-    if (jobsWait && pool.workers().count(WorkerState::idle) > 0) table_.mark(*slot, PoolTask::idle);
-    leaving.insert(leaving.end(), workers.begin(), workers.end());
-  }
+    if (jobsWait && pool.workers().count(WorkerState::idle) > 0) table.mark(slot, PoolTask::idle);
+    std::ranges::move(workers, std::back_inserter(leaving));
+  });
   return leaving;
 }
 
 std::vector<WorkerPools::RollingPool> WorkerPools::rollingPools() {
   std::vector<RollingPool> rolling;
   Lock lock(mutex_);
-  for (PoolSlot* const slot : slotsFor(PoolTask::release, table_, deps_)) {
-    const WorkerPool& pool = slot->pool;
+  visitSlots(PoolTask::release, table_, deps_, rolling, [&, &table = table_](PoolSlot& slot) {
+    const WorkerPool& pool = slot.pool;
     if (pool.workers().all().empty() && !pool.target()) {
-      table_.erase(slot->id());
+      table.erase(slot.id());
     } else if (pool.isRolling()) {
       // Until the end of the release: a step may fail, or come after a pause.
-      table_.mark(*slot, PoolTask::release);
-      rolling.push_back({slot->id(), pool.isRetiring()});
+      table.mark(slot, PoolTask::release);
+      rolling.push_back({slot.id(), pool.isRetiring()});
     }
-  }
+  });
   return rolling;
 }
 
@@ -280,16 +301,15 @@ std::vector<EndpointId> WorkerPools::beginScaling() {
   const Instant now = deps_.clock.now();
   std::vector<EndpointId> ids;
   Lock lock(mutex_);
-  for (PoolSlot* const slot : slotsFor(PoolTask::scaling, table_, deps_)) {
-    WorkerPool& pool = slot->pool;
-    table_.mark(*slot, PoolTask::plan);
-    if (!pool.beginScaling(now)) continue;
+  visitSlots(PoolTask::scaling, table_, deps_, ids, [&, &table = table_](PoolSlot& slot) {
+    WorkerPool& pool = slot.pool;
+    table.mark(slot, PoolTask::plan);
+    if (!pool.beginScaling(now)) return;
     const bool isPaused = pool.endpoint()->spec.paused;
-    if (pool.slots() >= pool.endpoint()->spec.workersMin && (isPaused || !deps_.queueSignal.isSet(slot->id())))
-      continue;
-    table_.mark(*slot, PoolTask::scaling);  // until workersMissing(): a count may fail
-    ids.push_back(slot->id());
-  }
+    if (pool.slots() >= pool.endpoint()->spec.workersMin && (isPaused || !deps_.queueSignal.isSet(slot.id()))) return;
+    table.mark(slot, PoolTask::scaling);  // until workersMissing(): a count may fail
+    ids.push_back(slot.id());
+  });
   return ids;
 }
 

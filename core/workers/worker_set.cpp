@@ -74,8 +74,10 @@ std::vector<WorkerId> WorkerSet::reserve(std::size_t most) {
   reserved.reserve(most);
   for (auto& [worker, info] : workers_) {
     if (reserved.size() == most) break;
-    if (info.state == WorkerState::idle && apply(worker, info, WorkerEvent::reserve)) reserved.push_back(worker);
+    if (info.state == WorkerState::idle) reserved.push_back(worker);
   }
+  // After the allocations: no worker is reserved unknown to the caller.
+  for (const WorkerId& worker : reserved) (void)apply(worker, workers_.find(worker)->second, WorkerEvent::reserve);
   return reserved;
 }
 
@@ -128,12 +130,13 @@ bool WorkerSet::beginStopGrace(const LeaseRef& lease, Instant end) {
   return false;
 }
 
-std::vector<StuckWorker> WorkerSet::markStuck(Instant now) {
+std::vector<StuckWorker> WorkerSet::markStuck(const EndpointId& endpoint, Instant now) {
   std::vector<StuckWorker> stuck;
   for (auto& [worker, info] : workers_) {
-    if (info.state != WorkerState::busy || info.stuckFrom > now) continue;
-    if (apply(worker, info, WorkerEvent::stopGraceOver)) stuck.push_back({{}, worker, info.lease.job});
+    if (info.state == WorkerState::busy && info.stuckFrom <= now) stuck.push_back({endpoint, worker, info.lease.job});
   }
+  for (const StuckWorker& one : stuck)
+    (void)apply(one.worker, workers_.find(one.worker)->second, WorkerEvent::stopGraceOver);
   return stuck;
 }
 

@@ -71,7 +71,7 @@ class WorkerSet {
   /// event. Throws std::out_of_range for an unknown worker.
   bool makeIdle(const WorkerId& worker, Instant now);
 
-  /// Reserves up to `most` idle workers and returns them.
+  /// Reserves up to `most` idle workers and returns them. Without memory reserves none.
   std::vector<WorkerId> reserve(std::size_t most);
 
   /// Reserves the idle worker. Throws std::out_of_range for an unknown worker.
@@ -93,8 +93,9 @@ class WorkerSet {
   /// worker or the stop grace runs already.
   bool beginStopGrace(const LeaseRef& lease, Instant end);
 
-  /// Makes the busy workers stuck whose stop grace is over at `now`. Returns them; StuckWorker::endpoint is empty.
-  std::vector<StuckWorker> markStuck(Instant now);
+  /// Makes the busy workers of `endpoint`, the endpoint of the set, stuck whose stop grace is over at `now`. Returns
+  /// them.
+  std::vector<StuckWorker> markStuck(const EndpointId& endpoint, Instant now);
 
   /// Marks the worker to leave after its job. Throws std::out_of_range for an unknown worker.
   void drainAfterJob(const WorkerId& worker) { workers_.at(worker).drainAfterJob = true; }

@@ -75,7 +75,7 @@ TEST(PoolStatusTest, RemoteWorkersAndThreadsAreCountedTogether) {
   EXPECT_EQ(counts.initializing, 1U);
   for (const WorkerId place : {"a:1", "a:2"}) {
     EXPECT_TRUE(pool.workers().beginStopGrace({place, 1}, {}));
-    EXPECT_EQ(pool.workers().markStuck({}).size(), 1U);
+    EXPECT_EQ(pool.workers().markStuck("ep", {}).size(), 1U);
   }
   EXPECT_EQ(pool.status({}).counts.unhealthy, 0U) << "the worker itself has not said so";
 }

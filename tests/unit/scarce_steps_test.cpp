@@ -8,15 +8,23 @@
 #include <string>
 #include <vector>
 
+#include "core/endpoints/endpoint.h"
 #include "core/endpoints/endpoint_registry.h"
+#include "core/jobs/queue_signal.h"
+#include "core/workers/worker_pools.h"
 #include "endpoint_fixture.h"
 #include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/time.h"
+#include "testkit/manual_clock.h"
+#include "testkit/recording_log.h"
 #include "tests/support/scarce_memory.h"
 
 namespace jobq {
 namespace {
 
 constexpr std::size_t kMostAllocations = 2'000;  // allocations of a step
+const EndpointId kLong = "an endpoint with an id that is too long for the object itself";
 
 class ScarceSteps : public testing::Test {
  protected:
@@ -39,6 +47,60 @@ class ScarceSteps : public testing::Test {
     return failed;
   }
 };
+
+/// The pools of three endpoints with an idle worker each. Jobs may wait at each endpoint.
+class ScarcePools : public ScarceSteps {
+ protected:
+  struct Pools {
+    Pools() : all({signal, clock, log}, {}) {
+      for (const char* const name : {"a", "b", "c"}) {
+        auto endpoint = std::make_shared<Endpoint>();
+        endpoint->spec.id = name + kLong;
+        endpoint->release = std::make_shared<Release>();
+        all.setEndpoint(endpoint);
+        const WorkerId worker = "the worker of " + endpoint->spec.id;
+        (void)all.addWorker(endpoint->spec.id, worker, {});
+        (void)all.recordReady(endpoint->spec.id, worker, nullptr);
+        ids.push_back(endpoint->spec.id);
+      }
+    }
+
+    testkit::ManualClock clock;
+    testkit::RecordingLog log;
+    QueueSignal signal{{}};
+    WorkerPools all;
+    std::vector<EndpointId> ids;
+  };
+
+  /// Visits the pools without memory for one allocation after the other, and again each time. Both visits together find
+  /// each worker.
+  template <class Action>
+  static void expectEachWorkerOnce(Action&& visit) {
+    bool lacked = true;
+    for (std::size_t at = 1; lacked; ++at) {
+      ASSERT_LT(at, kMostAllocations);
+      Pools pools;
+      decltype(visit(pools)) found;
+      lacked = lacksMemory(at, [&] { found = visit(pools); });
+      const bool isPartial = lacked && !found.empty() && found.size() < pools.ids.size();
+      EXPECT_TRUE(!isPartial || pools.signal.consume()) << "the other visits are due at once";
+      EXPECT_EQ(found.size() + visit(pools).size(), pools.ids.size()) << "allocation " << at;
+      EXPECT_TRUE(visit(pools).empty()) << "allocation " << at;
+    }
+  }
+};
+
+TEST_F(ScarcePools, AClaimWithoutMemoryLeavesNoIdleWorkerAside) {
+  expectEachWorkerOnce([](Pools& pools) { return pools.all.reserveWorkers({nullptr, 10}); });
+}
+
+TEST_F(ScarcePools, EachIdleWorkerThatLeavesIsTold) {
+  expectEachWorkerOnce([](Pools& pools) {
+    for (const EndpointId& id : pools.ids) pools.signal.clear(id);
+    pools.clock.advance(Millis(60'000));
+    return pools.all.markIdleLeaving();
+  });
+}
 
 TEST_F(ScarceSteps, ARefreshWithoutMemoryIsMadeWholeByTheNext) {
   bool lacked = true;

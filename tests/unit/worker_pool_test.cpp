@@ -48,7 +48,7 @@ class WorkerPoolTest : public testing::Test {
   }
   void stuck(const WorkerId& id) {
     EXPECT_TRUE(pool_.workers().beginStopGrace(jobOf(id), now_));
-    EXPECT_EQ(pool_.workers().markStuck(now_).size(), 1U);
+    EXPECT_EQ(pool_.workers().markStuck("ep", now_).size(), 1U);
   }
   bool drains(const WorkerId& id) const { return pool_.workers().all().at(id).drainAfterJob; }
   bool gone(const WorkerId& id) { return pool_.recordGone(id, {}, now_); }

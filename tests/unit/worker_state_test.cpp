@@ -114,12 +114,12 @@ TEST_F(WorkerSetTest, TheStopGraceBeginsOnceAndEndsWithTheJob) {
   EXPECT_FALSE(set_.beginStopGrace({"a's job", 2}, now_)) << "another attempt";
   EXPECT_TRUE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(5)));
   EXPECT_FALSE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(9))) << "a second stop prolongs nothing";
-  EXPECT_THAT(set_.markStuck(now_ + Millis(4)), IsEmpty());
-  const std::vector<StuckWorker> stuck = set_.markStuck(now_ + Millis(5));
+  EXPECT_THAT(set_.markStuck("ep", now_ + Millis(4)), IsEmpty());
+  const std::vector<StuckWorker> stuck = set_.markStuck("ep", now_ + Millis(5));
   ASSERT_EQ(stuck.size(), 1U);
   EXPECT_EQ(stuck[0].worker, "a");
   EXPECT_EQ(stuck[0].job, "a's job");
-  EXPECT_THAT(set_.markStuck(now_ + Millis(5)), IsEmpty()) << "reported once";
+  EXPECT_THAT(set_.markStuck("ep", now_ + Millis(5)), IsEmpty()) << "reported once";
   EXPECT_TRUE(set_.makeIdle("a", now_ + Millis(6))) << "the handler has returned after all";
   EXPECT_EQ(info("a").stuckFrom, Instant::max());
   EXPECT_EQ(info("a").lease, LeaseRef{});
@@ -154,7 +154,7 @@ TEST_F(WorkerSetTest, WorkersThatLeaveOrAreStuckDoNotStay) {
   EXPECT_THAT(set_.reserve(1), ElementsAre("b"));
   set_.assignJob(jobFor("b"));
   EXPECT_TRUE(set_.beginStopGrace({"b's job", 1}, now_));
-  EXPECT_EQ(set_.markStuck(now_).size(), 1U);
+  EXPECT_EQ(set_.markStuck("ep", now_).size(), 1U);
   EXPECT_THAT(set_.staying(), ElementsAre(Pair(second, 2)));
   EXPECT_TRUE(set_.makeIdle("b", now_)) << "the handler has returned after all";
   for (const char* id : {"a", "c"}) EXPECT_TRUE(set_.remove(id).has_value());
