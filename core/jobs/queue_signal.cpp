@@ -11,10 +11,11 @@ QueueSignal::QueueSignal(const std::vector<EndpointId>& endpoints) {
 void QueueSignal::FlagTable::add(const EndpointId& endpoint) {
   Lock lock(mutex_);
   if (news_.capacity() <= flags_.size()) news_.reserve(2 * flags_.size() + 1);
-  const auto [at, isNew] = flags_.try_emplace(endpoint);
-  if (!at->second) at->second = std::make_unique<Flags>();
+  auto flags = std::make_unique<Flags>();  // before the element: without memory there is no element
+  const auto [at, isNew] = flags_.try_emplace(endpoint, std::move(flags));
+  if (!isNew) return;
   at->second->endpoint = &at->first;
-  if (isNew) list(*at->second);
+  list(*at->second);
 }
 
 QueueSignal::Flags* QueueSignal::FlagTable::find(const EndpointId& endpoint) const {

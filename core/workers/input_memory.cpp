@@ -39,11 +39,11 @@ bool InputMemory::hasUsedUp(const EndpointId& endpoint) {
 
 InputMemory::Held InputMemory::hold(const EndpointId& endpoint, std::uint64_t bytes) {
   if (bytes <= kSmallInput) return {};
-  Held held(*this, endpoint, bytes);
+  EndpointId name = endpoint;  // before the additions: without memory there is no change
   Lock lock(mutex_);
   ofEndpoints_[endpoint] += bytes;
   used_ += bytes;
-  return held;
+  return Held(*this, std::move(name), bytes);
 }
 
 }  // namespace jobq

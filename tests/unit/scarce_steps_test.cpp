@@ -1,16 +1,20 @@
 // Steps of the server in which an allocation fails: such a step changes nothing, or is made again later
 // (core/decisions/memory.md).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/endpoint_registry.h"
+#include "core/http/api/readiness.h"
 #include "core/jobs/queue_signal.h"
+#include "core/workers/input_memory.h"
 #include "core/workers/worker_pools.h"
 #include "endpoint_fixture.h"
 #include "jobq/job.h"
@@ -18,10 +22,14 @@
 #include "jobq/time.h"
 #include "testkit/manual_clock.h"
 #include "testkit/recording_log.h"
+#include "tests/support/held_caller.h"
 #include "tests/support/scarce_memory.h"
+#include "unit_storage.h"
 
 namespace jobq {
 namespace {
+
+using testing::ElementsAre;
 
 constexpr std::size_t kMostAllocations = 2'000;  // allocations of a step
 const EndpointId kLong = "an endpoint with an id that is too long for the object itself";
@@ -47,6 +55,46 @@ class ScarceSteps : public testing::Test {
     return failed;
   }
 };
+
+TEST_F(ScarceSteps, AnInputThatCouldNotBeCountedIsNotSubtracted) {
+  bool lacked = true;
+  for (std::size_t at = 1; lacked; ++at) {
+    ASSERT_LT(at, kMostAllocations);
+    InputMemory memory;
+    lacked = lacksMemory(at, [&] { (void)memory.hold(kLong, InputMemory::kOfEndpoint); });
+    EXPECT_TRUE(memory.reserveForClaim()) << "allocation " << at;
+    EXPECT_FALSE(memory.hasUsedUp(kLong)) << "allocation " << at;
+  }
+}
+
+TEST_F(ScarceSteps, ASignalIsAddedWholeOrNotAtAll) {
+  bool lacked = true;
+  for (std::size_t at = 1; lacked; ++at) {
+    ASSERT_LT(at, kMostAllocations);
+    QueueSignal signal({});
+    lacked = lacksMemory(at, [&] { signal.addEndpoint(kLong); });
+    (void)signal.notify(kLong, false);
+    signal.addEndpoint(kLong);
+    EXPECT_TRUE(signal.isSet(kLong)) << "allocation " << at;
+    EXPECT_THAT(signal.collectNews(), ElementsAre(kLong)) << "allocation " << at;
+  }
+}
+
+TEST_F(ScarceSteps, AFailedCheckOfTheStorageHasAReasonWithoutMemory) {
+  test::UnitStorage storage;
+  storage.faults.failOperation("check");
+  bool lacked = true;
+  for (std::size_t at = 1; lacked; ++at) {
+    ASSERT_LT(at, kMostAllocations);
+    Readiness readiness(*storage, storage.clock);
+    test::HeldCaller caller;
+    Readiness::Question question{caller.call()};
+    std::optional<Result<void, StorageError>> result;
+    lacked = lacksMemory(at, [&] { result = readiness.check(question); });
+    ASSERT_TRUE(result) << "allocation " << at;
+    EXPECT_FALSE(*result) << "allocation " << at;
+  }
+}
 
 /// The pools of three endpoints with an idle worker each. Jobs may wait at each endpoint.
 class ScarcePools : public ScarceSteps {

@@ -1,6 +1,7 @@
 #include "core/http/api/readiness.h"
 
 #include <exception>
+#include <new>
 #include <utility>
 
 namespace jobq {
@@ -25,9 +26,9 @@ std::optional<Result<void, StorageError>> Readiness::check(Question& question) {
   lock.lock();
   isChecking_ = false;
   ++ended_;
+  const std::vector<SuspendedCall> waiting = std::exchange(waiting_, {});
   if (result) goodUntil_ = clock_.now() + kGood;
   result_ = result;
-  const std::vector<SuspendedCall> waiting = std::exchange(waiting_, {});
   lock.unlock();
   for (const SuspendedCall& call : waiting) call.resume();
   return result;
@@ -36,12 +37,18 @@ std::optional<Result<void, StorageError>> Readiness::check(Question& question) {
 // Fails if the storage cannot take a write.
 Result<void, StorageError> Readiness::askStorage() noexcept {
   try {
-    storage_.check();
-    return {};
-  } catch (const std::exception& error) {
-    return StorageError(error.what());
-  } catch (...) {
-    return StorageError("the storage threw an exception that is not a std::exception");
+    try {
+      storage_.check();
+      return {};
+    } catch (const StorageError& error) {
+      return error;
+    } catch (const std::exception& error) {
+      return StorageError(error.what());
+    } catch (...) {
+      return StorageError("the storage threw an exception that is not a std::exception");
+    }
+  } catch (const std::bad_alloc&) {  // of a text above
+    return lacking_;
   }
 }
 

@@ -38,6 +38,7 @@ class Readiness {
 
   Storage& storage_;
   Clock& clock_;
+  const StorageError lacking_{"the storage cannot be checked: this machine has no memory left"};
   Mutex mutex_;
   Instant goodUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   bool isChecking_ JOBQ_GUARDED_BY(mutex_) = false;
