@@ -4,6 +4,9 @@
 #include <Poco/Net/StreamSocket.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -70,6 +73,43 @@ TEST_F(HttpServerTest, AFailedStartIsNoStart) {
   server_.stop();
   other.start();
   EXPECT_EQ(other.address(), address);
+}
+
+// A text without a key leaves in small steps, and the next answers on its connection do not.
+TEST_F(HttpServerTest, TheBoundOfAKeylessTextEndsWithIt) {
+  static constexpr std::string_view kText = "a text of the program";
+  std::vector<int> bounds;
+  test::FunctionHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
+    for (int descriptor = 0; descriptor < 1'024; ++descriptor) {
+      sockaddr_storage peer{};
+      socklen_t size = sizeof peer;
+      auto* const address = reinterpret_cast<sockaddr*>(&peer);
+      if (::getpeername(descriptor, address, &size) != 0 || address->sa_family != AF_INET) continue;
+      if (Poco::Net::SocketAddress(address, size) != request.clientAddress()) continue;
+      int bound = -1;
+      socklen_t length = sizeof bound;
+      (void)::getsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bound, &length);
+      bounds.push_back(bound);
+    }
+    response.sendText("", kText);
+  });
+  HttpServer server(config_, handlers, waiting_, log_);
+  server.start();
+  Poco::Net::StreamSocket client(Poco::Net::SocketAddress(server.address().substr(std::string_view("http://").size())));
+  client.setReceiveTimeout(Poco::Timespan(60, 0));
+  const std::string request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+  for (int i = 0; i < 2; ++i) {
+    client.sendBytes(request.data(), static_cast<int>(request.size()));
+    std::string answer;
+    char part[512];
+    while (!answer.ends_with(kText)) {
+      const int got = client.receiveBytes(part, sizeof part);
+      ASSERT_GT(got, 0) << answer;
+      answer.append(part, static_cast<std::size_t>(got));
+    }
+  }
+  server.stop();
+  EXPECT_EQ(bounds, (std::vector<int>{0, 0}));
 }
 
 // All callers that wait for jobs are answered at once when a server stops, and its threads may be few.

@@ -39,6 +39,11 @@ SocketAddress addressOf(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) 
   return {address, size};
 }
 
+// Bounds the bytes that the kernel takes before it has sent them; 0 is the bound of the system.
+void limitUnsent(int descriptor, int bytes) {
+  (void)::setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
 std::string chunkSize(std::size_t size) {
   std::array<char, 24> text{};
   const int length = std::snprintf(text.data(), text.size(), "%zx\r\n", size);
@@ -150,17 +155,15 @@ void ServerResponse::sendAtOnce(std::string_view body) {
   put(head(), toHead_ ? std::string_view() : body, TransferDeadline::hurried());
 }
 
-// Callers without a key get the constant texts. The copy of the kernel is memory too, and stays small.
+// Callers without a key get the constant texts. The copy of the kernel is memory too, and stays small until the end of
+// the text.
 void ServerResponse::sendText(std::string body, std::string_view constant) {
-  if (!constant.empty()) {
-    const int mostUnsent = 16 << 10;
-    (void)::setsockopt(stream_.descriptor(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &mostUnsent, sizeof mostUnsent);
-  }
   beginSized(constant.empty() ? body.size() : constant.size());
   if (toHead_) {
     body.clear();
     constant = {};
   }
+  if (!constant.empty()) limitUnsent(stream_.descriptor(), 16 << 10);
   rest_ = Rest{head(), std::move(body), constant, 0, TransferDeadline(readers_, reader_)};
   sendRest();
 }
@@ -198,6 +201,7 @@ void ServerResponse::sendRest() {
     delivered_ = false;
     close_ = true;
   }
+  if (!rest.constant.empty()) limitUnsent(stream_.descriptor(), 0);
   rest_.reset();
 }
 
