@@ -36,6 +36,16 @@ TEST_F(ListResponseTest, IsAnArrayOfTheItems) {
   EXPECT_EQ(call_.room.held(), 0U);
 }
 
+// The list is not copied into the object.
+TEST_F(ListResponseTest, IsTheFirstMemberOfAnObject) {
+  EXPECT_EQ(ListResponse(call_, "things").finish(R"({"total":0})").body, R"({"things":[],"total":0})");
+  ListResponse list(call_, "things");
+  EXPECT_TRUE(list.add("1"));
+  EXPECT_TRUE(list.add("2"));
+  EXPECT_EQ(list.finish(R"({"total":2,"more":false})").body, R"({"things":[1,2],"total":2,"more":false})");
+  EXPECT_EQ(call_.room.held(), 0U);
+}
+
 TEST_F(ListResponseTest, DrawsOnlyWhatGoesBeyondTheFreePart) {
   ListResponse list(call_);
   EXPECT_TRUE(list.add(item(kStep - 3)));

@@ -83,20 +83,17 @@ RouteResult requests(const QueueDeps& deps, ApiRequest& request) {
   const PageWindow window{static_cast<std::size_t>(*offset), static_cast<std::size_t>(*limit),
                           static_cast<std::uint64_t>(*cursor)};
   const JobPage page = deps.jobs.list(*filter, window);
-  ListResponse list(request);
+  ListResponse list(request, "requests");
   for (const Job& job : page.jobs) {
     if (!list.add(jobJson(job))) break;
   }
-  ApiResponse response = list.finish();
-  if (response.status != 200) return response;
-  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
-                       out.raw("requests", response.body);
-                       out.member("total", page.total);
-                       out.member("offset", window.offset);
-                       out.member("limit", window.limit);
-                       out.member("hasMore", page.next != 0);
-                       if (page.next != 0) out.member("cursor", page.next);
-                     })};
+  return list.finish(json::object([&](json::ObjectWriter& out) {
+    out.member("total", page.total);
+    out.member("offset", window.offset);
+    out.member("limit", window.limit);
+    out.member("hasMore", page.next != 0);
+    if (page.next != 0) out.member("cursor", page.next);
+  }));
 }
 
 RouteResult purgeQueue(const QueueDeps& deps, ApiRequest& request) {

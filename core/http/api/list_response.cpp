@@ -17,16 +17,20 @@ bool ListResponse::add(std::string_view item) {
     body_ = std::string();
     return false;
   }
-  if (body_.size() > 1) body_ += ',';
+  if (body_.size() > begin_) body_ += ',';
   body_ += item;
   return true;
 }
 
-ApiResponse ListResponse::finish() {
+ApiResponse ListResponse::finish(std::string_view others) {
   if (isRefused_) {
     return unavailable(request_.path, "too many large answers are being read now: ask for the list again in a moment");
   }
   body_ += ']';
+  if (!others.empty()) {
+    body_ += ',';
+    body_ += others.substr(1);
+  }
   request_.room.noteText(body_.size());
   return {200, std::move(body_)};
 }
