@@ -106,14 +106,11 @@ class References {
       const std::size_t begin = std::min(value.find("${", at), value.size());
       whole.append(value, at, begin - at);
       const std::size_t end = value.find('}', begin);
-      if (end == std::string::npos) {
-        whole.append(value, begin);
-        break;
-      }
-      const std::string name = value.substr(begin + 2, end - begin - 2);
-      whole += properties_.contains(name) ? resolved(name) : value.substr(begin, end + 1 - begin);
-      if (whole.size() > kMostBytes - used_) throw ConfigError(key + " is larger than 16 MB with its references");
-      at = end + 1;
+      const bool isClosed = end != std::string::npos;
+      at = isClosed ? end + 1 : value.size();
+      const std::string name = isClosed ? value.substr(begin + 2, end - begin - 2) : std::string();
+      whole += isClosed && properties_.contains(name) ? resolved(name) : value.substr(begin, at - begin);
+      if (used_ + whole.size() > kMostBytes) throw ConfigError(key + " is larger than 16 MB with its references");
     }
     used_ += whole.size();
     value = std::move(whole);
