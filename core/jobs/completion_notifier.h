@@ -122,8 +122,9 @@ class CompletionNotifier {
 
   /// Returns the number of waiters for chunks.
   std::size_t streams() const;
-  /// Returns the pause between two tries of a caller without room for its reading. All such callers together try a
-  /// thousand times a second at most.
+  /// Returns the pause between two tries of a caller without room for its reading: a millisecond for each waiting
+  /// caller, and 100 ms to 5 s. Up to 5,000 such callers together try a thousand times a second at most, and each of
+  /// more callers once in 5 s.
   Millis roomPause() const;
 
   /// Continues all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs

@@ -40,6 +40,20 @@ TEST(CompletionNotifier, EndsTheWaitOfAClientThatHasGone) {
   EXPECT_FALSE(caller.awaitEvent(late, clock.now() + Millis(60'000)));
 }
 
+// A pause has a millisecond for each waiting caller, within bounds.
+TEST(CompletionNotifier, ThePauseForRoomGrowsWithTheWaitingCallers) {
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  std::deque<CompletionNotifier::Waiter> waiting;
+  const auto pauseOf = [&](std::size_t callers) {
+    while (waiting.size() < callers) waiting.emplace_back(watch, JobKey{"e", "a"});
+    return watch.roomPause();
+  };
+  EXPECT_EQ(pauseOf(1), Millis(100));
+  EXPECT_EQ(pauseOf(3'000), Millis(3'000));
+  EXPECT_EQ(pauseOf(6'000), Millis(5'000));
+}
+
 /// Counts the resumptions of each call.
 class CountingResumer final : public CallResumer {
  public:
