@@ -256,7 +256,6 @@ void Application::addRoutes() {
                            workers_,
                            draining_,
                            waiting_,
-                           answerMemory_,
                            config_.server.streamSilence});
   addWorkerRoutes(router_, {remote_, foreign_, lateCalls_, clock_, draining_, waiting_, refusedCalls_});
   addKeyRoutes(router_, keys_, wall_);

@@ -41,6 +41,7 @@ class EventStreamTest : public testing::Test, protected test::QueueRoutesFixture
     request_.endpoint = endpoint_;
     request_.key = key_;
     request_.client = &client_;
+    request_.room.use(answerMemory_, "ep");
     RouteResult result = match.route->run(request_);
     if (auto* refusal = std::get_if<ApiResponse>(&result)) return std::move(*refusal);
     auto& opened = std::get<OpenAnswer>(result);

@@ -62,6 +62,7 @@ class OpenAiCallsTest : public testing::Test, protected test::QueueRoutesFixture
     call->request.endpoint = endpoint_;
     call->request.key = key_;
     call->request.client = &call->client;
+    call->request.room.use(answerMemory_, "ep");
     RouteResult result = match.route->run(call->request);
     call->pending = std::get<std::unique_ptr<PendingCall>>(std::move(result));
     return call;

@@ -85,7 +85,7 @@ class QueueRoutesFixture : protected RouteFixture {
     ApiKey key;
     key.id = "key";
     key_ = std::make_shared<const ApiKey>(key);
-    addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_, answerMemory_});
+    addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_});
   }
 
   /// Gives later calls the endpoint as it is in `spec_` now.

@@ -101,10 +101,7 @@ void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Ans
                 Scope::client,
                 row.bodyLimit,
                 row.needsBody,
-                [deps, answer = row.answer](ApiRequest& request) {
-                  request.room.use(deps.answerMemory, request.endpoint->spec.id);
-                  return answer(deps, request);
-                },
+                [deps, answer = row.answer](ApiRequest& request) { return answer(deps, request); },
                 row.operation,
                 {},
                 row.hasHead,

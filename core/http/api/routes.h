@@ -24,7 +24,6 @@
 namespace jobq {
 
 class Backups;
-class BodyMemory;
 class CallTimer;
 class DeliveryNotifier;
 class EndpointRegistry;
@@ -68,7 +67,6 @@ struct QueueDeps {
   RunStopper& runs;
   const std::atomic<bool>& draining;  ///< true: new jobs are refused
   Budget& waiting;                    ///< places for waiting calls
-  BodyMemory& answerMemory;           ///< bytes for large answers
   Millis streamSilence{15'000};       ///< longest silence of an event stream
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
