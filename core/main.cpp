@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <string_view>
 
 #include "core/application.h"
 #include "core/base/clock.h"
@@ -18,6 +19,7 @@
 #include "core/base/heap_keeper.h"
 #include "core/base/process_signals.h"
 #include "core/base/semaphore.h"
+#include "core/base/words.h"
 #include "core/config/settings_page.h"
 #include "core/storage_wait.h"
 
@@ -143,11 +145,8 @@ int serve(const Options& options) {
   }
 }
 
-void printFault(std::string text) {
-  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
-    text.insert(at + 1, "jobqd: ");
-  }
-  std::cerr << "jobqd: " << text << "\n";
+void printFault(std::string_view text) {
+  jobq::eachLine(text, [](std::string_view line) { std::cerr << "jobqd: " << line << "\n"; });
 }
 
 int run(int argc, char** argv) {

@@ -1,6 +1,7 @@
-// Texts of callers inside sentences of the server.
+// Texts of callers inside sentences of the server, and texts of several sentences.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -14,6 +15,16 @@ inline std::string clipped(std::string_view text, std::size_t most = 64) {
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+/// Calls act(line) for each line of the text. A text without a line end is one line.
+template <class Action>
+void eachLine(std::string_view text, Action&& act) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    act(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
 }
 
 }  // namespace jobq

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/words.h"
+
 namespace jobq::cli {
 namespace {
 
@@ -50,11 +52,7 @@ std::string harmless(std::string_view text) {
 
 std::string faultMessage(const std::string& program, std::string_view text) {
   std::string message;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    message += program + ": " + harmless(text.substr(begin, end - begin)) + "\n";
-    begin = end + 1;
-  }
+  eachLine(text, [&](std::string_view line) { message += program + ": " + harmless(line) + "\n"; });
   return message;
 }
 

@@ -1,21 +1,8 @@
 #include "core/config/mistakes.h"
 
-#include <algorithm>
+#include "core/base/words.h"
 
 namespace jobq {
-namespace {
-
-// Calls act(line) for each line of the text.
-template <class Action>
-void eachLine(std::string_view text, Action&& act) {
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    act(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
-}  // namespace
 
 std::size_t SettingPlaces::lineOfKey(std::string_view key) const {
   constexpr std::string_view kEndpoint = "endpoint.";

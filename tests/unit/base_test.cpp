@@ -12,6 +12,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "core/base/secret_box.h"
 #include "core/base/semaphore.h"
 #include "core/base/sha256.h"
+#include "core/base/words.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/running_jobs.h"
 #include "jobq/error.h"
@@ -122,6 +124,16 @@ TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
 }
 
 // Examples of FIPS 180-2.
+TEST(Words, ATextHasItsLines) {
+  const auto linesOf = [](std::string_view text) {
+    std::vector<std::string> lines;
+    eachLine(text, [&lines](std::string_view line) { lines.emplace_back(line); });
+    return lines;
+  };
+  EXPECT_EQ(linesOf("one"), std::vector<std::string>{"one"});
+  EXPECT_EQ(linesOf("one\n\ntwo\n"), (std::vector<std::string>{"one", "", "two", ""}));
+}
+
 TEST(Sha256, IsTheOneOfThePublicExamples) {
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
