@@ -7,6 +7,7 @@ import pytest
 
 from lua_case import LuaTest
 from pace import HANG
+from request_log import RequestLog
 from reverse_proxy import NGINX, ReverseProxy, missing, nginx_example
 
 STEPS = """return function(input, job)
@@ -14,10 +15,23 @@ STEPS = """return function(input, job)
   while not job:stopped() do end return {} end"""
 
 
+class BrokenAnswers(RequestLog):
+    """Resets the connection in the place of an answer."""
+
+    breaks = False
+
+    def _forward_piece(self, connection, direction, data, sink):
+        if direction == "requests" or not self.breaks:
+            return super()._forward_piece(connection, direction, data, sink)
+        connection.reset()
+        return False
+
+
 @pytest.mark.skipif(missing("nginx") != "", reason=missing("nginx") or "nginx is installed")
 class NginxTest(LuaTest):
     handlers = {"steps": STEPS}
-    settings = {"endpoint.steps.workersMax": 4, "endpoint.echo.image": "plugin/echo"}
+    settings = {"endpoint.steps.workersMax": 4, "endpoint.echo.image": "plugin/echo",
+                "endpoint.remote.image": "docker.io/acme/worker:1"}
 
     def call(self, proxy, method, target, body=None, **headers):
         """Returns an answer whose body is not read yet. Its connection ends with the test."""
@@ -39,6 +53,20 @@ class NginxTest(LuaTest):
             answer = self.call(proxy, "POST", "/v2/steps/openai/v1/x", json.dumps({"stream": True}))
             assert answer.readline() == b'data: {"n":1}\n'
         assert self.server.request("POST", f"/v2/steps/cancel/{job}").status == 200
+
+    def test_the_example_repeats_no_call_that_takes(self):
+        """The connection breaks before the answer, and nginx cannot know what the call has done."""
+        for _ in range(4):
+            self.server.run("remote", {})
+        calls = [("GET", "/v2/remote/job-take/w1"), ("GET", "/sdk/v2/remote/job-take-batch/w2"),
+                 ("GET", "/v2/steps/stream/none"), ("POST", "/v2/echo/run")]
+        with BrokenAnswers(self.server) as log, ReverseProxy("nginx", log.port, nginx_example()) as proxy:
+            for method, target in calls:
+                log.breaks = False
+                assert self.call(proxy, "GET", "/healthz").read(), "nginx keeps the connection"
+                log.breaks = True
+                answer = self.call(proxy, method, target, '{"input":{}}' if method == "POST" else None)
+                assert (answer.status, log.count(target)) == (502, 1)
 
     def test_the_example_lets_large_calls_pass(self):
         body = json.dumps({"input": {"a": "x" * (15 << 20)}})
