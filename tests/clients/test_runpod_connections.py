@@ -60,12 +60,11 @@ def named(version, kind, route):
     return f"{kind}-{version.replace('.', '-')}-{route}"
 
 
+class LiveAndKilledTest(ConnectionTest):
+    """The tests of killed workers come while the jobs of the live ones run."""
 
-@pytest.mark.parametrize("seconds", SECONDS)
-class LiveTest(ConnectionTest):
-    """A job runs once, however long no connection of its worker is open."""
-
-    endpoints = tuple(named(*case) for case in itertools.product(VERSIONS, itertools.chain(*GROUPS), ROUTES))
+    endpoints = ("direct", "proxied",
+                 *(named(*case) for case in itertools.product(VERSIONS, itertools.chain(*GROUPS), ROUTES)))
 
     @pytest.fixture(scope="class", params=GROUPS, ids="-".join)
     @classmethod
@@ -79,32 +78,26 @@ class LiveTest(ConnectionTest):
                     urls={"ping_ms": DEFAULT_PING_MS}, **sdk(version)))
             yield workers
 
-    def test_jobs_run_once(self, workers, seconds):
-        jobs = {name: self.server.run(name, {"seconds": seconds}) for name in workers}
+    @pytest.fixture(scope="class", params=SECONDS)
+    @classmethod
+    def jobs(cls, server, workers, request):
+        """A job of each live worker that has begun, by the name of the worker, and the seconds that it takes."""
+        jobs = {name: server.run(name, {"seconds": request.param}) for name in workers}
         for name, job in jobs.items():
             workers[name].records(1, event="begun", id=job)
-        faults = {}
-        for name, job in jobs.items():
-            done = self.server.finished(name, job, wait=int(1000 * (seconds + HANG)))
-            begun = len(workers[name].recorded(event="begun", id=job))
-            if (done["status"], begun, "retries" in done) != ("COMPLETED", 1, False):
-                faults[name] = f"{done['status']}, begun {begun} times"
-        assert not faults
-
-
-class KilledTest(ConnectionTest):
-    """The process that pings outlives its worker, and goes on to list the job."""
-
-    endpoints = ("direct", "proxied")
+        return jobs, request.param
 
     def begin(self, endpoint, route):
-        """Returns a worker, and a job whose handler has begun, and ends in a quarter of an hour."""
+        """Returns a worker, and a job whose handler has begun, and ends in a quarter of an hour. The process that pings
+        outlives its worker, and goes on to list the job."""
         worker = self.worker(endpoint, SLEEPER, through=route, kind="blocking", **sdk("1.7.13"))
         job = self.server.run(endpoint, {"seconds": 900})
+        self.at_end.callback(self.server.request, "POST", f"/v2/{endpoint}/cancel/{job}")
         worker.records(1, event="begun", id=job)
         return worker, job
 
-    def test_on_the_direct_way(self):
+    @pytest.mark.usefixtures("jobs")
+    def test_a_worker_is_killed_on_the_direct_way(self):
         """The end of its connection tells of the death of a worker that makes no calls meanwhile."""
         worker, job = self.begin("direct", None)
         worker.kill()
@@ -113,10 +106,21 @@ class KilledTest(ConnectionTest):
         status = self.server.status("direct", job)
         assert (status["status"], status["workerId"]) == ("IN_PROGRESS", "w-other")
 
-    def test_behind_a_proxy(self, routes):
+    @pytest.mark.usefixtures("jobs")
+    def test_a_worker_is_killed_behind_a_proxy(self, routes):
         """The call for jobs of the next process under its id tells."""
         worker, job = self.begin("proxied", routes["nginx"])
         worker.kill()
         again = self.worker("proxied", SLEEPER, through=routes["nginx"], kind="blocking", **sdk("1.7.13"))
         again.records(1, event="begun", id=job)
         assert self.server.status("proxied", job)["status"] == "IN_PROGRESS"
+
+    def test_live_workers_run_their_jobs_once(self, workers, jobs):
+        """However long no connection of a worker is open."""
+        faults = {}
+        for name, job in jobs[0].items():
+            done = self.server.finished(name, job, wait=int(1000 * (jobs[1] + HANG)))
+            begun = len(workers[name].recorded(event="begun", id=job))
+            if (done["status"], begun, "retries" in done) != ("COMPLETED", 1, False):
+                faults[name] = f"{done['status']}, begun {begun} times"
+        assert not faults
