@@ -159,6 +159,7 @@ class Connector {
   void cutConnections() const noexcept { sockets_->cutAll(); }
   void allowConnections() const noexcept { sockets_->allowOpening(); }
 
+  std::chrono::seconds answerTime() const noexcept { return answerTime_; }
   const Options& options() const noexcept { return options_; }
 
  private:

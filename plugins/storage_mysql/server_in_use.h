@@ -3,11 +3,12 @@
 // A planned switch makes another server the one that takes the writes, and the old server may go on to answer reads on
 // the connections that it has. A node must not read there any more: the old server knows no job that was accepted
 // since. Therefore all connections of a node belong to one generation, which ends when
-//  - a connection for changes is lost, or its server takes no writes any more,
+//  - the server or the network ends a connection for changes, or its server takes no writes any more,
 //  - a new connection, or a beat, finds another server than before.
 // The sockets of an ended generation are shut down, also those of calls under way, and no call begins on one. A change
 // at the new server needs a new connection, which ends the generation of the old server before the change is sent:
-// each later read of this node reaches the new server.
+// each later read of this node reaches the new server. A connection that the node itself gives up, because an answer
+// takes too long or memory lacks, ends no generation: a lock of a backup would cut every read otherwise.
 #pragma once
 
 #include <atomic>

@@ -89,6 +89,11 @@ bool MysqlError::isOfReplica() const noexcept {
   return code_ == ER_OPTION_PREVENTS_STATEMENT || code_ == kReadOnlyMode;
 }
 
+bool MysqlError::isOfPeer() const noexcept {
+  if (isWithoutAnswer()) return code_ == CR_SERVER_LOST || code_ == CR_SERVER_GONE_ERROR;
+  return isLost() && !isOfMessage();
+}
+
 bool MysqlError::isOfMessage() const noexcept {
   return code_ == ER_NET_PACKET_TOO_LARGE || code_ == CR_NET_PACKET_TOO_LARGE;
 }

@@ -36,6 +36,9 @@ class MysqlError : public StorageError {
   bool isOfReplica() const noexcept;
   /// Returns whether the connection died of a message that is too large for the server.
   bool isOfMessage() const noexcept;
+  /// Returns whether the server, or a part of the network, has ended the connection, unless the wait for an answer was
+  /// too long: the client library has one number for both. False for a fault of the client itself.
+  bool isOfPeer() const noexcept;
   /// Returns whether the error is of the client library: the server has not answered.
   bool isWithoutAnswer() const noexcept;
   /// Returns whether the transaction met another transaction (a deadlock, a lock held too long, or a conflict between

@@ -184,6 +184,7 @@ void Writer::commit(Worker& worker, Write* group) {
   Repetition repetition(group->next != nullptr);
   for (;;) {
     bool committing = false;
+    const auto begunAt = std::chrono::steady_clock::now();
     try {
       applyAll(worker, group);
       committing = true;
@@ -192,8 +193,7 @@ void Writer::commit(Worker& worker, Write* group) {
       return;
     } catch (const MysqlError& error) {
       if (error.isLost()) {
-        if (worker.connection && !error.isOfMessage()) deps_.connector.leave(*worker.connection);
-        worker.connection.reset();
+        drop(worker, error, begunAt);
       } else {
         rollBack(worker);
       }
@@ -245,6 +245,15 @@ std::vector<std::string_view> Writer::jobsOf(const Write* group) {
     jobs.insert(jobs.end(), group->extent.furtherJobs.begin(), group->extent.furtherJobs.end());
   }
   return jobs;
+}
+
+// The death of a connection for changes may be the begin of a switch, and ends the generation. A wait that was longer
+// than the time for one answer is no such sign: the server holds a lock, or is slow, and goes on to answer reads.
+void Writer::drop(Worker& worker, const MysqlError& error, std::chrono::steady_clock::time_point begunAt) const {
+  const bool mayBeLate = std::chrono::steady_clock::now() - begunAt >= deps_.connector.answerTime();
+  const bool mayBeSwitch = error.isOfReplica() || (error.isOfPeer() && !mayBeLate);
+  if (worker.connection && mayBeSwitch) deps_.connector.leave(*worker.connection);
+  worker.connection.reset();
 }
 
 void Writer::rollBack(Worker& worker) {

@@ -45,6 +45,7 @@
 #include "jobq/receiver_names.h"
 #include "jobq/time.h"
 #include "locked_rows.h"
+#include "statement.h"
 
 namespace jobq::mysql {
 
@@ -144,6 +145,8 @@ class Writer {
   void connect(Worker& worker) const;
   void applyAll(Worker& worker, Write* group);
   static std::vector<std::string_view> jobsOf(const Write* group);
+  /// Closes a lost connection whose transaction began at `begunAt`.
+  void drop(Worker& worker, const MysqlError& error, std::chrono::steady_clock::time_point begunAt) const;
   static void rollBack(Worker& worker);
 
   const Deps deps_;

@@ -73,17 +73,67 @@ TEST_F(MysqlConnection, AnErrorOfTheServerIsAnAnswer) {
   }
 }
 
+TEST_F(MysqlConnection, AFaultOfTheClientIsNotOfThePeer) {
+  for (const unsigned own : {CR_OUT_OF_MEMORY, CR_COMMANDS_OUT_OF_SYNC, CR_NET_PACKET_TOO_LARGE, CR_UNKNOWN_ERROR}) {
+    EXPECT_FALSE(mysql::MysqlError(own, "").isOfPeer()) << own;
+  }
+  for (const unsigned ended : {CR_SERVER_LOST, CR_SERVER_GONE_ERROR, ER_SERVER_SHUTDOWN, ER_NET_READ_ERROR}) {
+    EXPECT_TRUE(mysql::MysqlError(ended, "").isOfPeer()) << ended;
+  }
+}
+
+/// A storage with few connections, which an own user of the database tells apart.
+class MysqlConnectionIds : public MysqlConnection {
+ protected:
+  void SetUp() override {
+    MysqlConnection::SetUp();
+    server().run("", {"CREATE OR REPLACE USER 'reader'@'localhost'",
+                      "GRANT ALL ON " + database() + ".* TO 'reader'@'localhost'"});
+  }
+  void TearDown() override { server().run("", {"DROP USER 'reader'@'localhost'"}); }
+
+  std::unique_ptr<Storage> openWatched() {
+    Settings settings = settingsFor(server(), database());
+    settings["user"] = "reader";
+    settings["pool"] = "2";  // one connection for changes, and one for reads
+    return openMysql(clock_, log_, settings);
+  }
+  std::string newest() {
+    return server().ask("", "SELECT MAX(id) FROM information_schema.processlist WHERE user = 'reader'").at(0);
+  }
+  bool isOpen(const std::string& id) {
+    return server().ask("", "SELECT COUNT(*) FROM information_schema.processlist WHERE id = " + id).at(0) == "1";
+  }
+};
+
 // A backup holds such a lock. The node fences itself, and callers still read their results.
-TEST_F(MysqlConnection, ABeatThatWaitsForALockCutsNoConnection) {
-  const auto storage = open();
+TEST_F(MysqlConnectionIds, ABeatThatWaitsForALockCutsNoConnection) {
+  const auto storage = openWatched();
   const Holder holder = storage->nodes().join("node");
   (void)storage->jobs().insert(spec("a"), policy_, std::nullopt);
+  EXPECT_TRUE(storage->jobs().find({"ep", "a"}));
+  const std::string reader = newest();
   const auto backup = connect();
   backup->execute("LOCK TABLES node WRITE");
   EXPECT_THROW((void)storage->nodes().beat(holder, {}), StorageError);
+  EXPECT_TRUE(isOpen(reader)) << "the connection for reads was cut";
   EXPECT_TRUE(storage->jobs().find({"ep", "a"}));
+  EXPECT_TRUE(isOpen(reader)) << "the read opened another connection";
   backup->execute("UNLOCK TABLES");
   EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);
+}
+
+// The other side ends a connection for changes, as a load balancer does at a switch.
+TEST_F(MysqlConnectionIds, AConnectionForChangesThatIsEndedEndsTheOthers) {
+  const auto storage = openWatched();
+  storage->check();
+  const std::string writer = newest();
+  (void)storage->jobs().find({"ep", "a"});
+  const std::string reader = newest();
+  ASSERT_NE(reader, writer);
+  server().run("", {"KILL CONNECTION " + writer});
+  storage->check();
+  waitFor("the end of the connection for reads", [&] { return !isOpen(reader); });
 }
 
 std::int64_t closedStatements(mysql::Connection& connection) {
@@ -125,25 +175,15 @@ TEST_F(MysqlConnection, ACommitOfAnEndedTransactionIsAConflict) {
 }
 
 // Behind a load balancer or a moving address the next connection reaches the server that takes the writes now.
-TEST_F(MysqlConnection, AServerThatTakesNoWritesAnyMoreIsLeft) {
-  server().run(
-      "", {"CREATE OR REPLACE USER 'reader'@'localhost'", "GRANT ALL ON " + database() + ".* TO 'reader'@'localhost'"});
-  Settings settings = settingsFor(server(), database());
-  settings["user"] = "reader";
-  settings["pool"] = "2";  // one connection for changes
-  const auto storage = openMysql(clock_, log_, settings);
+TEST_F(MysqlConnectionIds, AServerThatTakesNoWritesAnyMoreIsLeft) {
+  const auto storage = openWatched();
   storage->check();
-  const auto newest = [&] {
-    return std::stoll(
-        server().ask("", "SELECT MAX(id) FROM information_schema.processlist WHERE user = 'reader'").at(0));
-  };
-  const std::int64_t before = newest();
+  const std::int64_t before = std::stoll(newest());
   server().run("", {"SET GLOBAL read_only = 1"});
   EXPECT_THROW(storage->check(), StorageError);
   server().run("", {"SET GLOBAL read_only = 0"});
   storage->check();
-  EXPECT_GT(newest(), before);
-  server().run("", {"DROP USER 'reader'@'localhost'"});
+  EXPECT_GT(std::stoll(newest()), before);
 }
 
 }  // namespace
