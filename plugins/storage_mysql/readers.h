@@ -21,7 +21,8 @@ class Readers {
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
-  /// Calls `operation(Connection&)` and returns its result. A read changes nothing, so the call is repeated on a new
+  /// Calls `operation(Connection&)` and returns its result. A read may be repeated: apart from the beat of a node and
+  /// the lag of the clock, which are the same the second time, it changes nothing. So the call is made again on a new
   /// connection if the connection is dead or its generation has ended. Throws the exception of `operation`, or
   /// StorageError if no connection is free for ten seconds.
   template <class Operation>
