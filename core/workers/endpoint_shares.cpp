@@ -24,7 +24,7 @@ CountsByEndpoint fairShares(const CountsByEndpoint& wanted, std::size_t total) {
 
 bool EndpointPlaces::reserve(const EndpointId& endpoint) {
   std::size_t& present = takenBy_[endpoint];
-  if (taken_ >= most_ || (taken_ >= most_ - reserved_ && present >= few_)) return false;
+  if (taken_ >= most_ || (present >= few_ && present + reserved_ >= most_ - taken_)) return false;
   ++present;
   ++taken_;
   return true;

@@ -25,7 +25,8 @@ typename Lists::iterator nextInTurn(Lists& lists, EndpointId& last) {
   return next;
 }
 
-/// Places under one bound; the last places are for endpoints with few. One thread at a time.
+/// Places under one bound: an endpoint gets at most half of the places that are left, and the last places are for
+/// endpoints with few. One thread at a time.
 class EndpointPlaces {
  public:
   /// There are `most` places; the last `reserved` are for endpoints with less than `few`.

@@ -97,6 +97,14 @@ TEST(EndpointSharesTest, TheEndpointsTakeTurns) {
   EXPECT_EQ(nextInTurn(lists, last)->first, "c") << "the one behind the last one";
 }
 
+TEST(EndpointSharesTest, AnEndpointTakesHalfOfThePlacesThatAreLeft) {
+  EndpointPlaces places(100, 20, 4);
+  for (const auto& [endpoint, share] : {std::pair("a", 40), std::pair("b", 20), std::pair("c", 10)}) {
+    for (int i = 0; i < share; ++i) EXPECT_TRUE(places.reserve(endpoint));
+    EXPECT_FALSE(places.reserve(endpoint)) << endpoint;
+  }
+}
+
 TEST(EndpointSharesTest, TheLastPlacesAreForEndpointsWithFew) {
   EndpointPlaces places(10, 4, 2);
   const auto reserveAll = [&places](const EndpointId& endpoint) {
@@ -104,10 +112,10 @@ TEST(EndpointSharesTest, TheLastPlacesAreForEndpointsWithFew) {
     while (places.reserve(endpoint)) ++taken;
     return taken;
   };
-  EXPECT_EQ(reserveAll("a"), 6);
-  EXPECT_EQ(reserveAll("b"), 2);
-  EXPECT_EQ(reserveAll("c"), 2);
-  EXPECT_EQ(reserveAll("d"), 0) << "no place is left";
+  EXPECT_EQ(reserveAll("a"), 3);
+  for (const char* few : {"b", "c", "d"}) EXPECT_EQ(reserveAll(few), 2) << few;
+  EXPECT_EQ(reserveAll("e"), 1);
+  EXPECT_EQ(reserveAll("f"), 0) << "no place is left";
   places.clear();
   places.add("a", 8);
   EXPECT_EQ(reserveAll("a"), 0);
