@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
 #include <future>
 #include <new>
+#include <string>
 
 #include "delivery_task_fixture.h"
 
@@ -56,6 +59,24 @@ TEST_F(DeliveryUnit, WithoutANotificationAPassComesOnceASecond) {
   EXPECT_EQ(outbox.passes(), before);
   storage.clock.advance(Millis(1));
   EXPECT_TRUE(hasMadePasses(before + 1));
+}
+
+// Receivers that answer at once free places all the time: a pass that went on as long as it claims would not end.
+TEST_F(DeliveryUnit, APassIsOneRoundOfClaimsAndAPauseOfItsLength) {
+  std::atomic<int> rounds = 0;
+  outbox.before = [&](const std::string& call) {
+    if (call != "pass" || rounds == 3) return;
+    storage.clock.advance(Millis(10));
+    const std::string name = "j" + std::to_string(++rounds);
+    outbox.owe(deliveryTo("http://" + name + "/", name));
+  };
+  webhooks_.start();
+  for (std::size_t pass = 1; pass <= 3; ++pass) {
+    awaitRest(Millis(10));
+    EXPECT_EQ(outbox.passes(), pass);
+    storage.clock.advance(Millis(10));
+  }
+  EXPECT_TRUE(holdsSoon([this] { return outbox.calls().size() == 6; })) << "a delivery was not settled";
 }
 
 TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
