@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "jobq/byte_order_mark.h"
+
 namespace jobq::process {
 
 namespace {
@@ -42,16 +44,22 @@ std::string clauseOf(const ProcessEnd& end) {
   }
 }
 
-// Returns the interpreter that the first line of a script names, or an empty text if the file is no script.
-std::string interpreterOf(const std::filesystem::path& file) {
+// Returns the first line of a program that a path names, as far as the kernel reads it, or an empty text.
+std::string firstLineOf(std::string_view program, std::string_view directory) {
   constexpr std::size_t kLongest = 256;  // as for the kernel
   std::string line(kLongest, '\0');
+  const std::filesystem::path file = std::filesystem::path(directory) / program;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return "";
+  if (program.find('/') == std::string_view::npos || !std::filesystem::is_regular_file(file, ignored)) return "";
   std::ifstream in(file, std::ios::binary);
   in.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(in.gcount()));
   line.erase(std::min(line.find('\n'), line.size()));
+  return line;
+}
+
+// Returns the interpreter that the first line of a script names, or an empty text if the line is not of a script.
+std::string interpreterOf(const std::string& line) {
   if (!line.starts_with("#!")) return "";
   const std::size_t begin = std::min(line.find_first_not_of(" \t", 2), line.size());
   return line.substr(begin, line.find_first_of(" \t", begin) - begin);
@@ -60,8 +68,8 @@ std::string interpreterOf(const std::filesystem::path& file) {
 // The kernel says of a script whose interpreter is missing that the script does not exist.
 std::string whyNotExecuted(std::string_view program, std::string_view directory, int error) {
   const std::string plain = std::string(program) + ": " + errorText(error);
-  if (error != ENOENT || program.find('/') == std::string_view::npos) return plain;
-  std::string interpreter = interpreterOf(std::filesystem::path(directory) / program);
+  if (error != ENOENT) return plain;
+  std::string interpreter = interpreterOf(firstLineOf(program, directory));
   if (interpreter.empty()) return plain;
   const bool isForWindows = interpreter.ends_with('\r');
   if (isForWindows) interpreter.pop_back();
@@ -69,6 +77,14 @@ std::string whyNotExecuted(std::string_view program, std::string_view directory,
          (isForWindows
               ? " is not found, because the line ends with CR and LF: save the script with the line ends of Unix"
               : " does not exist: install it, or correct the first line of the script");
+}
+
+// The kernel does not know a script behind a byte order mark, and the shell runs it then, whatever its first line says.
+std::string_view hintOfMark(std::string_view program, std::string_view directory) {
+  const std::string line = firstLineOf(program, directory);
+  const std::string_view unmarked = withoutByteOrderMark(line);
+  if (unmarked.size() == line.size() || !unmarked.starts_with("#!")) return "";
+  return "; the script begins with a byte order mark, so its first line names no interpreter: save it without the mark";
 }
 
 }  // namespace
@@ -94,7 +110,9 @@ WorkerExit exitOf(const WorkerId& worker, const ProcessEnd& end, std::string_vie
     return failedStart(worker, "it cannot become the user of launcher.process.user: " + errorText(end.value));
   }
   const bool isFailure = end.kind != Kind::exited || end.value != 0;
-  return {worker, isFailure, clauseOf(end) + (lastLine.empty() ? "" : ": " + std::string(lastLine))};
+  const std::string_view hint = isFailure ? hintOfMark(program, directory) : "";
+  return {worker, isFailure,
+          clauseOf(end) + (lastLine.empty() ? "" : ": " + std::string(lastLine)) + std::string(hint)};
 }
 
 WorkerExit failedStart(const WorkerId& worker, std::string_view why) {

@@ -51,6 +51,20 @@ TEST(LauncherProcessEnd, AScriptWithoutItsInterpreterSaysSo) {
   EXPECT_EQ(reason("no script", "./start.sh"), "it could not be started: ./start.sh: No such file or directory");
 }
 
+TEST(LauncherProcessEnd, AScriptBehindAByteOrderMarkSaysSoWhenItFails) {
+  const testkit::TemporaryFolder folder;
+  const auto reason = [&folder](std::string_view firstLine, const char* end) {
+    std::ofstream(folder / "start.py", std::ios::binary) << firstLine << "\nimport os\n";
+    return exitOf("w1", readEnd(end, 0), "./start.py", folder.path().string(), "import: not found").reason;
+  };
+  EXPECT_EQ(
+      reason("\xEF\xBB\xBF#!/usr/bin/env python3", "exit 127"),
+      "it ended with exit code 127: import: not found; the script begins with a byte order mark, so its first line "
+      "names no interpreter: save it without the mark");
+  EXPECT_EQ(reason("\xEF\xBB\xBF#!/bin/sh", "exit 0"), "it ended with exit code 0: import: not found");
+  EXPECT_EQ(reason("#!/bin/sh", "exit 1"), "it ended with exit code 1: import: not found");
+}
+
 std::string lastLineOf(std::string_view output) {
   LastLine last;
   last.add(output);
