@@ -1,5 +1,6 @@
 """jobqctl and the connection to a server: a server that does not answer, TLS, and a server of another program."""
 
+import codecs
 import contextlib
 import http.server
 import os
@@ -75,6 +76,10 @@ class TlsTest(JobqctlTest):
             assert "certificate" in self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url)
             assert "ID" in self.table("key", "list", "--ca", own + ".pem", JOBQ_URL=url)
             assert "ID" in self.table("key", "list", JOBQ_URL=url, JOBQ_CA=own + ".pem")
+            marked = own + ".marked"
+            with open(marked, "wb") as file, open(own + ".pem", "rb") as plain:
+                file.write(codecs.BOM_UTF8 + plain.read())
+            assert "ID" in self.table("key", "list", "--ca", marked, JOBQ_URL=url), "a byte order mark is no part of it"
             self.sentence("key", "list", "--ca", foreign + ".pem", code=UNREACHABLE, JOBQ_URL=url, SSL_CERT_FILE=own)
             assert "--ca" in self.sentence("key", "list", "--ca", "/nowhere", code=USAGE, JOBQ_URL=url)
         with _OtherServer(200, b"[]", tls=foreign) as url:
