@@ -26,6 +26,14 @@ block()
   set_property(GLOBAL APPEND PROPERTY jobq_programs_of_asan jobq_children)
 endblock()
 
+# The storage `memory` with calls that wait, for tests/http/test_standstill.py.
+block()
+  set(JOBQ_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/tests/paused)
+  jobq_add_plugin(paused SOURCES plugin_host/fixture_paused.cpp)
+  target_include_directories(jobq_paused_objects PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/plugins/storage_memory)
+  target_sources(jobq_paused PRIVATE $<FILTER:$<TARGET_OBJECTS:jobq_storage_memory_objects>,EXCLUDE,/plugin[.]cpp[.]o$>)
+endblock()
+
 jobq_add_test(plugin_host_test SMALL LABELS unit
   SOURCES plugin_host/plugin_host_test.cpp plugin_host/plugin_instances_test.cpp
   LIBRARIES jobq_core
