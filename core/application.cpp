@@ -98,7 +98,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       remote_({{reports_, *storage_, running_, deadlines_, secrets_, clock_}, workerPools_, draining_, log_}),
       foreign_({reports_, *storage_, remote_, clock_}),
       lateCalls_(clock_, log_),
-      executors_(executor_, remote_),
+      executors_(executor_, remote_, completions_),
       node_(*storage_, nodeName(config_.nodeName, dataDir_.path())),
       exchange_({*storage_, records_, node_, remote_, clock_, log_}),
       drains_({records_, node_, queueSignal_, log_}),
@@ -256,7 +256,8 @@ void Application::addRoutes() {
                            workers_,
                            draining_,
                            waiting_,
-                           config_.server.streamSilence});
+                            config_.server.streamSilence,
+                            storage_->leaseLife().has_value()});
   addWorkerRoutes(router_, {remote_, foreign_, lateCalls_, clock_, draining_, waiting_, refusedCalls_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);

@@ -105,6 +105,7 @@ void ChangePoller::announceChange(const AwaitedJob& awaited, const std::optional
   if (!awaited.isStreamed) return;
   auto& [attempt, chunks] = known_[id];
   if (summary->chunks > (attempt == summary->attempt ? chunks : 0)) deps_.completions.announceChunk(id, 0);
+  if (attempt != summary->attempt) deps_.completions.announceChange(id);
   attempt = summary->attempt;
   chunks = summary->chunks;
 }

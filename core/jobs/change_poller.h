@@ -1,6 +1,6 @@
 // Asks a shared storage for the changes that other nodes make: the end of a job that a caller waits for here, new
-// chunks of a job that is streamed here, and queued jobs for the workers here. A storage does not report changes, and
-// nodes do not talk to each other.
+// chunks and attempts of a job that is streamed here, and queued jobs for the workers here. A storage does not report
+// changes, and nodes do not talk to each other.
 //
 // The cost is bounded on both sides. Callers that wait are noticed at once, and all their jobs are asked for with one
 // question for each 500, every 20 ms, but at most for a fifth of the time; the pause after a slow question is a second

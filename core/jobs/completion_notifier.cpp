@@ -19,6 +19,7 @@ CompletionNotifier::Waiter::Waiter(CompletionNotifier& notifier, JobKey job, Int
   const bool isFirst = notifier_.waiting_.empty();
   place_ = notifier_.waiting_.emplace(job_.id, this);
   if (interest_ == Interest::chunks) ++notifier_.streams_;
+  if (interest_ == Interest::changes) ++notifier_.changeWaiters_;
   lock.unlock();
   if (isFirst && notifier_.listener_ != nullptr) notifier_.listener_->waiterCame();
 }
@@ -28,20 +29,33 @@ CompletionNotifier::Waiter::~Waiter() {
   disarm();
   notifier_.waiting_.erase(place_);
   if (interest_ == Interest::chunks) --notifier_.streams_;
+  if (interest_ == Interest::changes) --notifier_.changeWaiters_;
 }
 
 CompletionNotifier::Progress CompletionNotifier::Waiter::poll(Instant deadline, const WaitingCaller& caller,
                                                               std::size_t bytes) {
-  Lock lock(notifier_.mutex_);
-  disarm();
+  const Lock lock(notifier_.mutex_);
   wanted_ = bytes;
+  return pollEvents(deadline, caller);
+}
+
+CompletionNotifier::Progress CompletionNotifier::Waiter::pollChanges(Instant deadline, Instant changesFrom,
+                                                                     const WaitingCaller& caller) {
+  const Lock lock(notifier_.mutex_);
+  changesFrom_ = changesFrom;
+  return pollEvents(deadline, caller);
+}
+
+CompletionNotifier::Progress CompletionNotifier::Waiter::pollEvents(Instant deadline, const WaitingCaller& caller) {
+  disarm();
   if (!caller.hasLeft && mustWait(deadline)) {
-    arm(deadline, caller.call);
+    arm(hasChanged_ ? std::min(deadline, changesFrom_) : deadline, caller.call);
     return Progress::pending;
   }
   const bool had = hasEvents();
   news_ = hasChunks_ = false;
   bytes_ = 0;
+  if (had) hasChanged_ = false;
   return had && !caller.hasLeft ? Progress::event : Progress::over;
 }
 
@@ -58,7 +72,8 @@ void CompletionNotifier::Waiter::disarm() {
 }
 
 bool CompletionNotifier::Waiter::hasEvents() const {
-  return news_ || (wanted_ > 0 && ended_) || (hasChunks_ && bytes_ >= wanted_);
+  return news_ || (wanted_ > 0 && ended_) || (hasChunks_ && bytes_ >= wanted_) ||
+         (hasChanged_ && notifier_.clock_.now() >= changesFrom_);
 }
 
 bool CompletionNotifier::Waiter::mustWait(Instant deadline) const {
@@ -135,13 +150,30 @@ void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {
     const auto [from, to] = waiting_.equal_range(job);
     for (auto at = from; at != to; ++at) {
       Waiter& waiter = *at->second;
-      if (waiter.interest_ == Interest::end) continue;
+      if (waiter.interest_ == Interest::end || waiter.interest_ == Interest::changes) continue;
       waiter.hasChunks_ = true;
       waiter.bytes_ += bytes;
       if (waiter.bytes_ >= waiter.wanted_) wake(waiter, ready);
     }
   }
   resumeAll(ready);
+}
+
+// The thread of the deadlines continues the call, when the waiter wants to hear of a change. A job that changes often
+// thus costs no more than one that changes once before that moment.
+void CompletionNotifier::announceChange(const JobId& job) {
+  if (changeWaiters_ == 0) return;
+  const Lock lock(mutex_);
+  const auto [from, to] = waiting_.equal_range(job);
+  for (auto at = from; at != to; ++at) {
+    Waiter& waiter = *at->second;
+    if (waiter.interest_ != Interest::changes || std::exchange(waiter.hasChanged_, true)) continue;
+    if (!waiter.armed_ || waiter.deadline_ <= waiter.changesFrom_) continue;
+    auto wait = armed_.extract({waiter.deadline_, &waiter, {}});
+    wait.value().deadline = waiter.deadline_ = waiter.changesFrom_;
+    armed_.insert(std::move(wait));
+    if (waiter.deadline_ < sleepsUntil_) deadlinesChanged_.notifyOne();
+  }
 }
 
 bool CompletionNotifier::hasWaiters() const {

@@ -3,6 +3,7 @@
 // reports the changes that other nodes make.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -29,7 +30,7 @@ struct WaitingCaller {
 /// A job with at least one waiting caller.
 struct AwaitedJob {
   JobKey job;
-  bool isStreamed = false;  ///< a waiter is interested in chunks
+  bool isStreamed = false;  ///< a waiter is interested in chunks or changes
 };
 
 /// Told when callers begin to wait.
@@ -54,9 +55,10 @@ class CompletionNotifier {
   /// Returns the present time of the clock that decides about deadlines.
   Instant now() const { return clock_.now(); }
 
-  /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk. Waiters with
-  /// `chunks` gather chunks, and streams() counts them; waiters with `eachChunk` do not.
-  enum class Interest { end, chunks, eachChunk };
+  /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk, or also each other
+  /// change (`changes`). Waiters with `chunks` gather chunks, and streams() counts them; waiters with `eachChunk` do
+  /// not.
+  enum class Interest { end, chunks, eachChunk, changes };
   enum class Progress {
     event,   ///< the caller reads the job, and polls again if the event is not enough
     over,    ///< the deadline is reached, the client has left, or close() was called
@@ -77,9 +79,12 @@ class CompletionNotifier {
     /// above 0 an end reported by an earlier poll counts as a new event. `over` forgets chunks of fewer bytes. With
     /// `pending` the wait goes on, and a later event resumes `caller.call` once; the caller polls again. Never waits.
     [[nodiscard]] Progress poll(Instant deadline, const WaitingCaller& caller, std::size_t bytes = 0);
+    /// Does the same for a waiter with Interest::changes. A change, unlike the end, is no event before `changesFrom`.
+    [[nodiscard]] Progress pollChanges(Instant deadline, Instant changesFrom, const WaitingCaller& caller);
 
    private:
     friend class CompletionNotifier;
+    Progress pollEvents(Instant deadline, const WaitingCaller& caller) JOBQ_REQUIRES(notifier_.mutex_);
     bool hasEvents() const JOBQ_REQUIRES(notifier_.mutex_);
     bool mustWait(Instant deadline) const JOBQ_REQUIRES(notifier_.mutex_);
     void arm(Instant deadline, SuspendedCall call) JOBQ_REQUIRES(notifier_.mutex_);
@@ -95,6 +100,8 @@ class CompletionNotifier {
     // The job has or may have ended. Never reset, because one call may report the end together with a chunk.
     bool ended_ = false;
     bool hasChunks_ = false;
+    bool hasChanged_ = false;  // since the last event
+    Instant changesFrom_{};
     std::size_t bytes_ = 0;   // in the chunks since the last poll
     std::size_t wanted_ = 0;  // bytes of chunks that end the wait
     std::multimap<JobId, Waiter*>::iterator place_;
@@ -108,6 +115,9 @@ class CompletionNotifier {
 
   /// Continues the waiters for chunks of a job with new chunks of `bytes` bytes in all.
   void announceChunk(const JobId& job, std::size_t bytes);
+
+  /// Continues the waiters for changes of a job with another attempt or progress, or with a new log line.
+  void announceChange(const JobId& job);
 
   /// Sets the listener, before the first waiter. `listener` is valid until the last waiter has come.
   void setListener(WaiterListener& listener) { listener_ = &listener; }
@@ -167,6 +177,7 @@ class CompletionNotifier {
   ArmedWaits armed_ JOBQ_GUARDED_BY(mutex_);
   Instant sleepsUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::max();  // the thread of the deadlines
   std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::size_t> changeWaiters_ = 0;  // changes with the mutex locked
   bool closed_ JOBQ_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -34,6 +34,18 @@ ReportResult RunReports::append(const LeaseRef& lease, std::uint64_t first, std:
   return result;
 }
 
+ReportResult RunReports::progress(const LeaseRef& lease, std::string json) {
+  const ReportResult result = storage_.leases().progress(lease, std::move(json));
+  if (result == ReportResult::accepted) completions_.announceChange(lease.job);
+  return result;
+}
+
+ReportResult RunReports::appendLog(const LeaseRef& lease, std::uint64_t first, LogLine line) {
+  const ReportResult result = storage_.chunks().appendLog(lease, first, {std::move(line)});
+  if (result == ReportResult::accepted) completions_.announceChange(lease.job);
+  return result;
+}
+
 ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   limitError(outcome);
   const ReportResult result = storage_.leases().finish(lease, std::move(outcome));
@@ -74,7 +86,9 @@ void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {
 }
 
 void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
-  if (storage_.leases().release(leases) > 0) queueSignal_.notify(endpoint, false);
+  if (storage_.leases().release(leases) == 0) return;
+  queueSignal_.notify(endpoint, false);
+  for (const LeaseRef& lease : leases) completions_.announceChange(lease.job);
 }
 
 void RunReports::lose(const std::vector<LeaseRef>& leases) { announce(storage_.leases().lose(leases)); }

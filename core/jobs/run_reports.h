@@ -1,10 +1,11 @@
-// The stage completion: stores chunks and outcomes of runs, returns jobs to the queue, and wakes the threads that wait
-// for these reports. Progress and log lines wake no thread, so RunContext stores them itself. Each report names an
-// attempt and has an effect only while the job runs under the attempt.
+// The stage completion: stores the reports and outcomes of runs, returns jobs to the queue, and wakes the threads and
+// calls that wait for these reports. Each report names an attempt and has an effect only while the job runs under the
+// attempt.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
@@ -32,6 +33,13 @@ class RunReports {
   /// Adds chunks to a running job and wakes the callers streaming the job. `first` is the number of the first chunk in
   /// the attempt (ChunkStore::append). Returns staleAttempt if the attempt is over.
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks);
+
+  /// Sets the progress of a running job (LeaseStore::progress) and wakes the callers that follow the job.
+  ReportResult progress(const LeaseRef& lease, std::string json);
+
+  /// Adds a line to the log of a running job (ChunkStore::appendLog), with the number `first` in the log, and wakes the
+  /// callers that follow the job.
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, LogLine line);
 
   /// Records how a run ended and wakes the job's waiters. `owesWebhook` tells whether the job has a webhook URL.
   /// Returns staleAttempt if the attempt has already ended: cancelled, timed out, lost, finished or returned to the

@@ -25,7 +25,7 @@ ReportResult AttemptReports::finish(Outcome outcome) {
   return reports_.finish(lease_, std::move(outcome), owesWebhook_);
 }
 
-ReportResult AttemptReports::progress(std::string json) { return storage_.leases().progress(lease_, std::move(json)); }
+ReportResult AttemptReports::progress(std::string json) { return reports_.progress(lease_, std::move(json)); }
 
 std::optional<std::uint64_t> AttemptReports::countChunks() const {
   const JobKey key{endpoint_, lease_.job};

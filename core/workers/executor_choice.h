@@ -8,6 +8,7 @@
 
 #include "core/base/suspended_call.h"
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/workers/executor.h"
 #include "core/workers/remote_workers.h"
@@ -17,10 +18,12 @@
 
 namespace jobq {
 
-/// The threads of the calls are those of Executor. `threads` and `remote` outlive the object.
+/// The threads of the calls are those of Executor. The callers that follow a job hear of its claim. The references
+/// outlive the object.
 class ExecutorChoice final : public Executor {
  public:
-  ExecutorChoice(Executor& threads, RemoteWorkers& remote) : threads_(threads), remote_(remote) {}
+  ExecutorChoice(Executor& threads, RemoteWorkers& remote, CompletionNotifier& completions)
+      : threads_(threads), remote_(remote), completions_(completions) {}
 
   /// A pool of remote workers starts none.
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
@@ -28,6 +31,7 @@ class ExecutorChoice final : public Executor {
     threads_.startWorker(endpoint, release, worker, events);
   }
   void assign(ClaimedJob job) override {
+    completions_.announceChange(job.lease.job);
     if (!outlivesNode(job.worker)) return threads_.assign(std::move(job));
     if (const auto call = remote_.assign(std::move(job))) keepCall(*call);
   }
@@ -61,6 +65,7 @@ class ExecutorChoice final : public Executor {
 
   Executor& threads_;
   RemoteWorkers& remote_;
+  CompletionNotifier& completions_;
   Mutex mutex_;
   std::vector<SuspendedCall> assigned_ JOBQ_GUARDED_BY(mutex_);  // have got jobs, until sendAssigned()
 };

@@ -27,12 +27,12 @@ void RunContext::emit(std::string_view chunk, std::string_view metrics) {
 
 void RunContext::progress(std::string_view json) {
   checkProgress(json);
-  offer([&] { return deps_.storage.leases().progress(job_.lease, std::string(json)); });
+  offer([&] { return deps_.reports.progress(job_.lease, std::string(json)); });
 }
 
 void RunContext::log(LogLevel level, std::string_view line) {
   offer([&] {
-    return deps_.storage.chunks().appendLog(job_.lease, nextLine_, {LogLine{{}, level, clipped(line, kLongestLine)}});
+    return deps_.reports.appendLog(job_.lease, nextLine_, LogLine{{}, level, clipped(line, kLongestLine)});
   });
   ++nextLine_;  // only a job that was told to stop drops lines, and all later lines with them
 }

@@ -12,8 +12,8 @@
 #include "core/base/output_quota.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
+#include "jobq/lease_store.h"
 #include "jobq/log.h"
-#include "jobq/storage.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -29,7 +29,6 @@ class RunContext final : public JobContext {
  public:
   struct Deps {
     RunReports& reports;
-    Storage& storage;
     Clock& clock;
     Log& log;
   };

@@ -159,7 +159,7 @@ class ThreadExecutor::Worker {
     Outcome outcome = Failed{};
     try {
       const Instant begin = deps_.clock.now();
-      RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, task.insert.get(), task.deadline,
+      RunContext context({deps_.reports, deps_.clock, deps_.log}, job, task.insert.get(), task.deadline,
                          deps_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
       deps_.inserts.noteRun(job.endpoint, deps_.clock.now() - begin < DeferredInserts::kLatest && !context.isKnown());

@@ -121,7 +121,7 @@ TEST_P(Outage, AfterAStopNothingIsReported) {
   CompletionNotifier watch(clock_);
   test::CountingDeliveries deliveries;
   RunReports reports(storage, queueSignal, watch, deliveries);
-  RunContext context({reports, storage, clock_, log_}, job, nullptr, Instant(), "", stop.get_token());
+  RunContext context({reports, clock_, log_}, job, nullptr, Instant(), "", stop.get_token());
   stop.request_stop();
   context.emit("1", "");
   context.progress("1");

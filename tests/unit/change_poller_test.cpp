@@ -176,6 +176,22 @@ TEST_F(ChangePollerTest, ANewChunkWakesTheStreamsOfTheJobOnce) {
   EXPECT_TRUE(isWoken(stream)) << "the first chunk of another attempt";
 }
 
+TEST_F(ChangePollerTest, AnotherAttemptIsAChange) {
+  submit("a");
+  Waiter changes(completions_, {"ep", "a"}, CompletionNotifier::Interest::changes);
+  pollNext();
+  EXPECT_FALSE(isWoken(changes));
+  const LeaseRef lease = claimElsewhere();
+  (void)storage_.chunks().append(lease, 0, {Chunk{"1", "", false}});
+  pollNext();
+  EXPECT_TRUE(isWoken(changes));
+  pollNext();
+  EXPECT_FALSE(isWoken(changes)) << "it was told once";
+  (void)storage_.leases().release(std::vector{lease});
+  pollNext();
+  EXPECT_TRUE(isWoken(changes));
+}
+
 // The waiter is registered before its job is read: a chunk from before the first question may be new to the waiter.
 TEST_F(ChangePollerTest, AChunkFromBeforeTheFirstQuestionIsTold) {
   submit("a");

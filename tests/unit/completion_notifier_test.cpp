@@ -275,6 +275,37 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   EXPECT_FALSE(hasEvent(streams, now)) << "and no caller looks for the end again and again";
 }
 
+TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
+  using Progress = CompletionNotifier::Progress;
+  testkit::ManualClock clock;
+  CompletionNotifier watch(clock);
+  CountingResumer resumer;
+  const Instant late = clock.now() + Millis(60'000);
+  const Instant wanted = clock.now() + Millis(1'000);
+  CompletionNotifier::Waiter ends(watch, {"e", "a"});
+  CompletionNotifier::Waiter changes(watch, {"e", "a"}, CompletionNotifier::Interest::changes);
+  EXPECT_EQ(ends.poll(late, {{&resumer, 1}}), Progress::pending);
+  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::pending);
+  watch.announceChunk("a", 1);
+  watch.announceChange("b");
+  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::pending);
+  clock.awaitWaiter(Millis(60'000), Millis(60'000));
+  watch.announceChange("a");
+  watch.announceChange("a");
+  clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_EQ(resumer.countOf(2), 0);
+  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::pending) << "it is too early";
+  clock.advance(Millis(1'000));
+  testkit::waitFor("the call that follows the job", [&] { return resumer.countOf(2) == 1; });
+  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::event);
+  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::pending);
+  watch.announceChange("a");
+  testkit::waitFor("the call whose moment has come", [&] { return resumer.countOf(2) == 2; });
+  EXPECT_EQ(resumer.countOf(1), 0);
+  watch.announce("a");
+  EXPECT_EQ(changes.pollChanges(late, late, {{&resumer, 2}}), Progress::event) << "an end is told at once";
+}
+
 // The storage has not told which jobs have ended, so no job counts as ended.
 TEST(CompletionNotifier, AnUnknownChangeWakesAllWaitersOnce) {
   testkit::ManualClock clock;

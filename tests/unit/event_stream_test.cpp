@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
+constexpr Millis kSilence{15'000};
 constexpr const char* kGoesOn = ": the job goes on\n\n";
 constexpr const char* kStream = "/v2/ep/stream/a";
 constexpr const char* kStatus = "/v2/ep/status/a";
@@ -67,7 +69,13 @@ class EventStreamTest : public testing::Test, protected test::QueueRoutesFixture
   }
   LeaseRef start() {
     storage_.insert("a");
-    return claim();
+    return begin();
+  }
+  /// Claims the job, and announces the claim as the executor does.
+  LeaseRef begin() {
+    const LeaseRef lease = claim();
+    completions_.announceChange(lease.job);
+    return lease;
   }
 
   test::HeldCaller client_;
@@ -96,7 +104,7 @@ TEST_F(EventStreamTest, AnEndIsSentAtOnceAndAChangeWithinASecond) {
   storage_.insert("a");
   ASSERT_FALSE(open(kStatus));
   EXPECT_THAT(parts(), ElementsAre(HasSubstr("id: 0-IN_QUEUE\n")));
-  const LeaseRef lease = claim();
+  const LeaseRef lease = begin();
   EXPECT_THAT(parts(), ElementsAre());
   EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre(HasSubstr("IN_PROGRESS\n")));
   EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre()) << "nothing has changed";
@@ -110,7 +118,7 @@ TEST_F(EventStreamTest, StreamsReadAtTheSameMoments) {
   storage_.clock.advance(Millis(60));
   ASSERT_FALSE(open(kStatus));
   EXPECT_THAT(parts(), SizeIs(1));
-  (void)claim();
+  (void)begin();
   EXPECT_THAT(partsAfter(Millis(939)), ElementsAre());
   EXPECT_THAT(partsAfter(Millis(1)), ElementsAre(HasSubstr("IN_PROGRESS\n")));
 }
@@ -120,10 +128,63 @@ TEST_F(EventStreamTest, AProgressIsSentOnceAndEachChangeOfIt) {
   ASSERT_FALSE(open(kStatus));
   EXPECT_THAT(parts(), SizeIs(1));
   for (const char* progress : {"1", "2"}) {
-    (void)storage_->leases().progress(lease, progress);
+    (void)reports_.progress(lease, progress);
     EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre(HasSubstr(progress)));
     EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre());
   }
+}
+
+// Hundreds of streams that nothing happens to must cost nothing.
+TEST_F(EventStreamTest, AnIdleStreamReadsItsJobOnlyBesideAComment) {
+  (void)start();
+  for (const char* path : {kStatus, kLogs}) {
+    call_.reset();
+    ASSERT_FALSE(open(path)) << path;
+    (void)parts();
+    for (int comment = 0; comment < 2; ++comment) {
+      const std::uint64_t before = storage_.faults.calls();
+      storage_.clock.awaitWaiter(Millis(15'000), Millis(15'000));  // and the call is not continued before
+      EXPECT_THAT(partsAfter(Millis(14'999)), ElementsAre()) << path;
+      EXPECT_EQ(storage_.faults.calls(), before) << path;
+      EXPECT_THAT(partsAfter(Millis(1)), ElementsAre(kGoesOn)) << path;
+      EXPECT_GT(storage_.faults.calls(), before) << path << ": not every change is announced";
+    }
+  }
+}
+
+TEST_F(EventStreamTest, ALogLineIsSentWithinASecond) {
+  const LeaseRef lease = start();
+  ASSERT_FALSE(open(kLogs));
+  EXPECT_THAT(parts(), ElementsAre());
+  for (const std::uint64_t line : {0U, 1U}) {
+    (void)reports_.appendLog(lease, line, {{}, LogLevel::error, "line"});
+    EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre(HasSubstr("line")));
+  }
+}
+
+// A run on another node announces its progress there.
+TEST_F(EventStreamTest, AmongNodesARunningJobIsReadOnceASecond) {
+  router_ = Router();
+  addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_, answerMemory_, kSilence, true});
+  const LeaseRef lease = start();
+  ASSERT_FALSE(open(kStatus));
+  EXPECT_THAT(parts(), SizeIs(1));
+  for (const char* progress : {"1", "2"}) {
+    (void)storage_->leases().progress(lease, progress);
+    EXPECT_THAT(partsAfter(Millis(1'000)), ElementsAre(HasSubstr(progress)));
+  }
+}
+
+// However often the job changes, its streams read it once a second.
+TEST_F(EventStreamTest, ManyChangesAreOneReading) {
+  const LeaseRef lease = start();
+  ASSERT_FALSE(open(kStatus));
+  EXPECT_THAT(parts(), SizeIs(1));
+  for (int i = 0; i < 100; ++i) {
+    (void)reports_.progress(lease, std::to_string(i));
+    EXPECT_THAT(partsAfter(Millis(9)), ElementsAre());
+  }
+  EXPECT_THAT(partsAfter(Millis(100)), ElementsAre(HasSubstr("\"output\":99")));
 }
 
 TEST_F(EventStreamTest, AStorageThatFailsIsAskedAgain) {

@@ -50,8 +50,11 @@ TEST_F(RemoteWorkersTest, ACallIsAnsweredWithAllJobsOfAClaim) {
   } counted;
   const auto take = remote_.beginTake(key_, 3, false, {&counted, 1});
   for (const char* id : {"a", "b", "c"}) storage.insert(id);
-  ExecutorChoice choice(executor, remote_);
+  CompletionNotifier completions(storage.clock);
+  CompletionNotifier::Waiter stream(completions, {"ep", "a"}, CompletionNotifier::Interest::changes);
+  ExecutorChoice choice(executor, remote_, completions);
   for (const ClaimedJob& job : claimForPlaces()) choice.assign(job);
+  EXPECT_TRUE(test::HeldCaller().awaitEvent(stream, storage.clock.now())) << "a claim is a change of the job";
   EXPECT_EQ(counted.count, 0);
   choice.sendAssigned();
   EXPECT_EQ(counted.count, 1);

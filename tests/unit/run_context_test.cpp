@@ -38,12 +38,8 @@ class RunContextTest : public testing::Test {
   RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
   std::stop_source stop_;
   const ClaimedJob job_ = claimed(storage_);
-  RunContext run_{{reports_, *storage_, storage_.clock, storage_.log},
-                  job_,
-                  nullptr,
-                  storage_.clock.now() + job_.runsFor,
-                  "{\"s3\":1}",
-                  stop_.get_token()};
+  RunContext run_{{reports_, storage_.clock, storage_.log}, job_,         nullptr,
+                  storage_.clock.now() + job_.runsFor,      "{\"s3\":1}", stop_.get_token()};
   JobContext& context_ = run_;  // the context as seen by a handler
 };
 

@@ -58,6 +58,7 @@ std::optional<BodyPart> JobEventStream::pollPart(ApiRequest& request) {
     if (now >= until) retryAt_.reset();
     if (now >= quietUntil_) {
       events_.addComment("the job goes on");
+      noteSilence();
     } else if (!advance(request, until)) {
       return std::nullopt;
     }
@@ -73,20 +74,31 @@ void JobEventStream::noteOver(Instant until) {
   if (deps_.jobs.completions().now() < until) endStream();
 }
 
-PolledEventStream::PolledEventStream(const QueueDeps& deps, Budget::Reservation place, JobKey key)
-    : JobEventStream(deps, std::move(place), std::move(key)), waiter_(deps.jobs.completions(), this->key()) {}
+ChangeEventStream::ChangeEventStream(const QueueDeps& deps, Budget::Reservation place, JobKey key)
+    : JobEventStream(deps, std::move(place), std::move(key)),
+      waiter_(deps.jobs.completions(), this->key(), CompletionNotifier::Interest::changes) {}
 
-bool PolledEventStream::advance(ApiRequest& request, Instant until) {
+ChangeEventStream::NextReading ChangeEventStream::afterQuietReading(JobState state) const {
+  const bool mayChangeUnheard = state == JobState::inProgress && deps().hasOtherNodes;
+  return mayChangeUnheard ? NextReading::soon : NextReading::afterChange;
+}
+
+bool ChangeEventStream::advance(ApiRequest& request, Instant until) {
   const Instant now = deps().jobs.completions().now();
-  if (now >= nextReadAt_) {
-    nextReadAt_ = Instant((now + kReadPause).time_since_epoch() / kReadStep * kReadStep);
-    readJob(request);
+  if (now >= readAt_) {
+    // Also the next reading if the storage fails.
+    readAt_ = changesFrom_ = Instant((now + kReadPause).time_since_epoch() / kReadStep * kReadStep);
+    switch (readJob(request)) {
+      case NextReading::atOnce: readAt_ = Instant{}; break;
+      case NextReading::soon: break;
+      case NextReading::afterChange: readAt_ = Instant::max();
+    }
     return true;
   }
-  const Instant end = std::min(until, nextReadAt_);
-  switch (waiter_.poll(end, waitingCaller(request))) {
+  const Instant end = std::min(until, readAt_);
+  switch (waiter_.pollChanges(end, changesFrom_, waitingCaller(request))) {
     case CompletionNotifier::Progress::pending: return false;
-    case CompletionNotifier::Progress::event: readAtOnce(); break;
+    case CompletionNotifier::Progress::event: readAt_ = Instant{}; break;
     case CompletionNotifier::Progress::over: noteOver(end);
   }
   return true;

@@ -36,6 +36,8 @@ class JobEventStream : public PendingCall {
   /// Adds the events that exist already, of about a megabyte. Returns false while there is none: the call is then
   /// resumed when there may be one, or at `until`. Called when all earlier events have left. Throws StorageError.
   virtual bool advance(ApiRequest& request, Instant until) = 0;
+  /// Called with each comment.
+  virtual void noteSilence() noexcept {}
 
   const QueueDeps& deps() const noexcept { return deps_; }
   const JobKey& key() const noexcept { return key_; }
@@ -57,22 +59,30 @@ class JobEventStream : public PendingCall {
   bool hasEnded_ = false;
 };
 
-/// A stream of events about changes that no part of the server announces: progress, claims and log lines. Reads the job
-/// once a second, and when the job has ended.
-class PolledEventStream : public JobEventStream {
+/// A stream of events about progress, claims or log lines. Reads the job at once when it has ended, and after another
+/// change once a second at most. Rare changes are not announced, so each comment brings a reading too. With
+/// QueueDeps::hasOtherNodes a running job is read once a second.
+class ChangeEventStream : public JobEventStream {
  protected:
-  PolledEventStream(const QueueDeps& deps, Budget::Reservation place, JobKey key);
+  ChangeEventStream(const QueueDeps& deps, Budget::Reservation place, JobKey key);
 
+  enum class NextReading {
+    atOnce,
+    soon,        ///< within a second
+    afterChange  ///< after the next change or comment
+  };
   /// Reads the job, and adds the events about the changes since the last reading. Throws StorageError.
-  virtual void readJob(ApiRequest& request) = 0;
-  /// Lets the next reading follow without a pause.
-  void readAtOnce() noexcept { nextReadAt_ = Instant{}; }
+  virtual NextReading readJob(ApiRequest& request) = 0;
+  /// Returns the next reading of a job without news: a run on another node announces no progress here.
+  NextReading afterQuietReading(JobState state) const;
 
  private:
   bool advance(ApiRequest& request, Instant until) final;
+  void noteSilence() noexcept final { readAt_ = Instant{}; }
 
   CompletionNotifier::Waiter waiter_;
-  Instant nextReadAt_{};
+  Instant readAt_{};       // the next reading, whatever happens
+  Instant changesFrom_{};  // the earliest reading after a change
 };
 
 }  // namespace jobq

@@ -58,34 +58,38 @@ std::string eventIdOf(const Job& job) {
 }
 
 /// The answer of /status as a stream of events.
-class StatusEvents final : public PolledEventStream {
+class StatusEvents final : public ChangeEventStream {
  public:
   StatusEvents(const QueueDeps& deps, Budget::Reservation place, JobKey key, std::string lastId)
-      : PolledEventStream(deps, std::move(place), std::move(key)), lastId_(std::move(lastId)) {}
+      : ChangeEventStream(deps, std::move(place), std::move(key)), lastId_(std::move(lastId)) {}
 
  private:
-  void readJob(ApiRequest& request) override {
+  NextReading readJob(ApiRequest& request) override {
     FoundJob found = deps().jobs.find(key(), &request.room);
-    if (!found.job) return endStream();
-    if (!found.hasRoom) return;  // the next reading comes a second later
+    if (!found.job) {
+      endStream();
+      return NextReading::afterChange;
+    }
+    if (!found.hasRoom) return NextReading::soon;
     const JobState state = found.job->state;
     const Seen now{found.job->attempt, state, std::hash<std::string_view>()(found.job->progress)};
-    if (seen_ == now && !terminal(state)) return;
+    if (seen_ == now && !terminal(state)) return afterQuietReading(state);
     seen_ = now;
     std::string id = eventIdOf(*found.job);
     // The end is sent again to a client that knows of it, because an answer without an event means nothing.
-    if (id == lastId_ && !terminal(state)) return;
+    if (id == lastId_ && !terminal(state)) return afterQuietReading(state);
     auto object =
         state == JobState::inQueue ? queuedJobJson(deps(), request, *found.job) : std::optional(jobJson(*found.job));
     if (!object) {  // the job has left the queue meanwhile
       seen_.reset();
-      return readAtOnce();
+      return NextReading::atOnce;
     }
     found.job.reset();
     events().add("status", id, *object);
     object.reset();
     lastId_ = std::move(id);
     if (terminal(state)) endStream();
+    return afterQuietReading(state);
   }
 
   /// The parts of a job that change what its event shows, with a quick hash of the progress.

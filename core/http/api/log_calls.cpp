@@ -88,25 +88,29 @@ Cursor behind(const Cursor& cursor, const LogLine& line) {
 }
 
 /// The answer of /logs as a stream of events.
-class LogEvents final : public PolledEventStream {
+class LogEvents final : public ChangeEventStream {
  public:
   LogEvents(const QueueDeps& deps, Budget::Reservation place, JobKey key, Cursor cursor)
-      : PolledEventStream(deps, std::move(place), std::move(key)), cursor_(cursor) {}
+      : ChangeEventStream(deps, std::move(place), std::move(key)), cursor_(cursor) {}
 
  private:
-  void readJob(ApiRequest& request) override {
-    if (!request.room.draw(kMostText)) return;  // the log is read a second later
+  NextReading readJob(ApiRequest& request) override {
+    if (!request.room.draw(kMostText)) return NextReading::soon;
     const auto log = deps().jobs.log(key(), cursor_, kMostTextOfAPart);
-    if (!log) return endStream();
+    if (!log) {
+      endStream();
+      return NextReading::afterChange;
+    }
     for (const LogLine& line : log->part.lines) {
       cursor_ = behind(cursor_, line);
       events().add("", cursorText(cursor_), json::object([&line](json::ObjectWriter& out) { writeLine(out, line); }));
     }
-    if (log->part.more) return readAtOnce();
-    if (!terminal(log->state)) return;
+    if (log->part.more) return NextReading::atOnce;
+    if (!terminal(log->state)) return afterQuietReading(log->state);
     events().add("end", "",
                  json::object([&log](json::ObjectWriter& out) { out.member("status", nameOf(log->state)); }));
     endStream();
+    return NextReading::afterChange;
   }
 
   Cursor cursor_;

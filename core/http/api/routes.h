@@ -68,6 +68,7 @@ struct QueueDeps {
   const std::atomic<bool>& draining;  ///< true: new jobs are refused
   Budget& waiting;                    ///< places for waiting calls
   Millis streamSilence{15'000};       ///< longest silence of an event stream
+  bool hasOtherNodes = false;         ///< their runs report progress and log lines, which is not announced here
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
 
