@@ -12,6 +12,7 @@ from jobq_server import JOBQCTL, join
 
 PASSWORD = "the password of the database"
 CAPABILITIES = 0x000FF7FF & ~0x0820  # of a server of MySQL, without TLS and compression
+LOCAL_FILES = 0x80  # the capability of a client that sends files of its host
 OK_PACKET = b"\0\0\0\2\0\0\0"
 
 
@@ -87,3 +88,5 @@ def test_no_file_of_the_host_is_sent(tmp_path):
         said = probe(database)
     assert b"a file of the host" not in database.received
     assert "SET SESSION" in database.received.decode(errors="replace"), said
+    offers, = struct.unpack_from("<I", database.received)
+    assert not offers & LOCAL_FILES, "the node tells that it sends files"

@@ -28,7 +28,9 @@ class SignalsTest(HttpTest):
         server = own_server(endpoint__remote__image="docker.io/library/any")
         with JobqWorker(server, "remote", "plugin/children", "--isolation", isolation, "--plugins", CHILDREN) as worker:
             assert server.runsync("remote", {})["output"] == ENDS
-            for child in children_of(worker.process.pid):
+            children = children_of(worker.process.pid)
+            assert bool(children) == (isolation == "process"), children
+            for child in children:
                 for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                     os.kill(child, ending)
             assert server.runsync("remote", {})["output"] == ENDS

@@ -24,15 +24,17 @@ def waiting(database):
     """A server with an open port that was started while its database is down."""
     database.stop()
     port = ReservedPort()
-    with Server(start=False, **database.settings(), server__port=port.number) as server:
-        port.close()
-        server.url = f"http://127.0.0.1:{port.number}"
-        server.launch()
-        until(lambda: answers(server) or not server.running, "the port is open", HANG)
-        assert server.running, server.log()
-        yield server
-    if not database.running:
-        database.start()
+    try:
+        with Server(start=False, **database.settings(), server__port=port.number) as server:
+            port.close()
+            server.url = f"http://127.0.0.1:{port.number}"
+            server.launch()
+            until(lambda: answers(server) or not server.running, "the port is open", HANG)
+            assert server.running, server.log()
+            yield server
+    finally:
+        if not database.running:
+            database.start()
 
 
 def answers(server):
@@ -62,12 +64,14 @@ def test_a_waiting_server_ends_when_it_is_told_to(waiting):
 
 def test_the_wait_ends(database):
     database.stop()
-    with Server(start=False, **database.settings(), storage__wait="1s") as server:
-        server.launch()
-        assert server.ended() == 1
-        last = server.log().splitlines()[-1]
-        assert last.startswith("jobqd: the database cannot be reached") and "start the database server" in last
-    database.start()
+    try:
+        with Server(start=False, **database.settings(), storage__wait="1s") as server:
+            server.launch()
+            assert server.ended() == 1
+            last = server.log().splitlines()[-1]
+            assert last.startswith("jobqd: the database cannot be reached") and "start the database server" in last
+    finally:
+        database.start()
 
 
 def test_a_refusal_with_a_reason_ends_the_start_at_once(database):
