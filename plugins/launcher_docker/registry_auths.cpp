@@ -107,6 +107,8 @@ RegistryAuths readRegistryAuths(const std::filesystem::path& file) {
     const Fields names("the file", withoutByteOrderMark(text), kMostCredentials);
     for (const json::Member& member : names.members()) {
       const std::string name = json::decode(member.key);
+      // Templates without credentials have the empty name.
+      if (name.empty()) throw FieldError("the file", {}, "must have a name for each credentials, not \"\"");
       auths.emplace(name, authOf(names.requiredObject(name)));
     }
   } catch (const FieldError& fault) {

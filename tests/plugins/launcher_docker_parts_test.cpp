@@ -1,7 +1,10 @@
 // The parts of launcher_docker that make no call: names of images, bodies, frames of logs, answers, reasons.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +21,7 @@
 #include "log_frames.h"
 #include "pull_messages.h"
 #include "registry_auths.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::docker {
 namespace {
@@ -57,6 +61,25 @@ TEST(RegistryAuthTest, ARegistryHasOneName) {
     EXPECT_EQ(registryOfServer(server), "docker.io") << server;
   }
   EXPECT_EQ(registryOfServer("https://R.example:5000/v2"), "r.example:5000");
+}
+
+// A template without credentials has the empty name, and would send them to the registry of any image.
+TEST(RegistryAuthTest, CredentialsHaveAName) {
+  const testkit::TemporaryFolder folder;
+  const auto read = [&](const std::string& name) {
+    const std::filesystem::path file = folder / "auths.json";
+    std::ofstream(file) << "{\"" << name << R"(": {"server": "r.example", "user": "me", "password": "hunter2"}})";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    return readRegistryAuths(file);
+  };
+  EXPECT_EQ(read("mine").at("mine").registry, "r.example");
+  try {
+    (void)read("");
+    ADD_FAILURE() << "credentials without a name were read";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("must have a name for each credentials"));
+    EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("hunter2")));
+  }
 }
 
 TEST(ImageReferenceTest, OthersAreRefused) {
