@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "jobq/call_descriptors.h"
+
 namespace jobq {
 namespace {
 
@@ -28,8 +30,7 @@ std::uint64_t descriptorsForConnections() noexcept {
 
 std::uint64_t descriptorsForCalls() noexcept {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
-  return limit.rlim_cur / 16;
+  return connectionsForCalls(getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY);
 }
 
 }  // namespace jobq

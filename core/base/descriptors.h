@@ -13,8 +13,7 @@ std::uint64_t raiseDescriptorLimit() noexcept;
 /// descriptors, or an eighth of the limit of the process if less, for files and calls of the server.
 std::uint64_t descriptorsForConnections() noexcept;
 
-/// Returns the greatest number of connections for calls to receivers: a sixteenth of the limit of the process, so that
-/// files keep the rest of what callers leave.
+/// Returns the greatest number of connections for calls to receivers (jobq/call_descriptors.h).
 std::uint64_t descriptorsForCalls() noexcept;
 
 }  // namespace jobq

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,15 +16,13 @@
 #include <variant>
 
 #include "incoming_answer.h"
+#include "jobq/call_descriptors.h"
 #include "jobq/error.h"
 #include "reasons.h"
 #include "web_url.h"
 
 namespace jobq::http_client {
 namespace {
-
-/// Most connections, with those in use; beyond, libcurl closes the one that is idle for the longest time.
-constexpr long kMostConnections = 512;
 
 /// libcurl 7.88 goes on to the next address of a host only when it is called for all transfers, and so it is at this
 /// interval.
@@ -32,6 +31,12 @@ constexpr Millis kAddressInterval{100};
 int descriptor(int opened, const char* what) {
   if (opened < 0) throw Error(std::string("no ") + what + " for transfers can be opened: " + reasonOfErrno(errno));
   return opened;
+}
+
+long mostConnections() {
+  rlimit limit{};
+  return static_cast<long>(
+      connectionsForCalls(::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY));
 }
 
 }  // namespace
@@ -107,7 +112,8 @@ TransferLoop::Multi TransferLoop::newMulti() {
   prepareTransfers();
   Multi multi(curl_multi_init());
   if (multi == nullptr) throw std::bad_alloc();
-  curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, kMostConnections);
+  // The connections in use count; beyond, libcurl closes the one that is idle for the longest time.
+  curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, mostConnections());
   curl_multi_setopt(multi.get(), CURLMOPT_SOCKETFUNCTION, watch);
   curl_multi_setopt(multi.get(), CURLMOPT_SOCKETDATA, this);
   curl_multi_setopt(multi.get(), CURLMOPT_TIMERFUNCTION, setTimer);

@@ -1,10 +1,17 @@
 // Tests of the connections that the transport `http` keeps: which calls share one, and a connection that breaks while
 // it is kept.
 
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <list>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +98,36 @@ TEST_F(WebhookHttpKept, CallsAtOnceHaveAConnectionEach) {
   }
   for (auto& thread : threads) testkit::resultOf("a thread of deliveries", thread);
   EXPECT_LE(server.accepted(), kThreads);
+}
+
+/// Returns the number of connections that this process has opened to the receivers.
+std::size_t connectionsTo(const std::set<int>& ports) {
+  std::size_t count = 0;
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    sockaddr_in peer{};
+    socklen_t length = sizeof peer;
+    const int number = std::stoi(descriptor.path().filename());
+    if (::getpeername(number, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.sin_family != AF_INET) continue;
+    count += ports.count(ntohs(peer.sin_port));
+  }
+  return count;
+}
+
+TEST_F(WebhookHttpKept, KeptConnectionsHaveASixteenthOfTheDescriptors) {
+  constexpr std::size_t kMost = 16;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = kMost * 16;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  transport_ = loadTransport("http", {}, ".", true);
+  std::list<Receiver> servers;
+  std::set<int> ports;
+  for (std::size_t i = 0; i < kMost + 8; ++i) ports.insert(servers.emplace_back(thankAlways).port());
+  for (const Receiver& server : servers) EXPECT_EQ(deliveredTo(server.url()).status, 200);
+  EXPECT_LE(connectionsTo(ports), kMost);
+  EXPECT_GE(connectionsTo(ports), kMost / 2) << "connections are kept";
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(WebhookHttpKept, AnotherNameOfTheSameAddressHasItsOwnConnection) {
