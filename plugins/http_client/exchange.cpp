@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "jobq/machine_fault.h"
@@ -36,6 +37,17 @@ std::string hostOfRedirect(const WebUrl& url, const std::string& location) {
   return host.size() > kLongestName ? std::string() : host;
 }
 
+// Returns the error of the system if no thread can be started, and 0 otherwise: a name is resolved on a thread of its
+// own.
+int lackOfThreads() {
+  try {
+    std::thread([] {}).join();
+    return 0;
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+}
+
 // Returns the error of the system if fewer descriptors are free than a transfer needs at once: a pair for the thread
 // that resolves the name, a socket, and a file of the authorities. Returns 0 otherwise. The transfer itself has closed
 // its own.
@@ -51,6 +63,16 @@ int lackOfDescriptors() {
   for (std::size_t i = 0; i < count; ++i) {
     if (opened[i] >= 0) ::close(opened[i]);
   }
+  return error;
+}
+
+// Returns the lack of this machine that may be the reason of libcurl's code, or 0. Without descriptors a name does not
+// resolve, a certificate finds no authority, and the file of the authorities cannot be read.
+int lackBehind(CURLcode code) {
+  const bool isOfName = code == CURLE_COULDNT_RESOLVE_HOST;
+  const bool isOfFiles = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+  int error = isOfName || isOfFiles ? lackOfDescriptors() : 0;
+  if (error == 0 && isOfName) error = lackOfThreads();
   return isMachineFault(error) ? error : 0;
 }
 
@@ -205,19 +227,24 @@ Fault Exchange::fault(CURLcode code) const {
   }
   if (code == CURLE_OPERATION_TIMEDOUT) return {FaultKind::late, reasonOfDelay(failed, request_.timeout)};
   if (code == CURLE_OUT_OF_MEMORY && !isAnswered(failed)) return {FaultKind::outOfMemory, reasonOfFault(failed)};
-  // A host may have several addresses. If a socket was opened for a permitted one, the failed connection is the reason;
-  // otherwise the refusal is.
-  if (code == CURLE_COULDNT_CONNECT && !connecting_) {
-    if (socketError_ != 0) {
-      const FaultKind kind = isMachineFault(socketError_) ? FaultKind::machine : FaultKind::other;
-      return {kind, "no socket can be opened: " + reasonOfErrno(socketError_), {}, socketError_};
-    }
-    if (refused_) return {FaultKind::addressRefused, reasonOfRefusal(*refused_), refused_};
-  }
-  // Without descriptors a name does not resolve, and a certificate finds no authority.
-  const bool mayLack = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION;
-  const int lack = mayLack ? lackOfDescriptors() : 0;
+  if (code == CURLE_COULDNT_CONNECT) return faultOfConnect(failed);
+  const int lack = lackBehind(code);
   if (lack != 0) return {FaultKind::machine, reasonOfErrno(lack), {}, lack};
+  return {FaultKind::other, reasonOfFault(failed)};
+}
+
+// A host may have several addresses. A lack of this machine at one of them is the reason. Otherwise, if a socket was
+// opened for a permitted one, the failed connection is, and then the refusal.
+Fault Exchange::faultOfConnect(const FailedTransfer& failed) const {
+  long connectError = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &connectError);
+  for (const int lack : {socketError_, static_cast<int>(connectError)}) {
+    if (!isMachineFault(lack)) continue;
+    return {FaultKind::machine, "no connection can be opened: " + reasonOfErrno(lack), {}, lack};
+  }
+  if (connecting_) return {FaultKind::other, reasonOfFault(failed)};
+  if (socketError_ != 0) return {FaultKind::other, "no socket can be opened: " + reasonOfErrno(socketError_)};
+  if (refused_) return {FaultKind::addressRefused, reasonOfRefusal(*refused_), refused_};
   return {FaultKind::other, reasonOfFault(failed)};
 }
 

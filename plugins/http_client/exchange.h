@@ -15,6 +15,7 @@
 
 #include "address_guard.h"
 #include "incoming_answer.h"
+#include "reasons.h"
 #include "transfer.h"
 #include "web_url.h"
 
@@ -79,6 +80,7 @@ class Exchange {
   void addHeader(const std::string& line);
 
   Fault fault(CURLcode code) const;
+  Fault faultOfConnect(const FailedTransfer& failed) const;
 
   static curl_socket_t openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept;
   static std::size_t addHeadLine(char* bytes, std::size_t, std::size_t count, void* self) noexcept;

@@ -6,16 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <utility>
 
-#include "testkit/no_descriptors.h"
 #include "testkit/wait_for.h"
 #include "tiny_http.h"
+#include "transfer_requests.h"
 #include "webhook_receiver.h"
 
 namespace jobq::test {
@@ -26,29 +25,14 @@ using http_client::Method;
 using http_client::Outcome;
 using http_client::Request;
 using http_client::transfer;
-using http_client::transferPatiently;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-Request requestTo(const std::string& url) {
-  Request request;
-  request.url = url;
-  request.userAgent = "test/1";
-  request.timeout = testkit::kHangDeadline;
-  request.bodyBounds.kept = 100;
-  request.allowPrivate = true;
-  return request;
-}
 
 FaultKind faultOf(const Request& request) {
   const Outcome outcome = transfer(request, {});
   EXPECT_TRUE(outcome.fault) << "answered " << outcome.answer.status;
   return outcome.fault ? outcome.fault->kind : FaultKind::other;
-}
-
-TinyHttp::Answer saying(const std::string& body) {
-  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
 }
 
 TEST(HttpClient, SendsEachMethod) {
@@ -71,62 +55,6 @@ TEST(HttpClient, SendsEachMethod) {
     EXPECT_THAT(request.head, HasSubstr("\r\nUser-Agent: test/1\r\n"));
     EXPECT_THAT(request.head, Not(HasSubstr("Content-Type")));
   }
-}
-
-TEST(HttpClient, ALackOfDescriptorsIsAFaultOfThisMachine) {
-  TinyHttp server(saying("ok"));
-  (void)transfer(requestTo(server.url("/")), {});  // makes the first calls of libcurl
-  for (const std::string& url : {server.url("/"), std::string("http://name.test/")}) {
-    const Request request = requestTo(url);
-    const testkit::NoDescriptors none;
-    const Outcome outcome = transfer(request, {});
-    none.restore();
-    ASSERT_TRUE(outcome.fault) << url;
-    EXPECT_EQ(outcome.fault->kind, FaultKind::machine) << url << ": " << outcome.fault->reason;
-    EXPECT_EQ(outcome.fault->error, EMFILE);
-    EXPECT_THAT(outcome.fault->reason, HasSubstr("too many open files"));
-  }
-  EXPECT_EQ(server.requests().size(), 1U);
-}
-
-TEST(HttpClient, APatientTransferWaitsForThisMachine) {
-  struct Restorer final : http_client::CancelCheck {
-    explicit Restorer(const testkit::NoDescriptors*& lacking) : none(lacking) {}
-    bool isOver() override {
-      if (none != nullptr) none->restore();
-      return false;
-    }
-    const testkit::NoDescriptors*& none;
-  };
-  TinyHttp server(saying("ok"));
-  const Request request = requestTo(server.url("/"));
-  const testkit::NoDescriptors* lacking = nullptr;
-  Restorer restorer(lacking);
-  (void)transferPatiently(request, {}, &restorer);  // makes the first calls of libcurl and of the sanitizer
-  const testkit::NoDescriptors none;
-  lacking = &none;
-  const Outcome outcome = transferPatiently(request, {}, &restorer);
-  EXPECT_FALSE(outcome.fault);
-  EXPECT_EQ(outcome.answer.body, "ok");
-}
-
-TEST(HttpClient, AStopEndsThePauseOfAPatientTransfer) {
-  struct Stopper final : http_client::CancelCheck {
-    bool isOver() override {
-      stop.request_stop();
-      return false;
-    }
-    std::stop_source stop;
-  };
-  const Request request = requestTo("http://127.0.0.1:9/");
-  Stopper first;
-  (void)transferPatiently(request, first.stop.get_token(), &first);  // makes the first calls
-  Stopper stopper;
-  const testkit::NoDescriptors none;
-  const Outcome outcome = transferPatiently(request, stopper.stop.get_token(), &stopper);
-  none.restore();
-  ASSERT_TRUE(outcome.fault);
-  EXPECT_EQ(outcome.fault->kind, FaultKind::stopped);
 }
 
 TEST(HttpClient, TellsEachKindOfFault) {

@@ -1,0 +1,20 @@
+#include "failing_calls.h"
+
+#include <dlfcn.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace jobq::test {
+
+std::atomic<int> connectFailsWith = 0;
+
+}  // namespace jobq::test
+
+extern "C" __attribute__((visibility("default"))) int connect(int socket, const sockaddr* address, socklen_t length) {
+  static const auto systems = reinterpret_cast<int (*)(int, const sockaddr*, socklen_t)>(dlsym(RTLD_NEXT, "connect"));
+  const int error = jobq::test::connectFailsWith;
+  if (error == 0) return systems(socket, address, length);
+  errno = error;
+  return -1;
+}

@@ -1,0 +1,138 @@
+// Lacks of this machine in transfers of http_client: descriptors, threads and buffers. Such a lack is no fault of
+// the server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "failing_calls.h"
+#include "http_client/transfer.h"
+#include "testkit/no_descriptors.h"
+#include "testkit/wait_for.h"
+#include "tiny_http.h"
+#include "transfer_requests.h"
+
+namespace jobq::test {
+namespace {
+
+using http_client::Fault;
+using http_client::FaultKind;
+using http_client::Outcome;
+using http_client::Request;
+using http_client::transfer;
+using http_client::transferPatiently;
+using testing::HasSubstr;
+
+Fault lackAt(const Request& request) {
+  const Outcome outcome = transfer(request, {});
+  EXPECT_TRUE(outcome.fault) << "answered " << outcome.answer.status;
+  return outcome.fault.value_or(Fault{});
+}
+
+TEST(HttpClientLacks, ALackOfDescriptorsIsAFaultOfThisMachine) {
+  TinyHttp server(saying("ok"));
+  (void)transfer(requestTo(server.url("/")), {});  // makes the first calls of libcurl
+  for (const std::string& url : {server.url("/"), std::string("http://name.test/")}) {
+    const Request request = requestTo(url);
+    const testkit::NoDescriptors none;
+    const Outcome outcome = transfer(request, {});
+    none.restore();
+    ASSERT_TRUE(outcome.fault) << url;
+    EXPECT_EQ(outcome.fault->kind, FaultKind::machine) << url << ": " << outcome.fault->reason;
+    EXPECT_EQ(outcome.fault->error, EMFILE);
+    EXPECT_THAT(outcome.fault->reason, HasSubstr("too many open files"));
+  }
+  EXPECT_EQ(server.requests().size(), 1U);
+}
+
+/// New threads of the process cannot start: the usual stack is as large as all addresses.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_getattr_default_np(&huge);
+    EXPECT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 47), 0);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(HttpClientLacks, ANameThatFindsNoThreadIsAFaultOfThisMachine) {
+  const Request request = requestTo("http://name.test/");
+  EXPECT_EQ(lackAt(request).kind, FaultKind::other) << "the name is unknown";
+  const NoThreads none;
+  const Fault fault = lackAt(request);
+  EXPECT_EQ(fault.kind, FaultKind::machine) << fault.reason;
+  EXPECT_EQ(fault.error, EAGAIN);
+}
+
+TEST(HttpClientLacks, AConnectionThatFindsNoBuffersIsAFaultOfThisMachine) {
+  TinyHttp server(saying("ok"));
+  for (const int error : {ENOBUFS, ENOMEM}) {
+    connectFailsWith = error;
+    const Fault fault = lackAt(requestTo(server.url()));
+    connectFailsWith = 0;
+    EXPECT_EQ(fault.kind, FaultKind::machine) << fault.reason;
+    EXPECT_EQ(fault.error, error);
+  }
+  connectFailsWith = ECONNREFUSED;
+  EXPECT_EQ(lackAt(requestTo(server.url())).kind, FaultKind::other);
+  connectFailsWith = 0;
+}
+
+TEST(HttpClientLacks, APatientTransferWaitsForThisMachine) {
+  struct Restorer final : http_client::CancelCheck {
+    explicit Restorer(const testkit::NoDescriptors*& lacking) : none(lacking) {}
+    bool isOver() override {
+      if (none != nullptr) none->restore();
+      return false;
+    }
+    const testkit::NoDescriptors*& none;
+  };
+  TinyHttp server(saying("ok"));
+  const Request request = requestTo(server.url("/"));
+  const testkit::NoDescriptors* lacking = nullptr;
+  Restorer restorer(lacking);
+  (void)transferPatiently(request, {}, &restorer);  // makes the first calls of libcurl and of the sanitizer
+  const testkit::NoDescriptors none;
+  lacking = &none;
+  const Outcome outcome = transferPatiently(request, {}, &restorer);
+  EXPECT_FALSE(outcome.fault);
+  EXPECT_EQ(outcome.answer.body, "ok");
+}
+
+TEST(HttpClientLacks, AStopEndsThePauseOfAPatientTransfer) {
+  struct Stopper final : http_client::CancelCheck {
+    bool isOver() override {
+      stop.request_stop();
+      return false;
+    }
+    std::stop_source stop;
+  };
+  const Request request = requestTo("http://127.0.0.1:9/");
+  Stopper first;
+  (void)transferPatiently(request, first.stop.get_token(), &first);  // makes the first calls
+  Stopper stopper;
+  const testkit::NoDescriptors none;
+  const Outcome outcome = transferPatiently(request, stopper.stop.get_token(), &stopper);
+  none.restore();
+  ASSERT_TRUE(outcome.fault);
+  EXPECT_EQ(outcome.fault->kind, FaultKind::stopped);
+}
+
+}  // namespace
+}  // namespace jobq::test
