@@ -27,7 +27,7 @@ class LoneExchange {
  public:
   explicit LoneExchange(Exchange& exchange) : exchange_(exchange), multi_(curl_multi_init()) {
     if (multi_ == nullptr) throw std::bad_alloc();
-    curl_multi_add_handle(multi_.get(), exchange_.handle());
+    if (curl_multi_add_handle(multi_.get(), exchange_.handle()) != CURLM_OK) throw std::bad_alloc();
   }
   ~LoneExchange() { curl_multi_remove_handle(multi_.get(), exchange_.handle()); }
   LoneExchange(const LoneExchange&) = delete;

@@ -1,10 +1,11 @@
-// Lacks of this machine in transfers of http_client: descriptors, threads and buffers. Such a lack is no fault of
-// the server.
+// Lacks of this machine in transfers of http_client: descriptors, threads and memory. Such a lack is neither a fault of
+// the server nor an end of the program, and repeats no request that a server has executed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <cerrno>
+#include <new>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -92,6 +93,13 @@ TEST(HttpClientLacks, AConnectionThatFindsNoBuffersIsAFaultOfThisMachine) {
   connectFailsWith = ECONNREFUSED;
   EXPECT_EQ(lackAt(requestTo(server.url())).kind, FaultKind::other);
   connectFailsWith = 0;
+}
+
+TEST(HttpClientLacks, ATransferThatFindsNoMemoryThrows) {
+  const Request request = requestTo("http://127.0.0.1:9/");
+  addingFails = true;
+  EXPECT_THROW((void)transfer(request, {}), std::bad_alloc);
+  addingFails = false;
 }
 
 TEST(HttpClientLacks, APatientTransferWaitsForThisMachine) {

@@ -12,4 +12,4 @@ jobq_add_test(http_client_test SMALL LABELS unit tsan
 # The program's own name server, record of options and failing connections, for libcurl and the plugins.
 target_link_options(http_client_test PRIVATE
   LINKER:--export-dynamic-symbol=getaddrinfo LINKER:--export-dynamic-symbol=curl_easy_setopt
-  LINKER:--export-dynamic-symbol=connect)
+  LINKER:--export-dynamic-symbol=connect LINKER:--export-dynamic-symbol=curl_multi_add_handle)
