@@ -94,19 +94,55 @@ std::variant<WebUrl, Fault> nextUrl(const WebUrl& url, const std::string& locati
   return std::move(*next);
 }
 
-}  // namespace
+/// Decides whether an exchange is made again because this machine lacked something.
+class Repetition {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+  Repetition(Moment until, const std::stop_token& stop, CancelCheck* check)
+      : until_(until), stop_(stop), check_(check) {}
 
-Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* check) {
-  const auto end = std::chrono::steady_clock::now() + request.timeout;
+  /// Returns whether the exchange may be made again after pause().
+  bool allows(const Fault& fault) const { return fault.kind == FaultKind::machine && nextTry() < until_; }
+
+  /// Returns false if the transfer was stopped meanwhile.
+  bool pause() const {
+    constexpr Millis kCheck{50};
+    std::mutex mutex;
+    std::condition_variable_any neverNotified;
+    for (const Moment next = nextTry(); std::chrono::steady_clock::now() < next;) {
+      std::unique_lock lock(mutex);
+      neverNotified.wait_for(lock, stop_, kCheck, [] { return false; });
+      if (stop_.stop_requested() || (check_ != nullptr && check_->isOver())) return false;
+    }
+    return true;
+  }
+
+ private:
+  static Moment nextTry() { return std::chrono::steady_clock::now() + Millis(1'000); }
+
+  const Moment until_;
+  const std::stop_token& stop_;
+  CancelCheck* const check_;
+};
+
+// A server has executed the exchanges of the redirects before, so only the exchange that this machine could not make is
+// made again.
+Outcome transferWithin(Request request, const Repetition& repetition, const std::stop_token& stop, CancelCheck* check) {
+  auto end = std::chrono::steady_clock::now() + request.timeout;
   auto checked = urlOf(request);
   if (auto* fault = std::get_if<Fault>(&checked)) return {{}, {}, std::move(*fault)};
   WebUrl url = std::move(std::get<WebUrl>(checked));
   std::size_t headBytes = 0;
-  for (int redirects = 0;; ++redirects) {
+  for (int redirects = 0;;) {
     IncomingAnswer answer(request.bodyBounds, request.maxRedirects > 0, headBytes);
     std::optional<Fault> fault = exchangeAlone(request, url, answer, end, stop, check);
+    if (fault && repetition.allows(*fault)) {
+      if (!repetition.pause()) return {{}, {}, stoppedFault()};
+      end = std::chrono::steady_clock::now() + request.timeout;
+      continue;
+    }
     if (fault || !answer.leadsOn()) return outcomeOf(url, answer, std::move(fault));
-    auto next = nextUrl(url, answer.location(), redirects, request.maxRedirects);
+    auto next = nextUrl(url, answer.location(), redirects++, request.maxRedirects);
     if (auto* refusal = std::get_if<Fault>(&next)) return {{}, {}, std::move(*refusal)};
     prepareRedirect(request, answer.answer().status, std::get<WebUrl>(next).origin() != url.origin());
     headBytes = answer.headBytes();
@@ -114,24 +150,15 @@ Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* chec
   }
 }
 
-Outcome transferPatiently(const Request& request, const std::stop_token& stop, CancelCheck* check) {
-  constexpr Millis kPause{1'000};
-  constexpr Millis kCheck{50};
-  const auto end = std::chrono::steady_clock::now() + request.timeout;
-  std::mutex mutex;
-  std::condition_variable_any neverNotified;
-  for (;;) {
-    Outcome outcome = transfer(request, stop, check);
-    const auto next = std::chrono::steady_clock::now() + kPause;
-    if (!outcome.fault || outcome.fault->kind != FaultKind::machine || next >= end) return outcome;
-    while (std::chrono::steady_clock::now() < next) {
-      std::unique_lock lock(mutex);
-      neverNotified.wait_for(lock, stop, kCheck, [] { return false; });
-      if (!stop.stop_requested() && (check == nullptr || !check->isOver())) continue;
-      outcome.fault = Fault{FaultKind::stopped, "the transfer was stopped"};
-      return outcome;
-    }
-  }
+}  // namespace
+
+Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* check) {
+  return transferWithin(std::move(request), Repetition({}, stop, check), stop, check);
+}
+
+Outcome transferPatiently(Request request, const std::stop_token& stop, CancelCheck* check) {
+  const Repetition repetition(std::chrono::steady_clock::now() + request.timeout, stop, check);
+  return transferWithin(std::move(request), repetition, stop, check);
 }
 
 void prepareTransfers() {

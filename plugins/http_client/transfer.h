@@ -90,9 +90,10 @@ class CancelCheck {
 /// another scheme, host or port on.
 Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* check = nullptr);
 
-/// Does the same, and makes the request again each second while this machine lacks something (FaultKind::machine), up
-/// to the timeout of the request, beyond which the fault is returned. The last try has the whole timeout again.
-Outcome transferPatiently(const Request& request, const std::stop_token& stop, CancelCheck* check = nullptr);
+/// Does the same, and tries again each second while this machine lacks something (FaultKind::machine), up to the
+/// timeout of the request, beyond which the fault is returned. After a redirect only the request to its target is made
+/// again. The last try has the whole timeout again.
+Outcome transferPatiently(Request request, const std::stop_token& stop, CancelCheck* check = nullptr);
 
 /// Prepares libcurl for the process. Called before the first transfer, which otherwise prepares libcurl itself. Any
 /// thread. Throws Error if libcurl does not start.

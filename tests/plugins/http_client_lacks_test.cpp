@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <stop_token>
@@ -22,6 +24,7 @@ namespace {
 
 using http_client::Fault;
 using http_client::FaultKind;
+using http_client::Method;
 using http_client::Outcome;
 using http_client::Request;
 using http_client::transfer;
@@ -121,6 +124,58 @@ TEST(HttpClientLacks, APatientTransferWaitsForThisMachine) {
   const Outcome outcome = transferPatiently(request, {}, &restorer);
   EXPECT_FALSE(outcome.fault);
   EXPECT_EQ(outcome.answer.body, "ok");
+}
+
+/// Refuses every new descriptor, also those that are closed meanwhile, until a transfer pauses behind the end of the
+/// first connection.
+class LackAtRedirect final : public http_client::CancelCheck {
+ public:
+  LackAtRedirect() { getrlimit(RLIMIT_NOFILE, &before_); }
+  ~LackAtRedirect() { setrlimit(RLIMIT_NOFILE, &before_); }
+  LackAtRedirect(const LackAtRedirect&) = delete;
+  LackAtRedirect& operator=(const LackAtRedirect&) = delete;
+
+  void begin() {
+    rlimit standardStreams = before_;
+    standardStreams.rlim_cur = 3;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &standardStreams), 0);
+  }
+  void noteEndOfFirst() { hasEnded_ = true; }
+  bool isOver() override {
+    if (hasEnded_) setrlimit(RLIMIT_NOFILE, &before_);
+    return false;
+  }
+
+ private:
+  rlimit before_{};
+  std::atomic<bool> hasEnded_ = false;
+};
+
+// The first server has executed the request.
+TEST(HttpClientLacks, APatientTransferRepeatsNothingBeforeARedirect) {
+  LackAtRedirect lack;
+  TinyHttp second(saying("ok"));
+  TinyHttp first([&](const TinyRequest&, const TinyConnection& client) {
+    lack.begin();
+    client.reply(303, "", "Location: " + second.url("/there") + "\r\n");
+    client.hold();
+    lack.noteEndOfFirst();
+  });
+  {
+    TinyHttp warm(saying("ok"));
+    (void)transferPatiently(requestTo(warm.url()), {}, &lack);  // makes the first calls of libcurl and of the sanitizer
+    const testkit::NoDescriptors makesFirstCalls;
+  }
+  Request request = requestTo(first.url("/execute"));
+  request.method = Method::post;
+  request.body = "once";
+  request.maxRedirects = 3;
+  const Outcome outcome = transferPatiently(request, {}, &lack);
+  EXPECT_FALSE(outcome.fault) << outcome.fault->reason;
+  EXPECT_EQ(outcome.answer.body, "ok");
+  EXPECT_EQ(first.requests().size(), 1U) << "the request was executed again";
+  ASSERT_EQ(second.requests().size(), 1U);
+  EXPECT_EQ(second.requests()[0].method, "GET");
 }
 
 TEST(HttpClientLacks, AStopEndsThePauseOfAPatientTransfer) {
