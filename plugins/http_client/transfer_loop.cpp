@@ -152,7 +152,7 @@ void TransferLoop::endWhere(Condition condition) {
       continue;
     }
     curl_multi_remove_handle(multi_.get(), each->first);
-    report(std::move(each->second), stoppedFault());
+    report(std::move(each->second), FaultKind::stopped);
     each = running_.erase(each);
   }
 }
@@ -178,7 +178,7 @@ bool TransferLoop::addWaiting() {
   }
   for (auto& each : fresh) {
     if (isEnding || each->isStopped()) {
-      report(std::move(each), stoppedFault());
+      report(std::move(each), FaultKind::stopped);
     } else {
       add(std::move(each));
     }
@@ -193,7 +193,7 @@ void TransferLoop::add(std::unique_ptr<Transfer> transfer) {
   try {
     running_.try_emplace(handle, nullptr);
   } catch (const std::bad_alloc&) {
-    return report(std::move(transfer), Fault{FaultKind::outOfMemory, "this server is out of memory"});
+    return report(std::move(transfer), FaultKind::outOfMemory);
   }
   running_[handle] = std::move(transfer);
   keepsConnections_ = true;
@@ -274,6 +274,17 @@ void TransferLoop::end(CURL* handle, CURLcode code) {
   }
   curl_multi_remove_handle(multi_.get(), handle);
   report(std::move(ended.mapped()), std::move(fault));
+}
+
+// The thread of the loop has no caller that could get an exception.
+void TransferLoop::report(std::unique_ptr<Transfer> transfer, FaultKind kind) noexcept {
+  std::optional<Fault> fault = Fault{kind, {}};
+  try {
+    if (kind == FaultKind::stopped) fault = stoppedFault();
+  } catch (const std::bad_alloc&) {
+    // The kind says enough.
+  }
+  report(std::move(transfer), std::move(fault));
 }
 
 void TransferLoop::report(std::unique_ptr<Transfer> transfer, std::optional<Fault> fault) noexcept {

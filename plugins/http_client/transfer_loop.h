@@ -79,6 +79,7 @@ class TransferLoop {
   void closeConnections();
   void endCompleted();
   void end(CURL* handle, CURLcode code);
+  static void report(std::unique_ptr<Transfer> transfer, FaultKind kind) noexcept;
   static void report(std::unique_ptr<Transfer> transfer, std::optional<Fault> fault) noexcept;
 
   static int watch(CURL* easy, curl_socket_t socket, int what, void* self, void* isWatched) noexcept;

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <future>
+#include <memory>
 #include <new>
 #include <stop_token>
 #include <string>
@@ -14,8 +16,10 @@
 
 #include "failing_calls.h"
 #include "http_client/transfer.h"
+#include "http_client/transfer_loop.h"
 #include "testkit/no_descriptors.h"
 #include "testkit/wait_for.h"
+#include "tests/support/scarce_memory.h"
 #include "tiny_http.h"
 #include "transfer_requests.h"
 
@@ -195,6 +199,46 @@ TEST(HttpClientLacks, AStopEndsThePauseOfAPatientTransfer) {
   none.restore();
   ASSERT_TRUE(outcome.fault);
   EXPECT_EQ(outcome.fault->kind, FaultKind::stopped);
+}
+
+/// Notes the end of a transfer. The thread of the loop then finds no memory at its next allocation, and another
+/// transfer is stopped.
+class End final : public http_client::TransferReceiver {
+ public:
+  explicit End(std::stop_source* stopsOther = nullptr) : stopsOther_(stopsOther) {}
+
+  void ended(Outcome outcome) noexcept override {
+    if (stopsOther_ != nullptr) {
+      failsIn = 1;
+      stopsOther_->request_stop();
+    }
+    kind_.set_value(outcome.fault ? outcome.fault->kind : FaultKind::other);
+  }
+  FaultKind await(const std::string& what) {
+    auto kind = kind_.get_future();
+    return testkit::resultOf(what, kind);
+  }
+
+ private:
+  std::stop_source* const stopsOther_;
+  std::promise<FaultKind> kind_;
+};
+
+TEST(HttpClientLacks, AStopWithoutMemoryEndsItsTransferAlone) {
+#if JOBQ_SANITIZED_THREADS
+  GTEST_SKIP() << "takes the memory away, and ThreadSanitizer has an operator new of its own";
+#endif
+  TinyHttp quick(saying("ok"));
+  TinyHttp silent([](const TinyRequest&, const TinyConnection& client) { client.hold(); });
+  std::stop_source stop;
+  End second;
+  End first(&stop);
+  http_client::TransferLoop loop({true, ""}, "test-loop");
+  loop.begin(requestTo(silent.url()), stop.get_token(), second);
+  silent.awaitRequest();
+  loop.begin(requestTo(quick.url()), {}, first);
+  (void)first.await("the end of the answered transfer");
+  EXPECT_EQ(second.await("the end of the stopped transfer"), FaultKind::stopped);
 }
 
 }  // namespace
