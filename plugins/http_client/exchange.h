@@ -27,6 +27,10 @@ std::optional<Fault> startLibcurl();
 /// Returns the URL of a request that may begin, or the reason why it may not. Throws std::bad_alloc. Any thread.
 std::variant<WebUrl, Fault> urlOf(const Request& request);
 
+/// Returns the option of libcurl for authorities that is to be left empty: CURLOPT_CAINFO if `folder` has certificates
+/// under the names that OpenSSL looks up, otherwise CURLOPT_CAPATH. Any thread.
+CURLoption needlessAuthorities(const char* folder);
+
 /// Returns the outcome of a transfer whose last exchange, with `url`, ended. Any thread.
 Outcome outcomeOf(const WebUrl& url, IncomingAnswer& answer, std::optional<Fault> fault);
 

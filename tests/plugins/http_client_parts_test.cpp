@@ -5,14 +5,17 @@
 #include <netinet/in.h>
 
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "http_client/address_guard.h"
+#include "http_client/exchange.h"
 #include "http_client/header_fields.h"
 #include "http_client/incoming_answer.h"
 #include "http_client/sha256.h"
 #include "http_client/transfer.h"
 #include "http_client/web_url.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::http_client {
 namespace {
@@ -194,6 +197,18 @@ TEST(HttpClientReasons, TellTheStatusAndTheHostOfARedirect) {
             "the server answered with a redirect to h, which is not followed: give the final address");
   EXPECT_EQ(inWords(Millis(2'000)), "2 s");
   EXPECT_EQ(inWords(Millis(2'001)), "2001 ms");
+}
+
+// The folder is quick, and without one libcurl keeps what it has read of the file.
+TEST(HttpClientTrust, HasEitherTheFolderOrTheFile) {
+  const testkit::TemporaryFolder folder;
+  const std::string path = folder / "";
+  EXPECT_EQ(needlessAuthorities(nullptr), CURLOPT_CAPATH);
+  EXPECT_EQ(needlessAuthorities(path.c_str()), CURLOPT_CAPATH);
+  std::ofstream(folder / "ca-certificates.crt") << "all";
+  EXPECT_EQ(needlessAuthorities(path.c_str()), CURLOPT_CAPATH);
+  std::ofstream(folder / "5ad8a5d6.0") << "one";
+  EXPECT_EQ(needlessAuthorities(path.c_str()), CURLOPT_CAINFO);
 }
 
 TEST(HttpClientSha256, IsInHexadecimalDigits) {
