@@ -46,12 +46,19 @@ std::string reasonOf(const http_client::Fault& fault) {
                                                        : fault.reason;
 }
 
+// Returns whether an answer tells where its body ends. Otherwise the end of the connection is the end of the body, and
+// a receiver may wait for the caller to close the connection.
+bool hasLength(const http_client::Answer& answer) {
+  return answer.headers.count("content-length") != 0 || answer.headers.count("transfer-encoding") != 0;
+}
+
 DeliveryResult resultOf(const WebhookCall& call, http_client::Outcome outcome) {
   const int status = outcome.answer.status;
   std::string& reply = outcome.answer.body;
   if (status == 0) return DeliveryFailed{reasonOf(outcome.fault.value()), 0, {}};
   if (status / 100 != 2) return DeliveryFailed{http_client::reasonOfStatus(outcome, kPeer), status, std::move(reply)};
-  if (!outcome.fault || outcome.fault->kind != http_client::FaultKind::late) {
+  const bool isLate = outcome.fault && outcome.fault->kind == http_client::FaultKind::late;
+  if (!isLate || !hasLength(outcome.answer)) {
     return Delivered{status, std::move(reply)};
   }
   return DeliveryFailed{"the receiver answered " + std::to_string(status) + ", but not completely within " +

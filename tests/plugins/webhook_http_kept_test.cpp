@@ -233,6 +233,24 @@ TEST_F(WebhookHttpKept, ACallThatIsSentAgainHasNoMoreTime) {
   watch.end("a delivery that is sent again without an answer", Millis(550));
 }
 
+// Such a receiver waits for the end of the connection, as every caller that keeps none makes it.
+TEST_F(WebhookHttpKept, AnAnswerWithoutALengthNeedsNoEnd) {
+  const auto answering = [](const std::string& rest) {
+    return [rest](Peer& peer) {
+      peer.readRequest();
+      peer.send("HTTP/1.1 200 OK\r\n" + rest);
+      peer.hold();
+    };
+  };
+  Receiver endless(answering("\r\nok"));
+  const Delivered delivered = deliveredTo(endless.url(), Millis(300));
+  EXPECT_EQ(std::to_string(delivered.status) + delivered.reply, "200ok");
+  for (const char* begin : {"Content-Length: 3\r\n\r\nok", "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"}) {
+    Receiver partial(answering(begin));
+    EXPECT_EQ(failureOf(partial.url(), Millis(300)).status, 200) << begin;
+  }
+}
+
 TEST_F(WebhookHttpKept, ASilentReceiverIsLateOnAKeptConnection) {
   const testkit::TemporaryFolder folder;
   const Identity own = certify({});
