@@ -81,11 +81,11 @@ TEST_F(ScarceSteps, ASignalIsAddedWholeOrNotAtAll) {
 }
 
 TEST_F(ScarceSteps, AFailedCheckOfTheStorageHasAReasonWithoutMemory) {
-  test::UnitStorage storage;
-  storage.faults.failOperation("check");
   bool lacked = true;
   for (std::size_t at = 1; lacked; ++at) {
     ASSERT_LT(at, kMostAllocations);
+    test::UnitStorage storage;  // keeps a list of its calls, and allocates for some of them only
+    storage.faults.failOperation("check");
     Readiness readiness(*storage, storage.clock);
     test::HeldCaller caller;
     Readiness::Question question{caller.call()};
@@ -151,26 +151,31 @@ TEST_F(ScarcePools, EachIdleWorkerThatLeavesIsTold) {
 }
 
 TEST_F(ScarceSteps, ARefreshWithoutMemoryIsMadeWholeByTheNext) {
+  struct NoListener final : EndpointListener {
+    void endpointChanged(const EndpointId&, const EndpointPtr&) override {}
+  };
+  test::EndpointFixture world;
+  world.plugins.handlers.scripts = {"one"};
+  test::EndpointFixture::Node writer(world);
+  const std::string form = world.createTemplate(writer, "t", "lua/one");
+  const std::vector<EndpointId> ids{world.createEndpoint(writer, form), world.createEndpoint(writer, form)};
   bool lacked = true;
   for (std::size_t at = 1; lacked; ++at) {
     ASSERT_LT(at, kMostAllocations);
-    test::EndpointFixture world;
-    world.plugins.handlers.scripts = {"one"};
-    test::EndpointFixture::Node writer(world);
-    const std::string form = world.createTemplate(writer, "t", "lua/one");
-    const std::vector<EndpointId> ids{world.createEndpoint(writer, form), world.createEndpoint(writer, form)};
     world.plugins.handlers.scripts.clear();
-    test::EndpointFixture::Node reader(world);
-    lacked = lacksMemory(at, [&] { reader.registry.refresh(); });
-    reader.registry.refresh();
+    EndpointRegistry registry({world.storage.real->records(), world.box, world.plugins, world.storage.log, ""}, {});
+    NoListener listener;
+    registry.setListener(listener);
+    lacked = lacksMemory(at, [&] { registry.refresh(); });
+    registry.refresh();
     for (const EndpointId& id : ids) {
-      ASSERT_NE(reader.registry.find(id), nullptr) << "allocation " << at;
-      EXPECT_FALSE(reader.registry.find(id)->runnable) << "allocation " << at;
+      ASSERT_NE(registry.find(id), nullptr) << "allocation " << at;
+      EXPECT_FALSE(registry.find(id)->runnable) << "allocation " << at;
     }
-    EXPECT_NE(reader.registry.findTemplate(form), nullptr) << "allocation " << at;
+    EXPECT_NE(registry.findTemplate(form), nullptr) << "allocation " << at;
     world.plugins.handlers.scripts = {"one"};
-    reader.registry.refresh();
-    for (const EndpointId& id : ids) EXPECT_TRUE(reader.registry.find(id)->runnable) << "allocation " << at;
+    registry.refresh();
+    for (const EndpointId& id : ids) EXPECT_TRUE(registry.find(id)->runnable) << "allocation " << at;
   }
 }
 
