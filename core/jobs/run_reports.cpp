@@ -1,6 +1,7 @@
 #include "core/jobs/run_reports.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/returned_jobs.h"
 
 namespace jobq {
 namespace {
@@ -86,12 +88,14 @@ void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {
 }
 
 void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
-  if (storage_.leases().release(leases) == 0) return;
+  if (releaseAll(storage_.leases(), leases) == 0) return;
   queueSignal_.notify(endpoint, false);
   for (const LeaseRef& lease : leases) completions_.announceChange(lease.job);
 }
 
-void RunReports::lose(const std::vector<LeaseRef>& leases) { announce(storage_.leases().lose(leases)); }
+void RunReports::lose(const std::vector<LeaseRef>& leases) {
+  forEachPart(leases, [this](std::span<const LeaseRef> part) { announce(storage_.leases().lose(part)); });
+}
 
 void RunReports::announce(const SweepResult& swept) {
   for (const JobKey& key : swept.finished) completions_.announce(key.id);

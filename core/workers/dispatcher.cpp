@@ -8,6 +8,7 @@
 #include "core/base/periodic.h"
 #include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/returned_jobs.h"
 #include "core/workers/input_memory.h"
 #include "jobq/error.h"
 
@@ -345,7 +346,7 @@ void Dispatcher::giveUp(const Claim& claim) {
   try {
     std::vector<LeaseRef> leases;
     for (const ClaimedJob& job : readJobs(claim)) leases.push_back(job.lease);
-    (void)callRepeatedly([&] { return deps_.storage.leases().release(leases); });
+    (void)callRepeatedly([&] { return releaseAll(deps_.storage.leases(), leases); });
   } catch (const std::exception& error) {
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }

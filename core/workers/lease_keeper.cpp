@@ -6,6 +6,7 @@
 #include "core/base/periodic.h"
 #include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/returned_jobs.h"
 
 namespace jobq {
 namespace {
@@ -102,7 +103,7 @@ void LeaseKeeper::noteBeat(Instant asked) {
 void LeaseKeeper::releaseFenced() {
   const std::vector<LeaseRef> ended = deps_.running.endedFenced();
   if (ended.empty()) return;
-  (void)callRepeatedly([&] { return deps_.storage.leases().release(ended); });
+  (void)callRepeatedly([&] { return releaseAll(deps_.storage.leases(), ended); });
   deps_.running.forgetFenced(ended.size());
   deps_.queueSignal.notifyAll();
 }

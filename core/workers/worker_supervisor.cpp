@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/returned_jobs.h"
 
 namespace jobq {
 WorkerSupervisor::WorkerSupervisor(const Deps& deps, std::string prefix) : deps_(deps), prefix_(std::move(prefix)) {}
@@ -67,7 +68,7 @@ bool WorkerSupervisor::rollOne(const EndpointId& id) {
   for (const WorkerId& worker : step.stoppedWorkers) deps_.executor.stopWorker(worker);
   // The stopped jobs go back to the queue, for the removal of the endpoint. A later result of the handler is dropped.
   deps_.running.store(step.stopped);
-  if (!step.stopped.empty()) deps_.storage.leases().release(step.stopped);
+  releaseAll(deps_.storage.leases(), step.stopped);
   for (const LeaseRef& lease : step.stopped) stopRun(lease);
   if (step.startWorker) startWorker(id, step);
   return step.startWorker;
