@@ -218,10 +218,11 @@ FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& 
 
 // The outcome is recorded, so the report must not fail: its caller would repeat it and claim further jobs.
 void Leases::sendBack(const std::vector<ClaimedRow>& taken) {
+  DiscardedChunks none;  // a claimed job has no chunk yet
   for (const ClaimedRow& each : taken) {
     Row* const row = s_.find(each.spec->id, s_.clock.now());
     const bool isClaimed = row != nullptr && row->state == JobState::inProgress && row->attempt == each.attempt;
-    if (isClaimed) s_.sendBack(*row, Trigger::release);
+    if (isClaimed) s_.sendBack(*row, Trigger::release, none);
   }
 }
 
@@ -235,12 +236,13 @@ ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
 
 std::size_t Leases::release(std::span<const LeaseRef> leases) {
   std::size_t released = 0;
+  DiscardedChunks discarded;
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   for (const LeaseRef& ref : leases) {
     Row* row = s_.held(ref, now);
     if (row == nullptr) continue;
-    s_.sendBack(*row, Trigger::release);
+    s_.sendBack(*row, Trigger::release, discarded);
     ++released;
   }
   return released;

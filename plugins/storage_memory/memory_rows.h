@@ -25,6 +25,12 @@ namespace jobq::memory {
 
 using Text = std::shared_ptr<const std::string>;  // null if absent
 
+using ChunkList = std::vector<std::shared_ptr<const Chunk>>;
+
+/// The chunks of attempts that go back to the queue. The list outlives the lock: an attempt may have a million chunks,
+/// which are freed outside the lock.
+using DiscardedChunks = std::list<ChunkList>;
+
 struct Run {
   WorkerId worker;
   CallId claim = 0;
@@ -35,7 +41,7 @@ struct Run {
   Text output;
   std::string progress;
   std::string error;
-  std::vector<std::shared_ptr<const Chunk>> chunks;
+  ChunkList chunks;
   std::size_t taken = 0;       // number of chunks already consumed
   CallId takenBy = 0;          // the last call that consumed chunks of the attempt
   std::size_t takenFrom = 0;   // number of the first chunk of that call

@@ -84,14 +84,16 @@ void State::end(Row& row, Trigger trigger, Instant now) {
   if (!row.spec->webhook.empty()) deliveries.owe(row, now);
 }
 
-void State::sendBack(Row& row, Trigger trigger) {
+void State::sendBack(Row& row, Trigger trigger, DiscardedChunks& discarded) {
   const JobState to = next(row.state, trigger).value();
-  enqueue(row);  // first: without memory for the queue nothing changes
+  // Steps that need memory come first: without memory the job does not change.
+  if (!row.run->chunks.empty()) discarded.emplace_back();
+  enqueue(row);
   stopRunning(row);
   row.state = to;
   ++row.attempt;
   row.run->progress.clear();
-  row.run->chunks.clear();
+  if (!row.run->chunks.empty()) discarded.back().swap(row.run->chunks);
   row.run->taken = 0;
   row.run->takenBy = 0;
 }

@@ -71,8 +71,8 @@ struct State {
   void stopRunning(Row& row) JOBQ_REQUIRES(mutex);
   /// Ends the job from any state, and writes the owed webhook.
   void end(Row& row, Trigger trigger, Instant now) JOBQ_REQUIRES(mutex);
-  /// Returns a running job to the old position in the queue; chunks and progress are discarded.
-  void sendBack(Row& row, Trigger trigger) JOBQ_REQUIRES(mutex);
+  /// Returns a running job to the old position in the queue, without progress. The chunks move to `discarded`.
+  void sendBack(Row& row, Trigger trigger, DiscardedChunks& discarded) JOBQ_REQUIRES(mutex);
   /// Removes the job from all indexes. The row moves to `dead`; the list outlives the lock, so the bodies are freed
   /// outside the lock.
   void removeRow(Row& row, Rows& dead) JOBQ_REQUIRES(mutex);

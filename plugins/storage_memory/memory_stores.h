@@ -114,7 +114,13 @@ class Leases final : public LeaseStore {
   void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
-  void loseOne(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
+  /// The sets of one sweep, or of one call of lose().
+  struct Lost {
+    SweepResult& swept;
+    std::set<EndpointId> requeuedAt{};
+    DiscardedChunks discarded{};
+  };
+  void loseOne(Row& row, Instant now, Lost& lost) JOBQ_REQUIRES(s_.mutex);
   std::size_t dropIdempotencyKeys(Instant now, std::size_t max) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };

@@ -49,14 +49,15 @@ void Leases::timeOut(Row& row, Instant now, SweepResult& swept) {
   s_.end(row, Trigger::timeOut, now);
 }
 
-void Leases::loseOne(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) {
+void Leases::loseOne(Row& row, Instant now, Lost& lost) {
+  SweepResult& swept = lost.swept;
   swept.stopped.push_back({row.spec->id, row.attempt});
   ++row.losses;
   ++row.retries;
   ++row.endpoint->retried;
   if (row.losses < row.spec->maxAttempts) {
-    s_.sendBack(row, Trigger::lose);
-    requeuedAt.insert(row.spec->endpoint);
+    s_.sendBack(row, Trigger::lose, lost.discarded);
+    lost.requeuedAt.insert(row.spec->endpoint);
     return;
   }
   swept.finished.push_back(keyOf(row));
@@ -85,34 +86,34 @@ std::size_t Leases::dropIdempotencyKeys(Instant now, std::size_t max) {
 SweepResult Leases::sweep(std::size_t max) {
   SweepResult swept;
   Rows dead;
-  std::set<EndpointId> requeuedAt;
+  Lost lost{swept};
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   freeExpired(now, max, dead, swept);
   const auto overdue = due(s_.byDeadline, now, max);
   for (Row* row : overdue) timeOut(*row, now, swept);
   s_.lives.endOverdue(now);
-  const auto lost = lostRows(s_.byDeadline, s_.lives, now, max);
-  for (Row* row : lost) loseOne(*row, now, swept, requeuedAt);
+  const auto orphans = lostRows(s_.byDeadline, s_.lives, now, max);
+  for (Row* row : orphans) loseOne(*row, now, lost);
   const std::size_t idempotencyKeys = dropIdempotencyKeys(now, max);
   const std::size_t deliveries = s_.deliveries.dropOld(now, max);
-  for (std::size_t done : {swept.removed, overdue.size(), lost.size(), idempotencyKeys, deliveries}) {
+  for (std::size_t done : {swept.removed, overdue.size(), orphans.size(), idempotencyKeys, deliveries}) {
     if (done >= max) swept.more = true;
   }
-  swept.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
+  swept.requeuedAt.assign(lost.requeuedAt.begin(), lost.requeuedAt.end());
   return swept;
 }
 
 SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
-  SweepResult lost;
-  std::set<EndpointId> requeuedAt;
+  SweepResult swept;
+  Lost lost{swept};
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   for (const LeaseRef& lease : leases) {
-    if (Row* row = s_.held(lease, now)) loseOne(*row, now, lost, requeuedAt);
+    if (Row* row = s_.held(lease, now)) loseOne(*row, now, lost);
   }
-  lost.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
-  return lost;
+  swept.requeuedAt.assign(lost.requeuedAt.begin(), lost.requeuedAt.end());
+  return swept;
 }
 
 }  // namespace jobq::memory
