@@ -49,8 +49,9 @@ ChunkPage pageOf(Connection& connection, const JobRow& row, const Range& range, 
   return page;
 }
 
+/// A discarded chunk may have the number (`job_rows.h`).
 void addChunk(Step& step, const JobRow& row, std::int64_t seq, const Chunk& chunk) {
-  step.db.later("INSERT INTO job_chunk (num, seq, partial_output, size, metrics, output) VALUES (?, ?, ?, ?, ?, ?)")
+  step.db.later("REPLACE INTO job_chunk (num, seq, partial_output, size, metrics, output) VALUES (?, ?, ?, ?, ?, ?)")
       .add(row.num, seq, chunk.partial, chunk.output.size() + chunk.metrics.size(), Lent{chunk.metrics},
            Lent{chunk.output});
 }

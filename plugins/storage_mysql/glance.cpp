@@ -23,6 +23,8 @@ constexpr char kQuestion[] =
     "), "
     "IF(EXISTS (SELECT 1 FROM ended_life), 0, " JOBQ_MYSQL_NEVER
     "), "
+    "IF(EXISTS (SELECT 1 FROM counted WHERE name > 'discarded ' AND name < 'discarded!'), 0, " JOBQ_MYSQL_NEVER
+    "), "
     "IFNULL((SELECT MIN(expires_at) FROM idempotency), " JOBQ_MYSQL_NEVER
     "), "
     "IFNULL((SELECT MIN(settled_at) FROM delivery), " JOBQ_MYSQL_NEVER ") + " JOBQ_MYSQL_DAY

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "jobq/chunk_store.h"
+
 namespace jobq::mysql {
 namespace {
 
@@ -48,6 +50,39 @@ void leaveState(Step& step, const JobRow& row) {
     step.db.later("DELETE FROM ready_job WHERE endpoint = ? AND low = ? AND queue_rank = ? AND arrival = ?")
         .add(row.endpoint, row.low, row.rank, row.arrival);
   }
+}
+
+// The table `counted` has a note for each job with discarded chunks in the table of the chunks: a name with the number
+// of the job, and the number behind the last of these chunks.
+std::string discardedName(std::int64_t num) { return "discarded " + std::to_string(num); }
+
+/// Notes that the chunks of the job stay in the table.
+void noteDiscarded(Step& step, const JobRow& row) {
+  step.db
+      .later(
+          "INSERT INTO counted (name, value) VALUES (?, ?) ON DUPLICATE KEY UPDATE value = GREATEST(value, "
+          "VALUES(value))")
+      .add(discardedName(row.num), row.chunks);
+}
+
+/// The discarded chunks of a job, from number `from` up to number `to`, without `to`.
+struct DiscardedChunks {
+  std::int64_t num;  // of the job
+  std::int64_t from;
+  std::int64_t to;
+};
+
+// A job in a note may have been removed, or may have new chunks; its row is locked against further ones.
+std::optional<DiscardedChunks> lockDiscarded(Step& step) {
+  Query note = step.db.query(
+      "SELECT CAST(SUBSTR(name, 11) AS SIGNED), value FROM counted WHERE name > 'discarded ' AND name < 'discarded!' "
+      "ORDER BY name LIMIT 1 FOR UPDATE SKIP LOCKED");
+  if (!note.next()) return std::nullopt;
+  DiscardedChunks discarded{note.integer(0), 0, note.integer(1)};
+  Query job = step.db.query("SELECT chunks FROM job WHERE num = ? FOR UPDATE");
+  if (job.bind(discarded.num).next()) discarded.from = job.integer(0);
+  discarded.to = std::max(discarded.from, discarded.to);
+  return discarded;
 }
 
 }  // namespace
@@ -127,7 +162,26 @@ void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t
 
 void discardReports(Step& step, const JobRow& row) {
   deleteProgress(step, row);
-  if (row.chunks > 0) step.db.later("DELETE FROM job_chunk WHERE num = ?").add(row.num);
+  if (row.chunks == 0) return;
+  if (row.chunks > step.rowsLeft) return noteDiscarded(step, row);
+  step.rowsLeft -= row.chunks;
+  step.db.later("DELETE FROM job_chunk WHERE num = ? AND seq < ?").add(row.num, row.chunks);
+}
+
+bool removeDiscardedChunks(Step& step) {
+  while (const auto discarded = lockDiscarded(step)) {
+    if (step.rowsLeft <= 0) return false;
+    const std::int64_t from = std::max(discarded->from, discarded->to - step.rowsLeft);
+    step.rowsLeft -= discarded->to - from;
+    step.db.query("DELETE FROM job_chunk WHERE num = ? AND seq >= ?").bind(discarded->num, from).run();
+    const std::string name = discardedName(discarded->num);
+    if (from == discarded->from) {
+      step.db.query("DELETE FROM counted WHERE name = ?").bind(name).run();
+    } else {
+      step.db.query("UPDATE counted SET value = ? WHERE name = ?").bind(from, name).run();
+    }
+  }
+  return true;
 }
 
 void removeJob(Step& step, const JobRow& row) {
@@ -135,21 +189,12 @@ void removeJob(Step& step, const JobRow& row) {
   discardReports(step, row);
   step.db.later("DELETE FROM job_output WHERE num = ?").add(row.num);
   step.db.later("DELETE FROM job_input WHERE num = ?").add(row.num);
-  if (row.logLines > 0) step.db.later("DELETE FROM job_log WHERE num = ?").add(row.num);
+  if (row.logLines > 0) {
+    step.rowsLeft -= std::min(row.logLines, static_cast<std::int64_t>(kMaxLogLines));
+    step.db.later("DELETE FROM job_log WHERE num = ?").add(row.num);
+  }
   step.db.later("DELETE FROM job WHERE num = ?").add(row.num);
   step.counters.gone(row.endpoint, row.state, row.low);
-}
-
-bool removeJobWithin(Step& step, const JobRow& row, std::int64_t& chunksLeft) {
-  const std::int64_t removed = std::min(row.chunks, chunksLeft);
-  chunksLeft -= removed;
-  if (removed == row.chunks) {
-    removeJob(step, row);
-    return true;
-  }
-  step.db.later("DELETE FROM job_chunk WHERE num = ? AND seq >= ?").add(row.num, row.chunks - removed);
-  step.db.later("UPDATE job SET chunks = ? WHERE num = ?").add(row.chunks - removed, row.num);
-  return false;
 }
 
 std::vector<JobRow> collectRows(Query& query) {

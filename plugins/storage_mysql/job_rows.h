@@ -48,19 +48,19 @@ void addToQueue(Step& step, const JobRow& row);
 /// Returns a running job to the old position in the queue with a new attempt, and discards chunks and progress.
 void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries);
 
-/// Deletes the progress and the chunks of the attempt.
+/// Deletes the progress and the chunks of the attempt. More chunks than `step.rowsLeft` stay in the table, and a note
+/// names the job. The caller sets the number of the chunks in the row of the job to 0, or deletes the row: a chunk
+/// behind that number is discarded. Reads end before a discarded chunk, a new chunk with its number replaces it, and
+/// the sweeps remove it (removeDiscardedChunks()).
 void discardReports(Step& step, const JobRow& row);
 
-/// Removes the job with all its rows, in any state.
+/// Removes discarded chunks that are still in the table, at most `step.rowsLeft`, except those that another transaction
+/// removes. Returns false if there are more.
+bool removeDiscardedChunks(Step& step);
+
+/// Removes the job with all its rows, in any state, and takes their number off `step.rowsLeft`. The chunks may be left
+/// to the sweeps, as by discardReports().
 void removeJob(Step& step, const JobRow& row);
-
-/// Most chunks that one step removes with expired jobs, or with the jobs of a deleted endpoint. A job may have a
-/// million chunks, and no other write runs meanwhile.
-inline constexpr std::int64_t kMostChunksRemoved = 20'000;
-
-/// Removes a job that no caller can see any more, and takes the number of its chunks off `chunksLeft`. A job with more
-/// chunks than that loses the last ones of them and stays: the function then returns false, and the next step goes on.
-bool removeJobWithin(Step& step, const JobRow& row, std::int64_t& chunksLeft);
 
 /// Returns all rows of the result.
 std::vector<JobRow> collectRows(Query& query);

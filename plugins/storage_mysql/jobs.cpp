@@ -58,8 +58,14 @@ RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAtte
   return Requeued{};
 }
 
-/// Removes the first jobs of the queue that arrived up to the number `upTo`. Returns the number of removed jobs.
-std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
+/// Result of one step of a purge.
+struct Purged {
+  std::size_t jobs = 0;
+  bool more = false;
+};
+
+/// Removes the first jobs of the queue that arrived up to the number `upTo`.
+Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   std::vector<JobRow> rows;
   {
     Query query = step.db.query("SELECT " JOBQ_MYSQL_ROW
@@ -69,8 +75,9 @@ std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
     query.bind(endpoint, step.now, upTo, kPurgeBatch);
     rows = collectRows(query);
   }
-  for (const JobRow& row : rows) removeJob(step, row);
-  return rows.size();
+  std::size_t removed = 0;
+  for (; removed < rows.size() && step.rowsLeft > 0; ++removed) removeJob(step, rows[removed]);
+  return {removed, removed < rows.size() || removed == kPurgeBatch};
 }
 
 std::size_t removeIdempotencyKeys(Step& step, std::string_view endpoint, std::size_t most) {
@@ -108,11 +115,13 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
   std::size_t all = 0;
-  for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
-    purged = writer_.write([&](Step& step) {
+  for (bool more = true; more;) {
+    const Purged purged = writer_.write([&](Step& step) {
       if (!last) last = step.numbers.next();
       return purge(step, endpoint, *last);
     });
+    all += purged.jobs;
+    more = purged.more;
   }
   return all;
 }
@@ -144,9 +153,9 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
       query.bind(endpoint, batch);
       rows = collectRows(query);
     }
-    std::int64_t chunksLeft = kMostChunksRemoved;
     for (const JobRow& row : rows) {
-      if (!removeJobWithin(step, row, chunksLeft)) return batch;  // there is more to remove
+      if (step.rowsLeft <= 0) return batch;  // there is more to remove
+      removeJob(step, row);
     }
     std::size_t removed = rows.size();
     if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);

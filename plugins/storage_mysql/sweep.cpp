@@ -1,6 +1,6 @@
-// The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index and changes at most
-// `max` rows, so a sweep is short however many rows the storage holds. Rows that another transaction has locked are
-// passed over: a sweep of another node or a report is at work there.
+// The end of overdue jobs and of jobs with a lost worker, and the removal of discarded chunks (`job_rows.h`). Each task
+// reads the front of an index and changes at most `max` rows, so a sweep is short however many rows the storage holds.
+// Rows that another transaction has locked are passed over: a sweep of another node or a report is at work there.
 #include <set>
 
 #include "delivery_rows.h"
@@ -45,14 +45,14 @@ void freeExpired(Sweep& sweep) {
                                     " FROM job FORCE INDEX (job_expiry) WHERE expires_at <= ? ORDER BY expires_at "
                                     "LIMIT ? FOR UPDATE SKIP LOCKED");
   query.bind(sweep.step.now, sweep.max);
-  std::int64_t chunksLeft = kMostChunksRemoved;
   for (const JobRow& row : sweep.due(query)) {
-    if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
-    if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
-    if (!removeJobWithin(sweep.step, row, chunksLeft)) {
+    if (sweep.step.rowsLeft <= 0) {
       sweep.swept.more = true;
       return;
     }
+    if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
+    if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
+    removeJob(sweep.step, row);
     ++sweep.swept.removed;
   }
 }
@@ -100,15 +100,7 @@ void recoverJobs(Sweep& sweep, std::uint64_t epoch, std::size_t most) {
     query.bind(epoch, sweep.step.now, most);
     rows = sweep.dueRunning(query);
   }
-  std::int64_t chunksLeft = kMostChunksRemoved;
-  for (JobRow& row : rows) {
-    if (chunksLeft <= 0) {
-      sweep.swept.more = true;
-      break;
-    }
-    chunksLeft -= row.chunks;
-    loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
-  }
+  for (JobRow& row : rows) loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
   Query left = sweep.step.db.query("SELECT 1 FROM running_job WHERE epoch = ? LIMIT 1");
   if (left.bind(epoch).next()) return;
   sweep.step.db.query("DELETE FROM ended_life WHERE epoch = ?").bind(epoch).run();
@@ -164,6 +156,7 @@ SweepResult Leases::sweep(std::size_t max) {
     endSilentLives(step);
     sweepLost(sweep);
     dropOutlived(sweep);
+    if (!removeDiscardedChunks(step)) swept.more = true;
     swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
     return swept;
   });

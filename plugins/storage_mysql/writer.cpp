@@ -225,12 +225,13 @@ void Writer::applyAll(Worker& worker, Write* group) {
   deps_.clock.measureWhenDue(connection);
   CounterChanges changes;
   LockedRows locked;
+  std::int64_t rowsLeft = kMostRowsRemoved;
   connection.begin();
   if (group->next != nullptr || !group->extent.furtherJobs.empty()) locked.lock(connection, jobsOf(group));
   for (const bool isFirst : {true, false}) {
     for (Write* write = group; write != nullptr; write = write->next) {
       if (write->extent.job.empty() == isFirst) continue;
-      Step step{connection, deps_.clock.now(), changes, locked, deps_.numbers, deps_.receivers};
+      Step step{connection, deps_.clock.now(), changes, locked, deps_.numbers, deps_.receivers, rowsLeft};
       write->apply(step);
     }
   }

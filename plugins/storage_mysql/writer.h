@@ -25,6 +25,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -49,8 +50,12 @@
 
 namespace jobq::mysql {
 
+/// Most chunks and log lines that a group of writes removes. A job may have a million chunks, and the rows of the group
+/// are locked meanwhile.
+inline constexpr std::int64_t kMostRowsRemoved = 20'000;
+
 /// The context of a write: transaction, moment, the changed counters, rows that are locked already, the numbers of new
-/// jobs, and the names of webhook receivers.
+/// jobs, the names of webhook receivers, and the room for removed rows.
 struct Step {
   Connection& db;
   Instant now;
@@ -58,6 +63,7 @@ struct Step {
   LockedRows& locked;
   JobNumbers& numbers;
   const ReceiverNames& receivers;
+  std::int64_t& rowsLeft;  // chunks and log lines that the group may still remove
 };
 
 /// Size of a write and the jobs that it locks: the writer reads both before the write runs.

@@ -35,8 +35,11 @@ ChunkPage pageOf(Connection& connection, const JobRow& row, const Range& range, 
   return page;
 }
 
+/// A discarded chunk may have the number (`job_rows.h`).
 void addChunk(Step& step, const JobRow& row, std::int64_t seq, const Chunk& chunk) {
-  step.db.query("INSERT INTO job_chunk (num, seq, partial, size, metrics, output) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+  step.db
+      .query(
+          "INSERT OR REPLACE INTO job_chunk (num, seq, partial, size, metrics, output) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
       .bind(row.num, seq, chunk.partial, chunk.output.size() + chunk.metrics.size(), Bytes{chunk.metrics},
             Bytes{chunk.output})
       .run();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "jobq/chunk_store.h"
+
 namespace jobq::sqlite {
 namespace {
 
@@ -28,6 +30,39 @@ void oweWebhook(Step& step, const JobRow& row) {
       .bind(row.num, sqlite3_last_insert_rowid(step.db.handle()))
       .run();
   step.counters.owes(row.endpoint, 1);
+}
+
+// The table `number` has a note for each job with discarded chunks in the table of the chunks: a name with the number
+// of the job, and the number behind the last of these chunks.
+#define JOBQ_DISCARDED "'discarded '"
+
+/// Notes that the chunks of the job stay in the table.
+void noteDiscarded(Step& step, const JobRow& row) {
+  step.db
+      .query("INSERT INTO number (name, value) VALUES (" JOBQ_DISCARDED
+             " || ?1, ?2) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)")
+      .bind(row.num, row.chunks)
+      .run();
+}
+
+/// The discarded chunks of a job, from number `from` up to number `to`, without `to`.
+struct DiscardedChunks {
+  std::int64_t num;  // of the job
+  std::int64_t from;
+  std::int64_t to;
+};
+
+// A job in a note may have been removed, or may have new chunks.
+std::optional<DiscardedChunks> findDiscarded(Step& step) {
+  Query note = step.db.query(
+      "SELECT CAST(substr(name, 11) AS INTEGER), value FROM number WHERE name > 'discarded ' AND name < 'discarded!' "
+      "LIMIT 1");
+  if (!note.next()) return std::nullopt;
+  DiscardedChunks discarded{note.integer(0), 0, note.integer(1)};
+  Query job = step.db.query("SELECT chunks FROM job WHERE num = ?1");
+  if (job.bind(discarded.num).next()) discarded.from = job.integer(0);
+  discarded.to = std::max(discarded.from, discarded.to);
+  return discarded;
 }
 
 /// Keeps an ended job for its waiting caller. `row` is the row before the end.
@@ -164,30 +199,41 @@ void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t
 
 void discardReports(Step& step, const JobRow& row) {
   step.db.query(kDropProgress).bind(row.num).run();
-  if (row.chunks > 0) step.db.query("DELETE FROM job_chunk WHERE num = ?1").bind(row.num).run();
+  if (row.chunks == 0) return;
+  if (row.chunks > step.rowsLeft) return noteDiscarded(step, row);
+  step.rowsLeft -= row.chunks;
+  step.db.query("DELETE FROM job_chunk WHERE num = ?1 AND seq < ?2").bind(row.num, row.chunks).run();
+}
+
+bool removeDiscardedChunks(Step& step) {
+  while (const auto discarded = findDiscarded(step)) {
+    if (step.rowsLeft <= 0) return false;
+    const std::int64_t from = std::max(discarded->from, discarded->to - step.rowsLeft);
+    step.rowsLeft -= discarded->to - from;
+    step.db.query("DELETE FROM job_chunk WHERE num = ?1 AND seq >= ?2").bind(discarded->num, from).run();
+    if (from == discarded->from) {
+      step.db.query("DELETE FROM number WHERE name = " JOBQ_DISCARDED " || ?1").bind(discarded->num).run();
+    } else {
+      step.db.query("UPDATE number SET value = ?2 WHERE name = " JOBQ_DISCARDED " || ?1")
+          .bind(discarded->num, from)
+          .run();
+    }
+  }
+  return true;
 }
 
 void removeJob(Step& step, const JobRow& row) {
   discardReports(step, row);
   deleteOutput(step, row);
   if (!row.isBrief) step.db.query("DELETE FROM job_input WHERE num = ?1").bind(row.num).run();
-  if (row.logLines > 0) step.db.query("DELETE FROM job_log WHERE num = ?1").bind(row.num).run();
+  if (row.logLines > 0) {
+    step.rowsLeft -= std::min(row.logLines, static_cast<std::int64_t>(kMaxLogLines));
+    step.db.query("DELETE FROM job_log WHERE num = ?1").bind(row.num).run();
+  }
   step.db.query("DELETE FROM job WHERE num = ?1").bind(row.num).run();
   if (row.state == JobState::inProgress) step.running.end(row.num);
   step.ended.forget(row.id);
   step.counters.gone(row.endpoint, row.state, row.low);
-}
-
-bool removeJobWithin(Step& step, const JobRow& row, std::int64_t& chunksLeft) {
-  const std::int64_t removed = std::min(row.chunks, chunksLeft);
-  chunksLeft -= removed;
-  if (removed == row.chunks) {
-    removeJob(step, row);
-    return true;
-  }
-  step.db.query("DELETE FROM job_chunk WHERE num = ?1 AND seq >= ?2").bind(row.num, row.chunks - removed).run();
-  step.db.query("UPDATE job SET chunks = chunks - ?2 WHERE num = ?1").bind(row.num, removed).run();
-  return false;
 }
 
 std::vector<JobRow> collectRows(Query& query) {

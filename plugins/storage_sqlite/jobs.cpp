@@ -2,6 +2,7 @@
 #include "jobs.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "job_rows.h"
@@ -45,33 +46,49 @@ void moveInput(Step& step, std::int64_t num) {
 
 constexpr std::size_t kPurgeBatch = 1'000;
 
-/// Deletes the rows of queued jobs from a table keyed by the number of the job.
-void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int64_t upTo) {
-  step.db.query(sql).bind(endpoint, step.now, upTo, kPurgeBatch).run();
+/// Result of one step of a purge.
+struct Purged {
+  std::size_t jobs = 0;
+  bool more = false;
+};
+
+/// Deletes the rows of the first `jobs` queued jobs from a table keyed by the number of the job.
+void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int64_t upTo, std::size_t jobs) {
+  step.db.query(sql).bind(endpoint, step.now, upTo, jobs).run();
 }
 
 #define JOBQ_WAITING_AT                                                                                \
   "(SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 " \
   "AND arrival <= ?3 ORDER BY low, rank, arrival LIMIT ?4)"
 
-// Removes the first jobs of the queue, at most kPurgeBatch.
-std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
-  std::size_t purged = 0;
-  {
-    Query query = step.db.query(
-        "SELECT low, count(*) FROM (SELECT low FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
-        "expires_at > ?2 AND arrival <= ?3 ORDER BY low, rank, arrival LIMIT ?4) GROUP BY low");
-    query.bind(endpoint, step.now, upTo, kPurgeBatch);
-    while (query.next()) {
-      step.counters.gone(EndpointId(endpoint), JobState::inQueue, query.flag(0), query.integer(1));
-      purged += query.size(1);
-    }
+/// Counts the first jobs of the queue, at most kPurgeBatch, as gone, and takes their log lines off `step.rowsLeft`.
+/// Stops when there is no room for more.
+Purged countPurged(Step& step, std::string_view endpoint, std::int64_t upTo) {
+  Purged purged;
+  std::array<std::int64_t, 2> jobs{};  // normal, lowPriority
+  Query query = step.db.query(
+      "SELECT low, log_lines FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
+      "AND arrival <= ?3 ORDER BY low, rank, arrival LIMIT ?4");
+  query.bind(endpoint, step.now, upTo, kPurgeBatch);
+  for (; step.rowsLeft > 0 && query.next(); ++purged.jobs) {
+    ++jobs.at(query.size(0));
+    step.rowsLeft -= std::min(query.integer(1), static_cast<std::int64_t>(kMaxLogLines));
   }
-  if (purged == 0) return 0;
+  for (const bool low : {false, true}) {
+    if (jobs.at(low) > 0) step.counters.gone(EndpointId(endpoint), JobState::inQueue, low, jobs.at(low));
+  }
+  purged.more = step.rowsLeft <= 0 || purged.jobs == kPurgeBatch;
+  return purged;
+}
+
+/// Removes the first jobs of the queue.
+Purged purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
+  const Purged purged = countPurged(step, endpoint, upTo);
+  if (purged.jobs == 0) return purged;
   // A queued job has neither output nor chunks nor progress: all were discarded by the retry, loss or release.
-  purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
-  purgeTable(step, "DELETE FROM job_input WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
-  purgeTable(step, "DELETE FROM job WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
+  purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo, purged.jobs);
+  purgeTable(step, "DELETE FROM job_input WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo, purged.jobs);
+  purgeTable(step, "DELETE FROM job WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo, purged.jobs);
   return purged;
 }
 
@@ -163,12 +180,14 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, std::uint32_t fail
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
   std::size_t all = 0;
-  for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
+  for (bool more = true; more;) {
     const auto purgeSome = [&](Step& step) {
       if (!last) last = numbers_.last();
       return purge(step, endpoint, *last);
     };
-    purged = writer_.write(purgeSome, kSmallWrite + 1);
+    const Purged purged = writer_.write(purgeSome, kSmallWrite + 1);
+    all += purged.jobs;
+    more = purged.more;
   }
   return all;
 }
@@ -195,9 +214,9 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
       query.bind(endpoint, batch);
       rows = collectRows(query);
     }
-    std::int64_t chunksLeft = kMostChunksRemoved;
     for (const JobRow& row : rows) {
-      if (!removeJobWithin(step, row, chunksLeft)) return batch;  // there is more to remove
+      if (step.rowsLeft <= 0) return batch;  // there is more to remove
+      removeJob(step, row);
     }
     std::size_t removed = rows.size();
     if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);

@@ -1,6 +1,8 @@
 // The context of a write inside the writer's transaction.
 #pragma once
 
+#include <cstdint>
+
 #include "connection.h"
 #include "counters.h"
 #include "ended_jobs.h"
@@ -10,22 +12,28 @@
 
 namespace jobq::sqlite {
 
+/// Most chunks and log lines that a group of writes removes. A job may have a million chunks, and no other write runs
+/// meanwhile.
+inline constexpr std::int64_t kMostRowsRemoved = 20'000;
+
 /// Changes of a group of writes in memory. The writer applies them after the commit.
 struct GroupChanges {
   CounterChanges counters;
   RunningChanges running;
   EndedChanges ended;
   ListingChange listing;
+  std::int64_t rowsLeft = kMostRowsRemoved;  // chunks and log lines that the group may still remove
 
   void clear() noexcept {
     counters.clear();
     running.clear();
     ended.clear();
     listing.clear();
+    rowsLeft = kMostRowsRemoved;
   }
 };
 
-/// The context of a write: transaction, moment, and the changes in memory.
+/// The context of a write: transaction, moment, the changes in memory, and the room for removed rows.
 struct Step {
   Connection& db;
   Instant now;
@@ -33,6 +41,7 @@ struct Step {
   RunningChanges& running;
   EndedChanges& ended;
   ListingChange& listing;
+  std::int64_t& rowsLeft;
 };
 
 }  // namespace jobq::sqlite

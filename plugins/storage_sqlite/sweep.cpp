@@ -1,7 +1,7 @@
-// The end of overdue jobs and of jobs with a lost worker. Each task reads the front of an index, or the few
-// jobs that are not listed (`job_listing.h`), and changes at most `max` rows, so a sweep is short however many rows the
-// storage holds. A sweep without a backlog deletes the files of removed bodies (`body_sweep.h`) and returns free space
-// to the file system (`shrink.h`).
+// The end of overdue jobs and of jobs with a lost worker, and the removal of discarded chunks (`job_rows.h`). Each task
+// reads the front of an index, or the few jobs that are not listed (`job_listing.h`), and changes at most `max` rows,
+// so a sweep is short however many rows the storage holds. A sweep without a backlog deletes the files of removed
+// bodies (`body_sweep.h`) and returns free space to the file system (`shrink.h`).
 #include <exception>
 #include <iterator>
 #include <list>
@@ -67,14 +67,14 @@ std::vector<JobRow> expiredRows(Sweep& sweep) {
 }
 
 void freeExpired(Sweep& sweep) {
-  std::int64_t chunksLeft = kMostChunksRemoved;
   for (const JobRow& row : expiredRows(sweep)) {
-    if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
-    if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
-    if (!removeJobWithin(sweep.step, row, chunksLeft)) {
+    if (sweep.step.rowsLeft <= 0) {
       sweep.swept.more = true;
       return;
     }
+    if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
+    if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
+    removeJob(sweep.step, row);
     ++sweep.swept.removed;
   }
 }
@@ -118,15 +118,9 @@ void loseOne(Step& step, JobRow row, SweepResult& swept, std::set<EndpointId>& r
 }
 
 void sweepLost(Sweep& sweep) {
-  std::int64_t chunksLeft = kMostChunksRemoved;
   for (JobRow& row : sweep.dueRunning(
            "SELECT " JOBQ_ROW_COLUMNS
            " FROM job INDEXED BY job_lost WHERE holder = 0 AND deadline > ?1 AND expires_at > ?1 LIMIT ?2")) {
-    if (chunksLeft <= 0) {
-      sweep.swept.more = true;
-      return;
-    }
-    chunksLeft -= row.chunks;
     loseOne(sweep.step, std::move(row), sweep.swept, sweep.requeuedAt);
   }
 }
@@ -184,6 +178,7 @@ SweepResult Leases::sweep(std::size_t max) {
       endOverdue(sweep);
       sweepLost(sweep);
       if (removes) dropOutlived(sweep);
+      if (!removeDiscardedChunks(step)) swept.more = true;
       swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
       return swept;
     });

@@ -185,7 +185,8 @@ void Writer::applyGroup(PendingWrite* group, GroupChanges& changes, bool lists) 
 bool Writer::applyTogether(PendingWrite* group, GroupChanges& changes) {
   try {
     for (PendingWrite* write = group; write != nullptr; write = write->next) {
-      Step step{connection_, clock_.now(), changes.counters, changes.running, changes.ended, changes.listing};
+      Step step{connection_,   clock_.now(),    changes.counters, changes.running,
+                changes.ended, changes.listing, changes.rowsLeft};
       write->apply(step);
     }
     return true;
@@ -200,7 +201,8 @@ bool Writer::applyTogether(PendingWrite* group, GroupChanges& changes) {
 void Writer::applyAlone(PendingWrite& write, GroupChanges& changes) {
   // The write sees the changes of the group's earlier writes, as applyTogether() would show them.
   GroupChanges before = changes;
-  Step step{connection_, clock_.now(), changes.counters, changes.running, changes.ended, changes.listing};
+  Step step{connection_,   clock_.now(),    changes.counters, changes.running,
+            changes.ended, changes.listing, changes.rowsLeft};
   connection_.query("SAVEPOINT one").run();
   try {
     write.apply(step);

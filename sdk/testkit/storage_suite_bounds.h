@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "jobq/call_id.h"
@@ -124,6 +126,52 @@ TEST_P(StorageSuite, AJobWithManyChunksGoesWithinSomeSteps) {
   while (storage_->jobs().remove("ep", kBatch) >= kBatch && steps < 10) ++steps;
   EXPECT_LT(steps, 10);
   EXPECT_FALSE(find("b"));
+}
+
+// The removal of the former chunks may need several writes, and no reader may see the chunks in between.
+TEST_P(StorageSuite, AJobThatGoesBackHasNoFormerChunk) {
+  const std::vector<std::pair<const char*, std::function<void(const LeaseRef&)>>> ways{
+      {"release", [this](const LeaseRef& lease) { EXPECT_EQ(leases().release(std::vector{lease}), 1U); }},
+      {"loss", [this](const LeaseRef& lease) { EXPECT_EQ(leases().lose(std::vector{lease}).requeuedAt.size(), 1U); }},
+      {"retry",
+       [this](const LeaseRef& lease) {
+         EXPECT_EQ(fail(lease), ReportResult::accepted);
+         EXPECT_TRUE(std::holds_alternative<Requeued>(requeue({"ep", lease.job}, policy_)));
+       }},
+      {"end of the node's life",
+       [this](const LeaseRef&) {
+         newLife();
+         EXPECT_EQ(sweep().requeuedAt.size(), 1U);
+       }},
+  };
+  const auto chunksOf = [this](const JobId& id) {
+    const JobKey key{"ep", id};
+    EXPECT_EQ(jobs().summaries(std::vector{key}).at(0).value().chunks, chunks().read(key, 0, 1'000).value().next) << id;
+    return outputsOf(chunks().read(key, 0, 1'000).value());
+  };
+  int count = 0;
+  for (const auto& [way, goBack] : ways) {
+    const JobId id = "a" + std::to_string(++count);
+    submit(id);
+    const LeaseRef former = claimOne();
+    EXPECT_EQ(append(former, std::vector<Chunk>(20'500, Chunk{"1", "", false})), ReportResult::accepted);
+    EXPECT_EQ(consume({"ep", id}, 10)->next, 10U);
+    goBack(former);
+    EXPECT_EQ(chunksOf(id), "") << way;
+    EXPECT_TRUE(taken(id).empty()) << way;
+    if (GetParam().durable) reopen();
+
+    const LeaseRef next = claimOne();
+    EXPECT_EQ(chunks().append(next, 0, std::vector<Chunk>(3, Chunk{"2", "", false})), ReportResult::accepted) << way;
+    EXPECT_EQ(chunksOf(id), "222") << way;
+    int sweeps = 0;
+    while (sweep().more && sweeps < 10) ++sweeps;
+    EXPECT_LT(sweeps, 10) << way;
+    EXPECT_EQ(chunks().append(next, 3, {Chunk{"3", "", false}}), ReportResult::accepted) << way;
+    EXPECT_EQ(chunksOf(id), "2223") << way;
+    EXPECT_EQ(taken(id).size(), 4U) << way;
+    EXPECT_EQ(complete(next), ReportResult::accepted) << way;
+  }
 }
 
 }  // namespace jobq::testkit

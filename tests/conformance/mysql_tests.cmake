@@ -32,6 +32,7 @@ jobq_add_test(storage_mysql_test SMALL PARTS 2 LABELS contract tsan PROCESSORS 4
     conformance/mysql_checks_test.cpp
     conformance/mysql_clock_test.cpp
     conformance/mysql_connection_test.cpp
+    conformance/mysql_discarded_chunks_test.cpp
     conformance/mysql_idle_test.cpp
     conformance/mysql_open_test.cpp
     conformance/mysql_processes_test.cpp

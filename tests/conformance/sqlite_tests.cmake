@@ -7,6 +7,7 @@ jobq_add_test(jobq_sqlite_tests SMALL PARTS 2 LABELS contract tsan
     conformance/sqlite_body_damage_test.cpp
     conformance/sqlite_brief_jobs_test.cpp
     conformance/sqlite_crash_test.cpp
+    conformance/sqlite_discarded_chunks_test.cpp
     conformance/sqlite_disk_test.cpp
     conformance/sqlite_ended_jobs_test.cpp
     conformance/sqlite_group_commit_test.cpp
