@@ -238,16 +238,34 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
   return Requeued{};
 }
 
+// A million jobs in a single critical section would keep all other calls waiting.
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
-  Rows dead;
-  Lock lock(s_.mutex);
-  const Instant now = s_.clock.now();
-  const auto at = s_.endpoints.find(endpoint);
-  if (at == s_.endpoints.end()) return 0;
-  for (Queue& queue : at->second.queues) {
-    while (Row* row = s_.head(queue, now)) s_.removeRow(*row, dead);
+  std::optional<std::uint64_t> last;  // jobs that arrive during the purge stay
+  std::size_t all = 0;
+  for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
+    Rows dead;
+    Lock lock(s_.mutex);
+    if (!last) last = s_.arrivals;
+    const auto at = s_.endpoints.find(endpoint);
+    if (at == s_.endpoints.end()) return all;
+    purgeSome(at->second, *last, dead);
+    purged = dead.size();
   }
-  return dead.size();
+  return all;
+}
+
+void Jobs::purgeSome(Endpoint& endpoint, std::uint64_t last, Rows& dead) {
+  const Instant now = s_.clock.now();
+  for (Queue& queue : endpoint.queues) {
+    for (auto at = queue.begin(); at != queue.end() && dead.size() < kPurgeBatch;) {
+      Row& row = *(at++)->second;
+      if (row.expired(now)) {
+        s_.dequeue(row);
+      } else if (row.arrival <= last) {
+        s_.removeRow(row, dead);
+      }
+    }
+  }
 }
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {

@@ -35,6 +35,9 @@
 
 namespace jobq::memory {
 
+/// Most jobs that a purge removes in one critical section.
+inline constexpr std::size_t kPurgeBatch = 1'000;
+
 class Jobs final : public JobStore {
  public:
   explicit Jobs(State& state) : s_(state) {}
@@ -62,6 +65,8 @@ class Jobs final : public JobStore {
       JOBQ_REQUIRES(s_.mutex);
   void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)
       JOBQ_REQUIRES(s_.mutex);
+  /// Removes up to kPurgeBatch queued jobs that arrived up to the number `last`. Their rows move to `dead`.
+  void purgeSome(Endpoint& endpoint, std::uint64_t last, Rows& dead) JOBQ_REQUIRES(s_.mutex);
   /// Adds the only row of `fresh` to the endpoint and to the indexes of its state. Without memory nothing changes.
   void placeRun(Rows& fresh, Endpoint& endpoint, Instant now) JOBQ_REQUIRES(s_.mutex);
   State& s_;

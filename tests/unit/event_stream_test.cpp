@@ -165,7 +165,7 @@ TEST_F(EventStreamTest, ALogLineIsSentWithinASecond) {
 // A run on another node announces its progress there.
 TEST_F(EventStreamTest, AmongNodesARunningJobIsReadOnceASecond) {
   router_ = Router();
-  addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_, answerMemory_, kSilence, true});
+  addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_, kSilence, true});
   const LeaseRef lease = start();
   ASSERT_FALSE(open(kStatus));
   EXPECT_THAT(parts(), SizeIs(1));
