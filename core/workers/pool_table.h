@@ -115,10 +115,10 @@ class PoolVisits {
   PoolVisits(const PoolVisits&) = delete;
   PoolVisits& operator=(const PoolVisits&) = delete;
 
-  /// Calls visit(slot) for each slot. A visit may erase the slot. Throws the exception of a visit.
+  /// Calls visit(table, slot) for each slot. A visit may erase the slot. Throws the exception of a visit.
   template <class Action>
   void makeAll(Action&& visit) {
-    for (; at_ < slots_.size(); ++at_) visit(*slots_[at_]);
+    for (; at_ < slots_.size(); ++at_) visit(table_, *slots_[at_]);
   }
 
  private:

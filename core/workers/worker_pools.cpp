@@ -47,9 +47,9 @@ void reserveMore(std::vector<Element>& list, std::size_t more) {
   if (list.capacity() - list.size() < more) list.reserve(std::max(list.size() + more, 2 * list.capacity()));
 }
 
-// Calls visit(slot) for each slot that the task of a pass has to visit, and each visit adds to `decided`. A visit that
-// throws std::bad_alloc ends the pass of the task, and has changed no worker: the caller carries out what was decided,
-// and the task makes the other visits in the next pass.
+// Calls visit(table, slot) for each slot that the task of a pass has to visit, and each visit adds to `decided`. A
+// visit that throws std::bad_alloc ends the pass of the task, and has changed no worker: the caller carries out what
+// was decided, and the task makes the other visits in the next pass.
 template <class Decided, class Action>
 void visitSlots(PoolTask task, PoolTable& table, const WorkerPools::Deps& deps, const Decided& decided,
                 Action&& visit) {
@@ -138,7 +138,7 @@ std::vector<PoolSummary> WorkerPools::summaries() const {
 std::vector<ClaimWant> WorkerPools::reserveWorkers(const WorkersToReserve& which) {
   std::vector<ClaimWant> wants;
   Lock lock(mutex_);
-  const auto reserveAt = [&, &table = table_](PoolSlot& slot) {
+  const auto reserveAt = [&](PoolTable& table, PoolSlot& slot) {
     WorkerPool& pool = slot.pool;
     if (pool.endpoint()->spec.paused || pool.isRetiring()) return;
     if (!which.jobIsComing && !deps_.queueSignal.isSet(slot.id())) return;
@@ -157,7 +157,7 @@ std::vector<ClaimWant> WorkerPools::reserveWorkers(const WorkersToReserve& which
   if (which.only == nullptr) {
     visitSlots(PoolTask::claim, table_, deps_, wants, reserveAt);
   } else if (PoolSlot* const slot = table_.find(*which.only)) {
-    reserveAt(*slot);
+    reserveAt(table_, *slot);
   }
   return wants;
 }
@@ -233,7 +233,7 @@ std::vector<StuckWorker> WorkerPools::markStuck() {
   const Instant now = deps_.clock.now();
   std::vector<StuckWorker> all;
   Lock lock(mutex_);
-  visitSlots(PoolTask::stuck, table_, deps_, all, [&, &table = table_](PoolSlot& slot) {
+  visitSlots(PoolTask::stuck, table_, deps_, all, [&](PoolTable& table, PoolSlot& slot) {
     WorkerSet& workers = slot.pool.workers();
     const std::size_t busy = workers.count(WorkerState::busy);
     if (busy == 0) return;
@@ -249,7 +249,7 @@ std::vector<WorkerId> WorkerPools::markIdleLeaving() {
   const Instant now = deps_.clock.now();
   std::vector<WorkerId> leaving;
   Lock lock(mutex_);
-  visitSlots(PoolTask::idle, table_, deps_, leaving, [&, &table = table_](PoolSlot& slot) {
+  visitSlots(PoolTask::idle, table_, deps_, leaving, [&](PoolTable& table, PoolSlot& slot) {
     WorkerPool& pool = slot.pool;
     if (isRemote(pool) && pool.endpoint()->spec.workersMax > 0) return;
     if (pool.slots() <= std::min(pool.endpoint()->spec.workersMin, pool.endpoint()->spec.workersMax)) return;
@@ -267,7 +267,7 @@ std::vector<WorkerId> WorkerPools::markIdleLeaving() {
 std::vector<WorkerPools::RollingPool> WorkerPools::rollingPools() {
   std::vector<RollingPool> rolling;
   Lock lock(mutex_);
-  visitSlots(PoolTask::release, table_, deps_, rolling, [&, &table = table_](PoolSlot& slot) {
+  visitSlots(PoolTask::release, table_, deps_, rolling, [&](PoolTable& table, PoolSlot& slot) {
     const WorkerPool& pool = slot.pool;
     if (pool.workers().all().empty() && !pool.target()) {
       table.erase(slot.id());
@@ -301,7 +301,7 @@ std::vector<EndpointId> WorkerPools::beginScaling() {
   const Instant now = deps_.clock.now();
   std::vector<EndpointId> ids;
   Lock lock(mutex_);
-  visitSlots(PoolTask::scaling, table_, deps_, ids, [&, &table = table_](PoolSlot& slot) {
+  visitSlots(PoolTask::scaling, table_, deps_, ids, [&](PoolTable& table, PoolSlot& slot) {
     WorkerPool& pool = slot.pool;
     table.mark(slot, PoolTask::plan);
     if (!pool.beginScaling(now)) return;
