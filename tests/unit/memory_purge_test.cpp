@@ -19,7 +19,7 @@ class CountedClock final : public Clock {
     ++calls;
     return manual_.now();
   }
-  void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override {
+  void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override JOBQ_REQUIRES(mutex) {
     manual_.waitUntil(mutex, condition, deadline);
   }
 
