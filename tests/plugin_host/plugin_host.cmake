@@ -19,20 +19,18 @@ target_link_libraries(jobq_needy PRIVATE jobqfixture_dependency)
 set_target_properties(jobq_needy PROPERTIES SKIP_BUILD_RPATH ON)
 include(plugin_host/other_sdks.cmake)
 
-# A sound plugin, for tests/http/test_signals.py.
-block()
-  set(JOBQ_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/tests/children)
-  jobq_add_plugin(children SOURCES plugin_host/fixture_children.cpp)
-  set_property(GLOBAL APPEND PROPERTY jobq_programs_of_asan jobq_children)
-endblock()
-
+# jobq_add_served_plugin(<name>): a sound plugin in a folder of its own, for a test of tests/http. These tests run under
+# AddressSanitizer too, whose preset builds what is named to it.
+function(jobq_add_served_plugin name)
+  set(JOBQ_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/tests/${name})
+  jobq_add_plugin(${name} SOURCES plugin_host/fixture_${name}.cpp)
+  set_property(GLOBAL APPEND PROPERTY jobq_programs_of_asan jobq_${name})
+endfunction()
+jobq_add_served_plugin(children)  # for tests/http/test_signals.py
 # The storage `memory` with calls that wait, for tests/http/test_standstill.py.
-block()
-  set(JOBQ_PLUGIN_OUTPUT ${CMAKE_BINARY_DIR}/tests/paused)
-  jobq_add_plugin(paused SOURCES plugin_host/fixture_paused.cpp)
-  target_include_directories(jobq_paused_objects PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/plugins/storage_memory)
-  target_sources(jobq_paused PRIVATE $<FILTER:$<TARGET_OBJECTS:jobq_storage_memory_objects>,EXCLUDE,/plugin[.]cpp[.]o$>)
-endblock()
+jobq_add_served_plugin(paused)
+target_include_directories(jobq_paused_objects PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/plugins/storage_memory)
+target_sources(jobq_paused PRIVATE $<FILTER:$<TARGET_OBJECTS:jobq_storage_memory_objects>,EXCLUDE,/plugin[.]cpp[.]o$>)
 
 jobq_add_test(plugin_host_test SMALL LABELS unit
   SOURCES plugin_host/plugin_host_test.cpp plugin_host/plugin_instances_test.cpp
