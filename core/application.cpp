@@ -256,8 +256,8 @@ void Application::addRoutes() {
                            workers_,
                            draining_,
                            waiting_,
-                            config_.server.streamSilence,
-                            storage_->leaseLife().has_value()});
+                           config_.server.streamSilence,
+                           storage_->leaseLife().has_value()});
   addWorkerRoutes(router_, {remote_, foreign_, lateCalls_, clock_, draining_, waiting_, refusedCalls_});
   addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_, instances_);
