@@ -74,10 +74,10 @@ class Dispatcher final : public Service, private Claimer {
     Holder holder;
   };
 
-  /// What a claim has found.
+  /// The result of one or more claims.
   struct Found {
     bool hasJobs = false;
-    bool leavesJobs = false;  // some are still queued, because there was no room for their inputs
+    bool leavesJobs = false;  ///< jobs are still queued, because there was no room for their inputs
   };
 
   void runPassAndPlan();
