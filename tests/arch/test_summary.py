@@ -82,3 +82,10 @@ def test_the_tests_of_a_whole_program_count_one_by_one(build, capsys):
     said = capsys.readouterr().out
     assert "release: unit_test B was skipped: no file" in said
     assert said.endswith("3 passed, 1 failed, 1 skipped\n")
+
+
+def test_the_names_of_failed_tests_are_at_the_end(build, capsys):
+    """A page of CI may show the last lines of a run only."""
+    play(build, 'add_test(a sh -c "exit 1")', "add_test(b true)", 'add_test(c sh -c "echo the reason; exit 1")')
+    assert summary.main(["release"]) == 1
+    assert capsys.readouterr().out.splitlines()[-3:] == ["failed: release a", "failed: release c", "1 passed, 2 failed"]

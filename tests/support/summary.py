@@ -1,4 +1,4 @@
-"""Adds up what scripts/test.sh has tested: prints each failure with its place, the slowest tests, and the last line.
+"""Adds up what scripts/test.sh has tested: prints the slowest tests, each failure with its place, and the last line.
 
     summary.py [<preset> ...]
 
@@ -54,7 +54,7 @@ def skip_reason(case):
 
 
 def count(case, preset, results):
-    """Prints what is to be said about a test of CTest. Returns (passed, failed, skipped). `results` are those of
+    """Prints the skipped tests of a test of CTest. Returns (passed, failed, skipped). `results` are those of
     own_results()."""
     name = case.get("name")
     if is_skipped(case):
@@ -65,13 +65,23 @@ def count(case, preset, results):
     passed, failed, skipped = own_counts(results) if results is not None else (1, 0, 0)
     if case.get("status") == "run":
         return passed, failed, skipped
-    output = case.findtext("system-out") or ""
-    print(f"---- {preset}: {name} failed after {float(case.get('time')):.1f} s\n{output[-LONGEST_OUTPUT:]}")
     return passed if results is not None else 0, max(failed, 1), skipped
+
+
+def print_failures(failures):
+    """Prints each failure with the end of its output, and then their names once more: a reader of CI may see the last
+    lines only."""
+    for preset, case in failures:
+        output = case.findtext("system-out") or ""
+        print(f"---- {preset}: {case.get('name')} failed after {float(case.get('time')):.1f} s")
+        print(output[-LONGEST_OUTPUT:])
+    for preset, case in failures:
+        print(f"failed: {preset} {case.get('name')}")
 
 
 def main(presets):
     total = [0, 0, 0]
+    failures = []
     slowest = []
     for preset in presets:
         if not (BUILD / "test-results" / f"{preset}.xml").exists():
@@ -85,12 +95,15 @@ def main(presets):
         for case in root.findall("testcase"):
             counts = [a + b for a, b in zip(counts, count(case, file.stem, own_results(file.stem, case.get("name"))))]
             slowest.append((float(case.get("time")), file.stem, case.get("name")))
+            if case.get("status") != "run" and not is_skipped(case):
+                failures.append((file.stem, case))
         print(f"{file.stem:10} {counts[0]:6} passed {counts[1]:4} failed {counts[2]:4} skipped "
               f"{float(root.get('time', 0)):8.0f} s of tests")
         total = [a + b for a, b in zip(total, counts)]
     print("The slowest tests, in seconds:")
     for seconds, preset, name in sorted(slowest, reverse=True)[:SLOWEST]:
         print(f"  {seconds:7.1f}  {preset} {name}")
+    print_failures(failures)
     print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
     return 1 if total[1] or not total[0] else 0
 
