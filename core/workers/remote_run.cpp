@@ -7,6 +7,12 @@
 #include "jobq/json_writer.h"
 
 namespace jobq {
+namespace {
+
+/// Bytes above those of the names and of a batch in the text of a job.
+constexpr std::size_t kTextFrame = 128;
+
+}  // namespace
 
 RemoteRun::RemoteRun(const Deps& deps, ClaimedJob job)
     : AttemptReports(deps.reports, deps.storage, job.endpoint, job.lease, !job.webhook.empty()),
@@ -17,9 +23,17 @@ RemoteRun::RemoteRun(const Deps& deps, ClaimedJob job)
       entry_(deps.running, job_.lease),
       limit_(deps.deadlines, deadline_) {}
 
-std::string RemoteRun::extractText(std::string_view batch) {
-  const std::string s3Config = job_.s3Config.empty() ? std::string() : deps_.secrets.open(job_.s3Config);
-  std::string text = json::object([&](json::ObjectWriter& out) {
+std::string RemoteRun::openS3Config() const {
+  return job_.s3Config.empty() ? std::string() : deps_.secrets.open(job_.s3Config);
+}
+
+std::size_t RemoteRun::textSize() const noexcept {
+  // A quoted character takes six bytes at most.
+  return kTextFrame + job_.lease.job.size() + job_.input.size() + 6 * job_.webhook.size() + job_.s3Config.size();
+}
+
+void RemoteRun::moveText(std::string& to, std::string_view s3Config, std::string_view batch) {
+  json::appendObject(to, [&](json::ObjectWriter& out) {
     out.member("id", job_.lease.job);
     out.raw("input", job_.input);
     if (!job_.webhook.empty()) out.member("webhook", job_.webhook);
@@ -28,7 +42,6 @@ std::string RemoteRun::extractText(std::string_view batch) {
   });
   std::string().swap(job_.input);  // an assignment would keep the memory
   input_.release();
-  return text;
 }
 
 // Returns false if the outcome of the run must not be reported.

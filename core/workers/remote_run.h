@@ -61,16 +61,21 @@ class RemoteRun final : public AttemptReports {
   bool isLowPriority() const noexcept { return job_.policy.lowPriority; }
   /// Returns true if the job was submitted at `moment` or later.
   bool isSubmittedSince(Instant moment) const noexcept { return job_.submittedAt >= moment; }
-  /// Returns the bytes of the input, 0 behind extractText().
+  /// Returns the bytes of the input, 0 behind moveText().
   std::size_t inputSize() const noexcept { return job_.input.size(); }
 
   /// Sets the listener, which is called at once if the job has to end already. Called once. The listener outlives the
   /// run.
   void setListener(RunEndListener& listener) { stopCallback_.emplace(entry_.token(), StopCall{listener, *this}); }
 
-  /// Returns the job as the worker gets it: a JSON object with `id` and `input`, with `webhook` and `s3Config` if the
-  /// caller gave them, and with `batchId` unless `batch` is empty. Frees the input: called once.
-  std::string extractText(std::string_view batch = {});
+  /// Returns the configuration of the job's object store in clear text, empty without one. Throws Error if no key of
+  /// this node opens the secret.
+  std::string openS3Config() const;
+  /// Returns the bytes that moveText() appends at most.
+  std::size_t textSize() const noexcept;
+  /// Appends the job as the worker gets it: a JSON object with `id` and `input`, with `webhook` if the caller gave one,
+  /// with `s3Config` (of openS3Config()) and `batchId` unless the texts are empty. Frees the input: called once.
+  void moveText(std::string& to, std::string_view s3Config, std::string_view batch);
 
   /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the
   /// deadline is stale, because the job is TIMED_OUT then. Throws StorageError.

@@ -128,8 +128,23 @@ TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProces
 }
 
 TEST_F(RemoteLinkTest, JobsThatShareAnAnswerNameIt) {
-  EXPECT_THAT(deliverJob("a")->extractText("b1"), HasSubstr(R"("batchId":"b1")"));
-  EXPECT_THAT(deliverJob("b")->extractText(), Not(HasSubstr("batchId")));
+  std::string shared;
+  deliverJob("a")->moveText(shared, "", "b1");
+  EXPECT_THAT(shared, HasSubstr(R"("batchId":"b1")"));
+  std::string alone;
+  deliverJob("b")->moveText(alone, "", "");
+  EXPECT_THAT(alone, Not(HasSubstr("batchId")));
+}
+
+// Else a text of 20 MB is copied at each growth, and the processors have less time for others.
+TEST_F(RemoteLinkTest, TheTextOfAJobFitsIntoItsSize) {
+  const auto run = deliverJob("a");
+  std::string text;
+  text.reserve(run->textSize());
+  const char* const begin = text.data();
+  run->moveText(text, "", "batch");
+  EXPECT_EQ(text.data(), begin);
+  EXPECT_EQ(run->inputSize(), 0U);
 }
 
 TEST_F(RemoteLinkTest, TheReasonOfAnUnhealthyPingIsShownUntilTheWorkerIsWell) {

@@ -46,15 +46,30 @@ bool isWorkerId(std::string_view id) {
   });
 }
 
-std::string listOf(const std::vector<std::string>& texts) {
+/// A job with the clear text of its secret.
+struct OpenedJob {
+  RemoteRunPtr run;
+  std::string s3Config;
+};
+
+// Returns the jobs as an array, or the first job alone. The memory of the text is reserved: a growing text of 20 MB is
+// copied at each growth.
+std::string textOf(const std::vector<OpenedJob>& jobs, bool isArray) {
+  const std::string batch = jobs.size() > 1 ? newName(kBatchLetters) : "";
   std::size_t bytes = 2;
-  for (const std::string& text : texts) bytes += text.size() + 1;
-  std::string list;
-  list.reserve(bytes);  // a growing list is there twice at each move
-  json::appendArray(list, [&texts](json::ArrayWriter& out) {
-    for (const std::string& text : texts) out.raw(text);
-  });
-  return list;
+  for (const OpenedJob& job : jobs) bytes += job.run->textSize() + 1;
+  std::string text;
+  text.reserve(bytes);
+  if (isArray) {
+    json::appendArray(text, [&](json::ArrayWriter& out) {
+      for (const auto& [run, s3Config] : jobs) {
+        out.element([&](std::string& to) { run->moveText(to, s3Config, batch); });
+      }
+    });
+  } else {
+    jobs.front().run->moveText(text, jobs.front().s3Config, batch);
+  }
+  return text;
 }
 
 /// The places of a refused call among the waiting calls and among the refused ones.
@@ -108,20 +123,18 @@ class TakeCall final : public PendingCall {
 
  private:
   ApiResponse answerWith(const std::vector<RemoteRunPtr>& jobs, AnswerRoom& room) {
-    std::vector<std::string> texts;
-    const std::string batch = jobs.size() > 1 ? newName(kBatchLetters) : "";
+    std::vector<OpenedJob> opened;
     for (const RemoteRunPtr& run : jobs) {
       try {
-        texts.push_back(run->extractText(batch));
+        opened.push_back({run, run->openS3Config()});
       } catch (const Error& error) {  // its secret cannot be opened
         (void)run->finish(Failed{error.what(), ""});
         const RemoteWorkers::Reported ended{run->lease().job, run};
         deps_.workers.noteResults(key_, {&ended, 1}, false);
       }
     }
-    if (texts.empty()) return ApiResponse{204, ""};
-    ApiResponse response{200, isBatch_ ? listOf(texts) : std::move(texts.front())};
-    texts.clear();
+    if (opened.empty()) return ApiResponse{204, ""};
+    ApiResponse response{200, textOf(opened, isBatch_)};
     room.noteText(response.body.size());
     return response;
   }
