@@ -246,7 +246,12 @@ void MariadbServer::returnDatabase(const std::string& database) {
   std::vector<std::string> statements;
   for (const std::string& table : ask(database, "SHOW TABLES")) {
     if (table == "jobq_schema") continue;
-    statements.push_back(table == "counted" ? "UPDATE counted SET value = 0" : "DELETE FROM " + table);
+    if (table != "counted") {
+      statements.push_back("DELETE FROM " + table);
+      continue;
+    }
+    statements.emplace_back("DELETE FROM counted WHERE name > 'discarded ' AND name < 'discarded!'");
+    statements.emplace_back("UPDATE counted SET value = 0");
   }
   run(database, statements);
   free_.push_back(database);
