@@ -6,7 +6,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOP_LEVEL = {"CMakeLists.txt", "core", "plugins", "sdk", "scripts", "etc", "tests", "README.md",
+TOP_LEVEL = {"CMakeLists.txt", "core", "plugins", "sdk", "scripts", "etc", "tests", "README.md", "CHANGELOG.md",
              "CMakePresets.json", "LICENSE", "build"}
 LAYERS = {  # a folder of core, and the folders or single headers of core that it may include besides itself
     "base": set(),

@@ -3,7 +3,6 @@
 Templates, endpoints, releases, the queue and the live view have their own files beside this one."""
 
 import functools
-import re
 import subprocess
 
 import pytest
@@ -258,10 +257,6 @@ class UsageTest(JobqctlTest):
                 assert option in own
         assert "--scope" in self.table("key", "create", "--help")
         assert "--wait" in self.table("run", "--help")
-
-    def test_version(self):
-        """`--version`, as of any program."""
-        assert re.search(r"\Ajobqctl \d+\.\d+\.\d+\n\Z", self.table("--version", JOBQ_URL=None))
 
     @pytest.mark.parametrize("line, completed", [
         ("jobqctl templ", ["template"]), ("jobqctl key ", ["create", "list", "revoke"]),

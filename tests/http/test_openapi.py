@@ -3,14 +3,11 @@ that goes through all of it; server_openapi_test.cpp compares it with the server
 
 import concurrent.futures
 import re
-import subprocess
 import urllib.parse
 
 import pytest
 
 from http_case import HttpTest
-from jobq_server import JOBQD, is_foreign
-from pace import HANG
 
 NOBODY = "nobody"
 
@@ -73,12 +70,6 @@ class OpenapiTest(HttpTest):
         self.assert_json(answer)
         assert re.search(r"\A3\.1\.\d+\Z", answer.json()["openapi"])
         assert self.server.request("HEAD", "/openapi.json", key=None).status == 200
-
-    def test_its_version_is_the_servers(self):
-        if is_foreign():
-            pytest.skip("the server at JOBQ_URL has a version of its own")
-        told = subprocess.run([JOBQD, "--version"], capture_output=True, text=True, check=True, timeout=HANG).stdout
-        assert told.split() == ["jobqd", self.document["info"]["version"]]
 
     def test_it_hangs_together(self, subtests):
         """Every reference leads to a component, every component is used, and each operation has a name of its own."""

@@ -1,8 +1,8 @@
-# Writes openapi.json into a C++ source: cmake -D FROM=openapi.json -D TO=openapi_text.cpp -D VERSION=0.1.0 -P …
+# Writes openapi.json into a C++ source: cmake -D FROM=openapi.json -D TO=openapi_text.cpp -D VERSION=0.2.0-dev -P …
 # Compilers limit the length of one literal, so the text is cut into pieces. The text has to be ASCII: a piece must not
 # end inside a character.
 file(READ "${FROM}" text)
-string(REPLACE "@PROJECT_VERSION@" "${VERSION}" text "${text}")
+string(REPLACE "@JOBQ_VERSION@" "${VERSION}" text "${text}")
 string(LENGTH "${text}" size)
 file(SIZE "${FROM}" bytes)
 if(text MATCHES "[^\n -~]" OR text MATCHES "\\)openapi\"")
