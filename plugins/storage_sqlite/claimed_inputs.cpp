@@ -23,6 +23,28 @@ Millis pauseOf(const ClaimedJob& job) { return std::clamp(job.runsFor / 2, Milli
 
 }  // namespace
 
+std::vector<BodyFile> RecentFiles::add(const BodyFile& file) {
+  std::list<BodyFile> newest;
+  const auto same = std::ranges::find(files_, file.number, &BodyFile::number);
+  if (same == files_.end()) {
+    newest.push_back(file);
+    bytes_ += file.size;
+  } else {
+    newest.splice(newest.end(), files_, same);
+  }
+  files_.splice(files_.end(), newest);
+  std::vector<BodyFile> old;
+  std::uint64_t oldBytes = 0;
+  for (const BodyFile& each : files_) {
+    if (bytes_ - oldBytes <= mostBytes_) break;
+    oldBytes += each.size;
+    old.push_back(each);
+  }
+  for (std::size_t i = 0; i < old.size(); ++i) files_.pop_front();
+  bytes_ -= oldBytes;
+  return old;
+}
+
 std::vector<ClaimedJob> ClaimedInputs::read(std::vector<Claim> claims) {
   std::vector<ClaimedJob> jobs;
   jobs.reserve(claims.size());
@@ -40,8 +62,7 @@ bool ClaimedInputs::readInput(Claim& claim) {
   try {
     if (std::optional<std::string> input = files_.read(claim.inputFile)) {
       claim.job.input = std::move(*input);
-      files_.dropFromCache(claim.inputFile);
-      forgetFaults(claim.inputFile);
+      noteRead(claim.inputFile);
       return true;
     }
     if (isDeleted(claim.inputFile)) {
@@ -74,9 +95,17 @@ bool ClaimedInputs::isGivenUp(const BodyFile& file) noexcept {
   return false;
 }
 
-void ClaimedInputs::forgetFaults(const BodyFile& file) {
-  const Lock lock(mutex_);
-  faults_.erase(file.number);
+// Without memory for the note the file leaves the cache at once.
+void ClaimedInputs::noteRead(const BodyFile& file) noexcept {
+  std::vector<BodyFile> old;
+  try {
+    const Lock lock(mutex_);
+    faults_.erase(file.number);
+    old = cached_.add(file);
+  } catch (const std::bad_alloc&) {
+    files_.dropFromCache(file);
+  }
+  for (const BodyFile& each : old) files_.dropFromCache(each);
 }
 
 // The row of a file is deleted before the file, and after the row of the job.

@@ -40,6 +40,20 @@ struct Claim {
   std::list<LeftOutJob> leftOut;  // one element if the input has to be read, for a job that is left out
 };
 
+/// The files that were read last, up to a number of bytes. Not thread-safe.
+class RecentFiles {
+ public:
+  explicit RecentFiles(std::uint64_t mostBytes) : mostBytes_(mostBytes) {}
+
+  /// Adds the file as the newest one. Returns the oldest files, which are over the bound and are forgotten.
+  std::vector<BodyFile> add(const BodyFile& file);
+
+ private:
+  const std::uint64_t mostBytes_;
+  std::uint64_t bytes_ = 0;
+  std::list<BodyFile> files_;  // the oldest first, each once
+};
+
 /// Any thread may call the methods. The files, the readers and the log outlive the object.
 class ClaimedInputs {
  public:
@@ -58,11 +72,13 @@ class ClaimedInputs {
   void keepLeftOutJobs(std::list<LeftOutJob> jobs);
 
  private:
+  static constexpr std::uint64_t kMostCached = 256UL << 20;  // bytes
+
   /// Returns false if the job is left out.
   bool readInput(Claim& claim);
   bool isDeleted(const BodyFile& file);
   bool isGivenUp(const BodyFile& file) noexcept;
-  void forgetFaults(const BodyFile& file);
+  void noteRead(const BodyFile& file) noexcept;
   void leaveOut(Claim& claim, const char* error, bool isDamaged) noexcept;
 
   const BodyFiles& files_;
@@ -72,6 +88,8 @@ class ClaimedInputs {
   std::list<LeftOutJob> leftOut_ JOBQ_GUARDED_BY(mutex_);
   // Number of failed reads of each file with a fault of its own, for a bounded number of files.
   std::map<std::int64_t, int> faults_ JOBQ_GUARDED_BY(mutex_);
+  // The inputs in the system's cache: a job that returns to its queue is claimed again soon.
+  RecentFiles cached_ JOBQ_GUARDED_BY(mutex_){kMostCached};
 };
 
 /// The parts of the storage for large bodies, for a store that writes and reads bodies.

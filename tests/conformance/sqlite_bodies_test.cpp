@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "counted_calls.h"
+#include "plugins/storage_sqlite/claimed_inputs.h"
 #include "sqlite_bodies_fixture.h"
 
 namespace jobq::testkit {
@@ -53,6 +55,40 @@ TEST_F(SqliteBodies, ALargeBodyDoesNotPassTheLog) {
   submit(std::move(job));
   EXPECT_EQ(finish(claim(1).at(0).lease, bodyOf(20UL << 20)), ReportResult::accepted);
   EXPECT_LT(logFaults().writes - before, 100) << "a page of 4 KB is two writes";
+}
+
+// Else the disk and the processors are busy with the same input again and again.
+TEST_F(SqliteBodies, TheInputOfAJobThatReturnsToItsQueueStaysInTheCache) {
+  open();
+  submit(large("a"));
+  const int before = countedCalls().drops;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto claimed = claim(1);
+    ASSERT_EQ(claimed.size(), 1U);
+    EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody));
+    storage_->leases().release(std::vector{claimed[0].lease});
+  }
+  EXPECT_EQ(countedCalls().drops, before);
+}
+
+TEST_F(SqliteBodies, TheOldestInputsLeaveTheCache) {
+  sqlite::RecentFiles recent(250);
+  EXPECT_THAT(recent.add({1, 100}), IsEmpty());
+  EXPECT_THAT(recent.add({2, 100}), IsEmpty());
+  EXPECT_THAT(recent.add({1, 100}), IsEmpty()) << "a file is there once, and is the newest now";
+  const auto number = [](std::int64_t expected) { return testing::Field(&sqlite::BodyFile::number, expected); };
+  EXPECT_THAT(recent.add({3, 100}), ElementsAre(number(2)));
+  EXPECT_THAT(recent.add({4, 200}), ElementsAre(number(1), number(3)));
+}
+
+TEST_F(SqliteBodies, AReadOfALargeInputLetsOtherThreadsRun) {
+  open();
+  JobSpec job = spec("a");
+  job.input = bodyOf(2UL << 20);
+  submit(std::move(job));
+  const int before = countedCalls().yields;
+  EXPECT_EQ(claim(1).at(0).input, bodyOf(2UL << 20));
+  EXPECT_GE(countedCalls().yields - before, 31) << "after each part of 64 KB";
 }
 
 TEST_F(SqliteBodies, AFileIsOnDiskBeforeItsRow) {

@@ -1,6 +1,7 @@
 # Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
 jobq_add_test(jobq_sqlite_tests SMALL PARTS 2 LABELS contract tsan
   SOURCES
+    conformance/counted_calls.cpp
     conformance/sqlite_adopt_test.cpp
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_bodies_test.cpp
@@ -31,8 +32,10 @@ jobq_add_test(jobq_sqlite_tests SMALL PARTS 2 LABELS contract tsan
   NEEDS jobq_storage_sqlite)
 target_include_directories(jobq_sqlite_tests PRIVATE ${PROJECT_SOURCE_DIR})
 
-# sqlite3_prepare_v3 of query_plans.cpp, for the plugin's library too.
-target_link_options(jobq_sqlite_tests PRIVATE LINKER:--export-dynamic-symbol=sqlite3_prepare_v3)
+# Functions of query_plans.cpp and counted_calls.cpp, for the plugin's library too.
+foreach(symbol sqlite3_prepare_v3 sched_yield posix_fadvise)
+  target_link_options(jobq_sqlite_tests PRIVATE LINKER:--export-dynamic-symbol=${symbol})
+endforeach()
 
 # A program of its own: the tests replace operator new.
 jobq_add_test(sqlite_memory_faults_test SMALL LABELS contract
