@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -17,9 +18,42 @@
 
 namespace jobq::test {
 
-/// One thread at a time waits, and throws WaitExpired if no event comes. Any thread calls leave() and resume().
-class HeldCaller final : public CallResumer, public ConnectedClient {
+class HeldCaller;
+
+/// Continues the callers of all tests. The object is never destroyed, because a thread may continue a call that has
+/// ended, and whose caller is gone.
+class HeldCallers final : public CallResumer {
  public:
+  static HeldCallers& all() {
+    static auto& callers = *new HeldCallers;
+    return callers;
+  }
+  /// Returns the id of the caller's calls.
+  std::uint64_t add(HeldCaller& caller) {
+    Lock lock(mutex_);
+    callers_.emplace(++lastId_, &caller);
+    return lastId_;
+  }
+  void remove(std::uint64_t id) noexcept {
+    Lock lock(mutex_);
+    callers_.erase(id);
+  }
+  void resume(std::uint64_t id) noexcept override;
+
+ private:
+  Mutex mutex_;
+  std::uint64_t lastId_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, HeldCaller*> callers_ JOBQ_GUARDED_BY(mutex_);
+};
+
+/// One thread at a time waits, and throws WaitExpired if no event comes. Any thread calls leave() and noteResumed().
+class HeldCaller final : public ConnectedClient {
+ public:
+  HeldCaller() : id_(HeldCallers::all().add(*this)) {}
+  ~HeldCaller() override { HeldCallers::all().remove(id_); }
+  HeldCaller(const HeldCaller&) = delete;
+  HeldCaller& operator=(const HeldCaller&) = delete;
+
   void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override { owner_.swap(owner); }
 
   /// Returns true if the call was resumed since the last wait.
@@ -60,7 +94,7 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
 
   WaitingCaller waitingCaller() { return {call(), hasLeft()}; }
 
-  void resume(std::uint64_t) noexcept override {
+  void noteResumed() noexcept {
     Lock lock(mutex_);
     resumed_ = true;
     changed_.notifyAll();
@@ -71,7 +105,7 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
     Lock lock(mutex_);
     return left_;
   }
-  SuspendedCall call() noexcept override { return {this, 1}; }
+  SuspendedCall call() noexcept override { return {&HeldCallers::all(), id_}; }
   bool mayBlock() const noexcept override { return mayBlock_; }
   /// Makes the caller a thread that must not block.
   void forbidBlocking() noexcept { mayBlock_ = false; }
@@ -85,6 +119,7 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
     resumed_ = false;
   }
 
+  const std::uint64_t id_;
   mutable Mutex mutex_;
   Condition changed_;
   bool resumed_ JOBQ_GUARDED_BY(mutex_) = false;
@@ -92,5 +127,10 @@ class HeldCaller final : public CallResumer, public ConnectedClient {
   std::stop_source source_;
   bool mayBlock_ = true;
 };
+
+inline void HeldCallers::resume(std::uint64_t id) noexcept {
+  Lock lock(mutex_);
+  if (const auto caller = callers_.find(id); caller != callers_.end()) caller->second->noteResumed();
+}
 
 }  // namespace jobq::test

@@ -79,8 +79,8 @@ class CountingResumer final : public CallResumer {
 TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
   using Progress = CompletionNotifier::Progress;
   testkit::ManualClock clock;
+  CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
-  CountingResumer resumer;
   const Instant late = clock.now() + Millis(60'000);
   CompletionNotifier::Waiter one(watch, {"e", "a"});
   CompletionNotifier::Waiter two(watch, {"e", "b"});
@@ -101,8 +101,8 @@ TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
 TEST(CompletionNotifier, ADeadlineResumesItsCallAndNoLaterOne) {
   using Progress = CompletionNotifier::Progress;
   testkit::ManualClock clock;
+  CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
-  CountingResumer resumer;
   const Instant start = clock.now();
   std::vector<std::unique_ptr<CompletionNotifier::Waiter>> waiters;
   for (std::uint64_t i = 0; i < 3; ++i) {
@@ -145,8 +145,8 @@ class SleepCountingClock final : public Clock {
 TEST(CompletionNotifier, ALaterDeadlineWakesNoThread) {
   using Progress = CompletionNotifier::Progress;
   SleepCountingClock clock;
+  CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
-  CountingResumer resumer;
   CompletionNotifier::Waiter first(watch, {"e", "a"});
   EXPECT_EQ(first.poll(clock.now() + Millis(60'000), {{&resumer, 1}}), Progress::pending);
   clock.awaitSleep(1);
@@ -164,8 +164,8 @@ TEST(CompletionNotifier, ALaterDeadlineWakesNoThread) {
 
 TEST(CompletionNotifier, ContinuesCallsOnTheThreadThatAllowsIt) {
   testkit::ManualClock clock;
+  CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
-  CountingResumer resumer;
   CompletionNotifier::Waiter first(watch, {"e", "a"});
   CompletionNotifier::Waiter second(watch, {"e", "b"});
   const Instant late = clock.now() + Millis(60'000);
@@ -181,8 +181,8 @@ TEST(CompletionNotifier, ContinuesCallsOnTheThreadThatAllowsIt) {
 
 TEST(CompletionNotifier, ContinuesOneCallOfAJobOnThisThread) {
   testkit::ManualClock clock;
+  CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
-  CountingResumer resumer;
   const Instant late = clock.now() + Millis(60'000);
   CompletionNotifier::Waiter stream(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
   ASSERT_EQ(stream.poll(late, {{&resumer, 0}}, 1), CompletionNotifier::Progress::pending);
@@ -278,8 +278,8 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
 TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
   using Progress = CompletionNotifier::Progress;
   testkit::ManualClock clock;
+  CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
-  CountingResumer resumer;
   const Instant late = clock.now() + Millis(60'000);
   const Instant wanted = clock.now() + Millis(1'000);
   CompletionNotifier::Waiter ends(watch, {"e", "a"});
