@@ -1,5 +1,5 @@
 """Jobs of /runsync whose runs are brief: the server stores job and outcome in one step (core/decisions/storage.md,
-"SQLite: writing and the disk"), and shows them like any other job."""
+"SQLite: commits and syncs"), and shows them like any other job."""
 
 import concurrent.futures
 import os
@@ -135,6 +135,6 @@ class KilledServerTest(HttpTest):
 class BriefLifeTest(HttpTest):
     @pytest.mark.skipif(is_foreign(), reason="reads the database of a server of this build")
     def test_a_brief_job_is_stored_with_its_outcome(self):
-        """core/decisions/storage.md, "SQLite": one commit stores the job and its outcome."""
+        """core/decisions/storage.md, "SQLite: commits and syncs": one commit stores the job and its outcome."""
         with BriefLives() as lives:
             until(lambda: lives.run()[1], "a job and its outcome are stored in one step")

@@ -15,7 +15,7 @@ from index_changes import count_lives  # noqa: E402
 class IndexChangesTest(HttpTest):
     @pytest.mark.skipif(is_foreign(), reason="reads the database of a server of this build")
     def test_a_life_changes_few_entries(self):
-        """core/decisions/storage.md, "SQLite": at most 6 changes a life, and 4 of a job that runs at its insert."""
+        """core/decisions/storage.md: at most 6 changes a life, and 4 of a job that runs at its insert."""
         lives = count_lives()
         for way, most in (("plain", 6), ("fused", 4), ("brief", 4)):
             life = lives[way]
