@@ -1,6 +1,16 @@
 // The ends of the lives of nodes, as the remote workers of this node need them. The jobs of a node are in its news up
 // to two seconds after they were handed out (core/workers/remote_exchange.h), so a node that dies may have handed out
 // jobs of which no other node has heard. Such a job returns to the queue when the life has ended, and not before.
+//
+// A report names no attempt, so a worker gets a job that has run before only if the worker has shown its jobs since the
+// last end of a life (RemoteWorker::mayGet). The order of the steps is the proof: the job is handed out; the life ends;
+// the job returns to the queue; this node claims the job; this node reads that the life has ended, and notes the
+// moment; the worker shows its jobs. The worker shows its jobs after the hand-out, and gets no job that it lists. An
+// end noted before the claim was noted after the hand-out, too.
+//
+// Not covered are a job that is cancelled and retried within two seconds of its hand-out, because no life has ended, a
+// job that a node returns within that time because `server.drain` is over, and the answer to a call that a suspended
+// node sends after the end of its life.
 #pragma once
 
 #include <cstdint>
