@@ -240,7 +240,7 @@ class PlacesTest(HttpTest):
         inside.close()
 
     def half_close(self, inside):
-        """core/decisions/http.md: counts as leaving, and is answered."""
+        """core/http/API.md, "Connections": counts as leaving, and is answered."""
         for plain, _ in inside.open.values():
             plain.shutdown(socket.SHUT_WR)
         assert {job["status"] for job in self.answered(inside, 200)} == {"IN_QUEUE"}

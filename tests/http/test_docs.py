@@ -30,7 +30,8 @@ setTimeout(() => console.log(JSON.stringify({
 
 class DocsTest(HttpTest):
     def test_the_root_says_where_things_are(self):
-        """core/decisions/http.md: GET / names the addresses, without a key; those without a placeholder answer."""
+        """core/http/API.md, "Addresses": GET / names the addresses, without a key; those without a placeholder
+        answer."""
         answer = self.server.request("GET", "/", key=None)
         addresses = self.assert_job(answer)
         assert addresses.pop("service") == "jobq"

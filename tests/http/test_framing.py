@@ -150,7 +150,7 @@ class ChunkTest(WireTest):
 
     @pytest.mark.parametrize("end", range(1, len(CHUNKED)))
     def test_cut(self, end):
-        """core/decisions/http.md: a chunked body that ends early is no body."""
+        """A chunked body that ends early is no body."""
         self.refuse(self.chunked(CHUNKED[:end]), 400, hidden=False, half_close=True)
 
     def test_too_large(self):
@@ -247,7 +247,7 @@ class HeadTest(WireTest):
         assert (answers[0].status, answers[0].headers["Connection"]) == (200, "close")
 
     def test_expectations(self, subtests):
-        """core/decisions/http.md: RFC 9110, 10.1.1: 100 comes only when the body is wanted; a 413 is decided before."""
+        """RFC 9110, 10.1.1: 100 comes only when the body is wanted; a 413 is decided before."""
         self.refuse(self.request("Content-Length: 5", "Expect: magic"), 417)
         expects = "Expect: 100-continue"
         self.refuse(self.request("Content-Length: 99999999", expects), 413, hidden=False)

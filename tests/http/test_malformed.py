@@ -181,7 +181,7 @@ class FramingTest(MalformedTest):
                 self.assert_refused(answer, 400)
 
     def test_chunk_sizes_that_are_none(self, subtests):
-        """core/decisions/http.md: a bad chunk is 400; later bytes are never read as a request."""
+        """A bad chunk gets 400; later bytes are never read as a request."""
         hidden = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
         for size in (b"xyz", b"-5", b""):
             for rest in (b'{"input":{}}\r\n0\r\n\r\n', hidden):

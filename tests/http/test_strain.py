@@ -333,7 +333,8 @@ class SlowTest(HttpTest):
                 assert b"200 OK" in plain.recv(2000), "a client with a place is served"
 
     def test_deadlines(self, subtests):
-        """Heads have 10 s, idle connections server.keepAlive, bodies 20 s and more (core/decisions/http.md)."""
+        """Heads have 10 s, idle connections server.keepAlive, bodies 20 s and more
+        (core/http/API.md, "Bounds of heads and bodies")."""
         shared, brief = self.server, self.at_end.enter_context(Server(server__keepAlive="1s"))
         results = {}
 

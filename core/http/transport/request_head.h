@@ -14,7 +14,7 @@
 
 namespace jobq {
 
-inline constexpr std::size_t kMaxHead = 200UL << 10;  ///< bytes; 431 beyond (`core/decisions/http.md`)
+inline constexpr std::size_t kMaxHead = 200UL << 10;  ///< bytes; 431 beyond (`core/http/API.md`)
 inline constexpr std::size_t kMaxFields = 100;        ///< 431 beyond
 /// Bytes; 414 beyond. Clients of workers send lines of this length.
 inline constexpr std::size_t kMaxTarget = 128UL << 10;
