@@ -1,5 +1,5 @@
 // `jobqctl webhook ...`: lists webhook deliveries with their tries, and sends a delivery again
-// (core/decisions/webhooks.md).
+// (core/http/API.md, "Deliveries over REST").
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"

@@ -7,8 +7,8 @@
 
 namespace jobq {
 
-/// Returns the `/status` object of the snapshot plus `input` and `webhook` (core/decisions/webhooks.md). Input and
-/// output keep the bytes of the caller and of the handler; a delivery holds no s3Config.
+/// Returns the `/status` object of the snapshot plus `input` and `webhook` (core/http/API.md, "Webhook request"). Input
+/// and output keep the bytes of the caller and of the handler; a delivery holds no s3Config.
 std::string webhookBody(const Delivery& delivery);
 
 }  // namespace jobq

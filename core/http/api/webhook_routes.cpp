@@ -1,5 +1,5 @@
 // Routes under /v1/webhooks: the deliveries with their tries, the replay of a delivery, and the signing secret
-// (core/decisions/webhooks.md). Admins see whole URLs, including secrets in them.
+// (core/http/API.md, "Deliveries over REST"). Admins see whole URLs, including secrets in them.
 #include "core/base/clock.h"
 #include "core/base/delivery_notifier.h"
 #include "core/base/repeated_call.h"
