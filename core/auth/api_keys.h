@@ -23,7 +23,7 @@
 
 namespace jobq {
 
-/// The scope demanded by a route (core/http/API.md, "Scopes"; core/decisions/auth.md). An admin key has every scope.
+/// The scope demanded by a route (core/http/API.md, "Scopes"). An admin key has every scope.
 /// The calls of remote workers (core/http/api/worker_routes.cpp) demand `worker`.
 enum class Scope { none, client, worker, admin };
 
