@@ -13,8 +13,7 @@
 
 namespace jobq {
 
-/// The rows of the table of limits (core/http/API.md, "Rate limits"), and `statusSync` with a bucket of its own. /retry
-/// counts as `cancel`, /health as `status` (core/decisions/limits.md).
+/// The rows of the table of limits (core/http/API.md, "Rate limits").
 enum class Operation : std::uint8_t { run, runsync, status, statusSync, stream, cancel, purgeQueue, openai, requests };
 
 inline constexpr std::size_t kOperations = 9;

@@ -1,5 +1,5 @@
-// The rate limits of the API as data: the table of core/http/API.md, "Rate limits", the additions of
-// core/decisions/limits.md, and the changes of the configuration.
+// The rate limits of the API as data: the table of core/http/API.md, "Rate limits", and the changes of the
+// configuration.
 #pragma once
 
 #include <array>
