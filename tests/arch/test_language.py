@@ -1,6 +1,5 @@
-"""The language of comments, names and the API description: how plain the comments and descriptions are, the words of the
-glossary of core/README.md, and the presence in the repository of each page cited by a comment and of each file cited by
-a page."""
+"""The language of comments, names and the API description: how plain the comments and descriptions are, the absence of
+former names, and the presence in the repository of each page cited by a comment and of each file cited by a page."""
 import ast
 import io
 import json
@@ -21,7 +20,7 @@ PRONOUNS = set("""it its itself they them their those these that this one ones w
 BARE_STARTS = set("""what who whoever nobody nothing somebody everybody none of true false not for as those others whose
     whether so""".split())
 
-# Names of types, files and functions that the glossary replaces. A word of the field stands beside each in core/README.md.
+# Former names of types, files and functions. Words of the field have replaced the names.
 OLD_TYPES = set("""House Porch Gate Visit Link Inbox Pace ServingThreads GoneSignal Crew Duty Courier CourierCrew Errand
     Wakeup Bell CompletionWatch Ticket Patience Existing OtherBody Promised Fenced Swept Absent Taken EndpointForm
     EndpointParts Cargo Published Desk Shelf Share Knowledge Emissions Stint Watch Reach Rooms Surroundings
@@ -173,7 +172,7 @@ def is_file_from(name, path):
 
 
 def vague_python_names(text):
-    """Returns the names of a Python source that the glossary replaces: (names of classes, names of functions)."""
+    """Returns the former names in a Python source: (names of classes, names of functions)."""
     nodes = list(ast.walk(ast.parse(text)))
     classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
     functions = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
@@ -244,7 +243,7 @@ class GlossaryTest:
         faults = []
         for name in tracked("core/*.h", "core/*.cpp", "plugins/*.h", "plugins/*.cpp", "sdk/*.h", "tests/*.h", "tests/*.cpp"):
             old = OLD_TYPES & set(TYPE.findall((ROOT / name).read_text()))
-            faults += [f"{name} declares {each}: the glossary of core/README.md has another word" for each in sorted(old)]
+            faults += [f"{name} declares {each}, a former name: take a word of the field" for each in sorted(old)]
         assert_none(faults)
 
     def test_functions(self):
@@ -264,7 +263,7 @@ class GlossaryTest:
         faults = []
         for name in tracked("*.py"):
             classes, functions = vague_python_names((ROOT / name).read_text())
-            faults += [f"{name} declares {each}: the glossary of core/README.md has another word" for each in sorted(classes)]
+            faults += [f"{name} declares {each}, a former name: take a word of the field" for each in sorted(classes)]
             faults += [f"{name} has {each}(): say what the function acts on" for each in sorted(functions)]
         assert_none(faults)
 
@@ -285,7 +284,7 @@ class PaceTest: pass
             text = (ROOT / name).read_text()
             names = set(re.findall(r"\b[A-Za-z_]\w*", text))
             old = {each for each in names if not each.lower().startswith("epoll") and OLD_WORDS & {word.lower() for word in WORD.findall(each)}}
-            faults += [f"{name} has {each}: the glossary of core/README.md has another word" for each in sorted(old)]
+            faults += [f"{name} has {each}, a former name: take a word of the field" for each in sorted(old)]
         assert_none(faults)
 
     def test_names_of_cpp(self):
@@ -294,7 +293,7 @@ class PaceTest: pass
             code = CPP.sub("", (ROOT / name).read_text())
             old = {each for each in re.findall(r"\b[A-Za-z_]\w*", code)
                    if OLD_NAMES & {word.lower() for word in WORD.findall(each)}} | set(OLD_RESPONSE.findall(code))
-            faults += [f"{name} has {each}: the glossary of core/README.md has another word" for each in sorted(old)]
+            faults += [f"{name} has {each}, a former name: take a word of the field" for each in sorted(old)]
         assert_none(faults)
 
     def test_old_words_are_found(self):
@@ -302,7 +301,7 @@ class PaceTest: pass
         assert found == ["crew", "House", "hired"]
 
     def test_files(self):
-        assert_none([f"{name}: the glossary of core/README.md has another word" for name in tracked()
+        assert_none([f"{name} has a former name: take a word of the field" for name in tracked()
                      if OLD_FILES.search(name.lower()) and name not in NEW_FILES])
 
 
