@@ -17,6 +17,7 @@
 #include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
 #include "core/base/heap_keeper.h"
+#include "core/base/log_events.h"
 #include "core/base/process_signals.h"
 #include "core/base/semaphore.h"
 #include "core/base/words.h"
@@ -40,6 +41,7 @@ Poco::Util::OptionSet describeOptions() {
   set.addOption(Option("check", "", "checks the configuration and ends"));
   set.addOption(Option("reset-admin-key", "", "makes a new admin key, writes it to admin.key, and ends"));
   set.addOption(Option("settings", "", "prints the settings of the server, in Markdown, and ends"));
+  set.addOption(Option("events", "", "prints the events of the log, in Markdown, and ends"));
   set.addOption(Option("version", "", "prints the version and ends"));
   set.addOption(Option("help", "h", "prints this help and ends"));
   return set;
@@ -71,6 +73,10 @@ std::optional<Options> readOptions(int argc, char** argv) {
     }
     if (name == "settings") {
       std::cout << jobq::settingsPage();
+      return std::nullopt;
+    }
+    if (name == "events") {
+      std::cout << jobq::logEventsPage();
       return std::nullopt;
     }
     if (name == "config") options.config = value;

@@ -205,7 +205,7 @@ void checkSecretKey(RecordStore& records, const SecretBox& secrets, const std::f
   }
   throw ConfigError("secret.keyFile: " + keyFile.string() + (secrets.isNew() ? " is missing" : " is not the key") +
                     " that sealed the secrets in the storage: copy the file secret.key that was kept with the backup, "
-                    "or that of another node of the storage; etc/README.md, \"Backup\", says what to do without it");
+                    "or that of another node of the storage; etc/operation.md, \"Backup\", says what to do without it");
 }
 
 }  // namespace jobq

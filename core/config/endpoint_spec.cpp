@@ -139,7 +139,7 @@ Result<void> readScalerType(E& form, const json::Value& value) {
 
 Setting<E> idleTimeoutInFile() {
   return durationSetting<E>("idleTimeout", &E::idleTimeout, Millis(0), Millis(3'600'000),
-                            "The time after which an idle worker above `workersMin` ends.");
+                            "The idle time after which a worker above `workersMin` ends.");
 }
 
 Setting<E> scalerTypeInFile() {
@@ -147,15 +147,14 @@ Setting<E> scalerTypeInFile() {
   return choiceSetting<E>(
       "scalerType", [](auto& form) -> auto& { return form.scaling.type; },
       Types{{"QUEUE_DELAY", ScalerType::queueDelay}, {"REQUEST_COUNT", ScalerType::requestCount}},
-      "When a worker is added: `REQUEST_COUNT` keeps one for every `scalerValue` jobs that wait or run, `QUEUE_DELAY` "
-      "adds one when a job has waited longer than `scalerValue` seconds.");
+      "`REQUEST_COUNT` keeps a worker for every `scalerValue` jobs that wait or run, `QUEUE_DELAY` adds a worker if a "
+      "job waits longer than `scalerValue` seconds.");
 }
 
 // Stores the checked text unchanged; makeEndpoint() decodes the signing key from it.
 Setting<E> webhookSecretInFile() {
-  Setting<E> row =
-      textSetting<E>("webhookSecret", &E::webhookSecret, "The secret that signs the webhooks of this endpoint.")
-          .withDefault("`webhook.secret`");
+  Setting<E> row = textSetting<E>("webhookSecret", &E::webhookSecret, "The secret for webhooks of the endpoint.")
+                       .withDefault("`webhook.secret`");
   row.parse = [](E& form, const std::string& key, const std::string& text) {
     (void)units::secret(key, text);
     form.webhookSecret = text;
@@ -168,7 +167,7 @@ Setting<E> envInFile() {
   return {"env.NAME",
           "text",
           "",
-          "A value that handlers and filters read.",
+          "A value for handlers and filters.",
           [](E& form, const std::string& key, const std::string& text) {
             const std::size_t afterId = key.find('.', kBeforeId.size());
             form.env[key.substr(afterId + kBeforeEnv.size())] = text;
@@ -181,15 +180,12 @@ Setting<E> envInFile() {
 FormFields<E> requestFields() {
   return {
       textField<E>("image", &E::image, 1, 512, FieldUse::file)
-          .inFile("image",
-                  "The code that runs: `plugin/<handler>` or `lua/<script>`. Remote workers take the jobs of any other "
-                  "name, and the server starts none.",
+          .inFile("image", "The code: `plugin/<handler>` or `lua/<script>`. Any other name means remote workers.",
                   "required"),
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
       textField<E>("name", &E::name, 0, kEndpointNameLimit),
       textField<E>("templateId", &E::templateId, 1, 64).released(),
-      wholeField<E>("workersMin", &E::workersMin, kWorkers)
-          .inFile("workersMin", "The workers that are kept when idle."),
+      wholeField<E>("workersMin", &E::workersMin, kWorkers).inFile("workersMin", "The workers kept when idle."),
       wholeField<E>("workersMax", &E::workersMax, kWorkers).inFile("workersMax", "The most workers."),
       // The file takes a duration to the millisecond, also 0 (the worker ends at once); responses show whole seconds,
       // rounded down.
@@ -223,18 +219,18 @@ FormFields<E> hardware() {
 FormFields<E> extensionFields() {
   return {
       wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000})
-          .inFile("maxAttempts", "The losses of its worker after which a job is FAILED."),
+          .inFile("maxAttempts", "The lost runs after which a job is FAILED."),
       durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace)
-          .inFile("stopGrace", "The time that a handler has to obey its stop token before its worker counts as stuck."),
+          .inFile("stopGrace", "The time for a handler to obey a stop token before the worker counts as stuck."),
       wholeField<E>("maxStuck", &E::maxStuck, kWorkers)
-          .inFile("maxStuck", "The stuck workers that are replaced at a time.", "`workersMax`"),
+          .inFile("maxStuck", "The stuck workers replaced at a time.", "`workersMax`"),
       choiceField<E>("isolation", &E::isolation, {"thread"})
           .inFile("isolation", "Where handlers run. Planned: other values."),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64)
-          .inFile("queuePolicy", "The queue policy of this endpoint.", "`queue.policy`"),
+          .inFile("queuePolicy", "The queue policy of the endpoint.", "`queue.policy`"),
       FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return jsonText(form.filters); },
                    [](E& form) { form.filters.reset(); }}
-          .inFile(listSetting<E>("filters", &E::filters, "The filters of this endpoint; an empty value means none.")
+          .inFile(listSetting<E>("filters", &E::filters, "The filters of the endpoint; an empty value means no filter.")
                       .withDefault("`filters`")),
       {"retention", FieldUse::free, readRetention, writeRetention},
       {"rateLimits", FieldUse::free, readLimits, writeLimits},

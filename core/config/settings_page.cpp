@@ -7,8 +7,7 @@ namespace jobq {
 namespace {
 
 constexpr const char* kEndpoints =
-    "An endpoint of the file is fixed while the server runs; endpoints of `/v1` can be changed. An id consists of "
-    "`A-Z a-z 0-9 _ -`.\n\n";
+    "Endpoints of the file are fixed while the server runs. An id consists of `A-Z a-z 0-9 _ -`.\n\n";
 
 std::string heading(const std::string& title) { return "### " + title + "\n"; }
 

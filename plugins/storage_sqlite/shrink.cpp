@@ -65,7 +65,7 @@ void adviseConversion(Connection& connection, const std::filesystem::path& file,
             file.string() +
                 " has free space and was made by a server that could not give space back; to convert it, "
                 "stop the server's clients, run `jobqctl backup DIR`, stop the server, and put the copy in "
-                "its place (etc/README.md, \"Backup\").");
+                "its place (etc/operation.md, \"Backup\").");
 }
 
 }  // namespace jobq::sqlite

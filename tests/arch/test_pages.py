@@ -1,4 +1,4 @@
-"""Documents that repeat the code: etc/README.md has its events, core/decisions the test of each row."""
+"""Documents that repeat the code: etc/events.md has its events, core/decisions the test of each row."""
 import pathlib
 import re
 
@@ -7,23 +7,88 @@ import settings_page
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+EVENTS = ROOT / "etc/events.md"
+LEVELS = {"Errors": "error", "Warnings": "warning", "Information": "information", "Debug": "debug"}  # of headings
+COMPOSED = {"storage.mysql.storage.binlog", "storage.mysql.storage.durability"}  # plugins/storage_mysql/probe.cpp
+
+
 def assert_none(faults):
     assert not faults, "\n".join(faults)
 
 
+def event_rows():
+    """Returns a pair for each event of the page: its table, such as `error` or `error of jobq-worker`, and its name."""
+    rows, table = [], ""
+    for line in EVENTS.read_text().splitlines():
+        if line.startswith("## "):
+            level, _, program = line[3:].partition(" ")
+            table = f"{LEVELS[level]} {program}".strip()
+        elif line.startswith(("| `", "- `")):
+            rows += [(table, name) for name in re.findall(r"`([^`]+)`", re.split(r" \| |: ", line)[0])]
+    return rows
+
+
+def events_of(text):
+    """Yields the events that a source writes with a fixed name and level. A periodic service writes an error by its name."""
+    for level, name in re.findall(r'LogLevel::(\w+),\s*"([\w.-]+)"', text):
+        yield name, level
+    for name in re.findall(r'\w+_\("([\w-]+)", [\w.]*clock, [\w.]*log,', text):
+        yield name, "error"
+    for name in re.findall(r'\bwarn\(\w+, "([\w.]+)"', text):
+        yield name, "warning"
+    for name in re.findall(r'\bwarned\("(\w+)"', text):  # plugins/storage_mysql/probe.cpp
+        yield "storage." + name, "warning"
+
+
+def written_events():
+    """Returns the events of all sources, as patterns of their names with the prefix of the plugin, and their levels."""
+    found = set()
+    for path in (ROOT / "core").rglob("*.cpp"):
+        found |= {(re.escape(name), level) for name, level in events_of(path.read_text())}
+    for path in (ROOT / "plugins").rglob("*.cpp"):
+        prefix = prefix_of(path)
+        found |= {(prefix + re.escape(name), level) for name, level in events_of(path.read_text())}
+    return found
+
+
+def prefix_of(path):
+    """Returns a pattern of the words that the host puts before the events of a plugin. The plugin lua has two kinds."""
+    kind, _, name = path.relative_to(ROOT / "plugins").parts[0].partition("_")
+    return rf"{kind}\.{name}\." if name else rf"(?:filter|handler)\.{kind}\."
+
+
+def event_in_source(path, row):
+    """Returns the event as the source of a plugin has it, without the prefix; the whole row for other sources."""
+    return re.sub("^" + prefix_of(path), "", row) if path.is_relative_to(ROOT / "plugins") else row
+
+
 class EventsTest:
-    def test_events(self):
-        """Each event of the levels warning and error is a row of the page."""
-        page = settings_page.PAGE.read_text()
-        events = set()
-        for folder in ("core", "plugins"):
-            for path in (ROOT / folder).rglob("*.cpp"):
-                text = path.read_text()
-                events |= set(re.findall(r'LogLevel::(?:warning|error),\s*"([\w.]+)"', text))
-                events |= set(re.findall(r'complain\(\w+, "([\w.]+)"', text))
-        assert len(events) > 20, "the log is not written as it was"
-        assert_none([f"etc/README.md does not say what {event} means" for event in sorted(events)
-                     if not re.search(rf"`[\w.]*\b{re.escape(event)}`", page)])
+    """etc/events.md has the rows of core/base/log_events.cpp (tests/http/test_events_page.py)."""
+
+    def test_each_event_has_a_row(self):
+        """A row has each event and level that the sources write. An event of a plugin begins with kind and name of the plugin."""
+        page = event_rows()
+        assert len(page) > 90, "the page is not read as it is written"
+        written = written_events()
+        assert len(written) > 80, "the log is not written as it was"
+        assert_none([f"etc/events.md does not have {name} with the level {level}" for name, level in sorted(written)
+                     if not any(re.fullmatch(name, row) and level == title.split()[0] for title, row in page)])
+
+    def test_each_row_is_an_event(self):
+        """The sources write the event of each row, and no row is there twice."""
+        page = event_rows()
+        sources = {path: path.read_text() for folder in ("core", "plugins") for path in (ROOT / folder).rglob("*.cpp")
+                   if path.name != "log_events.cpp"}
+        assert_none([f"etc/events.md has {row}, which no source writes" for _, row in page
+                     if not any(f'"{row}"' in text or f'"{event_in_source(path, row)}"' in text
+                                for path, text in sources.items()) and row not in COMPOSED])
+        assert len(page) == len(set(page)), "an event is in two rows of one table"
+
+    def test_the_events_of_a_source(self):
+        text = """log.write(LogLevel::error, "a.b", text); log_->write(jobq::LogLevel::debug,
+            "c", text); , periodic_("d-e", deps.clock, deps.log, kPause, *this) {} warn(last_, "f.g", text); warned("h", text)"""
+        assert set(events_of(text)) == {("a.b", "error"), ("c", "debug"), ("d-e", "error"), ("f.g", "warning"),
+                                        ("storage.h", "warning")}
 
 
 class DecisionsTest:
@@ -51,12 +116,14 @@ class UnitTest:
     def test_the_unit_waits_for_a_stop(self):
         """The unit for systemd has a TimeoutStopSec beyond the rule of the page with the defaults of the settings, and lets the
         server end its jobs itself."""
-        page = settings_page.PAGE.read_text()
+        page = (ROOT / "etc/operation.md").read_text()
+        settings = settings_page.PAGE.read_text()
 
-        def seconds(pattern):
-            return int(re.search(pattern, page, re.DOTALL)[1])
+        def seconds(pattern, text=page):
+            return int(re.search(pattern, text, re.DOTALL)[1])
 
-        rule = (seconds(r"`server\.drain` \| duration \| `(\d+)s`") + seconds(r"`endpoint\.<id>\.stopGrace` \| duration \| `(\d+)s`") +
+        rule = (seconds(r"`server\.drain` \| duration \| `(\d+)s`", settings) +
+                seconds(r"`endpoint\.<id>\.stopGrace` \| duration \| `(\d+)s`", settings) +
                 seconds(r"`server\.drain`, the longest `stopGrace` and (\d+) s\s+together"))
         assert seconds(r"TimeoutStopSec=(\d+)") > rule
         unit = re.search(r"```ini\n(.*?)```", page, re.DOTALL)[1]

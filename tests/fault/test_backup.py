@@ -132,7 +132,7 @@ class RestoreTest(HttpTest):
         assert again.runsync("echo", {"new": "life"})["status"] == "COMPLETED"
 
     def test_sealed_secrets_need_the_secret_key(self, own_server, tmp_path):
-        """The copy alone opens no sealed value; the copy with secret.key opens all (etc/README.md, "Backup")."""
+        """The copy alone opens no sealed value; the copy with secret.key opens all (etc/operation.md, "Backup")."""
         server = own_server()
         secret = "the-secret-of-a-bucket"
         server.run("parked", {"n": 1}, s3Config={"accessId": "id", "accessSecret": secret, "bucketName": "b",

@@ -1,4 +1,4 @@
-"""jobq-worker, the remote worker in C++: etc/README.md, "Remote workers"."""
+"""jobq-worker, the remote worker in C++: etc/workers.md, "jobq-worker"."""
 
 import contextlib
 import json
@@ -155,7 +155,7 @@ class ResultTest(JobqWorkerTest):
         assert "20 MB" in job["error"]
 
     def test_the_variables_of_workers(self):
-        """etc/README.md: the variables of `jobqctl worker env`. Their key counts, not that of a user of jobqctl."""
+        """etc/workers.md: the variables of `jobqctl worker env`. Their key counts, not that of a user of jobqctl."""
         done = subprocess.run([JOBQCTL, "worker", "env", "variables", "--json"], check=True, capture_output=True, timeout=HANG,
                               env={"JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key})
         variables = json.loads(done.stdout)

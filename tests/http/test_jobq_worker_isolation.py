@@ -1,4 +1,4 @@
-"""jobq-worker --isolation process: etc/README.md, "Handlers in processes of their own"."""
+"""jobq-worker --isolation process: etc/workers.md, "Handlers in processes"."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""etc/README.md: jobqctl launcher probe: whether the launcher of the settings can start workers, without a server."""
+"""etc/workers.md: jobqctl launcher probe: whether the launcher of the settings can start workers, without a server."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""etc/README.md: jobqctl storage probe: the checks of a database server without a start of jobqd."""
+"""etc/cluster.md: jobqctl storage probe: the checks of a database server without a start of jobqd."""
 
 import json
 import os

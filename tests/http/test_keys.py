@@ -268,7 +268,7 @@ class KeepingTest(KeyTest):
         assert self.status_with(other, path="/v1/keys") == 200
 
     def test_reset(self, own_server):
-        """etc/README.md: `jobqd --reset-admin-key` writes a new admin key and keeps the others."""
+        """etc/operation.md: `jobqd --reset-admin-key` writes a new admin key and keeps the others."""
         server = self.server = own_server()
         former, client = {"key": server.key}, server.new_key("client")
         assert "in use" in jobqd("--config", server.file, "--reset-admin-key").stderr

@@ -19,7 +19,7 @@ def in_progress(server, count=1):
 
 class DrainTest(HttpTest):
     def test_a_running_job_finishes(self, own_server):
-        """etc/README.md: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
+        """etc/operation.md: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
         server, held = held_server(self.at_end, own_server, server__drain="10m", **ONE_WORKER)
         answers = []
         caller = threading.Thread(target=lambda: answers.append(
@@ -60,7 +60,7 @@ class DrainTest(HttpTest):
         assert server.ended() == 0
 
     def test_jobs_longer_than_the_drain_go_back_to_the_queue(self, own_server):
-        """etc/README.md: the remaining jobs go back into the queue; a drain is no loss, so no job counts as retried."""
+        """etc/operation.md: the remaining jobs go back into the queue; a drain is no loss, so no job counts as retried."""
         server, held = held_server(self.at_end, own_server, server__drain="500ms", **ONE_WORKER)
         job = server.run("trial", {"hold": True, "output": "done"})
         in_progress(server)

@@ -125,7 +125,7 @@ class TimeTest(LuaTest):
 
 class ShutdownTest(LuaTest):
     def test_a_loop_goes_back_to_the_queue(self):
-        """etc/README.md: a job running at the end of the drain goes back into the queue, and is no failure."""
+        """etc/operation.md: a job running at the end of the drain goes back into the queue, and is no failure."""
         loops = "return function(input, job) if job.env.LOOP == '1' then while true do end end return job.attempt end"
         server = self.fresh_server({"loops": loops}, **{"endpoint.loops.image": "lua/loops",
                                                         "endpoint.loops.env.LOOP": "1"}, **SHORT_DRAIN)

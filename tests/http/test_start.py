@@ -43,7 +43,7 @@ class RefusedStartTest(HttpTest):
         assert first.finished("echo", first.run("echo", {}))["status"] == "COMPLETED"
 
     def test_a_storage_without_its_secret_key(self, own_server):
-        """etc/README.md, "Backup": the secrets of a restored database need the file that sealed them. A database of an
+        """etc/operation.md, "Backup": the secrets of a restored database need the file that sealed them. A database of an
         older server has no sealed word; its templates are opened instead."""
         server = own_server()
         made = server.request("POST", "/v1/templates", {"name": "t", "imageName": "plugin/echo", "env": {"A": "b"}})
@@ -65,8 +65,8 @@ class RefusedStartTest(HttpTest):
         assert server.request("GET", f"/v1/templates/{made.json()['id']}").json()["env"] == {"A": "b"}
 
     def test_the_secrets_of_a_lost_key_can_be_given_up(self, own_server):
-        """The statement of etc/README.md, "Backup"."""
-        with open(os.path.join(ROOT, "etc/README.md"), encoding="utf-8") as page:
+        """The statement of etc/operation.md, "Backup"."""
+        with open(os.path.join(ROOT, "etc/operation.md"), encoding="utf-8") as page:
             statement = re.search(r"`(DELETE FROM record WHERE kind IN [^`]+)`", page.read()).group(1)
         server = own_server()
         server.request("POST", "/v1/templates", {"name": "t", "imageName": "plugin/echo", "env": {"A": "b"}})
@@ -186,7 +186,7 @@ class CommandLineTest(HttpTest):
         assert not os.path.exists(self.idle.data)
 
     def test_check_reads_the_tls_files(self):
-        """etc/README.md, "TLS": --check refuses files that are not there, as the start does."""
+        """etc/operation.md, "TLS": --check refuses files that are not there, as the start does."""
         done = jobqd("--config", self.idle.file, "--set", "server.tls.certificate=none.pem",
                      "--set", "server.tls.key=none.pem", "--check")
         assert done.returncode == 1
@@ -230,7 +230,7 @@ class CommandLineTest(HttpTest):
         """The brief words of any command line: --help, and a refusal of what is unknown."""
         done = jobqd("--help")
         assert done.returncode == 0
-        for option in ("--config", "--set", "--check", "--settings", "--version"):
+        for option in ("--config", "--set", "--check", "--settings", "--events", "--version"):
             assert option.lstrip("-") in done.stdout
         done = jobqd("--bogus")
         assert done.returncode > 0

@@ -12,7 +12,7 @@ class VariablesTest(PlaneTest, JobqctlTest):
         return self.table("worker", "env", "remote", "--worker-key", "k", "--format", kind, *options)
 
     def test_formats(self):
-        """etc/README.md: a file names no worker unless the caller does, because many processes may read the file."""
+        """etc/workers.md: a file names no worker unless the caller does, because many processes may read the file."""
         take = f"RUNPOD_WEBHOOK_GET_JOB={self.server.url}/v2/remote/job-take/$ID?gpu=none"
         exported = dict(shlex.split(line)[1].split("=", 1) for line in self.variables("export").splitlines())
         name = exported.pop("RUNPOD_POD_ID")
