@@ -19,7 +19,7 @@
 namespace jobq {
 namespace {
 
-// Bounds of `ttl` in milliseconds from now (core/decisions/jobs.md). JobStore::setTtl applies the floor and the
+// Bounds of `ttl` in milliseconds from now (core/http/API.md, "/status"). JobStore::setTtl applies the floor and the
 // ceiling.
 constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 

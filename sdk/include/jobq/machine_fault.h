@@ -1,5 +1,5 @@
 // The faults of this machine that may pass: a lack of descriptors, memory or threads. Such a fault is neither a fault
-// of a job nor of a receiver, so it counts against neither (core/decisions/jobs.md).
+// of a job nor of a receiver, so it counts against neither (core/decisions/webhooks.md).
 #pragma once
 
 #include <cerrno>
