@@ -54,7 +54,7 @@ class DiskTest(HttpTest):
 
     def not_ready(self, server):
         """Waits until /readyz refuses, and returns the refusal. A positive result is cached for 1 s
-        (core/decisions/operations.md)."""
+        (core/http/api/readiness.h)."""
         return until(lambda: (answer := self.ready(server)).status != 200 and answer, "it is not ready", HANG)
 
     def fill(self, server, size, most=3000):
