@@ -1,4 +1,4 @@
-"""Documents that repeat the code: etc/events.md has its events, core/decisions the test of each row."""
+"""Documents that repeat the code: etc/events.md has its events, core/decisions the tests of each decision."""
 import pathlib
 import re
 
@@ -91,25 +91,66 @@ class EventsTest:
                                         ("storage.h", "warning")}
 
 
+MOST_OF_A_HEADING = 20  # words
+MOST_OF_A_BODY = 60  # words
+
+
+def decisions_of(page):
+    """Yields each decision of a page: the heading, and the lines up to the next heading."""
+    for part in re.split(r"^### ", page, flags=re.MULTILINE)[1:]:
+        heading, _, body = part.partition("\n")
+        yield heading, re.split(r"^##? ", body, flags=re.MULTILINE)[0].strip().splitlines()
+
+
+def faults_of(heading, lines):
+    """Yields the faults in the form of a decision."""
+    *body, last = lines or [""]
+    words = len(" ".join(body).split())
+    paths = re.findall(r"`([\w./-]+)`", last)
+    if len(heading.split()) > MOST_OF_A_HEADING:
+        yield f"the heading has more than {MOST_OF_A_HEADING} words"
+    if words == 0:
+        yield "the reason is missing"
+    if words > MOST_OF_A_BODY:
+        yield f"the text has {words} words, at most {MOST_OF_A_BODY}"
+    if last != "Test: none" and not (last.startswith("Test: ") and paths):
+        yield "the last line is `Test: ` with the paths of the tests in backquotes, or `Test: none`"
+    for path in paths:
+        if not (ROOT / path).exists():
+            yield f"there is no {path}"
+
+
 class DecisionsTest:
-    def test_rows(self):
-        """Each row has a decision, a reason and a test; what is named as a path exists."""
+    def test_form(self):
+        """Each decision has a short heading, a reason in few words, and a last line with tests that exist."""
         faults, counted = [], 0
         for page in sorted((ROOT / "core/decisions").glob("*.md")):
-            for line in page.read_text().splitlines():
-                if not line.startswith("| ") or line.startswith("| Decision |"):
-                    continue
-                counted += 1
-                row = line[2:-2].split(" | ")
-                name = f"{page.name}: {row[0][:60]}"
-                paths = re.findall(r"`([\w./-]+)`", row[-1])
-                if len(row) != 3:
-                    faults.append(f"{name}: a row has a decision, a reason and a test")
-                elif not paths and row[2] != "no test":
-                    faults.append(f"{name}: name the test by its path, or write: no test")
-                faults += [f"{name}: there is no {path}" for path in paths if not (ROOT / path).exists()]
-        assert counted > 200, "the pages are not read as they are written"
+            decisions = list(decisions_of(page.read_text()))
+            counted += len(decisions)
+            if not decisions:
+                faults.append(f"{page.name} has no decision: a decision begins with `### `")
+            faults += [f"{page.name}: {heading[:60]}: {fault}" for heading, lines in decisions
+                       for fault in faults_of(heading, lines)]
         assert_none(faults)
+        assert counted >= 200, f"the pages have {counted} decisions: the form is read wrongly, or decisions were lost"
+
+    def test_the_check_reads_a_good_decision(self):
+        page = "# Decisions: x\n\n## Jobs\n\n### Jobs are stored\nA crash loses no job.\nTest: `tests/arch`\n\n## Next\ntext\n"
+        assert list(decisions_of(page)) == [("Jobs are stored", ["A crash loses no job.", "Test: `tests/arch`"])]
+        assert [fault for decision in decisions_of(page) for fault in faults_of(*decision)] == []
+        assert list(faults_of("Jobs are stored", ["A crash loses no job.", "", "Test: none"])) == []
+
+    def test_the_check_finds_each_fault(self):
+        def faults(heading="Jobs are stored", body="A crash loses no job.", last="Test: none"):
+            return " ".join(faults_of(heading, [body, last]))
+
+        assert "the heading" in faults(heading="word " * 21)
+        assert "the reason" in faults(body="")
+        assert "61 words" in faults(body="word " * 61)
+        assert "the last line" in faults(last="no test")
+        assert "the last line" in faults(last="Test: the whole suite")
+        assert "there is no tests/absent.py" in faults(last="Test: `tests/arch`, `tests/absent.py`")
+        assert "the last line" in " ".join(faults_of("Jobs are stored", []))
 
 
 class UnitTest:
