@@ -12,15 +12,15 @@
 #include "core/jobs/run_reports.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/webhooks/dispatcher.h"
-#include "core/workers/launched_workers.h"
-#include "core/workers/node_drains.h"
-#include "core/workers/node_life.h"
-#include "core/workers/remote_pools.h"
-#include "core/workers/remote_workers.h"
+#include "core/workers/launched/launched_workers.h"
+#include "core/workers/node/node_drains.h"
+#include "core/workers/node/node_life.h"
+#include "core/workers/pool/worker_pools.h"
+#include "core/workers/pool/worker_set.h"
+#include "core/workers/pool/worker_supervisor.h"
+#include "core/workers/remote/remote_pools.h"
+#include "core/workers/remote/remote_workers.h"
 #include "core/workers/thread_executor.h"
-#include "core/workers/worker_pools.h"
-#include "core/workers/worker_set.h"
-#include "core/workers/worker_supervisor.h"
 
 namespace jobq {
 namespace {

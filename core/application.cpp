@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "core/base/clock.h"
-#include "core/base/descriptors.h"
 #include "core/base/ids.h"
-#include "core/base/node_name.h"
-#include "core/base/shutdown_deadline.h"
 #include "core/config/filter_name.h"
 #include "core/http/api/routes.h"
 #include "core/maintenance/lost_jobs.h"
+#include "core/process/descriptors.h"
+#include "core/process/node_name.h"
+#include "core/process/shutdown_deadline.h"
 #include "core/start_check.h"
 #include "core/storage_wait.h"
 

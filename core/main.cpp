@@ -14,14 +14,14 @@
 
 #include "core/application.h"
 #include "core/base/clock.h"
-#include "core/base/clock_keeper.h"
-#include "core/base/descriptors.h"
-#include "core/base/heap_keeper.h"
-#include "core/base/log_events.h"
-#include "core/base/process_signals.h"
 #include "core/base/semaphore.h"
 #include "core/base/words.h"
+#include "core/config/log_events.h"
 #include "core/config/settings_page.h"
+#include "core/process/clock_keeper.h"
+#include "core/process/descriptors.h"
+#include "core/process/heap_keeper.h"
+#include "core/process/process_signals.h"
 #include "core/storage_wait.h"
 
 namespace {

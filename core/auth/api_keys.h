@@ -24,7 +24,7 @@
 namespace jobq {
 
 /// The scope demanded by a route (core/http/API.md, "Scopes"). An admin key has every scope.
-/// The calls of remote workers (core/http/api/worker_routes.cpp) demand `worker`.
+/// The calls of remote workers (core/http/api/worker/worker_routes.cpp) demand `worker`.
 enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;

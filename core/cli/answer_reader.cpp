@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <variant>
 
-#include "core/cli/exit_code.h"
-#include "core/cli/table_print.h"
+#include "core/client/exit_code.h"
+#include "core/client/table_print.h"
 #include "jobq/json.h"
 
 namespace jobq::cli {

@@ -10,7 +10,7 @@
 #include <istream>
 #include <utility>
 
-#include "core/cli/exit_code.h"
+#include "core/client/exit_code.h"
 
 namespace jobq::cli {
 namespace {

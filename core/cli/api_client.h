@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/cli/http_session.h"
+#include "core/client/http_session.h"
 #include "jobq/time.h"
 
 namespace Poco::Net {

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 #include "jobq/json_writer.h"
 
 namespace jobq::cli {

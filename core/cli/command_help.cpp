@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 
 namespace jobq::cli {
 namespace {

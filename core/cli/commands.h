@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/cli/api_client.h"
-#include "core/cli/arguments.h"
-#include "core/cli/exit_code.h"
+#include "core/client/arguments.h"
+#include "core/client/exit_code.h"
 
 namespace jobq::cli {
 

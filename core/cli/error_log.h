@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 #include "jobq/log.h"
 
 namespace jobq::cli {

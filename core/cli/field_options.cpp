@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/cli/exit_code.h"
-#include "core/cli/input_text.h"
-#include "core/cli/table_print.h"
+#include "core/client/exit_code.h"
+#include "core/client/input_text.h"
+#include "core/client/table_print.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 

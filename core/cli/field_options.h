@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cli/arguments.h"
+#include "core/client/arguments.h"
 
 namespace jobq::cli {
 

@@ -6,8 +6,8 @@
 
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
-#include "core/cli/input_text.h"
-#include "core/cli/table_print.h"
+#include "core/client/input_text.h"
+#include "core/client/table_print.h"
 #include "jobq/job.h"
 #include "jobq/json_writer.h"
 

@@ -1,7 +1,7 @@
 // `jobqctl key ...`: makes, lists and revokes API keys (core/decisions/auth.md).
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 #include "jobq/json_writer.h"
 
 namespace jobq::cli {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 
 namespace jobq::cli {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core/base/output_quota.h"
+#include "core/model/output_quota.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"

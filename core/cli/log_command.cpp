@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 #include "jobq/job.h"
 #include "jobq/json.h"
 

@@ -4,15 +4,15 @@
 #include <iostream>
 
 #include "core/base/clock.h"
-#include "core/base/filter_verdict.h"
-#include "core/base/script_name.h"
-#include "core/base/script_result.h"
 #include "core/cli/commands.h"
 #include "core/cli/error_log.h"
-#include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
-#include "core/cli/local_plugins.h"
-#include "core/cli/table_print.h"
+#include "core/client/input_text.h"
+#include "core/client/local_plugins.h"
+#include "core/client/table_print.h"
+#include "core/model/filter_verdict.h"
+#include "core/model/script_name.h"
+#include "core/model/script_result.h"
 #include "jobq/admission_filter.h"
 #include "jobq/json_writer.h"
 

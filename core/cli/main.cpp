@@ -8,9 +8,9 @@
 #include <exception>
 #include <iostream>
 
-#include "core/base/process_signals.h"
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
+#include "core/process/process_signals.h"
 
 namespace jobq::cli {
 namespace {

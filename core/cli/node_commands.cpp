@@ -3,7 +3,7 @@
 
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 
 namespace jobq::cli {
 namespace {

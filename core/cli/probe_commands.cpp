@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "core/cli/commands.h"
 #include "core/cli/error_log.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 #include "core/config/config.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/json_writer.h"

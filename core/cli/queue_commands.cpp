@@ -1,7 +1,7 @@
 // `jobqctl health`, `job list` and `purge`: the queue of an endpoint as a whole.
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 
 namespace jobq::cli {
 namespace {

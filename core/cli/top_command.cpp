@@ -11,7 +11,7 @@
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/live_screen.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
 #include "jobq/json_writer.h"
 
 namespace jobq::cli {

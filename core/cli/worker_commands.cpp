@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/base/ids.h"
-#include "core/base/image.h"
-#include "core/base/worker_environment.h"
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
-#include "core/cli/table_print.h"
+#include "core/client/table_print.h"
+#include "core/model/image.h"
+#include "core/model/worker_environment.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 

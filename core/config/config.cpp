@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "core/base/ids.h"
-#include "core/base/program_paths.h"
 #include "core/config/properties.h"
 #include "core/config/server_settings.h"
 #include "core/config/units.h"
+#include "core/process/program_paths.h"
 #include "jobq/error.h"
 #include "jobq/plugin.h"
 

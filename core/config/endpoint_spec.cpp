@@ -3,10 +3,10 @@
 #include <set>
 #include <string_view>
 
-#include "core/base/job_policy.h"
 #include "core/base/words.h"
 #include "core/config/filter_name.h"
 #include "core/config/units.h"
+#include "core/model/job_policy.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
 

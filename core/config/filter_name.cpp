@@ -4,8 +4,8 @@
 #include <set>
 #include <string_view>
 
-#include "core/base/script_name.h"
 #include "core/base/words.h"
+#include "core/model/script_name.h"
 
 namespace jobq {
 namespace {

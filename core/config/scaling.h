@@ -1,5 +1,5 @@
 // The rule of an endpoint for the number of workers (core/http/API.md, "Scaling": `scalerType`, `scalerValue`). Its
-// effect: core/workers/scaler.h.
+// effect: core/workers/pool/scaler.h.
 #pragma once
 
 #include <cstdint>

@@ -3,11 +3,11 @@
 #include <memory>
 #include <utility>
 
-#include "core/base/image.h"
-#include "core/base/script_result.h"
 #include "core/config/filter_name.h"
 #include "core/config/units.h"
 #include "core/endpoints/filter_pool.h"
+#include "core/model/image.h"
+#include "core/model/script_result.h"
 #include "jobq/error.h"
 
 namespace jobq {

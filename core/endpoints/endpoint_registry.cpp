@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/base/image.h"
 #include "core/endpoints/endpoint_maker.h"
 #include "core/endpoints/endpoint_record.h"
+#include "core/model/image.h"
 #include "jobq/error.h"
 
 namespace jobq {

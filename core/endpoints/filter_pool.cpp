@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/script_result.h"
+#include "core/model/script_result.h"
 #include "jobq/error.h"
 
 namespace jobq {

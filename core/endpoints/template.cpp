@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/base/image.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/model/image.h"
 #include "jobq/base64.h"
 #include "jobq/json.h"
 

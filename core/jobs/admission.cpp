@@ -2,8 +2,8 @@
 
 #include <exception>
 
-#include "core/base/filter_verdict.h"
 #include "core/endpoints/filter_pool.h"
+#include "core/model/filter_verdict.h"
 #include "jobq/admission_filter.h"
 
 namespace jobq {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/output_quota.h"
 #include "core/jobs/job_service.h"
+#include "core/model/output_quota.h"
 #include "jobq/transitions.h"
 
 namespace jobq {

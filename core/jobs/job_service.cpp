@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "core/base/delivery_notifier.h"
 #include "core/base/repeated_call.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
+#include "core/model/delivery_notifier.h"
 #include "jobq/transitions.h"
 
 namespace jobq {

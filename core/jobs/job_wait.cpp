@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/output_quota.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/model/output_quota.h"
 #include "jobq/transitions.h"
 
 namespace jobq {

@@ -6,12 +6,12 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/delivery_notifier.h"
 #include "core/base/words.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/returned_jobs.h"
+#include "core/model/delivery_notifier.h"
 
 namespace jobq {
 namespace {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "core/base/ids.h"
-#include "core/base/job_policy.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
 #include "core/config/units.h"
 #include "core/jobs/webhook_url.h"
+#include "core/model/job_policy.h"
 #include "jobq/json.h"
 
 namespace jobq {

@@ -3,9 +3,9 @@
 
 #include <atomic>
 
-#include "core/base/overdue_jobs.h"
 #include "core/base/periodic.h"
 #include "core/base/service.h"
+#include "core/model/overdue_jobs.h"
 #include "jobq/log.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"

@@ -34,8 +34,8 @@
 #include <string>
 #include <thread>
 
-#include "core/base/delivery_notifier.h"
 #include "core/base/service.h"
+#include "core/model/delivery_notifier.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/delivery_task.h"
 #include "core/webhooks/delivery_work.h"

@@ -1,6 +1,6 @@
 #include "core/webhooks/webhook_body.h"
 
-#include "core/base/job_json.h"
+#include "core/model/job_json.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {

@@ -9,7 +9,7 @@
 #include "core/base/repeated_call.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/returned_jobs.h"
-#include "core/workers/input_memory.h"
+#include "core/workers/run/input_memory.h"
 #include "jobq/error.h"
 
 namespace jobq {

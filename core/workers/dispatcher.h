@@ -2,10 +2,10 @@
 // batches for all idle workers of all endpoints. A caller waiting for its job may claim on its own thread when a worker
 // is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim), or give
 // its job to the worker before the insert (QueueSignal::runBeforeInsert). A claim reserves idle workers first
-// (`core/workers/worker_pools.h`); a worker that finishes its job claims the next job with its report (finishAndClaim)
-// and stays busy. Each pass performs every task once, with at most 64 claims for an endpoint, so that a flood at an
-// endpoint delays neither the first job of another endpoint nor a release. The tasks that start and stop workers belong
-// to WorkerSupervisor (`core/workers/worker_supervisor.h`).
+// (`core/workers/pool/worker_pools.h`); a worker that finishes its job claims the next job with its report
+// (finishAndClaim) and stays busy. Each pass performs every task once, with at most 64 claims for an endpoint, so that
+// a flood at an endpoint delays neither the first job of another endpoint nor a release. The tasks that start and stop
+// workers belong to WorkerSupervisor (`core/workers/pool/worker_supervisor.h`).
 //
 // A storage behind a connection may not answer a claim (`OutcomeUnknown` in `jobq/error.h`). The workers of such a
 // claim stay reserved, and the dispatcher thread asks for the jobs of the claim in each pass, until the storage
@@ -28,11 +28,11 @@
 #include "core/jobs/queue_signal.h"
 #include "core/workers/deferred_inserts.h"
 #include "core/workers/early_runs.h"
-#include "core/workers/executor.h"
-#include "core/workers/node_life.h"
-#include "core/workers/running_jobs.h"
-#include "core/workers/worker_pools.h"
-#include "core/workers/worker_supervisor.h"
+#include "core/workers/node/node_life.h"
+#include "core/workers/pool/worker_pools.h"
+#include "core/workers/pool/worker_supervisor.h"
+#include "core/workers/run/executor.h"
+#include "core/workers/run/running_jobs.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"

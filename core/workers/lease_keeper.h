@@ -12,7 +12,7 @@
 // A report of a handler that returned before the fence is still made: its attempt fences it.
 //
 // The keeper also counts the living nodes, at each join and every 3 s, because each node has a part of workersMax and
-// of the rate limits (`core/workers/node_share.h`).
+// of the rate limits (`core/workers/node/node_share.h`).
 //
 // On a storage for a single process (no leaseLife()) the keeper does nothing.
 #pragma once
@@ -21,10 +21,10 @@
 
 #include "core/base/periodic.h"
 #include "core/base/service.h"
-#include "core/workers/node_life.h"
-#include "core/workers/running_jobs.h"
-#include "core/workers/worker_pools.h"
-#include "core/workers/worker_supervisor.h"
+#include "core/workers/node/node_life.h"
+#include "core/workers/pool/worker_pools.h"
+#include "core/workers/pool/worker_supervisor.h"
+#include "core/workers/run/running_jobs.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/storage.h"

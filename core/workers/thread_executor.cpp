@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "core/base/backoff.h"
-#include "core/base/handler_run.h"
 #include "core/base/secret_box.h"
 #include "core/base/semaphore.h"
 #include "core/base/service.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/run_reports.h"
+#include "core/model/handler_run.h"
 #include "core/workers/deferred_inserts.h"
-#include "core/workers/run_context.h"
+#include "core/workers/run/run_context.h"
 
 namespace jobq {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
-#include "core/workers/deadline_timer.h"
-#include "core/workers/executor.h"
-#include "core/workers/running_jobs.h"
+#include "core/workers/run/deadline_timer.h"
+#include "core/workers/run/executor.h"
+#include "core/workers/run/running_jobs.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"

@@ -10,22 +10,34 @@ TOP_LEVEL = {"CMakeLists.txt", "core", "plugins", "sdk", "scripts", "etc", "test
              "CMakePresets.json", "LICENSE", "build"}
 LAYERS = {  # a folder of core, and the folders or single headers of core that it may include besides itself
     "base": set(),
-    "config": {"base"},
+    "model": {"base"},
+    "process": {"base"},
+    "config": {"base", "model", "process"},
     "plugin": {"base", "config"},
     "auth": {"base", "config"},
     "limits": {"base", "config"},
-    "endpoints": {"base", "config"},
-    "webhooks": {"base", "config"},
-    "maintenance": {"base", "config"},
-    "jobs": {"base", "config", "endpoints"},
-    "workers": {"base", "config", "endpoints", "jobs"},
-    "http/transport": {"base", "config/server_config.h"},  # one header alone
-    "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport",
-                 "workers/remote_workers.h", "workers/remote_worker.h", "workers/remote_run.h", "workers/foreign_reports.h"},  # the calls of remote workers
-    "cli": {"base", "config", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)
-    "worker": {"base", "config", "plugin",  # jobq-worker, and what its command line shares with jobqctl
-               "cli/arguments.h", "cli/exit_code.h", "cli/http_session.h", "cli/input_text.h", "cli/local_plugins.h",
-               "cli/table_print.h"},
+    "endpoints": {"base", "config", "model"},
+    "webhooks": {"base", "config", "model"},
+    "maintenance": {"base", "config", "model"},
+    "jobs": {"base", "config", "model", "endpoints"},
+    "workers/node": {"base", "jobs"},
+    "workers/run": {"base", "model", "endpoints", "jobs"},
+    "workers/pool": {"base", "config", "endpoints", "jobs", "workers/node", "workers/run"},
+    "workers/remote": {"base", "endpoints", "jobs", "workers/node", "workers/pool", "workers/run"},
+    "workers/launched": {"base", "model", "endpoints", "jobs", "workers/node", "workers/pool", "workers/remote"},
+    "workers": {"base", "model", "endpoints", "jobs", "workers/node", "workers/pool", "workers/remote", "workers/run"},
+    "http/transport": {"base", "process", "config/server_config.h"},  # one header alone
+    "http/api": {"base", "config", "endpoints", "jobs", "auth", "limits", "http/transport"},
+    "http/api/queue": {"base", "model", "endpoints", "jobs", "http/transport", "http/api"},
+    "http/api/openai": {"base", "jobs", "http/api", "http/api/queue"},
+    "http/api/worker": {"base", "model", "http/api", "http/api/queue", "workers/remote/remote_workers.h",
+                        "workers/remote/remote_worker.h", "workers/remote/remote_run.h", "workers/remote/foreign_reports.h"},
+    "http/api/management": {"base", "config", "model", "endpoints", "webhooks", "jobs", "plugin", "http/transport", "http/api",
+                            "http/api/queue"},
+    "client": {"base", "process", "plugin"},  # what jobqctl and jobq-worker share
+    "cli": {"base", "config", "model", "process", "plugin", "client"},  # with jobq_base alone (tests/arch/test_programs.py)
+    "handler_process": {"base", "model", "process", "client"},  # handlers in a process of their own
+    "worker_program": {"base", "model", "process", "client", "handler_process"},  # jobq-worker
 }
 LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders
     "sandbox": set(),
@@ -33,7 +45,7 @@ LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its t
     "stdlib": {"sandbox", "json"},
 }
 ONLY_IN = [  # a header's name, and where alone it may be included
-    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "core/worker/")),
+    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "core/client/", "core/worker_program/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
     (re.compile(r"curl/"), ("core/base/curl_url.cpp", "plugins/http_client/",  # URLs, outbound HTTP,
@@ -77,8 +89,8 @@ def test_sdk():
 
 
 def layer_of(parts):
-    """The layer of a path below core: its folder, two folders below http."""
-    return "/".join(parts[:2]) if parts[0] == "http" else parts[0]
+    """The layer of a path below core: its folder."""
+    return "/".join(parts[:-1])
 
 
 def test_core():

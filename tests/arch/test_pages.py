@@ -63,7 +63,7 @@ def event_in_source(path, row):
 
 
 class EventsTest:
-    """etc/events.md has the rows of core/base/log_events.cpp (tests/http/test_events_page.py)."""
+    """etc/events.md has the rows of core/config/log_events.cpp (tests/http/test_events_page.py)."""
 
     def test_each_event_has_a_row(self):
         """A row has each event and level that the sources write. An event of a plugin begins with kind and name of the plugin."""

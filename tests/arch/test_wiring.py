@@ -13,7 +13,7 @@ ALLOWED = {
     "core/config/setting.h": (2, "the table of the settings: each row reads and prints one value"),
     "core/http/api/router.h": (1, "the table of routes: each row names its path beside its call"),
     "core/webhooks/delivery_task.h": (1, "a parameter, repeated until success and not kept"),
-    "core/workers/run_context.h": (1, "a parameter, repeated until success and not kept"),
+    "core/workers/run/run_context.h": (1, "a parameter, repeated until success and not kept"),
     "plugins/lua/sandbox/sandbox.h": (1, "a parameter, called at most once in a run and not kept"),
 }
 FUNCTION = re.compile(r"\bstd::(?:move_only_)?function<")

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/workers/scaler.h"
+#include "core/workers/pool/scaler.h"
 
 namespace bench {
 namespace {

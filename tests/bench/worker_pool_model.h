@@ -1,5 +1,5 @@
-// The queue and the workers of one endpoint as a discrete-event model around `core/workers/scaler.h`, with the scaler
-// of the server. The model scales at the same moments as the dispatcher: a clear signal is notified
+// The queue and the workers of one endpoint as a discrete-event model around `core/workers/pool/scaler.h`, with the
+// scaler of the server. The model scales at the same moments as the dispatcher: a clear signal is notified
 // (`core/jobs/queue_signal.h`), a worker is ready, an idle time ends, or the scaler's own next time has come. Normal
 // jobs go first, in the order of arrival; the idle worker with the lowest number takes the job. No thread sleeps, and
 // the same arrivals give the same result.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/application.h"
-#include "core/workers/node_share.h"
+#include "core/workers/node/node_share.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "settling_clock.h"

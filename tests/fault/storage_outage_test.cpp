@@ -5,7 +5,7 @@
 
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
-#include "core/workers/run_context.h"
+#include "core/workers/run/run_context.h"
 #include "fault_fixture.h"
 #include "tests/support/fakes.h"
 

@@ -33,7 +33,7 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
     target) printf '%s\n' "$core/http/transport/target.cpp" ;;
     submission | policy)
       printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" "$core/config/units.cpp" "$core/base/secret_box.cpp" \
-        "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/base/job_policy.cpp" -lcurl -lPocoCrypto -lPocoFoundation -lcrypto ;;
+        "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/model/job_policy.cpp" -lcurl -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
       printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/stdlib/pattern_*.cpp \
         "$root"/plugins/lua/sandbox/{step_meter,execution_limiter}.cpp

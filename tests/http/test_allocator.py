@@ -1,4 +1,4 @@
-"""The memory of the server: the allocator of jobqd, and the return of unused memory (core/base/heap_keeper.h)."""
+"""The memory of the server: the allocator of jobqd, and the return of unused memory (core/process/heap_keeper.h)."""
 
 import os
 

@@ -11,7 +11,7 @@
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/run_reports.h"
-#include "core/workers/executor.h"
+#include "core/workers/run/executor.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"

@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
-#include "core/base/delivery_notifier.h"
-#include "core/base/overdue_jobs.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/sweeper.h"
+#include "core/model/delivery_notifier.h"
+#include "core/model/overdue_jobs.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/delivery_work.h"
 #include "core/webhooks/receiver_table.h"

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "core/cli/exit_code.h"
+#include "core/client/exit_code.h"
 #include "scripted_server.h"
 
 namespace jobq::cli {

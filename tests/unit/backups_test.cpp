@@ -1,5 +1,5 @@
-// Tests of storage copies for POST /v1/backup (core/http/api/backups.h).
-#include "core/http/api/backups.h"
+// Tests of storage copies for POST /v1/backup (core/http/api/management/backups.h).
+#include "core/http/api/management/backups.h"
 
 #include <gtest/gtest.h>
 

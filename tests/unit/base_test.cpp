@@ -18,7 +18,6 @@
 
 #include "core/base/backoff.h"
 #include "core/base/data_dir.h"
-#include "core/base/descriptors.h"
 #include "core/base/ids.h"
 #include "core/base/json_object.h"
 #include "core/base/periodic.h"
@@ -27,7 +26,8 @@
 #include "core/base/sha256.h"
 #include "core/base/words.h"
 #include "core/jobs/queue_signal.h"
-#include "core/workers/running_jobs.h"
+#include "core/process/descriptors.h"
+#include "core/workers/run/running_jobs.h"
 #include "jobq/error.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"

@@ -1,7 +1,7 @@
 // Tests of the split of a handler's output into chunks of at most 1 MB.
 #include <gtest/gtest.h>
 
-#include "core/workers/chunk_split.h"
+#include "core/workers/run/chunk_split.h"
 #include "jobq/json.h"
 
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/cli/api_client.h"
-#include "core/cli/arguments.h"
 #include "core/cli/commands.h"
-#include "core/cli/exit_code.h"
+#include "core/client/arguments.h"
+#include "core/client/exit_code.h"
 #include "scripted_server.h"
 
 namespace jobq::cli {

@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "core/cli/answer_reader.h"
-#include "core/cli/arguments.h"
 #include "core/cli/commands.h"
-#include "core/cli/exit_code.h"
 #include "core/cli/field_options.h"
-#include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
-#include "core/cli/table_print.h"
+#include "core/client/arguments.h"
+#include "core/client/exit_code.h"
+#include "core/client/input_text.h"
+#include "core/client/table_print.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"

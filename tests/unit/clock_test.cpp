@@ -8,9 +8,9 @@
 #include <chrono>
 #include <thread>
 
-#include "core/base/clock_keeper.h"
 #include "core/base/logger.h"
-#include "core/base/shutdown_deadline.h"
+#include "core/process/clock_keeper.h"
+#include "core/process/shutdown_deadline.h"
 #include "set_time.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"

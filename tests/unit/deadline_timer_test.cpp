@@ -1,5 +1,5 @@
-// Tests of the timer of execution timeouts (core/workers/deadline_timer.h) on a clock moved by hand.
-#include "core/workers/deadline_timer.h"
+// Tests of the timer of execution timeouts (core/workers/run/deadline_timer.h) on a clock moved by hand.
+#include "core/workers/run/deadline_timer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

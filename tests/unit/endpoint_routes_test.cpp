@@ -1,4 +1,4 @@
-// Tests of the routes under /v1/endpoints without a socket (core/http/api/endpoint_routes.cpp).
+// Tests of the routes under /v1/endpoints without a socket (core/http/api/management/endpoint_routes.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tests of the shares that endpoints have in the news between nodes, and in the jobs of nodes that are gone.
-#include "core/workers/endpoint_shares.h"
+#include "core/workers/pool/endpoint_shares.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "core/workers/inherited_jobs.h"
-#include "core/workers/remote_news.h"
+#include "core/workers/remote/inherited_jobs.h"
+#include "core/workers/remote/remote_news.h"
 
 namespace jobq {
 namespace {

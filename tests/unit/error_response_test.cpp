@@ -1,11 +1,11 @@
-// Tests of error answers (core/http/api/error_response.h, core/http/api/form_response.h) and of flags in the query
-// (core/http/api/query_parameters.h).
+// Tests of error answers (core/http/api/error_response.h, core/http/api/management/form_response.h) and of flags in the
+// query (core/http/api/query_parameters.h).
 #include "core/http/api/error_response.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/http/api/form_response.h"
+#include "core/http/api/management/form_response.h"
 #include "core/http/api/query_parameters.h"
 
 namespace jobq {

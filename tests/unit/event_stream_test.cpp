@@ -1,5 +1,6 @@
-// Tests of the streams of events about a job without a socket, on a clock moved by hand (core/http/api/event_stream.h).
-#include "core/http/api/event_stream.h"
+// Tests of the streams of events about a job without a socket, on a clock moved by hand
+// (core/http/api/queue/event_stream.h).
+#include "core/http/api/queue/event_stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

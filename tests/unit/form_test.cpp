@@ -1,15 +1,15 @@
 // Tests of JSON objects with fields described by the rows of a table (core/config/form.h), of the names of images
-// (core/base/image.h), and of records of templates (core/endpoints/template.h).
+// (core/model/image.h), and of records of templates (core/endpoints/template.h).
 #include "core/config/form.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/image.h"
-#include "core/base/script_name.h"
 #include "core/base/secret_box.h"
 #include "core/config/endpoint_spec.h"
 #include "core/endpoints/template.h"
+#include "core/model/image.h"
+#include "core/model/script_name.h"
 #include "jobq/error.h"
 #include "testkit/temporary_folder.h"
 

@@ -1,5 +1,6 @@
-// Tests of the messages between jobq-worker and the processes of its handlers (core/worker/handler_messages.h), and of
-// the end of their socket in such a process (core/worker/parent_link.h).
+// Tests of the messages between jobq-worker and the processes of its handlers
+// (core/handler_process/handler_messages.h), and of the end of their socket in such a process
+// (core/handler_process/parent_link.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -14,9 +15,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/worker/descriptor.h"
-#include "core/worker/handler_messages.h"
-#include "core/worker/parent_link.h"
+#include "core/handler_process/descriptor.h"
+#include "core/handler_process/handler_messages.h"
+#include "core/handler_process/parent_link.h"
 #include "testkit/fake_job_context.h"
 #include "testkit/wait_for.h"
 

@@ -1,5 +1,5 @@
-// Tests of handlers in processes (core/worker/handler_process.h). This program, started again by HandlerProcess, plays
-// the process of the handler.
+// Tests of handlers in processes (core/handler_process/handler_process.h). This program, started again by
+// HandlerProcess, plays the process of the handler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/worker/child_process.h"
-#include "core/worker/handler_messages.h"
-#include "core/worker/handler_process.h"
-#include "core/worker/parent_link.h"
+#include "core/handler_process/child_process.h"
+#include "core/handler_process/handler_messages.h"
+#include "core/handler_process/handler_process.h"
+#include "core/handler_process/parent_link.h"
 #include "testkit/fake_job_context.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"

@@ -1,5 +1,5 @@
-// Tests of the return of unused memory to the system (core/base/heap_keeper.h).
-#include "core/base/heap_keeper.h"
+// Tests of the return of unused memory to the system (core/process/heap_keeper.h).
+#include "core/process/heap_keeper.h"
 
 #include <gtest/gtest.h>
 

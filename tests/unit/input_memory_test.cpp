@@ -1,5 +1,5 @@
-// Tests of the memory for the inputs of claimed jobs (core/workers/input_memory.h).
-#include "core/workers/input_memory.h"
+// Tests of the memory for the inputs of claimed jobs (core/workers/run/input_memory.h).
+#include "core/workers/run/input_memory.h"
 
 #include <gtest/gtest.h>
 

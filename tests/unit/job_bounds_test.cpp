@@ -1,12 +1,12 @@
-// Tests of the bounds on the policy of a job and on the verdict of a filter (core/base/job_policy.h,
-// core/base/filter_verdict.h).
+// Tests of the bounds on the policy of a job and on the verdict of a filter (core/model/job_policy.h,
+// core/model/filter_verdict.h).
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <string>
 
-#include "core/base/filter_verdict.h"
-#include "core/base/job_policy.h"
+#include "core/model/filter_verdict.h"
+#include "core/model/job_policy.h"
 #include "jobq/admission_filter.h"
 #include "jobq/error.h"
 #include "jobq/job.h"

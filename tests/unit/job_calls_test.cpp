@@ -1,5 +1,5 @@
 // Tests of the calls about one job without a socket: /status, /status-sync, /cancel and /retry
-// (core/http/api/job_calls.cpp).
+// (core/http/api/queue/job_calls.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

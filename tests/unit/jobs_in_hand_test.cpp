@@ -1,10 +1,10 @@
-// Tests of the jobs that jobq-worker has taken and not reported yet (core/worker/jobs_in_hand.h).
+// Tests of the jobs that jobq-worker has taken and not reported yet (core/worker_program/jobs_in_hand.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "core/worker/jobs_in_hand.h"
+#include "core/worker_program/jobs_in_hand.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::worker {

@@ -1,4 +1,4 @@
-// Tests of the routes under /v1/keys without a socket (core/http/api/key_routes.cpp).
+// Tests of the routes under /v1/keys without a socket (core/http/api/management/key_routes.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

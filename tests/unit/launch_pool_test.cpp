@@ -1,5 +1,5 @@
-// Tests of the rules for launched workers (core/workers/launch_pool.h).
-#include "core/workers/launch_pool.h"
+// Tests of the rules for launched workers (core/workers/launched/launch_pool.h).
+#include "core/workers/launched/launch_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

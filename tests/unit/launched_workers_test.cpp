@@ -1,5 +1,6 @@
-// Tests of the workers that the server launches (core/workers/launched_workers.h), with a launcher that starts nothing.
-#include "core/workers/launched_workers.h"
+// Tests of the workers that the server launches (core/workers/launched/launched_workers.h), with a launcher that starts
+// nothing.
+#include "core/workers/launched/launched_workers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/workers/node_life.h"
-#include "core/workers/pool_status.h"
+#include "core/workers/node/node_life.h"
+#include "core/workers/pool/pool_status.h"
 #include "executor_fixture.h"
 #include "tests/support/held_caller.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
-#include "core/workers/executor.h"
+#include "core/workers/run/executor.h"
 #include "tests/fault/faulty_storage.h"
 #include "tests/support/passed_storage.h"
 #include "tests/support/shared_memory.h"

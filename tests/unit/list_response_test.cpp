@@ -1,5 +1,5 @@
-// Tests of the memory budget for answers that grows with a list (core/http/api/list_response.h).
-#include "core/http/api/list_response.h"
+// Tests of the memory budget for answers that grows with a list (core/http/api/management/list_response.h).
+#include "core/http/api/management/list_response.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Jobs when an allocation fails: a claim inside a report to the storage in memory is made whole or not at all
 // (plugins/storage_memory/memory_leases.cpp), and an answer to a remote worker has its jobs or returns them
-// (core/http/api/worker_calls.cpp).
+// (core/http/api/worker/worker_calls.cpp).
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 #include "core/base/call_timer.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/routes.h"
-#include "core/http/api/worker_calls.h"
+#include "core/http/api/worker/worker_calls.h"
 #include "core/http/transport/budget.h"
-#include "core/workers/foreign_reports.h"
+#include "core/workers/remote/foreign_reports.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/storage.h"

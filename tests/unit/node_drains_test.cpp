@@ -1,5 +1,5 @@
-// Tests of the orders to drain (core/workers/node_drains.h).
-#include "core/workers/node_drains.h"
+// Tests of the orders to drain (core/workers/node/node_drains.h).
+#include "core/workers/node/node_drains.h"
 
 #include <gtest/gtest.h>
 

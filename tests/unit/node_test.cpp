@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/node_name.h"
-#include "core/workers/node_share.h"
-#include "core/workers/running_jobs.h"
+#include "core/process/node_name.h"
+#include "core/workers/node/node_share.h"
+#include "core/workers/run/running_jobs.h"
 #include "testkit/temporary_folder.h"
 
 namespace jobq {

@@ -1,5 +1,5 @@
-// Tests of the answers of /openai calls (core/http/api/openai_answer.h).
-#include "core/http/api/openai_answer.h"
+// Tests of the answers of /openai calls (core/http/api/openai/openai_answer.h).
+#include "core/http/api/openai/openai_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests of the calls of /openai without a socket, on a clock moved by hand (core/http/api/openai_calls.cpp).
+// Tests of the calls of /openai without a socket, on a clock moved by hand (core/http/api/openai/openai_calls.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/http/api/openai_answer.h"
+#include "core/http/api/openai/openai_answer.h"
 #include "queue_routes_fixture.h"
 #include "tests/support/held_caller.h"
 

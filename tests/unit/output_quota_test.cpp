@@ -1,5 +1,5 @@
-// Tests of the bounds on the output of a handler (core/base/output_quota.h).
-#include "core/base/output_quota.h"
+// Tests of the bounds on the output of a handler (core/model/output_quota.h).
+#include "core/model/output_quota.h"
 
 #include <gtest/gtest.h>
 

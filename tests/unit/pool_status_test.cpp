@@ -1,5 +1,5 @@
-// Tests of the answers about a worker pool (core/workers/pool_status.h).
-#include "core/workers/pool_status.h"
+// Tests of the answers about a worker pool (core/workers/pool/pool_status.h).
+#include "core/workers/pool/pool_status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/endpoints/endpoint.h"
-#include "core/workers/worker_pool.h"
+#include "core/workers/pool/worker_pool.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/node_store.h"

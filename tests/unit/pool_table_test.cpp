@@ -1,5 +1,5 @@
-// Tests of the choice of the pools that a pass visits (core/workers/pool_table.h).
-#include "core/workers/pool_table.h"
+// Tests of the choice of the pools that a pass visits (core/workers/pool/pool_table.h).
+#include "core/workers/pool/pool_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

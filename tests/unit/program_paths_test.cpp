@@ -1,6 +1,6 @@
-// Tests of the files found beside a program of the build tree (core/base/program_paths.h). The folders of an
+// Tests of the files found beside a program of the build tree (core/process/program_paths.h). The folders of an
 // installation are called in tests/clients/test_install.py.
-#include "core/base/program_paths.h"
+#include "core/process/program_paths.h"
 
 #include <gtest/gtest.h>
 

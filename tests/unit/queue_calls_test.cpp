@@ -1,5 +1,5 @@
 // Tests of the calls about an endpoint's queue without a socket: /health, /requests and /purge-queue
-// (core/http/api/endpoint_calls.cpp, core/http/api/queue_routes.cpp).
+// (core/http/api/management/endpoint_calls.cpp, core/http/api/queue/queue_routes.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tests of parked calls of remote workers whose places the pool does not have, and of jobs that wait for the next call
-// (core/workers/remote_workers.h).
+// (core/workers/remote/remote_workers.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
-#include "core/workers/remote_offers.h"
-#include "core/workers/remote_pools.h"
-#include "core/workers/remote_worker.h"
-#include "core/workers/remote_workers.h"
+#include "core/workers/remote/remote_offers.h"
+#include "core/workers/remote/remote_pools.h"
+#include "core/workers/remote/remote_worker.h"
+#include "core/workers/remote/remote_workers.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/time.h"

@@ -1,6 +1,6 @@
-// Tests of what the ends of connections and the pings say about a remote worker (core/workers/remote_link.h), of
-// workers that share an id (core/workers/remote_rivals.h), and of what else a worker says about itself.
-#include "core/workers/remote_link.h"
+// Tests of what the ends of connections and the pings say about a remote worker (core/workers/remote/remote_link.h), of
+// workers that share an id (core/workers/remote/remote_rivals.h), and of what else a worker says about itself.
+#include "core/workers/remote/remote_link.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/connection_owner.h"
-#include "core/workers/remote_worker.h"
-#include "core/workers/remote_workers.h"
+#include "core/workers/remote/remote_worker.h"
+#include "core/workers/remote/remote_workers.h"
 #include "remote_workers_fixture.h"
 
 namespace jobq {

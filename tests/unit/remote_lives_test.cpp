@@ -1,12 +1,12 @@
 // Tests of the lives of nodes as remote workers need them, and of the rule for a worker whose jobs are not all known.
-#include "core/workers/remote_lives.h"
+#include "core/workers/remote/remote_lives.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "core/workers/node_lives.h"
-#include "core/workers/remote_worker.h"
+#include "core/workers/node/node_lives.h"
+#include "core/workers/remote/remote_worker.h"
 #include "jobq/holder.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"

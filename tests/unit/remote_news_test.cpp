@@ -1,6 +1,6 @@
 // Tests of the news between nodes about remote workers: their text, and what a node makes of what the others say
-// (core/workers/remote_elsewhere.h). tests/cluster/remote_workers_test.cpp plays whole servers.
-#include "core/workers/remote_news.h"
+// (core/workers/remote/remote_elsewhere.h). tests/cluster/remote_workers_test.cpp plays whole servers.
+#include "core/workers/remote/remote_news.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/workers/remote_elsewhere.h"
-#include "core/workers/remote_table.h"
+#include "core/workers/remote/remote_elsewhere.h"
+#include "core/workers/remote/remote_table.h"
 
 namespace jobq {
 namespace {

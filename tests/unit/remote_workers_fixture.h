@@ -1,4 +1,4 @@
-// Fixture of tests of remote workers (core/workers/remote_workers.h).
+// Fixture of tests of remote workers (core/workers/remote/remote_workers.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@
 #include "core/base/connection_owner.h"
 #include "core/endpoints/endpoint.h"
 #include "core/workers/executor_choice.h"
-#include "core/workers/remote_run.h"
-#include "core/workers/remote_worker.h"
-#include "core/workers/remote_workers.h"
-#include "core/workers/worker_pools.h"
+#include "core/workers/pool/worker_pools.h"
+#include "core/workers/remote/remote_run.h"
+#include "core/workers/remote/remote_worker.h"
+#include "core/workers/remote/remote_workers.h"
 #include "executor_fixture.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"

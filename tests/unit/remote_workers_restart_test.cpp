@@ -1,4 +1,4 @@
-// Tests of remote workers at the start and the end of the server (core/workers/remote_workers.h).
+// Tests of remote workers at the start and the end of the server (core/workers/remote/remote_workers.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/workers/remote_workers.h"
+#include "core/workers/remote/remote_workers.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
 

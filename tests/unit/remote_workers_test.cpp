@@ -1,5 +1,6 @@
-// Tests of remote workers (core/workers/remote_workers.h): what their silence means, on a clock that is moved by hand.
-#include "core/workers/remote_workers.h"
+// Tests of remote workers (core/workers/remote/remote_workers.h): what their silence means, on a clock that is moved by
+// hand.
+#include "core/workers/remote/remote_workers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +15,9 @@
 
 #include "core/base/connection_owner.h"
 #include "core/endpoints/worker_pool_view.h"
-#include "core/workers/remote_launches.h"
-#include "core/workers/remote_roster.h"
-#include "core/workers/remote_worker.h"
+#include "core/workers/launched/remote_launches.h"
+#include "core/workers/remote/remote_roster.h"
+#include "core/workers/remote/remote_worker.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
 #include "tests/support/held_caller.h"

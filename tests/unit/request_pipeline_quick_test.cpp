@@ -11,7 +11,7 @@
 #include "core/auth/key_record.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/body_memory.h"
-#include "core/http/api/queue_calls.h"
+#include "core/http/api/queue/queue_calls.h"
 #include "core/http/api/router.h"
 #include "core/http/transport/connection.h"
 #include "core/http/transport/request_handler.h"

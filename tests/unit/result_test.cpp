@@ -1,4 +1,4 @@
-// Tests of results: a value or a failure (core/base/result.h, core/base/script_result.h).
+// Tests of results: a value or a failure (core/base/result.h, core/model/script_result.h).
 #include "core/base/result.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/base/script_result.h"
+#include "core/model/script_result.h"
 
 namespace jobq {
 namespace {

@@ -1,16 +1,16 @@
-// Tests of a handler's reports on their way to the storage (core/workers/run_context.h).
-#include "core/workers/run_context.h"
+// Tests of a handler's reports on their way to the storage (core/workers/run/run_context.h).
+#include "core/workers/run/run_context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "core/base/handler_run.h"
-#include "core/base/output_quota.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
+#include "core/model/handler_run.h"
+#include "core/model/output_quota.h"
 #include "tests/support/fakes.h"
 #include "unit_storage.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/workers/scaler.h"
+#include "core/workers/pool/scaler.h"
 #include "day_load.h"
 #include "worker_pool_model.h"
 

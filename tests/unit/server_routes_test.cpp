@@ -1,5 +1,5 @@
 // Tests of the routes about the server itself without a socket: health, description, plugins and backups
-// (core/http/api/process_routes.cpp, plugin_routes.cpp, backup_routes.cpp, docs_page.h).
+// (core/http/api/management/process_routes.cpp, plugin_routes.cpp, backup_routes.cpp, docs_page.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "copied_storage.h"
-#include "core/http/api/backups.h"
 #include "core/http/api/docs_page.h"
+#include "core/http/api/management/backups.h"
 #include "core/http/api/openapi.h"
 #include "core/http/api/routes.h"
 #include "core/plugin/plugin_host.h"

@@ -1,4 +1,5 @@
-// Tests of /stream and /logs without a socket (core/http/api/stream_calls.cpp, core/http/api/log_calls.cpp).
+// Tests of /stream and /logs without a socket (core/http/api/queue/stream_calls.cpp,
+// core/http/api/queue/log_calls.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

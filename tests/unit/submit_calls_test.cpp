@@ -1,4 +1,4 @@
-// Tests of /run and /runsync without a socket (core/http/api/submit_calls.cpp).
+// Tests of /run and /runsync without a socket (core/http/api/queue/submit_calls.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Tests of the routes under /v1/templates without a socket (core/http/api/template_routes.cpp).
+// Tests of the routes under /v1/templates without a socket (core/http/api/management/template_routes.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

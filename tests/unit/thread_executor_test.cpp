@@ -7,8 +7,8 @@
 #include <future>
 #include <optional>
 
-#include "core/base/output_quota.h"
-#include "core/workers/run_context.h"
+#include "core/model/output_quota.h"
+#include "core/workers/run/run_context.h"
 #include "executor_fixture.h"
 
 namespace jobq {

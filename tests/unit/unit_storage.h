@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/workers/node_life.h"
+#include "core/workers/node/node_life.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/plugin.h"

@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "core/base/job_json.h"
+#include "core/model/job_json.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/signature.h"
 #include "core/webhooks/transports.h"

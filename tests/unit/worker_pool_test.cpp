@@ -1,6 +1,6 @@
-// Tests of the workers of one endpoint on their way to a new release (core/workers/worker_pool.h), without threads and
-// clocks.
-#include "core/workers/worker_pool.h"
+// Tests of the workers of one endpoint on their way to a new release (core/workers/pool/worker_pool.h), without threads
+// and clocks.
+#include "core/workers/pool/worker_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tests of the parts of jobq-worker that need no server: addresses, answers, reports, the command line
-// (core/worker).
+// (core/worker_program).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/cli/exit_code.h"
-#include "core/worker/bounded_threads.h"
-#include "core/worker/call_addresses.h"
-#include "core/worker/call_pauses.h"
-#include "core/worker/report_text.h"
-#include "core/worker/server_connection.h"
-#include "core/worker/taken_job.h"
-#include "core/worker/worker_options.h"
+#include "core/client/exit_code.h"
+#include "core/handler_process/bounded_threads.h"
+#include "core/worker_program/call_addresses.h"
+#include "core/worker_program/call_pauses.h"
+#include "core/worker_program/report_text.h"
+#include "core/worker_program/server_connection.h"
+#include "core/worker_program/taken_job.h"
+#include "core/worker_program/worker_options.h"
 #include "scripted_server.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"

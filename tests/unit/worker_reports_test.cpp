@@ -1,4 +1,4 @@
-// Tests of the reports of remote workers without a socket (core/http/api/worker_reports.cpp).
+// Tests of the reports of remote workers without a socket (core/http/api/worker/worker_reports.cpp).
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "core/base/call_timer.h"
-#include "core/base/output_quota.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/routes.h"
-#include "core/http/api/worker_calls.h"
+#include "core/http/api/worker/worker_calls.h"
 #include "core/http/transport/budget.h"
-#include "core/workers/attempt_reports.h"
-#include "core/workers/chunk_split.h"
-#include "core/workers/foreign_reports.h"
+#include "core/model/output_quota.h"
+#include "core/workers/remote/foreign_reports.h"
+#include "core/workers/run/attempt_reports.h"
+#include "core/workers/run/chunk_split.h"
 #include "jobq/call_id.h"
 #include "jobq/chunk_store.h"
 #include "jobq/error.h"

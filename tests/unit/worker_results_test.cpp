@@ -1,4 +1,4 @@
-// Tests of the results of jobq-worker on their way to the server (core/worker/result_queue.h, result_sender.h).
+// Tests of the results of jobq-worker on their way to the server (core/worker_program/result_queue.h, result_sender.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/worker/call_addresses.h"
-#include "core/worker/end_request.h"
-#include "core/worker/jobs_in_hand.h"
-#include "core/worker/remote_context.h"
-#include "core/worker/report_sender.h"
-#include "core/worker/result_queue.h"
-#include "core/worker/result_sender.h"
+#include "core/worker_program/call_addresses.h"
+#include "core/worker_program/end_request.h"
+#include "core/worker_program/jobs_in_hand.h"
+#include "core/worker_program/remote_context.h"
+#include "core/worker_program/report_sender.h"
+#include "core/worker_program/result_queue.h"
+#include "core/worker_program/result_sender.h"
 #include "scripted_server.h"
 #include "testkit/recording_log.h"
 #include "testkit/wait_for.h"

@@ -1,6 +1,6 @@
-// Tests of the state machine of a worker (core/workers/worker_state.h) and of the set that applies it
-// (core/workers/worker_set.h), without threads and clocks.
-#include "core/workers/worker_state.h"
+// Tests of the state machine of a worker (core/workers/pool/worker_state.h) and of the set that applies it
+// (core/workers/pool/worker_set.h), without threads and clocks.
+#include "core/workers/pool/worker_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/workers/worker_set.h"
+#include "core/workers/pool/worker_set.h"
 
 namespace jobq {
 namespace {

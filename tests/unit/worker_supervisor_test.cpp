@@ -1,6 +1,6 @@
 // Tests of the worker pools of a node and of the supervisor that carries out their decisions, with an executor that
-// records each call (core/workers/worker_pools.h, core/workers/worker_supervisor.h).
-#include "core/workers/worker_supervisor.h"
+// records each call (core/workers/pool/worker_pools.h, core/workers/pool/worker_supervisor.h).
+#include "core/workers/pool/worker_supervisor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
-#include "core/workers/worker_pools.h"
+#include "core/workers/pool/worker_pools.h"
 #include "testkit/manual_clock.h"
 #include "testkit/wait_for.h"
 #include "unit_storage.h"

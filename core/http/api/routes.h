@@ -124,7 +124,7 @@ struct EndpointDeps {
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
-/// Drains of nodes (`core/workers/node_drains.h`). Any thread.
+/// Drains of nodes (`core/workers/node/node_drains.h`). Any thread.
 class NodeDraining {
  public:
   virtual ~NodeDraining() = default;

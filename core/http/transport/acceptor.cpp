@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/descriptors.h"
+#include "core/process/descriptors.h"
 #include "jobq/machine_fault.h"
 
 namespace jobq {

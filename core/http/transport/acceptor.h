@@ -39,7 +39,7 @@ class Acceptor {
   void unwatch() noexcept;
 
   /// Returns the next waiting connection. Returns nullopt if no connection waits, if a descriptor or memory is missing,
-  /// if connections have all descriptors that are theirs (core/base/descriptors.h),
+  /// if connections have all descriptors that are theirs (core/process/descriptors.h),
   /// after refuse(), or after 256 failed or refused attempts; epoll then reports the rest again. Without a descriptor
   /// or memory the clients stay in the system's queue, and the listener stays unwatched until retryAt(). Closes
   /// connections beyond `perAddress` at once and logs the peer, at most once a minute. Throws std::bad_alloc.

@@ -5,9 +5,9 @@
 #include <exception>
 #include <utility>
 
-#include "core/base/process_signals.h"
 #include "core/base/service.h"
 #include "core/http/transport/connection.h"
+#include "core/process/process_signals.h"
 
 namespace jobq {
 namespace {

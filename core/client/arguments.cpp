@@ -1,0 +1,137 @@
+#include "core/client/arguments.h"
+
+#include <Poco/Exception.h>
+#include <Poco/Util/Option.h>
+#include <Poco/Util/OptionException.h>
+#include <Poco/Util/OptionProcessor.h>
+#include <Poco/Util/OptionSet.h>
+
+#include <Poco/String.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include "core/client/exit_code.h"
+#include "core/client/table_print.h"
+
+namespace jobq::cli {
+namespace {
+
+struct Unit {
+  const char* name;
+  std::int64_t millis;
+};
+constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+
+std::string durationText(Millis duration) {
+  for (const Unit* unit = std::end(kUnits); unit-- != std::begin(kUnits);) {
+    if (duration.count() % unit->millis == 0) return std::to_string(duration.count() / unit->millis) + unit->name;
+  }
+  return "";
+}
+
+// Returns no value for a text that is no duration, or for a number beyond every range.
+std::optional<Millis> readDuration(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0 || number > 1'000'000'000) return std::nullopt;
+  const std::string name(at, text.data() + text.size());
+  for (const Unit& unit : kUnits) {
+    if (name == unit.name) return Millis(number * unit.millis);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Arguments::value(const std::string& option, const std::string& fallback) const {
+  const auto found = options.find(option);
+  return found == options.end() ? fallback : found->second.back();
+}
+
+std::vector<std::string> Arguments::values(const std::string& option) const {
+  const auto found = options.find(option);
+  return found == options.end() ? std::vector<std::string>{} : found->second;
+}
+
+std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : arguments.values(option)) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw CommandError(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
+    }
+    pairs[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return pairs;
+}
+
+bool takesNext(const std::string& token, const std::vector<OptionRow>& known) {
+  if (!token.starts_with("--") || token.size() == 2 || token.find_first_of("=:") != std::string::npos) return false;
+  const std::string name = Poco::toLower(token.substr(2));
+  bool shortened = false;
+  for (const OptionRow& row : known) {
+    if (row.name == name) return row.value[0] != '\0';
+    shortened = shortened || (std::string(row.name).starts_with(name) && row.value[0] != '\0');
+  }
+  return shortened;
+}
+
+Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range) {
+  if (!arguments.has(option)) return fallback;
+  const std::string text = arguments.value(option);
+  const auto duration = readDuration(text);
+  if (duration && *duration >= range.min && *duration <= range.max) return *duration;
+  throw CommandError(ExitCode::usage, "--" + option + " takes a time from " + durationText(range.min) + " to " +
+                                          durationText(range.max) + ", like 500ms or 2s, not '" + harmless(text) + "'");
+}
+
+Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known) {
+  Poco::Util::OptionSet options;
+  for (const OptionRow& row : known) {
+    Poco::Util::Option option(row.name, "", row.help);
+    option.repeatable(row.repeatable);
+    if (row.value[0] != '\0') option.argument(row.value);
+    options.addOption(option);
+  }
+  Poco::Util::OptionProcessor processor(options);
+  Arguments arguments;
+  try {
+    bool ended = false;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      // A value joined to its option may be empty or begin with a dash.
+      const bool joined = !ended && i + 1 < given.size() && takesNext(given[i], known);
+      const std::string text = joined ? given[i] + "=" + given[i + 1] : given[i];
+      i += joined ? 1 : 0;
+      ended = ended || text == "--";
+      std::string name;
+      std::string value;
+      if (text == "-" || !processor.process(text, name, value)) {
+        arguments.words.push_back(text);
+      } else if (!name.empty()) {
+        arguments.options[name].push_back(value);
+      }
+    }
+    processor.checkRequired();
+  } catch (const Poco::Util::OptionException& error) {
+    throw CommandError(ExitCode::usage, error.displayText() + "; --help lists the options");
+  }
+  return arguments;
+}
+
+std::string describeOptions(const std::vector<OptionRow>& known) {
+  Table table;
+  for (const OptionRow& row : known) {
+    const std::string value = row.value[0] == '\0' ? "" : std::string(" ") + row.value;
+    table.add({"  --" + (row.name + value), std::string(row.help) + (row.repeatable ? " (may be repeated)" : "")});
+  }
+  std::ostringstream out;
+  table.print(out);
+  return out.str();
+}
+
+}  // namespace jobq::cli

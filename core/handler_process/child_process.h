@@ -1,0 +1,49 @@
+// A process of the same program for a handler.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "core/handler_process/descriptor.h"
+#include "jobq/time.h"
+
+namespace jobq::worker {
+
+/// The only argument of such a process.
+inline constexpr const char* kHandlerArgument = "--handler-process";
+/// Its end of the socket. It has no other descriptor of the worker, besides its output and errors.
+inline constexpr int kHandlerSocket = 3;
+
+/// One thread makes, uses and deletes the object: the process is killed when that thread ends, also by a kill of the
+/// worker.
+class ChildProcess {
+ public:
+  /// Starts the process, in a process group of its own, with the environment of the worker but without its keys. Throws
+  /// std::system_error.
+  ChildProcess();
+  /// Ends the process, as end() does.
+  ~ChildProcess() { (void)end(kEndTime); }
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// The end of the socket on this side. Does not block.
+  int socket() const { return socket_.number(); }
+  /// Readable once the process has ended; -1 if the system cannot tell.
+  int ended() const { return ended_.number(); }
+
+  /// Closes the socket, which asks an idle process to end, and kills the process and the programs that it has started
+  /// and left after `grace`. Returns how the process has ended, such as "exit code 3" or "SIGSEGV". A second call
+  /// returns the same.
+  std::string end(Millis grace);
+
+ private:
+  static constexpr Millis kEndTime{1'000};
+
+  Descriptor socket_;
+  Descriptor ended_;
+  pid_t process_ = -1;
+  std::string description_;
+};
+
+}  // namespace jobq::worker

@@ -1,0 +1,170 @@
+// Routes under /v1/endpoints (core/http/API.md, "Endpoint API"): endpoints, their workers, and the progress of
+// releases.
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/words.h"
+#include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/filter_pool.h"
+#include "core/endpoints/runtime_meter.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/management/form_response.h"
+#include "core/http/api/management/list_response.h"
+#include "core/http/api/query_parameters.h"
+#include "core/http/api/routes.h"
+#include "core/jobs/submission.h"
+#include "jobq/json_writer.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kEndpointBodyLimit = 1UL << 20;
+
+// Names of the parts that a response shows only on demand.
+constexpr const char* kTemplatePart = "includeTemplate";
+constexpr const char* kWorkersPart = "includeWorkers";
+using Includes = std::set<std::string>;
+
+Result<Includes> readIncludes(const ApiRequest& request) { return readFlags(request, {kTemplatePart, kWorkersPart}); }
+
+ApiResponse noEndpoint(const ApiRequest& request) {
+  return errorResponse(request.path, 404,
+                       "there is no endpoint " + clipped(request.params.at("id")) + ": check the id");
+}
+
+// State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
+// version, `halted` with the reason if the newest version does not run.
+void writeRelease(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerPoolView& workerPool) {
+  const bool isFaulty = entry.endpoint && !entry.endpoint->runnable;
+  const std::optional<std::string> fault = isFaulty ? entry.endpoint->runnable.failure().message() : workerPool.fault;
+  const bool halted = isFaulty || workerPool.halted;
+  out.member("version", entry.spec.version);
+  out.member("state", halted ? "halted" : workerPool.rolling ? "rolling" : "complete");
+  if (fault) out.member("reason", *fault);
+}
+
+// Writes the worker's state, and the keys of a Pod object with a meaning for jobq (core/http/API.md, "Endpoint").
+void writeWorker(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerView& worker) {
+  out.member("id", worker.id);
+  out.member("desiredStatus", worker.state == "leaving" ? "EXITED" : "RUNNING");
+  out.member("state", worker.state);
+  if (!worker.reason.empty()) out.member("reason", worker.reason);
+  out.member("image", worker.release->image);
+  out.member("env", worker.release->env);
+  out.member("lastStartedAt", toIso8601(worker.startedAt));
+  out.member("slsVersion", worker.release->version);
+  out.member("endpointId", entry.spec.id);
+  out.member("templateId", worker.release->templateId);
+}
+
+// Writes the values in force where the record of the endpoint sets none. `endpoint` is the object serving jobs now.
+void writeInForce(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointSpec& spec,
+                  const Endpoint& endpoint) {
+  out.member("queuePolicy", spec.queuePolicy.empty() ? deps.queuePolicy : spec.queuePolicy);
+  out.array("filters", [&endpoint](json::ArrayWriter& filters) {
+    for (const FilterPool* filter : endpoint.filters) filters.element(filter->name());
+  });
+  out.member("maxStuck", endpoint.maxStuck());
+  out.object("retention", [&endpoint](json::ObjectWriter& retention) {
+    retention.member("run", retentionFor(std::nullopt, endpoint).count());
+    retention.member("runsync", retentionFor(kWaitDefault, endpoint).count());
+  });
+}
+
+void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointEntry& entry,
+                   const Includes& includes) {
+  const WorkerPoolView workerPool = deps.workers.view(entry.spec.id);
+  writeMembers(out, entry.spec, endpointFields(), false);
+  if (entry.endpoint) {
+    out.member("image", entry.endpoint->spec.image);
+    out.object("inForce",
+               [&](json::ObjectWriter& inForce) { writeInForce(inForce, deps, entry.spec, *entry.endpoint); });
+  }
+  out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, entry, workerPool); });
+  const auto advice = entry.endpoint ? deps.workers.advice(*entry.endpoint, AdviceReader::administrator) : std::nullopt;
+  if (advice) out.member("advice", *advice);
+  if (includes.contains(kTemplatePart)) {
+    const auto made = deps.registry.findTemplate(entry.spec.templateId);
+    out.raw("template", made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : "null");
+  }
+  if (includes.contains(kWorkersPart)) {
+    out.array("workers", [&](json::ArrayWriter& workers) {
+      for (const WorkerView& worker : workerPool.workers) {
+        workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, entry, worker); });
+      }
+    });
+  }
+}
+
+std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Includes& includes) {
+  return json::object([&](json::ObjectWriter& out) { writeEndpoint(out, deps, entry, includes); });
+}
+
+ApiResponse create(const EndpointDeps& deps, ApiRequest& request) {
+  const auto result = deps.service.create(request.body);
+  if (!result) return failureResponse(request, result.failure());
+  return {200, toJson(deps, **result, {})};
+}
+
+ApiResponse list(const EndpointDeps& deps, ApiRequest& request) {
+  const auto includes = readIncludes(request);
+  if (!includes) return failureResponse(request, includes.failure());
+  const auto part = readListPart(request);
+  if (!part) return failureResponse(request, part.failure());
+  ListResponse response(request);
+  for (const EndpointEntryPtr& entry : deps.registry.entries(part->cursor, part->limit)) {
+    if (!response.add(toJson(deps, *entry, *includes))) break;
+  }
+  return response.finish();
+}
+
+ApiResponse find(const EndpointDeps& deps, ApiRequest& request) {
+  const auto includes = readIncludes(request);
+  if (!includes) return failureResponse(request, includes.failure());
+  const auto entry = deps.registry.entry(request.params.at("id"));
+  return entry ? ApiResponse{200, toJson(deps, *entry, *includes)} : noEndpoint(request);
+}
+
+ApiResponse update(const EndpointDeps& deps, ApiRequest& request) {
+  const auto result = deps.service.update(request.params.at("id"), request.body);
+  if (!result) return failureResponse(request, result.failure());
+  return {200, toJson(deps, **result, {})};
+}
+
+ApiResponse remove(const EndpointDeps& deps, ApiRequest& request) {
+  const auto result = deps.service.remove(request.params.at("id"));
+  if (!result) return failureResponse(request, result.failure());
+  return {204, ""};
+}
+
+ApiResponse pauseOrResume(const EndpointDeps& deps, const ApiRequest& request, bool paused) {
+  const auto result = deps.service.pause(request.params.at("id"), paused);
+  if (!result) return failureResponse(request, result.failure());
+  return {200, toJson(deps, **result, {})};
+}
+
+ApiResponse pause(const EndpointDeps& deps, ApiRequest& request) { return pauseOrResume(deps, request, true); }
+ApiResponse resume(const EndpointDeps& deps, ApiRequest& request) { return pauseOrResume(deps, request, false); }
+
+}  // namespace
+
+void addEndpointRoutes(Router& router, const EndpointDeps& deps) {
+  const auto add = [&router, deps](const char* method, const char* path, bool needsBody,
+                                   ApiResponse (*answer)(const EndpointDeps&, ApiRequest&)) {
+    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& request) {
+                  return answer(deps, request);
+                }});
+  };
+  add("POST", "/v1/endpoints", true, create);
+  add("GET", "/v1/endpoints", false, list);
+  add("GET", "/v1/endpoints/{id}", false, find);
+  add("PATCH", "/v1/endpoints/{id}", true, update);
+  add("POST", "/v1/endpoints/{id}/update", true, update);
+  add("DELETE", "/v1/endpoints/{id}", false, remove);
+  add("POST", "/v1/endpoints/{id}/pause", false, pause);
+  add("POST", "/v1/endpoints/{id}/resume", false, resume);
+}
+
+}  // namespace jobq

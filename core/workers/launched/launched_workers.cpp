@@ -1,0 +1,178 @@
+#include "core/workers/launched/launched_workers.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+#include "core/jobs/queue_signal.h"
+#include "core/model/worker_environment.h"
+#include "core/workers/node/node_life.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kInterval{250};
+constexpr std::size_t kMostStarts = 16;  ///< of one endpoint at a time; the rest follows
+/// Time for a worker without a job to end. A public worker waits for the answers of its parked calls, which end each
+/// second.
+constexpr Millis kStopGrace{15'000};
+
+}  // namespace
+
+LaunchedWorkers::LaunchedWorkers(const Deps& deps, std::string prefix)
+    : deps_(deps),
+      prefix_(std::move(prefix)),
+      pools_(deps.pools),
+      remote_(deps.remote),
+      periodic_("launches", deps.clock, deps.log, kInterval, *this) {}
+
+void LaunchedWorkers::start() {
+  if (deps_.launcher != nullptr) periodic_.start();
+}
+
+void LaunchedWorkers::run() {
+  collectExits();
+  if (deps_.node.isFenced()) return;  // the storage does not answer: the workers wait with it
+  const std::vector<RemotePool> pools = pools_.all();
+  std::vector<EndpointId> left;
+  {
+    Lock lock(mutex_);
+    for (const auto& [endpoint, launches] : launches_) {
+      const bool isServed =
+          std::ranges::any_of(pools, [&id = endpoint](const RemotePool& pool) { return pool.endpoint->spec.id == id; });
+      if (!isServed) left.push_back(endpoint);
+    }
+  }
+  for (const RemotePool& pool : pools) serveEndpoint(pool.endpoint->spec.id, &pool);
+  for (const EndpointId& endpoint : left) serveEndpoint(endpoint, nullptr);
+}
+
+void LaunchedWorkers::collectExits() {
+  for (const WorkerExit& exit : deps_.launcher->collectExits()) {
+    EndpointId endpoint;
+    {
+      Lock lock(mutex_);
+      for (const auto& [id, launches] : launches_) {
+        if (launches.all().contains(exit.worker)) endpoint = id;
+      }
+    }
+    const RemoteLoads loads = remote_.loads(endpoint);
+    bool isFailure = false;
+    {
+      Lock lock(mutex_);
+      const auto launches = launches_.find(endpoint);
+      if (launches == launches_.end()) continue;
+      isFailure = launches->second.recordExit(exit, loads, deps_.clock.now());
+    }
+    remote_.noteExit({endpoint, exit.worker});
+    deps_.log.write(isFailure ? LogLevel::error : LogLevel::information, isFailure ? "worker.failed" : "worker.ended",
+                    "the launched worker " + exit.worker + " of " + endpoint + ": " + exit.reason);
+  }
+}
+
+LaunchSituation LaunchedWorkers::situationOf(const EndpointId& endpoint, const RemotePool* pool) const {
+  LaunchSituation situation;
+  auto part = std::make_shared<Endpoint>();
+  if (pool != nullptr) {
+    *part = *pool->endpoint;
+    const NodeShare share = deps_.node.share();
+    part->spec.workersMin = share.of(part->spec.workersMin, endpoint);
+    part->spec.workersMax = share.of(part->spec.workersMax, endpoint);
+    if (!deps_.node.isDrained() && !launchFault(pool->release)) situation.release = pool->release;
+  }
+  part->spec.id = endpoint;
+  situation.endpoint = std::move(part);
+  // The workers come before the count: a job handed out in between must not count as queued and as running.
+  situation.loads = remote_.loads(endpoint);
+  if (situation.release && deps_.queueSignal.isSet(endpoint)) situation.jobs = countJobs(endpoint);
+  return situation;
+}
+
+// A failing storage counts as an empty queue: no worker starts, and others log the failure.
+EndpointCounts LaunchedWorkers::countJobs(const EndpointId& endpoint) const {
+  try {
+    return deps_.storage.jobs().counts(endpoint);
+  } catch (const StorageError&) {
+    return {};
+  }
+}
+
+std::optional<std::string> LaunchedWorkers::launchFault(const ReleasePtr& release) const {
+  return release ? deps_.launcher->fault(release->container) : std::nullopt;
+}
+
+void LaunchedWorkers::serveEndpoint(const EndpointId& endpoint, const RemotePool* pool) {
+  const LaunchSituation situation = situationOf(endpoint, pool);
+  LaunchPool::Step step;
+  bool isOver = false;
+  {
+    Lock lock(mutex_);
+    step = launches_[endpoint].decide(situation, deps_.clock.now());
+    isOver = pool == nullptr && launches_[endpoint].all().empty();
+    if (isOver) launches_.erase(endpoint);
+  }
+  if (isOver) deps_.keys.forgetKey(endpoint);
+  for (const std::string& sentence : step.givenUp) deps_.log.write(LogLevel::error, "worker.failed", sentence);
+  for (const WorkerId& worker : step.retired) remote_.retireWorker({endpoint, worker});
+  for (const WorkerId& worker : step.stopped) deps_.launcher->stop(worker, kStopGrace);
+  for (const WorkerId& worker : step.killed) deps_.launcher->stop(worker, Millis(0));
+  const std::size_t starts = std::min(step.starts, kMostStarts);
+  for (std::size_t i = 0; i < starts; ++i) launchWorker(*situation.endpoint, situation.release);
+}
+
+void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& release) {
+  const EndpointId& id = endpoint.spec.id;
+  const WorkerId worker = prefix_ + "-r" + std::to_string(++workersStarted_);
+  WorkerLaunch launch{worker, id, release->container, release->env};
+  const std::string url =
+      serverUrl_ + "/v2/" + id;  // the variables come last: a template cannot send its workers' keys elsewhere
+  for (auto& [name, value] : workerEnvironment(url, id, worker, deps_.keys.keyFor(id))) {
+    launch.env[name] = std::move(value);
+  }
+  {
+    Lock lock(mutex_);
+    launches_[id].addWorker(worker, release, deps_.clock.now());
+  }
+  try {
+    deps_.launcher->start(std::move(launch));
+  } catch (const std::bad_alloc& error) {
+    const RemoteLoads loads = remote_.loads(id);
+    Lock lock(mutex_);
+    (void)launches_[id].recordExit({worker, true, error.what()}, loads, deps_.clock.now());
+  }
+}
+
+std::set<RemoteWorkerKey> LaunchedWorkers::keys() const {
+  std::set<RemoteWorkerKey> keys;
+  Lock lock(mutex_);
+  for (const auto& [endpoint, launches] : launches_) {
+    for (const auto& [worker, launched] : launches.all()) keys.insert({endpoint, worker});
+  }
+  return keys;
+}
+
+void LaunchedWorkers::endWorkers(Millis grace) {
+  for (const RemoteWorkerKey& key : keys()) {
+    remote_.retireWorker(key);
+    deps_.launcher->stop(key.worker, grace);
+  }
+}
+
+LaunchView LaunchedWorkers::view(const EndpointId& endpoint) const {
+  LaunchView view;
+  if (deps_.launcher == nullptr) return view;
+  const ReleasePtr release = pools_.releaseOf(endpoint);
+  view.fault = launchFault(release);
+  view.isLaunched = release && !view.fault;
+  Lock lock(mutex_);
+  const auto launches = launches_.find(endpoint);
+  if (launches == launches_.end()) return view;
+  view.isThrottled = launches->second.isThrottled(deps_.clock.now());
+  view.workers = launches->second.all();
+  if (view.isLaunched) view.fault = launches->second.fault();
+  return view;
+}
+
+}  // namespace jobq

@@ -1,0 +1,113 @@
+// The remote workers that this node runs by itself with a launcher: starts them by the rule of the scaler, and ends
+// them when they are idle, outdated or stuck. LaunchPool decides (core/workers/launched/launch_pool.h); the launcher
+// carries the decisions out (sdk/include/jobq/worker_launcher.h). Without a launcher the object does nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/periodic.h"
+#include "core/base/service.h"
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/workers/launched/launch_pool.h"
+#include "core/workers/launched/remote_launches.h"
+#include "core/workers/pool/worker_pools.h"
+#include "core/workers/remote/remote_pools.h"
+#include "core/workers/remote/remote_worker.h"
+#include "core/workers/remote/remote_workers.h"
+#include "jobq/job.h"
+#include "jobq/job_store.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "jobq/worker_launcher.h"
+
+namespace jobq {
+
+class NodeLife;
+class QueueSignal;
+
+/// Gives launched workers their keys.
+class LaunchKeyring {
+ public:
+  virtual ~LaunchKeyring() = default;
+  /// Returns the key with which workers of the endpoint take jobs; the same key until forgetKey().
+  virtual std::string keyFor(const EndpointId& endpoint) = 0;
+  /// Makes the key of the endpoint invalid.
+  virtual void forgetKey(const EndpointId& endpoint) = 0;
+};
+
+/// The work of the launcher for an endpoint, as copied at one moment.
+struct LaunchView {
+  bool isLaunched = false;           ///< the launcher starts workers of the endpoint
+  bool isThrottled = false;          ///< it waits after a failed start
+  std::optional<std::string> fault;  ///< why it starts none, or why the last start failed
+  std::map<WorkerId, LaunchedWorker> workers;
+};
+
+/// Any thread, except as noted. The launcher is called without the lock.
+class LaunchedWorkers final : public Service, private PeriodicTask {
+ public:
+  /// Everything here outlives the object.
+  struct Deps {
+    WorkerLauncher* launcher;  ///< null: no worker is launched
+    WorkerPools& pools;
+    RemoteWorkers& remote;
+    Storage& storage;
+    QueueSignal& queueSignal;
+    LaunchKeyring& keys;
+    const NodeLife& node;
+    Clock& clock;
+    Log& log;
+  };
+  /// `prefix` begins the ids of the workers.
+  LaunchedWorkers(const Deps& deps, std::string prefix);
+  ~LaunchedWorkers() override { stop(); }
+
+  /// Sets the address under which workers reach this server, without a slash at its end. Called before start().
+  void setServerUrl(std::string url) { serverUrl_ = std::move(url); }
+  /// Starts the thread that looks after the workers four times a second.
+  void start() override;
+  /// Ends the thread. The workers go on until endWorkers().
+  void stop() override { periodic_.stop(); }
+
+  /// Looks at each endpoint. Called by the thread, and by tests.
+  void run() override;
+
+  /// Returns the workers that the launcher runs now. Called behind stop().
+  std::set<RemoteWorkerKey> keys() const;
+  /// Asks all workers to end, and has those killed that have not ended after `grace`. Called behind stop().
+  void endWorkers(Millis grace);
+
+  /// Returns what the launcher does for the endpoint.
+  LaunchView view(const EndpointId& endpoint) const;
+
+ private:
+  void collectExits();
+  void serveEndpoint(const EndpointId& endpoint, const RemotePool* pool);
+  LaunchSituation situationOf(const EndpointId& endpoint, const RemotePool* pool) const;
+  EndpointCounts countJobs(const EndpointId& endpoint) const;
+  void launchWorker(const Endpoint& endpoint, const ReleasePtr& release);
+  std::optional<std::string> launchFault(const ReleasePtr& release) const;
+
+  const Deps deps_;
+  const std::string prefix_;
+  std::string serverUrl_;
+  RemotePools pools_;
+  RemoteLaunches remote_;
+  std::uint64_t workersStarted_ = 0;  // used by the thread only
+  mutable Mutex mutex_;
+  std::map<EndpointId, LaunchPool> launches_ JOBQ_GUARDED_BY(mutex_);
+  Periodic periodic_;
+};
+
+}  // namespace jobq

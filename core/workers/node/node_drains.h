@@ -1,0 +1,46 @@
+// The nodes that an administrator lets drain: such a node runs its jobs to their end, claims none, and answers 503 to
+// /readyz, until the drain is ended or the node starts again. The order is a record of the storage, because a call
+// reaches any node: each node reads the records every second.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "core/workers/node/node_life.h"
+#include "jobq/log.h"
+#include "jobq/record_store.h"
+
+namespace jobq {
+
+class QueueSignal;
+
+/// begin() and end() may be called by any thread, refresh() by one thread at a time.
+class NodeDrains {
+ public:
+  /// Everything here outlives the object.
+  struct Deps {
+    RecordStore& records;
+    NodeLife& node;
+    QueueSignal& queueSignal;
+    Log& log;
+  };
+  explicit NodeDrains(const Deps& deps) : deps_(deps) {}
+
+  /// Orders the drain of the node, which follows within about a second. Repeated orders change nothing. Throws
+  /// StorageError.
+  void begin(const std::string& node);
+
+  /// Ends the drain of the node. Throws StorageError.
+  void end(const std::string& node);
+
+  /// Reads the present orders, and tells NodeLife. Throws StorageError.
+  void refresh();
+
+ private:
+  const Deps deps_;
+  std::set<std::string> drained_;  // as of the last refresh()
+  std::uint64_t seen_ = 0;         // version of the records in drained_
+};
+
+}  // namespace jobq

@@ -1,0 +1,40 @@
+// Jobs in the hands of workers whose node is gone, until the storage has told the fate of each job.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+
+#include "core/workers/remote/remote_news.h"
+#include "core/workers/remote/remote_news_access.h"
+#include "jobq/job.h"
+
+namespace jobq {
+
+/// One thread at a time.
+class InheritedJobs {
+ public:
+  static constexpr std::size_t kMost = 20'000;
+
+  bool isEmpty() const { return questions_.empty(); }
+
+  /// Adds the jobs and the stops of a node. Beyond kMost an endpoint with more than a fair share loses some: at first
+  /// stops of an unknown attempt, because clients can make up such stops.
+  void add(const NodeNews& news);
+
+  /// Returns the jobs as news of one node.
+  NodeNews news() const;
+
+  /// Returns the next question; the endpoints take turns. There has to be one.
+  const RunQuestion& next();
+  /// Removes the last question of next().
+  void removeNext();
+  /// Adds a removed question again, behind the others of its endpoint.
+  void keep(const RunQuestion& question) { questions_[question.key.endpoint].push_back(question); }
+
+ private:
+  std::map<EndpointId, std::deque<RunQuestion>> questions_;  // no list is empty
+  EndpointId last_;
+};
+
+}  // namespace jobq

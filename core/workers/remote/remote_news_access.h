@@ -1,0 +1,60 @@
+// Access of RemoteExchange and ForeignReports to the remote workers: what this node tells the others, and what follows
+// from their answers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/workers/node/node_lives.h"
+#include "core/workers/remote/remote_elsewhere.h"
+#include "core/workers/remote/remote_news.h"
+#include "core/workers/remote/remote_worker.h"
+#include "core/workers/remote/remote_workers.h"
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+
+namespace jobq {
+
+/// A job about which the storage knows more than this node: does the worker have it?
+struct RunQuestion {
+  RemoteWorkerKey key;
+  LeaseRef lease;       ///< attempt 0: unknown
+  bool isStop = false;  ///< the worker is told to stop it
+};
+
+/// A view of RemoteWorkers, which outlives it. Any thread.
+class RemoteNewsAccess {
+ public:
+  explicit RemoteNewsAccess(RemoteWorkers& remote) : remote_(remote) {}
+
+  /// Returns true if there are remote workers, or endpoints for them.
+  bool isNeeded() const;
+  /// Returns what this node says in its life `epoch`.
+  NodeNews composeNews(std::uint64_t epoch) const;
+  /// Takes in the news of the other nodes. `self` is the name of this node.
+  void applyNews(const std::string& self, const OtherNodes& nodes);
+  /// Takes in the lives of the nodes.
+  void noteLives(const NodeLives& lives) { remote_.lives_.note(lives); }
+
+  /// Returns at most `most` questions to the storage, with equal shares for the endpoints.
+  std::vector<RunQuestion> collectQuestions(std::size_t most);
+  /// Takes in the answer that nothing has to be done, or that the worker still runs an attempt that has ended.
+  void endQuestion(const RunQuestion& question);
+  /// Has the worker stop a job that has ended, until its pings omit the job.
+  void stopJob(const RemoteWorkerKey& key, const LeaseRef& lease);
+
+  /// Returns true if the worker is told to stop the job: a result would be one of an earlier attempt.
+  bool isStopped(const RemoteWorkerKey& key, const JobId& job) const;
+  /// Makes a worker known that has reported something here.
+  void noteReporter(const RemoteWorkerKey& key);
+
+ private:
+  void applyShown(const std::string& self, const NodeNews& news) JOBQ_REQUIRES(remote_.mutex_);
+
+  RemoteWorkers& remote_;
+  EndpointId lastAsked_;  // of the last stop of collectQuestions(); used by one thread
+};
+
+}  // namespace jobq

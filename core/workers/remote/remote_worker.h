@@ -1,0 +1,168 @@
+// A remote worker as the server knows it: a process somewhere that takes jobs over HTTP. Plain state, guarded by the
+// mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
+#pragma once
+
+#include <atomic>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/suspended_call.h"
+#include "core/workers/remote/remote_link.h"
+#include "core/workers/remote/remote_rivals.h"
+#include "core/workers/remote/remote_run.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// A worker belongs to one endpoint: the same id at two endpoints names two workers.
+struct RemoteWorkerKey {
+  EndpointId endpoint;
+  WorkerId worker;
+  auto operator<=>(const RemoteWorkerKey&) const = default;
+};
+
+/// A call of a worker other than a ping.
+enum class WorkerCall {
+  question,  ///< for jobs, or for jobs to stop
+  report     ///< about a job
+};
+
+/// Returns true if the place is one of the worker: `<worker>:<number>`.
+inline bool isPlaceOf(std::string_view place, std::string_view worker) {
+  return place.size() > worker.size() && place[worker.size()] == ':' && place.starts_with(worker);
+}
+
+/// Greatest time between the sending of a ping and its arrival.
+inline constexpr Millis kPingDelay{2'000};
+/// Time after a job was handed out in which a ping may arrive that was sent before: two pauses of 10 s between pings.
+inline constexpr Millis kTwoPings{20'000};
+
+/// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
+struct RemoteTake {
+  SuspendedCall call;
+  Instant until{};
+  std::vector<WorkerId> places;
+  std::vector<RemoteRunPtr> jobs;    ///< assigned, not handed out yet
+  std::vector<RemoteRunPtr> handed;  ///< handed out; the answer is not made yet
+  std::vector<WorkerId> refused;     ///< the places that the pool has refused; RemoteOffers alone uses them
+  /// The call gets nothing more: another call has taken its place, or the server stops. RemoteOffers reads the flag
+  /// without the mutex.
+  std::atomic<bool> isOver = false;
+  bool isIdle = false;  ///< the worker has said to have no job
+};
+
+/// A parked call for jobs to stop.
+struct RemoteStopWait {
+  SuspendedCall call;
+  Instant until{};
+  bool isOver = false;
+};
+
+struct RemoteWorker {
+  /// A job that has ended while the worker may still run it.
+  struct Stop {
+    Instant since{};
+    Instant nextAt{};           ///< when the worker is told, again and again
+    int omitted = 0;            ///< successive pings without the job
+    std::uint32_t attempt = 0;  ///< the worker has the job under it; 0: unknown
+    bool isChecked = true;  ///< false: the run may have ended by a result of the worker that another node has stored
+    Instant listedAt{};     ///< last ping with the job
+    Instant handedOutAt{};  ///< the worker may not have read the answer with the job yet
+    bool isShown = false;   ///< as InHand::isShown
+
+    /// Returns true if the worker knows by now that it has the job, so that a ping without the job means something.
+    bool isKnownToWorker(Instant now) const { return isShown || now >= handedOutAt + kTwoPings; }
+  };
+  /// A job that was handed out and has not ended.
+  struct InHand {
+    RemoteRunPtr run;
+    Instant since{};
+    int omitted = 0;       ///< successive pings without the job
+    bool isShown = false;  ///< the worker has the job: a ping has listed it, or the worker has called for further jobs
+    Instant listedAt{};    ///< last ping with the job, here or at another node
+
+    /// Notes a ping with the job.
+    void noteListed(Instant now) {
+      isShown = true;
+      listedAt = now;
+    }
+    /// Returns the stop of the job. Parameter: Stop::isChecked.
+    Stop stopAt(Instant now, bool isChecked = true) const {
+      return {now, now, 0, run->lease().attempt, isChecked, {}, since, isShown};
+    }
+  };
+  /// A job that came too late for its call. The next call gets it.
+  struct Owed {
+    RemoteRunPtr run;
+    Instant since{};
+  };
+
+  /// Returns true if the worker may still run an earlier attempt of the job, whose result would look like the result of
+  /// a new attempt. `begun` is the start of the server.
+  bool mayRun(const RemoteRun& run, Instant begun) const {
+    const JobId& job = run.lease().job;
+    const bool mayBeUnknown = holdsUnknown && run.lease().attempt > 1 && !run.isSubmittedSince(begun);
+    return stops.contains(job) || jobs.contains(job) || mayBeUnknown;
+  }
+
+  /// Returns true if the worker has no connection, no parked call for jobs, no job, and no stop to hear of.
+  bool hasNothing() const { return !link.isOpenHere() && !take && jobs.empty() && owed.empty() && stops.empty(); }
+  /// Returns true if the record has nothing that the next call of the worker would not bring again.
+  bool isUnused() const {
+    const bool isMarked = isLeaving || isRetired || link.state() == RemoteLink::State::exited || link.isOpenElsewhere();
+    return hasNothing() && !stopWait && replaced.empty() && !isMarked && lastJobAt == Instant{};
+  }
+  /// Returns true if the worker may get the job under this attempt. Until `unheardUntil` nodes that are gone may have
+  /// handed out jobs of which no other node has heard, and a job that has run before may be one of them, so the worker
+  /// must have shown its jobs since. Otherwise asks for them. A worker without pings then gets no other job either: its
+  /// handlers end, and its next call says that it has no job.
+  bool mayGet(std::uint32_t attempt, Instant unheardUntil, Instant now) {
+    constexpr Millis kNoPings{60'000};
+    constexpr Millis kHeldBack{1'000};
+    if (now < leavesUntil) return false;
+    if (take && take->isIdle) return true;
+    if (now < heldBackUntil) return false;
+    if (attempt == 1 || shownAt >= unheardUntil) return true;
+    if (unheardUntil != Instant::max()) askedSince = unheardUntil;
+    if (!lastPing || now >= *lastPing + kNoPings) heldBackUntil = now + kHeldBack;
+    return false;
+  }
+
+  Instant since{};     ///< first sign of life
+  Instant lastSeen{};  ///< last request or end of a connection
+  std::optional<Instant> lastPing{};
+  Instant shownAt{};        ///< since then each job of the worker is known here, or was handed out by a living node
+  Instant askedSince{};     ///< a job waits until the worker has shown its jobs since then
+  Instant heldBackUntil{};  ///< the worker gets no job until then
+  Instant lastJobAt{};      ///< when a job was last handed out
+  RemoteLink link;          ///< the connections with calls of the worker
+  bool hasPolled = false;
+  bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
+  std::string reason{};       ///< of an unhealthy worker, as the ping names the reason
+  bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
+  Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
+  Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced
+  bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
+  bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
+  RemoteRivals rivals;        ///< signs of a second process under the id
+  std::shared_ptr<RemoteTake> take{};
+  /// Calls in whose place a later one has come. They are answered within a second, because two processes with one id
+  /// would otherwise make each other call without a pause.
+  std::vector<SuspendedCall> replaced{};
+  std::shared_ptr<RemoteStopWait> stopWait{};
+  std::map<JobId, InHand> jobs{};
+  std::vector<Owed> owed{};
+  std::map<JobId, Stop> stops{};
+};
+
+}  // namespace jobq

@@ -1,0 +1,157 @@
+// The remote workers of this node: processes on any machine that take jobs, report results and are told to stop over
+// HTTP (core/http/api/worker/worker_calls.cpp). A call for jobs is parked without a thread, and is an idle worker of
+// the endpoint's pool meanwhile, so the dispatcher claims for remote workers as it does for threads. The holder of the
+// claims is this node.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/connection_owner.h"
+#include "core/base/periodic.h"
+#include "core/base/service.h"
+#include "core/base/suspended_call.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/jobs/output_room.h"
+#include "core/workers/pool/worker_pools.h"
+#include "core/workers/remote/remote_elsewhere.h"
+#include "core/workers/remote/remote_lives.h"
+#include "core/workers/remote/remote_offers.h"
+#include "core/workers/remote/remote_pools.h"
+#include "core/workers/remote/remote_returns.h"
+#include "core/workers/remote/remote_run.h"
+#include "core/workers/remote/remote_table.h"
+#include "core/workers/remote/remote_worker.h"
+#include "core/workers/run/attempt_reports.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// Any thread, except as noted. Continues suspended calls without its lock. Outlives the connections of the server.
+class RemoteWorkers final : public Service, public RunEndListener, private PeriodicTask {
+ public:
+  /// Everything here outlives the object.
+  struct Deps {
+    RemoteRun::Deps run;
+    WorkerPools& pools;
+    const std::atomic<bool>& draining;  ///< true: the server stops
+    Log& log;
+  };
+  explicit RemoteWorkers(const Deps& deps);
+  ~RemoteWorkers() override { stop(); }
+
+  /// Starts the thread that looks after the workers every second.
+  void start() override { periodic_.start(); }
+  /// Ends the thread, and all parked calls.
+  void stop() override;
+
+  /// Looks at each worker. Called by the thread every second, and by tests.
+  void run() override;
+
+  /// Gives the job to its worker. Returns the call that has got the job, which the caller resumes behind the last job
+  /// of the claim, so that the answer has all of them; no value if the job waits for the next call, or goes back to the
+  /// queue, because the worker has gone or may still run an earlier attempt. On a shared storage asks the storage for a
+  /// job that has run before. Throws std::bad_alloc; the place is still ready then.
+  std::optional<SuspendedCall> assign(ClaimedJob job);
+  /// Removes a place that the pool has told to leave.
+  void removePlace(const WorkerId& place);
+
+  /// Most jobs in an answer to a call for jobs.
+  static constexpr std::size_t kMostAtOnce = 1'000;
+
+  /// Places of a node that its parked calls share: among many workers a call gets fewer places than it asks for, and
+  /// one at least.
+  static constexpr std::size_t kSharedPlaces = 2'000;
+
+  /// Parks a call for up to `most` jobs. `holdsJobs` tells whether the worker still has jobs: without any, it has lost
+  /// the jobs that were handed out to it; no value tells nothing. Returns null if there are too many workers.
+  std::shared_ptr<RemoteTake> beginTake(const RemoteWorkerKey& key, std::size_t most, std::optional<bool> holdsJobs,
+                                        SuspendedCall call);
+  /// Returns the jobs for the worker, none at the end of the wait, or no value while the call waits. With `hasLeft` the
+  /// wait is over, and the jobs return to the queue. So do jobs handed out by an earlier poll: the caller could not
+  /// make the answer. Without room for the jobs in an answer the call waits, too; a null `room` always has room.
+  std::optional<std::vector<RemoteRunPtr>> pollTake(const RemoteWorkerKey& key, RemoteTake& take, bool hasLeft,
+                                                    OutputRoom* room = nullptr);
+
+  /// Parks a call for jobs to stop, and polls it: the ids of the jobs, none at the end of the wait.
+  std::shared_ptr<RemoteStopWait> beginStopWait(const RemoteWorkerKey& key, SuspendedCall call);
+  std::optional<std::vector<JobId>> pollStopWait(const RemoteWorkerKey& key, RemoteStopWait& wait, bool hasLeft);
+
+  /// Notes a ping with the jobs that the worker has. With `isUnhealthy` the worker is about to end, for the `reason`.
+  void notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy, std::string reason = {});
+
+  /// Returns the runs of jobs, in their order; null for a job that has ended, or was never handed out to the worker.
+  std::vector<RemoteRunPtr> findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs);
+  /// A job whose worker has sent the result of `run`, which is stored or does not count; a null `run` is a job that has
+  /// ended before. The run may be one of another node (core/workers/remote/foreign_reports.h).
+  struct Reported {
+    JobId job;
+    AttemptReportsPtr run;
+    bool isLost = false;  ///< the worker has lost the job instead, and may get it again
+  };
+  /// Forgets the jobs. Returns the lost ones to the queue, at once or as soon as the storage works. With `isLeaving`
+  /// the worker gets no further job, and its parked calls end.
+  void noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving);
+  /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
+  void runMustEnd(const RemoteRun& run) override;
+
+  /// Returns the owner for a connection over which the worker makes the call; null for an unknown worker. As long as a
+  /// connection has it, the worker is connected.
+  std::shared_ptr<const ConnectionOwner> connect(const RemoteWorkerKey& key, WorkerCall call);
+
+  /// Returns each worker of the endpoint, without its release: starting, idle, running, leaving or unhealthy.
+  std::vector<WorkerView> view(const EndpointId& endpoint) const;
+
+  /// Returns true if the jobs of the endpoint are for remote workers.
+  bool isServed(const EndpointId& endpoint) const { return pools_.releaseOf(endpoint) != nullptr; }
+  /// Returns true if the endpoint has had a worker since the start of the server.
+  bool hasServed(const EndpointId& endpoint) const;
+
+  /// Takes over the jobs that remote workers have since an earlier life of the server (LeaseStore::adopt), before the
+  /// first call of a worker. Throws StorageError.
+  void adopt(std::vector<ClaimedJob> jobs);
+
+  /// Hands out no further job, and returns those to the queue that no worker has got. Gives the jobs in the hands of
+  /// `ending` the time `drainTime` to end, and returns the rest to the queue, too. The jobs of all other workers stay
+  /// with them.
+  void drain(Millis drainTime, const RemoteSelection& ending);
+
+ private:
+  friend class RemoteConnections;
+  friend class RemoteLaunches;
+  friend class RemoteNewsAccess;
+
+  void carryOut(RemoteChanges changes);
+
+  const RemoteRun::Deps runs_;
+  Clock& clock_;
+  Log& log_;
+  const Instant begun_;
+  const std::atomic<bool>& draining_;
+  RemotePools pools_;
+  RemoteOffers offers_;
+  RemoteReturns returns_;
+  RemoteLives lives_;
+  mutable Mutex mutex_;
+  Condition jobsEnded_;
+  RemoteTable table_ JOBQ_GUARDED_BY(mutex_);
+  RemoteElsewhere elsewhere_ JOBQ_GUARDED_BY(mutex_);
+  // Number of the last place. It begins with the time of the start: no place of an earlier life has a later number.
+  Millis::rep lastPlace_ JOBQ_GUARDED_BY(mutex_);
+  // Runs that ended inside their own stop callback, until the callback has returned.
+  std::vector<RemoteRunPtr> stopped_ JOBQ_GUARDED_BY(mutex_);
+  bool isDraining_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool isClosed_ JOBQ_GUARDED_BY(mutex_) = false;
+  Periodic periodic_;
+};
+
+}  // namespace jobq

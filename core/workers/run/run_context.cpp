@@ -1,0 +1,74 @@
+#include "core/workers/run/run_context.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/base/backoff.h"
+#include "core/base/words.h"
+#include "core/jobs/deferred_insert.h"
+#include "core/jobs/run_reports.h"
+#include "core/model/handler_run.h"
+#include "core/workers/run/chunk_split.h"
+
+namespace jobq {
+
+void RunContext::emit(std::string_view chunk, std::string_view metrics) {
+  const CheckedChunk checked(chunk, metrics);
+  outputQuota_.charge(checked);
+  std::size_t pieces = 0;
+  offer([&] {
+    std::vector<Chunk> split = splitChunk(checked);
+    pieces = split.size();
+    return deps_.reports.append(job_.lease, nextChunk_, std::move(split));
+  });
+  nextChunk_ += pieces;  // only a job that was told to stop drops chunks, and all later chunks with them
+}
+
+void RunContext::progress(std::string_view json) {
+  checkProgress(json);
+  offer([&] { return deps_.reports.progress(job_.lease, std::string(json)); });
+}
+
+void RunContext::log(LogLevel level, std::string_view line) {
+  offer([&] {
+    return deps_.reports.appendLog(job_.lease, nextLine_, LogLine{{}, level, clipped(line, kLongestLine)});
+  });
+  ++nextLine_;  // only a job that was told to stop drops lines, and all later lines with them
+}
+
+const JobId& RunContext::id() const {
+  isKnown_ = true;
+  if (!ensureStored()) throw JobFailed("the storage does not take the job");
+  return job_.lease.job;
+}
+
+// Returns false if the storage has refused the job. The timer wakes the caller and stops the run.
+bool RunContext::ensureStored() const {
+  if (insert_ == nullptr) return true;
+  try {
+    insert_->store();
+    return true;
+  } catch (const StorageError&) {
+    return false;
+  }
+}
+
+// A stale report is dropped silently, because the stop token informs the handler (`sdk/include/jobq/job_handler.h`).
+// After a stop every report is stale, and at the end of the process the storage may no longer exist.
+void RunContext::offer(const std::function<ReportResult()>& report) {
+  isKnown_ = true;
+  if (stop_.stop_requested() || !ensureStored()) return;
+  Backoff backoff(deps_.clock, stop_);
+  do {
+    try {
+      (void)report();
+      return;
+    } catch (const StorageError& error) {
+      deps_.log.write(LogLevel::error, "job.unreported",
+                      "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
+    }
+  } while (backoff.pause());
+}
+
+}  // namespace jobq
