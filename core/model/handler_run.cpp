@@ -36,6 +36,12 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
   }
 }
 
+void checkChunk(std::string_view chunk) {
+  if (chunk.size() <= kMaxOutput) return;
+  throw JobFailed("the handler emitted a chunk of " + std::to_string(chunk.size()) +
+                  " bytes, the limit at a remote worker is " + std::to_string(kMaxOutput) + ": emit smaller chunks");
+}
+
 void checkProgress(std::string_view json) {
   if (json.size() > kMaxProgressBytes) {
     throw JobFailed("the handler reported a progress of " + std::to_string(json.size()) + " bytes, the limit is " +

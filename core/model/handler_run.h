@@ -18,4 +18,7 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
 /// Throws JobFailed if `json` is not JSON or is longer than kMaxProgressBytes.
 void checkProgress(std::string_view json);
 
+/// Throws JobFailed if a chunk is longer than a remote worker can send.
+void checkChunk(std::string_view chunk);
+
 }  // namespace jobq

@@ -15,12 +15,6 @@ Instant deadlineOf(const JobInHand& job, const Clock& clock) {
 
 }  // namespace
 
-void checkChunk(std::string_view chunk) {
-  if (chunk.size() <= kMaxOutput) return;
-  throw JobFailed("the handler emitted a chunk of " + std::to_string(chunk.size()) +
-                  " bytes, the limit at a remote worker is " + std::to_string(kMaxOutput) + ": emit smaller chunks");
-}
-
 RemoteContext::RemoteContext(const CallDeps& deps, ReportSender& reports, const JobInHand& job)
     : deps_(deps), reports_(reports), job_(job), deadline_(deadlineOf(job, deps.clock)) {}
 

@@ -17,9 +17,6 @@
 
 namespace jobq::worker {
 
-/// Throws JobFailed if a chunk is longer than a remote worker can send.
-void checkChunk(std::string_view chunk);
-
 /// Used on the thread of the handler. A report is repeated until the server has the report or the job is stopped; a
 /// report after the stop is dropped. Log lines go to the log of the worker, because no call of workers takes them.
 class RemoteContext final : public JobContext {

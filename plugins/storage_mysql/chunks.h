@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "database_clock.h"
+#include "connection/database_clock.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

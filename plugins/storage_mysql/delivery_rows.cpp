@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "counters.h"
+#include "writes/counters.h"
 
 namespace jobq::mysql {
 

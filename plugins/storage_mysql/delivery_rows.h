@@ -9,7 +9,7 @@
 
 #include "jobq/job.h"
 #include "jobq/outbox_store.h"
-#include "writer.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

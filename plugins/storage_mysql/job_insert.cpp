@@ -4,7 +4,7 @@
 #include "job_rows.h"
 #include "jobs.h"
 #include "queue_order.h"
-#include "unique_step.h"
+#include "writes/unique_step.h"
 
 namespace jobq::mysql {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "connection/statement.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
-#include "statement.h"
 
 namespace jobq::mysql {
 

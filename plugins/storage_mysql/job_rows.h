@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "connection.h"
+#include "connection/connection.h"
+#include "connection/statement.h"
 #include "job_row.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
-#include "statement.h"
-#include "writer.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -5,7 +5,7 @@
 
 #include "job_rows.h"
 #include "queue_order.h"
-#include "unique_step.h"
+#include "writes/unique_step.h"
 
 namespace jobq::mysql {
 namespace {

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "database_clock.h"
+#include "connection/database_clock.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -8,10 +8,10 @@
 #include <limits>
 #include <map>
 
-#include "counters.h"
-#include "job_reads.h"
 #include "job_rows.h"
 #include "lives.h"
+#include "reads/job_reads.h"
+#include "writes/counters.h"
 
 namespace jobq::mysql {
 namespace {

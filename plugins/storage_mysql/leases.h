@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "database_clock.h"
-#include "glance.h"
+#include "connection/database_clock.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
+#include "reads/glance.h"
+#include "reads/readers.h"
 #include "reports_under_way.h"
-#include "writer.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "connection.h"
+#include "connection/connection.h"
 #include "jobq/holder.h"
 #include "jobq/time.h"
-#include "writer.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "connection.h"
-#include "database_clock.h"
+#include "connection/connection.h"
+#include "connection/database_clock.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/storage.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "database_clock.h"
-#include "glance.h"
+#include "connection/database_clock.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/glance.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "counters.h"
 #include "delivery_rows.h"
 #include "outbox.h"
+#include "writes/counters.h"
 
 namespace jobq::mysql {
 namespace {

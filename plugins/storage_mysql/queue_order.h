@@ -5,7 +5,7 @@
 
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
-#include "writer.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

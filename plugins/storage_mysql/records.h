@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "glance.h"
 #include "jobq/storage.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/glance.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <chrono>
 
+#include "connection/probe.h"
 #include "lives.h"
-#include "probe.h"
-#include "schema.h"
+#include "schema/schema.h"
 
 namespace jobq::mysql {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "chunks.h"
-#include "connection.h"
-#include "database_clock.h"
-#include "glance.h"
-#include "job_numbers.h"
+#include "connection/connection.h"
+#include "connection/database_clock.h"
+#include "connection/options.h"
+#include "connection/server_in_use.h"
 #include "jobq/config.h"
 #include "jobq/plugin.h"
 #include "jobq/storage.h"
@@ -24,12 +24,12 @@
 #include "jobs.h"
 #include "leases.h"
 #include "nodes.h"
-#include "options.h"
 #include "outbox.h"
-#include "readers.h"
+#include "reads/glance.h"
+#include "reads/readers.h"
 #include "records.h"
-#include "server_in_use.h"
-#include "writer.h"
+#include "writes/job_numbers.h"
+#include "writes/writer.h"
 
 namespace jobq::mysql {
 

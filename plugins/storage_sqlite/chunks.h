@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/job_listing.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

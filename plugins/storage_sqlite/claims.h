@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "claimed_inputs.h"
+#include "bodies/claimed_inputs.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
-#include "step.h"
+#include "writes/step.h"
 
 namespace jobq::sqlite {
 

@@ -7,8 +7,8 @@
 
 #include <new>
 
-#include "log_writes.h"
-#include "page_cache.h"
+#include "disk/log_writes.h"
+#include "disk/page_cache.h"
 
 namespace jobq::sqlite {
 namespace {

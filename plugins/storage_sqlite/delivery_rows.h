@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "jobq/outbox_store.h"
-#include "step.h"
+#include "writes/step.h"
 
 namespace jobq::sqlite {
 

@@ -1,7 +1,7 @@
 // The claims of a life of the node that has ended (`jobq/node_store.h`).
 #pragma once
 
-#include "step.h"
+#include "writes/step.h"
 
 namespace jobq::sqlite {
 

@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "bodies/new_body.h"
 #include "connection.h"
-#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
-#include "new_body.h"
+#include "reads/job_listing.h"
 #include "statement.h"
-#include "step.h"
+#include "writes/step.h"
 
 namespace jobq::sqlite {
 

@@ -11,24 +11,24 @@
 #include <string_view>
 #include <vector>
 
-#include "body_files.h"
-#include "claimed_inputs.h"
+#include "bodies/body_files.h"
+#include "bodies/claimed_inputs.h"
+#include "bodies/new_body.h"
 #include "claims.h"
 #include "connection.h"
-#include "counters.h"
-#include "ended_jobs.h"
-#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "new_body.h"
-#include "readers.h"
-#include "running_rows.h"
-#include "step.h"
-#include "writer.h"
+#include "reads/ended_jobs.h"
+#include "reads/job_listing.h"
+#include "reads/readers.h"
+#include "writes/counters.h"
+#include "writes/running_rows.h"
+#include "writes/step.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

@@ -9,22 +9,22 @@
 #include <string>
 #include <vector>
 
-#include "body_sweep.h"
-#include "claimed_inputs.h"
+#include "bodies/body_sweep.h"
+#include "bodies/claimed_inputs.h"
 #include "connection.h"
-#include "counters.h"
-#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "queue_bounds.h"
-#include "readers.h"
+#include "reads/job_listing.h"
+#include "reads/readers.h"
 #include "removal_hold.h"
 #include "reports_under_way.h"
-#include "shrink.h"
-#include "writer.h"
+#include "schema/shrink.h"
+#include "writes/counters.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

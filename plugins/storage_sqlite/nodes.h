@@ -9,8 +9,8 @@
 #include "jobq/holder.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "body_files.h"
-#include "counters.h"
+#include "bodies/body_files.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/readers.h"
+#include "writes/counters.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

@@ -5,7 +5,7 @@
 
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
-#include "step.h"
+#include "writes/step.h"
 
 namespace jobq::sqlite {
 

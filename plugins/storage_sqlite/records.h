@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "jobq/storage.h"
-#include "readers.h"
-#include "writer.h"
+#include "reads/readers.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

@@ -1,9 +1,9 @@
 #include "storage.h"
 
-#include "backup.h"
-#include "body_sweep.h"
-#include "schema.h"
-#include "shrink.h"
+#include "bodies/body_sweep.h"
+#include "schema/backup.h"
+#include "schema/schema.h"
+#include "schema/shrink.h"
 
 namespace jobq::sqlite {
 namespace {

@@ -20,13 +20,10 @@
 #include <stop_token>
 #include <utility>
 
-#include "body_files.h"
+#include "bodies/body_files.h"
+#include "bodies/claimed_inputs.h"
 #include "chunks.h"
-#include "claimed_inputs.h"
 #include "connection.h"
-#include "counters.h"
-#include "ended_jobs.h"
-#include "job_listing.h"
 #include "jobq/call_id.h"
 #include "jobq/config.h"
 #include "jobq/holder.h"
@@ -39,12 +36,15 @@
 #include "leases.h"
 #include "nodes.h"
 #include "outbox.h"
-#include "readers.h"
+#include "reads/ended_jobs.h"
+#include "reads/job_listing.h"
+#include "reads/readers.h"
 #include "records.h"
 #include "removal_hold.h"
 #include "reports_under_way.h"
-#include "running_rows.h"
-#include "writer.h"
+#include "writes/counters.h"
+#include "writes/running_rows.h"
+#include "writes/writer.h"
 
 namespace jobq::sqlite {
 

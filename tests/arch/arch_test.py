@@ -36,6 +36,7 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
                             "http/api/queue"},
     "client": {"base", "process", "plugin"},  # what jobqctl and jobq-worker share
     "cli": {"base", "config", "model", "process", "plugin", "client"},  # with jobq_base alone (tests/arch/test_programs.py)
+    "cli/commands": {"base", "config", "model", "process", "plugin", "client", "cli"},
     "handler_process": {"base", "model", "process", "client"},  # handlers in a process of their own
     "worker_program": {"base", "model", "process", "client", "handler_process"},  # jobq-worker
 }
@@ -54,6 +55,7 @@ ONLY_IN = [  # a header's name, and where alone it may be included
 ]
 SHARED_BY_PLUGINS = {"http_client"}  # a folder of plugins that is a library of several plugins
 MAX_LINES = 400  # of a source; the pages in Markdown are searched, so one subject is one page
+MOST_UNITS = 25  # of a folder; the headers of the sdk and its test suites are looked up by name
 PROGRAMS = {".h", ".cpp", ".py", ".sh", ".lua", ".cmake", ".go", ".js", ".mjs", ".ts"}
 RUN_BY_NAME = {"tests/fault/soak.py"}  # tests that take long, which pytest runs when their file is named
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
@@ -157,6 +159,15 @@ def test_sizes():
             if lines > MAX_LINES:
                 faults.append(f"{name(path)} has {lines} lines, more than {MAX_LINES}")
     assert_none(faults)
+
+
+def test_rooms():
+    """A folder has at most 25 units (a unit is a header with its source), so that a reader sees all of them at once."""
+    units = {}
+    for path in sources("core", "plugins"):
+        units.setdefault(path.parent, set()).add(path.stem)
+    assert_none([f"{name(folder)} has {len(stems)} units, more than {MOST_UNITS}: give a part of them a folder"
+                 for folder, stems in units.items() if len(stems) > MOST_UNITS])
 
 
 def test_globbing():

@@ -26,7 +26,7 @@ from held_jobs import HeldJobs  # noqa: E402
 from jobq_server import Server, until  # noqa: E402
 
 MOST_CHANGES = 8  # of a life
-MOST_UNLISTED = 256  # jobs; plugins/storage_sqlite/job_listing.h
+MOST_UNLISTED = 256  # jobs; plugins/storage_sqlite/reads/job_listing.h
 
 
 def entries_of_index(database, table, index, condition):

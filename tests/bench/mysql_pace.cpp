@@ -25,7 +25,7 @@
 #include "jobq/mutex.h"
 #include "mariadb_server.h"
 #include "open_mysql.h"
-#include "plugins/storage_mysql/connection.h"
+#include "plugins/storage_mysql/connection/connection.h"
 #include "testkit/run_together.h"
 #include "testkit/wait_for.h"
 

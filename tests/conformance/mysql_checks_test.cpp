@@ -10,7 +10,7 @@
 
 #include "lockless_proxy.h"
 #include "mysql_fixture.h"
-#include "plugins/storage_mysql/probe.h"
+#include "plugins/storage_mysql/connection/probe.h"
 #include "plugins/storage_mysql/storage.h"
 
 namespace jobq::test {

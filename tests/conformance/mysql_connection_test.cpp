@@ -13,8 +13,8 @@
 
 #include "jobq/holder.h"
 #include "mysql_fixture.h"
-#include "plugins/storage_mysql/open_sockets.h"
-#include "plugins/storage_mysql/statement.h"
+#include "plugins/storage_mysql/connection/open_sockets.h"
+#include "plugins/storage_mysql/connection/statement.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {

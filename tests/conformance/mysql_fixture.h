@@ -18,7 +18,7 @@
 #include "jobq/time.h"
 #include "mariadb_server.h"
 #include "open_mysql.h"
-#include "plugins/storage_mysql/connection.h"
+#include "plugins/storage_mysql/connection/connection.h"
 #include "testkit/manual_clock.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"

@@ -1,7 +1,7 @@
-// The storage mysql with the clock of the host, in the place of plugins/storage_mysql/database_offset.cpp: the
-// conformance tests move the clock of the host by hand, and the storage follows. A test that moves the clock of the
+// The storage mysql with the clock of the host, in the place of plugins/storage_mysql/connection/database_offset.cpp:
+// the conformance tests move the clock of the host by hand, and the storage follows. A test that moves the clock of the
 // database writes the difference into the row `test_offset` of the table `counted`.
-#include "database_clock.h"
+#include "connection/database_clock.h"
 
 namespace jobq::mysql {
 

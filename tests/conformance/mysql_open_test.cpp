@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "mysql_fixture.h"
-#include "plugins/storage_mysql/probe.h"
+#include "plugins/storage_mysql/connection/probe.h"
 #include "testkit/run_together.h"
 
 namespace jobq::test {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "mysql_fixture.h"
-#include "plugins/storage_mysql/database_clock.h"
-#include "plugins/storage_mysql/job_numbers.h"
-#include "plugins/storage_mysql/locked_rows.h"
+#include "plugins/storage_mysql/connection/database_clock.h"
+#include "plugins/storage_mysql/writes/job_numbers.h"
+#include "plugins/storage_mysql/writes/locked_rows.h"
 #include "testkit/run_together.h"
 
 namespace jobq::test {

@@ -7,7 +7,7 @@
 
 #include "jobq/holder.h"
 #include "mysql_fixture.h"
-#include "plugins/storage_mysql/options.h"
+#include "plugins/storage_mysql/connection/options.h"
 
 namespace jobq::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "plugins/storage_sqlite/backup.h"
+#include "plugins/storage_sqlite/schema/backup.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {

@@ -13,7 +13,7 @@
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
-#include "plugins/storage_sqlite/body_files.h"
+#include "plugins/storage_sqlite/bodies/body_files.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "counted_calls.h"
-#include "plugins/storage_sqlite/claimed_inputs.h"
+#include "plugins/storage_sqlite/bodies/claimed_inputs.h"
 #include "sqlite_bodies_fixture.h"
 
 namespace jobq::testkit {

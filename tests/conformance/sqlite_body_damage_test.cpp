@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "open_sqlite.h"
-#include "plugins/storage_sqlite/backup.h"
+#include "plugins/storage_sqlite/schema/backup.h"
 #include "sqlite_bodies_fixture.h"
 
 namespace jobq::testkit {

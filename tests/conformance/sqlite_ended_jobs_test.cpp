@@ -1,5 +1,6 @@
 // Tests of the ended jobs that the SQLite storage keeps in memory for their waiting callers
-// (plugins/storage_sqlite/ended_jobs.h): the first find() after the end shows what a later one reads from the file.
+// (plugins/storage_sqlite/reads/ended_jobs.h): the first find() after the end shows what a later one reads from the
+// file.
 #include <memory>
 #include <optional>
 #include <string>

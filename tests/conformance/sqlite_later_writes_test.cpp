@@ -17,7 +17,7 @@
 #include "jobq/error.h"
 #include "jobq/queue_policy.h"
 #include "plugins/storage_sqlite/jobs.h"
-#include "plugins/storage_sqlite/write_turns.h"
+#include "plugins/storage_sqlite/writes/write_turns.h"
 #include "sqlite_bodies_fixture.h"
 #include "sqlite_fixture.h"
 #include "sqlite_vfs.h"

@@ -1,5 +1,5 @@
-// Tests of the late entries of new jobs in the indexes for lists and expiry (plugins/storage_sqlite/job_listing.h): the
-// storage shows the same, whether a job is listed or not.
+// Tests of the late entries of new jobs in the indexes for lists and expiry
+// (plugins/storage_sqlite/reads/job_listing.h): the storage shows the same, whether a job is listed or not.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "plugins/storage_sqlite/job_listing.h"
+#include "plugins/storage_sqlite/reads/job_listing.h"
 #include "sqlite_fixture.h"
 #include "testkit/run_together.h"
 

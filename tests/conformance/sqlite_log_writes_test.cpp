@@ -1,5 +1,5 @@
-// Tests of the file layer that gathers the writes of a transaction (plugins/storage_sqlite/log_writes.h).
-#include "plugins/storage_sqlite/log_writes.h"
+// Tests of the file layer that gathers the writes of a transaction (plugins/storage_sqlite/disk/log_writes.h).
+#include "plugins/storage_sqlite/disk/log_writes.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "jobq/lease_store.h"
 #include "jobq/storage.h"
 #include "open_sqlite.h"
-#include "plugins/storage_sqlite/job_listing.h"
+#include "plugins/storage_sqlite/reads/job_listing.h"
 #include "sqlite_bodies_fixture.h"
 #include "tests/support/scarce_memory.h"
 

@@ -1,6 +1,6 @@
-// Tests of the layer above SQLite's page cache (plugins/storage_sqlite/page_cache.h). All tests of this program have
-// the layer below their connections, as a server has.
-#include "plugins/storage_sqlite/page_cache.h"
+// Tests of the layer above SQLite's page cache (plugins/storage_sqlite/disk/page_cache.h). All tests of this program
+// have the layer below their connections, as a server has.
+#include "plugins/storage_sqlite/disk/page_cache.h"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "plain_database.h"
-#include "plugins/storage_sqlite/page_numbers.h"
+#include "plugins/storage_sqlite/disk/page_numbers.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {

@@ -1,5 +1,5 @@
 // Tests of the database file: the owner, the accepted versions, and the content after a refusal or a migration.
-#include "plugins/storage_sqlite/schema.h"
+#include "plugins/storage_sqlite/schema/schema.h"
 
 #include <sys/stat.h>
 

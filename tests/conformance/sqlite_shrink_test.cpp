@@ -2,8 +2,8 @@
 // such an ability name the way of conversion.
 #include <algorithm>
 
-#include "plugins/storage_sqlite/schema.h"
-#include "plugins/storage_sqlite/shrink.h"
+#include "plugins/storage_sqlite/schema/schema.h"
+#include "plugins/storage_sqlite/schema/shrink.h"
 #include "sqlite_fixture.h"
 #include "testkit/recording_log.h"
 
@@ -16,7 +16,7 @@ using sqlite::Connection;
 constexpr std::uintmax_t kPage = 4'096;
 
 /// Returns the size limit of a file: a file may keep 1,000 free pages, or a tenth of its pages
-/// (plugins/storage_sqlite/shrink.h).
+/// (plugins/storage_sqlite/schema/shrink.h).
 constexpr std::uintmax_t mostPages(std::uintmax_t used) { return std::max(used + 1'000, used * 10 / 9 + 1); }
 
 class Shrink : public SqliteTest {

@@ -1,4 +1,5 @@
-// Tests of the listing of jobs by groups of writes, with and without a failure (plugins/storage_sqlite/job_listing.h).
+// Tests of the listing of jobs by groups of writes, with and without a failure
+// (plugins/storage_sqlite/reads/job_listing.h).
 #include <cstdint>
 #include <memory>
 #include <stdexcept>

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "open_sqlite.h"
-#include "plugins/storage_sqlite/pending_write.h"
 #include "plugins/storage_sqlite/statement.h"
-#include "plugins/storage_sqlite/step.h"
+#include "plugins/storage_sqlite/writes/pending_write.h"
+#include "plugins/storage_sqlite/writes/step.h"
 #include "sqlite_fixture.h"
 #include "testkit/wait_for.h"
 

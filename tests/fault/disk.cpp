@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/storage_sqlite/page_cache.h"
+#include "plugins/storage_sqlite/disk/page_cache.h"
 
 namespace jobq::fault {
 namespace fs = std::filesystem;

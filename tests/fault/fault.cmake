@@ -2,8 +2,9 @@
 include(fault/broken.cmake)
 
 # SQLite takes a page cache only before its first use, so the disk installs the one of the plugin.
-add_library(jobq_disk STATIC fault/disk.cpp ${PROJECT_SOURCE_DIR}/plugins/storage_sqlite/page_cache.cpp)
-target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR} PRIVATE ${PROJECT_SOURCE_DIR})
+add_library(jobq_disk STATIC fault/disk.cpp ${PROJECT_SOURCE_DIR}/plugins/storage_sqlite/disk/page_cache.cpp)
+target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR}
+  PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/plugins/storage_sqlite)
 target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)
 
 jobq_add_test(power_loss_test OPTIMISED LABELS fault tsan SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk

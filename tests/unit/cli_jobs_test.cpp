@@ -1,5 +1,5 @@
 // Tests of the commands of jobqctl about jobs and queues: requests sent, texts printed, exit codes
-// (core/cli/job_commands.cpp, queue_commands.cpp, stream_command.cpp, log_command.cpp, top_command.cpp).
+// (core/cli/commands/job_commands.cpp, queue_commands.cpp, stream_command.cpp, log_command.cpp, top_command.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

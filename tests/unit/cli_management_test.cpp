@@ -1,5 +1,5 @@
 // Tests of the commands of jobqctl about keys, plugins, templates, endpoints, releases, webhooks and backups: requests
-// sent, texts printed, exit codes (core/cli/*_commands.cpp, core/cli/backup_command.cpp).
+// sent, texts printed, exit codes (core/cli/*_commands.cpp, core/cli/commands/backup_command.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

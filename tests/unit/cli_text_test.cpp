@@ -1,5 +1,5 @@
 // Tests of the choice of a command, of the help texts and of scripts run without a server (core/cli/command_choice.cpp,
-// core/cli/command_help.cpp, core/cli/completion_command.cpp, core/cli/lua_commands.cpp).
+// core/cli/command_help.cpp, core/cli/commands/completion_command.cpp, core/cli/commands/lua_commands.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Replaces plugins/storage_sqlite/durability.cpp: acknowledgements do not wait for the disk, only checkpoints do.
-#include "durability.h"
+// Replaces plugins/storage_sqlite/disk/durability.cpp: acknowledgements do not wait for the disk, only checkpoints do.
+#include "disk/durability.h"
 
 namespace jobq::sqlite {
 

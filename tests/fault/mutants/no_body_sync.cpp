@@ -1,6 +1,6 @@
-// Replaces plugins/storage_sqlite/durability.cpp: commits wait for the disk, but a row may reach the disk before the
-// file of its body.
-#include "durability.h"
+// Replaces plugins/storage_sqlite/disk/durability.cpp: commits wait for the disk, but a row may reach the disk before
+// the file of its body.
+#include "disk/durability.h"
 
 namespace jobq::sqlite {
 

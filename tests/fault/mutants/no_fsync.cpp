@@ -1,6 +1,6 @@
-// Replaces plugins/storage_sqlite/durability.cpp: neither commits nor checkpoints nor body files wait for the
+// Replaces plugins/storage_sqlite/disk/durability.cpp: neither commits nor checkpoints nor body files wait for the
 // disk.
-#include "durability.h"
+#include "disk/durability.h"
 
 namespace jobq::sqlite {
 

@@ -1,0 +1,203 @@
+// The reads of the job store. Each read is a statement or a snapshot; no read waits for a write.
+#include "reads/job_reads.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "jobs.h"
+#include "writes/counters.h"
+
+namespace jobq::mysql {
+namespace {
+
+/// counts() subtracts at most so many expired jobs that were not swept yet, so the call stays cheap after a long time
+/// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
+constexpr int kExpiredBound = 10'000;
+
+/// Number of ids in one statement of glanceAt(). The statement has as many places.
+constexpr std::size_t kIdsTogether = 32;
+#define JOBQ_EIGHT_PLACES "?, ?, ?, ?, ?, ?, ?, ?"
+#define JOBQ_ALL_PLACES JOBQ_EIGHT_PLACES ", " JOBQ_EIGHT_PLACES ", " JOBQ_EIGHT_PLACES ", " JOBQ_EIGHT_PLACES
+
+Tally countExpired(Connection& connection, std::string_view endpoint, Instant now) {
+  Query query = connection.query(
+      "SELECT state, low, COUNT(*) FROM (SELECT endpoint, state, low FROM job FORCE INDEX (job_expiry) "
+      "WHERE expires_at <= ? ORDER BY expires_at LIMIT ?) AS expired WHERE endpoint = ? GROUP BY state, low");
+  query.bind(now, kExpiredBound, endpoint);
+  Tally expired;
+  while (query.next()) {
+    const std::int64_t count = query.integer(2);
+    expired.jobs.at(query.size(0)) += count;
+    if (query.state(0) == JobState::inQueue && query.flag(1)) expired.queuedLow += count;
+  }
+  return expired;
+}
+
+std::optional<Millis> headWait(Connection& connection, std::string_view endpoint, Instant now) {
+  Query query = connection.query(
+      "SELECT queued_at FROM ready_job WHERE endpoint = ? AND low = 0 AND expires_at > ? "
+      "ORDER BY queue_rank, arrival LIMIT 1");
+  if (!query.bind(endpoint, now).next()) return std::nullopt;
+  return now - query.instant(0);
+}
+
+std::uint64_t alive(std::int64_t all, std::int64_t expired) {
+  return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
+}
+
+// A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
+// character.
+#define JOBQ_MYSQL_LISTED "SELECT " JOBQ_MYSQL_JOB ", job.num, SUBSTR(job_output.error, 1, 2048) FROM job "
+#define JOBQ_MYSQL_PAGE                                                                                   \
+  "LEFT JOIN job_output ON job_output.num = job.num WHERE job.endpoint = ? AND (? OR job.state = ?) AND " \
+  "job.num < ? AND job.expires_at > ? ORDER BY job.num DESC LIMIT ? OFFSET ?"
+
+const char* listStatement(const JobFilter& filter) {
+  if (!filter.state) return JOBQ_MYSQL_LISTED "FORCE INDEX (job_of_endpoint) " JOBQ_MYSQL_PAGE;
+  return JOBQ_MYSQL_LISTED
+      "FORCE INDEX (job_of_state) LEFT JOIN job_output ON job_output.num = job.num WHERE job.endpoint = ? AND "
+      "? = 0 AND job.state = ? AND job.num < ? AND job.expires_at > ? ORDER BY job.num DESC LIMIT ? OFFSET ?";
+}
+
+std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
+  std::uint64_t total = 0;
+  for (std::size_t state = 0; state < kStates; ++state) {
+    if (filter.state && static_cast<std::size_t>(*filter.state) != state) continue;
+    total += alive(all.jobs[state], expired.jobs[state]);
+  }
+  return total;
+}
+
+void glanceAtSome(Connection& connection, std::span<const JobId> ids, Instant now,
+                  std::map<JobId, JobGlance, std::less<>>& found) {
+  Query query = connection.query(
+      "SELECT id, endpoint, state, attempt, chunks FROM job WHERE expires_at > ? AND id IN (" JOBQ_ALL_PLACES ")");
+  query.bind(now);
+  for (std::size_t i = 0; i < kIdsTogether; ++i) query.bind(ids[std::min(i, ids.size() - 1)]);
+  while (query.next()) {
+    found[query.text(0)] = {query.text(1), query.state(2), query.number(3), query.count(4)};
+  }
+}
+
+}  // namespace
+
+Job jobOf(const CurrentRow& columns) {
+  Job job;
+  job.id = columns.text(0);
+  job.endpoint = columns.text(1);
+  job.state = columns.state(2);
+  job.attempt = columns.number(3);
+  job.losses = columns.number(4);
+  job.retries = columns.number(5);
+  job.lowPriority = columns.flag(6);
+  job.submittedAt = columns.instant(7);
+  job.queuedAt = columns.instant(8);
+  job.startedAt = columns.instantOrNone(9);
+  job.finishedAt = columns.instantOrNone(10);
+  job.expiresAt = columns.instant(11);
+  job.workerId = columns.text(12);
+  return job;
+}
+
+std::map<JobId, JobGlance, std::less<>> glanceAt(Connection& connection, const std::vector<JobId>& ids, Instant now) {
+  std::map<JobId, JobGlance, std::less<>> found;
+  for (std::span<const JobId> left(ids); !left.empty();) {
+    const std::span<const JobId> some = left.first(std::min(kIdsTogether, left.size()));
+    glanceAtSome(connection, some, now, found);
+    left = left.subspan(some.size());
+  }
+  return found;
+}
+
+std::optional<Job> Jobs::find(const JobKey& key) {
+  auto found = doFindWithin(key, std::numeric_limits<std::int64_t>::max());
+  return found ? std::optional(std::move(found->job)) : std::nullopt;
+}
+
+std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+  const auto most =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(mostBytes, std::numeric_limits<std::int64_t>::max()));
+  return readers_.read([&](Connection& connection) -> std::optional<BoundedJob> {
+    Query query = connection.query(
+        "SELECT " JOBQ_MYSQL_JOB
+        ", job_output.error, job_progress.progress, IF(LENGTH(job_output.output) > ?, NULL, job_output.output), "
+        "IFNULL(LENGTH(job_output.output), 0) FROM job "
+        "LEFT JOIN job_output ON job_output.num = job.num LEFT JOIN job_progress ON job_progress.num = job.num "
+        "WHERE job.id = ? AND job.endpoint = ? AND job.expires_at > ?");
+    if (!query.bind(most, key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
+    Job job = jobOf(query);
+    job.error = query.text(kJobColumns);
+    job.progress = query.text(kJobColumns + 1);
+    job.output = query.text(kJobColumns + 2);
+    const std::uint64_t bytes = query.count(kJobColumns + 3) + job.progress.size();
+    if (bytes <= mostBytes) return BoundedJob{std::move(job), bytes};
+    BoundedJob bounded = boundJob(std::move(job), 0);
+    bounded.bodyBytes = bytes;
+    return bounded;
+  });
+}
+
+std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
+  if (keys.empty()) return {};
+  std::vector<JobId> ids;
+  ids.reserve(keys.size());
+  for (const JobKey& key : keys) ids.push_back(key.id);
+  const auto found = readers_.read([&](Connection& connection) { return glanceAt(connection, ids, clock_.now()); });
+  std::vector<std::optional<JobSummary>> summaries;
+  summaries.reserve(keys.size());
+  for (const JobKey& key : keys) {
+    auto& summary = summaries.emplace_back();
+    const auto job = found.find(key.id);
+    if (job == found.end() || job->second.endpoint != key.endpoint) continue;
+    summary = JobSummary{job->second.state, job->second.attempt, job->second.chunks};
+  }
+  return summaries;
+}
+
+JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    JobPage page;
+    page.total =
+        totalOf(readTally(connection, filter.endpoint), countExpired(connection, filter.endpoint, now), filter);
+    if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
+    const std::int64_t before =
+        window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
+    Query query = connection.query(listStatement(filter));
+    query.bind(filter.endpoint, !filter.state, filter.state.value_or(JobState::inQueue), before, now, window.limit + 1,
+               window.offset);
+    std::uint64_t last = 0;
+    while (query.next()) {
+      if (page.jobs.size() == window.limit) {
+        page.next = last;
+        break;
+      }
+      page.jobs.emplace_back(jobOf(query)).error = listedError(query.text(kJobColumns + 1));
+      last = query.count(kJobColumns);
+    }
+    return page;
+  });
+}
+
+EndpointCounts Jobs::counts(std::string_view endpoint) {
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    const Tally all = readTally(connection, endpoint);
+    const Tally expired = countExpired(connection, endpoint, now);
+    const auto in = [&](JobState state) {
+      const auto index = static_cast<std::size_t>(state);
+      return alive(all.jobs[index], expired.jobs[index]);
+    };
+    return EndpointCounts{in(JobState::inQueue),
+                          alive(all.queuedLow, expired.queuedLow),
+                          in(JobState::inProgress),
+                          static_cast<std::uint64_t>(all.completed),
+                          static_cast<std::uint64_t>(all.failed),
+                          static_cast<std::uint64_t>(all.retried),
+                          headWait(connection, endpoint, now)};
+  });
+}
+
+}  // namespace jobq::mysql

@@ -1,0 +1,102 @@
+#include "writes/counters.h"
+
+namespace jobq::mysql {
+namespace {
+
+std::vector<EndpointId> collectNames(Query& query) {
+  std::vector<EndpointId> names;
+  while (query.next()) names.push_back(query.text(0));
+  return names;
+}
+
+}  // namespace
+
+void CounterChanges::place(const EndpointId& endpoint, JobState state, bool low, std::int64_t jobs) {
+  Tally& tally = endpoints_[endpoint];
+  tally.jobs[static_cast<std::size_t>(state)] += jobs;
+  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
+}
+
+void CounterChanges::moved(const EndpointId& endpoint, JobState from, JobState to, bool low) {
+  place(endpoint, from, low, -1);
+  place(endpoint, to, low, 1);
+}
+
+void CounterChanges::ended(const EndpointId& endpoint, JobState from, JobState to, bool low) {
+  moved(endpoint, from, to, low);
+  if (to == JobState::completed) ++endpoints_[endpoint].completed;
+  if (to == JobState::failed || to == JobState::timedOut) ++endpoints_[endpoint].failed;
+}
+
+Tally CounterChanges::of(std::string_view endpoint) const {
+  const auto found = endpoints_.find(endpoint);
+  return found == endpoints_.end() ? Tally{} : found->second;
+}
+
+void CounterChanges::persist(Connection& connection, unsigned slot) const {
+  for (const auto& [endpoint, tally] : endpoints_) {
+    if (tally == Tally{}) continue;
+    connection
+        .later(
+            "INSERT INTO endpoint_count (endpoint, slot, in_queue, in_progress, is_completed, is_failed, "
+            "is_cancelled, is_timed_out, in_queue_low, completed, failed, retried, owed, settled) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE "
+            "in_queue = in_queue + VALUES(in_queue), in_progress = in_progress + VALUES(in_progress), "
+            "is_completed = is_completed + VALUES(is_completed), is_failed = is_failed + VALUES(is_failed), "
+            "is_cancelled = is_cancelled + VALUES(is_cancelled), "
+            "is_timed_out = is_timed_out + VALUES(is_timed_out), "
+            "in_queue_low = in_queue_low + VALUES(in_queue_low), completed = completed + VALUES(completed), "
+            "failed = failed + VALUES(failed), retried = retried + VALUES(retried), "
+            "owed = owed + VALUES(owed), settled = settled + VALUES(settled)")
+        .add(endpoint, slot, tally.jobs[0], tally.jobs[1], tally.jobs[2], tally.jobs[3], tally.jobs[4], tally.jobs[5],
+             tally.queuedLow, tally.completed, tally.failed, tally.retried, tally.owed, tally.settled);
+  }
+}
+
+Tally readTally(Connection& connection, std::string_view endpoint) {
+  Query query = connection.query(
+      "SELECT SUM(in_queue), SUM(in_progress), SUM(is_completed), SUM(is_failed), SUM(is_cancelled), "
+      "SUM(is_timed_out), SUM(in_queue_low), SUM(completed), SUM(failed), SUM(retried), SUM(owed), SUM(settled) "
+      "FROM endpoint_count WHERE endpoint = ?");
+  Tally tally;
+  if (!query.bind(endpoint).next()) return tally;
+  for (std::size_t state = 0; state < kStates; ++state) tally.jobs[state] = query.integer(state);
+  tally.queuedLow = query.integer(6);
+  tally.completed = query.integer(7);
+  tally.failed = query.integer(8);
+  tally.retried = query.integer(9);
+  tally.owed = query.integer(10);
+  tally.settled = query.integer(11);
+  return tally;
+}
+
+std::vector<QueuedEndpoint> endpointsWithQueue(Connection& connection) {
+  Query query = connection.query(
+      "SELECT endpoint, SUM(in_queue) > SUM(in_queue_low) FROM endpoint_count GROUP BY endpoint HAVING SUM(in_queue) > "
+      "0");
+  std::vector<QueuedEndpoint> queued;
+  while (query.next()) queued.push_back({query.text(0), query.flag(1)});
+  return queued;
+}
+
+std::vector<EndpointId> endpointsOwing(Connection& connection) {
+  Query query =
+      connection.query("SELECT endpoint FROM endpoint_count GROUP BY endpoint HAVING SUM(owed) > 0 ORDER BY endpoint");
+  return collectNames(query);
+}
+
+// A row without any number left adds nothing to a sum, whichever transactions run at the same time.
+void forgetTotals(Connection& connection, std::string_view endpoint) {
+  connection.query("UPDATE endpoint_count SET completed = 0, failed = 0, retried = 0 WHERE endpoint = ?")
+      .bind(endpoint)
+      .run();
+  connection
+      .query(
+          "DELETE FROM endpoint_count WHERE endpoint = ? AND in_queue = 0 AND in_progress = 0 AND "
+          "is_completed = 0 AND is_failed = 0 AND is_cancelled = 0 AND is_timed_out = 0 AND in_queue_low = 0 AND "
+          "owed = 0 AND settled = 0")
+      .bind(endpoint)
+      .run();
+}
+
+}  // namespace jobq::mysql

@@ -1,0 +1,317 @@
+// The reads of the job store. Each read is a statement or a snapshot on a read connection; no read waits for a write,
+// unless the read shows a job that is not durable yet (`unsynced_jobs.h`).
+#include "reads/job_reads.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "jobq/transitions.h"
+#include "jobs.h"
+
+namespace jobq::sqlite {
+namespace {
+
+/// counts() subtracts at most so many expired jobs that were not swept yet, so the call stays cheap after a long time
+/// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
+constexpr int kExpiredBound = 10'000;
+
+#define JOBQ_WHOLE_JOB                                                                                          \
+  "SELECT " JOBQ_JOB_COLUMNS                                                                                    \
+  ", ifnull(brief_error, error), progress, ifnull(brief_output, output), output_file, size FROM job LEFT JOIN " \
+  "job_output USING (output_num) "                                                                              \
+  "LEFT JOIN job_progress USING (num) LEFT JOIN body_file ON body_file.id = output_file "
+
+Job wholeJobOf(const CurrentRow& columns) {
+  Job job = jobOf(columns);
+  job.error = columns.text(kJobColumns);
+  job.progress = columns.text(kJobColumns + 1);
+  job.output = columns.text(kJobColumns + 2);
+  return job;
+}
+
+void count(Tally& tally, JobState state, bool low, std::int64_t jobs) {
+  tally.jobs.at(static_cast<std::size_t>(state)) += jobs;
+  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
+}
+
+/// Returns the numbers of expired jobs that no sweep has removed yet, in a snapshot that is younger than the value
+/// `listed` of JobNumbers::listed().
+Tally countExpired(Connection& connection, std::string_view endpoint, std::int64_t listed, Instant now) {
+  Query query = connection.query(
+      "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry "
+      "WHERE listed = 1 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2) WHERE endpoint = ?3 GROUP BY state, low");
+  query.bind(now, kExpiredBound, endpoint);
+  Tally expired;
+  while (query.next()) count(expired, query.state(0), query.flag(1), query.integer(2));
+  Query unlisted = connection.query(
+      "SELECT state, low FROM job NOT INDEXED WHERE num > ?1 AND listed = 0 AND endpoint = ?2 AND expires_at <= ?3");
+  unlisted.bind(listed, endpoint, now);
+  while (unlisted.next()) count(expired, unlisted.state(0), unlisted.flag(1), 1);
+  return expired;
+}
+
+std::optional<Millis> headWait(Connection& connection, std::string_view endpoint, Instant now) {
+  Query query = connection.query(
+      "SELECT queued_at FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND low = 0 AND state = 0 AND "
+      "expires_at > ?2 ORDER BY rank, arrival LIMIT 1");
+  if (!query.bind(endpoint, now).next()) return std::nullopt;
+  return now - query.instant(0);
+}
+
+/// A commit between the two sources can make the difference negative for a moment.
+std::uint64_t alive(std::int64_t all, std::int64_t expired) {
+  return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
+}
+
+// A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
+// character.
+#define JOBQ_LISTED_ERROR ", num, substr(CAST(ifnull(brief_error, error) AS BLOB), 1, 2048)"
+
+/// Selects the jobs that are not listed yet.
+constexpr char kListUnlisted[] =
+    "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+    " FROM job NOT INDEXED LEFT JOIN job_output USING (output_num) "
+    "WHERE num > ?6 AND num < ?5 AND listed = 0 AND endpoint = ?1 AND (?2 IS NULL OR state = ?2) AND expires_at > ?3 "
+    "ORDER BY num DESC LIMIT ?4";
+
+/// Selects the listed jobs.
+const char* listStatement(const JobFilter& filter) {
+  if (!filter.state) {
+    return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
+           "WHERE listed = 1 AND endpoint = ?1 AND ?2 IS NULL AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
+           "?4";
+  }
+  // Many queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
+  if (*filter.state == JobState::inQueue) {
+    return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (output_num) "
+           "WHERE listed = 1 AND endpoint = ?1 AND state = ?2 AND num < ?5 AND expires_at > ?3 ORDER BY num DESC LIMIT "
+           "?4";
+  }
+  // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
+  // all rows.
+  return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+         " FROM job INDEXED BY job_ended LEFT JOIN job_output USING (output_num) "
+         "WHERE listed = 1 AND endpoint = ?1 AND state > 1 AND unlikely(state = ?2) AND num < ?5 AND expires_at > ?3 "
+         "ORDER BY num DESC LIMIT ?4";
+}
+
+/// Fills a page with listed rows.
+class PageBuilder {
+ public:
+  PageBuilder(JobPage& page, const PageWindow& window) : page_(page), window_(window) {}
+
+  /// Adds the row, unless the row belongs to an earlier page. Returns false if the page is full: the row begins the
+  /// next page.
+  bool add(const CurrentRow& row) {
+    if (skipped_ < window_.offset) {
+      ++skipped_;
+      return true;
+    }
+    if (page_.jobs.size() == window_.limit) {
+      page_.next = last_;
+      return false;
+    }
+    page_.jobs.emplace_back(jobOf(row)).error = listedError(row.text(kJobColumns + 1));
+    last_ = static_cast<std::uint64_t>(row.integer(kJobColumns));
+    return true;
+  }
+
+  /// Adds the rows of the query. Returns false if the page is full.
+  bool addAll(Query& query) {
+    while (query.next()) {
+      if (!add(query)) return false;
+    }
+    return true;
+  }
+
+  /// Adds the jobs that have the state in the snapshot, of the jobs in `numbers` below `before`, the newest first.
+  void addEach(Connection& connection, const std::vector<std::int64_t>& numbers, JobState state, std::int64_t before,
+               Instant now) {
+    for (const std::int64_t num : numbers) {
+      if (num >= before) continue;
+      Query query = connection.query("SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+                                     " FROM job LEFT JOIN job_output USING (output_num) "
+                                     "WHERE num = ?1 AND state = ?2 AND expires_at > ?3");
+      if (query.bind(num, state, now).next() && !add(query)) return;
+    }
+  }
+
+ private:
+  JobPage& page_;
+  const PageWindow& window_;
+  std::uint64_t last_ = 0;
+  std::uint64_t skipped_ = 0;
+};
+
+/// Returns the numbers of the queued jobs of the endpoint, the newest first, if they are few. The index of the queue
+/// alone is read: a walk along the index of the endpoint would read the rows of all ended jobs between them.
+std::optional<std::vector<std::int64_t>> fewQueued(Connection& connection, std::string_view endpoint, Instant now) {
+  constexpr std::size_t kMost = 2'000;
+  Query query = connection.query(
+      "SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 LIMIT ?3");
+  query.bind(endpoint, now, kMost + 1);
+  std::vector<std::int64_t> numbers;
+  while (query.next()) numbers.push_back(query.integer(0));
+  if (numbers.size() > kMost) return std::nullopt;
+  std::sort(numbers.begin(), numbers.end(), std::greater<>());
+  return numbers;
+}
+
+std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
+  std::uint64_t total = 0;
+  for (std::size_t state = 0; state < kStates; ++state) {
+    if (filter.state && static_cast<std::size_t>(*filter.state) != state) continue;
+    total += alive(all.jobs[state], expired.jobs[state]);
+  }
+  return total;
+}
+
+}  // namespace
+
+Job jobOf(const CurrentRow& columns) {
+  Job job;
+  job.id = columns.text(0);
+  job.endpoint = columns.text(1);
+  job.state = columns.state(2);
+  job.attempt = columns.number(3);
+  job.losses = columns.number(4);
+  job.retries = columns.number(5);
+  job.lowPriority = columns.flag(6);
+  job.submittedAt = columns.instant(7);
+  job.queuedAt = columns.instant(8);
+  job.startedAt = columns.instantOrNone(9);
+  job.finishedAt = columns.instantOrNone(10);
+  job.expiresAt = columns.instant(11);
+  job.workerId = columns.text(12);
+  return job;
+}
+
+// The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
+// removed meanwhile, as the second look at the row shows, or the folder is damaged.
+std::optional<Job> Jobs::find(const JobKey& key) {
+  auto found = doFindWithin(key, std::numeric_limits<std::uint64_t>::max());
+  return found ? std::optional(std::move(found->job)) : std::nullopt;
+}
+
+std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+  if (auto ended = ended_.extractJob(key, clock_.now())) {
+    makeDurable(writer_, key.id);
+    return boundJob(*std::move(ended), mostBytes);
+  }
+  BodyFile missing;
+  for (;;) {
+    BodyFile file;
+    const LocatedId located = numbers_.locate(key.id);
+    auto job = readers_.read([&](Connection& connection) -> std::optional<Job> {
+      Query query =
+          connection.query(JOBQ_WHOLE_JOB "WHERE job.num = " JOBQ_NUM_OF_ID " AND endpoint = ?3 AND expires_at > ?4");
+      if (!query.bind(located.id, located.unlisted, key.endpoint, clock_.now()).next()) return std::nullopt;
+      file = bodyFileAt(query, kJobColumns + 3);
+      return wholeJobOf(query);
+    });
+    if (job && file.exists() && file.size + job->progress.size() > mostBytes) {
+      makeDurable(writer_, key.id);
+      const std::uint64_t bytes = file.size + job->progress.size();
+      std::string().swap(job->progress);
+      return BoundedJob{*std::move(job), bytes};
+    }
+    if (job && file.exists()) {
+      auto output = bodies_.files.read(file);
+      if (!output && file.number == missing.number) throw bodies_.files.missing(file);
+      missing = file;
+      if (!output) continue;
+      job->output = std::move(*output);
+    }
+    if (!job) return std::nullopt;
+    makeDurable(writer_, key.id);
+    return boundJob(*std::move(job), mostBytes);
+  }
+}
+
+std::vector<std::optional<JobSummary>> Jobs::summaries(std::span<const JobKey> keys) {
+  if (keys.empty()) return {};
+  std::vector<LocatedId> located;
+  located.reserve(keys.size());
+  for (const JobKey& key : keys) located.push_back(numbers_.locate(key.id));
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    std::vector<std::optional<JobSummary>> summaries;
+    summaries.reserve(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      std::optional<JobSummary>& summary = summaries.emplace_back();
+      Query query = connection.query("SELECT state, attempt, chunks FROM job WHERE num = " JOBQ_NUM_OF_ID
+                                     " AND endpoint = ?3 AND expires_at > ?4");
+      if (!query.bind(located[i].id, located[i].unlisted, keys[i].endpoint, now).next()) continue;
+      summary = JobSummary{query.state(0), query.number(1), static_cast<std::uint64_t>(query.integer(2))};
+    }
+    return summaries;
+  });
+}
+
+JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
+  const Tally all = counters_.of(filter.endpoint);
+  std::vector<std::int64_t> running;
+  if (filter.state == JobState::inProgress) running = running_.newestOf(filter.endpoint);
+  const std::int64_t listed = numbers_.listed();  // before the snapshot
+  JobPage found = readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    JobPage page;
+    page.total = totalOf(all, countExpired(connection, filter.endpoint, listed, now), filter);
+    if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
+    const std::int64_t before =
+        window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
+    PageBuilder builder(page, window);
+    if (filter.state == JobState::inProgress) {
+      builder.addEach(connection, running, JobState::inProgress, before, now);
+      return page;
+    }
+    if (filter.state == JobState::inQueue) {
+      if (const auto queued = fewQueued(connection, filter.endpoint, now)) {
+        builder.addEach(connection, *queued, JobState::inQueue, before, now);
+        return page;
+      }
+    }
+    // Each job that is not listed is newer than every listed one.
+    const std::size_t most = window.offset + window.limit + 1;
+    Query unlisted = connection.query(kListUnlisted);
+    unlisted.bind(filter.endpoint, filter.state, now, most, before, listed);
+    if (!builder.addAll(unlisted)) return page;
+    Query query = connection.query(listStatement(filter));
+    query.bind(filter.endpoint, filter.state, now, most, before);
+    builder.addAll(query);
+    return page;
+  });
+  for (const Job& job : found.jobs) makeDurable(writer_, job.id);
+  return found;
+}
+
+EndpointCounts Jobs::counts(std::string_view endpoint) {
+  std::optional<Millis> head;
+  const std::int64_t listed = numbers_.listed();  // before the snapshot
+  const Tally expired = readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    head = headWait(connection, endpoint, now);
+    return countExpired(connection, endpoint, listed, now);
+  });
+  const Tally all = counters_.of(endpoint);
+  const auto in = [&](JobState state) {
+    const auto index = static_cast<std::size_t>(state);
+    return alive(all.jobs[index], expired.jobs[index]);
+  };
+  return {in(JobState::inQueue),
+          alive(all.queuedLow, expired.queuedLow),
+          in(JobState::inProgress),
+          static_cast<std::uint64_t>(all.completed),
+          static_cast<std::uint64_t>(all.failed),
+          static_cast<std::uint64_t>(all.retried),
+          head};
+}
+
+}  // namespace jobq::sqlite
