@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 EVENTS = ROOT / "etc/events.md"
 LEVELS = {"Errors": "error", "Warnings": "warning", "Information": "information", "Debug": "debug"}  # of headings
-COMPOSED = {"storage.mysql.storage.binlog", "storage.mysql.storage.durability"}  # plugins/storage_mysql/probe.cpp
+COMPOSED = {"storage.mysql.storage.binlog", "storage.mysql.storage.durability"}  # plugins/storage_mysql/connection/probe.cpp
 
 
 def assert_none(faults):
@@ -36,7 +36,7 @@ def events_of(text):
         yield name, "error"
     for name in re.findall(r'\bwarn\(\w+, "([\w.]+)"', text):
         yield name, "warning"
-    for name in re.findall(r'\bwarned\("(\w+)"', text):  # plugins/storage_mysql/probe.cpp
+    for name in re.findall(r'\bwarned\("(\w+)"', text):  # plugins/storage_mysql/connection/probe.cpp
         yield "storage." + name, "warning"
 
 
@@ -118,6 +118,27 @@ def faults_of(heading, lines):
     for path in paths:
         if not (ROOT / path).exists():
             yield f"there is no {path}"
+
+
+class FiguresTest:
+    # A page, the row of a table with the figure, and the words of README.md around the figure.
+    FIGURES = (("tests/fault/README.md", r"\| crash loop, 1,000 cycles \| (0 of [\d,]+) acknowledged jobs lost", "lost {} acknowledged jobs"),
+               ("tests/bench/README.md", r"\| /run sqlite \| 64 \| ([\d,]+) \|", "{} jobs a second"),
+               ("tests/bench/README.md", r"\| `/run` SQLite / beanstalkd `-f 0` put \| [^|]+\| ([\d.]+) \|", "{} times as many as by beanstalkd"))
+
+    def test_the_figures_of_the_first_page_stand_in_tables(self):
+        """A figure of README.md is that of the newest table."""
+        readme = (ROOT / "README.md").read_text()
+        text = " ".join(readme.split("## Two commands")[0].split())
+        for page, row, words in self.FIGURES:
+            found = re.search(row, (ROOT / page).read_text())
+            assert found, f"{page} has no row like {row}"
+            assert words.format(found[1]) in text, f"README.md does not say {words.format(found[1])!r}, as {page} does"
+            text = text.replace(words.format(found[1]), "")
+        assert re.findall(r"\b[\d,.]*\d{2}[\d,.]*\b", text.replace("1,000 times", "")) == [], "a figure without a table"
+
+    def test_the_first_page_is_short(self):
+        assert len((ROOT / "README.md").read_text().splitlines()) <= 75
 
 
 class DecisionsTest:
