@@ -18,20 +18,27 @@ using testing::HasSubstr;
 using testing::Pair;
 
 TEST(OpenAiAnswer, TheInputHasRouteAndBody) {
-  EXPECT_EQ(openAiSubmission("/v1/models", ""), R"({"input":{"openai_route":"/v1/models"}})");
-  EXPECT_EQ(openAiSubmission("/v1/a", R"({ "n" : 1.0 })"),
+  EXPECT_EQ(readOpenAiRequest("/v1/models", std::nullopt)->submission, R"({"input":{"openai_route":"/v1/models"}})");
+  EXPECT_EQ(readOpenAiRequest("/v1/a", R"({ "n" : 1.0 })")->submission,
             R"({"input":{"openai_route":"/v1/a","openai_input":{ "n" : 1.0 }}})");
 }
 
 TEST(OpenAiAnswer, AStreamIsAskedForWithTrue) {
-  EXPECT_EQ(asksForStream(R"({"a":1,"stream":true})"), true);
-  for (const char* body : {R"({"stream":false})", R"({"stream":null})", "{}"}) EXPECT_EQ(asksForStream(body), false);
+  const auto isStream = [](std::string_view body) { return readOpenAiRequest("/v1/a", body)->isStream; };
+  EXPECT_TRUE(isStream(R"({"a":1,"stream":true})"));
+  for (const char* body : {R"({"stream":false})", R"({"stream":null})", "{}"}) EXPECT_FALSE(isStream(body));
+}
+
+TEST(OpenAiAnswer, ARefusedBodyIsNamedWithTheRemedy) {
+  const auto faultOf = [](std::string_view body) { return readOpenAiRequest("/v1/a", body).failure().message(); };
   for (const char* body : {R"({"stream":"true"})", R"({"stream":1})", R"({"stream":{}})"}) {
-    EXPECT_EQ(asksForStream(body), std::nullopt) << body;
+    EXPECT_THAT(faultOf(body), HasSubstr("stream must be true, false or null")) << body;
   }
   std::string many = "{";
   for (int i = 0; i < 1'000; ++i) many += "\"" + std::to_string(i) + "\":0,";
-  EXPECT_EQ(asksForStream(many + "\"stream\":true}"), std::nullopt) << "it would be overlooked";
+  EXPECT_THAT(faultOf(many + "\"stream\":true}"), HasSubstr("at most 1,000 keys")) << "the member would be overlooked";
+  EXPECT_THAT(faultOf("{"), HasSubstr("(at byte 1)"));
+  EXPECT_EQ(faultOf("[]"), "the body must be a JSON object");
 }
 
 TEST(OpenAiAnswer, TheWholeAnswerIsTheOutputOrTheChunks) {

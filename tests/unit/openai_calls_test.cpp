@@ -117,7 +117,7 @@ TEST_F(OpenAiCallsTest, ARepeatedSubmissionIsNotCancelled) {
   ApiRequest submission;
   submission.method = "POST";
   submission.path = "/v2/ep/run";
-  submission.body = openAiSubmission("/v1/x", kWhole);
+  submission.body = readOpenAiRequest("/v1/x", kWhole)->submission;
   submission.idempotencyKey = "once";
   ASSERT_EQ(RouteFixture::call(std::move(submission)).status, 200);
   auto call = begin(kWhole, "once");

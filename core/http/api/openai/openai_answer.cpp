@@ -118,33 +118,34 @@ std::string joined(const std::vector<std::string>& outputs) {
   });
 }
 
+/// Returns whether the body of a POST asks for a stream.
+Result<bool> readsAsStream(std::string_view body) {
+  const auto scanned = json::read(body, kMembers);
+  if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
+    return invalid("the body is not valid JSON: " + std::string(fault->reason) + " (at byte " +
+                   std::to_string(fault->offset) + ")");
+  }
+  const auto& document = std::get<json::Document>(scanned);
+  if (document.root.kind != json::Kind::object) return invalid("the body must be a JSON object");
+  const auto stream = document.find("stream");
+  const bool isListed = document.members.size() < kMembers;  // otherwise the member may stand behind the listed ones
+  if (isListed && (!stream || stream->kind == json::Kind::null)) return false;
+  const auto value = isListed ? json::toBoolean(*stream) : std::nullopt;
+  if (value) return *value;
+  return invalid("stream must be true, false or null, among at most 1,000 keys of the body");
+}
+
 }  // namespace
 
-std::string openAiSubmission(std::string_view route, std::string_view body) {
-  return json::object([&](json::ObjectWriter& out) {
-    out.object("input", [&](json::ObjectWriter& input) {
-      input.member("openai_route", route);
-      if (!body.empty()) input.raw("openai_input", body);
-    });
-  });
-}
-
-std::optional<std::string> openAiBodyFault(std::string_view body) {
-  const auto scanned = json::read(body, 0);
-  if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
-    return "the body is not valid JSON: " + std::string(fault->reason) + " (at byte " + std::to_string(fault->offset) +
-           ")";
-  }
-  const bool isObject = std::get<json::Document>(scanned).root.kind == json::Kind::object;
-  return isObject ? std::nullopt : std::optional<std::string>("the body must be a JSON object");
-}
-
-std::optional<bool> asksForStream(std::string_view body) {
-  const auto document = read(body, kMembers);
-  if (!document || document->members.size() == kMembers) return std::nullopt;
-  const auto stream = document->find("stream");
-  if (!stream || stream->kind == json::Kind::null) return false;
-  return json::toBoolean(*stream);
+Result<OpenAiRequest> readOpenAiRequest(std::string_view route, std::optional<std::string_view> body) {
+  const auto isStream = body ? readsAsStream(*body) : Result<bool>(false);
+  if (!isStream) return isStream.failure();
+  return OpenAiRequest{*isStream, json::object([&](json::ObjectWriter& out) {
+                         out.object("input", [&](json::ObjectWriter& input) {
+                           input.member("openai_route", route);
+                           if (body) input.raw("openai_input", *body);
+                         });
+                       })};
 }
 
 std::optional<ApiResponse> openAiErrorIn(std::string_view output) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/http/api/api_request.h"
 #include "jobq/chunk_store.h"
 #include "jobq/job.h"
@@ -17,16 +18,15 @@ namespace jobq {
 /// Most bytes of an output that is joined from pieces, and of all chunks in a whole answer.
 inline constexpr std::size_t kMaxOpenAiBytes = 20UL << 20;
 
-/// Returns the body of a submission with the input `{"openai_route":…,"openai_input":…}`. `route` begins with a slash;
-/// `body` is a JSON object, or empty for a GET.
-std::string openAiSubmission(std::string_view route, std::string_view body);
+/// A call of a client of OpenAI.
+struct OpenAiRequest {
+  bool isStream;           ///< the client asks for an event stream
+  std::string submission;  ///< body of a submission with the input `{"openai_route":…,"openai_input":…}`
+};
 
-/// Returns a sentence if `body` is not a JSON object, with the fault and its byte if the body is not JSON.
-std::optional<std::string> openAiBodyFault(std::string_view body);
-
-/// Returns whether the JSON object `body` asks for a stream, or no value if its member `stream` is neither a boolean
-/// nor null.
-std::optional<bool> asksForStream(std::string_view body);
+/// Reads a call. `route` begins with a slash; `body` is the body of a POST, no value for a GET. Fails with the remedy
+/// if the body is not a JSON object, or if its member `stream` is neither a boolean nor null.
+Result<OpenAiRequest> readOpenAiRequest(std::string_view route, std::optional<std::string_view> body);
 
 /// Returns the answer of a COMPLETED job as one JSON text: the outputs of its chunks if there are any, else its output.
 /// A list of one element counts as the element, a string that holds JSON as its JSON; several strings count as one. An

@@ -306,16 +306,11 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
     return errorResponse(request.path, 404,
                          "there is no route " + clipped(route) + ": use letters, digits and . _ : -");
   }
-  if (request.method == "POST") {
-    if (const auto fault = openAiBodyFault(request.body)) return errorResponse(request.path, 400, *fault);
-  }
-  const auto asked = request.method == "POST" ? asksForStream(request.body) : false;
-  if (!asked) {
-    return errorResponse(request.path, 400, "stream must be true, false or null, among at most 1,000 keys of the body");
-  }
-  const bool isStream = *asked;
-  if (request.method == "GET") request.body.clear();
-  request.body = openAiSubmission(route, request.body);
+  const bool hasBody = request.method == "POST";
+  auto read = readOpenAiRequest(route, hasBody ? std::optional<std::string_view>(request.body) : std::nullopt);
+  if (!read) return errorResponse(request.path, 400, read.failure().message());
+  const bool isStream = read->isStream;
+  request.body = std::move(read->submission);
   WaitSlot slot(deps, kLongest);
   // With a key the job may be the job of an earlier call, perhaps of /run, and later calls may ask for the job.
   const JobAfterCall after = request.idempotencyKey ? JobAfterCall::goesOn : JobAfterCall::isCancelled;
