@@ -10,7 +10,7 @@ namespace {
 constexpr Millis kFirstStartPause{1'000};
 constexpr Millis kLongestStartPause{30'000};
 constexpr Millis kStartLimit{600'000};  // the pull of an image takes minutes
-constexpr Millis kProvenAfter{60'000};  // a worker that lives longer ends the backoff
+constexpr Millis kProvenAfter{60'000};  // the backoff ends with a worker that lives longer
 
 const RemoteLoad* find(const RemoteLoads& loads, const WorkerId& worker) {
   const auto found = loads.find(worker);
@@ -22,7 +22,7 @@ bool hasJobs(const RemoteLoads& loads, const WorkerId& worker) {
   return load != nullptr && load->jobs > 0;
 }
 
-// Returns true if the worker may still become busy: it is no replacement's cause yet.
+// Returns true if the worker may still become busy, so that the pool has not replaced the worker yet.
 bool isActive(const LaunchedWorker& worker) { return !worker.isRetired; }
 
 }  // namespace
@@ -33,7 +33,7 @@ LaunchPool::Step LaunchPool::decide(const LaunchSituation& situation, Instant no
   stopRetired(situation, step);
   retireUnfit(situation, now, step);
   if (!situation.release) return step;
-  if (isThrottled(now)) return step;  // no worker leaves either while its replacement could not start
+  if (isThrottled(now)) return step;  // no worker leaves either while the start of a replacement is not possible
   rollRelease(situation, step);
   if (step.starts == 0) step.starts = workersMissing(situation);
   if (step.starts == 0) retireIdle(situation, now, step);
@@ -61,8 +61,8 @@ void LaunchPool::stopRetired(const LaunchSituation& situation, Step& step) {
   }
 }
 
-// A worker has to leave if no worker may run here, if it asks for it, if it ignores the stop of a job, if it has lost
-// its connection, or if it does not come.
+// A worker has to leave if no worker may run here, or if the worker asks to be replaced, ignores the stop of a job, has
+// lost the connection, or does not connect in time.
 void LaunchPool::retireUnfit(const LaunchSituation& situation, Instant now, Step& step) {
   for (auto& [id, worker] : workers_) {
     if (worker.isRetired) continue;
@@ -81,8 +81,8 @@ void LaunchPool::retireUnfit(const LaunchSituation& situation, Instant now, Step
   }
 }
 
-// The workers of an old release leave one at a time, and the first one leaves when a worker of the new release has
-// come, unless nobody needs one.
+// The workers of an old release leave one at a time. The first leaves after a worker of the new release has connected,
+// unless no worker is needed.
 void LaunchPool::rollRelease(const LaunchSituation& situation, Step& step) {
   bool isPending = false;
   bool isProven = false;
@@ -123,7 +123,8 @@ void LaunchPool::retireIdle(const LaunchSituation& situation, Instant now, Step&
   }
 }
 
-// Returns the workers that count for workersMax: those that are not leaving, and those that others have started.
+// Returns the number of workers that count for workersMax: launched workers that are not leaving, and workers started
+// without the launcher.
 std::size_t LaunchPool::slots(const LaunchSituation& situation) const {
   const auto active = std::ranges::count_if(workers_, [](const auto& entry) { return isActive(entry.second); });
   const auto others = std::ranges::count_if(situation.loads, [this](const auto& entry) {

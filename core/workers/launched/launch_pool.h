@@ -1,7 +1,7 @@
-// The rules for the workers of one endpoint that a launcher runs (sdk/include/jobq/worker_launcher.h): when one starts
-// and when one ends. A launched worker is a remote worker: it takes its jobs over HTTP, and the pool of the endpoint
-// has its places. Plain state without threads, guarded by the mutex of LaunchedWorkers, which carries the decisions
-// out. The rules are in core/decisions/launchers.md.
+// The rules for the workers of an endpoint that a launcher runs (sdk/include/jobq/worker_launcher.h): when a worker
+// starts and when a worker ends. A launched worker is a remote worker: the worker takes jobs over HTTP, and the pool of
+// the endpoint has the places of the worker. Plain state without threads, guarded by the mutex of LaunchedWorkers,
+// which carries the decisions out. The rules are in core/decisions/launchers.md.
 #pragma once
 
 #include <cstddef>
@@ -25,25 +25,26 @@ struct LaunchedWorker {
   ReleasePtr release{};
   Instant startedAt{};
   Instant busyUntil{};        ///< when it was last seen with a job
-  bool hasConnected = false;  ///< it has asked for jobs
-  bool hasWorked = false;     ///< it has had a job
-  bool isRetired = false;     ///< it gets no further job
-  bool isStuck = false;       ///< it ignores the stop of a job
-  bool isStopped = false;     ///< the launcher was asked to end it
+  bool hasConnected = false;  ///< the worker has asked for jobs
+  bool hasWorked = false;     ///< the worker has had a job
+  bool isRetired = false;     ///< the worker gets no further job
+  bool isStuck = false;       ///< the worker ignores the stop of a job
+  bool isStopped = false;     ///< the launcher was asked to end the worker
 };
 
-/// One endpoint at one moment, as the pool sees it.
+/// The state of an endpoint at a moment, as the pool sees the endpoint.
 struct LaunchSituation {
-  EndpointPtr endpoint{};  ///< with this node's part in the numbers of workers
-  ReleasePtr release{};    ///< of new workers; null: none may start, and all have to leave
-  RemoteLoads loads{};     ///< of all remote workers of the endpoint, launched or not
-  EndpointCounts jobs{};   ///< the queue; only the numbers of queued jobs and the waiting time of the first one count
+  EndpointPtr endpoint{};  ///< with the node's part in the numbers of workers
+  ReleasePtr release{};    ///< release of new workers; null if none may start and all have to leave
+  RemoteLoads loads{};     ///< loads of all remote workers of the endpoint, launched or not
+  EndpointCounts
+      jobs{};  ///< the queue; the pool reads the numbers of queued jobs and the waiting time of the first job
 };
 
-/// One thread at a time.
+/// Not thread-safe.
 class LaunchPool {
  public:
-  /// The actions for LaunchedWorkers. The pool has recorded them already.
+  /// The actions for LaunchedWorkers. The pool has recorded the actions already.
   struct Step {
     std::size_t starts = 0;              ///< workers to start: addWorker() records each
     std::vector<WorkerId> retired;       ///< get no further job
@@ -52,15 +53,15 @@ class LaunchPool {
     std::vector<std::string> givenUp{};  ///< a sentence about each worker that never asked for a job
   };
 
-  /// Decides the next step. Each worker that is retired now is stopped by a later step, when it has no job left.
+  /// Decides the next step. A worker that the step retires is stopped by a later step, when the worker has no job left.
   Step decide(const LaunchSituation& situation, Instant now);
 
   /// Records a worker that the launcher begins to start.
   void addWorker(const WorkerId& worker, const ReleasePtr& release, Instant now);
 
-  /// Records the end of a worker; `loads` are those of its endpoint. After a failure no worker starts for 1 s, and for
-  /// twice as long after each further one, up to 30 s. Returns true if it was a failure: an end that was not asked for,
-  /// with an error or without a job in the worker's life.
+  /// Records the end of a worker; `loads` are the loads of the worker's endpoint. After a failure no worker starts for
+  /// 1 s, and for twice as long after each further failure, up to 30 s. A failure is an end without a request, with an
+  /// error or before the worker had a job. Returns true for a failure.
   bool recordExit(const WorkerExit& exit, const RemoteLoads& loads, Instant now);
 
   /// Returns the workers by id.

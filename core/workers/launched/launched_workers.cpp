@@ -14,8 +14,8 @@ namespace jobq {
 namespace {
 
 constexpr Millis kInterval{250};
-constexpr std::size_t kMostStarts = 16;  ///< of one endpoint at a time; the rest follows
-/// Time for a worker without a job to end. A public worker waits for the answers of its parked calls, which end each
+constexpr std::size_t kMostStarts = 16;  ///< of an endpoint in a step; the rest follows
+/// Time for a worker without a job to end. A public worker waits for the answers of parked calls, which end each
 /// second.
 constexpr Millis kStopGrace{15'000};
 
@@ -34,7 +34,7 @@ void LaunchedWorkers::start() {
 
 void LaunchedWorkers::run() {
   collectExits();
-  if (deps_.node.isFenced()) return;  // the storage does not answer: the workers wait with it
+  if (deps_.node.isFenced()) return;  // the storage does not answer: the workers wait, too
   const std::vector<RemotePool> pools = pools_.all();
   std::vector<EndpointId> left;
   {
@@ -90,7 +90,7 @@ LaunchSituation LaunchedWorkers::situationOf(const EndpointId& endpoint, const R
   return situation;
 }
 
-// A failing storage counts as an empty queue: no worker starts, and others log the failure.
+// A failing storage counts as an empty queue: no worker starts. The failure is logged elsewhere.
 EndpointCounts LaunchedWorkers::countJobs(const EndpointId& endpoint) const {
   try {
     return deps_.storage.jobs().counts(endpoint);
@@ -127,7 +127,7 @@ void LaunchedWorkers::launchWorker(const Endpoint& endpoint, const ReleasePtr& r
   const WorkerId worker = prefix_ + "-r" + std::to_string(++workersStarted_);
   WorkerLaunch launch{worker, id, release->container, release->env};
   const std::string url =
-      serverUrl_ + "/v2/" + id;  // the variables come last: a template cannot send its workers' keys elsewhere
+      serverUrl_ + "/v2/" + id;  // the variables come last: a template cannot send the keys of workers elsewhere
   for (auto& [name, value] : workerEnvironment(url, id, worker, deps_.keys.keyFor(id))) {
     launch.env[name] = std::move(value);
   }

@@ -1,5 +1,5 @@
-// The remote workers that this node runs by itself with a launcher: starts them by the rule of the scaler, and ends
-// them when they are idle, outdated or stuck. LaunchPool decides (core/workers/launched/launch_pool.h); the launcher
+// The remote workers that the node runs with a launcher. The class starts workers by the rule of the scaler, and ends
+// workers that are idle, outdated or stuck. LaunchPool decides (core/workers/launched/launch_pool.h); the launcher
 // carries the decisions out (sdk/include/jobq/worker_launcher.h). Without a launcher the object does nothing.
 #pragma once
 
@@ -36,7 +36,7 @@ namespace jobq {
 class NodeLife;
 class QueueSignal;
 
-/// Gives launched workers their keys.
+/// Gives keys to launched workers.
 class LaunchKeyring {
  public:
   virtual ~LaunchKeyring() = default;
@@ -46,18 +46,18 @@ class LaunchKeyring {
   virtual void forgetKey(const EndpointId& endpoint) = 0;
 };
 
-/// The work of the launcher for an endpoint, as copied at one moment.
+/// A copy of the launcher's state for an endpoint.
 struct LaunchView {
   bool isLaunched = false;           ///< the launcher starts workers of the endpoint
-  bool isThrottled = false;          ///< it waits after a failed start
-  std::optional<std::string> fault;  ///< why it starts none, or why the last start failed
+  bool isThrottled = false;          ///< the launcher waits after a failed start
+  std::optional<std::string> fault;  ///< why no worker starts, or why the last start failed
   std::map<WorkerId, LaunchedWorker> workers;
 };
 
 /// Any thread, except as noted. The launcher is called without the lock.
 class LaunchedWorkers final : public Service, private PeriodicTask {
  public:
-  /// Everything here outlives the object.
+  /// All members outlive the object.
   struct Deps {
     WorkerLauncher* launcher;  ///< null: no worker is launched
     WorkerPools& pools;
@@ -73,9 +73,9 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   LaunchedWorkers(const Deps& deps, std::string prefix);
   ~LaunchedWorkers() override { stop(); }
 
-  /// Sets the address under which workers reach this server, without a slash at its end. Called before start().
+  /// Sets the address under which workers reach the server, without a slash at the end. Called before start().
   void setServerUrl(std::string url) { serverUrl_ = std::move(url); }
-  /// Starts the thread that looks after the workers four times a second.
+  /// Starts the thread that checks the workers four times a second.
   void start() override;
   /// Ends the thread. The workers go on until endWorkers().
   void stop() override { periodic_.stop(); }
@@ -83,12 +83,12 @@ class LaunchedWorkers final : public Service, private PeriodicTask {
   /// Looks at each endpoint. Called by the thread, and by tests.
   void run() override;
 
-  /// Returns the workers that the launcher runs now. Called behind stop().
+  /// Returns the workers that the launcher runs now. Called after stop().
   std::set<RemoteWorkerKey> keys() const;
-  /// Asks all workers to end, and has those killed that have not ended after `grace`. Called behind stop().
+  /// Asks all workers to end, and kills the workers that are still running after `grace`. Called after stop().
   void endWorkers(Millis grace);
 
-  /// Returns what the launcher does for the endpoint.
+  /// Returns the launcher's state for the endpoint.
   LaunchView view(const EndpointId& endpoint) const;
 
  private:

@@ -1,6 +1,6 @@
-// The nodes that an administrator lets drain: such a node runs its jobs to their end, claims none, and answers 503 to
-// /readyz, until the drain is ended or the node starts again. The order is a record of the storage, because a call
-// reaches any node: each node reads the records every second.
+// The nodes that an administrator lets drain. A draining node runs the claimed jobs to the end, claims no further jobs,
+// and answers 503 to /readyz, until the drain is ended or the node starts again. The order is a record of the storage,
+// because a call reaches any node: each node reads the records every second.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace jobq {
 
 class QueueSignal;
 
-/// begin() and end() may be called by any thread, refresh() by one thread at a time.
+/// Any thread may call begin() and end(). A single thread at a time may call refresh().
 class NodeDrains {
  public:
-  /// Everything here outlives the object.
+  /// All members outlive the object.
   struct Deps {
     RecordStore& records;
     NodeLife& node;
@@ -39,7 +39,7 @@ class NodeDrains {
 
  private:
   const Deps deps_;
-  std::set<std::string> drained_;  // as of the last refresh()
+  std::set<std::string> drained_;  // names as read by the last refresh()
   std::uint64_t seen_ = 0;         // version of the records in drained_
 };
 

@@ -1,4 +1,4 @@
-// The life of this node in the storage (`jobq/node_store.h`): all leases of the node depend on it.
+// The life of the server's node in the storage (`jobq/node_store.h`): all leases of the node depend on the life.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ namespace jobq {
 /// Any thread. A fenced node must not claim and must get no requests (`core/workers/lease_keeper.h`).
 class NodeLife {
  public:
-  /// `name` is the name of this node. The storage outlives the object.
+  /// `name` is the name of the node. The storage outlives the object.
   NodeLife(Storage& storage, std::string name) : storage_(storage), name_(std::move(name)) {}
 
-  /// Begins a life of the node, which ends its earlier life. Called before the first claim. Throws StorageError.
+  /// Begins a life of the node, and ends the earlier life. Called before the first claim. Throws StorageError.
   void join();
 
   /// Ends the life. Throws StorageError.
@@ -31,7 +31,7 @@ class NodeLife {
 
   const std::string& name() const { return name_; }
 
-  /// Sets the place of this node among the living nodes.
+  /// Sets the place of the node among the living nodes.
   void setShare(const NodeShare& share);
   NodeShare share() const;
 
@@ -40,16 +40,16 @@ class NodeLife {
   NodeLives lives() const;
 
   void setFenced(bool fenced) { isFenced_ = fenced; }
-  /// Is true while the node may have lost its life.
+  /// Is true while the node may have lost the life.
   const std::atomic<bool>& isFenced() const { return isFenced_; }
 
   /// Sets the names of the nodes that drain (`core/workers/node/node_drains.h`).
   void setDrained(const std::set<std::string>& nodes);
-  /// Is true while this node drains.
+  /// Is true while the node drains.
   const std::atomic<bool>& isDrained() const { return isDrained_; }
   bool isDrained(const std::string& node) const;
 
-  /// Returns false while this node is fenced or drains.
+  /// Returns false while the node is fenced or drains.
   bool mayClaim() const { return !isFenced_ && !isDrained_; }
 
  private:

@@ -1,4 +1,4 @@
-// The lives of the nodes of a storage at one moment (`jobq/node_store.h`).
+// The lives of the nodes of a storage at a moment (`jobq/node_store.h`).
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace jobq {
 
 /// An answer of NodeStore::nodes().
 struct NodeLives {
-  Instant askedAt{};  ///< before the question, on the clock of this node
+  Instant askedAt{};  ///< before the request, on the clock of the asking node
   std::vector<NodeInfo> nodes;
 };
 

@@ -1,4 +1,4 @@
-// The part of this node in numbers that hold for all nodes together, such as workersMax.
+// The part of a node in numbers that hold for all nodes together, such as workersMax.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace jobq {
 
-/// A storage for a single process has one node, whose part is everything.
+/// On a storage for a single process the only node has the whole numbers.
 struct NodeShare {
-  std::uint32_t index = 0;  ///< place of this node among the living nodes, by name
+  std::uint32_t index = 0;  ///< place of the node among the living nodes, by name
   std::uint32_t nodes = 1;  ///< number of living nodes
 
-  /// Returns this node's part of `whole` at the endpoint. The parts of all nodes sum to `whole`. Different endpoints
+  /// Returns the node's part of `whole` at the endpoint. The parts of all nodes sum to `whole`. Different endpoints
   /// give the rest of the division to different nodes.
   std::uint32_t of(std::uint32_t whole, std::string_view endpoint) const noexcept {
     return whole / nodes + ((index + numberOf(endpoint)) % nodes < whole % nodes ? 1 : 0);
