@@ -1,5 +1,5 @@
-// Reports of remote workers that reach this node although another node has handed out the job: behind a load balancer a
-// worker delivers wherever its call goes.
+// Reports of remote workers that reach the node although a different node has handed out the job. Behind a load
+// balancer, a report may reach any node.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class RunReports;
 /// Any thread. The lock is not held while the storage is asked.
 class ForeignReports {
  public:
-  /// Everything here outlives the object.
+  /// All members outlive the object.
   struct Deps {
     RunReports& reports;
     Storage& storage;
@@ -30,14 +30,14 @@ class ForeignReports {
   };
   explicit ForeignReports(const Deps& deps) : deps_(deps), remote_(deps.remote) {}
 
-  /// Returns the attempt that the worker has by the word of the storage; null if it has none, if it is told to stop the
-  /// job, or if no other node shares the storage. Throws StorageError.
+  /// Returns the attempt that the worker has according to the storage. Returns null if the worker has none, if the
+  /// worker is told to stop the job, or if no other node shares the storage. Throws StorageError.
   AttemptReportsPtr find(const RemoteWorkerKey& key, const JobId& job);
 
-  /// Has the worker stop a job that its own report has ended.
+  /// Has the worker stop a job that a report of the worker has ended.
   void stopJob(const RemoteWorkerKey& key, const LeaseRef& lease) { remote_.stopJob(key, lease); }
 
-  /// Returns the job of an attempt that find() has returned to the queue, as a loss. Throws StorageError.
+  /// Returns the job of an attempt found by find() to the queue, as a loss. Throws StorageError.
   void loseJob(const LeaseRef& lease);
 
  private:

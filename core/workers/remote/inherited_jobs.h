@@ -1,4 +1,4 @@
-// Jobs in the hands of workers whose node is gone, until the storage has told the fate of each job.
+// Jobs in the hands of workers whose node has died, until the state of each job in the storage is known.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace jobq {
 
-/// One thread at a time.
+/// Not thread-safe.
 class InheritedJobs {
  public:
   static constexpr std::size_t kMost = 20'000;
@@ -22,14 +22,14 @@ class InheritedJobs {
   /// stops of an unknown attempt, because clients can make up such stops.
   void add(const NodeNews& news);
 
-  /// Returns the jobs as news of one node.
+  /// Returns the jobs as news of a single node.
   NodeNews news() const;
 
-  /// Returns the next question; the endpoints take turns. There has to be one.
+  /// Returns the next question; the endpoints take turns. At least one question must be left.
   const RunQuestion& next();
   /// Removes the last question of next().
   void removeNext();
-  /// Adds a removed question again, behind the others of its endpoint.
+  /// Adds a removed question again, after the other questions of the endpoint.
   void keep(const RunQuestion& question) { questions_[question.key.endpoint].push_back(question); }
 
  private:

@@ -35,12 +35,12 @@ class RemoteConnections::Owner final : public ConnectionOwner {
   RemoteWorkers& remote_;
   const RemoteWorkerKey key_;
   // Used by the thread of the connection only.
-  mutable bool hasAsked_;  // for jobs or stops
+  mutable bool hasAsked_;  // a call for jobs or stops
   mutable ConnectionEnd end_ = ConnectionEnd::inOrder;
 };
 
-// A public worker sends each progress over a separate connection, and closes the connection after the answer. Only
-// the end of a connection that has asked for jobs or stops says something about the worker.
+// A public worker sends each progress over a separate connection, and closes the connection after the answer. Only the
+// end of a connection with a call for jobs or stops is a sign about the worker.
 std::shared_ptr<const ConnectionOwner> RemoteConnections::connect(const RemoteWorkerKey& key, WorkerCall call) {
   {
     Lock lock(remote_.mutex_);

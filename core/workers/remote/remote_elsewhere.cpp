@@ -11,12 +11,12 @@ namespace jobq {
 namespace {
 
 constexpr Millis kRepeat{1'000};           ///< a stop is told again
-constexpr Millis kHeardLongAgo{20'000};    ///< a ping that was sent before the job came has arrived by then
+constexpr Millis kHeardLongAgo{20'000};    ///< a ping sent before the job came has arrived after this time
 constexpr Millis kMomentAgo{3'000};        ///< a closed connection counts for so long, because calls close theirs
 constexpr Millis kLongestGap{5'000};       ///< between two news
-constexpr Millis kSettle{5'000};           ///< behind a gap the others need so long to say what they know
+constexpr Millis kSettle{5'000};           ///< time after a gap until all nodes have written the news
 constexpr Millis kLeaves{5'000};           ///< a worker that leaves another node gets no job here for so long
-constexpr int kOmissionsElsewhere = 2;     ///< as for pings here
+constexpr int kOmissionsElsewhere = 2;     ///< same number as for pings here
 constexpr std::size_t kMostUnknown = 100;  ///< for each worker
 constexpr std::size_t kLongestJobId = 128;
 
@@ -25,7 +25,7 @@ bool hasAttempt(const AttemptMap& jobs, const JobId& job, std::uint32_t attempt)
   return found != jobs.end() && found->second == attempt;
 }
 
-// Returns true if the answers are about this stop: an attempt may be unknown, and a later attempt is behind the stop.
+// Returns true if the answers are about the stop: an attempt may be unknown, or later than the attempt of the stop.
 bool hasStop(const AttemptMap& answers, const JobId& job, std::uint32_t attempt) {
   const auto found = answers.find(job);
   return found != answers.end() && (found->second == 0 || found->second >= attempt);
@@ -36,19 +36,19 @@ void keepLatest(AttemptMap& jobs, const JobId& job, std::uint32_t attempt) {
   kept = std::max(kept, attempt);
 }
 
-// Counts a ping that leaves out the job. Returns true when there were enough of them.
+// Counts a ping that leaves out the job. Returns true after kOmissionsElsewhere such pings.
 bool isLeftOut(bool isListed, bool isOmitted, int& omitted) {
   if (isListed) omitted = 0;
   if (isOmitted) ++omitted;
   return omitted >= kOmissionsElsewhere;
 }
 
-// Applies what a node says about a worker to the jobs that this node has handed out to it.
+// Applies a node's news about a worker to the jobs that this node has handed out to the worker.
 void applyToWorker(const RemoteWorkerKey& key, RemoteWorker& worker, const WorkerNews& news, bool isNewPing,
                    Instant now, RemoteChanges& changes) {
   for (auto at = worker.stops.begin(); at != worker.stops.end();) {
     auto& [job, stop] = *at;
-    const auto held = news.jobs.find(job);  // the node has handed the job out to this worker again
+    const auto held = news.jobs.find(job);  // the node has handed the job out to the worker again
     const bool isListed = hasStop(news.listed, job, stop.attempt);
     stop.isShown = stop.isShown || isListed;
     const bool isOver = (held != news.jobs.end() && held->second > stop.attempt) ||
@@ -139,7 +139,7 @@ void RemoteElsewhere::applyNews(const std::string& node, const NodeNews& news, R
   }
 }
 
-// The last ping listed the job before this node heard of it.
+// The last ping listed the job before the news named the job.
 bool RemoteElsewhere::noteListed(Worker& worker, const JobId& job) {
   bool isNamed = false;
   for (auto at = worker.jobs.lower_bound({job, {}}); at != worker.jobs.end() && at->first.first == job; ++at) {
@@ -154,7 +154,7 @@ void RemoteElsewhere::setNews(const OtherNodes& nodes, RemoteTable& table, Insta
   readAt_ = now;
   std::map<RemoteWorkerKey, Worker> workers;
   for (const auto& [node, other] : nodes) addNews(node, other, workers, now);
-  for (auto& [key, before] : workers_) {  // what the worker has said here
+  for (auto& [key, before] : workers_) {  // state of the worker's calls to this node
     const auto found = workers.find(key);
     // A worker without an entry in the table has sent no ping for a while.
     if (found == workers.end() && (before.unknown.empty() || table.find(key) == nullptr)) continue;

@@ -19,12 +19,12 @@ namespace {
 
 constexpr const char* kNewsKind = "remoteNews";
 constexpr Millis kNewsPause{1'000};
-constexpr Millis kLeftoverLife{600'000};  ///< record of a node that is gone
+constexpr Millis kLeftoverLife{600'000};  ///< record of a node that has died
 constexpr std::size_t kMostQuestions = 100;
 
 enum class Truth { held, settled, mustStop };
 
-// The answer of the storage about an attempt that the worker may run.
+// Judges, by the answer of the storage, an attempt that the worker may run.
 Truth judgeAttempt(const std::optional<BoundedJob>& found, const RunQuestion& question) {
   const Job* const job = found ? &found->job : nullptr;
   const std::uint32_t attempt = question.lease.attempt;
@@ -89,7 +89,7 @@ void RemoteExchange::readRecords() {
   for (const Record& record : changes.changed) {
     if (record.id == own && version_ != 0) continue;
     NodeNews news = readNews(record.body);
-    if (record.id == own) {  // of an earlier life
+    if (record.id == own) {  // record of an earlier life
       version_ = record.version;
       namesJobs_ = news.hasJobs();
       inherited_.add(news);
@@ -106,7 +106,7 @@ void RemoteExchange::readRecords() {
   seen_ = changes.version;
 }
 
-// A node has joined before it writes its record, so a life has ended that a later list does not have alive.
+// A node joins before the node writes a record, so a life has ended if a later list does not have the life as alive.
 void RemoteExchange::checkLives() {
   const Instant now = deps_.clock.now();
   const NodeLives lives = deps_.node.lives();
@@ -156,7 +156,7 @@ void RemoteExchange::askStorage() {
       case Truth::settled: remote_.endQuestion(question); break;
       case Truth::mustStop: remote_.stopJob(question.key, question.lease); break;
       case Truth::held:
-        // A run of this node that was fenced has to be stopped while the storage still knows it.
+        // A fenced run of this node has to be stopped while the storage still has the run.
         if (question.isStop) remote_.stopJob(question.key, question.lease);
         break;
     }
@@ -177,7 +177,7 @@ void RemoteExchange::publishNews() {
     const auto* const stored = std::get_if<Stored>(&result);
     version_ = stored == nullptr ? 0 : stored->version;
   }
-  if (version_ == 0) {  // another node has removed the record, or has written one under the same name
+  if (version_ == 0) {  // a different node has removed or replaced the record
     const auto present = deps_.records.find(kNewsKind, deps_.node.name());
     version_ = present ? present->version : 0;
     published_.clear();

@@ -1,10 +1,11 @@
-// Exchange of news about remote workers between the nodes of a shared storage, once a second: each node writes one
-// record, and reads the records of the others. A worker may so call any node, as through a load balancer. The record is
-// written only when its text has changed, and a node without remote endpoints neither reads nor writes.
+// Exchange of news about remote workers between the nodes of a shared storage, once a second: each node writes a
+// record, and reads the records of the other nodes. The exchange lets a worker call any node, as through a load
+// balancer. A node writes the record only when the text has changed, and a node without remote endpoints neither reads
+// nor writes.
 //
-// When a node dies, the others inherit its jobs in the hands of workers: the storage gives the jobs back to the queue,
-// and the workers are told to stop them. The storage is asked about each one first, because the worker may have
-// delivered, or may have the job again under a later attempt.
+// When a node dies, the other nodes inherit the node's jobs in the hands of workers: the storage gives the jobs back to
+// the queue, and the workers are told to stop the jobs. The storage is asked about each job first, because the worker
+// may have delivered, or may have the job again under a later attempt.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class NodeLife;
 /// Owner of the thread `remote-news`. On a storage for a single process the object does nothing.
 class RemoteExchange final : public Service, private PeriodicTask {
  public:
-  /// Everything here outlives the object.
+  /// All members outlive the object.
   struct Deps {
     Storage& storage;
     RecordStore& records;
@@ -52,7 +53,7 @@ class RemoteExchange final : public Service, private PeriodicTask {
   void run() override;
 
  private:
-  /// The news of another node, as this node has read them.
+  /// The news of another node, as last read.
   struct Known {
     NodeNews news;
     Instant since{};      // when news of the life were first read here
@@ -68,11 +69,11 @@ class RemoteExchange final : public Service, private PeriodicTask {
   const Deps deps_;
   const bool isShared_;
   RemoteNewsAccess remote_;
-  // Used by one thread at a time.
+  // All members below are used by a single thread at a time.
   std::map<std::string, Known> others_;
-  InheritedJobs inherited_;    // of nodes that are gone
+  InheritedJobs inherited_;    // jobs of nodes that have died
   std::uint64_t seen_ = 0;     // version of the records in others_
-  std::uint64_t version_ = 0;  // of the own record; 0: there is none
+  std::uint64_t version_ = 0;  // version of the own record; 0 if there is no record
   std::string published_;
   bool namesJobs_ = false;  // the own record does
   Periodic periodic_;

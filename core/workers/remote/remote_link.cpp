@@ -5,7 +5,7 @@
 namespace jobq {
 namespace {
 
-/// The connections of a process end together; another node tells of the end some seconds later.
+/// The connections of a process end together; news of an end at another node comes some seconds later.
 constexpr Millis kTogether{8'000};
 
 }  // namespace

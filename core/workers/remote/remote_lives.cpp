@@ -17,8 +17,7 @@ Instant RemoteLives::check() noexcept {
   return changedAt_;
 }
 
-// A life that has begun counts as a change, too: another life of the same node may have begun and ended since the last
-// answer.
+// A new life counts as a change, too: a life of the same node may have begun and ended since the last answer.
 void RemoteLives::note(const NodeLives& lives) {
   std::set<Life> seen;
   for (const NodeInfo& node : lives.nodes) seen.emplace(node.name, node.epoch, node.isAlive);

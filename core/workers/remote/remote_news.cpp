@@ -99,7 +99,7 @@ std::size_t sizeOf(const WorkerNews& news) {
          news.unknown.size() + news.shown.size();
 }
 
-// Both leave out at most `excess` jobs of a kind that clients can make up, and return the number.
+// Both functions leave out at most `excess` jobs of a kind that clients can make up, and return the number.
 std::size_t cutUnknown(WorkerNews& news, std::size_t excess) {
   const std::size_t cut = std::min(excess, news.unknown.size());
   news.unknown.erase(news.unknown.begin(), std::next(news.unknown.begin(), static_cast<std::ptrdiff_t>(cut)));

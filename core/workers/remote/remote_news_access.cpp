@@ -15,10 +15,11 @@ namespace {
 /// Jobs to be stopped, for each worker.
 constexpr std::size_t kMostStopsOfWorker = 1'000;
 
-/// The end of the connections of a worker that leaves may come before the others have heard that it leaves.
+/// The connections of a leaving worker may end before the other nodes have read that the worker leaves.
 constexpr Millis kLeavingSaid{3'000};
 
-// The number of a question is its moment: the answer comes back to the node that has asked, and to its clock.
+// The number of a question is the moment of the question: the answer comes back to the asking node, and to the same
+// clock.
 std::uint64_t questionOf(Instant moment) { return static_cast<std::uint64_t>(moment.time_since_epoch().count()); }
 Instant momentOfQuestion(std::uint64_t number) { return Instant(Millis(static_cast<Millis::rep>(number))); }
 
@@ -87,7 +88,7 @@ std::vector<RunQuestion> RemoteNewsAccess::collectQuestions(std::size_t most) {
       ++found;
     }
   }
-  // Neither kind waits until there is none of the other.
+  // Neither kind of question waits until no question of the other kind is left.
   std::vector<RunQuestion> questions;
   const std::size_t ofPings = std::max(most / 2, most - std::min(most, found));
   for (auto& [key, job] : remote_.elsewhere_.collectUnknown(ofPings, remote_.clock_.now())) {

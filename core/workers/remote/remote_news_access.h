@@ -1,5 +1,5 @@
-// Access of RemoteExchange and ForeignReports to the remote workers: what this node tells the others, and what follows
-// from their answers.
+// Access of RemoteExchange and ForeignReports to the remote workers: the news of this node, and the consequences of
+// the answers of other nodes.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 
 namespace jobq {
 
-/// A job about which the storage knows more than this node: does the worker have it?
+/// A job about which the storage knows more than the node: does the worker have the job?
 struct RunQuestion {
   RemoteWorkerKey key;
   LeaseRef lease;       ///< attempt 0: unknown
-  bool isStop = false;  ///< the worker is told to stop it
+  bool isStop = false;  ///< the worker is told to stop the job
 };
 
-/// A view of RemoteWorkers, which outlives it. Any thread.
+/// A view of RemoteWorkers. RemoteWorkers outlives the view. Any thread.
 class RemoteNewsAccess {
  public:
   explicit RemoteNewsAccess(RemoteWorkers& remote) : remote_(remote) {}
 
   /// Returns true if there are remote workers, or endpoints for them.
   bool isNeeded() const;
-  /// Returns what this node says in its life `epoch`.
+  /// Returns the news of this node in the life `epoch`.
   NodeNews composeNews(std::uint64_t epoch) const;
   /// Takes in the news of the other nodes. `self` is the name of this node.
   void applyNews(const std::string& self, const OtherNodes& nodes);
@@ -40,21 +40,21 @@ class RemoteNewsAccess {
 
   /// Returns at most `most` questions to the storage, with equal shares for the endpoints.
   std::vector<RunQuestion> collectQuestions(std::size_t most);
-  /// Takes in the answer that nothing has to be done, or that the worker still runs an attempt that has ended.
+  /// Takes in the answer that no action is needed, or that the worker still runs an attempt that has ended.
   void endQuestion(const RunQuestion& question);
-  /// Has the worker stop a job that has ended, until its pings omit the job.
+  /// Has the worker stop a job that has ended, until the pings of the worker omit the job.
   void stopJob(const RemoteWorkerKey& key, const LeaseRef& lease);
 
-  /// Returns true if the worker is told to stop the job: a result would be one of an earlier attempt.
+  /// Returns true if the worker is told to stop the job: a result would be for an earlier attempt.
   bool isStopped(const RemoteWorkerKey& key, const JobId& job) const;
-  /// Makes a worker known that has reported something here.
+  /// Adds a worker with a report at this node to the known workers.
   void noteReporter(const RemoteWorkerKey& key);
 
  private:
   void applyShown(const std::string& self, const NodeNews& news) JOBQ_REQUIRES(remote_.mutex_);
 
   RemoteWorkers& remote_;
-  EndpointId lastAsked_;  // of the last stop of collectQuestions(); used by one thread
+  EndpointId lastAsked_;  // endpoint of the last stop of collectQuestions(); used by a single thread
 };
 
 }  // namespace jobq

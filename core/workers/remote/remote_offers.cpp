@@ -43,7 +43,7 @@ void RemoteOffers::offerAgain() {
 bool RemoteOffers::addToPool(const EndpointId& endpoint, const RemoteTake& take, const std::vector<WorkerId>& places) {
   const bool areAdded = pools_.addWorkers(endpoint, places);
   if (!take.isOver) return areAdded;
-  // The call has ended before its places were in the pool, where its end has not found them.
+  // The call has ended before the places were in the pool, so the end of the call has not removed the places.
   RemotePools::Places idle;
   for (const WorkerId& place : places) idle.emplace_back(endpoint, place);
   pools_.removeIdleWorkers(idle);

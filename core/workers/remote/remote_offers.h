@@ -1,5 +1,4 @@
-// The places of parked calls of remote workers that their pool has refused, because the endpoint may have no worker
-// now.
+// The places of parked calls of remote workers that the pool has refused, because the endpoint may have no worker now.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +22,8 @@ class RemoteOffers {
   /// Adds the places of a parked call to the pool of the endpoint. Refused places are offered again by offerAgain(),
   /// until the call ends.
   void offer(const EndpointId& endpoint, const std::shared_ptr<RemoteTake>& take, std::vector<WorkerId> places);
-  /// Offers the refused places again: a parked call is there when its endpoint may have workers again. Called each
-  /// second, by one thread at a time.
+  /// Offers the refused places again, because the endpoint of a parked call may have workers again. Called each second,
+  /// by a single thread at a time.
   void offerAgain();
 
  private:
@@ -37,7 +36,7 @@ class RemoteOffers {
 
   RemotePools& pools_;
   Mutex mutex_;
-  std::vector<Refused> refused_ JOBQ_GUARDED_BY(mutex_);  // of parked calls, and of some that have ended
+  std::vector<Refused> refused_ JOBQ_GUARDED_BY(mutex_);  // places of parked calls, and of some ended calls
   std::size_t looksAt_ JOBQ_GUARDED_BY(mutex_) = 0;       // size at which the ended calls are removed
 };
 

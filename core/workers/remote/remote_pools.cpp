@@ -10,7 +10,7 @@
 namespace jobq {
 namespace {
 
-// Returns true if the end of a worker may allow the next step: of a release, or of a deleted endpoint.
+// Returns true if the end of a worker may allow the next step of a release or of the deletion of an endpoint.
 bool isInChange(const WorkerPool& pool) { return !isRemote(pool) || pool.isRolling(); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The jobs that remote workers have lost or must give back, until the storage has taken them back.
+// The jobs that remote workers have lost or must give back, until the storage has returned the jobs to the queues.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ class RemoteReturns {
   /// Adds jobs whose worker was lost, and jobs that go back unharmed.
   void add(const std::vector<LeaseRef>& lost, const std::vector<std::pair<EndpointId, LeaseRef>>& unharmed);
 
-  /// Returns the jobs to their queues. What the storage refuses is logged and stays for the next call.
+  /// Returns the jobs to the queues. A failure of the storage is logged, and the job stays for the next call.
   void store() noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Signs that two processes work under one worker id (core/decisions/remote_workers.md). Plain state, guarded by the
-// mutex of RemoteWorkers.
+// Signs that two processes work under the same worker id (core/decisions/remote_workers.md). Plain state, guarded by
+// the mutex of RemoteWorkers.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace jobq {
 
-/// One thread at a time. A sign is a call for jobs that takes the place of a call that still waits, or the result of a
-/// job that a process under the same id did not have. A process that replaces another process makes a single sign.
+/// Not thread-safe. A sign is a call for jobs that replaces a call still waiting, or the result of a job that a process
+/// under the same id did not have. A process that replaces another process makes a single sign.
 class RemoteRivals {
  public:
   /// Notes a sign. Returns true if there are enough signs, at most once in 10 minutes.
@@ -26,12 +26,12 @@ class RemoteRivals {
     toldAt_ = now;
     return true;
   }
-  /// Notes a job that was lost because a call said that the worker has none.
+  /// Notes a job that was lost because a call reported that the worker has no job.
   void noteDisowned(const JobId& job) {
     if (disowned_.size() >= kMostDisowned) disowned_.pop_front();
     disowned_.push_back(job);
   }
-  /// Returns true if the job is one of the last that were lost so.
+  /// Returns true if the job is among the last jobs of noteDisowned().
   bool isDisowned(const JobId& job) const { return std::ranges::count(disowned_, job) > 0; }
 
  private:

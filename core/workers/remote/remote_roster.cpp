@@ -4,9 +4,9 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kMostWorkers = 10'000;
-constexpr std::size_t kReserved = 1'000;         ///< the last places are for endpoints with fewer workers than this
-constexpr std::size_t kMostLooks = 256;          ///< workers in one search for a place
-constexpr std::size_t kMostRemembered = 10'000;  ///< endpoints: when there are more, those without a worker go
+constexpr std::size_t kReserved = 1'000;  ///< the last places are for endpoints with fewer workers than kReserved
+constexpr std::size_t kMostLooks = 256;   ///< workers in a search for a place
+constexpr std::size_t kMostRemembered = 10'000;  ///< endpoints above which endpoints without a worker are forgotten
 
 }  // namespace
 
@@ -28,8 +28,8 @@ bool RemoteRoster::hasPlaceFor(const EndpointId& endpoint) const {
   return workers_.size() < kMostWorkers && (present == workersOf_.end() || present->second < kReserved);
 }
 
-// The search goes on behind the last one, so that it finds each unused worker after a while, and costs the same among
-// workers that are all in use.
+// The search continues after the place where the last search ended. Repeated searches find each unused worker, and a
+// search among workers in use costs no more.
 void RemoteRoster::removeUnused() {
   auto at = workers_.upper_bound(lastLook_);
   for (std::size_t looks = 0; looks < kMostLooks; ++looks, ++at) {

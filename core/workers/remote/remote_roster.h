@@ -1,5 +1,5 @@
-// The remote workers that a node knows, and the bound on their number: ids are free text, so a client can make up any
-// number of them. Has no lock, as RemoteTable.
+// The remote workers that a node knows, and the bound on the number: ids are free text, so a client can make up any
+// number of workers. Has no lock, as RemoteTable.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace jobq {
 
-/// One thread at a time.
+/// Not thread-safe.
 class RemoteRoster {
  public:
   using Workers = std::map<RemoteWorkerKey, RemoteWorker>;
 
-  /// Returns the worker, or null for an unknown one.
+  /// Returns the worker, or null for an unknown worker.
   RemoteWorker* find(const RemoteWorkerKey& key);
-  /// Adds an unknown worker. Returns null if there are 10,000 other ones, or 9,000 and the endpoint has 1,000 of
-  /// them. Without another place the worker takes that of one that has never had a job and has no connection.
+  /// Adds an unknown worker. Returns null if there are 10,000 other workers, or 9,000 and 1,000 of the same endpoint.
+  /// If no place is free, the worker replaces a worker that has never had a job and has no connection.
   RemoteWorker* add(const RemoteWorkerKey& key);
   /// Removes each worker for which `isOver` returns true; `isOver` may change the worker.
   template <class Test>
@@ -38,7 +38,7 @@ class RemoteRoster {
   Workers::iterator erase(Workers::iterator worker);
 
   Workers workers_;
-  // Number of workers of each endpoint that has had one.
+  // Number of workers of each endpoint that has had a worker.
   std::map<EndpointId, std::size_t> workersOf_;
   RemoteWorkerKey lastLook_;  // where removeUnused() has ended
 };

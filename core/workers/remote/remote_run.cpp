@@ -9,7 +9,7 @@
 namespace jobq {
 namespace {
 
-/// Bytes above those of the names and of a batch in the text of a job.
+/// Bytes in the text of a job beyond the names and the batch.
 constexpr std::size_t kTextFrame = 128;
 
 }  // namespace

@@ -26,13 +26,13 @@ class SecretBox;
 class RemoteRun;
 using RemoteRunPtr = std::shared_ptr<RemoteRun>;
 
-/// A run with its outcome.
+/// A run with the outcome.
 struct EndedRun {
   RemoteRunPtr run;
   Outcome outcome;
 };
 
-/// Told when a run has to end: its job is cancelled, overdue or deleted, or its node is fenced.
+/// Told when a run has to end: the job is cancelled, overdue or deleted, or the node is fenced.
 class RunEndListener {
  public:
   virtual ~RunEndListener() = default;
@@ -40,11 +40,11 @@ class RunEndListener {
   virtual void runMustEnd(const RemoteRun& run) = 0;
 };
 
-/// One attempt of a job that a remote worker runs, from the claim to its end, at the node that has claimed the job. Any
+/// An attempt of a job that a remote worker runs, from the claim to the end, at the node that has claimed the job. Any
 /// thread.
 class RemoteRun final : public AttemptReports {
  public:
-  /// Everything here outlives the run.
+  /// All members outlive the run.
   struct Deps {
     RunReports& reports;
     Storage& storage;
@@ -55,7 +55,7 @@ class RemoteRun final : public AttemptReports {
   };
   RemoteRun(const Deps& deps, ClaimedJob job);
 
-  /// Returns the place of the worker in its pool (RemoteWorkers).
+  /// Returns the place of the worker in the pool (RemoteWorkers).
   const WorkerId& place() const noexcept { return job_.worker; }
 
   bool isLowPriority() const noexcept { return job_.policy.lowPriority; }
@@ -68,20 +68,21 @@ class RemoteRun final : public AttemptReports {
   /// run.
   void setListener(RunEndListener& listener) { stopCallback_.emplace(entry_.token(), StopCall{listener, *this}); }
 
-  /// Returns the configuration of the job's object store in clear text, empty without one. Throws Error if no key of
-  /// this node opens the secret.
+  /// Returns the configuration of the job's object store in clear text, empty without a configuration. Throws Error if
+  /// no key of the node opens the secret.
   std::string openS3Config() const;
-  /// Returns the bytes that moveText() appends at most.
+  /// Returns an upper bound of the bytes that moveText() appends.
   std::size_t textSize() const noexcept;
-  /// Appends the job as the worker gets it: a JSON object with `id` and `input`, with `webhook` if the caller gave one,
-  /// with `s3Config` (of openS3Config()) and `batchId` unless the texts are empty. Frees the input: called once.
+  /// Appends the job in the form for the worker: a JSON object with `id` and `input`, with `webhook` if the submission
+  /// has a webhook, with `s3Config` (of openS3Config()) and `batchId` unless the texts are empty. Frees the input, so a
+  /// second call is not allowed.
   void moveText(std::string& to, std::string_view s3Config, std::string_view batch);
 
-  /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result behind the
+  /// Records the end of the attempt. Returns staleAttempt for an attempt that has ended before. A result after the
   /// deadline is stale, because the job is TIMED_OUT then. Throws StorageError.
   ReportResult finish(Outcome outcome) override;
-  /// Does the same for several runs of one node, with one call of the storage. After StorageError any of the outcomes
-  /// may be recorded.
+  /// Does the same for several runs of the same node, with a single call of the storage. After StorageError any of the
+  /// outcomes may be recorded.
   static void finishAll(std::vector<EndedRun> ends);
 
  private:
@@ -99,7 +100,7 @@ class RemoteRun final : public AttemptReports {
   const Instant deadline_;
   const RunningJobs::Entry entry_;
   const DeadlineTimer::Entry limit_;
-  // Behind the members that the callback may need.
+  // Declared after the members that the callback may need.
   std::optional<std::stop_callback<StopCall>> stopCallback_;
 };
 

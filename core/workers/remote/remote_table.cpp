@@ -13,11 +13,11 @@ constexpr Millis kForgotten{60'000};  ///< without any sign for so long, a worke
 constexpr Millis kStopLife{600'000};  ///< a stop is repeated for so long
 constexpr Millis kCutOffLife{
     30'000};                   ///< the same for a job whose worker was cut off: it waits at the head of the queue
-constexpr int kOmissions = 2;  ///< successive pings without a job of the worker: it does not run the job
+constexpr int kOmissions = 2;  ///< successive pings without a job that show that the worker does not run the job
 constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
 constexpr std::size_t kLongestId = 128;    ///< bytes of the id of a job
 
-// Returns true when a ping without the job shows that the worker does not run it.
+// Returns true when a ping without the job shows that the worker does not run the job.
 bool isOmitted(bool isListed, int& omitted) {
   omitted = isListed ? 0 : omitted + 1;
   return omitted >= kOmissions;
@@ -72,7 +72,7 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
     worker.shownAt = now;
     take->isIdle = true;
   } else if (!worker.hasPolled && holdsJobs && !isShared_) {
-    worker.holdsUnknown = true;  // beside adopted jobs, too: others of its jobs may have ended and be queued again
+    worker.holdsUnknown = true;  // beside adopted jobs, too: others may be queued again
   }
   worker.hasPolled = true;
   worker.isUnhealthy = false;
@@ -113,7 +113,7 @@ void returnHanded(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& 
     changes.endedPlaces.emplace_back(key.endpoint, run->place());
     changes.ended.push_back(run);
   }
-  // Behind the last allocation: a job that is not returned stays with the worker, and is lost by the rules.
+  // After the last allocation: a job that is not returned stays with the worker, and is lost by the rules.
   for (const RemoteRunPtr& run : changes.ended) worker.jobs.erase(run->lease().job);
   take.handed.clear();
 }
@@ -155,7 +155,8 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
   });
   if (isShared_) return;  // RemoteElsewhere knows the listed jobs that no node has
   if (!worker.holdsUnknown && (!isFirst || worker.hasPolled)) return;
-  // The other jobs are of an earlier life of the server. They are in the queue again, and their results will not count.
+  // The other jobs are of an earlier life of the server. The jobs are in the queue again, and a result of the worker
+  // will not count.
   for (const JobId& id : listed) {
     const bool isStop = !worker.jobs.contains(id) && id.size() <= kLongestId && worker.stops.size() < kMostStops;
     if (!isStop || worker.stops.contains(id) || !stops_.reserve(key.endpoint)) continue;
@@ -187,7 +188,7 @@ void RemoteTable::stopRun(const RemoteWorkerKey& key, const LeaseRef& lease, Ins
   if (worker->take && std::erase_if(worker->take->jobs, removeRun) > 0) endEmptyTake(key, *worker, now, changes);
 }
 
-// A call without a place would wait for nothing: the worker calls again, with new places.
+// A call without a place would wait in vain: the worker calls again, with new places.
 void RemoteTable::endEmptyTake(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, RemoteChanges& changes) {
   if (!worker.take->places.empty() || !worker.take->jobs.empty()) return;
   changes.calls.push_back(worker.take->call);

@@ -12,23 +12,23 @@
 
 namespace jobq {
 
-/// A remote worker, as copied at one moment.
+/// A copy of a remote worker's state.
 struct RemoteLoad {
-  bool hasPolled = false;        ///< the worker has asked for jobs
-  bool isConnected = false;      ///< with an open connection, now or in the last 10 s, or with jobs
-  bool isLeaving = false;        ///< the worker has asked to be replaced
-  bool isUnhealthy = false;      ///< the worker is about to end, by its own word
-  std::size_t jobs = 0;          ///< handed out or assigned
-  bool isNormal = false;         ///< one of the jobs has no lowPriority
-  Instant lastJobAt{};           ///< when a job was last handed out
-  Millis stopIgnored{0};         ///< for how long it has gone on, by its pings, with a job that it was told to stop
-  bool hasNoConnection = false;  ///< its connections are all closed now
+  bool hasPolled = false;    ///< the worker has asked for jobs
+  bool isConnected = false;  ///< with an open connection, now or in the last 10 s, or with jobs
+  bool isLeaving = false;    ///< the worker has asked to be replaced
+  bool isUnhealthy = false;  ///< the worker has reported that it is about to end
+  std::size_t jobs = 0;      ///< handed out or assigned
+  bool isNormal = false;     ///< some job has no lowPriority
+  Instant lastJobAt{};       ///< when a job was last handed out
+  Millis stopIgnored{0};     ///< time for which, by the pings, the worker has continued a job after the order to stop
+  bool hasNoConnection = false;  ///< all connections of the worker are closed now
 };
 
 using RemoteLoads = std::map<WorkerId, RemoteLoad>;
 
-/// Returns the workers of the endpoint, without their releases: starting, idle, running, leaving or unhealthy. A worker
-/// whose connections are closed is there while it has jobs, or is unhealthy.
+/// Returns the workers of the endpoint, without the releases: starting, idle, running, leaving or unhealthy. A worker
+/// with closed connections is included while the worker has jobs, or is unhealthy.
 std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const EndpointId& endpoint, Instant now);
 
 /// Returns each known worker of the endpoint.

@@ -1,5 +1,5 @@
-// A remote worker as the server knows it: a process somewhere that takes jobs over HTTP. Plain state, guarded by the
-// mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
+// A remote worker as the server knows the worker: a process that takes jobs over HTTP, on any machine. Plain state,
+// guarded by the mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@
 
 namespace jobq {
 
-/// A worker belongs to one endpoint: the same id at two endpoints names two workers.
+/// A worker belongs to a single endpoint: the same id at two endpoints names two workers.
 struct RemoteWorkerKey {
   EndpointId endpoint;
   WorkerId worker;
@@ -33,30 +33,30 @@ struct RemoteWorkerKey {
 
 /// A call of a worker other than a ping.
 enum class WorkerCall {
-  question,  ///< for jobs, or for jobs to stop
+  question,  ///< a call for jobs, or for jobs to stop
   report     ///< about a job
 };
 
-/// Returns true if the place is one of the worker: `<worker>:<number>`.
+/// Returns true if the place belongs to the worker: `<worker>:<number>`.
 inline bool isPlaceOf(std::string_view place, std::string_view worker) {
   return place.size() > worker.size() && place[worker.size()] == ':' && place.starts_with(worker);
 }
 
 /// Greatest time between the sending of a ping and its arrival.
 inline constexpr Millis kPingDelay{2'000};
-/// Time after a job was handed out in which a ping may arrive that was sent before: two pauses of 10 s between pings.
+/// Time after the hand-out of a job in which an earlier ping may still arrive: two pauses of 10 s between pings.
 inline constexpr Millis kTwoPings{20'000};
 
-/// A parked call for jobs. The places are idle workers of the pool of the endpoint, one for each job that may come.
+/// A parked call for jobs. The places are idle workers of the endpoint's pool, a place for each job that may come.
 struct RemoteTake {
   SuspendedCall call;
   Instant until{};
   std::vector<WorkerId> places;
   std::vector<RemoteRunPtr> jobs;    ///< assigned, not handed out yet
   std::vector<RemoteRunPtr> handed;  ///< handed out; the answer is not made yet
-  std::vector<WorkerId> refused;     ///< the places that the pool has refused; RemoteOffers alone uses them
-  /// The call gets nothing more: another call has taken its place, or the server stops. RemoteOffers reads the flag
-  /// without the mutex.
+  std::vector<WorkerId> refused;     ///< the places that the pool has refused; used by RemoteOffers alone
+  /// The call gets no further job, because a later call has replaced the call or the server stops. RemoteOffers reads
+  /// the flag without the mutex.
   std::atomic<bool> isOver = false;
   bool isIdle = false;  ///< the worker has said to have no job
 };
@@ -69,18 +69,18 @@ struct RemoteStopWait {
 };
 
 struct RemoteWorker {
-  /// A job that has ended while the worker may still run it.
+  /// A job that has ended while the worker may still run the job.
   struct Stop {
     Instant since{};
     Instant nextAt{};           ///< when the worker is told, again and again
     int omitted = 0;            ///< successive pings without the job
-    std::uint32_t attempt = 0;  ///< the worker has the job under it; 0: unknown
-    bool isChecked = true;  ///< false: the run may have ended by a result of the worker that another node has stored
-    Instant listedAt{};     ///< last ping with the job
-    Instant handedOutAt{};  ///< the worker may not have read the answer with the job yet
-    bool isShown = false;   ///< as InHand::isShown
+    std::uint32_t attempt = 0;  ///< attempt of the job at the worker; 0: unknown
+    bool isChecked = true;      ///< false: the run may have ended by a result that a different node has stored
+    Instant listedAt{};         ///< last ping with the job
+    Instant handedOutAt{};      ///< the worker may not have read the answer with the job yet
+    bool isShown = false;       ///< as InHand::isShown
 
-    /// Returns true if the worker knows by now that it has the job, so that a ping without the job means something.
+    /// Returns true if the worker must know of the job by now, so that a ping without the job counts.
     bool isKnownToWorker(Instant now) const { return isShown || now >= handedOutAt + kTwoPings; }
   };
   /// A job that was handed out and has not ended.
@@ -88,7 +88,7 @@ struct RemoteWorker {
     RemoteRunPtr run;
     Instant since{};
     int omitted = 0;       ///< successive pings without the job
-    bool isShown = false;  ///< the worker has the job: a ping has listed it, or the worker has called for further jobs
+    bool isShown = false;  ///< a ping has listed the job, or the worker has called for further jobs
     Instant listedAt{};    ///< last ping with the job, here or at another node
 
     /// Notes a ping with the job.
@@ -101,7 +101,7 @@ struct RemoteWorker {
       return {now, now, 0, run->lease().attempt, isChecked, {}, since, isShown};
     }
   };
-  /// A job that came too late for its call. The next call gets it.
+  /// A job that came too late for the parked call. The next call gets the job.
   struct Owed {
     RemoteRunPtr run;
     Instant since{};
@@ -117,15 +117,15 @@ struct RemoteWorker {
 
   /// Returns true if the worker has no connection, no parked call for jobs, no job, and no stop to hear of.
   bool hasNothing() const { return !link.isOpenHere() && !take && jobs.empty() && owed.empty() && stops.empty(); }
-  /// Returns true if the record has nothing that the next call of the worker would not bring again.
+  /// Returns true if the next call of the worker would restore all that is in the record.
   bool isUnused() const {
     const bool isMarked = isLeaving || isRetired || link.state() == RemoteLink::State::exited || link.isOpenElsewhere();
     return hasNothing() && !stopWait && replaced.empty() && !isMarked && lastJobAt == Instant{};
   }
-  /// Returns true if the worker may get the job under this attempt. Until `unheardUntil` nodes that are gone may have
-  /// handed out jobs of which no other node has heard, and a job that has run before may be one of them, so the worker
-  /// must have shown its jobs since. Otherwise asks for them. A worker without pings then gets no other job either: its
-  /// handlers end, and its next call says that it has no job.
+  /// Returns true if the worker may get the job under the attempt. Until `unheardUntil`, nodes that have died may have
+  /// handed out jobs that no other node has read of. A job that has run before may be such a job, so the worker must
+  /// have shown all held jobs since; otherwise the function asks for them. A worker without pings then gets no other
+  /// job either: the handlers end, and the next call reports that the worker has no job.
   bool mayGet(std::uint32_t attempt, Instant unheardUntil, Instant now) {
     constexpr Millis kNoPings{60'000};
     constexpr Millis kHeldBack{1'000};
@@ -142,21 +142,21 @@ struct RemoteWorker {
   Instant lastSeen{};  ///< last request or end of a connection
   std::optional<Instant> lastPing{};
   Instant shownAt{};        ///< since then each job of the worker is known here, or was handed out by a living node
-  Instant askedSince{};     ///< a job waits until the worker has shown its jobs since then
+  Instant askedSince{};     ///< a job waits until the worker has shown all held jobs since then
   Instant heldBackUntil{};  ///< the worker gets no job until then
   Instant lastJobAt{};      ///< when a job was last handed out
   RemoteLink link;          ///< the connections with calls of the worker
   bool hasPolled = false;
   bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
-  std::string reason{};       ///< of an unhealthy worker, as the ping names the reason
-  bool isLeaving = false;     ///< the worker has asked to be replaced: it gets no further job
+  std::string reason{};       ///< reason of an unhealthy worker, from the ping
+  bool isLeaving = false;     ///< the worker has asked to be replaced, and gets no further job
   Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
-  Instant leavesUntil{};      ///< the worker gets no job until then: it has asked another node to be replaced
-  bool isRetired = false;     ///< the server ends the worker: it gets no further job, and its calls are not held
+  Instant leavesUntil{};      ///< no job until then: the worker leaves another node
+  bool isRetired = false;     ///< the server ends the worker: the worker gets no further job, and calls are not held
   bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
   RemoteRivals rivals;        ///< signs of a second process under the id
   std::shared_ptr<RemoteTake> take{};
-  /// Calls in whose place a later one has come. They are answered within a second, because two processes with one id
+  /// Calls that a later call has replaced. The answers come within a second, because two processes with the same id
   /// would otherwise make each other call without a pause.
   std::vector<SuspendedCall> replaced{};
   std::shared_ptr<RemoteStopWait> stopWait{};

@@ -17,10 +17,10 @@ constexpr Millis kEachSecond{1'000};
 constexpr Millis kTakeHold{25'000};  ///< the public worker SDK gives up after 90 s
 constexpr Millis kStopHold{20'000};  ///< a worker that ends waits for the answer
 
-/// Bytes of inputs in an answer; the job that passes the limit is its last one.
+/// Bytes of inputs in an answer; the answer ends with the job that passes the limit.
 constexpr std::size_t kAnswerBytes = 20UL << 20;
 
-// Returns the bytes of the inputs that the next answer has.
+// Returns the bytes of the inputs in the next answer.
 std::uint64_t bytesOfAnswer(const RemoteTake& take) {
   std::size_t bytes = 0;
   for (auto job = take.jobs.begin(); job != take.jobs.end() && bytes < kAnswerBytes; ++job)
@@ -114,12 +114,12 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
     RemoteWorker* const worker = table_.find(key);
     isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_) &&
                  !elsewhere_.mayRun(key, id) && worker->mayGet(attempt, unheardUntil, clock_.now());
-    // The call of the place may have ended: the present call of the worker gives one of its places for the job.
+    // The call of the place may have ended: the current call of the worker gives a place for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
-      // The call has lost the place, and may wait for nothing. In a second the worker may get the job, or another one,
-      // or the other nodes may know that it has delivered the job. Public workers call again at once, so the call is
-      // held that long.
+      // The call has lost the place, and may wait in vain. Within a second the worker may get a job, or the other nodes
+      // may know that the worker has delivered the job. Public workers call again at once, so the call is held for a
+      // second.
       if (worker != nullptr && worker->take && std::ranges::count(worker->take->places, run->place()) > 0) {
         worker->take->until = std::min(worker->take->until, clock_.now() + kEachSecond);
       }
@@ -308,7 +308,7 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
     changes.ended.reserve(jobs.size());
     for (const Reported& reported : jobs) {
       worker->stops.erase(reported.job);
-      // A later attempt may have come since the result was found to be one of `run`.
+      // A later attempt may have come since the result was matched to `run`.
       const auto found = worker->jobs.find(reported.job);
       const bool isOfRival = found == worker->jobs.end() && !reported.run && worker->rivals.isDisowned(reported.job);
       if (isOfRival && worker->rivals.noteSign(clock_.now())) changes.rivals.push_back(key);

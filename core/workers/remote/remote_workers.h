@@ -1,7 +1,7 @@
-// The remote workers of this node: processes on any machine that take jobs, report results and are told to stop over
-// HTTP (core/http/api/worker/worker_calls.cpp). A call for jobs is parked without a thread, and is an idle worker of
-// the endpoint's pool meanwhile, so the dispatcher claims for remote workers as it does for threads. The holder of the
-// claims is this node.
+// The remote workers of the node: processes on any machine that take jobs, report results and receive stops over HTTP
+// (core/http/api/worker/worker_calls.cpp). A call for jobs is parked without a thread, and is an idle worker of the
+// endpoint's pool meanwhile, so the dispatcher claims for remote workers as for threads. The holder of the claims is
+// the node.
 #pragma once
 
 #include <atomic>
@@ -36,10 +36,11 @@
 
 namespace jobq {
 
-/// Any thread, except as noted. Continues suspended calls without its lock. Outlives the connections of the server.
+/// Any thread, except as noted. Continues suspended calls without holding the lock. Outlives the connections of the
+/// server.
 class RemoteWorkers final : public Service, public RunEndListener, private PeriodicTask {
  public:
-  /// Everything here outlives the object.
+  /// All members outlive the object.
   struct Deps {
     RemoteRun::Deps run;
     WorkerPools& pools;
@@ -49,7 +50,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   explicit RemoteWorkers(const Deps& deps);
   ~RemoteWorkers() override { stop(); }
 
-  /// Starts the thread that looks after the workers every second.
+  /// Starts the thread that checks the workers every second.
   void start() override { periodic_.start(); }
   /// Ends the thread, and all parked calls.
   void stop() override;
@@ -57,9 +58,9 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Looks at each worker. Called by the thread every second, and by tests.
   void run() override;
 
-  /// Gives the job to its worker. Returns the call that has got the job, which the caller resumes behind the last job
-  /// of the claim, so that the answer has all of them; no value if the job waits for the next call, or goes back to the
-  /// queue, because the worker has gone or may still run an earlier attempt. On a shared storage asks the storage for a
+  /// Gives the job to the worker. Returns the call with the job. The caller resumes the call after the last job of the
+  /// claim, so that the answer has all jobs. Returns no value if the job waits for the next call, or goes back to the
+  /// queue because the worker has gone or may still run an earlier attempt. On a shared storage asks the storage for a
   /// job that has run before. Throws std::bad_alloc; the place is still ready then.
   std::optional<SuspendedCall> assign(ClaimedJob job);
   /// Removes a place that the pool has told to leave.
@@ -68,47 +69,48 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// Most jobs in an answer to a call for jobs.
   static constexpr std::size_t kMostAtOnce = 1'000;
 
-  /// Places of a node that its parked calls share: among many workers a call gets fewer places than it asks for, and
-  /// one at least.
+  /// Places of a node that parked calls share: among many workers a call gets fewer places than requested, but at least
+  /// one.
   static constexpr std::size_t kSharedPlaces = 2'000;
 
-  /// Parks a call for up to `most` jobs. `holdsJobs` tells whether the worker still has jobs: without any, it has lost
-  /// the jobs that were handed out to it; no value tells nothing. Returns null if there are too many workers.
+  /// Parks a call for up to `most` jobs. If `holdsJobs` is false, the worker has no jobs, and has lost the jobs that
+  /// were handed out; without a value the jobs of the worker are unknown. Returns null if there are too many workers.
   std::shared_ptr<RemoteTake> beginTake(const RemoteWorkerKey& key, std::size_t most, std::optional<bool> holdsJobs,
                                         SuspendedCall call);
   /// Returns the jobs for the worker, none at the end of the wait, or no value while the call waits. With `hasLeft` the
-  /// wait is over, and the jobs return to the queue. So do jobs handed out by an earlier poll: the caller could not
-  /// make the answer. Without room for the jobs in an answer the call waits, too; a null `room` always has room.
+  /// wait is over, and the jobs return to the queue. Jobs handed out by an earlier poll return, too: the caller could
+  /// not make the answer. Without room for the jobs in an answer the call waits, too; a null `room` always has room.
   std::optional<std::vector<RemoteRunPtr>> pollTake(const RemoteWorkerKey& key, RemoteTake& take, bool hasLeft,
                                                     OutputRoom* room = nullptr);
 
-  /// Parks a call for jobs to stop, and polls it: the ids of the jobs, none at the end of the wait.
+  /// Parks a call for jobs to stop, and polls the call: the ids of the jobs, none at the end of the wait.
   std::shared_ptr<RemoteStopWait> beginStopWait(const RemoteWorkerKey& key, SuspendedCall call);
   std::optional<std::vector<JobId>> pollStopWait(const RemoteWorkerKey& key, RemoteStopWait& wait, bool hasLeft);
 
-  /// Notes a ping with the jobs that the worker has. With `isUnhealthy` the worker is about to end, for the `reason`.
+  /// Notes a ping with the worker's jobs. With `isUnhealthy` the worker is about to end, for the `reason`.
   void notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy, std::string reason = {});
 
-  /// Returns the runs of jobs, in their order; null for a job that has ended, or was never handed out to the worker.
+  /// Returns the runs of jobs, in the order of `jobs`; null for a job that has ended, or was never handed out to the
+  /// worker.
   std::vector<RemoteRunPtr> findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs);
-  /// A job whose worker has sent the result of `run`, which is stored or does not count; a null `run` is a job that has
-  /// ended before. The run may be one of another node (core/workers/remote/foreign_reports.h).
+  /// A job for which the worker has sent the result of `run`. The result is stored or does not count. A null `run` is a
+  /// job that has ended before. The run may belong to another node (core/workers/remote/foreign_reports.h).
   struct Reported {
     JobId job;
     AttemptReportsPtr run;
-    bool isLost = false;  ///< the worker has lost the job instead, and may get it again
+    bool isLost = false;  ///< the worker has lost the job instead, and may get the job again
   };
-  /// Forgets the jobs. Returns the lost ones to the queue, at once or as soon as the storage works. With `isLeaving`
-  /// the worker gets no further job, and its parked calls end.
+  /// Forgets the jobs. Returns the lost jobs to the queue, at once or as soon as the storage works. With `isLeaving`
+  /// the worker gets no further job, and the parked calls of the worker end.
   void noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving);
-  /// Forgets the run of a job that has ended otherwise, and tells its worker to stop.
+  /// Forgets the run of a job that has ended otherwise, and tells the worker to stop.
   void runMustEnd(const RemoteRun& run) override;
 
-  /// Returns the owner for a connection over which the worker makes the call; null for an unknown worker. As long as a
-  /// connection has it, the worker is connected.
+  /// Returns the owner for a connection over which the worker makes the call; null for an unknown worker. The worker is
+  /// connected as long as a connection has the owner.
   std::shared_ptr<const ConnectionOwner> connect(const RemoteWorkerKey& key, WorkerCall call);
 
-  /// Returns each worker of the endpoint, without its release: starting, idle, running, leaving or unhealthy.
+  /// Returns each worker of the endpoint, without the release: starting, idle, running, leaving or unhealthy.
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
 
   /// Returns true if the jobs of the endpoint are for remote workers.
@@ -120,9 +122,8 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// first call of a worker. Throws StorageError.
   void adopt(std::vector<ClaimedJob> jobs);
 
-  /// Hands out no further job, and returns those to the queue that no worker has got. Gives the jobs in the hands of
-  /// `ending` the time `drainTime` to end, and returns the rest to the queue, too. The jobs of all other workers stay
-  /// with them.
+  /// Hands out no further job, and returns the jobs that no worker has got to the queue. Gives the jobs in the hands of
+  /// `ending` the time `drainTime` to end, and returns the rest to the queue, too. All other workers keep their jobs.
   void drain(Millis drainTime, const RemoteSelection& ending);
 
  private:
@@ -145,9 +146,10 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   Condition jobsEnded_;
   RemoteTable table_ JOBQ_GUARDED_BY(mutex_);
   RemoteElsewhere elsewhere_ JOBQ_GUARDED_BY(mutex_);
-  // Number of the last place. It begins with the time of the start: no place of an earlier life has a later number.
+  // Number of the last place. The number begins with the time of the start, so no place of an earlier life has a later
+  // number.
   Millis::rep lastPlace_ JOBQ_GUARDED_BY(mutex_);
-  // Runs that ended inside their own stop callback, until the callback has returned.
+  // Runs that ended inside the stop callback of the run, until the callback has returned.
   std::vector<RemoteRunPtr> stopped_ JOBQ_GUARDED_BY(mutex_);
   bool isDraining_ JOBQ_GUARDED_BY(mutex_) = false;
   bool isClosed_ JOBQ_GUARDED_BY(mutex_) = false;
