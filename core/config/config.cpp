@@ -66,7 +66,7 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
   refuseKey(key, known);
 }
 
-// Returns false if the key is no limit of an operation.
+// Returns false if the key is not a limit of an operation.
 bool applyLimit(Config& config, const SettingSection& section, const std::string& key, const std::string& value) {
   for (std::size_t i = 0; i < kOperations; ++i) {
     const std::string prefix = "limits." + std::string(kOperationNames[i]) + ".";

@@ -33,8 +33,8 @@ struct Config {
   std::filesystem::path scriptPath;  ///< folder of handlers/ and filters/
   std::vector<std::string> filters;  ///< default filters of endpoints: scripts, or `plugin/<filter>`
   std::string storage = "sqlite";
-  Millis storageWait{60'000};  ///< how long a start waits for a storage that cannot be reached
-  std::string nodeName;        ///< name of this server in a shared storage; empty: made from host and data directory
+  Millis storageWait{60'000};  ///< how long a start waits for a storage that is not reachable
+  std::string nodeName;        ///< name of the server in a shared storage; empty: made from host and data directory
   std::string queuePolicy = "priority";
   std::string limiter = "window";
   LimitsConfig limits;
@@ -42,8 +42,8 @@ struct Config {
   std::string webhookKey;                              ///< key for signatures, as bytes; empty: made by the server
   Millis webhookMaxAge{86'400'000};                    ///< webhooks owed for longer are abandoned
   std::size_t webhookMaxOwed = 100'000;                ///< most owed of one endpoint; the oldest beyond are abandoned
-  std::string launcher;                                ///< plugin that starts remote workers; empty: none
-  std::string launcherUrl;  ///< address of this server for launched workers; empty: made from host and port
+  std::string launcher;                                ///< plugin that starts remote workers; empty without a plugin
+  std::string launcherUrl;  ///< address of the server for launched workers; empty: made from host and port
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

@@ -25,7 +25,7 @@ constexpr std::string_view kBeforeEnv = ".env.";
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
 
-// Calls `each(name, value)` for every member with a value other than null, until one fails. Fails if `value` is no
+// Calls `each(name, value)` for every member with a value other than null, until one fails. Fails if `value` is not an
 // object or a name comes twice; `inside` stands before the repeated name.
 template <class Each>
 Result<void> forMembers(const json::Value& value, const std::string& inside, Each&& each) {

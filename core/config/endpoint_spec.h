@@ -19,7 +19,7 @@
 
 namespace jobq {
 
-/// The default values are those of the API; endpointInFile() has the ones that differ in the file.
+/// The default values of the API; endpointInFile() has the different default values of the file.
 struct EndpointSpec {
   EndpointId id;
   std::string name;
@@ -49,7 +49,7 @@ struct EndpointSpec {
   std::optional<std::uint32_t> maxStuck;  ///< stuck workers with a replacement; without a value workersMax
   std::string isolation = "thread";
   std::string queuePolicy;                          ///< empty: policy of the server
-  std::optional<std::vector<std::string>> filters;  ///< names in their order; without a value those of the server
+  std::optional<std::vector<std::string>> filters;  ///< names in order; without a value, the server's filters
   std::optional<Millis> runRetention;               ///< retention of results of /run; without a value 30 minutes
   /// Retention of results of /runsync with a wait of at most 90 s; without a value 60 s.
   std::optional<Millis> runsyncRetention;

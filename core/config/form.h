@@ -191,8 +191,8 @@ FieldFault unknownField(const std::string& name, const char* thing, const std::v
 FieldFault fixedField(const std::string& name, const char* thing);
 
 /// Fills `form` from the body of a request. With `creating`, fields that cannot change later are accepted. Every wrong
-/// field adds a fault, and the other fields are read all the same. Null is a value for rows with `clear`; for
-/// every other name, an unknown one too, null is like absent.
+/// field adds a fault, and the other fields are read all the same. Null is a value for rows with `clear`. Under every
+/// other name, even an unknown name, a null counts as an absent field.
 template <class Form>
 FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& fields, const char* thing,
                      bool creating) {

@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNames{
 struct OperationLimit {
   std::uint32_t requests;    ///< in kLimitWindowDefault
   std::uint32_t concurrent;  ///< 0: no limit
-  std::string_view calls;    ///< what counts, for etc/README.md
+  std::string_view calls;    ///< the counted calls, for etc/README.md
 };
 /// In the order of Operation, from core/http/API.md, "Rate limits".
 inline constexpr std::array<OperationLimit, kOperations> kOperationLimits{{

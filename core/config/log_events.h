@@ -11,9 +11,10 @@ namespace jobq {
 
 /// Lines of one kind in the log, or of several kinds with one meaning.
 struct LogEvent {
-  std::string_view names;    ///< as in the log, with ", " between two; a plugin's begin with its kind and its name
+  std::string_view names;  ///< names as in the log, with ", " between two; the name of a plugin's event begins with the
+                           ///< kind and the name of the plugin
   std::string_view meaning;  ///< a sentence
-  std::string_view action;   ///< what the operator does, a sentence; empty if the event needs no action
+  std::string_view action;   ///< action of the operator, a sentence; empty if the event needs no action
 };
 
 /// Events of one program with one level.

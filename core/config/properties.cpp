@@ -13,7 +13,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kMostBytes = 16U << 20;  // of a file, and of all values after their references are replaced
+constexpr std::size_t kMostBytes = 16U << 20;  // bytes of a file, and of all values after their references are replaced
 constexpr std::size_t kMostNested = 100;       // references in the value of a reference
 constexpr std::string_view kBlanks = " \t\f\v";
 
@@ -56,7 +56,7 @@ std::string_view valueIn(const std::string& key, std::string_view part) {
   return value;
 }
 
-// Reads one line that is no comment. Throws ConfigError.
+// Reads one line that is not a comment. Throws ConfigError.
 void readLine(std::string_view text, std::size_t line, Properties& into) {
   const std::size_t separator = text.find_first_of("=:");
   const std::string key(trimmed(text.substr(0, separator)));
@@ -121,7 +121,7 @@ class References {
 
  private:
   Properties& properties_;
-  std::set<std::string> open_;  // whose references are being replaced
+  std::set<std::string> open_;  // keys with references that are being replaced
   std::set<std::string> done_;
   std::size_t used_ = 0;
 };

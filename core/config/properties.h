@@ -1,7 +1,7 @@
 // Reader of settings files. A line is `key = value` with blanks around both parts, and `:` may take the place of `=`.
 // An empty line and a line that begins with # say nothing, and a # after a blank begins a comment. A value in " or in '
 // is the text between the quotes. No character escapes another one. `${other.key}` inserts the value of another
-// setting. Lines end with LF or CRLF, and a byte order mark is no part of the text.
+// setting. Lines end with LF or CRLF, and a byte order mark is not a part of the text.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ namespace jobq {
 inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
 
 /// Returns the default of server.threads: 128 for each processor, at least 128 and at most 1024. A thread stays with a
-/// connection that sends one request after the other, so a busy moment has more threads than processors.
+/// connection that sends requests without a pause, and a busy moment has more threads than processors.
 inline int threadsForMachine() noexcept {
   return static_cast<int>(std::clamp(128 * std::thread::hardware_concurrency(), 128U, 1024U));
 }

@@ -27,7 +27,7 @@ template <class Form>
 struct Setting {
   std::string name;     ///< in the file, without `endpoint.<id>.` or `limits.<operation>.`
   std::string type;     ///< a word of the table of types in etc/README.md
-  std::string bounds;   ///< as the refusal of a wrong value names them; empty: any value of the type
+  std::string bounds;   ///< bounds in the words of the refusal of a wrong value; empty: any value of the type
   std::string meaning;  ///< whole sentences for operators, in Markdown
   /// Reads the value of `key`. Throws ConfigError with the key and the accepted form, and with the value if it is no
   /// secret and not long.

@@ -32,7 +32,7 @@ std::vector<std::string> words(const std::string& list, const std::string& separ
 /// of any other text. Fails if the text begins with whsec_ and goes on with something else; the sentence begins with a
 /// verb.
 Result<std::string> signingKey(std::string_view text);
-/// Returns signingKey(). Throws ConfigError, with the sentence behind `key`, in place of a failure.
+/// Returns signingKey(). Throws ConfigError, with the sentence after `key`, in place of a failure.
 std::string secret(std::string_view key, std::string_view text);
 
 /// Return the value as text with the largest unit that needs no fraction, in the form of duration() and size().
