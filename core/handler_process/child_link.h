@@ -14,7 +14,7 @@
 namespace jobq::worker {
 
 /// One thread makes, uses and deletes the object. No call waits for the process to read: a process that does not read
-/// holds up nothing but its own job.
+/// delays only its own job.
 class ChildLink {
  public:
   /// The event that ended a wait.
@@ -23,14 +23,14 @@ class ChildLink {
   /// Starts the process. `clock` outlives the object. Throws std::system_error.
   explicit ChildLink(Clock& clock) : clock_(clock) {}
 
-  /// Returns true while the process is alive and has sent nothing more: it waits for a job.
+  /// Returns true while the process is alive and has sent nothing more, so that the process waits for a job.
   bool isIdle() const;
   /// Queues the bytes of a message.
   void post(std::string_view bytes) { unsent_ += bytes; }
   /// Returns the bytes that the process has not read yet.
   std::size_t unsentBytes() const { return unsent_.size() - sent_; }
-  /// Sends what is queued and blocks until a message has come, `wake` is notified, the time is `latest`, or the process
-  /// has ended. Throws MalformedMessage.
+  /// Sends the queued bytes and blocks until a message has come, `wake` is notified, the time is `latest`, or the
+  /// process has ended. Throws MalformedMessage.
   Event await(const WakeDescriptor& wake, Instant latest);
   /// Returns the message of the last await().
   Message extractMessage() { return std::move(message_); }

@@ -97,7 +97,7 @@ std::string ChildProcess::end(Millis grace) {
   if (process_ < 0) return description_;
   socket_.close();
   if (grace > Millis(0)) awaitReadable(ended_.number(), grace);
-  // The group has the number of its first process, which is not reaped yet.
+  // The number of the group is the number of the first process, which is not reaped yet.
   ::kill(-process_, SIGKILL);
   int status = 0;
   while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;

@@ -12,10 +12,10 @@ namespace jobq::worker {
 
 /// The only argument of such a process.
 inline constexpr const char* kHandlerArgument = "--handler-process";
-/// Its end of the socket. It has no other descriptor of the worker, besides its output and errors.
+/// The socket's number in the process. The process has no other descriptor of the worker, besides output and errors.
 inline constexpr int kHandlerSocket = 3;
 
-/// One thread makes, uses and deletes the object: the process is killed when that thread ends, also by a kill of the
+/// One thread makes, uses and deletes the object: the process is killed when the thread ends, also by a kill of the
 /// worker.
 class ChildProcess {
  public:
@@ -27,14 +27,14 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// The end of the socket on this side. Does not block.
+  /// The worker's end of the socket. Does not block.
   int socket() const { return socket_.number(); }
   /// Readable once the process has ended; -1 if the system cannot tell.
   int ended() const { return ended_.number(); }
 
   /// Closes the socket, which asks an idle process to end, and kills the process and the programs that it has started
-  /// and left after `grace`. Returns how the process has ended, such as "exit code 3" or "SIGSEGV". A second call
-  /// returns the same.
+  /// and left after `grace`. Returns the kind of the end, such as "exit code 3" or "SIGSEGV". A second call returns the
+  /// same text.
   std::string end(Millis grace);
 
  private:

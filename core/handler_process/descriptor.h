@@ -7,7 +7,7 @@
 
 namespace jobq::worker {
 
-/// Closes the descriptor at its end. One thread uses the object.
+/// Closes the descriptor in the destructor. One thread uses the object.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -27,8 +27,8 @@
 namespace jobq::worker {
 namespace {
 
-/// A handler's view of its job. The rules of RemoteContext hold: a report returns when the server has it, and is
-/// dropped behind a stop.
+/// A handler's view of a job. The rules of RemoteContext hold: a report returns when the server has the report, and is
+/// dropped after a stop.
 class ChildContext final : public JobContext {
  public:
   /// `link` and `job` outlive the object.
@@ -90,7 +90,7 @@ void volunteerForKill() { std::ofstream("/proc/self/oom_score_adj") << "500"; }
 }  // namespace
 
 int runHandlerChild() {
-  // The end of the socket tells of the end of a worker before the call.
+  // The end of the socket shows the end of a worker before the call.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   surviveSignals();  // a terminal or a supervisor may signal all processes
   volunteerForKill();

@@ -1,7 +1,8 @@
 // Messages between jobq-worker and the process of a handler, over a socket of the machine (--isolation process).
 //
-// A message is its size without these four bytes (the lowest byte first), a byte with its kind, and its fields, each a
-// size of four bytes and the bytes themselves. Payloads pass byte for byte. Both ends are the same program file.
+// A message consists of a size, a byte with the kind, and the fields. The size has four bytes, the lowest byte first,
+// and does not count itself. Each field is a size of four bytes and the bytes of the field. Payloads pass byte for
+// byte. Both ends are the same program file.
 #pragma once
 
 #include <cstddef>
@@ -43,19 +44,19 @@ struct Message {
   std::vector<std::string> fields{};
 };
 
-/// Thrown for bytes that are no message, and for a message that the receiver does not expect.
+/// Thrown for bytes that are not a message, and for a message that the receiver does not expect.
 class MalformedMessage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Most bytes of a message without its size. The largest messages are a job (a request of 20 MB) and an output of 20 MB
+/// Most bytes of a message without the size. The largest messages are a job (a request of 20 MB) and an output of 20 MB
 /// beside an error.
 inline constexpr std::size_t kMostMessageBytes = 32UL << 20;
 /// Most fields of a message.
 inline constexpr std::size_t kMostFields = 100'000;
 
-/// Returns the bytes of a message. Throws MalformedMessage if it is over the bounds. Pure.
+/// Returns the bytes of a message. Throws MalformedMessage if the message is over the bounds. Pure.
 std::string encodeMessage(MessageKind kind, const std::vector<std::string_view>& fields = {});
 
 /// Cuts a stream of bytes into messages. One thread uses the object, which holds at most a message and the bytes of the
@@ -72,20 +73,20 @@ class MessageReader {
 
  private:
   std::string buffer_;
-  std::size_t begin_ = 0;  // of the next message in buffer_
+  std::size_t begin_ = 0;  // begin of the next message in buffer_
 };
 
-/// A job as its process gets it.
+/// A job in the form for the process.
 struct HandedJob {
   JobId id;
   std::uint32_t attempt = 1;
-  std::optional<Millis> time{};  ///< until the deadline; absent if there is none
+  std::optional<Millis> time{};  ///< until the deadline; absent without a deadline
   std::string s3Config{};
   std::string input{};
 };
 
-/// Each write function returns the bytes of a message. Each read function returns the content of a message of its kind,
-/// and throws MalformedMessage if the fields are not those of the kind. Pure.
+/// Each write function returns the bytes of a message. Each read function returns the content of a message, and throws
+/// MalformedMessage if the fields do not fit the kind. Pure.
 std::string writeSetup(const HandlerSetup& setup);
 HandlerSetup readSetup(Message message);
 std::string writeJob(std::string_view input, const JobContext& context, Instant now);

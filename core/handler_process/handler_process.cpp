@@ -139,7 +139,7 @@ void HandlerProcess::report(Message message, JobContext& context) {
   }
 }
 
-// Kills the rest of the process. Returns the kind of its end.
+// Kills the rest of the process. Returns the kind of the end.
 std::string HandlerProcess::endProcess() {
   mustPause_ = true;
   std::string how = link_->kill();

@@ -1,9 +1,10 @@
-// Handlers that run in processes of their own, one for each handler thread of jobq-worker (--isolation process). A
-// handler that crashes, corrupts its memory or never returns harms its own job only.
+// Handlers in separate processes, a process for each handler thread of jobq-worker (--isolation process). A handler
+// that crashes, corrupts its memory or never returns harms only its own job.
 //
 // The process loads the plugin and runs one job after the other. The thread in the worker hands over jobs and stops,
-// and passes on chunks, progress, log lines and the outcome. A process that dies, or sends bytes that are no message,
-// is replaced behind a pause, and its job is lost. A process whose handler does not obey a stop is killed.
+// and passes on chunks, progress, log lines and the outcome. A process that dies, or sends bytes that are not a
+// message, is replaced after a pause, and the current job is lost. A process is killed if the handler does not obey a
+// stop.
 #pragma once
 
 #include <memory>
@@ -31,8 +32,8 @@ class HandlerProcess final : public JobRunner {
   /// The referenced objects outlive the object.
   HandlerProcess(const HandlerSetup& setup, Clock& clock, Log& log) : setup_(setup), clock_(clock), log_(log) {}
 
-  /// Starts a process unless one is running. Tries again, with pauses of a Backoff, if the process dies before its
-  /// start is over. Throws std::runtime_error if the first process says why it can make no handler.
+  /// Starts a process unless a process is running. Tries again, with pauses of a Backoff, if the process dies during
+  /// the start. Throws std::runtime_error if the first process reports why the process can make no handler.
   bool prepare(const std::stop_token& end) override;
   std::optional<Outcome> run(std::string_view input, JobContext& context) override;
 

@@ -1,5 +1,5 @@
-// The interface between a handler thread of jobq-worker and the place where its handler runs: the thread itself
-// (core/handler_process/handler_thread.h) or a process of its own (core/handler_process/handler_process.h).
+// The interface between a handler thread of jobq-worker and the place where the handler runs: the thread
+// (core/handler_process/handler_thread.h) or a separate process (core/handler_process/handler_process.h).
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace jobq::worker {
 /// Time for a handler to notice the stop of its job.
 inline constexpr Millis kStopGrace{5'000};
 
-/// The handler of one handler thread, which makes, uses and deletes the object.
+/// The handler of a handler thread. The thread makes, uses and deletes the object.
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
@@ -25,8 +25,8 @@ class JobRunner {
   /// handler cannot be made.
   virtual bool prepare(const std::stop_token& end) = 0;
 
-  /// Runs a job behind a prepare() that has returned true. Returns no value if the handler has died in the run, for
-  /// a reason outside of the job; prepare() makes a new handler then.
+  /// Runs a job after a prepare() that has returned true. Returns no value if the handler has died in the run, for a
+  /// reason outside of the job; prepare() makes a new handler then.
   virtual std::optional<Outcome> run(std::string_view input, JobContext& context) = 0;
 };
 

@@ -12,8 +12,8 @@
 
 namespace jobq::worker {
 
-/// Used by the thread of the handler. A thread of the object's own reads, so that a stop reaches a handler that is
-/// busy. The process ends at once if the worker has ended, or sends what is no message, while the handler is busy.
+/// Used by the thread of the handler. A separate thread of the object reads, so that a stop reaches a busy handler. The
+/// process ends at once if, while the handler is busy, the worker has ended or sends bytes that are not a message.
 class ParentLink {
  public:
   /// `socket` is an open socket and stays open.
@@ -22,8 +22,8 @@ class ParentLink {
   ParentLink(const ParentLink&) = delete;
   ParentLink& operator=(const ParentLink&) = delete;
 
-  /// Blocks until the worker sends a setup or a job, and returns it. Returns no value once the worker has closed the
-  /// socket.
+  /// Blocks until the worker sends a setup or a job, and returns the message. Returns no value once the worker has
+  /// closed the socket.
   std::optional<Message> awaitWork();
   /// Returns the token of the job that awaitWork() has returned last.
   std::stop_token stopToken() const;

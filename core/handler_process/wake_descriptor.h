@@ -1,4 +1,4 @@
-// A descriptor for one thread to wake a second one out of poll().
+// A descriptor that lets a thread wake another thread out of poll().
 #pragma once
 
 #include "core/handler_process/descriptor.h"
