@@ -38,7 +38,7 @@ bool isTruthy(const json::Value& value) {
   return true;
 }
 
-/// Returns the error object inside `document`: its member `error`, or itself if `object` is "error".
+/// Returns the error object inside `document`: the member `error`, or `document` if `object` is "error".
 std::optional<json::Value> errorIn(const json::Document& document) {
   if (document.root.kind != json::Kind::object) return std::nullopt;
   const auto object = document.find("object");
@@ -47,12 +47,12 @@ std::optional<json::Value> errorIn(const json::Document& document) {
   return error && isTruthy(*error) ? error : std::nullopt;
 }
 
-/// Returns `number` if it is the status of an error.
+/// Returns `number` if the number is the status of an error.
 std::optional<int> errorStatus(std::optional<std::int64_t> number) {
   return number && *number >= 400 && *number < 600 ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-/// Returns the status behind "HTTP " in the error of a job, as workers with an HTTP server inside write it.
+/// Returns the status after "HTTP " in the error of a job, the form of workers with an HTTP server inside.
 std::optional<int> statusNamedIn(std::string_view error) {
   for (std::size_t at = error.find(kHttpStatus); at != std::string_view::npos; at = error.find(kHttpStatus, at + 1)) {
     const char* begin = error.data() + at + kHttpStatus.size();
@@ -63,13 +63,13 @@ std::optional<int> statusNamedIn(std::string_view error) {
   return std::nullopt;
 }
 
-/// Returns the status that the integer `code` of an object names.
+/// Returns the status in the integer `code` of an object.
 std::optional<int> statusIn(const json::Document& object) {
   const auto code = object.find("code");
   return code ? errorStatus(json::toInteger(*code)) : std::nullopt;
 }
 
-/// `output` is the object around the error, or the error itself.
+/// `output` is the object around the error, or the error.
 ApiResponse errorAnswer(const json::Value& error, const json::Document& output) {
   std::optional<int> status;
   if (error.kind == json::Kind::object) status = statusIn(*read(error.raw, kMembers));
@@ -81,8 +81,7 @@ ApiResponse errorAnswer(const json::Value& error, const json::Document& output) 
   return {answered, json::object([&](json::ObjectWriter& out) { out.raw("error", error.raw); })};
 }
 
-/// Returns the JSON text that a value stands for: without the list around a single element, and without the quotes
-/// around JSON.
+/// Returns the JSON text inside a value: without the list around a single element, and without the quotes around JSON.
 std::string unwrapped(std::string_view output) {
   std::string text(output);
   if (const auto list = read(text, 2); list && list->root.kind == json::Kind::array && list->elements.size() == 1) {
@@ -97,7 +96,7 @@ std::string unwrapped(std::string_view output) {
 
 bool isString(std::string_view output) { return output.find_first_not_of(" \t\r\n") == output.find('"'); }
 
-/// Returns the JSON text without line ends, which would end an event. JSON text has line ends between its parts only.
+/// Returns the JSON text without line ends, which would end an event. JSON text has line ends only between tokens.
 std::string oneLine(std::string_view json) {
   std::string line(json);
   std::replace_if(
@@ -198,7 +197,7 @@ std::optional<std::string> OutputJoiner::add(const Chunk& chunk) {
     return chunk.output;
   }
   if (pieces_.size() <= kMaxOpenAiBytes) pieces_ += json::decode(read(chunk.output, 0)->root.raw);
-  // The last piece has no mark of its own. No piece before completes an object or an array.
+  // The last piece has no mark. No earlier piece completes an object or an array.
   if (pieces_.size() > kMaxOpenAiBytes || !json::valid(pieces_)) return std::nullopt;
   return std::exchange(pieces_, {});
 }
@@ -226,7 +225,7 @@ void OpenAiEvents::append(const json::Value& value) {
   held_ += text;
 }
 
-// Returns the held text to the end of its last event. The text before `from` ends no event.
+// Returns the held text to the end of the last event. The text before `from` ends no event.
 std::string OpenAiEvents::removeWhole(std::size_t from) {
   constexpr std::string_view kBlankLines[] = {"\n\n", "\n\r\n"};
   std::size_t end = 0;

@@ -1,5 +1,5 @@
 // /openai/…: the calls of OpenAI's clients as jobs (core/decisions/openai.md). A handler gets the route and the body,
-// and gives one JSON object, or pieces of an event stream.
+// and gives a JSON object, or pieces of an event stream.
 #include <algorithm>
 #include <exception>
 #include <iterator>
@@ -35,11 +35,11 @@ void cancelJob(const QueueDeps& deps, const JobKey& key) noexcept {
     const auto* cancelled = std::get_if<Cancelled>(&result);
     if (cancelled != nullptr && cancelled->lease.attempt > 0) deps.runs.stopRun(cancelled->lease);
   } catch (...) {
-    // The storage fails: the job goes on to its end or its execution timeout.
+    // The storage fails: the job goes on to the end or to the execution timeout.
   }
 }
 
-/// A repeated call would submit a job again that an administrator has purged.
+/// A repeated call would submit the purged job again.
 ApiResponse goneJob(const JobKey& key) {
   return {500,
           openAiError(500, "the job " + key.id + " was purged, or has outlived its policy.ttl"),
@@ -54,14 +54,14 @@ ApiResponse lostJob(const JobKey& key, JobAfterCall after, const StorageError& e
   return response;
 }
 
-/// A call behind the submission, with its place among the waiting calls.
+/// A call after the submission, with a place among the waiting calls.
 struct SubmittedCall {
   WaitSlot slot;
   JobKey key;
   JobAfterCall after;
 };
 
-/// A call of /openai behind the submission. If the client leaves or the call takes too long, the job is cancelled,
+/// A call of /openai after the submission. If the client leaves or the call takes too long, the job is cancelled,
 /// unless a call with the same Idempotency-Key may ask for the job.
 class AwaitedOpenAi : public PendingCall {
  public:
@@ -85,10 +85,10 @@ class AwaitedOpenAi : public PendingCall {
   const JobKey& key() const noexcept { return call_.key; }
   JobAfterCall after() const noexcept { return call_.after; }
   Millis wait() const noexcept { return call_.slot.wait; }
-  /// Notes that the job has ended, so nothing is left to cancel.
+  /// Notes the end of the job, so that the job is not cancelled.
   void noteEnd() noexcept { hasEnded_ = true; }
 
-  /// Returns the answer for a job that has not ended at the end of the wait.
+  /// Returns the answer for a job that is unfinished at the end of the wait.
   ApiResponse unfinished(const ApiRequest& request) const {
     if (request.client->hasLeft()) return halfClosedOpenAiAnswer(after());
     if (deps_.draining) return unavailable(request.path, "the server is shutting down: try again in a moment");
@@ -163,8 +163,8 @@ class WholeOpenAi final : public AwaitedOpenAi {
   const std::unique_ptr<JobWait> wait_;
 };
 
-/// A call that is answered with an event stream. The head waits for the first chunk, so that an early error has its
-/// status, but no longer than a stream may be silent.
+/// A call that is answered with an event stream. The head of the answer waits for the first chunk, so that an early
+/// error sets the status, but not longer than the longest silence of a stream.
 class StreamedOpenAi final : public AwaitedOpenAi {
  public:
   StreamedOpenAi(const QueueDeps& deps, SubmittedCall call)
@@ -212,7 +212,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
     return opened(request, events_.add(job->output));
   }
 
-  /// Returns the last part of a stream that was opened before its job ended.
+  /// Returns the last part of a stream that was opened before the end of the job.
   BodyPart endOfCompleted(ApiRequest& request) {
     if (hasOutput_) return {events_.end(), true};
     const auto [job, hasRoom] = deps().jobs.find(key(), &request.room);
@@ -256,7 +256,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   Instant now() const { return deps().jobs.completions().now(); }
   Instant silenceEnd() const { return std::min(end_, now() + deps().streamSilence); }
 
-  // A wait that ends before its time is ended by the client or by the end of the server.
+  // A wait that ends early is ended by the client or by the end of the server.
   bool isSilence(const ApiRequest& request) const {
     return !request.client->hasLeft() && quietUntil_ < end_ && now() >= quietUntil_;
   }
@@ -294,7 +294,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   const Instant end_;
   Instant quietUntil_;  // a comment follows then, and opens a stream without a first event
   OpenAiEvents events_;
-  bool hasOutput_ = false;  // the events have an output of the job, or a part of one
+  bool hasOutput_ = false;  // the events have an output of the job, or a part of an output
   bool hasError_ = false;   // the last event has been sent, or is under way
 };
 
@@ -330,7 +330,7 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
     try {
       const auto reads = isStream ? JobService::CallerReads::job : JobService::CallerReads::wait;
       submitted = deps.jobs.submitAwaited(std::move(job), *request.endpoint, idempotency, slot.wait, reads);
-    } catch (const OutcomeUnknown& error) {  // the job may be stored, and nobody would wait for it
+    } catch (const OutcomeUnknown& error) {  // the job may be stored without a waiting call
       if (after == JobAfterCall::isCancelled) cancelJob(deps, {endpoint, id});
       return lostJob({endpoint, id}, after, error);
     }
