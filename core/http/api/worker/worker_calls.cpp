@@ -127,7 +127,7 @@ class TakeCall final : public PendingCall {
     for (const RemoteRunPtr& run : jobs) {
       try {
         opened.push_back({run, run->openS3Config()});
-      } catch (const Error& error) {  // its secret cannot be opened
+      } catch (const Error& error) {  // the secret cannot be opened
         (void)run->finish(Failed{error.what(), ""});
         const RemoteWorkers::Reported ended{run->lease().job, run};
         deps_.workers.noteResults(key_, {&ended, 1}, false);
@@ -155,7 +155,7 @@ class StopCall final : public PendingCall {
     try {
       (void)deps_.workers.pollStopWait(key_, *wait_, true);
     } catch (...) {
-      // No memory: the next call takes the place of this one.
+      // No memory: the next call replaces the current call.
     }
   }
 
@@ -225,7 +225,7 @@ void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKe
 }
 
 Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
-  // Some SDKs put `&` and parameters behind a path without `?`.
+  // Some SDKs put `&` and parameters after a path without `?`.
   const char* last = request.params.contains("job") ? "job" : "worker";
   std::string& segment = request.params.at(last);
   const std::size_t cut = segment.find('&');

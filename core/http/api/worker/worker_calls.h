@@ -10,7 +10,7 @@
 
 namespace jobq {
 
-/// Reads the worker named in the path. Moves parameters behind a `&` of the last segment to the query. Fails if the id
+/// Reads the worker named in the path. Moves parameters after a `&` of the last segment to the query. Fails if the id
 /// is malformed.
 Result<RemoteWorkerKey> readWorker(ApiRequest& request);
 
@@ -21,7 +21,8 @@ void keepOwner(const WorkerDeps& deps, ApiRequest& request, const RemoteWorkerKe
 /// place for a refused call.
 RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 
-/// The same for a path that is like that of a call for jobs or stops and has no route: names the remedy.
+/// The same for a path without a route that is similar to the path of a call for jobs or stops. The answer names the
+/// remedy.
 RouteResult refusePathLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 
 // Defined in worker_calls.cpp.
@@ -32,13 +33,14 @@ RouteResult ping(const WorkerDeps& deps, ApiRequest& request);
 
 // Defined in worker_reports.cpp.
 RouteResult reportResult(const WorkerDeps& deps, ApiRequest& request);
-/// Stores the results of many jobs with one step of the storage. A batch that cannot be read changes nothing.
+/// Stores the results of many jobs in a single step of the storage. An unreadable batch changes nothing.
 RouteResult reportResults(const WorkerDeps& deps, ApiRequest& request);
 RouteResult reportChunk(const WorkerDeps& deps, ApiRequest& request);
 /// Answers a report whose request was refused: a result over the limits ends its job as FAILED, and a report for an
 /// unknown endpoint is dropped, both with 200, because a worker drops a refused report for ever.
 RouteResult refusedResult(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
-/// Answers a batch whose request was refused: it is dropped for an unknown endpoint, and must come again otherwise.
+/// Answers a batch whose request was refused. For an unknown endpoint the batch is dropped, otherwise the batch must
+/// come again.
 RouteResult refusedResults(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 RouteResult refusedChunk(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal);
 /// Answers a refused ping, whose reply no worker reads.

@@ -80,8 +80,9 @@ bool endsWithError(std::string_view text) {
   return text.ends_with("\"error\"") && !text.ends_with("\\\"error\"");
 }
 
-// Replaces the tokens NaN, Infinity and -Infinity outside strings with null. A member `error` inside so many brackets
-// gets the token as a string instead, because Python takes these numbers for true: its handler has reported an error.
+// Replaces the tokens NaN, Infinity and -Infinity outside strings with null. A member `error` inside `errorDepth`
+// brackets gets the token as a string instead, because Python takes the tokens for true, so the handler has reported an
+// error.
 void replaceNaN(std::string& text, std::size_t errorDepth) {
   if (text.find("NaN") == std::string::npos && text.find("Infinity") == std::string::npos) return;
   constexpr std::array<std::string_view, 3> kTokens{"NaN", "-Infinity", "Infinity"};

@@ -23,9 +23,9 @@ struct WorkerProgress {
   std::string json;
 };
 
-/// Returns what the body of a job-done call reports. A body that is not a JSON object is the result FAILED with the
-/// reason; so is an output over `maxOutput` bytes. An `error` other than a string is kept as its JSON text, and NaN or
-/// Infinity as that word; null, false, 0 and "" are no error. Pure; any thread.
+/// Returns the content of a job-done body. A body that is not a JSON object is the result FAILED with the reason, and
+/// so is an output over `maxOutput` bytes. An `error` other than a string is kept as its JSON text, and NaN or Infinity
+/// as that word; null, false, 0 and "" are no error. Pure; any thread.
 std::variant<WorkerResult, WorkerProgress> readWorkerReport(std::string body, std::size_t maxOutput);
 
 /// Most bytes of the body of a report, a batch or a chunk. The output inside is bounded by kMaxOutput, so a larger one
@@ -45,9 +45,10 @@ struct WorkerBatch {
   std::vector<BatchedReport> reports;
   std::vector<JobId> lost;
 };
-/// Returns what the body of a job-done-batch call reports: an array, each element by the rules of readWorkerReport(),
-/// or an object whose member `lost` is an array of ids. Fails, and names the element, if an element is no object with
-/// the id of its job, or no id; also if the body is neither, or has more than kMostReports elements. Pure; any thread.
+/// Returns the content of a job-done-batch body: an array of reports, each read by the rules of readWorkerReport(), or
+/// an object whose member `lost` is an array of ids. Fails, and names the element, if an element is not an object with
+/// the id of a job, or is not an id. Fails also if the body has neither form, or has more than kMostReports elements.
+/// Pure; any thread.
 Result<WorkerBatch> readWorkerBatch(std::string body, std::size_t maxOutput);
 
 /// A chunk.

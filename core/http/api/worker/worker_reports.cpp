@@ -63,7 +63,7 @@ std::optional<ReportedRun> findReported(const WorkerDeps& deps, ApiRequest& requ
   return ReportedRun{*std::move(key), std::move(run), std::move(reports)};
 }
 
-// Ends a job whose report breaks the rules, and has the worker stop it.
+// Ends a job whose report breaks the rules, and has the worker stop the job.
 void failRun(const WorkerDeps& deps, const ReportedRun& reported, Failed failure) {
   (void)reported.reports->finish(std::move(failure));
   if (reported.run) {
@@ -73,7 +73,7 @@ void failRun(const WorkerDeps& deps, const ReportedRun& reported, Failed failure
   }
 }
 
-// A worker that leaves is known before its result is: the caller of the job may submit the next one at once.
+// A leaving worker is known before the result is: the caller may submit the next job at once.
 void end(const WorkerDeps& deps, ApiRequest& request, const ReportedRun& reported, Outcome outcome, bool isLeaving) {
   if (isLeaving) deps.workers.noteResults(reported.key, {}, true);
   if (reported.reports) (void)reported.reports->finish(std::move(outcome));
