@@ -4,7 +4,7 @@
 #include <utility>
 
 // The functions are declared in gperftools/malloc_extension_c.h. Their addresses are null in a program without
-// tcmalloc, such as a build with a sanitizer, which has an allocator of its own.
+// tcmalloc, such as a build with a sanitizer.
 extern "C" {
 __attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property, std::size_t* value);
 __attribute__((weak)) void MallocExtension_ReleaseToSystem(std::size_t bytes);
@@ -48,7 +48,8 @@ void HeapKeeper::checkHeap() noexcept {
   unused_ = std::min(unused_, free);
   if (unused_ <= kFew) return;
   const std::size_t part = std::min(unused_ - kFew, kMostAtOnce);
-  // tcmalloc returns whole areas, and counts what it has returned too much against later calls, which do nothing then.
+  // tcmalloc returns whole areas. If tcmalloc has returned more than the requested bytes, the surplus counts against
+  // later calls, which then do nothing.
   for (int calls = 0; calls < kMostCalls; ++calls) {
     const std::size_t before = pages_.bytes();
     pages_.release(part);

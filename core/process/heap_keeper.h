@@ -40,8 +40,8 @@ class HeapKeeper final : public Service, private PeriodicTask {
   void run() override { checkHeap(); }
 
   const FreePages pages_;
-  int looks_ = 0;                                                // of the present ten
-  std::size_t least_ = std::numeric_limits<std::size_t>::max();  // bytes, at the present looks
+  int looks_ = 0;                                                // of the current ten
+  std::size_t least_ = std::numeric_limits<std::size_t>::max();  // bytes, at the current looks
   std::size_t unused_ = 0;                                       // bytes that are still to be returned
   Periodic periodic_;
 };

@@ -28,7 +28,7 @@ class ProcessSignals {
 
   /// Blocks until a signal has come, also before the call. Returns the signal. Called by a single thread.
   int await() const;
-  /// As await(), for `longest` at most; returns an empty optional if no signal has come.
+  /// Does the same for `longest` at most; returns an empty optional if no signal has come.
   std::optional<int> awaitFor(std::chrono::milliseconds longest) const;
   /// Has the effect of the signal. Any thread.
   void send(int signal) const noexcept;
@@ -38,8 +38,8 @@ class ProcessSignals {
   int ends_[2] = {-1, -1};  // of a pipe
 };
 
-/// Unblocks SIGTERM, SIGINT and SIGHUP without effect on this process. For a process with a parent that decides about
-/// the end.
+/// Unblocks SIGTERM, SIGINT and SIGHUP without effect on the process. Used by a child whose parent decides about the
+/// end.
 void surviveSignals() noexcept;
 
 /// Unblocks all signals in the calling thread. Poco blocks SIGPIPE in the main thread, before main(), and several
