@@ -31,8 +31,8 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// Returns the path of a batch for the path of a result, which ends with the call, the worker and the job; empty for
-// another one.
+// Returns the path of a batch for the path of a result, which ends with the call, the worker and the job; empty for a
+// path of another form.
 std::string batchPath(const std::string& result) {
   const std::size_t job = result.find("/" + std::string(kJob));
   const std::size_t worker = job == std::string::npos || job == 0 ? std::string::npos : result.rfind('/', job - 1);
@@ -43,7 +43,7 @@ std::string batchPath(const std::string& result) {
          result.substr(worker + 1, job - worker - 1) + result.substr(job + 1 + kJob.size());
 }
 
-/// An address split behind the port.
+/// An address split after the port.
 struct SplitUrl {
   const char* variable;
   std::string server;
@@ -57,7 +57,7 @@ void checkServer(const SplitUrl& address, const SplitUrl& take) {
                                           harmless(address.server) + "': set all of them anew");
 }
 
-// Refuses an address that is like the one for jobs, whose endpoint stands behind `base`, and names another endpoint. An
+// Refuses an address that is like the address for jobs, with an endpoint after `base`, and names another endpoint. An
 // address of another form passes, because a worker may be given any address.
 void checkEndpoint(const SplitUrl& address, std::string_view call, const std::string& base,
                    const EndpointId& endpoint) {

@@ -1,4 +1,4 @@
-// The addresses of the calls of one worker (core/http/API.md, "Remote workers").
+// The addresses of a worker's calls (core/http/API.md, "Remote workers").
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,8 @@ class CallAddresses {
   static CallAddresses ofEndpoint(const std::string& url, const EndpointId& endpoint, const WorkerId& worker,
                                   const std::string& ca);
 
-  /// Returns the addresses of the variables RUNPOD_WEBHOOK_..., whose values have `$ID` and `$RUNPOD_POD_ID` in the
-  /// places of ids. Throws CommandError(usage) if a variable is missing or malformed, or if they name several servers
-  /// or endpoints.
+  /// Returns the addresses in the variables RUNPOD_WEBHOOK_..., where `$ID` and `$RUNPOD_POD_ID` stand for ids. Throws
+  /// CommandError(usage) if a variable is missing or malformed, or if the variables name several servers or endpoints.
   static CallAddresses ofVariables(const std::map<std::string, std::string>& variables, const WorkerId& worker,
                                    const std::string& ca);
 
@@ -31,8 +30,8 @@ class CallAddresses {
   const EndpointId& endpoint() const { return endpoint_; }
   const WorkerId& worker() const { return worker_; }
 
-  /// Returns the path of the call for at most `most` jobs. `holdsJobs` tells the server whether the worker has jobs: a
-  /// worker without jobs has lost those that the server believes to be there.
+  /// Returns the path of the call for at most `most` jobs. If `holdsJobs` is false, the server counts the jobs handed
+  /// out to the worker as lost.
   std::string jobs(std::size_t most, bool holdsJobs) const;
   /// Returns the path of the call for the ids of jobs to stop.
   std::string stops() const;
@@ -42,7 +41,7 @@ class CallAddresses {
   std::string result(const JobId& job) const;
   /// Returns the path for the results of several jobs; empty if the server is not known to have such a call.
   const std::string& results() const { return results_; }
-  /// Returns the path for a chunk of a job. `first` is the number of its first piece, by the count of the server.
+  /// Returns the path for a chunk of a job. `first` is the server's number of the first piece.
   std::string chunk(const JobId& job, std::optional<std::uint64_t> first) const;
 
  private:

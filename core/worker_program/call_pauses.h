@@ -11,15 +11,15 @@
 
 namespace jobq::worker {
 
-/// Pauses that grow while the calls of one thread fail. The log gets one line at the first failure and one at the end,
-/// because the calls may fail for hours.
+/// Pauses that grow while the calls of a thread fail. The log gets a line at the first failure and a line at the end of
+/// the failures, because the calls may fail for hours.
 class CallPauses {
  public:
   /// `calls` names the calls in the log, like "calls for jobs". `clock` and `log` outlive the object. `stop` ends a
   /// pause at once.
   CallPauses(std::string calls, Clock& clock, Log& log, std::stop_token stop);
 
-  /// Blocks after a failed call. `why` is a sentence; an empty one is not logged. Returns false after a stop.
+  /// Blocks after a failed call. `why` is a sentence; an empty text is not logged. Returns false after a stop.
   bool pause(const std::string& why, Instant latest = Instant::max());
   /// Makes the next pause short again, after a call that succeeded.
   void noteSuccess();

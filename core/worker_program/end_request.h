@@ -9,7 +9,7 @@
 
 namespace jobq::worker {
 
-/// SIGTERM, SIGINT, or a fault after which no thread can go on. One object at a time in a process.
+/// SIGTERM, SIGINT, or a fault after which no thread can go on. A process has at most one object at a time.
 class EndRequest {
  public:
   EndRequest();

@@ -11,7 +11,7 @@
 namespace jobq::worker {
 namespace {
 
-constexpr Millis kLossTime{10'000};  ///< a server that cannot store a loss for so long notices it by the pings
+constexpr Millis kLossTime{10'000};  ///< later the server notices the loss by the pings
 
 class HandlerLoop {
  public:
@@ -30,9 +30,9 @@ class HandlerLoop {
 
  private:
   // Returns false if the handler has died. The report of a stopped job must not count as a result: behind a load
-  // balancer a node may tell a stop once more when the job has come again, and the report names no attempt. As a loss
-  // the report changes nothing for a job that has ended, tells the server that the handler has ended, and returns a job
-  // to the queue that was stopped by mistake.
+  // balancer a node may send a stop once more when the job has come again, and the report names no attempt. A loss
+  // changes nothing for a job that has ended, shows the server that the handler has ended, and returns a job to the
+  // queue that was stopped by mistake.
   bool runJob(const JobPtr& job) {
     RemoteContext context(deps_, reports_, *job);
     std::optional<Outcome> outcome = Failed{"the job was stopped before its start", ""};
@@ -49,7 +49,7 @@ class HandlerLoop {
     return isAlive;
   }
 
-  // The job stays in hand until the server has the report: a call for jobs says that the worker has jobs, as long as
+  // The job stays in hand until the server has the report: a call for jobs shows that the worker has jobs, as long as
   // the loss is under way.
   void loseJob(const JobPtr& job) {
     job->isLost = true;

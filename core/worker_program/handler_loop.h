@@ -11,8 +11,8 @@
 namespace jobq::worker {
 
 /// Makes a runner and runs jobs until JobsInHand::awaitJob() returns null, or until `end` while a handler that has died
-/// is replaced. The outcomes are added to `results`; a job whose handler has died is reported as lost. Ends the worker
-/// if the handler cannot be made.
+/// is replaced. The outcomes are added to `results`; a job is reported as lost after the death of the handler. Ends the
+/// worker if no handler can be made.
 void runHandlerLoop(const CallDeps& deps, JobRunners& runners, JobsInHand& jobs, ResultQueue& results,
                     const std::stop_token& end) noexcept;
 

@@ -15,8 +15,8 @@ bool JobsInHand::mayTake() const {
   return starting_ == 0 && waiting_.empty() && busy_ < handlers_ && jobs_.size() < 2 * handlers_;
 }
 
-// One notified handler at a time: it takes a job and wakes the next one. A handler that is done within the time of a
-// wake takes the next job itself, and most wakes are saved.
+// A single handler is notified at a time, takes a job and wakes the next handler. A handler that is done within the
+// time of a wake takes the next job, too, so most wakes are saved.
 bool JobsInHand::mustWakeHandler() {
   if (waiting_.empty() || sleeping_ == 0 || isWaking_) return false;
   isWaking_ = true;

@@ -25,11 +25,11 @@ class RemoteContext final : public JobContext {
   RemoteContext(const CallDeps& deps, ReportSender& reports, const JobInHand& job);
 
   const JobId& id() const override { return job_.job.id; }
-  /// Returns 1: the server does not tell a worker the number of the attempt.
+  /// Returns 1: the server does not send the number of the attempt to a worker.
   std::uint32_t attempt() const override { return 1; }
   std::stop_token stopToken() const override { return job_.stop.get_token(); }
-  /// Returns the end of the execution timeout in the policy of the job. Without one there is no known end: the server
-  /// stops the job.
+  /// Returns the end of the execution timeout in the policy of the job. Without a timeout there is no known end: the
+  /// server stops the job.
   Instant deadline() const override { return deadline_; }
   std::string_view s3Config() const override { return job_.job.s3Config; }
   void emit(std::string_view chunk, std::string_view metrics) override;

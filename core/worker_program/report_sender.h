@@ -13,7 +13,7 @@
 
 namespace jobq::worker {
 
-/// The objects with which the threads of a worker call the server. All of them outlive the threads.
+/// The objects with which the threads of a worker call the server. All members outlive the threads.
 struct CallDeps {
   const CallAddresses& addresses;
   const std::string& key;
@@ -22,22 +22,22 @@ struct CallDeps {
   EndRequest& end;
 };
 
-/// Ends the worker if the server does not know its key. Returns true then.
+/// Ends the worker if the server does not know the key of the worker. Returns true then.
 bool isKeyRefused(const CallDeps& deps, const Answer& answer);
 
-/// Sends the reports of one handler, in order, over one connection. Used by one thread.
+/// Sends the reports of a handler, in order, over a single connection. Used by one thread.
 class ReportSender {
  public:
   explicit ReportSender(const CallDeps& deps);
 
-  /// Posts a report, again and again with pauses, until the server has the report or refuses it for ever, until `stop`,
-  /// or until `latest`. The first try is made in any case. A report whose answer was lost may come twice. Returns the
-  /// answer of a success, and an empty text otherwise.
+  /// Posts a report, again and again with pauses, until the server has the report or refuses the report for ever, until
+  /// `stop`, or until `latest`. The first try is made in any case. A report may come twice if an answer was lost.
+  /// Returns the answer of a success, and an empty text otherwise.
   std::string post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest);
 
-  /// Reports that the handler of a job has died. The report is repeated until `latest` while the server answers that it
-  /// cannot store now, but not after a call without an answer: the server may have given the job to this worker again
-  /// meanwhile. A server that does not get the report, or does not know it, notices the loss by the pings.
+  /// Reports that the handler of a job has died. Repeats the report until `latest` while the server answers that
+  /// storing is not possible now, but not after a call without an answer: the server may have given the job to the
+  /// worker again meanwhile. Without the report, or with an older server, the loss shows in the pings.
   void postLoss(const JobId& job, const std::stop_token& stop, Instant latest);
 
  private:

@@ -8,7 +8,7 @@
 
 namespace jobq::worker {
 
-/// Report with which a worker asks for no further jobs; it names no real job. The server then ends the parked calls of
+/// A worker's request for no further jobs, as a report that names no real job. The server then ends the parked calls of
 /// the worker.
 inline constexpr std::string_view kLeaving = R"({"stopPod":true})";
 inline constexpr std::string_view kNoJob = "none";

@@ -15,7 +15,7 @@ namespace jobq::worker {
 /// The result of a job that waits to be sent.
 struct UnsentResult {
   JobPtr job;
-  Instant latest{};      ///< behind this moment the server drops the result
+  Instant latest{};      ///< time after which the server drops the result
   std::string report;    ///< of resultText()
   bool isAlone = false;  ///< the server has refused the result as a part of a batch
 };
@@ -31,17 +31,18 @@ class ResultQueue {
 
   /// Adds a result. Blocks while more than kMostBytes wait.
   void add(UnsentResult result);
-  /// Adds results whose call has failed, behind the others, or before them.
+  /// Put results back whose call has failed, after the other results, or before them.
   void putBack(std::vector<UnsentResult> results);
   void putFirst(std::vector<UnsentResult> results);
 
-  /// Blocks until there is a result, and removes the first ones: at most `most` with kBatchBytes together, at least
-  /// one, and nothing besides a result that is alone. Never waits for more to come. Returns none once no result comes.
+  /// Blocks until there is a result, and removes the first results: at least one, at most `most`, with at most
+  /// kBatchBytes together. A result with `isAlone` is removed without other results. Does not wait for further results.
+  /// Returns an empty list once no result comes.
   std::vector<UnsentResult> awaitBatch(std::size_t most);
 
-  /// Lets awaitBatch() return none behind the last result. No result is added afterwards.
+  /// Lets awaitBatch() return an empty list after the last result. No result is added afterwards.
   void endAdding();
-  /// Drops all results, and those that come later.
+  /// Drops all current and later results.
   void abandon();
 
  private:

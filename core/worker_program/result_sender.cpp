@@ -68,14 +68,15 @@ class ResultSender {
     forget(batch);
   }
 
-  // An older server has no call for batches. Another refusal tells which result is meant only for single results.
+  // An older server has no call for batches. Another refusal names the refused result only for single results.
   void sendSingly(Batch batch, bool isUnknown) {
     knowsBatches_ = knowsBatches_ && !isUnknown;
     for (UnsentResult& result : batch) result.isAlone = true;
     results_.putFirst(std::move(batch));
   }
 
-  // One of the results may be the reason why the server cannot store them: with halved batches the others get through.
+  // A single result may be the reason why the server cannot store the batch: with halved batches the other results get
+  // through.
   void sendLater(Batch batch, const std::string& why) {
     most_ = std::max<std::size_t>(batch.size() / 2, 1);
     const Instant now = deps_.clock.now();

@@ -9,9 +9,9 @@
 
 namespace jobq::worker {
 
-/// Sends results until ResultQueue::awaitBatch() returns none. While a call is under way the next results gather, and
-/// go together. A result is sent again and again, with pauses that `stop` ends, until the server has it or refuses it
-/// for ever, or until its job is stopped or its time is over. Removes its job from `jobs` then.
+/// Sends results until ResultQueue::awaitBatch() returns none. The results that come during a call form the next batch.
+/// A result is sent again and again, with pauses that `stop` ends, until the server has the result or refuses the
+/// result for ever, or until the job is stopped or overdue. Then removes the job from `jobs`.
 void runResultLoop(const CallDeps& deps, ResultQueue& results, JobsInHand& jobs, const std::stop_token& stop) noexcept;
 
 }  // namespace jobq::worker

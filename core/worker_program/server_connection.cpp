@@ -33,8 +33,8 @@ Answer ServerConnection::post(const std::string& path, const std::string& body) 
   return invocation(HTTPRequest::HTTP_POST, path, body);
 }
 
-// A kept connection may have ended at the server while the call was on its way: one further try, on a new connection,
-// tells that apart from a server that is gone.
+// A kept connection may have ended at the server during the call. A second try, on a new connection, succeeds then, and
+// fails if the server is gone.
 Answer ServerConnection::invocation(const std::string& method, const std::string& path, const std::string& body) {
   if (session_ && clock_.now() >= usedAt_ + kLongestRest) session_.reset();
   for (bool isKept = session_ != nullptr;; isKept = false) {

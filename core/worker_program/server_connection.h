@@ -25,7 +25,7 @@ struct Answer {
   bool isTransient() const { return status >= 500 || status == 408 || status == 429; }
 };
 
-/// Used by one thread at a time. A connection that the server has closed meanwhile is replaced without an error.
+/// Not thread-safe. A connection that the server has closed meanwhile is replaced without an error.
 class ServerConnection {
  public:
   /// `server` and `clock` outlive the object. A call fails after `silence` milliseconds without a byte of the server.

@@ -18,8 +18,8 @@ constexpr Millis kPingLimit{5'000};
 constexpr Millis kEmptyTooSoon{1'000};  // a server that answers sooner without a job does not keep the call open
 constexpr Millis kBusyPause{5'000};
 
-// Makes one call. Returns the answer if it is a success. After a failure pauses, and returns an answer with the status
-// 0 or the refusal.
+// Makes a call. Returns the answer of a success. After a failure pauses, and returns an answer with the status 0 or the
+// refusal.
 Answer callOnce(const CallDeps& deps, ServerConnection& connection, const std::string& path, CallPauses& pauses,
                 const std::stop_token& stop) {
   const Instant asked = deps.clock.now();

@@ -1,4 +1,4 @@
-// The threads of a worker that ask the server: for jobs, for stops, and to be seen.
+// The threads of a worker that call the server: for jobs, for stops, and with pings.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace jobq::worker {
 
-/// Asks for at most `batch` jobs at a time, for the handlers that are free, until JobsInHand::awaitDemand() returns
-/// nothing or `stop`. Ends the worker if the server refuses the call for ever.
+/// Asks for at most `batch` jobs at a time, for the free handlers, until JobsInHand::awaitDemand() returns an empty
+/// optional or `stop`. Ends the worker if the server refuses the call for ever.
 void runTakeLoop(const CallDeps& deps, std::size_t batch, JobsInHand& jobs, const std::stop_token& stop) noexcept;
 
 /// Asks for the jobs to stop, and stops them, until `stop`.

@@ -17,7 +17,7 @@ struct TakenJob {
   JobId id;
   std::string input;                         ///< text of a JSON object
   std::string s3Config{};                    ///< text of a JSON object, empty for none; a secret
-  std::optional<Millis> executionTimeout{};  ///< if the job has a policy that says so
+  std::optional<Millis> executionTimeout{};  ///< if the policy of the job has a timeout
 };
 
 /// Reads the answer to a call for jobs: an array of jobs, one job, or null. Fails if an element is not a job. Pure.

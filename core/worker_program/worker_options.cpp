@@ -62,7 +62,7 @@ WorkerId readName(const Arguments& arguments, const Environment& environment) {
                    harmless(name) + "'");
 }
 
-// Without --endpoint all addresses are those of the variables RUNPOD_WEBHOOK_...
+// Without --endpoint all addresses come from the variables RUNPOD_WEBHOOK_...
 CallAddresses readAddresses(const Arguments& arguments, const Environment& environment) {
   const WorkerId name = readName(arguments, environment);
   const std::string ca = arguments.value("ca", variableOf(environment, "JOBQ_CA"));
@@ -86,7 +86,7 @@ std::string readKeyFile(const std::string& name) {
   return key;
 }
 
-// The key belongs to the server: that of the variables is for the addresses of the variables.
+// The key belongs to the server: the key in the variables is for the addresses in the variables.
 std::string readKey(const Arguments& arguments, const Environment& environment) {
   std::string key;
   if (arguments.has("key-file")) {

@@ -60,15 +60,15 @@ bool WorkerThreads::stop(Millis drain) {
   return endParkedCalls(watching_) && areEnded;
 }
 
-// Lets the handlers end, and then the thread that sends their results. Returns false if one of them has not ended.
+// Lets the handlers end, and then the thread that sends the results. Returns false if a thread has not ended.
 bool WorkerThreads::endHandlers(Instant latest) {
   if (!handlers_.awaitEnd(latest)) return false;
   results_.endAdding();
   return sending_.awaitEnd(latest);
 }
 
-// The report asks the server for an answer to the parked calls. The next call of a thread that has not noticed its end
-// yet is parked, too, so the report is repeated. Returns true if all threads have ended.
+// The report asks the server for an answer to the parked calls. A thread that has not noticed the stop may call once
+// more, and the call is parked, too, so the report is repeated. Returns true if all threads have ended.
 bool WorkerThreads::endParkedCalls(BoundedThreads& threads) {
   ServerConnection connection(deps_.addresses.server(), deps_.key, kLeaveSilence, deps_.clock);
   const Instant latest = deps_.clock.now() + kPollsEnd;

@@ -30,8 +30,8 @@ class WorkerThreads {
 
   void start();
 
-  /// Takes no further job, lets the running jobs end within `drain`, and then stops them without a report: the server
-  /// gives them to another worker. Returns false if a thread still runs after that, so that the process must end
+  /// Takes no further job, lets the running jobs end within `drain`, and then stops the rest without a report: the
+  /// server gives such jobs to other workers. Returns false if a thread still runs then, so that the process must end
   /// without destructors.
   bool stop(Millis drain);
 
