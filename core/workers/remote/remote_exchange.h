@@ -44,7 +44,7 @@ class RemoteExchange final : public Service, private PeriodicTask {
   explicit RemoteExchange(const Deps& deps);
   ~RemoteExchange() override { periodic_.stop(); }
 
-  /// Starts the thread. Called behind the begin of the life of the node.
+  /// Starts the thread. Called after the begin of the life of the node.
   void start() override;
   /// Ends the thread, and removes the record of this node, unless the record names jobs that workers may still run.
   void stop() override;

@@ -61,7 +61,7 @@ class RemoteRun final : public AttemptReports {
   bool isLowPriority() const noexcept { return job_.policy.lowPriority; }
   /// Returns true if the job was submitted at `moment` or later.
   bool isSubmittedSince(Instant moment) const noexcept { return job_.submittedAt >= moment; }
-  /// Returns the bytes of the input, 0 behind moveText().
+  /// Returns the bytes of the input, 0 after moveText().
   std::size_t inputSize() const noexcept { return job_.input.size(); }
 
   /// Sets the listener, which is called at once if the job has to end already. Called once. The listener outlives the

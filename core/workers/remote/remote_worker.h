@@ -115,7 +115,7 @@ struct RemoteWorker {
     return stops.contains(job) || jobs.contains(job) || mayBeUnknown;
   }
 
-  /// Returns true if the worker has no connection, no parked call for jobs, no job, and no stop to hear of.
+  /// Returns true if the worker has no connection, no parked call for jobs, no job, and no stop to receive.
   bool hasNothing() const { return !link.isOpenHere() && !take && jobs.empty() && owed.empty() && stops.empty(); }
   /// Returns true if the next call of the worker would restore all that is in the record.
   bool isUnused() const {
