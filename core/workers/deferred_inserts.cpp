@@ -42,7 +42,7 @@ void DeferredInserts::noteRun(const EndpointId& endpoint, bool isBrief) noexcept
   try {
     Lock lock(mutex_);
     count(endpoint, isBrief);
-  } catch (const std::bad_alloc&) {  // the first run of an endpoint: a later one counts
+  } catch (const std::bad_alloc&) {  // the first run of an endpoint: later runs count
   }
 }
 
@@ -72,7 +72,7 @@ void DeferredInserts::loop() {
   nameThread("inserts");
   Lock lock(mutex_);
   while (!stopping_) {
-    // Most runs end before kLatest. The thread wakes for the first run that goes on, not for each one that has ended.
+    // Most runs end before kLatest. The thread wakes for the first unfinished run, not for each run that has ended.
     while (!watched_.empty() && isOver(*watched_.begin()->second)) watched_.erase(watched_.begin());
     wakesAt_ = watched_.empty() ? Instant::max() : watched_.begin()->first;
     if (clock_.now() < wakesAt_) {

@@ -22,17 +22,17 @@ namespace jobq {
 /// Owner of the timer's thread. Any thread calls the functions other than start() and stop().
 class DeferredInserts final : public Service {
  public:
-  /// Time from the begin of a run to the begin of the insert, which takes its turn behind the inserts of other runs. A
-  /// run that ends before, and neither reports nor reads the id of the job, is brief.
+  /// Time from the begin of a run to the begin of the insert, which takes its turn after the inserts of other runs. A
+  /// run that ends earlier, and neither reports nor reads the id of the job, is brief.
   static constexpr Millis kLatest{5};
-  /// Points that an endpoint needs to defer its inserts, and has at most. A brief run gives a point; any other run, and
-  /// a run that still goes on after kLatest, takes kPenalty points. A thread that waits for a processor makes a run
-  /// long now and then, so a single long run does not end the deferring.
+  /// An endpoint with kProof points may defer inserts, and no endpoint has more than kMostPoints. A brief run gives a
+  /// point; any other run, and a run still unfinished after kLatest, takes kPenalty points. A thread that waits for a
+  /// processor makes a run long now and then, so a single long run does not end the deferring.
   static constexpr int kProof = 8;
   static constexpr int kMostPoints = 32;
   static constexpr int kPenalty = 8;
 
-  /// Everything here outlives the object.
+  /// All references outlive the object.
   DeferredInserts(Storage& storage, CompletionNotifier& completions, Clock& clock, Log& log)
       : storage_(storage), completions_(completions), clock_(clock), log_(log) {}
   ~DeferredInserts() override { stop(); }

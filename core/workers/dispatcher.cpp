@@ -31,7 +31,7 @@ void rearm(QueueSignal& queueSignal, const std::vector<ClaimWant>& wants) {
   for (const ClaimWant& want : wants) queueSignal.rearm(want.endpoint);
 }
 
-// Returns a job to the queue whose worker must leave, or whose node has begun a new life, since the claim. A failure
+// Returns a claimed job to the queue, if the worker has to leave or the node has begun a new life meanwhile. A failure
 // leaves the job IN_PROGRESS until its execution timeout or the end of the life.
 void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcept {
   try {
@@ -81,8 +81,9 @@ void Dispatcher::runPassAndPlan() {
   try {
     const Found found = runPass();
     Instant next = deps_.pools.endPass().nextTaskAt;
-    // A node that may not claim, or has no room for inputs, leaves the signals set, so its idle workers stay, and their
-    // idle time would be due again at once. A job with a small input may arrive before the inputs without room.
+    // A node that may not claim, or has no room for inputs, leaves the signals set. Without a later time the idle time
+    // of the remaining workers would be due again at once. A job with a small input may arrive before the inputs
+    // without room.
     const Instant retry = deps_.clock.now() + kClaimRetry;
     if (!deps_.node.mayClaim()) next = std::max(next, retry);
     if (found.leavesJobs) next = retry;
@@ -133,7 +134,7 @@ std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const Queu
   if (!caller.isAllowed()) return std::nullopt;
   auto wants = deps_.pools.reserveWorkers({&job.endpoint, kServedByCaller, true});
   if (wants.empty()) return std::nullopt;
-  std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
+  std::list<Claim> claims;  // a single element, which unanswered_ takes without an allocation
   const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
   const RunningJobs::Claiming claiming(deps_.running);
   std::optional<InsertedAndClaimed> done;
@@ -148,7 +149,7 @@ std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const Queu
   } catch (const StorageError&) {  // the step has changed nothing
     acceptOffered(claim, {});
     throw;
-  } catch (...) {  // such as std::bad_alloc, perhaps behind the step
+  } catch (...) {  // such as std::bad_alloc, perhaps after the step
     keepUnanswered(claims);
     deps_.queueSignal.wake();
     throw;
@@ -169,7 +170,7 @@ std::shared_ptr<DeferredInsert> Dispatcher::runForCaller(const JobSpec& job, con
   return caller.isAllowed() ? earlyRuns_.begin(job, policy) : nullptr;
 }
 
-// Hands the jobs of a caller's claim to their workers. The dispatcher thread claims the jobs that are left.
+// Hands the jobs of a caller's claim to workers. The dispatcher thread claims the remaining jobs.
 void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs) {
   if (deps_.node.holder() != claim.holder) {  // the life has ended meanwhile, and other nodes may have the jobs
     rearm(deps_.queueSignal, claim.wants);
@@ -243,7 +244,7 @@ Dispatcher::Found Dispatcher::claimBatch(std::vector<ClaimWant> wants) {
 void Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes, Found& found) {
   if (wants.empty()) return;
   if (!deps_.node.mayClaim()) return deps_.pools.concludeReservations(wants, {});
-  std::list<Claim> claims;  // of one element, which unanswered_ takes without an allocation
+  std::list<Claim> claims;  // a single element, which unanswered_ takes without an allocation
   const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
   const RunningJobs::Claiming claiming(deps_.running);
   BoundedClaim claimed;
@@ -257,7 +258,7 @@ void Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostByt
     rearm(deps_.queueSignal, claim.wants);
     deps_.pools.concludeReservations(claim.wants, {});
     throw;
-  } catch (...) {  // such as std::bad_alloc, perhaps behind the step
+  } catch (...) {  // such as std::bad_alloc, perhaps after the step
     keepUnanswered(claims);
     throw;
   }
@@ -324,14 +325,14 @@ void Dispatcher::askForUnanswered() {
       acceptJobs(wants, std::move(jobs));
     } catch (...) {
       if (!fault) fault = std::current_exception();
-      keepUnanswered(claim);  // nothing, if the storage has answered
+      keepUnanswered(claim);  // no effect if the storage has answered
     }
   }
   if (fault) std::rethrow_exception(fault);
 }
 
-// Returns the jobs of claims without an answer to their queues. The jobs of a claim that stays unanswered are
-// IN_PROGRESS until the life of this node ends.
+// Returns the jobs of claims without an answer to the queues. The jobs of a claim that stays unanswered are IN_PROGRESS
+// until the end of the node's life.
 void Dispatcher::giveUpUnanswered() {
   std::list<Claim> claims;
   {
@@ -362,7 +363,7 @@ bool Dispatcher::acceptJobs(const std::vector<ClaimWant>& wants, std::vector<Cla
     if (static_cast<std::size_t>(got) == want.workers.size()) {
       deps_.queueSignal.rearm(want.endpoint);
     } else if (deps_.queueSignal.isSet(want.endpoint)) {
-      // A notification came meanwhile, and its thread found these workers reserved.
+      // A notification came meanwhile, and the notified thread found the workers reserved.
       deps_.queueSignal.wake();
     }
   }

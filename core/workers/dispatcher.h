@@ -49,7 +49,7 @@ namespace jobq {
 /// Owner of the dispatcher thread.
 class Dispatcher final : public Service, private Claimer {
  public:
-  /// Everything here outlives the dispatcher.
+  /// All members outlive the dispatcher.
   using Deps = EarlyRuns::Deps;
   /// Sets the claimer of `queueSignal`.
   explicit Dispatcher(const Deps& deps);
@@ -59,7 +59,7 @@ class Dispatcher final : public Service, private Claimer {
   void start() override;
 
   /// Blocks until the thread has ended and no caller claims. No job is claimed and no worker is started afterwards.
-  /// Workers finish their present jobs; only the jobs of retired endpoints are told to stop.
+  /// Workers finish their current jobs; only the jobs of retired endpoints are told to stop.
   void stop() override;
 
   /// Performs a pass if a notification came or the time of the next pass has come. Returns true if a pass was made.
@@ -105,8 +105,8 @@ class Dispatcher final : public Service, private Claimer {
 
   OutsideThreads callers_;  // threads inside the functions of Claimer
   Mutex mutex_;
-  std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of their last question
-  // The storage has these steps, as far as known.
+  std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of the last questions
+  // Steps that the storage supports, as far as known.
   std::atomic<bool> insertsAndClaims_ = true;
   std::atomic<bool> finishesAndClaims_ = true;
   std::atomic<bool> finishesUnsynced_ = true;

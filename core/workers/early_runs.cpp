@@ -11,10 +11,10 @@
 namespace jobq {
 namespace {
 
-/// Longest input of a job that runs before its insert, because such a job has two copies of the input.
+/// Largest input of a job that runs before the insert, because such a job has two copies of the input.
 constexpr std::size_t kLargestInput = 64UL << 10;
 
-// Returns the job as a claim at this moment would.
+// Returns the job in the form of a claim made now.
 ClaimedJob firstAttempt(const JobSpec& job, const WorkerId& worker, Instant now) {
   ClaimedJob claimed;
   claimed.lease = {job.id, 1};
@@ -61,7 +61,7 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
   return assign(std::move(jobs.front()), insert) ? insert : nullptr;
 }
 
-// Frees reserved workers. A job may have come meanwhile, and its claim has found no idle worker.
+// Frees reserved workers. A job may have come meanwhile, with a claim that found no idle worker.
 void EarlyRuns::freeWorkers(const std::vector<ClaimWant>& wants) {
   deps_.pools.concludeReservations(wants, {});
   if (deps_.queueSignal.isSet(wants.front().endpoint)) deps_.queueSignal.wake();

@@ -25,7 +25,7 @@ namespace jobq {
 /// Any thread.
 class EarlyRuns {
  public:
-  /// The objects of dispatch, for the dispatcher too. Everything here outlives the object.
+  /// The objects of dispatch, for the dispatcher too. All members outlive the object.
   struct Deps {
     WorkerPools& pools;
     WorkerSupervisor& supervisor;

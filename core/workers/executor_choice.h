@@ -1,4 +1,4 @@
-// The executor of the dispatcher: a worker is a thread of this process or a place of a remote worker.
+// The executor of the dispatcher: a worker is a thread of the process or a place of a remote worker.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@
 
 namespace jobq {
 
-/// The threads of the calls are those of Executor. The callers that follow a job hear of its claim. The references
+/// The threads of the calls are the threads of Executor. Followers of a job are told of the claim. The references
 /// outlive the object.
 class ExecutorChoice final : public Executor {
  public:
   ExecutorChoice(Executor& threads, RemoteWorkers& remote, CompletionNotifier& completions)
       : threads_(threads), remote_(remote), completions_(completions) {}
 
-  /// A pool of remote workers starts none.
+  /// A pool of remote workers starts no worker.
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
                    WorkerEvents& events) override {
     threads_.startWorker(endpoint, release, worker, events);
@@ -53,7 +53,7 @@ class ExecutorChoice final : public Executor {
   }
 
  private:
-  // The jobs of a call come one behind the other.
+  // The jobs of a call come one after the other.
   void keepCall(const SuspendedCall& call) {
     try {
       Lock lock(mutex_);

@@ -63,7 +63,7 @@ void LeaseKeeper::beat() {
   const Holder holder = deps_.node.holder();
   std::vector<EndpointWorkers> workers;
   for (PoolSummary& pool : deps_.pools.summaries()) {
-    // The other nodes start workers in the place of those that claim nothing here.
+    // The other nodes start workers in place of the idle workers of a draining node.
     if (deps_.node.isDrained()) pool.counts = {.running = pool.counts.running, .unhealthy = pool.counts.unhealthy};
     if (pool.counts != WorkerCounts{}) workers.push_back({std::move(pool.endpoint), pool.counts});
   }
@@ -84,8 +84,8 @@ void LeaseKeeper::beat() {
   }
 }
 
-// Notes a successful beat or join. Ends the fence, if there is one, unless the answer came so late that the life may
-// end before the next beat: the next beat decides then.
+// Notes a successful beat or join. Ends a fence, except after an answer so late that the life may end before the next
+// beat. The next beat decides then.
 void LeaseKeeper::noteBeat(Instant asked) {
   {
     Lock lock(mutex_);
@@ -109,7 +109,7 @@ void LeaseKeeper::releaseFenced() {
 }
 
 // The jobs of the former life are taken back, or will be by the next sweep. A join without an answer may have happened,
-// so it is repeated before the next beat: a beat of the former life would find the node replaced.
+// so beginLife() repeats the join before the next beat: a beat of the former life would find the node replaced.
 void LeaseKeeper::beginLife(Instant asked) {
   isJoining_ = true;
   deps_.node.join();
@@ -131,12 +131,12 @@ void LeaseKeeper::countNodes() {
   NodeShare share{0, 0};
   for (const NodeInfo& node : lives.nodes) {
     if (!node.isAlive) continue;
-    if (node.epoch != own && deps_.node.isDrained(node.name)) continue;  // the others do its work
+    if (node.epoch != own && deps_.node.isDrained(node.name)) continue;  // other nodes do the work
     if (node.epoch == own) share.index = share.nodes;
     ++share.nodes;
   }
   deps_.node.setLives(std::move(lives));
-  if (share.nodes == 0) return;  // the life of this node has ended too: its next beat decides
+  if (share.nodes == 0) return;  // the node's life has ended, too: the next beat decides
   deps_.node.setShare(share);
   deps_.pools.setShare(share);
 }
@@ -149,7 +149,7 @@ void LeaseKeeper::checkFence() {
   if (leaseLife_ && !deps_.node.isFenced()) fence(When::ifOverdue, "the storage has not answered a beat for too long");
 }
 
-// Both flags of the fence change under the mutex, so that a beat in between cannot end one half of it. Handlers are
+// Both flags of the fence change under the mutex, so that a beat in between cannot end half a fence. Handlers are
 // stopped without the mutex.
 void LeaseKeeper::fence(When when, const char* reason) {
   std::vector<LeaseRef> stopped;

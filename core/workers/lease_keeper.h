@@ -1,15 +1,15 @@
-// Keeps the leases of this node on a shared storage, and fences the node when it cannot.
+// Keeps the leases of this node on a shared storage, and fences the node if the beats fail.
 //
 // Three times decide, all counted from the moment before the last successful beat was sent:
 //  - every 1 s a beat moves the end of the node's life to leaseLife() from then, on the clock of the storage;
-//  - after leaseLife() - 5 s without a successful beat the node fences itself, on its own clock: it stops its handlers,
-//    claims nothing and answers 503 to /readyz. Other nodes may take its jobs back from leaseLife() on, so 5 s remain
-//    for the handlers to end;
-//  - after the fence the next successful beat decides, if its answer comes within leaseLife() - 5 s. If the life goes
+//  - after leaseLife() - 5 s without a successful beat the keeper fences the node, on the node's clock: the node stops
+//    the handlers, claims nothing and answers 503 to /readyz. Other nodes may take the jobs back from leaseLife() on,
+//    so 5 s remain for the handlers to end;
+//  - after the fence the next successful beat decides, if the answer comes within leaseLife() - 5 s. If the life goes
 //    on, no other node has taken a job back: the job of each stopped handler returns to the queue uncounted when the
 //    handler has ended. If the life has ended, the node begins another. If another server has joined under the same
-//    name, the node stays fenced until its restart, because two servers of one name would end each other for ever.
-// A report of a handler that returned before the fence is still made: its attempt fences it.
+//    name, the node stays fenced until a restart, because two servers of the same name would end each other for ever.
+// A handler that returned before the fence still reports: the attempt in the report fences stale reports.
 //
 // The keeper also counts the living nodes, at each join and every 3 s, because each node has a part of workersMax and
 // of the rate limits (`core/workers/node/node_share.h`).
@@ -38,7 +38,7 @@ class QueueSignal;
 /// answer, so a second thread watches the time.
 class LeaseKeeper final : public Service {
  public:
-  /// Everything here outlives the keeper.
+  /// All members outlive the keeper.
   struct Deps {
     NodeLife& node;
     Storage& storage;
@@ -55,15 +55,15 @@ class LeaseKeeper final : public Service {
   /// Begins the first life of the node. Called before the first claim. Throws StorageError.
   void join();
 
-  /// Starts the threads, directly behind join().
+  /// Starts the threads, directly after join().
   void start() override;
 
   /// Ends the threads. The leases last until the life ends by time or by leave().
   void stop() override;
 
   /// Returns the jobs of stopped handlers to the queue and ends the life, so that other nodes take over at once. Does
-  /// nothing before a join, or on a storage for a single process. Called behind stop(). Throws StorageError. The life
-  /// is ended also if the jobs cannot be returned, which then count as lost.
+  /// nothing before a join, or on a storage for a single process. Called after stop(). Throws StorageError. The life is
+  /// also ended if the jobs cannot be returned; the jobs then count as lost.
   void leave();
 
   /// Beats once and acts on the answer. Throws StorageError. Called by one thread at a time; simulations drive the

@@ -17,8 +17,8 @@
 namespace jobq {
 namespace {
 
-/// Largest output whose answer the worker sends itself to a waiting caller. A larger one would keep the worker from its
-/// next job.
+/// Largest output that the worker itself sends to a waiting caller. A larger output would keep the worker from the next
+/// job.
 constexpr std::size_t kAnsweredHere = 64UL << 10;
 
 std::size_t outputSize(const Outcome& outcome) {
@@ -27,8 +27,9 @@ std::size_t outputSize(const Outcome& outcome) {
 
 }  // namespace
 
-// Shared by the executor and the worker's own thread, because stop() forgets an abandoned worker while its thread still
-// runs. Such a thread also uses the executor and its Deps, so the process ends without destroying them (core/main.cpp).
+// Shared by the executor and the worker's own thread, because stop() forgets an abandoned worker while the thread still
+// runs. Such a thread also uses the executor and the executor's Deps, so the process ends without destroying them
+// (core/main.cpp).
 class ThreadExecutor::Worker {
  public:
   Worker(const Deps& deps, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
@@ -61,7 +62,7 @@ class ThreadExecutor::Worker {
     if (std::exchange(isWaiting_, false)) news_.post();
   }
 
-  // Makes the worker drop the outcome of its present job, and start no further job. Returns the lease of the present
+  // Makes the worker drop the outcome of the current job, and start no further job. Returns the lease of the current
   // job, if any.
   std::optional<LeaseRef> abandonJob() {
     Lock lock(mutex_);
@@ -69,7 +70,7 @@ class ThreadExecutor::Worker {
     return current_;
   }
 
-  // Returns true if the present job has been stopped: a shutdown does not wait for such a job.
+  // Returns true if the current job has been stopped: a shutdown does not wait for such a job.
   bool isStopped() {
     Lock lock(mutex_);
     return jobStop_.stop_requested();
@@ -171,10 +172,9 @@ class ThreadExecutor::Worker {
   }
 
   // Reports the outcome, with pauses, until the storage accepts the outcome or calls it stale. The job stays
-  // IN_PROGRESS meanwhile, so no other worker runs it. Past the deadline, overdue jobs are ended first: this job is
-  // TIMED_OUT then, and its outcome is stale. After abandonJob(), or if the node was fenced while the handler ran, no
-  // outcome is reported: the handler was stopped and has not failed. Returns true if the worker has its next job
-  // already.
+  // IN_PROGRESS meanwhile, so no other worker runs the job. Past the deadline, overdue jobs are ended first: the job is
+  // TIMED_OUT then, and the outcome is stale. After abandonJob(), or if the node was fenced while the handler ran, no
+  // outcome is reported: the handler was stopped and has not failed. Returns true if the worker has a next job already.
   bool reportOutcome(const Task& task, const Outcome& outcome, EndAnnouncement& end) {
     if (!task.entry.beginReport() || givenUp_.stop_requested()) return false;
     const ClaimedJob& job = task.job;
@@ -212,12 +212,12 @@ class ThreadExecutor::Worker {
   WorkerEvents& events_;
   std::stop_source givenUp_;
 
-  Semaphore news_;  // of nextTask_ or stopRequested_
+  Semaphore news_;  // notified of nextTask_ or stopRequested_
   Mutex mutex_;
   bool isWaiting_ JOBQ_GUARDED_BY(mutex_) = false;  // the worker's thread, for news_
   std::unique_ptr<Task> nextTask_ JOBQ_GUARDED_BY(mutex_);
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
-  std::stop_token jobStop_ JOBQ_GUARDED_BY(mutex_);  // stop token of the present job
+  std::stop_token jobStop_ JOBQ_GUARDED_BY(mutex_);  // stop token of the current job
   bool stopRequested_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
@@ -257,8 +257,8 @@ void ThreadExecutor::stopWorker(const WorkerId& id) {
   worker->stopWorker();
 }
 
-// Joins the ended threads. Waits for the thread of the worker `gone`, if any, which has reported its end: for a moment,
-// and never for a worker of the server, whose ids are new.
+// Joins the ended threads. Waits for the thread of the worker `gone`, if any. The wait is short, because the worker has
+// reported its end. A worker of the server has a new id, so there is no wait.
 void ThreadExecutor::reap(const WorkerId& gone) {
   std::vector<std::shared_ptr<Worker>> ended;
   {
@@ -299,9 +299,9 @@ void ThreadExecutor::drain(Instant deadline) {
   while (!drained() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, changed_, deadline);
 }
 
-// Stops unfinished jobs, and returns each to the queue when its handler has ended: another node may run the job at
-// once. A handler that has not ended after the longest stopGrace among the endpoints of the workers that still run does
-// not keep its job back any longer. The return is repeated while the storage fails, within the same time.
+// Stops unfinished jobs, and returns each job to the queue after the end of the handler, because another node may run
+// the job at once. A handler that outlives the longest stopGrace among the endpoints of the running workers no longer
+// keeps the job back. The return is repeated while the storage fails, within the same time.
 void ThreadExecutor::stopUnfinishedWorkers() {
   deps_.inserts.storeAll();
   Millis grace{0};
@@ -323,8 +323,8 @@ void ThreadExecutor::stopUnfinishedWorkers() {
   awaitAllEnded(end);
 }
 
-// Makes all workers drop the outcomes of their jobs. Raises `grace` to the longest stopGrace of the workers that still
-// run. Returns their jobs.
+// Makes all workers drop the outcomes of their jobs. Raises `grace` to the longest stopGrace of the running workers.
+// Returns the jobs.
 std::vector<ThreadExecutor::Unfinished> ThreadExecutor::abandonJobs(Millis& grace) {
   std::vector<std::shared_ptr<Worker>> workers;
   {

@@ -27,7 +27,7 @@ class SecretBox;
 /// Outlives every worker thread except those abandoned by stop().
 class ThreadExecutor final : public Executor {
  public:
-  /// Everything here outlives the executor.
+  /// All members outlive the executor.
   struct Deps {
     RunReports& reports;
     Storage& storage;
@@ -52,7 +52,7 @@ class ThreadExecutor final : public Executor {
   void wakeDrain();
 
   /// Gives running jobs the time `drainTime` to finish. Stops the rest, waits for the handlers, for the longest
-  /// stopGrace of their endpoints, and returns each job to the queue when its handler has ended. Returns the number of
+  /// stopGrace of the endpoints, and returns each job to the queue after the end of the handler. Returns the number of
   /// abandoned threads, whose handlers have not ended; above 0 the process has to end with _exit.
   std::size_t stop(Millis drainTime);
 

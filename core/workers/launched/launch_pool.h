@@ -37,8 +37,7 @@ struct LaunchSituation {
   EndpointPtr endpoint{};  ///< with the node's part in the numbers of workers
   ReleasePtr release{};    ///< release of new workers; null if none may start and all have to leave
   RemoteLoads loads{};     ///< loads of all remote workers of the endpoint, launched or not
-  EndpointCounts
-      jobs{};  ///< the queue; the pool reads the numbers of queued jobs and the waiting time of the first job
+  EndpointCounts jobs{};   ///< only the numbers of queued jobs and the waiting time of the first job count
 };
 
 /// Not thread-safe.

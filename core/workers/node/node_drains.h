@@ -34,7 +34,7 @@ class NodeDrains {
   /// Ends the drain of the node. Throws StorageError.
   void end(const std::string& node);
 
-  /// Reads the present orders, and tells NodeLife. Throws StorageError.
+  /// Reads the current orders, and informs NodeLife. Throws StorageError.
   void refresh();
 
  private:

@@ -26,7 +26,7 @@ class NodeLife {
   /// Ends the life. Throws StorageError.
   void leave();
 
-  /// Returns the present life, the holder of all claims.
+  /// Returns the current life, the holder of all claims.
   Holder holder() const;
 
   const std::string& name() const { return name_; }
