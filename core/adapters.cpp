@@ -37,7 +37,7 @@ WorkerCounts countsOf(const std::vector<WorkerView>& workers) {
   return counts;
 }
 
-// Adds the launched workers that have not asked for a job yet, and gives all launched workers their releases.
+// Adds the launched workers without a request for jobs so far, and sets the releases of all launched workers.
 void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
   for (const auto& [id, launched] : launches.workers) {
     const auto known = std::ranges::find(workers, id, &WorkerView::id);
@@ -79,7 +79,7 @@ void countAsDrained(PoolStatus& status, bool isOnlyNode) {
   status.isDrained = isOnlyNode;
   status.counts.ready = 0;
   if (isOnlyNode) return;
-  status.counts = {.running = status.counts.running, .unhealthy = status.counts.unhealthy};  // as the others count them
+  status.counts = {.running = status.counts.running, .unhealthy = status.counts.unhealthy};  // as counted elsewhere
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const {
   if (!release && holders.empty()) return view;
   for (WorkerView& worker : deps_.remote.view(endpoint)) {
     const auto holder = holders.find(worker.id);
-    // A release with threads has come: the remote workers that are left end their jobs.
+    // The newest release has threads: the remaining remote workers end their jobs.
     if (!release && holder == holders.end()) continue;
     worker.release = release ? release : holder->second;
     view.workers.push_back(std::move(worker));

@@ -55,7 +55,7 @@ class EndpointKeys final : public EndpointSecrets {
   const EndpointRegistry& endpoints_;
 };
 
-/// Launched workers get their keys from authentication.
+/// Launched workers get keys from authentication.
 class LaunchKeys final : public LaunchKeyring {
  public:
   explicit LaunchKeys(ProcessKeys& keys) : keys_(keys) {}
@@ -88,7 +88,7 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
   std::optional<std::string> advice(const Endpoint& endpoint, AdviceReader reader) const override;
   void stopRun(const LeaseRef& lease) override;
 
-  /// Stops the runs of this node whose attempt has ended in the storage. Throws StorageError.
+  /// Stops the runs on this node whose attempt has ended in the storage. Throws StorageError.
   void stopEndedRuns();
 
   std::uint32_t nodes() const override;

@@ -21,12 +21,12 @@
 namespace jobq {
 namespace {
 
-// Time after which every node of a shared storage knows that an endpoint is deleted: twice the time of a refresh, and
-// the time of a beat.
+// Time after which every node of a shared storage knows of a deleted endpoint: twice the time of a refresh, and the
+// time of a beat.
 constexpr Millis kEndpointsSettle{3'000};
 
-// Loads the installed plugins. Adds a mistake for each plugin that the configuration names and that is missing, and for
-// each value that a plugin refuses.
+// Loads the installed plugins. Adds a mistake for each missing plugin of the configuration, and for each value that a
+// plugin refuses.
 PluginHost loadPlugins(const Config& config, Log& log, Mistakes& mistakes) {
   PluginHost host(config.pluginSettings, log);
   host.load(config.pluginPath);
@@ -186,7 +186,7 @@ bool Application::stop() {
   if (std::exchange(stopped_, true)) return clean_;
   draining_ = true;
   const Instant end = clock_.now() + config_.server.drain;
-  // The server stays open while jobs run to their end: callers want their results, and load balancers want a 503.
+  // The server stays open while jobs run to the end: callers want results, and load balancers want a 503.
   server_.announceClose();
   launched_.stop();
   dispatcher_.stop();
@@ -195,7 +195,7 @@ bool Application::stop() {
   exchange_.stop();
   deadlines_.stop();
   inserts_.stop();
-  // Callers still waiting are answered with the present state of their jobs.
+  // Waiting callers are answered with the current state of their jobs.
   completions_.close();
   remote_.stop();
   lateCalls_.stop();
@@ -212,12 +212,13 @@ bool Application::stop() {
     const ShutdownDeadline deadline(kTransportsEnd, "a webhook transport ignores its stop token", log_);
     webhooks_.stop();
   }
-  // An abandoned handler may be inside a call of the storage: the process ends with _exit and leaves it open. The
-  // storage survives that like any other end of the process.
+  // An abandoned handler may be inside a call of the storage, so the process ends with _exit and leaves the storage
+  // open. The storage survives such an end like any other end of the process.
   return clean_;
 }
 
-// Launched workers end with the server. The others go on with their jobs, unless another node may run the jobs at once.
+// Launched workers end with the server. The other workers go on with their jobs, unless another node may run the jobs
+// at once.
 void Application::drainRemoteWorkers(Instant end) {
   const RemoteSelection ending = storage_->leaseLife() ? RemoteSelection() : RemoteSelection(launched_.keys());
   remote_.drain(std::max(end - clock_.now(), Millis(0)), ending);

@@ -1,6 +1,6 @@
 // The composition root. Members are built in the order of their declaration and destroyed in reverse. Each member is
-// given only to later ones, with three exceptions, all registered before any thread starts: the Dispatcher's
-// constructor calls QueueSignal::setClaimer, and the body of this constructor sets the listeners of EndpointRegistry
+// given only to later members, with three exceptions, all registered before any thread starts: the Dispatcher's
+// constructor calls QueueSignal::setClaimer, and the constructor of Application sets the listeners of EndpointRegistry
 // and Sweeper.
 #pragma once
 
@@ -102,7 +102,7 @@ class Application {
   /// revokes the former key of the file. Throws StorageError or Error.
   void resetAdminKey() { keys_.resetAdminKey(adminKeyFile()); }
 
-  /// Reads the settings again that may change while the server runs: the certificate and its key.
+  /// Reads the settings again that may change while the server runs: the certificate and the key of the certificate.
   void reload() { server_.reloadCertificate(); }
 
   /// Returns the base URL of the server, such as "http://127.0.0.1:8000".
@@ -111,7 +111,7 @@ class Application {
   /// Returns all routes, each as method and path, such as "GET /v1/keys".
   std::vector<std::string> routes() const { return router_.list(); }
 
-  /// Serves `jobqd --check`: checks a configuration as far as possible without opening its data. Throws ConfigError.
+  /// Serves `jobqd --check`: checks a configuration as far as possible without opening the data. Throws ConfigError.
   static void check(const Config& config, Log& log);
 
  private:
@@ -164,9 +164,9 @@ class Application {
   ForeignReports foreign_;  // reports about jobs of other nodes
   CallTimer lateCalls_;     // refused calls of remote workers
   ExecutorChoice executors_;
-  NodeLife node_;            // this node's life in the storage
+  NodeLife node_;            // the node's life in the storage
   RemoteExchange exchange_;  // news about remote workers between nodes
-  NodeDrains drains_;        // nodes that an administrator lets drain
+  NodeDrains drains_;        // nodes with an order to drain
   DrainOrders drainOrders_;
   LaunchKeys launchKeys_;
   std::unique_ptr<WorkerLauncher> launcher_;  // null without the setting
@@ -184,7 +184,7 @@ class Application {
   RateLimitGate rates_;  // stage: rate limiting
   Router router_;
   Budget waiting_;           // places for waiting callers
-  Budget refusedCalls_;      // the part of these places for refused calls of remote workers
+  Budget refusedCalls_;      // the part of waiting_ for refused calls of remote workers
   BodyMemory bodyMemory_;    // memory for large bodies
   BodyMemory answerMemory_;  // memory for large answers
   const CorsPolicy cors_;

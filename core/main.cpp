@@ -47,7 +47,7 @@ Poco::Util::OptionSet describeOptions() {
   return set;
 }
 
-// Returns nullopt if the options asked only for a text, which has been printed.
+// Returns nullopt after printing a text, such as the help.
 std::optional<Options> readOptions(int argc, char** argv) {
   const Poco::Util::OptionSet set = describeOptions();
   Poco::Util::OptionProcessor processor(set);
@@ -141,7 +141,8 @@ int serve(const Options& options, const jobq::Config& config) {
   return 0;
 }
 
-// A setting that a part of the server refuses has its place in the message, as a setting that the reader refuses.
+// The error message for a setting refused by a part of the server names the place of the setting, like the message for
+// a setting refused by the reader.
 int serve(const Options& options) {
   const jobq::Config config = jobq::loadConfig(options.config, options.settings);
   try {

@@ -26,16 +26,17 @@
 
 namespace jobq {
 
-/// Makes the plugins of the server, and owns one instance for each kind and name of the others, shared by all endpoints
-/// and made at the first use. Any thread may call the functions, except the four that make the plugins of the server
-/// itself. Those four throw ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
+/// Makes the plugins of the server, and owns a single instance for each kind and name of the other plugins, shared by
+/// all endpoints and made at the first use. Any thread may call the functions, except the four that make the plugins of
+/// the server. The four functions throw ConfigError, with one sentence, if the plugin does not exist or refuses its
+/// settings.
 class PluginInstances final : public PluginResolver, public PluginUse {
  public:
   /// The referenced objects outlive the instances. `deps` is given to every plugin.
   PluginInstances(const Config& config, const PluginHost& host, PluginHost::Deps deps, Log& log);
 
   /// Make the plugins named by the configuration. To be called once each, before other threads call. The object keeps
-  /// the transports; the others belong to the caller and end before the object.
+  /// the transports; the other plugins belong to the caller and end before the object.
   std::unique_ptr<Storage> makeStorage();
   std::unique_ptr<RateLimiter> makeLimiter();
   const NamedTransports& makeTransports();

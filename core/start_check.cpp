@@ -55,7 +55,7 @@ class NameChecks {
   Mistakes& mistakes_;
 };
 
-// Adds a mistake if the script has no file. The text of a script is read when its plugin is made, and a check makes no
+// Adds a mistake if the script has no file. The text of a script is read when the plugin is made, and a check makes no
 // plugin; a missing file can be reported before.
 void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name,
                 Mistakes& mistakes) {
@@ -83,8 +83,8 @@ std::string withPlainIpv6(std::string origin, const std::string& host) {
   return origin.replace(origin.find('['), host.size(), "[" + std::string(text) + "]");
 }
 
-// Throws ConfigError unless `origin` is written as browsers write the header Origin: scheme and host in lower case, and
-// a port only if the port is not that of the scheme.
+// Throws ConfigError unless `origin` has the form of the header Origin of browsers: scheme and host in lower case, and
+// a port only if the port is not the default port of the scheme.
 void checkOrigin(const std::string& origin) {
   if (origin == "*") return;
   const auto parts = readUrlParts(origin);
@@ -116,7 +116,7 @@ void checkLauncherUrl(const std::string& url) {
   throw ConfigError("launcher.url = " + url + ": write scheme, host and port alone, such as http://10.0.0.5:8000");
 }
 
-// Returns the opened text of the member `sealed`, empty without one; nullopt if another key sealed the text.
+// Returns the opened text of the member `sealed`, empty without the member; nullopt if another key sealed the text.
 std::optional<std::string> unseal(const Record& record, const SecretBox& secrets) {
   const auto document = json::read(record.body);
   const auto* object = std::get_if<json::Document>(&document);
@@ -149,7 +149,7 @@ void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     names.needHandler(prefix + ".image", endpoint.image);
-    // A mistake in the values of the server is not one of each endpoint.
+    // A mistake in the values of the server is reported once, not for each endpoint.
     if (endpoint.queuePolicy != config.queuePolicy) {
       names.need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
     }

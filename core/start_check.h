@@ -24,10 +24,11 @@ void checkOrigins(const Config& config);
 /// be used. `config` may have names that are mistakes.
 void checkFiles(const Config& config, Mistakes& mistakes);
 
-/// Checks that the key of this server, which is in `keyFile`, is the one that sealed the secrets in `records`: those of
-/// the other nodes of a shared storage, and those of a restored database. Seals a word in `records` if no server has,
-/// and opens the word. Without a word the templates, the endpoints and the webhook secret are opened before. Throws
-/// ConfigError if something was sealed with another key, and StorageError. Removes a file that the start has just made.
+/// Checks that the server's key, which is in `keyFile`, has sealed the secrets in `records`. The secrets may come from
+/// the other nodes of a shared storage, or from a restored database. Seals a word in `records` if no server has, and
+/// opens the word. Without a word the templates, the endpoints and the webhook secret are opened before. Throws
+/// StorageError, and throws ConfigError if a secret was sealed with another key. Removes a file that the start has just
+/// made.
 void checkSecretKey(RecordStore& records, const SecretBox& secrets, const std::filesystem::path& keyFile);
 
 /// Returns a warning if callers on other machines can make this server connect to private addresses.

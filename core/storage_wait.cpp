@@ -16,7 +16,7 @@ namespace {
 constexpr Millis kPause{500};
 constexpr char kReason[] = "the server waits for its storage, which cannot be reached yet; its log says why";
 
-/// Answers one request of the wait.
+/// Answers a single request of the wait.
 class WaitingHandler final : public RequestHandler {
  public:
   Progress handle(ServerRequest& request, ServerResponse& response) override {
@@ -34,7 +34,7 @@ class WaitingHandlers final : public RequestHandlerFactory {
   std::string errorBody(std::string_view sentence) const override { return errorResponse("", 400, sentence).body; }
 };
 
-/// The server at the address of the real one, until its destruction.
+/// The server at the address of the real server, until its destruction.
 class WaitingServer {
  public:
   WaitingServer(const ServerConfig& config, Log& log) : server_(config, handlers_, places_, log) { server_.start(); }

@@ -1,4 +1,4 @@
-// The wait of a start for its storage: at the boot of a machine, the database may come up after the server.
+// The wait for the storage at a start: at the boot of a machine, the database may come up after the server.
 #pragma once
 
 #include <memory>
