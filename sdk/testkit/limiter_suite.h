@@ -124,7 +124,7 @@ TEST_P(LimiterSuite, TheGreedyGetTheirRateAndNoMore) {
   constexpr std::uint32_t kWindows = 50;
   std::uint32_t passed = 0;
   for (std::uint32_t ms = 0; ms < 100 * kWindows; ++ms) passed += pass(2, rate(30, Millis(100)), Millis(ms));
-  EXPECT_GE(passed, 30 * kWindows) << "nobody waits longer than needed";
+  EXPECT_GE(passed, 30 * kWindows) << "a caller waits no longer than the rate requires";
   EXPECT_LE(passed, 30 * (kWindows + 1)) << "a bucket starts full";
 }
 
@@ -182,7 +182,8 @@ TEST_P(LimiterSuite, KeysDoNotInfluenceEachOther) {
   }
   for (int i = 0; i < 1'000; ++i) {
     leave("ep" + std::to_string(i) + "/run");
-    EXPECT_FALSE(enter(places(1), Millis(1'000), "ep" + std::to_string(i) + "/run").allowed) << "one is left inside";
+    EXPECT_FALSE(enter(places(1), Millis(1'000), "ep" + std::to_string(i) + "/run").allowed)
+        << "the second caller is still inside";
   }
 }
 
@@ -193,8 +194,8 @@ TEST_P(LimiterSuite, NoLimitWhereThereIsNone) {
     EXPECT_EQ(verdict.remaining, 0U);
     EXPECT_EQ(verdict.retryAfter, Millis(0));
   }
-  EXPECT_EQ(enter(rate(3)).remaining, 2U) << "what passed without a rate limit was not counted";
-  EXPECT_FALSE(enter(places(10'001)).allowed) << "who came in without a limit of places is inside";
+  EXPECT_EQ(enter(rate(3)).remaining, 2U) << "calls without a rate limit were not counted";
+  EXPECT_FALSE(enter(places(10'001)).allowed) << "calls without a limit of places take a place";
   leave();
   EXPECT_TRUE(enter(places(10'001)).allowed);
 }
@@ -209,7 +210,7 @@ TEST_P(LimiterSuite, AGrowingRateHasRoomAtOnce) {
 TEST_P(LimiterSuite, AShrinkingRateRemembersWhatWasCounted) {
   EXPECT_EQ(pass(30, rate(30)), 30U);
   EXPECT_EQ(pass(1, rate(3), Millis(1)), 0U);
-  EXPECT_EQ(pass(1, rate(30), Millis(1)), 0U) << "nothing was lost on the way";
+  EXPECT_EQ(pass(1, rate(30), Millis(1)), 0U) << "the smaller rate forgets no counted call";
   (void)expectExactRetry(rate(3), Millis(1));
   EXPECT_EQ(pass(4, rate(3), Millis(1'000'000)), 3U);
 }
@@ -229,7 +230,7 @@ TEST_P(LimiterSuite, AnInstantThatIsLateCountsAsTheNewest) {
   const RateLimit limit = rate(4);
   EXPECT_EQ(pass(4, limit), 4U);
   EXPECT_EQ(enter(limit, Millis(10'000)).remaining, 3U);
-  EXPECT_EQ(enter(limit, Millis(9'000)).remaining, 2U) << "at 9 s alone it would have been refused or worth less";
+  EXPECT_EQ(enter(limit, Millis(9'000)).remaining, 2U) << "the instant counts as 10 s, not as 9 s";
   EXPECT_EQ(pass(3, limit, Millis(9'500)), 2U);
   const RateVerdict late = enter(limit, Millis(0));
   EXPECT_FALSE(late.allowed);

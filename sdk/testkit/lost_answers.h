@@ -54,7 +54,7 @@ template <class Call, class Same = std::equal_to<>>
 auto callTwice(const char* operation, Call&& call, Same&& isSame = {}) {
   const auto lost = call();
   auto answer = call();
-  EXPECT_TRUE(isSame(lost, answer)) << "the repeated call of " << operation << " has another answer";
+  EXPECT_TRUE(isSame(lost, answer)) << "the repeated call of " << operation << " has a different answer";
   return answer;
 }
 
@@ -159,7 +159,7 @@ class LeasesWithLostAnswers final : public LeaseStore {
         EXPECT_FALSE(isRunning(job)) << "claimed() leaves out the job " << job.lease.job;
       }
     }
-    EXPECT_EQ(answered, jobs.end()) << "claimed() returns a job that is not of the claim";
+    EXPECT_EQ(answered, jobs.end()) << "claimed() returns a job of a different claim";
     return jobs;
   }
 

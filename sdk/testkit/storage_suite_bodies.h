@@ -84,7 +84,7 @@ TEST_P(StorageSuite, AClaimOfDeliveriesEndsWithTheOneThatMakesItLarge) {
   EXPECT_EQ(first[0].input.size() + first[0].job.output.size(), kMaxClaimedBytes - 1);
   EXPECT_EQ(first[1].id, "b.1");
   const auto second = claim();
-  ASSERT_EQ(second.size(), 1U) << "it is due as before";
+  ASSERT_EQ(second.size(), 1U) << "the second delivery is still due";
   EXPECT_EQ(second[0].id, "c.1");
 }
 
@@ -119,7 +119,7 @@ TEST_P(StorageSuite, BodiesOfEachSizeAreKept) {
     EXPECT_TRUE(find(id)->output == std::string(size, 'p'));
     const auto again = claimDue(Millis(1'000));
     ASSERT_EQ(again.size(), 1U);
-    EXPECT_TRUE(again[0].job.output == std::string(size, 'p')) << "the first delivery has its own snapshot";
+    EXPECT_TRUE(again[0].job.output == std::string(size, 'p')) << "the first delivery has a separate snapshot";
   }
 }
 

@@ -32,7 +32,7 @@ TEST_P(StorageSuite, AnOutputOverTheLimitIsLeftOutAndHasItsSize) {
     EXPECT_EQ(bounded->bodyBytes, size);
     EXPECT_EQ(bounded->job.output, "");
     EXPECT_EQ(bounded->job.state, JobState::completed);
-    EXPECT_EQ(find(id)->output, output) << "the reading has changed nothing";
+    EXPECT_EQ(find(id)->output, output) << "a bounded read removes no output";
   }
   EXPECT_FALSE(jobs().findWithin({"ep", "none"}, 1));
 }
@@ -66,7 +66,7 @@ TEST_P(StorageSuite, AClaimEndsBeforeAnInputWithoutRoom) {
     return ids;
   };
   using Ids = std::vector<JobId>;
-  EXPECT_EQ(claimWithin(901, (300UL << 10) - 1), (Ids{"other", "more at ep"})) << "each queue keeps its order";
+  EXPECT_EQ(claimWithin(901, (300UL << 10) - 1), (Ids{"other", "more at ep"})) << "each queue stays in order";
   EXPECT_EQ(claimWithin(902, 330UL << 10), (Ids{"a", "b", "more at ep"}));
   EXPECT_EQ(claimWithin(903, 0), (Ids{"more at ep"}));
   EXPECT_EQ(claimWithin(904, 30UL << 10), (Ids{"c", "d"})) << "a small input has always room";
@@ -91,12 +91,12 @@ TEST_P(StorageSuite, ALogIsReadInParts) {
   clock_.advance(Millis(5));
   log(3, {"b1", "b2"});
   EXPECT_EQ(read({}, 100), "a1a2a3b1b2");
-  EXPECT_EQ(read({}, 1), "a1+") << "one line at least";
+  EXPECT_EQ(read({}, 1), "a1+") << "a part has a line even without room";
   EXPECT_EQ(read({first, 1}, 4), "a2a3+");
   EXPECT_EQ(read({first, 3}, 100), "b1b2");
   EXPECT_EQ(read({clock_.now(), 0}, 4), "b1b2");
   EXPECT_EQ(read({clock_.now(), 2}, 100), "");
-  EXPECT_EQ(read({first + Millis(1), 7}, 2), "b1+") << "only lines of that time are passed over";
+  EXPECT_EQ(read({first + Millis(1), 7}, 2), "b1+") << "only lines of the position's time are skipped";
   EXPECT_FALSE(chunks().readLogPart({"ep", "none"}, {}, 1));
 }
 

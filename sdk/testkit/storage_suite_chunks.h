@@ -105,7 +105,7 @@ TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
   }
   EXPECT_FALSE(consume({"ep", "none"}, 100));
   EXPECT_FALSE(chunks().read({"ep", "none"}, 0, 100));
-  EXPECT_EQ(append(claimOne(), {}), ReportResult::accepted) << "nothing to add is no mistake";
+  EXPECT_EQ(append(claimOne(), {}), ReportResult::accepted) << "an empty append is accepted";
 }
 
 TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
@@ -115,7 +115,7 @@ TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
   EXPECT_EQ(append(lease, {chunk, chunk, chunk}), ReportResult::accepted);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 23)->chunks.size(), 1U);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 24)->chunks.size(), 2U) << "a page may be full";
-  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "at least one";
+  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "a page has a chunk even without room";
   const auto page = consume({"ep", "a"}, 35);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->next, 2U);

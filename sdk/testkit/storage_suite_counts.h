@@ -34,7 +34,7 @@ TEST_P(StorageSuite, CountsAreRightAtEveryMoment) {
   EXPECT_EQ(counts().inQueue, 0U) << "an expired job is absent at once";
   (void)sweep();
   EXPECT_EQ(counts().inQueue, 0U);
-  EXPECT_EQ(counts().completed, 1U) << "not lowered by expiry";
+  EXPECT_EQ(counts().completed, 1U) << "expiry lowers no total";
   EXPECT_EQ(counts("none").inQueue, 0U);
 }
 

@@ -48,7 +48,7 @@ TEST_P(OutboxSuite, AClaimTakesOfTheHostsThatItNamesOnly) {
   EXPECT_TRUE(outbox().claimDue(quick, Millis(30'000)).empty());
   const std::vector<HostPlaces> slow{{"slow.example.com", 9}, {"slow.example.com:8443", 9}};
   const auto claimed = outbox().claimDue(slow, Millis(30'000));
-  EXPECT_EQ(idsOf(claimed), (std::vector<JobId>{"a", "b", "d"})) << "those that were passed over are due as before";
+  EXPECT_EQ(idsOf(claimed), (std::vector<JobId>{"a", "b", "d"})) << "the skipped deliveries are still due";
   EXPECT_EQ(claimed.at(0).url, "http://u:p@Slow.example.com/1");
   EXPECT_EQ(claimed.at(1).host, "slow.example.com:8443");
 }
@@ -77,7 +77,8 @@ TEST_P(OutboxSuite, HostsWithSomethingDueAreListedInPages) {
   EXPECT_EQ(all.hosts, (std::vector<std::string>{"a", "b", "d"}));
   EXPECT_EQ(all.next, "");
   const DueHosts first = outbox().dueHosts("", 3);
-  EXPECT_EQ(first.hosts, (std::vector<std::string>{"a", "b"})) << "it looks at three: nothing is due to the third";
+  EXPECT_EQ(first.hosts, (std::vector<std::string>{"a", "b"}))
+      << "the page covers three hosts, and the third has no delivery due";
   EXPECT_EQ(first.next, "c");
   const DueHosts second = outbox().dueHosts(first.next, 3);
   EXPECT_EQ(second.hosts, std::vector<std::string>{"d"});
@@ -91,7 +92,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   owe("a", "http://example.com/");
   const DeliveryClaim first = due().at(0).claim();
   clock_.advance(Millis(30'000));
-  EXPECT_TRUE(recordNext(outbox(), first, {{}, 500, Millis(1), "no", ""})) << "nobody has claimed it since";
+  EXPECT_TRUE(recordNext(outbox(), first, {{}, 500, Millis(1), "no", ""})) << "the delivery has no later claim";
   const Delivery again = due().at(0);
   EXPECT_GT(again.claims, first.number);
   const auto isLate = [&](const DeliveryClaim& claim, DeliveryState reported = DeliveryState::delivered) {
@@ -147,7 +148,7 @@ TEST_P(OutboxSuite, AnEndpointsListIsWithoutReplies) {
   EXPECT_EQ(listed.attempts.at(0).reason, "no");
   EXPECT_EQ(listed.job.error.size(), kListedErrorBytes + 3);
   EXPECT_EQ(outbox().list("ep", "a", 9).at(0).job.error.size(), kListedErrorBytes + 3);
-  EXPECT_EQ(due().at(0).job.error.size(), 50'000U) << "a call has all of it";
+  EXPECT_EQ(due().at(0).job.error.size(), 50'000U) << "a claim reads the whole error";
 }
 
 }  // namespace jobq::testkit

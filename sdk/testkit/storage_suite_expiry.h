@@ -118,7 +118,7 @@ TEST_P(StorageSuite, AJobExpiresWhileItRunsAndItsWorkerIsNamed) {
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   const SweepResult swept = sweep();
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
-  EXPECT_TRUE(swept.finished.empty()) << "it did not end, it is gone";
+  EXPECT_TRUE(swept.finished.empty()) << "an expired job is gone and not finished";
   EXPECT_EQ(swept.removed, 1U);
   EXPECT_EQ(counts().completed + counts().failed, 0U);
   EXPECT_TRUE(claimDue(Millis(1'000)).empty());

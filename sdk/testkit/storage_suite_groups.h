@@ -89,7 +89,7 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   EXPECT_EQ(asked.job.input, job.input);
   EXPECT_EQ(asked.job.webhook, job.webhook);
   EXPECT_EQ(asked.job.policy.priority, -7);
-  EXPECT_EQ(asked.job.policy.ttl, job.policy.ttl - Millis(1'234)) << "what is left of it";
+  EXPECT_EQ(asked.job.policy.ttl, job.policy.ttl - Millis(1'234)) << "the policy sees the remaining time";
   EXPECT_EQ(asked.job.retention, job.retention);
   EXPECT_EQ(asked.job.maxAttempts, job.maxAttempts);
 }
@@ -99,7 +99,7 @@ TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
   job.policy.ttl = Millis(3'600'000);
   job.policy.lowPriority = true;
   ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_, std::nullopt)));
-  EXPECT_EQ(recording_.last().job.policy.ttl, Millis(3'600'000)) << "the whole of it at first";
+  EXPECT_EQ(recording_.last().job.policy.ttl, Millis(3'600'000)) << "the first call sees the whole ttl";
   const auto retried = [this](Millis after) {
     EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
     clock_.advance(after);
@@ -107,10 +107,10 @@ TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
     EXPECT_EQ(find("a")->expiresAt, clock_.now() + recording_.last().job.policy.ttl);
     return recording_.last().job.policy.ttl;
   };
-  EXPECT_EQ(retried(Millis(600'000)), Millis(3'000'000)) << "though its result was kept for a shorter time";
+  EXPECT_EQ(retried(Millis(600'000)), Millis(3'000'000)) << "a shorter retention does not shorten the job's time";
   EXPECT_EQ(retried(Millis(1)), Millis(2'999'999)) << "counted from the submission, not from the last retry";
   (void)jobs().setTtl({"ep", "a"}, Millis(300'000));
-  EXPECT_EQ(retried(Millis(60'000)), Millis(240'000)) << "what setTtl has set is its time now";
+  EXPECT_EQ(retried(Millis(60'000)), Millis(240'000)) << "the time set by setTtl counts";
   (void)jobs().setTtl({"ep", "a"}, Millis(86'400'000));
   EXPECT_EQ(retried(Millis(400'000)), Millis(86'000'000));
 }
@@ -135,12 +135,12 @@ TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {
 TEST_P(GroupSuite, TheLowestWaitingRankIsOfWhatWaitsNow) {
   put("a", "red", 2);
   put("low", "red", -3, true);
-  EXPECT_FALSE(told().lowestWaiting) << "the classes are two lines: nobody waits in this one";
+  EXPECT_FALSE(told().lowestWaiting) << "no job of the normal class waits";
   put("low2", "red", -1, true);
   EXPECT_EQ(told().lowestWaiting, -3);
   EXPECT_EQ(told().lastRank, -3) << "the group's, in either class";
   put("c", "red", 6);
-  EXPECT_EQ(told().lowestWaiting, 2) << "of the normal ones";
+  EXPECT_EQ(told().lowestWaiting, 2) << "only normal jobs count";
   EXPECT_EQ(told().lastRank, -1);
   EXPECT_EQ(claimOne().job, "a");
   put("d", "red", 8);
@@ -148,7 +148,7 @@ TEST_P(GroupSuite, TheLowestWaitingRankIsOfWhatWaitsNow) {
   (void)jobs().purgeQueued("ep");
   put("e", "red", 9);
   EXPECT_FALSE(told().lowestWaiting);
-  EXPECT_EQ(told().lastRank, 8) << "a group's last rank outlives its jobs";
+  EXPECT_EQ(told().lastRank, 8) << "a group's last rank outlives the jobs";
 }
 
 TEST_P(GroupSuite, AnExpiredJobWaitsNoMore) {
@@ -168,7 +168,7 @@ TEST_P(GroupSuite, ARetryIsRankedAmongItsGroup) {
   EXPECT_EQ(told().lowestWaiting, 6);
   put("c", "red", 8);
   EXPECT_EQ(told().lastRank, 2) << "the retry's rank was remembered";
-  EXPECT_EQ(claimOne().job, "a") << "its rank, not its arrival, decides";
+  EXPECT_EQ(claimOne().job, "a") << "the rank decides, not the arrival";
 }
 
 TEST_P(GroupSuite, AnEmptyGroupKeepsNoMemory) {

@@ -68,7 +68,8 @@ TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesTheRecord) {
   ASSERT_TRUE(std::holds_alternative<Duplicate>(now));
   EXPECT_EQ(std::get<Duplicate>(now).id, "d");
   sweepAll();
-  EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("f", "h2"))) << "sweeping the old record leaves the new one";
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("f", "h2")))
+      << "a sweep of the old record leaves the new record";
 }
 
 TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
@@ -84,8 +85,8 @@ TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
     job.policy.ttl = Millis(10'000);
     return jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
   };
-  EXPECT_EQ(first(), "none") << "of an endpoint that had no job";
-  ASSERT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1"))) << "a question stores nothing";
+  EXPECT_EQ(first(), "none") << "the endpoint has had no job";
+  ASSERT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1"))) << "a lookup stores no key";
   EXPECT_EQ(first(), "a");
   EXPECT_EQ(first("other"), "none");
   EXPECT_EQ(first("ep", "other key"), "none");
@@ -103,7 +104,7 @@ TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
   EXPECT_EQ(first(), "of another body");
   while (jobs().remove("ep", 100) > 0) {
   }
-  EXPECT_EQ(first(), "none") << "of an endpoint that is gone";
+  EXPECT_EQ(first(), "none") << "the endpoint is removed";
 }
 
 TEST_P(StorageSuite, KeysThatLookAlikeAreDifferent) {

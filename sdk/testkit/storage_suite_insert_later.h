@@ -174,7 +174,7 @@ TEST_P(InsertLaterSuite, ATakenIdIsRefusedAndChangesNothing) {
   EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", {"k", "h1"}));
   other.input = spec("a").input;
   other.endpoint = "elsewhere";
-  EXPECT_EQ(insertLater(other), "StorageError") << "a job of another endpoint";
+  EXPECT_EQ(insertLater(other), "StorageError") << "the id belongs to a different endpoint";
   EXPECT_EQ(counts("elsewhere").inQueue, 0U);
   EXPECT_EQ(counts().inQueue, 1U);
   EXPECT_EQ(insertLater(spec("b"), Idempotency{"k", "h2"}), "inserted") << "the key is free";
@@ -257,7 +257,7 @@ TEST_P(InsertLaterSuite, ALargeInputIsStoredWhole) {
   JobSpec other = spec(std::string(1, static_cast<char>('a' + inputs.size() - 1)));
   other.input = inputs.back();
   other.input[100] = '-';
-  EXPECT_EQ(insertLater(other), "StorageError") << "another input of the same size";
+  EXPECT_EQ(insertLater(other), "StorageError") << "the inputs differ in a byte";
   EXPECT_EQ(counts().inQueue, inputs.size());
   if (GetParam().durable) reopen();
   const auto claimed = claim(9);

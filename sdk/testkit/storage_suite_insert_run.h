@@ -120,7 +120,7 @@ TEST_P(InsertRunSuite, ACompletedJobIsAsAfterItsReport) {
     clock_.advance(step);
     expectEqualTwins();
   }
-  EXPECT_FALSE(find("a", "one")) << "past its ttl";
+  EXPECT_FALSE(find("a", "one")) << "the job's ttl has passed";
   sweepAll();
   expectEqualTwins();
 }

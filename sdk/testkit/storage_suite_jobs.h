@@ -165,16 +165,17 @@ TEST_P(StorageSuite, ACursorGoesThroughAListWithoutGapsOrRepeats) {
   EXPECT_EQ(idsOf(first), "j6 j5 j4 ");
   submit("newer");
   const JobPage second = jobs().list({"ep", std::nullopt}, {0, 3, first.next});
-  EXPECT_EQ(idsOf(second), "j3 j2 j1 ") << "what was submitted in between shifts nothing";
+  EXPECT_EQ(idsOf(second), "j3 j2 j1 ") << "a new job does not shift the next page";
   EXPECT_EQ(second.total, 8U);
   const JobPage last = jobs().list({"ep", std::nullopt}, {0, 3, second.next});
   EXPECT_EQ(idsOf(last), "j0 ");
   EXPECT_EQ(last.next, 0U);
-  EXPECT_EQ(jobs().list({"ep", std::nullopt}, {0, 8}).next, 0U) << "all of them are on one page";
+  EXPECT_EQ(jobs().list({"ep", std::nullopt}, {0, 8}).next, 0U) << "a single page holds all jobs";
   const JobPage done = jobs().list({"ep", JobState::completed}, {0, 2});
   EXPECT_EQ(idsOf(done), "j2 j1 ");
   EXPECT_EQ(idsOf(jobs().list({"ep", JobState::completed}, {0, 2, done.next})), "j0 ");
-  EXPECT_EQ(idsOf(jobs().list({"ep", JobState::inQueue}, {0, 2, second.next})), "") << "those are completed";
+  EXPECT_EQ(idsOf(jobs().list({"ep", JobState::inQueue}, {0, 2, second.next})), "")
+      << "the jobs after the cursor are completed";
 }
 
 TEST_P(StorageSuite, AListHasTheBeginningOfALongError) {
@@ -375,7 +376,7 @@ TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
   EXPECT_FALSE(chunks().readLog({"ep", "a"}));
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   EXPECT_EQ(leaseState(lease), LeaseState::deleted);
-  EXPECT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("new"))) << "its idempotency records are gone";
+  EXPECT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("new"))) << "the idempotency records are gone";
   EXPECT_EQ(jobs().remove("never seen", 9), 0U);
 }
 

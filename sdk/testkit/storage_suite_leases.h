@@ -135,7 +135,7 @@ TEST_P(StorageSuite, TheEndpointsWithQueuedJobsAreNamed) {
 TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage_->check()); }
 
 TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsTakesNothing) {
-  EXPECT_TRUE(claim(3).empty()) << "an endpoint that was never seen";
+  EXPECT_TRUE(claim(3).empty()) << "the storage has never seen the endpoint";
   submit("a");
   EXPECT_TRUE(leases().claim({}, holder_, nextCall()).empty());
   EXPECT_TRUE(claim(0).empty());
@@ -171,7 +171,7 @@ TEST_P(StorageSuite, AClaimSkipsWhatHasExpired) {
 TEST_P(StorageSuite, AReportIsTakenUntilASweepHasEndedTheAttempt) {
   const LeaseRef late = bring("late", JobState::inProgress);
   clock_.advance(Millis(5'001));
-  EXPECT_EQ(leases().progress(late, "1"), ReportResult::accepted) << "it is still IN_PROGRESS under this attempt";
+  EXPECT_EQ(leases().progress(late, "1"), ReportResult::accepted) << "the job is still IN_PROGRESS under the attempt";
   EXPECT_EQ(complete(late), ReportResult::accepted);
   EXPECT_EQ(stateOf("late"), JobState::completed);
   submit("lost");
@@ -226,7 +226,7 @@ TEST_P(StorageSuite, TheStartIsOfTheLastAttempt) {
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].startedAt, clock_.now());
   EXPECT_EQ(again[0].submittedAt, first);
-  EXPECT_EQ(again[0].runsFor, Millis(600'000)) << "each attempt has its own time";
+  EXPECT_EQ(again[0].runsFor, Millis(600'000)) << "each attempt has the full execution timeout";
   EXPECT_EQ(find("a")->startedAt, clock_.now());
 }
 

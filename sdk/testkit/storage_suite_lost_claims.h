@@ -32,7 +32,7 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
   EXPECT_EQ(again[1].worker, "w3");
   EXPECT_EQ(again[1].lease, (LeaseRef{"a", 1}));
   EXPECT_TRUE(leases().claimed(wants, 71).empty()) << "another claim";
-  EXPECT_EQ(stateOf("c"), JobState::inQueue) << "the question claims nothing";
+  EXPECT_EQ(stateOf("c"), JobState::inQueue) << "a lookup claims no job";
   EXPECT_TRUE(leases().claimed({}, 70).empty());
 }
 
@@ -49,7 +49,7 @@ TEST_P(RepeatedCalls, AnAttemptThatHasEndedIsNoJobOfItsClaimAnyMore) {
   const auto left = leases().claimed({&want, 1}, 70);
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].lease, (LeaseRef{"kept", 1}));
-  ASSERT_EQ(leases().claim({&want, 1}, holder_, 71).size(), 1U) << "the returned job, under its next claim";
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 71).size(), 1U) << "the next claim takes the returned job";
   EXPECT_EQ(leases().claimed({&want, 1}, 70).size(), 1U);
   EXPECT_EQ(leases().claimed({&want, 1}, 71).at(0).lease.job, "returned");
 }

@@ -210,7 +210,7 @@ TEST_P(LostWorkerSuite, ARepeatedCallNamesNothing) {
   EXPECT_TRUE(namesNothing(lose(lease))) << "a later attempt runs";
   EXPECT_EQ(leaseState(again), LeaseState::held);
   const SweepResult twice = leases().lose(std::vector{again, again});
-  EXPECT_EQ(twice.stopped, (std::vector{again})) << "an attempt that is named twice is lost once";
+  EXPECT_EQ(twice.stopped, (std::vector{again})) << "an attempt named twice is lost once";
   EXPECT_EQ(find("a")->losses, 2U);
 }
 

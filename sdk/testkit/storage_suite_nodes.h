@@ -173,7 +173,7 @@ TEST_P(SharedSuite, LeasesLastWhileTheirHolderBeats) {
   EXPECT_TRUE(claim(1).empty());
   EXPECT_EQ(claimAs(other, 1).at(0).lease.job, "a");
   newLife();
-  EXPECT_TRUE(sweep().stopped.empty()) << "another node's leases are its own";
+  EXPECT_TRUE(sweep().stopped.empty()) << "the new life leaves the leases of the other node";
 }
 
 TEST_P(SharedSuite, ALifeEndsInASweepOnly) {
@@ -221,7 +221,7 @@ TEST_P(SharedSuite, ALongerTimeThanTheGapIsAddedToEachLife) {
     EXPECT_EQ(nodes().beat(other, {}), BeatResult::extended);
   }
   passWithBeats(other, life_ - 2 * kBeatGap - Millis(1));
-  EXPECT_TRUE(sweep().stopped.empty()) << "one millisecond was added";
+  EXPECT_TRUE(sweep().stopped.empty()) << "a millisecond was added to the life";
   passWithBeats(other, Millis(1));
   EXPECT_EQ(sweep().stopped, (std::vector{lease}));
 }

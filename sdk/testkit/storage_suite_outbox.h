@@ -90,7 +90,7 @@ TEST_P(OutboxSuite, TheSnapshotSurvivesRetryExpiryAndRemoval) {
   ASSERT_EQ(owed.size(), 2U);
   EXPECT_EQ(owed[0].job.error, "first");
   EXPECT_EQ(owed[1].job.output, "2");
-  EXPECT_NE(owed[0].id, owed[1].id) << "one id for each end";
+  EXPECT_NE(owed[0].id, owed[1].id) << "each end has a different delivery id";
 }
 
 TEST_P(OutboxSuite, AClaimedCallIsHiddenUntilItsLeaseEnds) {
@@ -108,7 +108,8 @@ TEST_P(OutboxSuite, AClaimedCallIsHiddenUntilItsLeaseEnds) {
   EXPECT_TRUE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::delivered));
   clock_.advance(Millis(60'000));
   EXPECT_TRUE(due().empty());
-  EXPECT_FALSE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::abandoned)) << "not owed any more";
+  EXPECT_FALSE(storage_->outbox().finishDelivery(last("a.1"), DeliveryState::abandoned))
+      << "the delivery is no longer owed";
   EXPECT_FALSE(storage_->outbox().reschedule(last("a.1"), Millis(1)));
   EXPECT_FALSE(storage_->outbox().finishDelivery(last("none"), DeliveryState::delivered));
 }
@@ -148,7 +149,7 @@ TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
       EXPECT_EQ(delivery.job.output, "[1]");
     }
   }
-  EXPECT_EQ(storage_->outbox().list("ep", "a", 9)[0].attempts.size(), 1U) << "its record stays";
+  EXPECT_EQ(storage_->outbox().list("ep", "a", 9)[0].attempts.size(), 1U) << "the attempts stay recorded";
 }
 
 TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
@@ -159,7 +160,7 @@ TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   (void)sweep();
   EXPECT_EQ(storage_->outbox().list("ep", "a", 9).size(), 1U);
   clock_.advance(Millis(1));
-  EXPECT_FALSE(recordNext(outbox(), last("a.1"), {})) << "whether it was swept or not";
+  EXPECT_FALSE(recordNext(outbox(), last("a.1"), {})) << "the record is forgotten with or without a sweep";
   EXPECT_FALSE(outbox().replay("a.1"));
   (void)sweep();
   EXPECT_TRUE(storage_->outbox().list("ep", "a", 9).empty());
@@ -239,7 +240,7 @@ TEST_P(OutboxSuite, TriesAreCountedFromTheDebtOn) {
   EXPECT_TRUE(outbox().replay("a.0"));
   const auto again = due();
   EXPECT_EQ(again.at(0).tries, 0U);
-  EXPECT_EQ(again.at(0).attempts.size(), 2U) << "its record stays";
+  EXPECT_EQ(again.at(0).attempts.size(), 2U) << "the earlier attempts stay recorded";
   EXPECT_TRUE(recordNext(outbox(), last("a.0"), {}));
   EXPECT_EQ(outbox().list("ep", "a", 9).at(0).tries, 1U);
   EXPECT_EQ(outbox().list("ep", "a", 9).at(0).attempts.size(), 3U);
@@ -267,7 +268,7 @@ TEST_P(OutboxSuite, ReplayIsForEveryState) {
     EXPECT_EQ(outbox().list("ep", "a", 9).at(0).state, DeliveryState::owed);
   }
   EXPECT_EQ(due().size(), 1U);
-  EXPECT_TRUE(outbox().replay("a.1")) << "one that is hidden or waits is due at once";
+  EXPECT_TRUE(outbox().replay("a.1")) << "a replay makes a hidden delivery due at once";
   EXPECT_EQ(due().size(), 1U);
   EXPECT_TRUE(outbox().reschedule(last("a.1"), Millis(60'000)));
   EXPECT_TRUE(outbox().replay("a.1"));
@@ -285,7 +286,7 @@ TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
     clock_.advance(Millis(10'000));
   }
   EXPECT_TRUE(outbox().finishDelivery(last("a.1"), DeliveryState::abandoned));
-  EXPECT_FALSE(recordNext(outbox(), last("a.1"), {})) << "not owed any more";
+  EXPECT_FALSE(recordNext(outbox(), last("a.1"), {})) << "the delivery is no longer owed";
   const auto listed = outbox().list("ep", "a", 9);
   ASSERT_EQ(listed.at(0).attempts.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -330,7 +331,8 @@ TEST_P(OutboxSuite, AnEndpointsSettledCallsAreBoundedAndTheOldestGo) {
     for (int n = i; n < kNew; n += kThreads) owe("new" + std::to_string(n), "ep");
   });
   sweepAll();
-  EXPECT_EQ(outbox().list("ep", "", 5'000).size(), static_cast<std::size_t>(kNew + kOver)) << "owed ones do not count";
+  EXPECT_EQ(outbox().list("ep", "", 5'000).size(), static_cast<std::size_t>(kNew + kOver))
+      << "owed deliveries do not count";
   for (int i = 0; i < kOver; ++i) finish("old" + std::to_string(i));
   finish("elsewhere");
   clock_.advance(Millis(1));

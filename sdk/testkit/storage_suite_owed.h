@@ -65,9 +65,9 @@ TEST_P(OwedSuite, OwedDeliveriesAreCountedAndHaveAnAge) {
   EXPECT_EQ(oldestAge("other"), Millis(200));
   EXPECT_EQ(owedBy("nowhere"), 0U);
   EXPECT_EQ(due().size(), 3U);
-  EXPECT_EQ(owedBy(), 2U) << "a claimed one is owed";
+  EXPECT_EQ(owedBy(), 2U) << "a claimed delivery is owed";
   EXPECT_TRUE(outbox().reschedule(last("a.0"), Millis(60'000)));
-  EXPECT_EQ(oldestAge(), Millis(700)) << "so is one that was put off, since its job's end";
+  EXPECT_EQ(oldestAge(), Millis(700)) << "a delayed delivery keeps the age since the job's end";
   EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
   EXPECT_FALSE(outbox().finishDelivery(last("a.0"), DeliveryState::abandoned));
   EXPECT_EQ(owedBy(), 1U);
@@ -82,7 +82,7 @@ TEST_P(OwedSuite, AReplayIsOwedSinceItsReplay) {
   owe("a", "http://example.com/");
   clock_.advance(Millis(900));
   EXPECT_TRUE(outbox().replay("a.0"));
-  EXPECT_EQ(owedBy(), 1U) << "it was owed already";
+  EXPECT_EQ(owedBy(), 1U) << "the delivery was owed before the replay";
   EXPECT_EQ(oldestAge(), Millis(0));
   EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::abandoned));
   clock_.advance(Millis(1));
@@ -100,7 +100,7 @@ TEST_P(OwedSuite, AnEndpointThatIsDeletedOwesWhatItOwed) {
   EXPECT_TRUE(outbox().finishDelivery(last("a.0"), DeliveryState::delivered));
   EXPECT_EQ(owedBy(), 1U);
   owe("c", "http://example.com/");
-  EXPECT_EQ(owedBy(), 2U) << "its name may be another endpoint's later";
+  EXPECT_EQ(owedBy(), 2U) << "the name may belong to a later endpoint";
 }
 
 TEST_P(OwedSuite, WithinItsBoundsNothingIsAbandoned) {
@@ -143,7 +143,7 @@ TEST_P(OwedSuite, DeliveriesThatWaitedTooLongAreAbandonedWithTheReason) {
   EXPECT_EQ(owedBy(), 1U);
   const auto job = find("old");
   ASSERT_TRUE(job);
-  EXPECT_EQ(job->output, "[1]") << "the job keeps its outcome";
+  EXPECT_EQ(job->output, "[1]") << "the job keeps the outcome";
   EXPECT_TRUE(outbox().abandonOwed(kADay, 100).endpoints.empty());
 }
 
@@ -157,7 +157,7 @@ TEST_P(OwedSuite, AnAbandonedOneMayBeReplayedAndHasItsTimeAgain) {
   const auto again = due();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].tries, 0U);
-  EXPECT_EQ(again[0].attempts.size(), 1U) << "its record stays";
+  EXPECT_EQ(again[0].attempts.size(), 1U) << "the attempts stay recorded";
   EXPECT_TRUE(outbox().finishDelivery(again[0].claim(), DeliveryState::delivered));
 }
 
@@ -207,11 +207,12 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
   EXPECT_EQ(owedJobs(), (std::vector<JobId>{"called", "putOff", "delivered"}));
   EXPECT_EQ(owedBy(), 3U);
-  EXPECT_TRUE(recordNext(outbox(), called[0].claim(), {{}, 200, Millis(1), std::nullopt, ""})) << "its report counts";
+  EXPECT_TRUE(recordNext(outbox(), called[0].claim(), {{}, 200, Millis(1), std::nullopt, ""}))
+      << "the report of a claimed delivery counts";
   EXPECT_TRUE(outbox().finishDelivery(called[0].claim(), DeliveryState::delivered));
   clock_.advance(Millis(10'000));
   ASSERT_EQ(outbox().abandonOwed(none, 100).endpoints.size(), 1U);
-  EXPECT_EQ(owedJobs(), (std::vector<JobId>{"delivered"})) << "it remains to be settled, not to be called";
+  EXPECT_EQ(owedJobs(), (std::vector<JobId>{"delivered"})) << "an answered call only has to be settled";
   EXPECT_TRUE(outbox().finishDelivery(last("delivered.0"), DeliveryState::delivered));
 }
 
@@ -220,11 +221,12 @@ TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
   const auto claimed = due();
   ASSERT_EQ(claimed.size(), 1U);
   clock_.advance(kADay.maxAge);
-  EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U) << "its lease has ended";
+  EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U) << "the lease of the claim has ended";
   EXPECT_FALSE(recordNext(outbox(), claimed[0].claim(), {{}, 200, Millis(1), std::nullopt, ""}));
   EXPECT_FALSE(outbox().reschedule(claimed[0].claim(), Millis(0)));
   EXPECT_FALSE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::delivered));
-  EXPECT_TRUE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::abandoned)) << "the delivery has this end";
+  EXPECT_TRUE(outbox().finishDelivery(claimed[0].claim(), DeliveryState::abandoned))
+      << "the delivery is already abandoned";
   EXPECT_EQ(stateOfDelivery("a"), DeliveryState::abandoned);
   EXPECT_EQ(owedBy(), 0U);
 }
@@ -302,7 +304,7 @@ TEST_P(RestartSuite, OwedDeliveriesAreCountedAgain) {
   EXPECT_TRUE(outbox().replay("a.0"));
   reopen();
   EXPECT_EQ(outbox().owed("ep").count, 2U);
-  EXPECT_EQ(outbox().owed("ep").oldestAge, Millis(10)) << "of c: a is owed since its replay";
+  EXPECT_EQ(outbox().owed("ep").oldestAge, Millis(10)) << "the oldest delivery is c, because a was replayed";
   EXPECT_EQ(outbox().abandonOwed({Millis(10), 9}, 9).endpoints.at(0).tooOld, 1U);
   EXPECT_EQ(outbox().list("ep", "c", 9).at(0).state, DeliveryState::abandoned);
   EXPECT_EQ(outbox().owed("ep").count, 1U);

@@ -20,17 +20,17 @@ TEST_P(StorageSuite, AJobsPlaceIsHowManyWillBeClaimedBeforeIt) {
   const auto ahead = [this](const char* id, std::size_t most = 100) { return leases().ahead({"ep", id}, most); };
   EXPECT_EQ(ahead("a"), 0U);
   EXPECT_EQ(ahead("b"), 1U);
-  EXPECT_EQ(ahead("low"), 2U) << "low runs when no normal job waits, whenever it came";
+  EXPECT_EQ(ahead("low"), 2U) << "a low-priority job runs after all normal jobs";
   EXPECT_EQ(ahead("low", 1), 1U) << "counted up to the bound";
-  EXPECT_EQ(ahead("elsewhere"), std::nullopt) << "a job of another endpoint";
+  EXPECT_EQ(ahead("elsewhere"), std::nullopt) << "the job belongs to a different endpoint";
   EXPECT_EQ(ahead("none"), std::nullopt);
   const LeaseRef lease = claimOne();
   EXPECT_EQ(lease.job, "a");
-  EXPECT_EQ(ahead("a"), std::nullopt) << "it waits no more";
+  EXPECT_EQ(ahead("a"), std::nullopt) << "a claimed job does not wait";
   EXPECT_EQ(ahead("b"), 0U);
   EXPECT_EQ(ahead("low"), 1U);
   (void)leases().release(std::vector{lease});
-  EXPECT_EQ(ahead("a"), 0U) << "its old place";
+  EXPECT_EQ(ahead("a"), 0U) << "a released job has the old place again";
   (void)jobs().cancel({"ep", "a"});
   EXPECT_EQ(ahead("a"), std::nullopt);
   EXPECT_EQ(ahead("low"), 1U);
@@ -66,7 +66,7 @@ TEST_P(StorageSuite, TheHeadOfTheQueueIsTheNormalJobThatIsClaimedNext) {
   EXPECT_EQ(counts().headWait, Millis(0));
   clock_.advance(Millis(100));
   (void)leases().release(std::vector{lease});
-  EXPECT_EQ(counts().headWait, Millis(107)) << "it has waited since then";
+  EXPECT_EQ(counts().headWait, Millis(107)) << "a released job has waited since the submission";
   (void)jobs().purgeQueued("ep");
   EXPECT_EQ(counts().headWait, std::nullopt);
 }

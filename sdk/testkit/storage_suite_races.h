@@ -64,7 +64,7 @@ TEST_P(StorageSuite, CancelFinishAndReleaseRaceToOneLegalEnd) {
     });
     const bool cancelled = stateOf(id) == JobState::cancelled;
     EXPECT_TRUE(cancelled || stateOf(id) == JobState::completed) << nameOf(stateOf(id));
-    EXPECT_EQ(cancels, cancelled ? (kRacers + 2) / 3 : 0) << "every caller, or none";
+    EXPECT_EQ(cancels, cancelled ? (kRacers + 2) / 3 : 0) << "all cancel calls succeed, or all fail";
     EXPECT_EQ(finishes, cancelled ? 0 : 1);
   }
   EXPECT_EQ(counts().inProgress, 0U);
@@ -186,7 +186,7 @@ TEST_P(StorageSuite, RacingClaimsCancelsAndFinishesEndEachJobOnce) {
   EXPECT_EQ(static_cast<std::size_t>(completed) + cancelled.size(), static_cast<std::size_t>(kJobs));
   EXPECT_EQ(jobs().list({"ep", JobState::cancelled}, {}).total, cancelled.size());
   EXPECT_EQ(jobs().list({"ep", JobState::completed}, {}).total, static_cast<std::size_t>(completed));
-  EXPECT_EQ(outbox().list("ep", "", 1'000).size(), static_cast<std::size_t>(kJobs)) << "one call for each end";
+  EXPECT_EQ(outbox().list("ep", "", 1'000).size(), static_cast<std::size_t>(kJobs)) << "each end has a single delivery";
 }
 
 TEST_P(StorageSuite, RacingRetriesPutAJobInTheQueueOnce) {
@@ -262,7 +262,7 @@ TEST_P(StorageSuite, RacingDispatchersEndADeliveryOnce) {
     if (outbox().finishDelivery(claim, state)) ++(i % 2 == 0 ? delivered : abandoned);
   });
   const bool isDelivered = outbox().list("ep", "a", 9).at(0).state == DeliveryState::delivered;
-  EXPECT_EQ(delivered, isDelivered ? kRacers / 2 : 0) << "one end, and its repetitions";
+  EXPECT_EQ(delivered, isDelivered ? kRacers / 2 : 0) << "only calls with the recorded end succeed";
   EXPECT_EQ(abandoned, isDelivered ? 0 : kRacers / 2);
 }
 

@@ -28,11 +28,11 @@ class RecordFollower {
     std::uint64_t last = version_;
     for (const Record& record : changes.changed) {
       EXPECT_EQ(record.kind, kind_);
-      EXPECT_GT(record.version, last) << "changes are by version, and after the one that was asked";
+      EXPECT_GT(record.version, last) << "the versions rise from the requested version on";
       last = record.version;
       copy_[record.id] = record;
     }
-    EXPECT_LE(last, changes.version) << "it would be told again";
+    EXPECT_LE(last, changes.version) << "the next call would return the record again";
     version_ = changes.version;
   }
 
@@ -127,7 +127,7 @@ TEST_P(StorageSuite, ARecordThatCameBackIsChangedAndNotRemoved) {
   for (std::uint64_t since : {version, between}) {
     const Changes changes = records().changedSince("template", since);
     EXPECT_TRUE(changes.changed.empty());
-    EXPECT_EQ(changes.removed, (std::vector<std::string>{"t1"})) << "once, however often it went";
+    EXPECT_EQ(changes.removed, (std::vector<std::string>{"t1"})) << "a record removed twice is listed once";
   }
 }
 
@@ -157,7 +157,7 @@ TEST_P(StorageSuite, ARemovalIsForgottenAfterADayAndASweep) {
   EXPECT_TRUE(records().remove("template", "t1"));
   sweepAll();
   EXPECT_EQ(records().changedSince("template", version).removed, (std::vector<std::string>{"t1"}))
-      << "a new removal has a day of its own";
+      << "each removal is kept for a day";
 }
 
 // A reader that asked at any moment of a history and asks again at the end has the present records.

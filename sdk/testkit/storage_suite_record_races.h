@@ -41,7 +41,7 @@ TEST_P(StorageSuite, RacingUpdatesOfARecordHaveOneWinner) {
     });
     EXPECT_EQ(winners, 1);
     EXPECT_EQ(conflicts, kRacers - 1);
-    EXPECT_EQ(records().find("template", "t")->body, std::to_string(winner)) << "who was told so has won";
+    EXPECT_EQ(records().find("template", "t")->body, std::to_string(winner)) << "the stored body is the winner's";
     EXPECT_EQ(records().find("template", "t")->version, now);
     version = now;
   }
@@ -66,8 +66,8 @@ TEST_P(StorageSuite, RacingCreationsOfARecordHaveOneWinner) {
       }
     });
     EXPECT_EQ(byId, 1);
-    ASSERT_EQ(winners.size(), 1U) << "one name, one record";
-    EXPECT_EQ(losers.count(winners[0]), static_cast<std::size_t>(kRacers - 1)) << "each was told who has it";
+    ASSERT_EQ(winners.size(), 1U) << "a name has a single record";
+    EXPECT_EQ(losers.count(winners[0]), static_cast<std::size_t>(kRacers - 1)) << "each loser reads the winner's id";
   }
   EXPECT_EQ(records().list("key").size(), static_cast<std::size_t>(kRecordRounds));
   EXPECT_EQ(records().list("template").size(), static_cast<std::size_t>(kRecordRounds));
@@ -90,7 +90,7 @@ TEST_P(StorageSuite, RacingRenamesToOneNameHaveOneWinner) {
   EXPECT_EQ(taken, kRacers - 1);
   std::set<std::string> names;
   for (const Record& each : records().list("template")) names.insert(each.name);
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(kRacers)) << "the others keep theirs";
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kRacers)) << "the losing records keep the old names";
   EXPECT_EQ(names.count("wanted"), 1U);
 }
 
@@ -126,7 +126,7 @@ TEST_P(StorageSuite, RacingWritersOfAllKindsNeverGetTheSameVersion) {
   EXPECT_EQ(given.size(), static_cast<std::size_t>(2 * kRacers * kRecordRounds));
   EXPECT_EQ(std::set<std::uint64_t>(given.begin(), given.end()).size(), given.size());
   for (const char* kind : {"kind0", "kind1", "kind2"}) {
-    EXPECT_GT(records().changedSince(kind, 0).version, *given.rbegin()) << "the last removals came after them";
+    EXPECT_GT(records().changedSince(kind, 0).version, *given.rbegin()) << "the last removals are the newest changes";
     EXPECT_TRUE(records().list(kind).empty());
   }
 }
@@ -149,7 +149,7 @@ TEST_P(StorageSuite, ARemovalAndUpdatesAgreeWhoWasFirst) {
     EXPECT_EQ(removals, 1);
     EXPECT_LE(updates, 1);
     EXPECT_EQ(strange, 0);
-    EXPECT_FALSE(records().find("template", "t")) << "an update does not bring it back";
+    EXPECT_FALSE(records().find("template", "t")) << "an update does not restore a removed record";
     EXPECT_TRUE(records().list("template").empty());
   }
 }
@@ -173,7 +173,7 @@ TEST_P(StorageSuite, FollowersHaveInTheEndWhatIsThere) {
           ++named;
           names.insert(each.name);
         }
-        EXPECT_EQ(names.size(), named) << "two records of one name at once";
+        EXPECT_EQ(names.size(), named) << "two records have the same name";
         std::this_thread::yield();
       }
       return;

@@ -44,7 +44,7 @@ bool stored(const Result& result) {
 template <class Result>
 std::uint64_t versionOf(const Result& result) {
   const auto* now = std::get_if<Stored>(&result);
-  EXPECT_NE(now, nullptr) << "it was not stored";
+  EXPECT_NE(now, nullptr) << "the record was not stored";
   return now != nullptr ? now->version : 0;
 }
 /// Returns the id of the record that has the id or name, or an empty string if the result is not NameTaken.
@@ -95,7 +95,7 @@ TEST_P(StorageSuite, ACreationThatFailsChangesNothing) {
   const Changes changes = records().changedSince("template", version);
   EXPECT_TRUE(changes.changed.empty());
   EXPECT_TRUE(changes.removed.empty());
-  EXPECT_TRUE(stored(records().create(record("t2", "x")))) << "the id and the name that failed are free";
+  EXPECT_TRUE(stored(records().create(record("t2", "x")))) << "a failed creation takes no id and no name";
 }
 
 TEST_P(StorageSuite, ARecordIsUpdatedOnlyFromTheVersionThatWasRead) {
@@ -120,7 +120,7 @@ TEST_P(StorageSuite, AnUpdateOfARecordThatWasRemovedFindsNoneOrAnother) {
   const auto second = versionOf(records().create(record("t1", "alpha")));
   EXPECT_GT(second, first);
   EXPECT_TRUE(std::holds_alternative<Conflict>(records().update(record("t1", "x"), first)))
-      << "the version of the one that was is never that of another";
+      << "a new record never has the version of a removed record";
   EXPECT_TRUE(stored(records().update(record("t1", "x"), second)));
 }
 
@@ -134,14 +134,14 @@ TEST_P(StorageSuite, AnUpdateThatFailsChangesNothing) {
   EXPECT_TRUE(std::holds_alternative<NoRecord>(records().update(record("t3", "x", "{}"), second)));
   EXPECT_EQ(describe(records().list("template")), before);
   EXPECT_TRUE(records().changedSince("template", second).changed.empty());
-  EXPECT_TRUE(stored(records().create(record("t3", "x")))) << "the name that failed is free";
+  EXPECT_TRUE(stored(records().create(record("t3", "x")))) << "a failed update takes no name";
 }
 
 TEST_P(StorageSuite, ARecordMayKeepLoseAndFreeItsName) {
   auto version = versionOf(records().create(record("t1", "alpha")));
   clock_.advance(Millis(10));
   auto result = records().update(record("t1", "alpha", "{\"n\":2}"), version);
-  ASSERT_TRUE(stored(result)) << "its own name is not taken";
+  ASSERT_TRUE(stored(result)) << "a record may keep the name";
   version = versionOf(result);
   EXPECT_EQ(records().find("template", "t1")->changedAt, clock_.now());
   result = records().update(record("t1", ""), version);
@@ -154,7 +154,7 @@ TEST_P(StorageSuite, ARecordMayKeepLoseAndFreeItsName) {
 TEST_P(StorageSuite, ARenameTakesTheNewNameAndFreesTheOld) {
   const auto a = versionOf(records().create(record("a", "alpha")));
   const auto b = versionOf(records().create(record("b", "beta")));
-  EXPECT_EQ(holderOf(records().update(record("a", "beta"), a)), "b") << "two do not swap names in one step";
+  EXPECT_EQ(holderOf(records().update(record("a", "beta"), a)), "b") << "two records cannot swap names in a step";
   const auto freed = versionOf(records().update(record("a", "gamma"), a));
   EXPECT_EQ(holderOf(records().create(record("c", "gamma"))), "a");
   EXPECT_TRUE(stored(records().update(record("b", "alpha"), b)));
@@ -180,7 +180,7 @@ TEST_P(StorageSuite, ARemovalTakesOneRecordOnce) {
   EXPECT_FALSE(records().remove("template", "none"));
   EXPECT_FALSE(records().remove("none", "t1"));
   EXPECT_TRUE(records().remove("template", "t1"));
-  EXPECT_FALSE(records().remove("template", "t1")) << "there is none any more";
+  EXPECT_FALSE(records().remove("template", "t1")) << "the record is already removed";
   EXPECT_FALSE(records().find("template", "t1"));
   EXPECT_EQ(idsOf(records().list("template")), (std::vector<std::string>{"t2"}));
   EXPECT_TRUE(records().find("endpoint", "t1"));

@@ -116,7 +116,8 @@ TEST_P(RepeatedCalls, ARepeatedInsertWithAnIdempotencyKeyIsNoDuplicate) {
   EXPECT_TRUE(insertAgain(job, once));
   EXPECT_EQ(counts().inQueue, 1U);
   EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs().insert(JobSpec(job), policy_, Idempotency{"k", "other"})));
-  EXPECT_THROW((void)jobs().insert(spec("a", "other"), policy_, once), StorageError) << "the key of another endpoint";
+  EXPECT_THROW((void)jobs().insert(spec("a", "other"), policy_, once), StorageError)
+      << "the key is used at a different endpoint";
   clock_.advance(Millis(10'000));
   sweepAll();
   EXPECT_TRUE(insertAgain(job, once)) << "the record outlives the job";
@@ -151,7 +152,7 @@ TEST_P(RepeatedCalls, ARepeatedCancelIsOneEnd) {
     ASSERT_TRUE(std::holds_alternative<Cancelled>(again)) << last.job;
     EXPECT_EQ(std::get<Cancelled>(again).lease, last);
     EXPECT_EQ(picture(last.job), before);
-    EXPECT_EQ(outbox().list("ep", last.job, 9).size(), 1U) << "one webhook for one end";
+    EXPECT_EQ(outbox().list("ep", last.job, 9).size(), 1U) << "an end has a single webhook delivery";
   };
   submit(hooked("waits"));
   EXPECT_EQ(leases().release(std::vector{claimOne()}), 1U);
@@ -163,7 +164,7 @@ TEST_P(RepeatedCalls, ARepeatedCancelIsOneEnd) {
 TEST_P(RepeatedCalls, ARepeatedRetryPutsTheJobInTheQueueOnce) {
   const LeaseRef failed = bring("a", JobState::failed);
   const auto retry = [this](std::uint32_t attempt) { return jobs().requeue({"ep", "a"}, attempt, policy_); };
-  EXPECT_EQ(std::get<WrongState>(retry(failed.attempt + 1)).state, JobState::failed) << "an attempt that never was";
+  EXPECT_EQ(std::get<WrongState>(retry(failed.attempt + 1)).state, JobState::failed) << "the attempt never existed";
   EXPECT_TRUE(std::holds_alternative<Requeued>(retry(failed.attempt)));
   const std::string queued = picture("a");
   clock_.advance(Millis(10));
@@ -192,7 +193,7 @@ TEST_P(RepeatedCalls, ARepeatedFinishIsOneEnd) {
     clock_.advance(Millis(100));
     EXPECT_EQ(leases().finish(lease, outcomes[i]), ReportResult::accepted);
     EXPECT_EQ(picture(id), before);
-    EXPECT_EQ(outbox().list("ep", id, 9).size(), 1U) << "one webhook for one end";
+    EXPECT_EQ(outbox().list("ep", id, 9).size(), 1U) << "an end has a single webhook delivery";
   }
 }
 
@@ -309,7 +310,7 @@ TEST_P(RepeatedCalls, ARepeatedEndOfADeliveryIsOneEnd) {
     EXPECT_EQ(outbox().owed("ep").count, 1U);
     EXPECT_TRUE(outbox().finishDelivery(last(claim.id), state));
     clock_.advance(kDeliveryRecordLife);
-    EXPECT_FALSE(outbox().finishDelivery({claim.id, claim.number + 1}, state)) << "it is not listed any more";
+    EXPECT_FALSE(outbox().finishDelivery({claim.id, claim.number + 1}, state)) << "the delivery is no longer listed";
   }
 }
 
@@ -327,7 +328,7 @@ TEST_P(RepeatedCalls, ARepeatedTryIsRecordedOnce) {
   EXPECT_TRUE(record(1, 501));
   EXPECT_TRUE(record(2, 502));
   EXPECT_TRUE(record(2, 502));
-  EXPECT_FALSE(record(1, 501)) << "another try is the last";
+  EXPECT_FALSE(record(1, 501)) << "only the last try can be repeated";
   EXPECT_FALSE(record(4, 1));
   const Delivery recorded = outbox().list("ep", "a", 9).at(0);
   EXPECT_EQ(recorded.tries, 2U);

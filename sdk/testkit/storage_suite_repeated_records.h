@@ -24,9 +24,9 @@ inline Record changed(const std::string& id, const std::string& name, CallId cha
 TEST_P(RepeatedCalls, ARepeatedCreationIsOneRecord) {
   const std::uint64_t version = versionOf(records().create(changed("t1", "alpha", 70)));
   EXPECT_EQ(versionOf(records().create(changed("t1", "alpha", 70))), version);
-  EXPECT_EQ(records().find("template", "t1")->change, 0U) << "no caller repeats the change of another one by mistake";
+  EXPECT_EQ(records().find("template", "t1")->change, 0U) << "a caller cannot repeat the change of a different caller";
   EXPECT_EQ(records().list("template").at(0).change, 0U);
-  EXPECT_TRUE(records().changedSince("template", version).changed.empty()) << "the repeated call changed nothing";
+  EXPECT_TRUE(records().changedSince("template", version).changed.empty()) << "the repeated call changed no record";
   EXPECT_EQ(holderOf(records().create(changed("t1", "alpha", 71))), "t1") << "another caller";
   EXPECT_EQ(holderOf(records().create(changed("t2", "alpha", 70))), "t1") << "another record";
   EXPECT_EQ(records().list("template").size(), 1U);

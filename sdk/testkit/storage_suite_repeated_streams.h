@@ -90,7 +90,7 @@ TEST_P(RepeatedStreamCalls, TheLastPageIsReturnedAgain) {
   EXPECT_EQ(consumed(70, 100), "01+") << "the same chunks, whatever the bound";
   EXPECT_EQ(consumed(71), "2");
   addChunks(lease, {"3"});
-  EXPECT_EQ(consumed(71), "2+") << "without the chunk that came later";
+  EXPECT_EQ(consumed(71), "2+") << "the repeated page omits the later chunk";
   EXPECT_EQ(complete(lease), ReportResult::accepted);
   EXPECT_EQ(consumed(71), "2+") << "after the end of the job too";
   EXPECT_EQ(consumed(72), "3");

@@ -43,7 +43,7 @@ TEST_P(RestartSuite, AcknowledgedWritesSurviveAReopen) {
   submit("third");
   EXPECT_EQ(claimOne().job, "second");
   EXPECT_EQ(claimOne().job, "once");
-  EXPECT_EQ(claimOne().job, "third") << "arrival numbers continue after the last one stored";
+  EXPECT_EQ(claimOne().job, "third") << "arrival numbers continue after the last stored job";
 }
 
 TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
@@ -60,7 +60,7 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   lease = claimOne();
-  EXPECT_EQ(lease.job, "a") << "at its old position in the queue";
+  EXPECT_EQ(lease.job, "a") << "the job has the old position in the queue";
   reopen();
   newLife();
   swept = sweep();
@@ -99,8 +99,8 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
   EXPECT_EQ(counts().inProgress, 0U);
   EXPECT_EQ(counts().inQueue, 2U);
   EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(counts().retried, 2U) << "each loss counts, that of the failed job too";
-  EXPECT_EQ(claimOne().job, "a") << "at its old position in the queue";
+  EXPECT_EQ(counts().retried, 2U) << "each loss counts, also the loss of the failed job";
+  EXPECT_EQ(claimOne().job, "a") << "the job has the old position in the queue";
 }
 
 TEST_P(RestartSuite, AcknowledgedWritesSurviveTheDeathOfTheProcess) {
@@ -162,7 +162,7 @@ TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
   EXPECT_EQ(counts().retried, counted.retried);
   const Instant expiry = find("low")->expiresAt;
   (void)jobs().cancel({"ep", "low"});
-  EXPECT_EQ(find("low")->expiresAt, expiry) << "a ttl that was set stays set";
+  EXPECT_EQ(find("low")->expiresAt, expiry) << "a cancel does not change the ttl";
 }
 
 TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {

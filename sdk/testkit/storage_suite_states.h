@@ -192,7 +192,8 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
     EXPECT_EQ(counts().inQueue + counts().inProgress, 0U);
     const SweepResult swept = sweep();
     EXPECT_EQ(swept.removed, 1U) << nameOf(state);
-    EXPECT_EQ(swept.stopped.size(), state == JobState::inProgress ? 1U : 0U) << "its worker has to be told";
+    EXPECT_EQ(swept.stopped.size(), state == JobState::inProgress ? 1U : 0U)
+        << "the worker of the expired job must stop";
   }
 }
 

@@ -55,7 +55,7 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
   const Instant queued = find("a")->queuedAt;
   for (int loss = 1; loss <= 3; ++loss) {
     const LeaseRef lease = claimOne();
-    EXPECT_EQ(lease.job, "a") << "it keeps its place";
+    EXPECT_EQ(lease.job, "a") << "a lost job keeps the place in the queue";
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
     newLife();
     const SweepResult swept = sweep();
@@ -70,7 +70,7 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
       EXPECT_TRUE(consume({"ep", "a"}, 100)->chunks.empty());
     }
   }
-  EXPECT_NE(find("a")->error.find("3"), std::string::npos) << "it says how often";
+  EXPECT_NE(find("a")->error.find("3"), std::string::npos) << "the error names the number of losses";
   EXPECT_EQ(counts().failed, 1U);
   EXPECT_EQ(counts().retried, 3U);
   (void)requeue({"ep", "a"}, policy_);
@@ -215,7 +215,7 @@ TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
   (void)sweep();
   EXPECT_EQ(stateOf("a"), JobState::inQueue) << "a retry starts the count again";
   EXPECT_EQ(find("a")->losses, 1U);
-  EXPECT_EQ(find("a")->retries, 3U) << "losses and retries over its whole life";
+  EXPECT_EQ(find("a")->retries, 3U) << "losses and retries of the whole life count";
 }
 
 TEST_P(StorageSuite, ATimeoutCountsFromTheClaimOfEachAttempt) {
