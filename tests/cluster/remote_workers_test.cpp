@@ -42,7 +42,7 @@ TEST_P(RemoteClusterTest, ReportsCountAtAnyServer) {
   pass(Millis(3'000));
   StopLoop& loop = startLoop(one());
   pass(Millis(5'000));
-  EXPECT_EQ(loop.told(), 0) << "no stop of a job that the worker has delivered";
+  EXPECT_EQ(loop.told(), 0) << "the worker has already delivered the job";
 }
 
 TEST_P(RemoteClusterTest, ACountedChunkIsStoredOnceAtAnyServer) {
@@ -85,7 +85,7 @@ TEST_P(RemoteClusterTest, MadeUpWorkersOfOneEndpointLoseNoJobOfAnother) {
     ASSERT_EQ(two().call(workerKey_, "GET", target).status, 200);
   }
   pass(Millis(14'000));
-  EXPECT_EQ(find(id).losses, 0U) << "the connection to the other server was left out of its news";
+  EXPECT_EQ(find(id).losses, 0U) << "the news omitted the connection to the other server";
   EXPECT_EQ(find(id).state, JobState::inProgress);
 }
 
@@ -214,11 +214,11 @@ TEST_P(RemoteClusterTest, TheJobsOfADeadServerAreStoppedAndRunAgain) {
   sendPing(two(), id);
   eventually(
       "the stop to be told", [&] { return loop.told() >= 1; }, Millis(8'000));
-  EXPECT_EQ(fetchJob(two(), true), "") << "a late result would look like that of a new attempt";
+  EXPECT_EQ(fetchJob(two(), true), "") << "a late result would count for the new attempt";
   EXPECT_EQ(find(id).state, JobState::inQueue);
   report(two(), "job-done", id, R"({"output":"late"})");
   EXPECT_EQ(find(id).state, JobState::inQueue);
-  EXPECT_EQ(fetchJob(two()), id) << "the worker has no job, by its word";
+  EXPECT_EQ(fetchJob(two()), id) << "the call reports an idle worker";
   report(two(), "job-done", id, R"({"output":"new"})");
   EXPECT_EQ(find(id).output, "\"new\"");
   one().faults.heal();

@@ -189,8 +189,7 @@ TEST_P(ClusterTest, TheJobsOfAServerWithoutStorageRunAgainElsewhere) {
   const Answer ready = two().call(key_, "GET", "/readyz");
   EXPECT_EQ(ready.status, 503);
   EXPECT_THAT(ready.body, HasSubstr("leases"));
-  EXPECT_EQ(storage_->jobs().counts("t").retried, 0U)
-      << "its handlers are stopped before another server may have the jobs";
+  EXPECT_EQ(storage_->jobs().counts("t").retried, 0U) << "the handlers stop before a second server gets the jobs";
   const Millis passed = eventually("the first server to have both jobs", [&] {
     const auto jobs = theirs();
     return jobs.size() == 1 && jobs.begin()->second.size() == 2;
@@ -271,7 +270,7 @@ TEST_P(ClusterTest, AnotherServerStartsTheWorkersOfADrainedOne) {
   call(one(), "POST", "/v1/nodes/node1/drain");
   eventually(
       "node1 to drain", [&] { return call(two(), "GET", "/readyz").status == 503; }, Millis(2'000));
-  EXPECT_TRUE(healthSays(two(), endpoint, R"("ready":0)")) << "it takes no job";
+  EXPECT_TRUE(healthSays(two(), endpoint, R"("ready":0)")) << "a draining server takes no job";
   const std::string id = submit(one(), endpoint, kQuick);
   EXPECT_LE(awaitState(one(), endpoint, id, "COMPLETED"), Millis(6'000)) << "the parts are counted every 3 s";
 }

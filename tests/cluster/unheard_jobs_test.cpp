@@ -17,7 +17,7 @@ TEST_P(UnheardJobsTest, AServerThatDiesWithAJobThatNobodyHasHeardOf) {
   disconnect(one());
   sendPing(two(), id);
   pass(Millis(3'000));
-  EXPECT_EQ(loop.told(), 0) << "the storage says that the worker has the job";
+  EXPECT_EQ(loop.told(), 0) << "the storage still assigns the job to the worker";
   eventually(
       "the job to be in the queue", [&] { return find(id).state == JobState::inQueue; }, Millis(20'000));
   eventually(
@@ -31,10 +31,10 @@ TEST_P(UnheardJobsTest, AResultOfARunThatNobodyHasHeardOfDoesNotCountForTheNextA
   openRemote();
   const std::string id = loseUnheardJob();
   const std::string fresh = submit(two(), "remote", kLong);
-  EXPECT_EQ(fetchJob(two(), true), "") << "the worker may run the job, and its report names no attempt";
+  EXPECT_EQ(fetchJob(two(), true), "") << "the worker may run the job, and a report names no attempt";
   report(two(), "job-done", id, R"({"output":"first"})");
   EXPECT_EQ(find(id).state, JobState::inQueue);
-  EXPECT_EQ(fetchJob(two(), false, "w2"), id) << "another worker gets it at once";
+  EXPECT_EQ(fetchJob(two(), false, "w2"), id) << "a second worker gets the job at once";
   report(two(), "job-done", id, R"({"output":"first"})");
   EXPECT_EQ(find(id).state, JobState::inProgress);
   report(two(), "job-done", id, R"({"output":"second"})", "w2");
@@ -55,7 +55,7 @@ TEST_P(UnheardJobsTest, APingShowsThatAWorkerDoesNotRunAJob) {
     sendPing(two(), busy_);
     fetched = fetchJob(two(), true);
   }
-  EXPECT_EQ(fetched, id) << "the answer to its call was lost with the first server";
+  EXPECT_EQ(fetched, id) << "the answer with the job was lost with the first server";
   report(two(), "job-done", id, R"({"output":1})");
   EXPECT_EQ(find(id).state, JobState::completed);
   reconnect(one());
