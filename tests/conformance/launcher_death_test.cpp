@@ -91,7 +91,7 @@ TEST_F(LauncherDeath, ProcessesThatOutliveServerAndGuardsEndAtTheNextStart) {
   testkit::SilentLog log;
   const testkit::TemporaryFolder elsewhere;
   loadProcessLauncher(log, elsewhere);
-  EXPECT_TRUE(life_.isHeld()) << "a launcher with another data directory kills nothing";
+  EXPECT_TRUE(life_.isHeld()) << "a launcher with a different data directory kills no worker";
   loadProcessLauncher(log, data_);
   awaitEnd();
 }

@@ -213,7 +213,7 @@ TEST_F(LauncherDocker, ATakenNameIsTheReason) {
   (void)docker_->call("POST", "/containers/create?name=jobq-w1", R"({"Image":"shell:1"})");
   start("w1", "shell:1");
   EXPECT_TRUE(contains(exitOf("w1").reason, "already in use")) << exitOf("w1").reason;
-  EXPECT_TRUE(contains(docker_->report(), R"("name": "jobq-w1")")) << "the container of another program stays";
+  EXPECT_TRUE(contains(docker_->report(), R"("name": "jobq-w1")")) << "the container of a different program stays";
 }
 
 TEST_F(LauncherDocker, AContainerThatVanishesIsAnExit) {
@@ -269,11 +269,11 @@ TEST_F(LauncherDocker, RemovesTheContainersOfAnEarlierLifeBeforeAStart) {
   load();
   start("w2", dockerShell(kForever));
   awaitLog("launcher.leftover");
-  EXPECT_FALSE(contains(docker_->report(), "jobq-w2")) << "no worker starts beside a former one";
+  EXPECT_FALSE(contains(docker_->report(), "jobq-w2")) << "no worker starts beside an earlier container";
   docker_->set(R"({"refusesRemoval":false})");
   const std::string later = docker_->reportWith("jobq-w2");
   EXPECT_FALSE(contains(later, "jobq-former"));
-  EXPECT_EQ(linesOf("launcher.leftover"), 1U) << "one line for a container, however often its removal fails";
+  EXPECT_EQ(linesOf("launcher.leftover"), 1U) << "a container has a single line despite repeated failures";
   EXPECT_TRUE(contains(later, R"("name": "other")")) << "the containers of other servers stay";
 }
 

@@ -92,7 +92,7 @@ TEST_F(LauncherProcess, AWorkerHasASessionAndNoDescriptorOfTheServer) {
   EXPECT_THAT(log, testing::StartsWith("0\n1\n2\n/dev/null\n"));
   const std::string numbers = log.substr(std::string("0\n1\n2\n/dev/null\n").size());
   const std::size_t half = numbers.size() / 2;
-  EXPECT_EQ(numbers.substr(0, half), numbers.substr(half)) << "the worker leads its session";
+  EXPECT_EQ(numbers.substr(0, half), numbers.substr(half)) << "the worker is the session leader";
 }
 
 TEST_F(LauncherProcess, AWorkerHasNoSignalBlockedOrIgnored) {

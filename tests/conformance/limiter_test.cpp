@@ -94,7 +94,7 @@ TEST(Window, EachMillisecondLeavesByItself) {
 TEST(Window, AShrunkLimitNamesTheMomentWhenEnoughHaveLeft) {
   Counter window("window");
   for (int ms = 0; ms < 3'000; ++ms) EXPECT_EQ(window.pass(1, {3'000, Millis(10'000), 0}, ms), 1);
-  EXPECT_EQ(window.ask(kRun, 3'000).retryAfter, Millis(9'000)) << "2,001 of 3,000 have to leave: the last came at 2 s";
+  EXPECT_EQ(window.ask(kRun, 3'000).retryAfter, Millis(9'000)) << "the last of the 2,001 calls to leave came at 2 s";
   EXPECT_EQ(window.pass(1, kRun, 11'999), 0);
   EXPECT_EQ(window.ask(kRun, 12'000).remaining, 0U);
 }
@@ -160,12 +160,12 @@ TEST_P(EachLimiter, ForgetsKeysThatNobodyUses) {
     ASSERT_TRUE(enter(key, 0).allowed);
     if (key % 100 != 0) leave(key);
   }
-  EXPECT_GE(liveAllocations - before, kKeys) << "each costs memory: this test can see it";
+  EXPECT_GE(liveAllocations - before, kKeys) << "each key allocates memory";
   for (int key = kKeys; key < kKeys + 1'000; ++key) ASSERT_TRUE(enter(key, 600'000).allowed);
   EXPECT_LT(liveAllocations - before, kKeys / 2);
   for (int key = 0; key < kKeys; key += 100) {
     ASSERT_TRUE(enter(key, 600'000).allowed);
-    ASSERT_EQ(enter(key, 600'000).retryAfter, Millis(1'000)) << "whoever is inside is not forgotten";
+    ASSERT_EQ(enter(key, 600'000).retryAfter, Millis(1'000)) << "a key with a caller inside is not forgotten";
   }
 }
 

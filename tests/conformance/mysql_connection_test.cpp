@@ -118,7 +118,7 @@ TEST_F(MysqlConnectionIds, ABeatThatWaitsForALockCutsNoConnection) {
   EXPECT_THROW((void)storage->nodes().beat(holder, {}), StorageError);
   EXPECT_TRUE(isOpen(reader)) << "the connection for reads was cut";
   EXPECT_TRUE(storage->jobs().find({"ep", "a"}));
-  EXPECT_TRUE(isOpen(reader)) << "the read opened another connection";
+  EXPECT_TRUE(isOpen(reader)) << "the read opened a new connection";
   backup->execute("UNLOCK TABLES");
   EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);
 }

@@ -62,7 +62,7 @@ TEST_F(MysqlDiscardedChunks, GoInStepsOfAnyNode) {
   EXPECT_TRUE(std::holds_alternative<Requeued>(node_->jobs().requeue({"ep", "a"}, lease.attempt, policy_)));
   EXPECT_EQ(rows("job_chunk"), 25'000);
   (void)run(3);
-  EXPECT_EQ(rows("job_chunk"), 25'000) << "new chunks replace discarded ones";
+  EXPECT_EQ(rows("job_chunk"), 25'000) << "new chunks replace discarded chunks";
   EXPECT_EQ(node_->jobs().summaries(std::vector{JobKey{"ep", "a"}}).at(0)->chunks, 3U);
   EXPECT_EQ(sweepAll(*node_), (std::vector<std::int64_t>{5'000, 3}));
   EXPECT_EQ(notes(), 0);
@@ -75,7 +75,7 @@ TEST_F(MysqlDiscardedChunks, ATransactionHasOneBoundForAllItsJobs) {
     leases.push_back(run(9'000));
   }
   EXPECT_EQ(node_->leases().lose(leases).requeuedAt.size(), 1U);
-  EXPECT_EQ(rows("job_chunk"), 18'000) << "of two jobs the chunks are gone at once";
+  EXPECT_EQ(rows("job_chunk"), 18'000) << "a transaction removes the chunks of two jobs";
   EXPECT_EQ(notes(), 2);
   EXPECT_EQ(node_->jobs().purgeQueued("ep"), 4U);
   EXPECT_EQ(rows("job_chunk"), 18'000);

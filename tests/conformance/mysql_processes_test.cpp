@@ -136,7 +136,8 @@ class MysqlProcesses : public MysqlTest {
       ASSERT_TRUE(job) << id << " was acknowledged and is lost";
       EXPECT_GT(job->state, JobState::inProgress) << id << " has not ended";
       if (job->state != JobState::completed) continue;
-      EXPECT_EQ(job->output, "\"" + id + " " + std::to_string(job->attempt) + "\"") << "of the run that counts";
+      EXPECT_EQ(job->output, "\"" + id + " " + std::to_string(job->attempt) + "\"")
+          << "the output is from the stored attempt";
     }
     for (const char* const fact : {"insert", "claim", "finish", "consume", "delivered", "deliver"}) {
       facts.expectOnce(fact);
@@ -187,7 +188,7 @@ TEST_F(MysqlProcesses, OneIsKilledInTheMiddleAndNothingIsHalfWritten) {
     waitFor(
         "the work of the process that is killed", [&] { return linesOf(logs_[0]) >= lines; }, kWorkDeadline);
     ::kill(victim, SIGKILL);
-    EXPECT_TRUE(WIFSIGNALED(endOf(victim))) << "it ended by itself";
+    EXPECT_TRUE(WIFSIGNALED(endOf(victim))) << "the process ended without a signal";
     std::ofstream(folder_ / "dead.new") << (comesBack ? 5 : 60);
     std::filesystem::rename(folder_ / "dead.new", folder_ / "dead");
     if (comesBack) {
@@ -202,7 +203,7 @@ TEST_F(MysqlProcesses, OneIsKilledInTheMiddleAndNothingIsHalfWritten) {
     lost += rows("job WHERE losses > 0");
     ASSERT_FALSE(HasFailure()) << "round " << round;
   }
-  EXPECT_GT(lost, 0) << "no process was killed while it ran a job";
+  EXPECT_GT(lost, 0) << "no process was killed during a job";
   std::printf("%d rounds, %d jobs lost their worker\n", kRounds, lost);
 }
 

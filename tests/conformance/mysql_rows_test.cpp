@@ -152,7 +152,7 @@ TEST_F(MysqlRows, RowsOfManyJobsAreLockedTogether) {
     const auto row = rows.extract(id);
     ASSERT_TRUE(row) << id;
     EXPECT_EQ(row->id, id);
-    EXPECT_FALSE(rows.extract(id)) << "the second operation on a job reads the row itself";
+    EXPECT_FALSE(rows.extract(id)) << "the second operation on a job reads the row again";
   }
   EXPECT_FALSE(rows.extract("unknown"));
   const auto other = connect();
@@ -192,8 +192,8 @@ TEST_F(MysqlNumbers, NodesMakeDifferentNumbersInOrderOfTime) {
     clock_.advance(Millis(4));
     for (const auto& node : nodes) {
       const std::int64_t next = node->next();
-      EXPECT_GT(next, before) << "a job that was submitted 4 ms later has a greater number";
-      EXPECT_TRUE(all.insert(next).second) << "two nodes made one number";
+      EXPECT_GT(next, before) << "a job submitted 4 ms later has a greater number";
+      EXPECT_TRUE(all.insert(next).second) << "two nodes made the same number";
     }
   }
 }

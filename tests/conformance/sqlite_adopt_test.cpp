@@ -34,7 +34,7 @@ TEST_F(AdoptTest, TheNextLifeHoldsTheJobsOfWorkersThatOutliveTheirNode) {
   EXPECT_EQ(adopted[0].worker, "w:1");
   EXPECT_EQ(adopted[0].endpoint, "ep");
   EXPECT_TRUE(adopted[0].input.empty());
-  EXPECT_TRUE(leases().adopt(holder_).empty()) << "a second call gives it no job";
+  EXPECT_TRUE(leases().adopt(holder_).empty()) << "a second call adopts no job";
   EXPECT_EQ(leases().sweep(10).stopped, std::vector{local});
   EXPECT_EQ(storage_->chunks().append(remote, 1, {{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(leases().finish(remote, Completed{"3"}), ReportResult::accepted);

@@ -44,7 +44,7 @@ TEST_F(SqliteBackup, TheCopyIsAStorageOfTheSameContent) {
   restore();
   EXPECT_FALSE(find("later"));
   EXPECT_EQ(find("runs")->state, JobState::inQueue);
-  EXPECT_EQ(storage_->leases().sweep(10).stopped.at(0).job, "waits") << "its process is not this one";
+  EXPECT_EQ(storage_->leases().sweep(10).stopped.at(0).job, "waits") << "the job was claimed by a different process";
   EXPECT_EQ(find("waits")->state, JobState::inQueue);
   submit("after");
   EXPECT_EQ(claim(9).size(), 3U);

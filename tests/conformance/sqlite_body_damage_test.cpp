@@ -87,7 +87,7 @@ TEST_F(BodyDamage, AStepOfUnknownEndKeepsItsFileUntilTheNextOpening) {
   EXPECT_THAT(files(), SizeIs(1));
   logFaults().reset();
   EXPECT_THAT(errorOf([&] { submit(large("b")); }), HasSubstr("read-only"));
-  EXPECT_THAT(files(), SizeIs(1)) << "a storage that refuses all writes writes no file";
+  EXPECT_THAT(files(), SizeIs(1)) << "a read-only storage writes no file";
   storage_.reset();
   open();
   EXPECT_EQ(files().size(), find("a") ? 1U : 0U);
@@ -103,7 +103,7 @@ TEST_F(BodyDamage, AJobWithoutItsInputFailsAndBlocksNoOther) {
   expectOnlySoundIsClaimed();
   EXPECT_EQ(find("broken")->state, JobState::inProgress);
   const SweepResult swept = sweep();
-  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "broken"}})) << "its callers learn of the end";
+  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "broken"}})) << "the callers learn of the failure";
   EXPECT_EQ(swept.requeuedAt, std::vector<EndpointId>{"ep"}) << "a claim without jobs looks like an empty queue";
   EXPECT_EQ(find("broken")->state, JobState::failed);
   EXPECT_EQ(find("broken")->error, "the input of the job cannot be read; the log of the server has the reason");
@@ -171,7 +171,8 @@ TEST_F(BodyDamage, ARepeatedReportOfADamagedOutputIsAccepted) {
   const Completed outcome{bodyOf(kLargeBody, 'o')};
   ASSERT_EQ(storage_->leases().finish(lease, outcome), ReportResult::accepted);
   fs::remove(onlyFile());
-  EXPECT_EQ(storage_->leases().finish(lease, outcome), ReportResult::accepted) << "its worker would repeat it for ever";
+  EXPECT_EQ(storage_->leases().finish(lease, outcome), ReportResult::accepted)
+      << "the worker would repeat the report for ever";
 }
 
 TEST_F(BodyDamage, AWebhookWithoutItsBodyIsGivenUp) {
@@ -217,7 +218,7 @@ TEST_F(BodyDamage, ANumberIsNotUsedAgain) {
   storage_.reset();
   open();
   submit(large("b"));
-  EXPECT_EQ(onlyFile().filename(), "2") << "a stale row that names file 1 would show a foreign body";
+  EXPECT_EQ(onlyFile().filename(), "2") << "a stale row of file 1 would show a foreign body";
 }
 
 class BodyBackup : public SqliteBodiesTest {

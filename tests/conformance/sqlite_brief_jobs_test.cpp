@@ -85,7 +85,7 @@ TEST_F(BriefJobsTest, TheRowHoldsSmallBodies) {
 
 TEST_F(BriefJobsTest, OtherBodiesAreInTheirTables) {
   insertEnded(specOf("a", 300), Completed{text(213)});
-  EXPECT_EQ(inputs(), 1) << "one byte more than the row holds";
+  EXPECT_EQ(inputs(), 1) << "the input is a byte too large for the row";
   JobSpec job = specOf("b", 10);
   job.webhook = "http://h/done";
   insertEnded(job, Completed{"1"});

@@ -93,7 +93,7 @@ TEST_F(SqliteDiscardedChunks, AWriteHasOneBoundForAllItsJobs) {
   std::vector<LeaseRef> leases;
   for (const char* id : {"a", "b", "c", "d"}) leases.push_back(run(id, 9'000));
   EXPECT_EQ(storage_->leases().release(leases), 4U);
-  EXPECT_EQ(chunkRows(), 18'000) << "of two jobs the chunks are gone at once";
+  EXPECT_EQ(chunkRows(), 18'000) << "a write removes the chunks of two jobs";
   EXPECT_EQ(notes(), 2);
   EXPECT_EQ(sweepAll(), (std::vector<std::int64_t>{0}));
   EXPECT_EQ(notes(), 0);
@@ -109,7 +109,8 @@ TEST_F(SqliteDiscardedChunks, NewChunksReplaceThem) {
   add(lease, 5, 2, "3");
   EXPECT_EQ(outputsOf("a"), "2222233");
 
-  ASSERT_EQ(storage_->leases().release(std::vector{lease}), 1U) << "seven chunks go at once, beside those of before";
+  ASSERT_EQ(storage_->leases().release(std::vector{lease}), 1U)
+      << "the release removes seven chunks beside the former chunks";
   EXPECT_EQ(chunkRows(), 24'993);
   lease = claim(1).at(0).lease;
   add(lease, 0, 30'000, "4");

@@ -252,7 +252,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
   });
   joinAll("the callers that share commits", callers);
   EXPECT_EQ(duplicates, 1);
-  EXPECT_EQ(unranked, 1) << "the caller gets what was thrown, by its type";
+  EXPECT_EQ(unranked, 1) << "the caller catches the original type of exception";
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kGood);
   EXPECT_EQ(claim(100).size(), 1U + kGood);
 

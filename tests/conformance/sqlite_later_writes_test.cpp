@@ -116,7 +116,7 @@ TEST_F(LaterWrites, AGroupOfInsertsHasAtMostFourMegabytes) {
   };
   release();
   EXPECT_EQ(inserts_.awaitAll(), std::vector<std::string>(kJobs, "inserted"));
-  EXPECT_THAT(endedAtSyncs_, ElementsAre(0U, 0U, 64U)) << "of the first write, of 64 inserts, and of 32";
+  EXPECT_THAT(endedAtSyncs_, ElementsAre(0U, 0U, 64U)) << "the syncs follow the first write, 64 inserts and 32 inserts";
   awaitAll();
 }
 
@@ -138,7 +138,7 @@ TEST_F(LaterWrites, AGroupOfBothKindsEndsEachWrite) {
   awaitAll();
   EXPECT_EQ(inserts_.awaitAll(), std::vector<std::string>(kEach + 1, "inserted"));
   EXPECT_EQ(applied, kEach);
-  EXPECT_EQ(logFaults().syncs, before + 2) << "the first write, and one group";
+  EXPECT_EQ(logFaults().syncs, before + 2) << "the first write and the group have a sync each";
 }
 
 TEST_F(LaterWrites, AnAwaitedWriteEndsAfterAnInsert) {
@@ -211,7 +211,7 @@ TEST_F(LaterWrites, AGroupThatFindsTheDiskFullTellsEachReceiver) {
 
 TEST_F(LaterWrites, TheWritersThreadCommitsAnInsertAlsoAfterLoneWrites) {
   for (int i = 0; i <= sqlite::WriteTurns::kLoneTurns; ++i) insert("lone" + std::to_string(i), recorded_);
-  ASSERT_EQ(recorded_.thread(), std::this_thread::get_id()) << "a caller commits its own lone write";
+  ASSERT_EQ(recorded_.thread(), std::this_thread::get_id()) << "a caller commits a lone write";
   for (int i = 0; i < 3; ++i) {
     const JobId id = std::to_string(i);
     beginInsert(spec("later" + id), recorded_);
@@ -350,7 +350,7 @@ TEST_F(LaterStorage, AnErrorOfTheDiskEndsAllInserts) {
   EXPECT_FALSE(find("lost"));
   logFaults().reset();
   beginInsert(spec("refused"));
-  EXPECT_EQ(inserts_.calls().back(), "StorageError") << "a storage that is read-only refuses at once";
+  EXPECT_EQ(inserts_.calls().back(), "StorageError") << "a read-only storage refuses at once";
   EXPECT_EQ(insertLater(large("refused")), "StorageError");
   EXPECT_EQ(inserts_.destroyed(), 3U);
   EXPECT_FALSE(find("refused"));

@@ -163,7 +163,7 @@ TEST_F(ListingTest, AnExpiredJobIsAbsentAndGoesWithTheNextSweep) {
   submit("last");
   clock_.advance(Millis(30L * 86'400'000));
   const SweepResult first = storage_->leases().sweep(100);
-  EXPECT_EQ(first.removed, 100U) << "with the others together";
+  EXPECT_EQ(first.removed, 100U) << "the job is removed with the other expired jobs";
   EXPECT_TRUE(first.more);
   while (storage_->leases().sweep(100).more) continue;
   EXPECT_EQ(number("SELECT count(*) FROM job"), 0);
@@ -253,7 +253,7 @@ TEST_F(ListingTest, AnIdIsRefusedAsLongAsItsJobIsThere) {
     EXPECT_FALSE(find(idOf(number)));
     storage_->insertRun(spec(idOf(number)), policy_, run, &outcome);
     EXPECT_EQ(find(idOf(number))->state, JobState::completed);
-    EXPECT_EQ(find(idOf(number))->state, JobState::completed) << "as the file has it";
+    EXPECT_EQ(find(idOf(number))->state, JobState::completed) << "the next read finds the state in the file";
   }
 }
 
@@ -372,7 +372,7 @@ TEST_F(ListingTest, AMigrationKeepsTotalsAndLists) {
   storage_.reset();
   runScript(file(), kBackToVersion10);
   EXPECT_EQ(number("SELECT completed * 100 + failed * 10 + retried FROM endpoint_count"), 221)
-      << "the script restores the totals of that version";
+      << "the script restores the totals of version 10";
 
   open();
   EXPECT_EQ(number("SELECT completed * 100 + failed * 10 + retried FROM endpoint_count"), 111);

@@ -90,7 +90,7 @@ TEST(PageNumbersTest, AFileOverOneGigabyteHasGreaterNumbers) {
   EXPECT_TRUE(numbers.mayReach(kExchange + 10)) << "an upper bound";
   numbers.removeFrom(kExchange + 1);
   numbers.add(kExchange);
-  EXPECT_TRUE(numbers.mayReach(kExchange)) << "SQLite has asked for the page itself";
+  EXPECT_TRUE(numbers.mayReach(kExchange)) << "SQLite requested the page";
 }
 
 class PageCacheTest : public SqliteTest {
@@ -115,7 +115,7 @@ TEST_F(PageCacheTest, CommitsOfTheStorageSearchForNoPages) {
   for (const ClaimedJob& job : claim(kJobs)) {
     ASSERT_EQ(storage_->leases().finish(job.lease, Completed{job.input}), ReportResult::accepted);
   }
-  EXPECT_GT(cacheCalls.exchanges, 0) << "SQLite exchanges no pages: the layer has nothing to save";
+  EXPECT_GT(cacheCalls.exchanges, 0) << "SQLite exchanges no pages, so the layer is useless";
   EXPECT_EQ(cacheCalls.drops, 0);
 }
 

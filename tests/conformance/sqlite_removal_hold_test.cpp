@@ -91,7 +91,7 @@ TEST_F(RemovalHolds, AServiceThatConfirmsTheTimeEndsTheHold) {
   reopen();
   clock_.setLead(hours(700));
   clock_.advance(hours(2));
-  EXPECT_EQ(removed(), 0U) << "the service has set the time back, and this process is ahead until a restart";
+  EXPECT_EQ(removed(), 0U) << "the service has set the time back, and the process is ahead until a restart";
   clock_.setLead(Millis(-5));
   EXPECT_EQ(removed(), 1U);
 }

@@ -99,7 +99,7 @@ TEST_F(SchemaTest, ADirectoryThatIsNotThereIsRefused) { EXPECT_THROW((void)openA
 
 TEST_F(SchemaTest, AMigrationKeepsACopy) {
   bringTo(kThen);
-  EXPECT_FALSE(fs::exists(file().string() + ".v0.backup")) << "there is nothing to keep of an empty file";
+  EXPECT_FALSE(fs::exists(file().string() + ".v0.backup")) << "an empty file needs no backup";
   bringTo(kNow);
   EXPECT_EQ(ask(file(), "PRAGMA user_version"), 2);
   EXPECT_EQ(ask(file(), "SELECT x + y FROM a"), 15);
@@ -135,7 +135,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   EXPECT_EQ(ask(file(), "PRAGMA user_version"), 12);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
-  EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "since its job's end";
+  EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "the age counts from the job's end";
   const auto owed = testkit::claimAllDue(storage_->outbox(), Millis(1'000));
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].host, "hooks.example.com:8443");
@@ -143,7 +143,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   EXPECT_EQ(owed[0].claims, 1U);
   EXPECT_EQ(find("waits")->state, JobState::inQueue);
   const SweepResult swept = storage_->leases().sweep(100);
-  EXPECT_EQ(swept.stopped, std::vector{lost.at(0).lease}) << "the process of this claim is gone";
+  EXPECT_EQ(swept.stopped, std::vector{lost.at(0).lease}) << "the process of the claim is gone";
   EXPECT_EQ(claim(9).size(), 3U);
 }
 

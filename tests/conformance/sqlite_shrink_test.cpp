@@ -102,7 +102,7 @@ TEST_F(Shrink, ASweepCutsABoundedPieceAndOneASecond) {
   sweepNextSecond();
   const std::uintmax_t after = number(file(), "PRAGMA page_count");
   EXPECT_LT(after, before);
-  EXPECT_GE(after + 520, before) << "512 pages, and those that told where they were";
+  EXPECT_GE(after + 520, before) << "a cut removes 512 pages and the pages of the pointer map";
 }
 
 TEST_F(Shrink, ASweepWithAnAwaitedResultCutsNothing) {
@@ -192,7 +192,7 @@ TEST_F(Shrink, AnOlderFileStaysAsLargeAsItIsUntilItIsConverted) {
     Connection connection(copy, Connection::Access::readWrite);
     sqlite::adviseConversion(connection, copy, log);
   }
-  EXPECT_EQ(log.lines().size(), 1U) << "nothing is to be said about a file that shrinks";
+  EXPECT_EQ(log.lines().size(), 1U) << "a shrinking file needs no advice";
   storage_ = openAt(restored_);
   expectTheJobsThatStay();
 }

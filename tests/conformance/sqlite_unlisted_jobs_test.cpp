@@ -56,7 +56,7 @@ TEST_F(UnlistedJobTest, AnIdIsLocatedFromItsWriteOn) {
   queue([](sqlite::Step& step) { step.listing.add("other", 9); });
   release();
   EXPECT_THROW(awaitAll(), std::runtime_error);
-  EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 8})) << "nothing of the failed write";
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 8})) << "the failed write leaves no entry";
   EXPECT_EQ(located(sqlite_->numbers.locate("new")), 8);
   EXPECT_EQ(located(sqlite_->numbers.locate("other")), 9);
   while (sqlite_->numbers.last() < 8) sqlite_->numbers.next();

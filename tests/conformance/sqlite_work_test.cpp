@@ -37,10 +37,10 @@ TEST_F(SqliteWorkTest, ADeliveryDoesNotCountThoseThatAreKept) {
   for (int i = 1; i < 10; ++i) stepsOfADelivery();
   const std::int64_t ofFew = stepsOfADelivery();
   for (int i = 11; i < kBound; ++i) stepsOfADelivery();
-  EXPECT_EQ(stepsOfADelivery(), ofFew) << "of the last one within the bound";
+  EXPECT_EQ(stepsOfADelivery(), ofFew) << "the last delivery within the bound costs no more";
 
   const std::int64_t ofFirstBeyond = stepsOfADelivery();
-  EXPECT_LE(ofFirstBeyond, 5 * ofFew) << "one row goes, with what belongs to it";
+  EXPECT_LE(ofFirstBeyond, 5 * ofFew) << "a delivery beyond the bound removes a single row with the attempts";
   for (int i = 0; i < 50; ++i) EXPECT_EQ(stepsOfADelivery(), ofFirstBeyond);
   EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint);
 }
@@ -50,12 +50,13 @@ TEST_F(SqliteWorkTest, ReplaysAndOldAgeMakeRoomForDeliveries) {
   for (int i = 0; i < kBound; ++i) stepsOfADelivery();
   EXPECT_TRUE(storage_->outbox().replay("hooked500.0"));
   stepsOfADelivery();
-  EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint + 1) << "one of them is owed";
+  EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint + 1)
+      << "an owed delivery does not count";
 
   clock_.advance(kDeliveryRecordLife);
   while (storage_->leases().sweep(100).more) continue;
   stepsOfADelivery();
-  EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), 2U) << "the owed one and the newest";
+  EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), 2U) << "the owed and the newest delivery are left";
   for (int i = 1; i < kBound; ++i) stepsOfADelivery();
   EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint + 1);
 }

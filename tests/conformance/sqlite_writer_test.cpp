@@ -28,7 +28,7 @@ TEST_F(WriterTest, WritesThatWaitTogetherShareACommit) {
   const int before = logFaults().syncs;
   release();
   awaitAll();
-  EXPECT_EQ(logFaults().syncs - before, 2) << "one of the first write, one of all others";
+  EXPECT_EQ(logFaults().syncs - before, 2) << "the first write has a sync, and the other writes share a sync";
 }
 
 // The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
@@ -211,7 +211,8 @@ TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   queue(owe);
   release();
   EXPECT_THROW(awaitAll(), std::runtime_error);
-  EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 1, 2, 3})) << "twice until the failure, then each by itself";
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 1, 2, 3}))
+      << "two writes run until the failure, then each write runs alone";
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 3);
 }
 
@@ -264,7 +265,7 @@ TEST_F(LoneWriterTest, ASyncInAGroupThatFailsIsDone) {
   release();
   awaitAll();
   EXPECT_THROW(resultOf("the write on a full disk", failing), StorageError);
-  EXPECT_EQ(logFaults().syncs, before + 2) << "of the first write, and of the job";
+  EXPECT_EQ(logFaults().syncs, before + 2) << "the first write and the job have a sync each";
   EXPECT_FALSE(sqlite_->writer.unsynced().contains("job"));
 }
 
