@@ -91,7 +91,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
       if (look % pause == 0) clock_.advance(Millis(500));
     };
     EXPECT_TRUE(poll([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
-    EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored its stop token";
+    EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored the stop token";
     application_.reset();
     inner_ = nullptr;
   }

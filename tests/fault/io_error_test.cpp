@@ -140,7 +140,7 @@ class IoError : public ServerTest {
     extra_.clear();
     if (answer.status == 200 && keyed_.empty()) keyed_ = answer.field("id");
     if (answer.status == 200) {
-      EXPECT_EQ(answer.field("id"), keyed_) << "one key is one job";
+      EXPECT_EQ(answer.field("id"), keyed_) << "a key belongs to a single job";
     }
     return answer;
   }
@@ -152,7 +152,8 @@ class IoError : public ServerTest {
     const auto end = std::chrono::steady_clock::now() + kWaitLimit;
     whileTimePasses([&] {
       while (status("k", keyed_).field("status") != "COMPLETED" || !isPosted(keyed_)) {
-        ASSERT_LT(std::chrono::steady_clock::now(), end) << status("k", keyed_).body << " is stuck, or nobody was told";
+        ASSERT_LT(std::chrono::steady_clock::now(), end)
+            << status("k", keyed_).body << " is stuck, or the webhook was not sent";
         std::this_thread::yield();
       }
     });
@@ -164,7 +165,7 @@ class IoError : public ServerTest {
     if (brief_.empty()) return;
     EXPECT_EQ(status("q", brief_).status, 200);
     clock_.advance(Millis(3'600'000));
-    EXPECT_EQ(status("q", brief_).status, 404) << "its ttl was set";
+    EXPECT_EQ(status("q", brief_).status, 404) << "the ttl of the job was set";
   }
 
   bool isPosted(const std::string& id) const {
@@ -213,7 +214,7 @@ class IoError : public ServerTest {
       judgeReadiness(fault);
       close();
     } catch (const Error& refusal) {
-      EXPECT_GT(std::string(refusal.what()).size(), 20U) << "a start that is refused says why";
+      EXPECT_GT(std::string(refusal.what()).size(), 20U) << "a refused start names the reason";
       EXPECT_TRUE(disk.hasFailed()) << refusal.what();
     }
     application_.reset();

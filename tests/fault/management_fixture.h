@@ -103,7 +103,7 @@ class ManagementFaultTest : public FaultTest {
         return id;
       }
       EXPECT_EQ(made.status, 503) << made.body;
-      EXPECT_NE(how_, CallFault::before) << "it failed, and is there";
+      EXPECT_NE(how_, CallFault::before) << "the failed creation was stored";
       const Answer again = insist("POST", "/v1/templates", body);
       EXPECT_EQ(again.status, 400) << "a name is there once";
       EXPECT_THAT(again.body, HasSubstr(id));
@@ -123,7 +123,7 @@ class ManagementFaultTest : public FaultTest {
         EXPECT_EQ(made.field("id"), *now.begin());
         EXPECT_EQ(made.field("version"), "1");
       } else {
-        EXPECT_NE(how_, CallFault::before) << "it failed, and is there: " << made.body;
+        EXPECT_NE(how_, CallFault::before) << "the failed creation was stored: " << made.body;
       }
       return *now.begin();
     }

@@ -97,7 +97,7 @@ TEST_P(RemovalRace, AnEndpointThatHasChosenItGoesBackToItsOwn) {
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 204);
   EXPECT_EQ(end(change).status, 400);
   EXPECT_EQ(kept(kEndpointKind, other_, "templateId"), own);
-  EXPECT_EQ(kept(kEndpointKind, other_, "workersMax"), "1") << "nothing of it is done";
+  EXPECT_EQ(kept(kEndpointKind, other_, "workersMax"), "1") << "the refused change has no effect";
   expectGone();
 }
 
@@ -113,7 +113,8 @@ TEST_P(RemovalRace, ARecordChangedMeanwhileIsRemoved) {
 TEST_P(RemovalRace, ARemovalThatIsCutOffGoesOn) {
   plan_.failNext("records.changedSince");
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 503);
-  EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 400) << "nobody new meanwhile";
+  EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 400)
+      << "the template takes no new endpoint during the removal";
   // The sweep removes the record first and then publishes its view, from which GET answers.
   eventually("GET still finds the template", [&] { return call("GET", "/v1/templates/" + template_).status == 404; });
   expectGone();

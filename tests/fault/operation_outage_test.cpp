@@ -72,7 +72,7 @@ TEST_P(OperationOutage, OneKeyIsOneJob) {
   extra_ = {{"Idempotency-Key", "once"}};
   const std::string id = refusedThenDone("jobs.insert", "POST", "/v2/q/run", R"({"input":{}})").field("id");
   EXPECT_EQ(run("q", R"({"input":{}})").field("id"), id);
-  EXPECT_EQ(run("q", R"({"input":{"a":1}})").status, 400) << "with another body";
+  EXPECT_EQ(run("q", R"({"input":{"a":1}})").status, 400) << "the body differs from the first call's";
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 

@@ -188,7 +188,7 @@ TEST_F(PowerLoss, AcknowledgedWritesSurvive) {
   std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work, " << bodies_
             << " bodies in files" << std::endl;
   if (seeds.count > 1) {
-    EXPECT_GT(bodies_, 0) << "a single seed that plays again may have none";
+    EXPECT_GT(bodies_, 0) << "no life had a body in a file";
   }
 }
 

@@ -211,7 +211,7 @@ TEST_P(RecordDisk, FailsAtEachSync) { strikeAll(DiskCall::sync, SQLITE_IOERR); }
 TEST_P(RecordDisk, FailsAtEachSyncAndTheProcessDies) {
   dies_ = true;
   strikeAll(DiskCall::sync, SQLITE_IOERR);
-  EXPECT_GT(hadHappened_, 0) << "what was written and not synced may be there: there was no doubt to be played";
+  EXPECT_GT(hadHappened_, 0) << "no write survived a failed sync, so the test saw no doubt";
 }
 TEST_P(RecordDisk, FailsAtEachTruncation) { strikeAll(DiskCall::truncate, SQLITE_IOERR); }
 TEST_P(RecordDisk, FailsAtEachOpening) { strikeAll(DiskCall::open, SQLITE_IOERR); }

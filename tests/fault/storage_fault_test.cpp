@@ -105,7 +105,7 @@ class ClientTest : public FaultTest {
       EXPECT_EQ(job.has_value(), idempotency.status != "absent");
       if (!job) continue;
       EXPECT_EQ(job->output, idempotency.output);
-      EXPECT_EQ(job->attempt, idempotency.attempts) << "its handler ran as often as it had to";
+      EXPECT_EQ(job->attempt, idempotency.attempts) << "the handler ran as often as necessary";
       EXPECT_EQ(job->losses, 0U);
     }
   }
@@ -138,7 +138,8 @@ class EveryCall : public ClientTest {
     submitAndExpect("e", R"({"input":{"by":"key"}})", "COMPLETED", R"({"by":"key"})", "run", made.field("key"));
     EXPECT_EQ(insist("DELETE", "/v1/keys/" + made.field("id")).status, 204);
     EXPECT_EQ(insist("GET", "/v2/e/health", "", made.field("key")).status, 401) << "revoked";
-    EXPECT_THAT(insist("GET", "/v1/keys").body, Not(HasSubstr("\"n\""))) << "no key whose secret nobody has";
+    EXPECT_THAT(insist("GET", "/v1/keys").body, Not(HasSubstr("\"n\"")))
+        << "a key without a known secret is not stored";
   }
 
   void runAndEnd() {
@@ -188,7 +189,7 @@ class EveryCall : public ClientTest {
   void purgeAndShorten() {
     for (int i = 0; i < 2; ++i) submitAndExpect("q", R"({"input":{}})", "absent");
     EXPECT_EQ(insist("GET", "/v2/q/requests").field("total"), "2");
-    EXPECT_EQ(insist("POST", "/v2/q/purge-queue").field("removed"), "2") << "a purge that failed removed nothing";
+    EXPECT_EQ(insist("POST", "/v2/q/purge-queue").field("removed"), "2") << "a failed purge removed no job";
     EXPECT_EQ(insist("GET", "/v2/q/requests?status=IN_QUEUE").field("total"), "0");
     const std::string brief = submitAndExpect("q", R"({"input":{}})", "absent");
     const Instant before = clock_.now();

@@ -148,7 +148,7 @@ TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
   clock_.advance(Millis(1'000));
   EXPECT_EQ(call("GET", "/readyz").status, 200);
   expectNumbered(ids);
-  EXPECT_EQ(health("t", "completed"), 6) << "what was answered 503 is not there";
+  EXPECT_EQ(health("t", "completed"), 6) << "a submission with the answer 503 is not stored";
   expectSlots("t", 4);
 }
 
@@ -336,7 +336,7 @@ TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
       EXPECT_TRUE(reached([&] { return status("t", ids[i]).field("status") == "COMPLETED"; }))
           << operation << ": " << status("t", ids[i]).body;
       EXPECT_EQ(status("t", ids[i]).field("output"), std::to_string(i));
-      EXPECT_EQ(chunksOf("t", ids[i]).size(), 1U) << "of the run that counts";
+      EXPECT_EQ(chunksOf("t", ids[i]).size(), 1U) << "only the last attempt has chunks";
     }
     EXPECT_EQ(status("e", waiting).field("status"), "COMPLETED");
     EXPECT_TRUE(reached([&] { return status("t", endless).field("status") == "IN_PROGRESS"; })) << operation;

@@ -91,7 +91,7 @@ TEST_F(Rule, ReportsAJobBeyondItsTtl) {
   seen(JobState::inQueue, 2'600);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("ms after its ttl had ended")));
   ordered(Order::Command::ttl, 1'000, Order::Effect::unknown, 1'500);
-  EXPECT_THAT(faults(), IsEmpty()) << "this one may have been set";
+  EXPECT_THAT(faults(), IsEmpty()) << "the second ttl may have been set";
 }
 
 // Streams
@@ -214,7 +214,7 @@ TEST_F(Keys, ASubmissionWithoutAnAnswerIsSentAgain) {
   EXPECT_THAT(lifeEnds(), IsEmpty());
   see(120);
   EXPECT_THAT(lifeEnds(), IsEmpty());
-  ASSERT_EQ(history_.unanswered().size(), 1U) << "its end was seen in two lives, and its key still has to be answered";
+  ASSERT_EQ(history_.unanswered().size(), 1U) << "the end was seen in two lives, and the key still needs an answer";
   send(220, "j");
   see(230);
   EXPECT_THAT(lifeEnds(), IsEmpty());
