@@ -206,7 +206,7 @@ TEST(QuotasTest, ForgetTheEarliestOfTooManyNames) {
   const double others = costOfNames(1, 2'000);
   std::printf("%.2f ms of processor time for a scan, %.2f ms for 1,999 names after it\n", oneScan, others);
   EXPECT_LT(others, 20 * oneScan);
-  EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(0)) << "it was forgotten";
+  EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(0)) << "the earliest name was forgotten";
   EXPECT_EQ(quotas.reserve("kept", 1, Millis(100'000)), Millis(100'000));
 }
 

@@ -107,7 +107,7 @@ TEST(PatternProperty, OursAndTheStockOnesAgree) {
     twins.answer("string.gsub" + texts + ", " + writer.replacement() + init);
     twins.answer("string.find" + texts + ", 1, true)");
   }
-  EXPECT_GT(matches, 5000) << "most patterns have to say something";
+  EXPECT_GT(matches, 5000) << "most patterns have to match";
   EXPECT_GT(errors, 1000);
 }
 

@@ -77,7 +77,7 @@ TEST_F(RandomTest, FourNumbersTellAllThatFollowInOneJobAndNoneOfTheNext) {
     const auto numbers = draw(*handler, R"({"count":6})");
     ASSERT_EQ(numbers.size(), 6U);
     Generator known({numbers[0], numbers[1], numbers[2], numbers[3]});
-    ASSERT_EQ(known.next(), numbers[4]) << "this test cannot see it";
+    ASSERT_EQ(known.next(), numbers[4]) << "the test cannot predict the generator";
     ASSERT_EQ(known.next(), numbers[5]);
     const auto others = draw(*handler, next);
     ASSERT_EQ(others.size(), 1U);
