@@ -44,7 +44,7 @@ TEST_F(PluginInstancesTest, ANameLeadsToOneInstance) {
   EXPECT_EQ(*instances_.handler("lua"), *instances_.handler("lua"));
   EXPECT_EQ(*instances_.policy("fixture"), *instances_.policy("")) << "the policy of the server";
   EXPECT_EQ(&instances_.filter("check"), &instances_.filter("check"));
-  EXPECT_NE(&instances_.filter("check"), &instances_.filter("other")) << "two scripts of one plugin";
+  EXPECT_NE(&instances_.filter("check"), &instances_.filter("other")) << "two scripts have two instances";
 }
 
 TEST_F(PluginInstancesTest, AMissingPluginIsNamed) {
