@@ -151,7 +151,7 @@ class Fairness : public testing::TestWithParam<std::string> {
 // Required fairness: one key queues 10,000 jobs before each of nine other keys queues 100 jobs.
 TEST_P(Fairness, QuietKeysWaitAtMostTwiceAsLongBesideANoisyOne) {
   EXPECT_LE(costOfANoisyKey("fair", 0).times, 2.0);
-  EXPECT_GT(costOfANoisyKey("fifo", 0).times, 2.0) << "so this test can fail";
+  EXPECT_GT(costOfANoisyKey("fifo", 0).times, 2.0) << "the policy fifo exceeds the bound";
 }
 
 TEST_P(Fairness, QuietKeysThatSubmitNowAndThenWaitForOneOfTheBacklogAtMost) {

@@ -112,7 +112,7 @@ TEST_P(HttpClientUsers, SetTheOptionsOfTheBoundary) {
   EXPECT_EQ(options.number(CURLOPT_FOLLOWLOCATION), 0);
   EXPECT_EQ(options.number(CURLOPT_NETRC), CURL_NETRC_IGNORED);
   if (options.number(CURLOPT_FORBID_REUSE) != 1) {
-    EXPECT_EQ(GetParam().name, std::string("webhook")) << "the only user that keeps connections";
+    EXPECT_EQ(GetParam().name, std::string("webhook")) << "only the webhook client keeps connections";
     EXPECT_EQ(options.number(CURLOPT_DNS_CACHE_TIMEOUT), 0);
     EXPECT_EQ(options.number(CURLOPT_MAXAGE_CONN), 10);
     EXPECT_EQ(options.number(CURLOPT_MAXLIFETIME_CONN), 60);

@@ -146,7 +146,7 @@ TEST(LauncherWorkerLog, HasTwoFilesOfBoundedSize) {
   EXPECT_EQ(log.append("0123456789"), 0);
   EXPECT_FALSE(std::filesystem::exists(folder / "w1.log.1"));
   EXPECT_EQ(log.append("abcdefghijklmnopqrstuvwxyz"), 0);
-  EXPECT_EQ(fileText(folder / "w1.log.1"), "klmnopqrst") << "a file is full before the next one begins";
+  EXPECT_EQ(fileText(folder / "w1.log.1"), "klmnopqrst") << "a file is full before the next file begins";
   EXPECT_EQ(fileText(folder / "w1.log"), "uvwxyz");
   EXPECT_EQ(modeOfPath(data / "workers"), 0700U);
   EXPECT_EQ(modeOfPath(folder), 0700U);

@@ -43,7 +43,7 @@ constexpr std::int64_t kNowMicros = 1'800'000'000'000'000;
 TEST(QueuePolicies, FifoLeavesTheOrderToTheArrival) {
   const auto fifo = load("fifo");
   EXPECT_EQ(fifo->rank(withPriority(5), {}, {}), fifo->rank(withPriority(-5), {}, {}));
-  EXPECT_EQ(fifo->group(withPriority(5)), "") << "no state is kept for it";
+  EXPECT_EQ(fifo->group(withPriority(5)), "") << "the policy keeps no state";
 }
 
 TEST(QueuePolicies, PriorityRunsHigherFirst) {
@@ -59,7 +59,8 @@ TEST(QueuePolicies, DeadlineRunsFirstWhoExpiresFirst) {
   const auto rank = [&](Millis ttl, Instant at) { return deadline->rank(withTtl(ttl), at, {}); };
   EXPECT_LT(rank(Millis(10'000), kNow), rank(Millis(10'001), kNow));
   EXPECT_LT(rank(Millis(10'000), kNow), rank(Millis(10'000), kNow + Millis(1)));
-  EXPECT_LT(rank(Millis(10'000), kNow + Millis(70'000)), rank(Millis(86'400'000), kNow)) << "though it came later";
+  EXPECT_LT(rank(Millis(10'000), kNow + Millis(70'000)), rank(Millis(86'400'000), kNow))
+      << "the deadline counts, not the arrival";
   EXPECT_EQ(rank(Millis(20'000), kNow), rank(Millis(5'000), kNow + Millis(15'000))) << "a tie: by arrival";
   EXPECT_GT(rank(Millis(10'000), kNow), kNowMicros) << "in the unit of fair's";
   EXPECT_EQ(deadline->group(withTtl(Millis(1))), "");
@@ -70,7 +71,7 @@ TEST(QueuePolicies, FairCountsByKeyAndClass) {
   EXPECT_EQ(fair->group(ofKey("a")), fair->group(ofKey("a")));
   EXPECT_NE(fair->group(ofKey("a")), fair->group(ofKey("b")));
   EXPECT_NE(fair->group(ofKey("a")), fair->group(ofKey("a", true)));
-  EXPECT_NE(fair->group(ofKey("")), "") << "jobs without a key are a group, and state is kept for it";
+  EXPECT_NE(fair->group(ofKey("")), "") << "jobs without a key are a group with state";
   EXPECT_NE(fair->group(ofKey("")), fair->group(ofKey("a")));
 }
 
@@ -82,9 +83,9 @@ TEST(QueuePolicies, FairNumbersAKeysJobsFromThePresentOn) {
   EXPECT_EQ(rank({}, {}), kNowMicros) << "the line is empty: the present is the time";
   EXPECT_EQ(rank(kNowMicros - 1, {}), kNowMicros) << "whatever the key had before";
   EXPECT_EQ(rank({}, 500), 500) << "a new key stands with the head of the line";
-  EXPECT_EQ(rank(499, 500), 500) << "and so does one that has been quiet: no credit";
+  EXPECT_EQ(rank(499, 500), 500) << "a quiet key starts at the head and has no credit";
   EXPECT_EQ(rank(500, 500), 501);
-  EXPECT_EQ(rank(10'499, 500), 10'500) << "one that has jobs waiting goes behind them";
+  EXPECT_EQ(rank(10'499, 500), 10'500) << "a new job goes after the waiting jobs of the key";
 }
 
 // A queue is emptied and filled again by a burst with the highest speed of a storage: a job each microsecond.
@@ -107,7 +108,7 @@ TEST(QueuePolicies, FairIgnoresALastRankOfAnotherTime) {
   };
   EXPECT_EQ(rank(kNowMicros, 0), 0) << "jobs of fifo wait: the keys take turns from there";
   EXPECT_EQ(rank(kNowMicros + 3'600'000'000, kNowMicros), kNowMicros) << "the clock was set back by an hour";
-  EXPECT_EQ(rank(kNowMicros + 10'000'000, kNowMicros), kNowMicros + 10'000'001) << "ten million of its jobs wait";
+  EXPECT_EQ(rank(kNowMicros + 10'000'000, kNowMicros), kNowMicros + 10'000'001) << "ten million jobs of the key wait";
   constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(rank(kMost, kLeast), kLeast) << "numbers of a policy unknown";
