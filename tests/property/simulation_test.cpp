@@ -84,7 +84,7 @@ TEST_F(SimulationTest, FindsADoubleRunWithoutFencing) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     found += play(seed, randomMoves(seed, kMoves, false)).starts_with("double run") ? 1 : 0;
   }
-  EXPECT_GT(found, 10) << "a late result was taken for another attempt's, and nobody noticed";
+  EXPECT_GT(found, 10) << "the simulation did not notice a late result of a former attempt";
 }
 
 TEST_F(SimulationTest, FindsALostReplayWithoutFencingOfDeliveries) {
