@@ -148,7 +148,7 @@ TEST_F(ServerCallsTest, AKeyGivesTheFirstAnswerForADay) {
   EXPECT_NE(runWith("l", "/v2/e/run", body).field("id"), first.field("id")) << "another key";
   EXPECT_EQ(call("GET", "/v2/e/health").field("jobs").find("\"completed\":3"), std::string::npos);
   clock_.advance(Millis(86'400'000 - 1));
-  EXPECT_EQ(runWith("k", "/v2/e/run", body).field("id"), first.field("id")) << "it outlives the job";
+  EXPECT_EQ(runWith("k", "/v2/e/run", body).field("id"), first.field("id")) << "the key outlives the job";
   clock_.advance(Millis(1));
   EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first.field("id"));
 }
@@ -161,7 +161,7 @@ TEST_F(ServerCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   EXPECT_EQ(runWith("k", "/v2/e/runsync", R"({"input":{}})").status, 400);
   clock_.advance(Millis(60'000));
   const Answer gone = runWith("k", "/v2/e/runsync", body);
-  EXPECT_EQ(gone.status, 404) << "its result has expired, and it does not run twice";
+  EXPECT_EQ(gone.status, 404) << "the result has expired, and the job does not run twice";
 }
 
 TEST_F(ServerCallsTest, AnotherApiKeyMakesAnotherSubmission) {
@@ -188,7 +188,7 @@ TEST_F(ServerCallsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
   const std::string next = run("t", R"({"input":{}})").field("id");
   clock_.advance(Millis(4'999));
-  EXPECT_TRUE(healthSays("\"running\":1")) << "within its grace it has its slot";
+  EXPECT_TRUE(healthSays("\"running\":1")) << "a stuck handler keeps the slot during the grace";
   EXPECT_EQ(status("t", next).field("status"), "IN_QUEUE");
   clock_.advance(Millis(1));
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + next).field("status"), "COMPLETED");
@@ -224,7 +224,7 @@ TEST_F(ServerCallsTest, AShutdownDoesNotDrainForAStuckHandler) {
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
   clock_.advance(Millis(5'000));
   awaitHealth("t", "\"unhealthy\":1");
-  std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within its grace"; });
+  std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within the grace"; });
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, instead of the 10 s of server.drain
   clock_.advance(Millis(3'000));
   testkit::join("the shutdown", stopping);
@@ -234,7 +234,7 @@ TEST_F(ServerCallsTest, ACancelDuringTheDrainEndsIt) {
   const std::string stuck = stubborn(Millis(4'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(4'000), Millis(4'000));
-  std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within its grace"; });
+  std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within the grace"; });
   clock_.awaitWaiter(Millis(10'000), Millis(10'000));  // server.drain
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, although no time has passed

@@ -85,7 +85,7 @@ TEST_F(FilterTest, FailsWithItsName) {
     EXPECT_THAT(failed.field("error"), AllOf(HasSubstr("plugin/size"), HasSubstr(reason), HasSubstr("request")));
   }
   EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));
-  EXPECT_EQ(submit("e", "{}").status, 200) << "it goes on";
+  EXPECT_EQ(submit("e", "{}").status, 200) << "the server goes on after the failure";
 }
 
 TEST_F(FilterTest, AnInstanceThatCannotBeMade) {
@@ -107,9 +107,9 @@ TEST_F(FilterTest, AnInstanceIsKeptUntilItThrows) {
   const auto processors = static_cast<int>(std::thread::hardware_concurrency());
   const int times = 3 * processors + 10;
   for (int i = 0; i < times; ++i) EXPECT_EQ(submit("e", "{}").status, 200);
-  EXPECT_LE(made(), processors + 1) << "each processor may have one";
+  EXPECT_LE(made(), processors + 1) << "each processor may have an instance";
   for (int i = 0; i < times; ++i) EXPECT_EQ(submit("e", R"({"do":"throw"})").status, 500);
-  EXPECT_GE(made(), times) << "nobody knows what those that threw have left behind";
+  EXPECT_GE(made(), times) << "an instance is not used again after an exception";
 }
 
 TEST_F(FilterTest, ManyAreJudgedAtOnceEachByAnInstanceOfItsOwn) {
@@ -134,7 +134,7 @@ TEST_F(FilterTest, EndpointsOfTheApiHaveFilters) {
   const Answer missing = create(R"(,"filters":["plugin/none"])");
   EXPECT_EQ(missing.status, 400);
   EXPECT_THAT(missing.field("message"), AllOf(HasSubstr("filters"), HasSubstr("no filter plugin named none")));
-  EXPECT_EQ(create(R"(,"filters":["plugin/echo"])").status, 400) << "that is a handler";
+  EXPECT_EQ(create(R"(,"filters":["plugin/echo"])").status, 400) << "echo is a handler and not a filter";
   const std::string filtered = create(R"(,"filters":["plugin/size"])").field("id");
   const std::string servers = create("").field("id");
   const std::string none = create(R"(,"filters":[])").field("id");

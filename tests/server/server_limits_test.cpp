@@ -45,7 +45,7 @@ TEST_F(ServerLimitsTest, TheWindowSlidesExactly) {
   EXPECT_EQ(call("POST", "/v2/p/purge-queue").status, 200) << "the first is 10 s old";
   EXPECT_EQ(call("POST", "/v2/p/purge-queue").status, 429) << "the second is not";
   EXPECT_EQ(call("POST", "/v2/e/purge-queue").status, 200) << "per endpoint";
-  EXPECT_EQ(call("POST", "/sdk/v2/p/purge-queue").status, 429) << "both mounts are one endpoint";
+  EXPECT_EQ(call("POST", "/sdk/v2/p/purge-queue").status, 429) << "both mounts share the limit";
 }
 
 // core/http/API.md, "Rate limits": /retry counts in the limit of /cancel, /health in the limit of /status. /status-sync
@@ -58,7 +58,7 @@ TEST_F(ServerLimitsTest, SharedBuckets) {
   EXPECT_EQ(statusOf("POST", "/v2/p/retry/nobody", 1), 429);
   EXPECT_EQ(statusOf("POST", "/v2/p/cancel/nobody", 1), 429);
   EXPECT_EQ(statusOf("GET", "/v2/p/status/nobody", 2), 404);
-  EXPECT_EQ(statusOf("POST", "/v2/p/status/nobody", 1), 404) << "GET and POST are one operation";
+  EXPECT_EQ(statusOf("POST", "/v2/p/status/nobody", 1), 404) << "GET and POST share the limit";
   EXPECT_EQ(statusOf("GET", "/v2/p/health", 1), 429);
   EXPECT_EQ(statusOf("GET", "/v2/p/status-sync/nobody", 1), 404);
   EXPECT_EQ(statusOf("GET", "/v2/p/status-sync/nobody", 1), 429);
@@ -83,7 +83,7 @@ TEST_F(ServerLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
   EXPECT_EQ(callWith("wrong", "POST", "/v2/p/run", R"({"input":{}})").status, 401);
   EXPECT_EQ(callWith("wrong", "POST", "/v2/p/run", R"({"input":{}})").status, 401);
   EXPECT_EQ(run("p", R"({"input":{}})").status, 200);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(run("p", "{").status, 400) << "it counts among the malformed ones";
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run("p", "{").status, 400) << "the call counts among the malformed calls";
   EXPECT_EQ(run("p", "{").status, 429);
   EXPECT_EQ(run("p", R"({"input":{}})").status, 200);
   EXPECT_EQ(run("p", R"({"input":{}})").status, 429);
@@ -176,7 +176,7 @@ TEST_F(ServerLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
   awaitState("t", second, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(700'000), Millis(700'000));
   clock_.advance(Millis(599'000));
-  EXPECT_EQ(status("t", second).field("status"), "IN_PROGRESS") << "its time in the queue does not count";
+  EXPECT_EQ(status("t", second).field("status"), "IN_PROGRESS") << "the time in the queue does not count";
   clock_.advance(Millis(1'000));
   awaitState("t", second, "TIMED_OUT");
 }
@@ -222,7 +222,7 @@ TEST_F(ServerLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
   EXPECT_EQ(id.size(), 16U);
   Lock lock(log.mutex);
   EXPECT_THAT(log.lines, HasSubstr("http.fault POST /v2/e/run (request " + id + "): it is broken on purpose"));
-  EXPECT_EQ(sentence.find("broken"), std::string::npos) << "what is wrong inside is nobody's business outside";
+  EXPECT_EQ(sentence.find("broken"), std::string::npos) << "the answer shows no internal details";
   lock.unlock();
   application_.reset();
 }

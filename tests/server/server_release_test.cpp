@@ -106,7 +106,7 @@ TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterItsJob) {
   update(made, R"({"env":)" + env("two") + "}");
   update(made, R"({"env":)" + env("three") + "}");
   EXPECT_EQ(releaseState(id), "rolling");
-  EXPECT_EQ(workersOf(id, "1"), 1U) << "it goes on with its job";
+  EXPECT_EQ(workersOf(id, "1"), 1U) << "the busy worker goes on with the job";
   clock_.awaitWaiter(Millis(59'000), Millis(60'000));
   clock_.advance(Millis(60'000));
   awaitState(id, job, "COMPLETED");
@@ -114,7 +114,7 @@ TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterItsJob) {
   awaitRelease(id, "complete");
   awaitWorkers(id, "3", 1);
   EXPECT_EQ(workersOf(id, "3"), 1U);
-  EXPECT_EQ(witnessed().find("made two"), std::string::npos) << "nobody needs the version between";
+  EXPECT_EQ(witnessed().find("made two"), std::string::npos) << "no worker starts for the version between";
 }
 
 TEST_F(ReleaseTest, AReleaseThatDoesNotStartHaltsAndTheOldWorkersServe) {
@@ -146,7 +146,7 @@ TEST_F(ReleaseTest, ThreadsThatDoNotStartAfterRemoteWorkersHaltTheRelease) {
   awaitRelease(id, "halted");
   EXPECT_THAT(endpoint(id).field("release"), HasSubstr("the disk is gone"));
   update(made, R"({"imageName":"me/worker:2"})");
-  EXPECT_EQ(releaseState(id), "complete") << "a release that starts its workers elsewhere";
+  EXPECT_EQ(releaseState(id), "complete") << "the new release starts only remote workers";
 }
 
 TEST_F(ReleaseTest, AnImageThatDoesNotExistHaltsToo) {
@@ -174,7 +174,7 @@ TEST_F(ReleaseTest, OneTemplateReleasesEveryEndpointThatUsesIt) {
   const std::string c = makeEndpoint(other, "");
   update(made, R"({"env":)" + env("two") + "}");
   update(made, R"({"env":)" + env("two") + "}");
-  EXPECT_EQ(endpoint(a).field("version"), "2") << "an update that changes nothing is none";
+  EXPECT_EQ(endpoint(a).field("version"), "2") << "an equal update makes no new version";
   EXPECT_EQ(endpoint(b).field("version"), "2");
   EXPECT_EQ(endpoint(c).field("version"), "1");
   EXPECT_EQ(call("PATCH", "/v1/endpoints/" + a, R"({"workersMax":2})").field("version"), "2");
@@ -258,7 +258,7 @@ TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
   EXPECT_EQ(workersOf(id, "1"), 1U);
   clock_.advance(Millis(4'100));
   awaitState(id, second, "IN_PROGRESS");
-  EXPECT_EQ(workersOf(id, "1"), 2U) << "a low-priority job that waits starts nobody";
+  EXPECT_EQ(workersOf(id, "1"), 2U) << "a waiting low-priority job starts no worker";
   EXPECT_EQ(status(id, low).field("status"), "IN_QUEUE");
   for (const std::string& job : {first, second}) call("POST", "/v2/" + id + "/cancel/" + job);
 }
@@ -307,7 +307,7 @@ TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
   application_.reset();
   ServerTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   EXPECT_EQ(call("POST", "/v2/" + id + "/runsync", R"({"input":{"a":1}})").field("status"), "COMPLETED")
-      << "what was made is there after a restart";
+      << "the created endpoint survives a restart";
 }
 
 }  // namespace

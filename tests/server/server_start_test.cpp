@@ -154,7 +154,7 @@ TEST_F(ServerStartTest, AServerAnswersBeforeTheExpiredJobsOfItsStorageAreRemoved
   EXPECT_EQ(status("r", "expired-0").status, 404);
   EXPECT_EQ(run("r", R"({"input":{}})").status, 200);
   EXPECT_LT(sweeps_.expired, kExpired) << "the start removed all expired jobs first";
-  EXPECT_EQ(sweeps_.calls, 1U) << "the first sweep ended no job, so the start needs no second one";
+  EXPECT_EQ(sweeps_.calls, 1U) << "the first sweep ended no job, so the start needs no second sweep";
   EXPECT_THAT(lines_.lines(), Contains("information start.expired: the storage holds expired jobs, which are removed "
                                        "while the server runs"));
   clock_.awaitWaiter(Millis(1'000), Millis(1'000));

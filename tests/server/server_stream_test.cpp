@@ -43,7 +43,7 @@ TEST_F(ServerStreamTest, ChunksComeOnceInOrderAndTheEndWithTheLast) {
   const Answer second = stream(id);
   EXPECT_EQ(second.body, "[]") << "handed out once";
   EXPECT_EQ(state(second), "COMPLETED");
-  EXPECT_EQ(status("s", id).field("output"), "{}") << "what the handler returned";
+  EXPECT_EQ(status("s", id).field("output"), "{}") << "the output is the handler's return value";
 }
 
 TEST_F(ServerStreamTest, TheSdkMountHasTheObject) {
@@ -81,7 +81,7 @@ TEST_F(ServerStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
   }
   EXPECT_EQ(call("POST", "/v2/s/cancel/" + id).status, 200);
   for (const char* left : {"1999", "1998"}) {
-    EXPECT_EQ(stream(id).headers.at("RateLimit-Remaining"), left) << "of a job that has ended nothing is waited for";
+    EXPECT_EQ(stream(id).headers.at("RateLimit-Remaining"), left) << "the stream of an ended job does not wait";
   }
 }
 
@@ -149,7 +149,7 @@ TEST_F(ServerStreamTest, ACancelEndsAHold) {
 TEST_F(ServerStreamTest, OffsetReadsAgainWithoutUsingUp) {
   const std::string id = ended(R"({"pieces":{"0":{"chunk":0},"1":{"chunk":1},"2":{"chunk":2}}})");
   EXPECT_EQ(stream(id, "?offset=1").body, R"([{"output":1},{"output":2}])");
-  EXPECT_EQ(call("HEAD", "/v2/s/stream/" + id).status, 200) << "uses nothing up either";
+  EXPECT_EQ(call("HEAD", "/v2/s/stream/" + id).status, 200) << "a HEAD request uses up no chunks";
   EXPECT_EQ(stream(id).body, R"([{"output":0},{"output":1},{"output":2}])");
   EXPECT_EQ(stream(id, "?offset=0").body, R"([{"output":0},{"output":1},{"output":2}])");
   EXPECT_EQ(stream(id, "?offset=3").body, "[]");
@@ -213,7 +213,7 @@ TEST_F(ServerStreamTest, ARetriedJobStartsItsStreamAgain) {
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + id).field("status"), "FAILED");
   const Answer after = call("GET", "/v2/t/stream/" + id);
   EXPECT_EQ(after.body, before.body);
-  EXPECT_EQ(after.headers.at("X-Job-Attempt"), "3") << "the retry is an attempt of its own";
+  EXPECT_EQ(after.headers.at("X-Job-Attempt"), "3") << "the retry is a new attempt";
 }
 
 TEST_F(ServerStreamTest, WrongQueriesAreNamed) {

@@ -132,7 +132,7 @@ TEST_F(ServerTest, ALoneLowPriorityJobStartsNoWorker) {
   EXPECT_EQ(status("e", low).field("status"), "IN_QUEUE");
   const std::string normal = call("POST", "/v2/e/runsync", R"({"input":{}})").field("status");
   EXPECT_EQ(normal, "COMPLETED");
-  EXPECT_EQ(call("GET", "/v2/e/status-sync/" + low).field("status"), "COMPLETED") << "a worker that is there takes it";
+  EXPECT_EQ(call("GET", "/v2/e/status-sync/" + low).field("status"), "COMPLETED") << "a running worker takes the job";
 }
 
 TEST_F(ServerTest, AnExceptionOfAHandlerFailsTheJob) {
@@ -151,8 +151,8 @@ TEST_F(ServerTest, AKeyExpiresAndARevokedOneIsRefused) {
   ASSERT_EQ(made.status, 200) << made.body;
   const std::string key = made.field("key");
   EXPECT_EQ(callWith(key, "GET", "/v2/e/health").status, 200);
-  EXPECT_EQ(callWith(key, "GET", "/v2/t/health").status, 401) << "bound to another endpoint";
-  EXPECT_EQ(callWith(key, "GET", "/v1/keys").status, 401) << "not its scope";
+  EXPECT_EQ(callWith(key, "GET", "/v2/t/health").status, 401) << "the key is bound to a different endpoint";
+  EXPECT_EQ(callWith(key, "GET", "/v1/keys").status, 401) << "the key lacks the scope";
   clock_.advance(Millis(60'000));
   EXPECT_EQ(callWith(key, "GET", "/v2/e/health").status, 401);
   const Answer other = call("POST", "/v1/keys", R"({"name":"o","scopes":["client"]})");
