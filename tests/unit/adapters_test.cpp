@@ -54,7 +54,7 @@ TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
   NodeStore& nodes = shared->nodes();
   EXPECT_EQ(nodes.beat(nodes.join("other"), {&others, 1}), BeatResult::extended);
   EXPECT_EQ(nodes.beat(nodes.join("node"), {&others, 1}), BeatResult::extended);
-  EXPECT_EQ(workers.running("ep"), 3U) << "the pools know the workers of this node";
+  EXPECT_EQ(workers.running("ep"), 3U) << "the pools know the workers of the node";
   EXPECT_EQ(workers.counts("ep").running, 3U);
   EXPECT_EQ(workers.running("none"), 0U);
   EXPECT_FALSE(workers.hasNoActiveWorkers("ep"));

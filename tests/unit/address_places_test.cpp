@@ -35,12 +35,12 @@ TEST(AddressPlacesTest, AnAddressHasSoManyPlacesAndOthersHaveTheirOwn) {
   ASSERT_TRUE(first);
   EXPECT_TRUE(second);
   EXPECT_FALSE(places.reserve(peerAt("192.0.2.1")));
-  EXPECT_TRUE(places.reserve(peerAt("192.0.2.2"))) << "and it is given back at once";
+  EXPECT_TRUE(places.reserve(peerAt("192.0.2.2"))) << "a different address has free places";
   EXPECT_EQ(places.taken(), 2U);
   {
     const AddressPlaces::Place other = std::move(*first);
     first.reset();
-    EXPECT_EQ(places.taken(), 2U) << "a place that was moved is still taken";
+    EXPECT_EQ(places.taken(), 2U) << "a moved place is still taken";
   }
   EXPECT_EQ(places.taken(), 1U);
   EXPECT_TRUE(places.reserve(peerAt("192.0.2.1")));

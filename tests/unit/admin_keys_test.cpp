@@ -44,7 +44,7 @@ TEST_F(AdminKeysTest, OfTwoNodesThatStartAtOnceOneMakesTheKey) {
   ASSERT_TRUE(isHeld) << "the late node has not found the storage empty";
   EXPECT_EQ(other->list().size(), 1U);
   EXPECT_TRUE(std::filesystem::exists(theirs));
-  EXPECT_FALSE(std::filesystem::exists(file_)) << "its key is in no storage";
+  EXPECT_FALSE(std::filesystem::exists(file_)) << "the key of the late node is in no storage";
   EXPECT_THAT(storage_.log.text(), HasSubstr("another node has made the admin key"));
 }
 
@@ -112,7 +112,7 @@ TEST_F(AdminKeysTest, AResetThatFailsHalfWayIsMendedByTheNext) {
   EXPECT_THROW(keys_->resetAdminKey(file_), StorageError);
   keys_->resetAdminKey(file_);
   EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
-  EXPECT_FALSE(opens(former, Scope::admin, "")) << "it may be known to others: that is why it was reset";
+  EXPECT_FALSE(opens(former, Scope::admin, "")) << "the former key may be known to strangers";
 }
 
 TEST_F(AdminKeysTest, TheLastAdminKeyIsNotRevoked) {
@@ -123,7 +123,7 @@ TEST_F(AdminKeysTest, TheLastAdminKeyIsNotRevoked) {
   ApiKey ending = keyFor({"admin"});
   ending.expiresAt = storage_.clock.now() + Millis(3'600'000);
   keys_->create(ending);
-  EXPECT_EQ(keys_->revoke(admin.id), Revocation::lastAdminKey) << "one that expires is no other one, nor a bound one";
+  EXPECT_EQ(keys_->revoke(admin.id), Revocation::lastAdminKey) << "expiring and bound keys do not count";
   EXPECT_TRUE(opens(secret, Scope::admin, ""));
   EXPECT_EQ(keys_->revoke(bound.id), Revocation::revoked);
   EXPECT_EQ(keys_->revoke(ending.id), Revocation::revoked);
@@ -182,7 +182,7 @@ TEST_F(AdminKeysTest, TheMarkOfARevocationThatFailedEndsAfterAMinute) {
   keys_->create(two);
   storage_.faults.failNext("records.remove");
   EXPECT_THROW(keys_->revoke(one.id), StorageError);
-  EXPECT_EQ(keys_->revoke(two.id), Revocation::lastAdminKey) << "the first one may be on its way still";
+  EXPECT_EQ(keys_->revoke(two.id), Revocation::lastAdminKey) << "the first revocation may still be under way";
   EXPECT_EQ(keys_->revoke(one.id), Revocation::underWay);
   storage_.clock.advance(Millis(60'000));
   EXPECT_EQ(keys_->revoke(two.id), Revocation::revoked);

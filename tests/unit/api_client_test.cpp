@@ -158,7 +158,7 @@ TEST_F(ApiClientTest, ASegmentCannotLeaveItsPlaceInThePath) {
   EXPECT_EQ(ApiClient::segment("plain-Id_7.0~"), "plain-Id_7.0~");
   EXPECT_EQ(ApiClient::segment("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
   EXPECT_EQ(ApiClient::segment("a b%\r\n\xc3\xa9"), "a%20b%25%0D%0A%C3%A9");
-  EXPECT_THROW(ApiClient::segment(""), CommandError) << "the path would be that of another call";
+  EXPECT_THROW(ApiClient::segment(""), CommandError) << "an empty segment would name a different path";
   EXPECT_EQ(ApiClient::encode("a&b=c"), "a%26b%3Dc");
   EXPECT_EQ(ApiClient::encode(""), "");
 }

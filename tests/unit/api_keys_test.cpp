@@ -41,7 +41,7 @@ TEST_F(ApiKeysTest, ADamagedKeyOpensNothingAndTheOthersStayInUse) {
   storage_.clock.advance(Millis(5'000));
   EXPECT_TRUE(opens(good));
   EXPECT_FALSE(opens(lost));
-  EXPECT_TRUE(node()->authenticate(good, Scope::client, "ep")) << "a node that starts now";
+  EXPECT_TRUE(node()->authenticate(good, Scope::client, "ep")) << "a new node accepts the good key";
   EXPECT_EQ(keys_->list().size(), 1U);
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.damaged: the record of key " + damaged.id)));
   node()->bootstrap(file_);
@@ -86,7 +86,7 @@ TEST_F(ApiKeysTest, AKeyOfSomeEndpointsOpensThoseAlone) {
     EXPECT_TRUE(opens(secret, Scope::client, "two"));
     EXPECT_FALSE(opens(secret, Scope::client, "on"));
     EXPECT_FALSE(opens(secret, Scope::client, "three"));
-    EXPECT_FALSE(opens(secret, Scope::client, "")) << "a call that belongs to no endpoint";
+    EXPECT_FALSE(opens(secret, Scope::client, "")) << "the call belongs to no endpoint";
   }
 }
 
@@ -131,7 +131,7 @@ TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
   const ApiKeyPtr held = keys_->authenticate(secret, Scope::client, "ep");
   EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_FALSE(opens(secret));
-  EXPECT_EQ(held->id, key.id) << "a call that is under way keeps its key";
+  EXPECT_EQ(held->id, key.id) << "a running call keeps the key";
   EXPECT_EQ(keys_->revoke(key.id), Revocation::noSuchKey);
 }
 
@@ -155,7 +155,7 @@ TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
   EXPECT_TRUE(opens(secret));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.reload")));
   storage_.clock.advance(Millis(1));
-  EXPECT_THROW((void)opens(secret), StorageError) << "a revocation on another node could have been missed";
+  EXPECT_THROW((void)opens(secret), StorageError) << "a revocation on a different node could have been missed";
   storage_.faults.heal();
   EXPECT_TRUE(opens(secret));
 }
@@ -181,7 +181,7 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
   EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   storage_.faults.letGo();
   ASSERT_EQ(slow.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
-  EXPECT_TRUE(slow.get()) << "it began before the revocation";
+  EXPECT_TRUE(slow.get()) << "the call began before the revocation";
   EXPECT_FALSE(opens(secret));
 }
 
@@ -207,7 +207,7 @@ TEST_F(ApiKeysTest, ACallWritesNothing) {
   const std::string secret = create(keyFor({"client"}));
   const auto calls = storage_.faults.calls();
   EXPECT_TRUE(opens(secret));
-  EXPECT_EQ(storage_.faults.calls(), calls) << "its thread would wait for the writer";
+  EXPECT_EQ(storage_.faults.calls(), calls) << "the thread of the call would wait for the writer";
 }
 
 TEST_F(ApiKeysTest, TheLastUseIsStoredOnceAMinute) {
@@ -223,7 +223,7 @@ TEST_F(ApiKeysTest, TheLastUseIsStoredOnceAMinute) {
   EXPECT_EQ(lastUseAfter(Millis(59'000)), first);
   EXPECT_EQ(lastUseAfter(Millis(1'000)), first + Millis(60'000));
   keys_ = node();
-  EXPECT_EQ(lastUseAfter(Millis(59'000)), first + Millis(60'000)) << "another process has stored one";
+  EXPECT_EQ(lastUseAfter(Millis(59'000)), first + Millis(60'000)) << "the former process has stored a last use";
 }
 
 TEST_F(ApiKeysTest, AStepStoresABoundedNumberOfUses) {
@@ -270,7 +270,7 @@ TEST_F(ApiKeysTest, AUseOfARevokedKeyDoesNotStoreItAgain) {
   const auto other = node();
   EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);  // the node knows the key after this call
   keys_->revoke(key.id);
-  EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr) << "it has not heard of the revocation yet";
+  EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr) << "the node has not read the revocation yet";
   other->storeUses();
   EXPECT_THAT(keys_->list(), IsEmpty());
 }

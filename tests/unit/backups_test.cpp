@@ -72,7 +72,7 @@ TEST_F(BackupsTest, AClientThatLeavesEndsTheCopying) {
   gone.request_stop();
   testkit::join("the client", client);
   storage_.endless = false;
-  EXPECT_TRUE(std::holds_alternative<File>(backups_.make({}))) << "the next one has the place";
+  EXPECT_TRUE(std::holds_alternative<File>(backups_.make({}))) << "the next backup has the place";
 }
 
 TEST_F(BackupsTest, AShutdownEndsTheCopyingAndBeginsNone) {

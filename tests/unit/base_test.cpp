@@ -118,7 +118,7 @@ TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
   EXPECT_THROW((void)box.open("short"), Error);
   EXPECT_THROW((void)SecretBox(dir / "other.key").open(sealed), Error);
   writePrivateFile(dir / "marked.key", "\xEF\xBB\xBF" + readFile(dir / "secret.key").value() + "\r\n");
-  EXPECT_EQ(SecretBox(dir / "marked.key").open(sealed), text) << "an editor wrote a byte order mark and its line end";
+  EXPECT_EQ(SecretBox(dir / "marked.key").open(sealed), text) << "a byte order mark and a line end are ignored";
   writePrivateFile(dir / "bad.key", "not a key");
   EXPECT_THROW(SecretBox(dir / "bad.key"), ConfigError);
 }
@@ -154,7 +154,7 @@ TEST(DataDir, IsPrivateAndHasOneOwner) {
     EXPECT_EQ(modeOf(dir / "d"), 0700U);
     EXPECT_THROW(DataDir(dir / "d"), ConfigError);
   }
-  EXPECT_NO_THROW(DataDir(dir / "d")) << "the lock ends with its owner";
+  EXPECT_NO_THROW(DataDir(dir / "d")) << "the lock ends with the owner";
 }
 
 TEST(DataDir, IsClosedToOthersWithItsFiles) {
@@ -230,7 +230,7 @@ TEST(Backoff, RestsTwiceAsLongEachTimeWithinItsBounds) {
   EXPECT_TRUE(backoff.pause(latest));
   EXPECT_EQ(clock.now(), latest);
   EXPECT_TRUE(backoff.pause(latest - Millis(1)));
-  EXPECT_EQ(clock.now(), latest) << "it is over";
+  EXPECT_EQ(clock.now(), latest) << "the deadline has passed";
 }
 
 TEST(Backoff, AStopEndsTheRestAndAllFurtherOnes) {
@@ -300,11 +300,13 @@ TEST(RunningJobs, AStopBetweenTheClaimAndTheRunIsNotLost) {
   {
     const RunningJobs::Claiming claiming(running);
     running.stop({"a", 1});
-    EXPECT_FALSE(RunningJobs::Entry(running, {"a", 2}).token().stop_requested()) << "it is another attempt";
+    EXPECT_FALSE(RunningJobs::Entry(running, {"a", 2}).token().stop_requested())
+        << "the stop is for a different attempt";
     EXPECT_TRUE(RunningJobs::Entry(running, {"a", 1}).token().stop_requested());
   }
   running.stop({"b", 1});
-  EXPECT_FALSE(RunningJobs::Entry(running, {"b", 1}).token().stop_requested()) << "nobody was claiming: it is over";
+  EXPECT_FALSE(RunningJobs::Entry(running, {"b", 1}).token().stop_requested())
+      << "a stop without a claim has no effect";
 }
 
 // Claims of a busy server overlap without a gap, and a stop must not be kept for ever.

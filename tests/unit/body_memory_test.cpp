@@ -23,22 +23,22 @@ TEST(BodyMemoryTest, AnEndpointHasAQuarter) {
   EXPECT_FALSE(second.grow(memory, "a", 1));
   EXPECT_EQ(second.amount(), 40 * kMegabyte) << "the share is as before";
   EXPECT_FALSE(memory.hasRoom("a", 1));
-  EXPECT_TRUE(other.grow(memory, "b", 100 * kMegabyte)) << "another endpoint has its own quarter";
+  EXPECT_TRUE(other.grow(memory, "b", 100 * kMegabyte)) << "the second endpoint has a separate quarter";
   EXPECT_EQ(memory.left(), 200 * kMegabyte);
   first.reset();
   EXPECT_EQ(memory.left(), 260 * kMegabyte);
-  EXPECT_TRUE(second.grow(memory, "a", 60 * kMegabyte)) << "what was given back is there again";
+  EXPECT_TRUE(second.grow(memory, "a", 60 * kMegabyte)) << "returned memory is free again";
 }
 
 TEST(BodyMemoryTest, AnEndpointCanTakeTheLargestBodyHoweverSmallTheMemoryIs) {
   BodyMemory memory(BodyMemory::kLargestBody);
   BodyMemory::Reservation reservation;
   EXPECT_TRUE(reservation.grow(memory, "a", BodyMemory::kLargestBody));
-  EXPECT_FALSE(memory.hasRoom("b", 1)) << "all of it is taken";
+  EXPECT_FALSE(memory.hasRoom("b", 1)) << "the endpoint holds the whole memory";
   BodyMemory::Reservation late;
   EXPECT_FALSE(late.grow(memory, "b", 1));
   reservation.release();
-  EXPECT_TRUE(late.grow(memory, "b", BodyMemory::kLargestBody)) << "a refusal has left nothing behind";
+  EXPECT_TRUE(late.grow(memory, "b", BodyMemory::kLargestBody)) << "a refused reservation holds no memory";
 }
 
 TEST(BodyMemoryTest, AShareThatIsMovedCountsOnce) {

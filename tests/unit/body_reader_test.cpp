@@ -171,7 +171,7 @@ TEST_F(BodyReaderTest, ABodyWhoseRestHasNotComePausesAndGoesOn) {
   EXPECT_EQ(reader.timeLeft(), std::chrono::seconds(1) - kLinger) << "a slot is needed after a second";
   EXPECT_EQ(stream_.lingered, 1);
   EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 0U);
-  EXPECT_EQ(stream_.lingered, 1) << "a client that drips holds no thread";
+  EXPECT_EQ(stream_.lingered, 1) << "a slow client holds no thread";
   stream_.pieces = {"defX"};
   EXPECT_EQ(reader.readOrPause(body.data() + 3, 7, false), 3U);
   EXPECT_EQ(reader.readOrPause(body.data() + 6, 4, false), 0U);

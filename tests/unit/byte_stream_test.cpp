@@ -65,7 +65,7 @@ TEST_F(ByteStreamTest, WritesMoreThanTheSocketHolds) {
   EXPECT_EQ(got.size(), large.size() + 4);
   EXPECT_TRUE(testkit::resultOf("the write", writing));
   EXPECT_TRUE(got.starts_with("headx"));
-  EXPECT_EQ(places_.left(), 8U) << "a place that was taken is given back";
+  EXPECT_EQ(places_.left(), 8U) << "a finished write gives the place back";
 }
 
 TEST_F(ByteStreamTest, AWriteToAClientThatHasGoneFails) {
@@ -76,7 +76,7 @@ TEST_F(ByteStreamTest, AWriteToAClientThatHasGoneFails) {
 TEST_F(ByteStreamTest, AHurriedWriteGivesUpWhereItWouldHaveToWait) {
   const std::string large(4UL << 20, 'x');
   EXPECT_FALSE(client_.stream().write("head", large, TransferDeadline::hurried()));
-  EXPECT_FALSE(client_.received().empty()) << "what fits has left";
+  EXPECT_FALSE(client_.received().empty()) << "the first bytes fit into the socket";
 }
 
 TEST_F(ByteStreamTest, ShutDownEndsAReadOfAnotherThread) {
@@ -152,7 +152,7 @@ TEST(PaceTest, ATransferOfMoreThanASecondHoldsAPlace) {
     time.pass(std::chrono::milliseconds(1));
     EXPECT_EQ(deadline.mayWait(), TransferDeadline::Verdict::wait);
     EXPECT_EQ(places.left(), 0U);
-    EXPECT_EQ(deadline.untilNextQuestion(), std::chrono::seconds(19)) << "it needs no further place";
+    EXPECT_EQ(deadline.untilNextQuestion(), std::chrono::seconds(19)) << "the transfer needs no further place";
   }
   EXPECT_EQ(places.left(), 1U);
 }
@@ -163,7 +163,7 @@ TEST(BudgetTest, AShareGoesBackWithItsOwner) {
     auto reservation = budget.reserve(6);
     ASSERT_TRUE(reservation);
     EXPECT_EQ(budget.left(), 4U);
-    EXPECT_FALSE(budget.reserve(5)) << "there is not that much left";
+    EXPECT_FALSE(budget.reserve(5)) << "the budget has less left";
     EXPECT_FALSE(reservation->grow(budget, 5));
     EXPECT_EQ(reservation->amount(), 6U);
     ASSERT_TRUE(reservation->grow(budget, 4));
@@ -236,7 +236,7 @@ TEST_F(ByteStreamTest, AReadBufferDrawsOnTheBudgetForWhatItHoldsBeyondTheFreeByt
   EXPECT_TRUE(buffer.full()) << "the budget has no room for more";
   buffer.consume(buffer.view().size() - 3);
   buffer.shrink();
-  EXPECT_EQ(memory.left(), 3 * ReadBuffer::kFree) << "what is kept fits into the free bytes";
+  EXPECT_EQ(memory.left(), 3 * ReadBuffer::kFree) << "the rest fits into the free bytes";
   EXPECT_EQ(buffer.view(), "xxx");
   receive(ReadBuffer::kFree);
   EXPECT_LT(memory.left(), 3 * ReadBuffer::kFree);

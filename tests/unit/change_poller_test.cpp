@@ -149,7 +149,7 @@ TEST_F(ChangePollerTest, JobsOfAnyNumberAreAskedForInBoundedQuestions) {
   const std::uint64_t before = faults_.calls();
   pollNext();
   for (const auto& waiter : waiters) EXPECT_TRUE(isWoken(*waiter));
-  EXPECT_LE(faults_.calls() - before, 2U * 4U) << "three questions, and one about the queues";
+  EXPECT_LE(faults_.calls() - before, 2U * 4U) << "the jobs need three questions, and the queues need a fourth";
 }
 
 TEST_F(ChangePollerTest, ANewChunkWakesTheStreamsOfTheJobOnce) {
@@ -167,13 +167,13 @@ TEST_F(ChangePollerTest, ANewChunkWakesTheStreamsOfTheJobOnce) {
   EXPECT_FALSE(isWoken(stream));
   (void)storage_.chunks().append(lease, 1, {Chunk{"2", "", false}});
   pollNext();
-  EXPECT_FALSE(isWoken(stream, 100)) << "a waiter that gathers goes on";
+  EXPECT_FALSE(isWoken(stream, 100)) << "a gathering waiter goes on";
   EXPECT_FALSE(isWoken(stream)) << "the wait before has read the chunk";
   (void)storage_.leases().release(std::vector{lease});
   const LeaseRef again = claimElsewhere();
   (void)storage_.chunks().append(again, 0, {Chunk{"1", "", false}});
   pollNext();
-  EXPECT_TRUE(isWoken(stream)) << "the first chunk of another attempt";
+  EXPECT_TRUE(isWoken(stream)) << "the chunk is the first of a new attempt";
 }
 
 TEST_F(ChangePollerTest, AnotherAttemptIsAChange) {
@@ -186,7 +186,7 @@ TEST_F(ChangePollerTest, AnotherAttemptIsAChange) {
   pollNext();
   EXPECT_TRUE(isWoken(changes));
   pollNext();
-  EXPECT_FALSE(isWoken(changes)) << "it was told once";
+  EXPECT_FALSE(isWoken(changes)) << "a change is announced once";
   (void)storage_.leases().release(std::vector{lease});
   pollNext();
   EXPECT_TRUE(isWoken(changes));
@@ -210,7 +210,7 @@ TEST_F(ChangePollerTest, JobsQueuedElsewhereWakeTheDispatcherAndAreThenAskedForM
   EXPECT_TRUE(signal_.consume());
   for (int i = 0; i < 100; ++i) pollNext();
   EXPECT_FALSE(signal_.consume()) << "the signal is set already";
-  EXPECT_EQ(poller_.poll() - clock_.now(), Millis(500)) << "nothing new for 2 s";
+  EXPECT_EQ(poller_.poll() - clock_.now(), Millis(500)) << "no new job came for 2 s";
 }
 
 TEST_F(ChangePollerTest, ALowPriorityJobIsToldAsSuch) {

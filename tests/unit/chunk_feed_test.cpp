@@ -55,7 +55,7 @@ TEST_F(ChunkFeedTest, EachChunkComesAtOnceAndTheEndBehindTheLast) {
     EXPECT_EQ(end->page->state, JobState::completed);
   }
   EXPECT_THAT(outputsOf(ChunkFeed::Result{jobs_.chunks({key("a"), {}, 1'000})}), ElementsAre("1", "2", "3"))
-      << "none was handed out";
+      << "a feed does not use up the chunks";
 }
 
 TEST_F(ChunkFeedTest, APageHasItsBytes) {
@@ -90,7 +90,7 @@ TEST_F(ChunkFeedTest, AFeedBeginsAtAPosition) {
   feed_ = jobs_.followChunks(key("a"), {lease_.attempt, 9});
   EXPECT_FALSE(poll());
   feed_ = jobs_.followChunks(key("a"), {lease_.attempt + 1, 2});
-  EXPECT_TRUE(poll()->hasRestarted) << "the position is of another attempt";
+  EXPECT_TRUE(poll()->hasRestarted) << "the position is of a different attempt";
   EXPECT_THAT(outputsOf(poll()), ElementsAre("1", "2", "3"));
 }
 

@@ -37,7 +37,7 @@ TEST(ChunkSplit, ALongStringIsCutIntoStrings) {
   EXPECT_EQ(joined(chunks), text);
   for (const Chunk& chunk : chunks) {
     EXPECT_FALSE(chunk.partial);
-    EXPECT_EQ(chunk.metrics, &chunk == &chunks.back() ? "{\"n\":1}" : "") << "the last one carries them";
+    EXPECT_EQ(chunk.metrics, &chunk == &chunks.back() ? "{\"n\":1}" : "") << "only the last chunk has the metrics";
   }
 }
 

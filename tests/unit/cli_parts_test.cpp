@@ -112,7 +112,7 @@ TEST(TableTest, ColumnsAreAsWideAsTheirLongestCell) {
 
 TEST(TableTest, ACellCannotSteerTheTerminal) {
   EXPECT_EQ(harmless("a\x1b[2J\tb\x7f\n"), "a?[2J?b??");
-  EXPECT_EQ(harmless("\xc2\x9b[2J"), "?[2J") << "the same in one character";
+  EXPECT_EQ(harmless("\xc2\x9b[2J"), "?[2J") << "the escape is a single character";
   EXPECT_EQ(harmless("\xc2\xa0\xc3\xa9"), "\xc2\xa0\xc3\xa9");
   EXPECT_EQ(harmless("\xc2"), "\xc2");
 }
@@ -152,7 +152,7 @@ TEST(FormOptions, OptionsBecomeAForm) {
                     "--port", "22/tcp", "--env", "B=x=y", "--env", "C="}),
             R"({"name":"a \"b\"","workersMax":3,"isPublic":true,"ports":["80/http","22/tcp"],)"
             R"("env":{"A":"1","B":"x=y","C":""}})");
-  EXPECT_EQ(bodyOf({"--workers-max", "-1"}), R"({"workersMax":-1})") << "what it may be is the server's to say";
+  EXPECT_EQ(bodyOf({"--workers-max", "-1"}), R"({"workersMax":-1})") << "only the server checks the range";
 }
 
 TEST(FormOptions, AValueThatCannotBeOfItsKindIsRefused) {
@@ -259,7 +259,8 @@ TEST(LocalJobTest, IsStoppedAtItsDeadlineAndNotBefore) {
   clock.awaitWaiter(Millis(1), Millis(1));
   EXPECT_FALSE(job.stopToken().stop_requested());
   clock.advance(Millis(1));
-  EXPECT_EQ(stopped.get_future().wait_for(testkit::kHangDeadline), std::future_status::ready) << "it was not stopped";
+  EXPECT_EQ(stopped.get_future().wait_for(testkit::kHangDeadline), std::future_status::ready)
+      << "the job was not stopped";
 }
 
 }  // namespace

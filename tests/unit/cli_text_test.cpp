@@ -39,7 +39,8 @@ TEST_F(CliTextTest, AWrongCommandIsNamedWithTheWayOut) {
   expectEnd(run({"walk\x1b"}), 2, "'walk?' is not a command; `jobqctl --help` lists the commands");
   expectEnd(run({"key"}), 2, "'key' needs a second word: key create, key list, key revoke");
   expectEnd(run({"webhook", "send"}), 2, "'webhook' needs a second word: webhook list, webhook replay");
-  EXPECT_THAT(run({"key", "list", "--scope", "admin"}).text, HasSubstr("scope")) << "an option of another command";
+  EXPECT_THAT(run({"key", "list", "--scope", "admin"}).text, HasSubstr("scope"))
+      << "the option belongs to a different command";
   EXPECT_THAT(server_.calls(), IsEmpty());
 }
 

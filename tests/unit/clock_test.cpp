@@ -39,7 +39,7 @@ TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
   EXPECT_EQ(clock.now() - start, seconds(10));
 
   machine.wall_ += hours(1);
-  EXPECT_EQ(clock.now() - start, seconds(10)) << "what runs is not timed out";
+  EXPECT_EQ(clock.now() - start, seconds(10)) << "running jobs do not time out";
   for (int i = 0; i < 10; ++i) {
     machine.pass(seconds(10));
     EXPECT_EQ(clock.follow(), Millis(3'600'000 - i * 1'000));
@@ -55,7 +55,7 @@ TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
   machine.wall_ -= hours(2);
   machine.pass(seconds(100));
   EXPECT_EQ(clock.follow(), Millis(-7'200'000));
-  EXPECT_EQ(clock.now() - before, seconds(100)) << "it never goes back";
+  EXPECT_EQ(clock.now() - before, seconds(100)) << "the clock never goes back";
 }
 
 TEST(SystemClock, ALateStepCatchesUpByASecondAtMost) {

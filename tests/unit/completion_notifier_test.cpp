@@ -88,7 +88,7 @@ TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
   EXPECT_EQ(two.poll(late, {{&resumer, 2}}), Progress::pending);
   watch.announce("a");
   watch.announce("a");
-  EXPECT_EQ(resumer.countOf(1), 1) << "the second event meets a call that was resumed already";
+  EXPECT_EQ(resumer.countOf(1), 1) << "the second event finds the call already resumed";
   EXPECT_EQ(resumer.countOf(2), 0);
   EXPECT_EQ(one.poll(late, {{&resumer, 1}}), Progress::event);
   EXPECT_EQ(one.poll(late, {{&resumer, 1}}), Progress::pending);
@@ -247,7 +247,7 @@ TEST(CompletionNotifier, ReportsChunksToStreamsAlone) {
   watch.announceChunk("a", 1);
   EXPECT_FALSE(hasEvent(ends, now));
   EXPECT_TRUE(hasEvent(streams, now));
-  EXPECT_FALSE(hasEvent(streams, now)) << "it was told once";
+  EXPECT_FALSE(hasEvent(streams, now)) << "a chunk is announced once";
   watch.announce("a");
   EXPECT_TRUE(hasEvent(ends, now));
   EXPECT_TRUE(hasEvent(streams, now));
@@ -264,14 +264,14 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   watch.announceChunk("a", 60);
   EXPECT_FALSE(hasEvent(streams, now, 100));
   watch.announceChunk("a", 99);
-  EXPECT_FALSE(hasEvent(streams, now, 100)) << "what was told before is over";
+  EXPECT_FALSE(hasEvent(streams, now, 100)) << "announced chunks do not count again";
   watch.announceChunk("a", 60);
   watch.announceChunk("a", 40);
   EXPECT_TRUE(hasEvent(streams, now, 100));
   watch.announceChunk("a", 1);
   watch.announce("a");
   EXPECT_TRUE(hasEvent(streams, now)) << "the chunk and the end";
-  EXPECT_TRUE(hasEvent(streams, now, 100)) << "nothing is gathered after the end";
+  EXPECT_TRUE(hasEvent(streams, now, 100)) << "a stream gathers no chunks after the end";
   EXPECT_FALSE(hasEvent(streams, now)) << "and no caller looks for the end again and again";
 }
 
@@ -294,7 +294,7 @@ TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
   watch.announceChange("a");
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
   EXPECT_EQ(resumer.countOf(2), 0);
-  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::pending) << "it is too early";
+  EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::pending) << "the wanted moment has not come";
   clock.advance(Millis(1'000));
   testkit::waitFor("the call that follows the job", [&] { return resumer.countOf(2) == 1; });
   EXPECT_EQ(changes.pollChanges(late, wanted, {{&resumer, 2}}), Progress::event);

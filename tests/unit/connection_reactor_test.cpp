@@ -79,7 +79,7 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
       << "the second request does not wait for the first";
   reactor.stop();
   EXPECT_EQ(handlers_.begun, 1) << "the queued request was dropped";
-  EXPECT_EQ(reactor.openRequests(), 0U) << "a later look at them would be a use after free";
+  EXPECT_EQ(reactor.openRequests(), 0U) << "a later access would be a use after free";
   EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
   reactor.stop();
 }
@@ -292,7 +292,7 @@ TEST_F(SuspensionTest, AStopEndsSuspendedRequests) {
   auto client = ask(request_);
   ASSERT_TRUE(holdsSoon([&] { return waiting() == 1; }));
   reactor.drain();
-  EXPECT_FALSE(reactor.awaitQuiet(std::chrono::milliseconds(0))) << "a request that waits is in flight";
+  EXPECT_FALSE(reactor.awaitQuiet(std::chrono::milliseconds(0))) << "a waiting request is in flight";
   reactor.stop();
   EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
   EXPECT_EQ(answerOf(client), "");

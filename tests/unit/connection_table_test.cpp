@@ -59,7 +59,7 @@ TEST_F(ConnectionTableTest, AParkedConnectionHasOneEvent) {
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());
   client_.send("GET");
   EXPECT_THAT(events(kSoon), ElementsAre(7));
-  EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "the next event needs another park()";
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "the next event needs a new park()";
   auto taken = table_.extractReady(7);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(table_.extractReady(7));
@@ -74,7 +74,7 @@ TEST_F(ConnectionTableTest, AConnectionInTheHandsOfTheReactorIsNotQuiet) {
   table_.drain();
   const auto taken = table_.extractReady(7);
   ASSERT_TRUE(taken);
-  EXPECT_FALSE(quiet()) << "between the event and the thread that serves";
+  EXPECT_FALSE(quiet()) << "the connection is between the event and the thread";
   EXPECT_EQ(table_.openRequests(), 0U);
   ASSERT_TRUE(table_.beginServing(*taken->connection, at(10)));
   EXPECT_FALSE(quiet());
@@ -106,7 +106,7 @@ TEST_F(ConnectionTableTest, ALateConnectionHasNoEventLeft) {
   ASSERT_EQ(late.size(), 1U);
   ASSERT_TRUE(table_.beginServing(*late[0].connection, at(10)));
   client_.send("the rest of the body");
-  EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "a suspended request would see the end of its client";
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "a suspended request would take the event for the client's end";
   table_.forget(7);
 }
 
@@ -163,7 +163,7 @@ TEST_F(ConnectionTableTest, AStopCutsWhatIsServedAndForgetsWhatWasDropped) {
   table_.cutServed(queued);
   EXPECT_TRUE(client_.received().empty() && client_.sawEnd());
   EXPECT_EQ(table_.openRequests(), 1U);
-  EXPECT_TRUE(reading.received().empty() && !reading.sawEnd()) << "the reactor thread closes the connection itself";
+  EXPECT_TRUE(reading.received().empty() && !reading.sawEnd()) << "only the reactor thread closes the connection";
   EXPECT_FALSE(table_.beginServing(*inHand->connection, at(10)));
   table_.forget(7);
   EXPECT_TRUE(quiet());
@@ -208,7 +208,7 @@ TEST_F(ConnectionTableTest, AResumptionBeforeTheSuspensionIsNotLost) {
   EXPECT_FALSE(table_.extractSuspended(7));
   served = table_.suspend(std::move(served));
   ASSERT_TRUE(served) << "the request goes on at once";
-  ASSERT_FALSE(table_.suspend(std::move(served))) << "one resumption continues the request once";
+  ASSERT_FALSE(table_.suspend(std::move(served))) << "a resumption continues the request once";
   EXPECT_TRUE(table_.extractSuspended(7));
 }
 
@@ -253,7 +253,7 @@ TEST_F(ConnectionTableTest, TheSleepEndsAtTheFirstDeadline) {
   EXPECT_EQ(table_.untilNextDeadline({}, at(-3'600)), 60'000);
   EXPECT_EQ(table_.untilNextDeadline({}, at(30) - std::chrono::microseconds(1)), 1) << "never before the deadline";
   table_.beginStop();
-  EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 30'000) << "a stop wakes the reactor, which must not spin before";
+  EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 30'000) << "the reactor must not spin before a stop";
 }
 
 TEST_F(ConnectionTableTest, AnEarlierDeadlineWakesTheReactor) {

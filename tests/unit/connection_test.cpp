@@ -158,7 +158,7 @@ TEST_F(ConnectionTest, ABrokenBodyEndsTheConnection) {
   EXPECT_EQ(
       exchange("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\nGET /evil HTTP/1.1\r\n\r\n"),
       Next::discardInput);
-  EXPECT_THAT(handlers_.asked, ElementsAre("POST /")) << "what follows is no request";
+  EXPECT_THAT(handlers_.asked, ElementsAre("POST /")) << "bytes after a broken body are not a request";
   EXPECT_THAT(client_.received(), HasSubstr("\r\n\r\n400"));
 }
 
@@ -210,7 +210,7 @@ TEST_F(ConnectionTest, ContinueIsSaidWhenTheBodyIsAskedFor) {
 TEST_F(ConnectionTest, ABodyThatWasNotAskedForEndsTheConnection) {
   EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"),
             Next::discardInput)
-      << "the client may send it or not";
+      << "the client may send the body or not";
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
@@ -222,7 +222,7 @@ TEST_F(ConnectionTest, AnIllegalHeadIsRefusedWithASentence) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(answer, HasSubstr("{\"error\":\""));
   EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
-  EXPECT_THAT(handlers_.asked, ElementsAre()) << "neither it nor what follows is served";
+  EXPECT_THAT(handlers_.asked, ElementsAre()) << "neither the request nor the rest is served";
 }
 
 TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
@@ -261,11 +261,11 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
   };
   const std::string large = "GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   EXPECT_EQ(exchange(large + "GET /next"), Next::park);
-  EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the read buffer has given its memory back";
+  EXPECT_EQ(meanwhile, all - 2 * large.size()) << "only the copies of the fields hold memory";
   EXPECT_EQ(heads_.left(), all);
   const auto others = heads_.reserve(heads_.left() - 30'000);
   EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::discardInput);
-  EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "its copies find no room";
+  EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "the copies of the fields find no room";
 }
 
 TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
@@ -277,7 +277,7 @@ TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   EXPECT_TRUE(connection.stream().handshaking());
   EXPECT_TRUE(connection.inHead());
   EXPECT_EQ(connection.serve(), Next::resume);
-  EXPECT_EQ(connection.refuseLateHead(), Next::close) << "there is nobody to tell yet";
+  EXPECT_EQ(connection.refuseLateHead(), Next::close) << "an answer needs a complete handshake";
   stream.agreed = true;
   client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(connection.serve(), Next::discardInput);

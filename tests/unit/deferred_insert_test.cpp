@@ -127,7 +127,7 @@ TEST_F(DeferredInsertsTest, OnlyEndpointsWithBriefRunsDeferInserts) {
   EXPECT_FALSE(inserts_.mayDefer("ep"));
   proveBrief();
   inserts_.stop();
-  EXPECT_FALSE(inserts_.mayDefer("ep")) << "after the stop nothing would store the job";
+  EXPECT_FALSE(inserts_.mayDefer("ep")) << "no thread stores a job after the stop";
 }
 
 // A run is long now and then because its thread waits for a processor.
@@ -151,7 +151,7 @@ TEST_F(DeferredInsertsTest, ALongRunIsStoredInItsMillisecond) {
   storage_.clock.advance(Millis(1));
   ASSERT_TRUE(holdsSoon([this] { return insert_->state() == InsertState::stored; }));
   EXPECT_EQ(find("a")->startedAt, storage_.clock.now() - DeferredInserts::kLatest);
-  EXPECT_FALSE(inserts_.mayDefer("ep")) << "the next jobs do not wait for the end of this run";
+  EXPECT_FALSE(inserts_.mayDefer("ep")) << "the next jobs do not wait for the end of the run";
 }
 
 TEST_F(DeferredInsertsTest, ABriefRunLeavesTheTimerNothingToDo) {

@@ -152,7 +152,7 @@ TEST_F(DeferredRunTest, AJobThatWasStoppedBeforeItBeganIsAbsent) {
   EXPECT_EQ(insert->state(), InsertState::discarded);
   test::HeldCaller caller;
   EXPECT_TRUE(caller.awaitEvent(waiter, storage.clock.now() + Millis(60'000)))
-      << "the caller reads that the job is gone";
+      << "the caller is woken and finds no job";
   EXPECT_TRUE(isAbsent("a"));
 }
 

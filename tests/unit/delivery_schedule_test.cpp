@@ -139,7 +139,7 @@ TEST_F(DeliveryUnit, AHostThatHangsDelaysNoOtherOne) {
   outbox.owe(deliveryTo("http://quick/"));
   webhooks_.notify();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the other host had to wait";
-  EXPECT_EQ(net->running(), 1U) << "it has one place until it answers";
+  EXPECT_EQ(net->running(), 1U) << "a hanging host has a single place";
 }
 
 TEST_F(DeliveryUnit, AHostThatAnswersHasMoreAndMorePlaces) {

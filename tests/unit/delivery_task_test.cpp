@@ -283,7 +283,7 @@ TEST_F(DeliveryTaskTest, AfterAStopTheStorageIsAskedOnceMore) {
     throw StorageError("not now");
   };
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
-  EXPECT_EQ(asked, 1) << "a stop does not wait for a storage that fails";
+  EXPECT_EQ(asked, 1) << "a stop does not wait for a failing storage";
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
     EXPECT_EQ(counts().throttled, 1U);
     clock_.advance(backoff - Millis(1));
     turn();
-    EXPECT_EQ(executor_.asked.size(), asked) << "not before its time";
+    EXPECT_EQ(executor_.asked.size(), asked) << "the worker is not started before the end of the backoff";
     clock_.advance(Millis(1));
     backoff *= 2;
   }
@@ -92,7 +92,7 @@ TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   dispatch.pools.retire("ep");
   dispatch.dispatcher.stop();
   EXPECT_TRUE(executor.runs[0]->token().stop_requested());
-  EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "it went back, to be removed";
+  EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "the job is back in the queue";
 }
 
 // A server has many more endpoints than endpoints with work: a pass costs as much as the work, not as the server.
@@ -140,7 +140,7 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   ASSERT_EQ(executor.firstOf.size(), kCold);
   for (const auto& [id, at] : executor.firstOf) EXPECT_LE(at - before, kTwoLooks) << "before the first job of " << id;
 
-  EXPECT_TRUE(dispatch.runPassIfDue()) << "finds that no second job waits there";
+  EXPECT_TRUE(dispatch.runPassIfDue()) << "the pass finds no second job";
   const std::size_t then = executor.flooded;
   clock_.advance(Millis(3'600'000));  // longer than any idleTimeout
   EXPECT_TRUE(dispatch.runPassIfDue());

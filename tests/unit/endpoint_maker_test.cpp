@@ -43,7 +43,7 @@ TEST_F(EndpointMakerTest, TheRulesAreThoseOfTheForm) {
   const EndpointPtr endpoint = make("plugin/echo");
   EXPECT_EQ(endpoint->spec.workersMin, 2U);
   EXPECT_EQ(endpoint->spec.workersMax, 7U);
-  EXPECT_EQ(endpoint->maxStuck(), 7U) << "as many as workersMax unless it is said";
+  EXPECT_EQ(endpoint->maxStuck(), 7U) << "the default is workersMax";
   EXPECT_EQ(endpoint->spec.idleTimeout, Millis(60'000));
   EXPECT_EQ(endpoint->spec.stopGrace, Millis(123));
   EXPECT_EQ(endpoint->spec.runRetention, Millis(5'000));
@@ -90,7 +90,7 @@ TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsOneSentence) {
   plugins.handlers.scripts = {"good"};
   EXPECT_TRUE(checkImage("plugin/echo", plugins));
   EXPECT_TRUE(checkImage("lua/good", plugins));
-  EXPECT_TRUE(checkImage("ghcr.io/me/worker:1", plugins)) << "it is accepted, and its jobs wait";
+  EXPECT_TRUE(checkImage("ghcr.io/me/worker:1", plugins)) << "the image is accepted, and the jobs wait";
   EXPECT_EQ(checkImage("lua/bad", plugins).failure().message(), "lua/bad cannot run: there is no such script");
   EXPECT_EQ(checkImage("plugin/other", plugins).failure().message(), "there is no handler other");
   EXPECT_TRUE(checkFilters({}, plugins));

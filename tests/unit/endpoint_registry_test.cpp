@@ -66,7 +66,7 @@ TEST_F(EndpointRegistryTest, AStoredEndpointIsKnownToANodeAfterItsRefresh) {
   Node two(*this);
   const std::string form = createTemplate(one, "t");
   const EndpointId id = createEndpoint(one, form);
-  EXPECT_NE(one.registry.find(id), nullptr) << "who made it knows it";
+  EXPECT_NE(one.registry.find(id), nullptr) << "the creating node knows the endpoint";
   EXPECT_EQ(two.registry.find(id), nullptr);
   two.registry.refresh();
   ASSERT_NE(two.registry.find(id), nullptr);
@@ -142,7 +142,7 @@ TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
   }
   two.registry.refresh();
   ASSERT_NE(two.registry.find(id), nullptr);
-  EXPECT_TRUE(two.registry.find(id)->runnable) << "its template has been read";
+  EXPECT_TRUE(two.registry.find(id)->runnable) << "the template has been read";
   storage.faults.failOperation("records.changedSince");
   EXPECT_FALSE(two.registry.tryRefresh());
   EXPECT_NE(two.registry.find(id), nullptr);
@@ -177,7 +177,7 @@ TEST_F(EndpointRegistryTest, AnEndpointIsInHandAsLongAsACallHasIt) {
   (void)node.endpoints.remove(id);
   EXPECT_TRUE(node.registry.isInUse(id));
   call.reset();
-  EXPECT_TRUE(node.registry.isInUse(id)) << "another call has it as it once was";
+  EXPECT_TRUE(node.registry.isInUse(id)) << "a second call holds the former version";
   old.reset();
   EXPECT_FALSE(node.registry.isInUse(id));
   EXPECT_FALSE(node.registry.isInUse("unknown"));
@@ -208,7 +208,7 @@ TEST_F(EndpointRegistryTest, ADamagedRecordIsLoggedAndHidesNoOther) {
   const auto record = storage.real->records().find(kEndpointKind, bad).value();
   (void)storage.real->records().update({kEndpointKind, bad, "", "{\"workersMin\":\"many\"}", 0, {}}, record.version);
   node.registry.refresh();
-  EXPECT_EQ(node.registry.find(bad), nullptr) << "as on a node that starts now";
+  EXPECT_EQ(node.registry.find(bad), nullptr) << "a damaged record is absent, as after a start";
   EXPECT_EQ(node.heard.back(), bad + " gone");
   EXPECT_NE(node.registry.find(good), nullptr);
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("endpoints.damaged")));

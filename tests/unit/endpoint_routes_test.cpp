@@ -106,7 +106,7 @@ TEST_F(EndpointRoutesTest, BothRoutesOfAChangeChange) {
   const ApiResponse again = call("POST", "/v1/endpoints/" + id + "/update", R"({"templateId":")" + other + "\"}");
   EXPECT_EQ(again.status, 200);
   EXPECT_EQ(member(again, "name"), "\"n\"");
-  EXPECT_EQ(member(again, "release"), R"({"version":2,"state":"complete"})") << "another template is another release";
+  EXPECT_EQ(member(again, "release"), R"({"version":2,"state":"complete"})") << "a new template is a new release";
   expectAnswer(find(id), 200, again.body);
   EXPECT_EQ(call("PATCH", "/v1/endpoints/" + id, R"({"idleTimeout":"7"})").status, 400);
   expectAnswer(find(id), 200, again.body);

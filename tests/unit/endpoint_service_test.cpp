@@ -144,7 +144,8 @@ TEST_F(EndpointServiceTest, AStorageThatFailsLeavesNoEndpointBehind) {
   for (int failing = 1; failing <= 3; ++failing) {
     storage.faults.failCall("records.find", static_cast<std::uint64_t>(failing), fault::CallFault::before);
     EXPECT_THROW((void)node_.endpoints.create(R"({"templateId":")" + template_ + "\"}"), StorageError) << failing;
-    EXPECT_THAT(storage.real->records().list(kEndpointKind), IsEmpty()) << "a caller that reads 503 sends it again";
+    EXPECT_THAT(storage.real->records().list(kEndpointKind), IsEmpty())
+        << "the caller repeats a creation after the answer 503";
   }
 }
 

@@ -67,7 +67,7 @@ TEST(RemoteNewsTest, WhatIsKnownToBeRealIsNeverLeftOut) {
     left.unknown.clear();
     left.shown.clear();
     left.isPartial = true;
-    ASSERT_EQ(worker, left) << key.worker << ": the text says that it has left something out";
+    ASSERT_EQ(worker, left) << key.worker << ": the text is marked as partial";
   }
 }
 
@@ -94,7 +94,7 @@ TEST(EndpointSharesTest, TheEndpointsTakeTurns) {
   for (int i = 0; i < 4; ++i) order += nextInTurn(lists, last)->first;
   EXPECT_EQ(order, "abca");
   lists.erase("b");
-  EXPECT_EQ(nextInTurn(lists, last)->first, "c") << "the one behind the last one";
+  EXPECT_EQ(nextInTurn(lists, last)->first, "c") << "the turn goes to the next endpoint";
 }
 
 TEST(EndpointSharesTest, AnEndpointTakesHalfOfThePlacesThatAreLeft) {

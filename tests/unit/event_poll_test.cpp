@@ -91,7 +91,7 @@ TEST_F(EventPollTest, AnArmedConnectionHasOneEvent) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].data.u64, 7U);
   EXPECT_EQ(found[0].events, static_cast<std::uint32_t>(EPOLLIN));
-  EXPECT_THAT(events(), IsEmpty()) << "the bytes are unread, but one event was requested";
+  EXPECT_THAT(events(), IsEmpty()) << "the bytes are unread, but a single event was requested";
   poll_.arm(*connection, EPOLLIN);
   EXPECT_THAT(events(), ElementsAre(7U));
   poll_.arm(*connection, EPOLLOUT);
@@ -150,7 +150,7 @@ TEST_F(EventPollTest, AWaitReturns256EventsAndTheNextWaitTheRest) {
   EXPECT_EQ(second.size(), 4U);
   std::set<std::uint64_t> all(first.begin(), first.end());
   all.insert(second.begin(), second.end());
-  EXPECT_EQ(all.size(), kConnections) << "each connection has one event";
+  EXPECT_EQ(all.size(), kConnections) << "each connection has an event";
   EXPECT_EQ(*all.begin(), 100U);
   EXPECT_EQ(*all.rbegin(), 100U + kConnections - 1);
   EXPECT_THAT(events(), IsEmpty());

@@ -115,7 +115,7 @@ class FilterPoolTest : public testing::Test {
 TEST_F(FilterPoolTest, AnInstanceIsUsedAgain) {
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(std::holds_alternative<Accept>(review()));
   EXPECT_GE(factory_.made, 1);
-  EXPECT_LE(factory_.made, 16) << "at most one for each shard, whatever processors the thread ran on";
+  EXPECT_LE(factory_.made, 16) << "a shard has a single instance at most";
   EXPECT_EQ(factory_.lastScript(), "the_script");
 }
 

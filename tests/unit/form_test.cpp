@@ -283,7 +283,7 @@ TEST(EndpointForms, LimitsAndRetentionsAreReadAndTold) {
     EXPECT_FALSE(readForm(form, wrong, endpointFields(), "an endpoint", true).empty()) << wrong;
   }
   EXPECT_TRUE(readForm(form, R"({"rateLimits":{}})", endpointFields(), "an endpoint", true).empty());
-  EXPECT_FALSE(form.limits[static_cast<std::size_t>(Operation::run)].requests) << "a list replaces the one before";
+  EXPECT_FALSE(form.limits[static_cast<std::size_t>(Operation::run)].requests) << "a list replaces the former list";
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_F(HeapKeeperTest, ReturnsNoPageThatIsInUseMeanwhile) {
   EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 19 * kMegabyte}));
   checkHeap(1, 0);
   checkHeap(7, 200);
-  EXPECT_EQ(fake.released.size(), 2U) << "they were in use a moment ago";
+  EXPECT_EQ(fake.released.size(), 2U) << "the pages were in use a moment ago";
   checkHeap(1, 0);
   EXPECT_EQ(fake.released.size(), 2U);
 }

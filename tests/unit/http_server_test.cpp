@@ -57,7 +57,7 @@ TEST_F(HttpServerTest, ASecondStartDoesNothing) {
   EXPECT_THAT(address, HasSubstr("http://127.0.0.1:"));
   server_.start();
   EXPECT_EQ(server_.address(), address);
-  EXPECT_EQ(log_.lines().size(), 1U) << "one line says that the server listens";
+  EXPECT_EQ(log_.lines().size(), 1U) << "a single line announces the server";
 }
 
 TEST_F(HttpServerTest, AFailedStartIsNoStart) {
@@ -68,7 +68,7 @@ TEST_F(HttpServerTest, AFailedStartIsNoStart) {
   HttpServer other(same, handlers_, waiting_, log_);
   server_.start();
   EXPECT_THROW(other.start(), ConfigError);
-  EXPECT_THROW(other.start(), ConfigError) << "a repeated start must not pass for a good one";
+  EXPECT_THROW(other.start(), ConfigError) << "a repeated start fails as well";
   EXPECT_EQ(other.address(), "");
   server_.stop();
   other.start();

@@ -117,14 +117,14 @@ TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
   ASSERT_TRUE(begins(1));
   threads.submit(connection(2));
   const auto dropped = threads.close();
-  ASSERT_THAT(dropped, SizeIs(1)) << "its owner has to know which ones are not served";
+  ASSERT_THAT(dropped, SizeIs(1)) << "the owner has to know the unserved connections";
   EXPECT_EQ(dropped[0]->id(), 2U);
   auto stopping = std::async(std::launch::async, [&threads] { threads.stop(); });
   letEnd(2);
   ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
   const auto served = begun();
   const auto refused = threads.submit(connection(3));
-  ASSERT_TRUE(refused) << "after a stop nothing is served";
+  ASSERT_TRUE(refused) << "no connection is served after a stop";
   EXPECT_EQ(refused->id(), 3U);
   EXPECT_EQ(begun(), served);
 }

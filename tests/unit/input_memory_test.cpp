@@ -16,7 +16,7 @@ namespace {
 TEST(InputMemoryTest, AClaimNeedsRoomForTheLargestInput) {
   InputMemory memory;
   auto held = memory.hold("ep", InputMemory::kMost - InputMemory::kOfAClaim);
-  EXPECT_TRUE(memory.reserveForClaim()) << "the last room, which is given back";
+  EXPECT_TRUE(memory.reserveForClaim()) << "the last room is reserved and given back";
   const auto more = memory.hold("ep", kSmallInput + 1);
   EXPECT_FALSE(memory.reserveForClaim());
   held.release();
@@ -95,7 +95,7 @@ TEST_F(ClaimedInputsTest, AClaimWithoutRoomLeavesTheSignalsOfOtherEndpoints) {
   queueSignal_.notify("other", false);
   turn();
   EXPECT_TRUE(queueSignal_.isSet("ep"));
-  EXPECT_FALSE(queueSignal_.isSet("other")) << "the next job there would wake nobody";
+  EXPECT_FALSE(queueSignal_.isSet("other")) << "the next job would not wake the dispatcher";
 }
 
 TEST_F(ClaimedInputsTest, AnIdleWorkerWhoseTimeIsOverMakesNoPassAfterPass) {

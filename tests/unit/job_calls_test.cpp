@@ -113,7 +113,7 @@ TEST_F(JobCallsTest, AnOutputIsReadWhenThereIsRoom) {
   EXPECT_EQ(room.held(), 0U);
   AnswerRoom another;
   another.use(answerMemory_, "other");
-  EXPECT_EQ(jobs_.find({"ep", "a"}, &another).job->output, large) << "each endpoint has a share of its own";
+  EXPECT_EQ(jobs_.find({"ep", "a"}, &another).job->output, large) << "each endpoint has a separate share";
   EXPECT_EQ(another.held(), 2 * large.size());
 }
 
@@ -183,7 +183,7 @@ TEST_F(JobCallsTest, ACancelledJobIsCancelledAtOnce) {
   storage_.insert("running");
   const LeaseRef lease = claim();
   expectAnswer(call("POST", "/v2/ep/cancel/running"), 200, R"({"id":"running","status":"CANCELLED"})");
-  EXPECT_THAT(runs_.stopped, ElementsAre(lease)) << "its handler is told";
+  EXPECT_THAT(runs_.stopped, ElementsAre(lease)) << "the handler is stopped";
   runJob("done", Completed{"1"});
   expectAnswer(call("POST", "/v2/ep/cancel/done"), 200, R"({"id":"done","status":"COMPLETED"})");
   expectAnswer(call("POST", "/v2/ep/cancel/running"), 200, R"({"id":"running","status":"CANCELLED"})");

@@ -24,7 +24,7 @@ TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
   EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
   EXPECT_EQ(jobs_.find(key("a"), nullptr).job->state, JobState::inQueue);
   EXPECT_TRUE(wasNotified());
-  EXPECT_FALSE(jobs_.find({"other", "a"}, nullptr).job) << "a job of another endpoint is absent";
+  EXPECT_FALSE(jobs_.find({"other", "a"}, nullptr).job) << "a job of a different endpoint is absent";
 }
 
 TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
@@ -34,7 +34,7 @@ TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
   (void)wasNotified();
   const InsertResult again = jobs_.submit(job("b"), endpoint_, idempotency);
   EXPECT_EQ(std::get<Duplicate>(again).id, "a");
-  EXPECT_FALSE(wasNotified()) << "nothing new waits";
+  EXPECT_FALSE(wasNotified()) << "no new job waits";
   EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs_.submit(job("c"), endpoint_, Idempotency{"k", "other"})));
   EXPECT_EQ(std::get<Duplicate>(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency).value()).id, "a");
   EXPECT_FALSE(jobs_.find(key("b"), nullptr).job);
@@ -84,7 +84,7 @@ TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
   EXPECT_TRUE(std::holds_alternative<NotFound>(jobs_.cancel(key("b"))));
   EXPECT_EQ(deliveries_.count, 1);
   EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a")))) << "a repeated call";
-  EXPECT_EQ(deliveries_.count, 2) << "the first call may have failed before it";
+  EXPECT_EQ(deliveries_.count, 2) << "the first call may have failed before the delivery";
 }
 
 TEST_F(JobServiceTest, AStaleResultWakesNoCallerAndOwesNothing) {
@@ -139,13 +139,13 @@ TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndNotifies) {
   reports_.release({lease}, "ep");
   EXPECT_TRUE(wasNotified());
   reports_.release({lease}, "ep");
-  EXPECT_FALSE(wasNotified()) << "it has gone back already";
+  EXPECT_FALSE(wasNotified()) << "the job has already gone back";
 }
 
 TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
   bool isStored = false;
   test::CallingClaimer claimer([&] {
-    EXPECT_TRUE(isStored) << "the job may run when its submission has returned";
+    EXPECT_TRUE(isStored) << "a job runs only after the submission";
     (void)reports_.finish(claim(), Completed{"7"}, false);
   });
   queueSignal_.setClaimer(claimer);
@@ -223,7 +223,7 @@ TEST_F(JobServiceTest, ASubmissionWhoseCallerHasGoneWaitsNoLonger) {
   storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
   caller.leave();
   EXPECT_EQ(testkit::resultOf("the end of the wait", waiting).job->state, JobState::inQueue)
-      << "the job itself goes on";
+      << "the job goes on without the caller";
 }
 
 using Stream = ChunkWait::Result;
@@ -266,7 +266,8 @@ TEST_F(StreamTest, TheChunksOfATenthOfASecondAreOneAnswer) {
   auto waiting = stream();
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   for (const char* output : {"1", "2", "3"}) append(output);
-  EXPECT_EQ(jobs_.chunks({key("a"), 0, 1'000})->chunks.size(), 3U) << "they are stored, and wait for more";
+  EXPECT_EQ(jobs_.chunks({key("a"), 0, 1'000})->chunks.size(), 3U)
+      << "the chunks are stored, and the call waits for more";
   pass(Millis(100));
   EXPECT_EQ(chunksOf(waiting), 3U);
 }
@@ -324,7 +325,7 @@ TEST_F(StreamTest, AClientThatLeavesWhileChunksAreGatheredTakesNone) {
   append("1");
   caller_.leave();
   EXPECT_EQ(chunksOf(waiting), 0U);
-  EXPECT_THAT(jobs_.chunks({key("a"), std::nullopt, 1'000})->chunks, SizeIs(1)) << "it is for the next caller";
+  EXPECT_THAT(jobs_.chunks({key("a"), std::nullopt, 1'000})->chunks, SizeIs(1)) << "the chunk is for the next caller";
 }
 
 TEST_F(StreamTest, ManyStreamsGatherLonger) {
@@ -373,7 +374,7 @@ TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   const std::string cut = jobs_.find(key("a"), nullptr).job->error;
   EXPECT_EQ(cut, std::string(kMaxErrorBytes, 'e') + "... (cut: the error had 9500000 bytes)");
   (void)reports_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
-  EXPECT_EQ(jobs_.find(key("b"), nullptr).job->error.size(), kMaxErrorBytes) << "whole as long as it fits";
+  EXPECT_EQ(jobs_.find(key("b"), nullptr).job->error.size(), kMaxErrorBytes) << "an error within the bound stays whole";
   submit("c");
   (void)reports_.finishAndClaim(storage_.claim(), Failed{std::string(9'500'000, 'e'), "{}"}, nullptr);
   EXPECT_EQ(jobs_.find(key("c"), nullptr).job->error, cut) << "the report of a worker";
@@ -385,7 +386,7 @@ TEST_F(JobServiceTest, APositionInTheQueueIsCounted) {
   EXPECT_EQ(jobs_.ahead(key("c"), 100), 2U);
   EXPECT_EQ(jobs_.ahead(key("c"), 1), 1U);
   (void)claim();
-  EXPECT_EQ(jobs_.ahead(key("a"), 100), std::nullopt) << "it does not wait";
+  EXPECT_EQ(jobs_.ahead(key("a"), 100), std::nullopt) << "a claimed job does not wait";
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_F(JobsInHandTest, NotMoreResultsThanHandlersAreUnsent) {
   last = jobs_.awaitJob(jobs_.awaitJob(last));
   auto demand = std::async(std::launch::async, [this] { return jobs_.awaitDemand(); });
   remove(first);
-  EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U) << "one job runs, and two results are unsent";
+  EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U) << "a job runs, and two results are unsent";
 }
 
 TEST_F(JobsInHandTest, EachJobThatWaitsWakesAHandler) {

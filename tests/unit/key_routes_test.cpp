@@ -59,7 +59,7 @@ TEST_F(KeyRoutesTest, ANewKeyIsShownOnceAndOpensWhatItsScopesSay) {
   EXPECT_FALSE(keys_.authenticate("Bearer " + secret, Scope::client, "other"));
   EXPECT_FALSE(keys_.authenticate("Bearer " + secret, Scope::admin, ""));
   storage_.clock.advance(Millis(60'000));
-  EXPECT_FALSE(keys_.authenticate("Bearer " + secret, Scope::client, "ep")) << "it has expired";
+  EXPECT_FALSE(keys_.authenticate("Bearer " + secret, Scope::client, "ep")) << "the key has expired";
   EXPECT_THAT(call("GET", "/v1/keys").body, Not(HasSubstr(secret)));
 }
 

@@ -73,7 +73,7 @@ TEST_F(LaunchPoolTest, AStartingWorkerCountsForTheJobs) {
   EXPECT_EQ(decide().starts, 0U);
   connect("a", 1);
   queueJobs(2);
-  EXPECT_EQ(decide().starts, 1U) << "one runs, one comes, two wait";
+  EXPECT_EQ(decide().starts, 1U) << "a job runs, a worker starts, and two jobs wait";
 }
 
 TEST_F(LaunchPoolTest, AWorkerThatSomebodyElseHasStartedCounts) {
@@ -94,7 +94,7 @@ TEST_F(LaunchPoolTest, AWorkerWithoutAConnectionServesNoJob) {
   EXPECT_EQ(decide().starts, 0U);
   endpoint_->spec.workersMax = 4;
   connect("elsewhere", 1);
-  EXPECT_EQ(decide().starts, 1U) << "its job still runs";
+  EXPECT_EQ(decide().starts, 1U) << "the job of the lost connection still runs";
 }
 
 TEST_F(LaunchPoolTest, APausedEndpointStartsNoWorker) {
@@ -126,9 +126,9 @@ TEST_F(LaunchPoolTest, AnIdleWorkerLeavesAfterItsIdleTime) {
   EXPECT_THAT(decide().retired, IsEmpty());
   now_ += Millis(1);
   EXPECT_THAT(decide().retired, ElementsAre("a"));
-  EXPECT_THAT(decide().stopped, ElementsAre("a")) << "the step before made sure that no further job comes";
+  EXPECT_THAT(decide().stopped, ElementsAre("a")) << "a retired worker gets no further job";
   EXPECT_THAT(decide().stopped, IsEmpty()) << "once";
-  EXPECT_FALSE(recordExit("a", true)) << "an end that was asked for is no failure";
+  EXPECT_FALSE(recordExit("a", true)) << "a requested end is not a failure";
   EXPECT_THAT(pool_.all(), IsEmpty());
 }
 
@@ -166,7 +166,7 @@ TEST_F(LaunchPoolTest, ALoweredWorkersMaxEndsWorkersAtOnce) {
   endpoint_->spec.workersMax = 1;
   EXPECT_THAT(decide().retired, ElementsAre("b", "c"));
   endpoint_->spec.workersMax = 0;
-  EXPECT_THAT(decide().retired, IsEmpty()) << "a job runs to its end";
+  EXPECT_THAT(decide().retired, IsEmpty()) << "a job runs to the end";
   connect("a", 0);
   EXPECT_THAT(decide().retired, ElementsAre("a"));
 }
@@ -185,14 +185,14 @@ TEST_F(LaunchPoolTest, AWorkerThatIgnoresAStopIsReplaced) {
   connect("a", 0);  // its job was cancelled
   queueJobs(1);
   now_ += 60 * kSecond;
-  EXPECT_THAT(decide().retired, IsEmpty()) << "a public worker that has obeyed says nothing";
+  EXPECT_THAT(decide().retired, IsEmpty()) << "a public worker does not confirm a stop";
   situation_.loads["a"].stopIgnored = Millis(3'000);
   EXPECT_THAT(decide().retired, IsEmpty());
   situation_.loads["a"].stopIgnored = Millis(3'001);
   const LaunchPool::Step step = decide();
   EXPECT_THAT(step.retired, ElementsAre("a"));
   EXPECT_EQ(step.starts, 1U);
-  EXPECT_THAT(decide().killed, ElementsAre("a")) << "it would ignore a SIGTERM, too";
+  EXPECT_THAT(decide().killed, ElementsAre("a")) << "the worker would also ignore a SIGTERM";
 }
 
 TEST_F(LaunchPoolTest, AWorkerThatHasLostItsConnectionIsReplaced) {
@@ -203,7 +203,7 @@ TEST_F(LaunchPoolTest, AWorkerThatHasLostItsConnectionIsReplaced) {
   situation_.loads.erase("b");
   queueJobs(2);
   const LaunchPool::Step step = decide();
-  EXPECT_THAT(step.retired, ElementsAre("a", "b")) << "they would count as about to take the jobs";
+  EXPECT_THAT(step.retired, ElementsAre("a", "b")) << "lost workers would count as starting workers";
   EXPECT_EQ(step.starts, 2U);
 }
 
@@ -245,7 +245,7 @@ TEST_F(LaunchPoolTest, AnEndBehindAJobIsNone) {
   connect("a", 0);
   EXPECT_FALSE(recordExit("a", false));
   queueJobs(1);
-  EXPECT_EQ(decide().starts, 1U) << "a worker that ends after each job is replaced at once";
+  EXPECT_EQ(decide().starts, 1U) << "a worker for a single job is replaced at once";
 }
 
 TEST_F(LaunchPoolTest, ACrashBehindAJobIsAFailure) {
@@ -287,10 +287,10 @@ TEST_F(LaunchPoolTest, ANewReleaseIsTriedBeforeAWorkerLeaves) {
   EXPECT_EQ(step.starts, 1U);
   EXPECT_THAT(step.retired, IsEmpty());
   pool_.addWorker("c", situation_.release, now_);
-  EXPECT_THAT(decide().retired, IsEmpty()) << "it has not come yet";
+  EXPECT_THAT(decide().retired, IsEmpty()) << "the new worker has not connected yet";
   connect("c");
-  EXPECT_THAT(decide().retired, ElementsAre("b")) << "the idle one first";
-  EXPECT_THAT(decide().retired, IsEmpty()) << "one at a time";
+  EXPECT_THAT(decide().retired, ElementsAre("b")) << "the idle worker leaves first";
+  EXPECT_THAT(decide().retired, IsEmpty()) << "the workers leave in turn";
   recordExit("b", false);
   EXPECT_THAT(decide().retired, ElementsAre("a"));
 }
@@ -305,7 +305,7 @@ TEST_F(LaunchPoolTest, AReleaseThatDoesNotStartLeavesTheOldWorkers) {
   EXPECT_THAT(decide().retired, IsEmpty());
   now_ += kSecond;
   const LaunchPool::Step step = decide();
-  EXPECT_EQ(step.starts, 1U) << "it is tried again";
+  EXPECT_EQ(step.starts, 1U) << "the new release is tried again";
   EXPECT_THAT(step.retired, IsEmpty());
 }
 

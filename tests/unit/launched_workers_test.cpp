@@ -133,10 +133,10 @@ TEST_F(LaunchedWorkersTest, AnIdleWorkerIsEndedWithoutLosingAJob) {
   pass(Millis(5'000));
   EXPECT_THAT(launcher_.stopped, IsEmpty());
   insert("b");
-  EXPECT_THAT(callOf("p-r1"), IsEmpty()) << "it is retired";
+  EXPECT_THAT(callOf("p-r1"), IsEmpty()) << "a retired worker gets no job";
   launched_.run();
   EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
-  EXPECT_THAT(launcher_.launches, SizeIs(2)) << "for the new job";
+  EXPECT_THAT(launcher_.launches, SizeIs(2)) << "the new job needs a new worker";
   launcher_.exits = {{"p-r1", true, "it was ended by signal 15"}};
   launched_.run();
   EXPECT_EQ(launched_.view("ep").workers.size(), 1U);
@@ -151,7 +151,7 @@ TEST_F(LaunchedWorkersTest, TheJobOfACrashedWorkerIsLostAtOnce) {
   launcher_.exits = {{"p-r1", true, "it was ended by signal 9"}};
   launched_.run();
   EXPECT_EQ(storage.real->jobs().find({"ep", "a"})->losses, 0U)
-      << "a result may be among the unread bytes of its connection";
+      << "the unread bytes of the connection may hold a result";
   connection.reset();
   remote_.run();
   EXPECT_EQ(storage.real->jobs().find({"ep", "a"})->losses, 1U);
@@ -166,7 +166,7 @@ TEST_F(LaunchedWorkersTest, ADeletedEndpointEndsItsWorkers) {
   launched_.run();
   launched_.run();
   EXPECT_THAT(launcher_.stopped, ElementsAre("p-r1"));
-  EXPECT_THAT(keys_.forgotten, IsEmpty()) << "the worker may still use its key";
+  EXPECT_THAT(keys_.forgotten, IsEmpty()) << "the worker may still use the key";
   launcher_.exits = {{"p-r1", true, "it was ended by signal 15"}};
   launched_.run();
   EXPECT_THAT(keys_.forgotten, ElementsAre("ep"));

@@ -117,7 +117,7 @@ TEST_F(LeaseKeeperTest, ANodeThatCannotBeatStopsItsHandlersBeforeItsLifeEnds) {
   EXPECT_THAT(one_.log.lines(), ElementsAre(HasSubstr("node.fenced")));
   pass(Millis(5'000), {&two_});
   EXPECT_THAT(storage_.leases().sweep(9).stopped, ElementsAre(LeaseRef{"a", 1}));
-  EXPECT_THAT(one_.log.lines(), ElementsAre(HasSubstr("1 handlers are stopped"))) << "it is said once";
+  EXPECT_THAT(one_.log.lines(), ElementsAre(HasSubstr("1 handlers are stopped"))) << "the stop is logged once";
   EXPECT_FALSE(two_.life.isFenced());
 }
 
@@ -144,7 +144,7 @@ TEST_F(LeaseKeeperTest, TheJobsOfStoppedHandlersGoBackUncountedIfTheLifeGoesOn) 
     one_.keeper.beat();
     EXPECT_FALSE(one_.life.isFenced());
     EXPECT_EQ(one_.life.holder(), holder);
-    EXPECT_EQ(job("a").state, JobState::inProgress) << "its handler has not ended: no other worker may have the job";
+    EXPECT_EQ(job("a").state, JobState::inProgress) << "the handler has not ended, so the job stays claimed";
   }
   one_.signal.clear("ep");
   faults_.failNext("leases.release");
@@ -191,7 +191,7 @@ TEST_F(LeaseKeeperTest, ANodeWhoseLifeHasEndedBeginsAnother) {
   EXPECT_FALSE(one_.life.isFenced()) << "the time counts from the join";
   EXPECT_EQ(job("a").losses, 1U);
   EXPECT_TRUE(one_.signal.isSet("ep"));
-  EXPECT_EQ(one_.claim().job, "a") << "at its old position, under the new life";
+  EXPECT_EQ(one_.claim().job, "a") << "the job has the old position under the new life";
 }
 
 // The join has happened: a beat of the former life would find the node replaced, and stay fenced.
@@ -292,7 +292,7 @@ TEST_F(LeaseKeeperTest, NodesShareTheWorkers) {
   third.join();
   EXPECT_EQ(one_.life.share().nodes, 2U);
   pass(Millis(3'000), {&one_, &two_});
-  EXPECT_EQ(one_.life.share(), (NodeShare{1, 3})) << "the order is that of the names";
+  EXPECT_EQ(one_.life.share(), (NodeShare{1, 3})) << "the names give the order";
   third.leave();
   pass(Millis(3'000), {&one_, &two_});
   EXPECT_EQ(one_.life.share(), (NodeShare{0, 2}));

@@ -51,7 +51,7 @@ TEST_F(ListResponseTest, DrawsOnlyWhatGoesBeyondTheFreePart) {
   EXPECT_TRUE(list.add(item(kStep - 3)));
   EXPECT_EQ(call_.room.held(), 0U);
   EXPECT_TRUE(list.add(item(2)));
-  EXPECT_EQ(call_.room.held(), 2 * kStep) << "a text that moves is there twice";
+  EXPECT_EQ(call_.room.held(), 2 * kStep) << "a growing text exists twice for a moment";
   EXPECT_TRUE(list.add(item(kStep / 2)));
   EXPECT_EQ(call_.room.held(), 2 * kStep);
 }

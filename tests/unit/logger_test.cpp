@@ -259,7 +259,7 @@ TEST_F(DeclaredConfigTest, AskingDeclares) {
   const PluginOption& count = config_.options()[0];
   EXPECT_EQ(count.key, "limiter.window.count");
   EXPECT_EQ(count.type, std::string("integer"));
-  EXPECT_EQ(count.fallback, "5") << "what counts without the setting";
+  EXPECT_EQ(count.fallback, "5") << "the fallback applies without the setting";
   EXPECT_EQ(count.range, "1 to 9");
   EXPECT_EQ(count.help, "how many");
   EXPECT_EQ(config_.options()[1].fallback, "1500ms");

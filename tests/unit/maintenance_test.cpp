@@ -63,7 +63,7 @@ TEST_F(SweeperTest, ABatchWithoutAnAnswerIsMadeKnown) {
   storage_.faults.failCall("leases.sweep", 1, fault::CallFault::done);
   EXPECT_THROW(sweeping->sweepAll(), OutcomeUnknown);
   EXPECT_EQ(listener_->unanswered(), 0);
-  EXPECT_EQ(finished_, 0U) << "the job has ended, and nobody was told";
+  EXPECT_EQ(finished_, 0U) << "the job has ended without a notification";
   listener_->failOnce();
   EXPECT_THROW(sweeping->sweepAll(), StorageError);
   EXPECT_EQ(listener_->unanswered(), 1);
@@ -82,7 +82,7 @@ TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {
   storage_.clock.advance(Millis(600'000));
   const auto recovering = sweeper();
   EXPECT_TRUE(recovering->endOverdue());
-  EXPECT_EQ(finished_, 700U) << "all that needs it before the first claim";
+  EXPECT_EQ(finished_, 700U) << "the recovery ends all overdue jobs";
   EXPECT_LE(sweeps_, 3);
   EXPECT_GT(storage_.real->leases().sweep(1).removed, 0U);
   recovering->sweepAll();

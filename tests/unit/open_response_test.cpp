@@ -95,7 +95,7 @@ TEST_F(OpenResponseTest, AHandlerLearnsThatItsClientIsGone) {
   ASSERT_EQ(connection.serve(), Next::awaitOutput);
   client_.hangUp();
   EXPECT_EQ(connection.serve(), Next::close);
-  EXPECT_EQ(handlers.left, (std::vector<bool>{false, true})) << "its job is to be cancelled";
+  EXPECT_EQ(handlers.left, (std::vector<bool>{false, true})) << "the job of a lost client is cancelled";
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST(OpenAiEvents, AnEventLeavesWhenItIsWhole) {
   EXPECT_EQ(events.add(R"("\r\n: a comment\n\ndata")"), "data: x\r\n\r\n: a comment\n\n");
   EXPECT_EQ(events.add("{\"c\":1}"), "data\n\ndata: {\"c\":1}\n\n");
   EXPECT_EQ(events.add(R"("data: x\r\n")"), "");
-  EXPECT_EQ(events.end(), "data: x\r\n\n\ndata: [DONE]\n\n") << "one line end does not end an event";
+  EXPECT_EQ(events.end(), "data: x\r\n\n\ndata: [DONE]\n\n") << "a single line end does not end an event";
 }
 
 TEST(OpenAiEvents, AnErrorDropsAnUnfinishedEvent) {
@@ -184,7 +184,7 @@ TEST(OutputJoiner, PiecesBecomeOneOutput) {
   EXPECT_EQ(joiner.add({R"("{\"b64\":\"x")", "", true}), std::nullopt);
   EXPECT_EQ(joiner.add({R"("yz\"}")", "", true}), R"({"b64":"xyz"})");
   EXPECT_EQ(joiner.add({R"("[1,")", "", true}), std::nullopt);
-  EXPECT_EQ(joiner.add({R"("text")", "", false}), R"("text")") << "a value whose end is missing is dropped";
+  EXPECT_EQ(joiner.add({R"("text")", "", false}), R"("text")") << "an incomplete value is dropped";
 }
 
 TEST(OpenAiEvents, ALongListIsOneEvent) {

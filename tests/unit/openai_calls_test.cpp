@@ -89,9 +89,9 @@ TEST_F(OpenAiCallsTest, AJobWithAKeyOutlivesItsCallers) {
     auto second = begin(body, body);
     const LeaseRef lease = claim();
     second->leave();
-    EXPECT_EQ(stateOf(lease), JobState::inProgress) << "it is the job of the first caller";
+    EXPECT_EQ(stateOf(lease), JobState::inProgress) << "the job belongs to the first caller";
     first->leave();
-    EXPECT_EQ(stateOf(lease), JobState::inProgress) << "a repetition may ask for it";
+    EXPECT_EQ(stateOf(lease), JobState::inProgress) << "a repeated call may ask for the job";
     auto third = begin(body, body);
     (void)reports_.finish(lease, Completed{"7"}, false);
     const auto answer = third->poll();
@@ -123,7 +123,7 @@ TEST_F(OpenAiCallsTest, ARepeatedSubmissionIsNotCancelled) {
   auto call = begin(kWhole, "once");
   const LeaseRef lease = claim();
   call->leave();
-  EXPECT_EQ(stateOf(lease), JobState::inProgress) << "/run has acknowledged it";
+  EXPECT_EQ(stateOf(lease), JobState::inProgress) << "the route /run has acknowledged the job";
 }
 
 TEST_F(OpenAiCallsTest, AJobWithAKeyGoesOnAfterTheLongestWait) {

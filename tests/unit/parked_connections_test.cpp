@@ -99,7 +99,7 @@ TEST_F(ParkedConnectionsTest, ASuspendedConnectionHasNoDeadline) {
   EXPECT_EQ(parked_.nextDeadline(), std::nullopt);
   EXPECT_THAT(parked_.extractLate(at(1'000'000)), IsEmpty());
   park(6, State::awaitingInput, 10);
-  EXPECT_FALSE(parked_.extractSuspended(6)) << "a request that waits for its body is not resumed";
+  EXPECT_FALSE(parked_.extractSuspended(6)) << "a request without a whole body is not resumed";
   ASSERT_TRUE(parked_.extractSuspended(5));
   EXPECT_FALSE(parked_.extractSuspended(5));
   EXPECT_THAT(idsOf(parked_.extractLate(at(10))), ElementsAre(6));

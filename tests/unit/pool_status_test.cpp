@@ -77,7 +77,7 @@ TEST(PoolStatusTest, RemoteWorkersAndThreadsAreCountedTogether) {
     EXPECT_TRUE(pool.workers().beginStopGrace({place, 1}, {}));
     EXPECT_EQ(pool.workers().markStuck("ep", {}).size(), 1U);
   }
-  EXPECT_EQ(pool.status({}).counts.unhealthy, 0U) << "the worker itself has not said so";
+  EXPECT_EQ(pool.status({}).counts.unhealthy, 0U) << "the worker itself has not reported a fault";
 }
 
 TEST(PoolStatusTest, ALauncherStartsRemoteWorkers) {

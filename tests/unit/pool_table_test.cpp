@@ -68,7 +68,7 @@ TEST_F(PoolTableTest, EachTaskVisitsAChangedPoolOnce) {
   (void)table_.nextTaskAt(now_);
   EXPECT_THAT(taken(PoolTask::scaling), ElementsAre("b")) << "the end of a pass takes no visit from a task";
   table_.mark(*table_.find("c"), PoolTask::release);
-  EXPECT_THAT(taken(PoolTask::idle), ElementsAre("b")) << "a mark for one task is one for no other";
+  EXPECT_THAT(taken(PoolTask::idle), ElementsAre("b")) << "a mark counts for a single task";
   EXPECT_THAT(taken(PoolTask::release), ElementsAre("b", "c"));
 }
 

@@ -35,7 +35,7 @@ TEST(ProcessKeys, AKeyOpensTheWorkerCallsOfItsEndpointAlone) {
   EXPECT_EQ(keys.authenticate(authorization, Scope::worker, "other"), nullptr);
   EXPECT_EQ(keys.authenticate(authorization, Scope::client, "ep"), nullptr);
   EXPECT_EQ(keys.authenticate(authorization, Scope::admin, ""), nullptr);
-  EXPECT_TRUE(keys.list().empty()) << "it is not stored";
+  EXPECT_TRUE(keys.list().empty()) << "the key of a process is not stored";
   keys.storeUses();
   launched.forgetKey("ep");
   EXPECT_EQ(keys.authenticate(authorization, Scope::worker, "ep"), nullptr);

@@ -74,7 +74,7 @@ TEST_F(PropertiesTest, ABlankAndASharpBeginAComment) {
   EXPECT_EQ(valueOf(" 8000 # the port"), "8000");
   EXPECT_EQ(valueOf(" 8000\t# the port # of the server"), "8000");
   EXPECT_EQ(valueOf(" color#1 c# #x"), "color#1 c#");
-  EXPECT_EQ(valueOf("#1"), "#1") << "no blank is before it";
+  EXPECT_EQ(valueOf("#1"), "#1") << "no blank is before the sharp";
   EXPECT_EQ(read("# a = 1\n  #b = 2\n\n \t\na = 3\n").size(), 1U);
   EXPECT_EQ(refusal("a = # nothing"),
             "FILE:1: a has a comment and no value: quote a value that begins with #, or write \"\"");
@@ -85,7 +85,7 @@ TEST_F(PropertiesTest, QuotesKeepBlanksAndSharps) {
   EXPECT_EQ(valueOf(" 'say \"hi\" # now' "), "say \"hi\" # now");
   EXPECT_EQ(valueOf("\"#\""), "#");
   EXPECT_EQ(valueOf("\"\""), "");
-  EXPECT_EQ(valueOf(" {\"a\": \"b\"}"), "{\"a\": \"b\"}") << "a quote inside of a value is a part of it";
+  EXPECT_EQ(valueOf(" {\"a\": \"b\"}"), "{\"a\": \"b\"}") << "a quote inside a value belongs to the value";
   EXPECT_EQ(refusal("a = \"open"),
             "FILE:1: a begins with \" and has no closing quote: close it, or write the value in ' if the quote is a "
             "part of it");

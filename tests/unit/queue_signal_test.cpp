@@ -26,7 +26,7 @@ TEST(QueueSignalTest, ASignalIsNewsWhenItIsSetAndNotWhileItStaysSet) {
   QueueSignal signal({"a", "b", "c"});
   EXPECT_EQ(signal.collectNews(), (std::vector<EndpointId>{"a", "b", "c"})) << "no queue has been read yet";
   signal.notify("b", false);
-  EXPECT_TRUE(signal.collectNews().empty()) << "the signal is set, and its jobs have been looked for";
+  EXPECT_TRUE(signal.collectNews().empty()) << "the jobs of a set signal are already known";
   signal.clear("b");
   signal.notify("b", false);
   signal.notify("b", true);
@@ -34,7 +34,7 @@ TEST(QueueSignalTest, ASignalIsNewsWhenItIsSetAndNotWhileItStaysSet) {
   EXPECT_EQ(signal.collectNews(), std::vector<EndpointId>{"b"}) << "each once";
   signal.beginCount("c");
   signal.endCount("c", true, false);
-  EXPECT_TRUE(signal.collectNews().empty()) << "who counts knows of the jobs";
+  EXPECT_TRUE(signal.collectNews().empty()) << "the counting caller already knows the jobs";
   signal.beginCount("c");
   signal.clear("c");
   signal.endCount("c", true, false);

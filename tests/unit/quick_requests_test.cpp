@@ -248,7 +248,7 @@ TEST_F(QuickRequestsTest, RequestsThatWaitForTheStorageGoOnTogether) {
 
   handlers_.begin = [](ServerRequest&) { return Progress::answered; };
   send(clients[0], kQuick);
-  EXPECT_TRUE(isAnswered(clients[0])) << "the connection takes its next request";
+  EXPECT_TRUE(isAnswered(clients[0])) << "the connection takes the next request";
 }
 
 TEST_F(QuickRequestsTest, AResumptionBeforeTheSuspensionIsNotLost) {

@@ -51,9 +51,9 @@ TEST(RateLimits, TheEffectiveLimitIsTheHigherOfBaseAndWorkers) {
   config.operations[0] = {7, Millis(1'000), 0, 5};
   const RateRow changed = RateLimits(config).at(Operation::run);
   EXPECT_EQ(changed.with(2).requests, 10U);
-  EXPECT_EQ(changed.with(2).concurrent, 0U) << "no limit stays none";
+  EXPECT_EQ(changed.with(2).concurrent, 0U) << "an absent limit stays absent";
   config.operations[0] = {0, {}, {}, 5};
-  EXPECT_EQ(RateLimits(config).at(Operation::run).with(9).requests, 0U) << "no limit stays none";
+  EXPECT_EQ(RateLimits(config).at(Operation::run).with(9).requests, 0U) << "an absent limit stays absent";
 }
 
 TEST(RateLimits, EachNodeHasAPartThatIsNeverZero) {
@@ -63,7 +63,7 @@ TEST(RateLimits, EachNodeHasAPartThatIsNeverZero) {
   EXPECT_EQ(partOf(whole, 3).concurrent, 2U);
   EXPECT_EQ(partOf(whole, 99).requests, 1U) << "0 would mean no limit";
   EXPECT_EQ(partOf(whole, 3).window, Millis(1'000));
-  EXPECT_EQ(partOf({0, Millis(1'000), 0}, 3).requests, 0U) << "no limit stays none";
+  EXPECT_EQ(partOf({0, Millis(1'000), 0}, 3).requests, 0U) << "an absent limit stays absent";
 }
 
 struct ToldLimiter final : RateLimiter {
@@ -153,7 +153,7 @@ TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
     EXPECT_EQ(limiter_.lastKey, "e/status");
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
     EXPECT_EQ(passed.rateLimitStatus->limit.requests, 2000U);
-    EXPECT_EQ(passed.rateLimitStatus->remaining, 2000U) << "nothing is known of the rate yet";
+    EXPECT_EQ(passed.rateLimitStatus->remaining, 2000U) << "the rate has not been counted yet";
     EXPECT_FALSE(passed.permit.isCounted());
     EXPECT_TRUE(passed.permit.count(passed.rateLimitStatus));
     EXPECT_TRUE(passed.permit.isCounted());
@@ -245,7 +245,7 @@ TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
     EXPECT_TRUE(passes(rates)) << i;
     ++load_.waitingJobs;
   }
-  EXPECT_LE(load_.askedForWaiting, 2) << "not for each";
+  EXPECT_LE(load_.askedForWaiting, 2) << "the load is not asked for each call";
   EXPECT_FALSE(passes(rates));
   const int asked = load_.askedForWaiting;
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(rates));
@@ -272,7 +272,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
   const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = result.failure();
   EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
-  EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(0)) << "the rate is not what is exceeded";
+  EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(0)) << "the rate is not exceeded";
 }
 
 TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
@@ -326,11 +326,11 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 3;
   RateLimitGate rates(config, {counting, clock_, load_});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passesMalformed(rates)) << i;
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "of the same size";
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "the others still have all of theirs: " << i;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "the malformed rate has the same size";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "well-formed calls still have the whole rate: " << i;
   EXPECT_FALSE(passes(rates));
   auto malformed = rates.enter("e", Operation::run, 1);
-  EXPECT_FALSE(malformed) << "what it is cannot be known unread";
+  EXPECT_FALSE(malformed) << "an unread call may be malformed";
   clock_.advance(Millis(7'000));
   auto result = rates.enter("e", Operation::run, 1);
   const auto counted = result->permit.countMalformed();
@@ -353,10 +353,10 @@ TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
     EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
     EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(7'000));
   }
-  EXPECT_EQ(counting.asked, asked) << "what is known is not asked again";
+  EXPECT_EQ(counting.asked, asked) << "a known refusal needs no question";
   LimitSettings more{};
   more[static_cast<std::size_t>(Operation::run)].requests = 5;
-  EXPECT_TRUE(rates.enter("e", Operation::run, 1, more)) << "another limit has another moment";
+  EXPECT_TRUE(rates.enter("e", Operation::run, 1, more)) << "a different limit has a different moment";
   clock_.advance(Millis(6'999));
   EXPECT_FALSE(passes(rates));
   clock_.advance(Millis(1));

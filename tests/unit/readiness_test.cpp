@@ -20,7 +20,7 @@ class ReadinessTest : public testing::Test {
   bool isReady() {
     Readiness::Question question{caller_.call()};
     const auto result = readiness_.check(question);
-    EXPECT_TRUE(result) << "nobody else checks";
+    EXPECT_TRUE(result) << "no other caller checks";
     return result && *result;
   }
 

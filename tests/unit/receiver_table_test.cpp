@@ -68,7 +68,7 @@ TEST_F(ReceiverTableTest, SeveralNodesShareThePlacesOfAHost) {
   answer("a", kPlacesPerHost);
   EXPECT_EQ(allowed("a"), kPlacesPerHost);
   table_.setNodes(3);
-  EXPECT_EQ(allowed("a"), kPlacesPerHost / 3) << "also the places that the host had before";
+  EXPECT_EQ(allowed("a"), kPlacesPerHost / 3) << "the share also bounds the places of before";
   for (int i = 0; i < 20; ++i) {
     table_.begin("late", 0);
     table_.end("late", 0, CallEnd::answeredLate);
@@ -85,7 +85,7 @@ TEST_F(ReceiverTableTest, ACallWithoutAnAnswerTakesAllButOneAwayUntilOneIsAnswer
   answer("a", 9);
   begin("a", 2);
   table_.end("a", 0, CallEnd::timedOut);
-  EXPECT_EQ(allowed("a"), 0U) << "one is in hand, and that is its part now";
+  EXPECT_EQ(allowed("a"), 0U) << "the call in hand uses the only place";
   table_.end("a", 0, CallEnd::timedOut);
   EXPECT_EQ(allowed("a"), 1U);
   answer("a", 1);
@@ -116,12 +116,13 @@ TEST_F(ReceiverTableTest, HostsThatAreNotKnownToAnswerLeavePlacesToThoseThatAre)
   for (const std::string& host : hosts("hangs", 100)) {
     for (const HostPlaces& shared : table_.placesFor({host})) begin(host, shared.places);
   }
-  EXPECT_THAT(table_.placesFor({"new"}), IsEmpty()) << "those of the unknown hosts are taken";
+  EXPECT_THAT(table_.placesFor({"new"}), IsEmpty()) << "the places for unknown hosts are taken";
   std::size_t left = 0;
   for (const HostPlaces& each : table_.placesFor({"good", "fine"})) left += each.places;
   EXPECT_EQ(left, kPlaces - kPlacesForOthers);
   table_.end("hangs7", 0, CallEnd::timedOut);
-  EXPECT_THAT(table_.placesFor({"hangs7", "new"}), ElementsAre(places("new", 1))) << "its turn is the longest ago";
+  EXPECT_THAT(table_.placesFor({"hangs7", "new"}), ElementsAre(places("new", 1)))
+      << "the turn of the host is the longest ago";
 }
 
 TEST_F(ReceiverTableTest, APlaceGoesToTheHostWithTheFewestInHand) {
@@ -185,7 +186,7 @@ TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAHostThatWaits) {
       std::vector<std::string> waiting = hosts("a" + std::to_string(round) + "-", 10);
       waiting.emplace_back("z");
       const auto shared = table_.placesFor(waiting);
-      ASSERT_EQ(shared.size(), 1U) << "one place is left";
+      ASSERT_EQ(shared.size(), 1U) << "a single place is left";
       isServed = shared[0].host == "z";
       begin(shared[0].host, 1);
       table_.end(shared[0].host, 0, CallEnd::timedOut);
@@ -241,7 +242,7 @@ TEST_F(ReceiverTableTest, TheNumberOfKnownHostsIsBounded) {
   begin("kept", 1);
   answer("forgotten", 9);
   for (const std::string& host : hosts("h", kKnownHosts)) answer(host, 1);
-  EXPECT_EQ(allowed("kept"), 9U) << "it has a delivery in hand";
+  EXPECT_EQ(allowed("kept"), 9U) << "the host has a delivery in hand";
   EXPECT_EQ(allowed("forgotten"), 1U);
 }
 

@@ -97,7 +97,7 @@ TEST_F(RemoteCallsTest, RefusedPlacesAreOfferedUntilThePoolTakesThem) {
   EXPECT_THAT(pools_.view("ep").workers, SizeIs(2));
   pools.removeIdleWorkers({{"ep", "w:1"}, {"ep", "w:2"}});
   offers.offerAgain();
-  EXPECT_THAT(pools_.view("ep").workers, IsEmpty()) << "an offer that was taken is over";
+  EXPECT_THAT(pools_.view("ep").workers, IsEmpty()) << "an accepted offer is over";
 }
 
 TEST_F(RemoteCallsTest, JobsThatWaitForTheNextCallKeepTheirOrder) {
@@ -127,7 +127,7 @@ TEST_F(RemoteCallsTest, ManyWorkersShareThePlaces) {
     takes.push_back(remote_.beginTake({"ep", "w" + std::to_string(i)}, 1'000, false, caller_.call()));
     places += takes.back()->places.size();
   }
-  EXPECT_EQ(takes.front()->places.size(), 1'000U) << "a few workers get what they ask for";
+  EXPECT_EQ(takes.front()->places.size(), 1'000U) << "a few workers get all requested places";
   EXPECT_EQ(takes.back()->places.size(), RemoteWorkers::kSharedPlaces / 500);
   EXPECT_LT(places, 8 * RemoteWorkers::kSharedPlaces);
 }

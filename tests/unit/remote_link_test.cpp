@@ -33,8 +33,8 @@ TEST_F(RemoteLinkTest, AfterAnEndInOrderThePingsTellWhichJobsAreThere) {
     remote_.notePing(key_, ping == 0 ? std::vector<JobId>{"a", "b"} : std::vector<JobId>{"a"}, false);
   }
   EXPECT_EQ(find("a").state, JobState::inProgress);
-  EXPECT_EQ(find("b").losses, 1U) << "the pings leave it out";
-  EXPECT_EQ(remote_.view("ep").at(0).state, "running") << "it has a job";
+  EXPECT_EQ(find("b").losses, 1U) << "the pings omit the job";
+  EXPECT_EQ(remote_.view("ep").at(0).state, "running") << "the worker has a job";
   pass(Millis(21'999));
   EXPECT_EQ(find("a").state, JobState::inProgress);
   pass(Millis(1));
@@ -92,7 +92,7 @@ TEST_F(RemoteLinkTest, TheEndOfAConnectionWithReportsAloneIsInOrder) {
   asked.reset();
   tear(report);
   pass(Millis(10'000));
-  EXPECT_EQ(find("a").losses, 1U) << "it has asked for stops before";
+  EXPECT_EQ(find("a").losses, 1U) << "the former connection has asked for stops";
 }
 
 // Replicas of a container share their environment.

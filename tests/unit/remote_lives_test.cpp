@@ -47,7 +47,7 @@ TEST_F(RemoteLivesTest, AnEndOfALifeMovesTheMoment) {
   EXPECT_EQ(lives_.check(), ended);
   (void)storage_.nodes().join("node");
   const Instant replaced = later();
-  EXPECT_EQ(lives_.check(), replaced) << "a node that starts again ends its life";
+  EXPECT_EQ(lives_.check(), replaced) << "a restarted node ends the former life";
 }
 
 TEST_F(RemoteLivesTest, AnotherReaderNoticesAnEndSooner) {
@@ -81,22 +81,22 @@ TEST(RemoteWorkerTest, AWorkerWhoseJobsAreNotKnownGetsNoJobThatHasRunBefore) {
   EXPECT_TRUE(worker.mayGet(2, Instant::min(), now)) << "no node is gone";
   EXPECT_FALSE(worker.mayGet(2, now, now));
   EXPECT_EQ(worker.askedSince, now);
-  EXPECT_TRUE(worker.mayGet(1, now, now)) << "its pings come soon";
+  EXPECT_TRUE(worker.mayGet(1, now, now)) << "the pings of the worker come soon";
   worker.shownAt = now;
   EXPECT_TRUE(worker.mayGet(2, now, now));
   EXPECT_FALSE(worker.mayGet(2, Instant::max(), now)) << "the storage did not answer";
   EXPECT_EQ(worker.askedSince, now);
   worker.take = std::make_shared<RemoteTake>();
   worker.take->isIdle = true;
-  EXPECT_TRUE(worker.mayGet(2, Instant::max(), now)) << "the worker has no job, by its word";
+  EXPECT_TRUE(worker.mayGet(2, Instant::max(), now)) << "the call reports an idle worker";
 }
 
 TEST(RemoteWorkerTest, AWorkerWithoutPingsGetsNoOtherJobMeanwhile) {
   Instant now{Millis(1'000'000)};
   RemoteWorker worker;
   EXPECT_FALSE(worker.mayGet(2, now, now));
-  EXPECT_FALSE(worker.mayGet(1, now, now + Millis(999))) << "its handlers have to end";
-  EXPECT_TRUE(worker.mayGet(1, now, now + Millis(1'000))) << "another worker has got the job";
+  EXPECT_FALSE(worker.mayGet(1, now, now + Millis(999))) << "the handlers have to end first";
+  EXPECT_TRUE(worker.mayGet(1, now, now + Millis(1'000))) << "a different worker has got the job";
 }
 
 }  // namespace

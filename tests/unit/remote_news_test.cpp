@@ -39,7 +39,7 @@ TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
   news.workers[{"ep", "silent"}] = {};
   const NodeNews read = readNews(writeNews(news));
   EXPECT_EQ(read.epoch, 7U);
-  EXPECT_THAT(read.workers, ElementsAre(Pair(kKey, worker))) << "without the worker of whom there is no news";
+  EXPECT_THAT(read.workers, ElementsAre(Pair(kKey, worker))) << "a worker without news is left out";
   EXPECT_TRUE(read.hasJobs());
   EXPECT_FALSE(readNews(R"({"epoch":1,"workers":[{"endpoint":"ep","worker":"w","connected":1}]})").hasJobs());
 }
@@ -99,7 +99,7 @@ TEST_F(RemoteElsewhereTest, AWorkerDoesNotGetAJobThatItHasElsewhere) {
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "a"));
   EXPECT_FALSE(elsewhere_.mayRun(kKey, "b"));
   EXPECT_FALSE(elsewhere_.mayRun({"ep", "another"}, "a"));
-  EXPECT_FALSE(elsewhere_.isStopped(kKey, "a")) << "its result counts";
+  EXPECT_FALSE(elsewhere_.isStopped(kKey, "a")) << "the result of the job counts";
   elsewhere_.noteResult(kKey, "a", 2);
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "a")) << "the result of an earlier attempt";
   elsewhere_.noteResult(kKey, "a", 3);
@@ -122,7 +122,7 @@ TEST_F(RemoteElsewhereTest, APingTellsOfAJobThatThisNodeHasKnownFor20Seconds) {
   notePing({"a"});
   EXPECT_THAT(answers().omitted, IsEmpty());
   EXPECT_THAT(answers().listed, ElementsAre(Pair("a", 3)));
-  EXPECT_NE(answers().ping, ping) << "each ping has its own name";
+  EXPECT_NE(answers().ping, ping) << "each ping has a different name";
 }
 
 TEST_F(RemoteElsewhereTest, AStopIsToldEverySecondUntilTheWorkerObeys) {
@@ -152,12 +152,12 @@ TEST_F(RemoteElsewhereTest, PingsAtAnotherNodeCountOnceTheWorkerKnowsTheJob) {
     return worker_->stops.contains("a");
   };
   worker_->stops["a"] = {now_, now_, 0, 3, true, {}, now_};
-  for (int ping = 0; ping < 3; ++ping) EXPECT_TRUE(hearPing()) << "the answer with the job may still be on its way";
+  for (int ping = 0; ping < 3; ++ping) EXPECT_TRUE(hearPing()) << "the answer with the job may be on the way";
   pings.omitted.swap(pings.listed);
   EXPECT_TRUE(hearPing());
   pings.omitted.swap(pings.listed);
   EXPECT_TRUE(hearPing());
-  EXPECT_FALSE(hearPing()) << "the worker had the job, and leaves it out";
+  EXPECT_FALSE(hearPing()) << "the pings omit a job of the worker";
   worker_->stops["a"] = {now_, now_, 0, 3, true, {}, now_};
   now_ += Millis(20'000);
   EXPECT_TRUE(hearPing());
@@ -183,11 +183,11 @@ TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByTheWordOfAnother) {
   };
   WorkerNews news;
   news.ended = {{"a", 2}};
-  EXPECT_TRUE(hasStop(news)) << "of an earlier attempt";
+  EXPECT_TRUE(hasStop(news)) << "the end is of an earlier attempt";
   news.ended = {{"a", 3}};
   EXPECT_FALSE(hasStop(news));
   WorkerNews again = withJob();
-  EXPECT_TRUE(hasStop(again)) << "the attempt that has to be stopped";
+  EXPECT_TRUE(hasStop(again)) << "the attempt to be stopped still runs";
   again.jobs = {{"a", 4}};
   EXPECT_FALSE(hasStop(again)) << "the worker has the job again";
   WorkerNews pings;
@@ -219,7 +219,7 @@ TEST_F(RemoteElsewhereTest, AnUnknownJobOfAPingIsAskedForEverySecond) {
   EXPECT_THAT(elsewhere_.collectUnknown(10, now_), ElementsAre(Pair(kKey, "a")));
   hear(withJob());
   now_ += Millis(1'000);
-  EXPECT_THAT(elsewhere_.collectUnknown(10, now_), IsEmpty()) << "another node has the job";
+  EXPECT_THAT(elsewhere_.collectUnknown(10, now_), IsEmpty()) << "a different node has the job";
   WorkerNews news;
   news.unknown = {"b"};
   hear(news);
@@ -237,7 +237,7 @@ TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
   std::vector<JobId> many;
   for (int i = 0; i < 101; ++i) many.push_back("job-" + std::to_string(i));
   EXPECT_FALSE(notePing(many));
-  EXPECT_THAT(answers().shown, IsEmpty()) << "not all jobs are kept";
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the node keeps only some of the jobs";
   EXPECT_TRUE(notePing({"b"}));
   EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 5)));
   EXPECT_THAT(answers().unknown, ElementsAre("b"));
@@ -245,9 +245,9 @@ TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
   hear(news);
   EXPECT_THAT(answers().shown, IsEmpty()) << "another question";
   elsewhere_.noteIdle(kKey);
-  EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 6))) << "the worker says that it has no job";
+  EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 6))) << "the worker reports to have no job";
   hear(news, false);
-  EXPECT_THAT(answers().shown, IsEmpty()) << "the node that has asked is gone";
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the asking node is gone";
 }
 
 TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
@@ -258,7 +258,7 @@ TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
   EXPECT_TRUE(answers().isConnected);
   worker_->link.noteEnded(ConnectionEnd::inOrder, now_);
   now_ += Millis(2'999);
-  EXPECT_TRUE(answers().isConnected) << "each call may have a connection of its own";
+  EXPECT_TRUE(answers().isConnected) << "each call may have a separate connection";
   now_ += Millis(1);
   EXPECT_FALSE(answers().isConnected);
 }
@@ -270,7 +270,7 @@ TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
   EXPECT_EQ(worker_->link.state(), RemoteLink::State::open);
   now_ += Millis(60'000);
   hear(news, false);
-  EXPECT_EQ(worker_->link.state(), RemoteLink::State::ended) << "the end of a node says nothing about the worker";
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::ended) << "the worker may outlive the dead node";
   EXPECT_TRUE(worker_->link.hasLost(now_ - Millis(12'000), now_ + Millis(10'000)));
   EXPECT_FALSE(worker_->link.hasLost(now_ - Millis(11'999), now_ + Millis(10'000)));
 }
@@ -351,12 +351,12 @@ TEST_F(RemoteElsewhereTest, AWorkerThatLeavesAnotherNodeLeavesThisOne) {
   news.isLeaving = true;
   hear(news);
   EXPECT_TRUE(take->isOver);
-  EXPECT_THAT(changes_.calls, testing::SizeIs(1)) << "its call is answered";
+  EXPECT_THAT(changes_.calls, testing::SizeIs(1)) << "the call of the worker is answered";
   EXPECT_THAT(changes_.idlePlaces, testing::SizeIs(1));
   const Instant until = worker_->leavesUntil;
   EXPECT_EQ(until, now_ + Millis(5'000));
   EXPECT_FALSE(worker_->mayGet(1, Instant::min(), until - Millis(1)));
-  EXPECT_TRUE(worker_->mayGet(1, Instant::min(), until)) << "it may be a new process under the same id";
+  EXPECT_TRUE(worker_->mayGet(1, Instant::min(), until)) << "a new process may have the same id";
   now_ += Millis(1'000);
   hear(news);
   EXPECT_EQ(worker_->leavesUntil, until) << "the same news";
@@ -377,7 +377,7 @@ TEST_F(RemoteElsewhereTest, SilenceCountsOnlyWithFreshNews) {
   now_ += Millis(5'001);
   EXPECT_FALSE(elsewhere_.isFresh(now_)) << "the storage does not answer";
   hear({});
-  EXPECT_FALSE(elsewhere_.isFresh(now_)) << "the others may have been cut off, too";
+  EXPECT_FALSE(elsewhere_.isFresh(now_)) << "the other nodes may have been cut off, too";
   EXPECT_TRUE(RemoteElsewhere(false).isFresh(now_));
 }
 

@@ -101,7 +101,7 @@ TEST_F(RemoteWorkersRestartTest, AnAdoptedJobGoesOnWithItsChunks) {
   EXPECT_EQ(storage->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 6U);
   for (int ping = 0; ping < 9; ++ping) {
     pass(Millis(21'999));
-    EXPECT_EQ(find("a").state, JobState::inProgress) << "a handler that blocks its worker lets only pings through";
+    EXPECT_EQ(find("a").state, JobState::inProgress) << "a blocked worker sends only pings";
     remote_.notePing(key_, {"a"}, false);
   }
   pass(Millis(22'000));

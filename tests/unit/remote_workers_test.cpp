@@ -34,7 +34,7 @@ class RemoteWorkersTest : public test::RemoteWorkersFixture {};
 
 TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
   const auto take = remote_.beginTake(key_, 3, false, caller_.call());
-  EXPECT_EQ(pools_.view("ep").workers.size(), 3U) << "a place for each job that may come, beyond workersMax";
+  EXPECT_EQ(pools_.view("ep").workers.size(), 3U) << "each possible job has a place, beyond workersMax";
   EXPECT_EQ(pools_.status("ep").counts.idle, 1U) << "one worker";
   pass(Millis(24'999));
   EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
@@ -131,13 +131,13 @@ TEST_F(RemoteWorkersTest, TenSecondsAfterATornConnectionTheJobsAreLost) {
   EXPECT_TRUE(connection->needsConnection());
   tear(connection);
   pass(Millis(30'000));
-  EXPECT_EQ(find("a").state, JobState::inProgress) << "one is left";
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "a connection is left";
   tear(other);
   pass(Millis(9'999));
   EXPECT_EQ(find("a").state, JobState::inProgress);
   remote_.notePing(key_, {"a"}, false);
   pass(Millis(1));
-  EXPECT_EQ(find("a").state, JobState::inQueue) << "the ping process may outlive its worker";
+  EXPECT_EQ(find("a").state, JobState::inQueue) << "the ping process may outlive the worker";
   connection = connectWorker();
   EXPECT_FALSE(connection->needsConnection());
 }
@@ -264,14 +264,14 @@ TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
   for (int ping = 0; ping < 3; ++ping) {
-    EXPECT_THAT(stopsOf().value(), ElementsAre("a")) << "the answer with the job may still be on its way";
+    EXPECT_THAT(stopsOf().value(), ElementsAre("a")) << "the answer with the job may be on the way";
     EXPECT_FALSE(stopsOf().has_value()) << "once a second";
     remote_.notePing(key_, {}, false);
     pass(Millis(1'000));
   }
   const auto take = remote_.beginTake(key_, 1, true, caller_.call());
   for (int ping = 0; ping < 2; ++ping) remote_.notePing(key_, {}, false);
-  EXPECT_FALSE(stopsOf().has_value()) << "the worker has read the answer: it calls for the next jobs";
+  EXPECT_FALSE(stopsOf().has_value()) << "a worker that calls again has read the answer";
 }
 
 TEST_F(RemoteWorkersTest, AStopOfAJobThatAPingHasListedEndsByTwoPings) {
@@ -326,7 +326,7 @@ TEST_F(RemoteWorkersTest, AJobWithoutANextCallGoesBackUncounted) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
   const auto jobs = claimForPlaces();
-  EXPECT_THAT(remote_.pollTake(key_, *take, true).value(), IsEmpty()) << "its client has left";
+  EXPECT_THAT(remote_.pollTake(key_, *take, true).value(), IsEmpty()) << "the client has left";
   remote_.assign(jobs.at(0));
   pass(Millis(10'000));
   EXPECT_EQ(find("a").state, JobState::inQueue);
@@ -342,7 +342,7 @@ TEST_F(RemoteWorkersTest, AJobBehindItsCallTakesAPlaceOfTheNextOne) {
   pass(Millis(25'000));
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
   const auto next = remote_.beginTake(key_, 1, false, caller_.call());
-  EXPECT_EQ(pools_.view("ep").workers.size(), 2U) << "the place of the job and that of the call";
+  EXPECT_EQ(pools_.view("ep").workers.size(), 2U) << "the job and the call have a place each";
   remote_.assign(jobs.at(0));
   EXPECT_EQ(remote_.pollTake(key_, *next, false).value().at(0)->lease(), jobs[0].lease);
   EXPECT_EQ(pools_.view("ep").workers.size(), 1U);
@@ -355,7 +355,7 @@ TEST_F(RemoteWorkersTest, APlaceWithoutACallEndsWithItsClaim) {
   pass(Millis(25'000));
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), IsEmpty());
   pools_.concludeReservations(wants, {});
-  EXPECT_EQ(pools_.status("ep").counts.idle, 0U) << "the next job would go to nobody";
+  EXPECT_EQ(pools_.status("ep").counts.idle, 0U) << "the next job would have no receiver";
 }
 
 TEST_F(RemoteWorkersTest, AWorkerThatWasCutOffGetsNoJobThatItMayStillRun) {
@@ -368,7 +368,7 @@ TEST_F(RemoteWorkersTest, AWorkerThatWasCutOffGetsNoJobThatItMayStillRun) {
   EXPECT_EQ(deliverNextJob(), nullptr);
   EXPECT_EQ(find("a").losses, 1U);
   pass(Millis(30'000));
-  EXPECT_NE(deliverNextJob(), nullptr) << "not for ever: the job is the first of the queue";
+  EXPECT_NE(deliverNextJob(), nullptr) << "the first job of the queue does not wait for ever";
 }
 
 TEST_F(RemoteWorkersTest, AnImageOfAHandlerEndsTheCallsAndStillTakesResults) {

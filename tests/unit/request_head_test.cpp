@@ -108,7 +108,7 @@ TEST(RequestHead, AmbiguousHeadsAreRefused) {
   for (const auto& [fields, status] : cases) EXPECT_EQ(statusOf(get(fields)), status) << fields;
   EXPECT_EQ(statusOf(get(std::string("a: b\0c\r\n", 8))), 400);
   EXPECT_EQ(statusOf("GET / HTTP/1.1\r\n\r\n"), 400) << "no Host";
-  EXPECT_EQ(statusOf("GET / HTTP/1.0\r\n\r\n"), 200) << "HTTP/1.0 needs none";
+  EXPECT_EQ(statusOf("GET / HTTP/1.0\r\n\r\n"), 200) << "HTTP/1.0 requires no Host";
   EXPECT_EQ(statusOf(get("Transfer-Encoding: chunked\r\n", "POST / HTTP/1.0")), 400);
   EXPECT_EQ(statusOf(get("Content-Length: 9223372036854775807\r\n")), 200);
   EXPECT_TRUE(headOf(get("Transfer-Encoding: , Chunked ,\r\n")).chunked);

@@ -40,7 +40,7 @@ TEST_F(CorsTest, APreflightNeedsNoKeyAndSaysWhatAPageMaySend) {
       ask(head("OPTIONS /nothing", "", "Origin: https://app.example\r\nAccess-Control-Request-Method: GET\r\n")),
       StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("OPTIONS /v2/ep/run", "", "Origin: https://app.example\r\n")), StartsWith("HTTP/1.1 405 "))
-      << "this one is no preflight";
+      << "the request is not a preflight";
 }
 
 TEST_F(CorsTest, EachAnswerSaysWhichPageMayReadIt) {
@@ -54,7 +54,7 @@ TEST_F(CorsTest, EachAnswerSaysWhichPageMayReadIt) {
   for (const std::string& text : {head("GET /ping", ""), head("GET /ping", "", "Origin: https://evil.example\r\n")}) {
     const std::string answer = ask(text);
     EXPECT_THAT(answer, Not(HasSubstr("Access-Control")));
-    EXPECT_THAT(answer, HasSubstr("\r\nVary: Origin\r\n")) << "a cache must not give it to another page";
+    EXPECT_THAT(answer, HasSubstr("\r\nVary: Origin\r\n")) << "a cache must not give the answer to other pages";
   }
 }
 

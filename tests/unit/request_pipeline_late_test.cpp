@@ -54,7 +54,7 @@ TEST_F(LateRequestTest, AKeyThatIsRevokedDuringTheBodyIsRefused) {
   EXPECT_EQ(keys_.revoke(key_.id), Revocation::revoked);
   EXPECT_THAT(end(), StartsWith("HTTP/1.1 401 "));
   EXPECT_FALSE(hasRun);
-  EXPECT_EQ(limiter_.inside, 0) << "its place is given back with the answer";
+  EXPECT_EQ(limiter_.inside, 0) << "the answer gives the place back";
 }
 
 TEST_F(LateRequestTest, AnEndpointThatIsDeletedDuringTheBodyIsUnknown) {

@@ -47,7 +47,7 @@ TEST_F(RequestPipelineTest, ARouteSeesTheCall) {
   EXPECT_THAT(answer, HasSubstr("\r\nX-Mine: yes\r\n"));
   EXPECT_THAT(answer, HasSubstr("\r\n\r\n{\"id\":1}"));
   EXPECT_EQ(next_, Connection::Next::park);
-  EXPECT_EQ(limiter_.inside, 0) << "its place is given back with the answer";
+  EXPECT_EQ(limiter_.inside, 0) << "the answer gives the place back";
 }
 
 TEST_F(RequestPipelineTest, ABodyInACodingIsRefusedUnread) {
@@ -73,7 +73,7 @@ TEST_F(RequestPipelineTest, ABodyInACodingIsRefusedUnread) {
   EXPECT_EQ(served, 0);
   EXPECT_THAT(asked(run, "Content-Encoding: Identity\r\nContent-Type: text/plain\r\n"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(asked("POST /v1/things", "Content-Encoding: gzip\r\n"), StartsWith("HTTP/1.1 200 "))
-      << "its body is not looked at";
+      << "the body is not read";
 }
 
 TEST_F(RequestPipelineTest, AByteOrderMarkIsNoPartOfTheBody) {
@@ -105,7 +105,7 @@ TEST_F(RequestPipelineTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
     EXPECT_THAT(answer, HasSubstr("\r\nWWW-Authenticate: Bearer realm=\"jobq\"\r\n"));
   }
   EXPECT_THAT(run("{}", "nothing"), StartsWith("HTTP/1.1 404 "));
-  EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "of another scope";
+  EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "the key has a different scope";
   EXPECT_THAT(ask(head("GET /v1/things", admin_)), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "needs none";
 }
@@ -133,7 +133,7 @@ TEST_F(RequestPipelineTest, ACallThatIsMalformedCountsAmongThose) {
   EXPECT_THAT(run("bad"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed"));
   EXPECT_THAT(run("good"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
-  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 ")) << "it has no length";
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 ")) << "the body has no length";
   EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed", "ep/run/counted", "ep/run/malformed"));
   limiter_.tooMalformed = true;
   const std::string refused = run("bad");
@@ -143,7 +143,7 @@ TEST_F(RequestPipelineTest, ACallThatIsMalformedCountsAmongThose) {
   act_ = [](ApiRequest&) -> ApiResponse { throw StorageError("the disk is full"); };
   const std::size_t before = limiter_.counted.size();
   EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 503 "));
-  EXPECT_EQ(limiter_.counted.size(), before) << "what the server could not do does not count";
+  EXPECT_EQ(limiter_.counted.size(), before) << "a failure of the server does not count";
   EXPECT_EQ(limiter_.inside, 0);
 }
 
@@ -155,7 +155,7 @@ TEST_F(RequestPipelineTest, ABodyOverTheLimitIsRefusedUnread) {
   EXPECT_EQ(next_, Connection::Next::discardInput);
   EXPECT_THAT(ask(head("POST /v1/things", admin_, "Transfer-Encoding: chunked\r\n") + "100001\r\n"),
               StartsWith("HTTP/1.1 413 "))
-      << "a chunk that goes beyond it, before its bytes";
+      << "an oversized chunk is refused before the bytes";
 }
 
 TEST(TooLarge, NamesTheLimitInMegabytesOrKilobytes) {
@@ -175,7 +175,7 @@ TEST_F(RequestPipelineTest, LargeBodiesShareAMemory) {
   EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 1\r\n"));
   const std::string chunked = ask(head("POST /v2/ep/run", client_, "Transfer-Encoding: chunked\r\n") + "10\r\n" +
                                   std::string(16, 'x') + "\r\n0\r\n\r\n");
-  EXPECT_THAT(chunked, StartsWith("HTTP/1.1 200 ")) << "a small one needs none of it";
+  EXPECT_THAT(chunked, StartsWith("HTTP/1.1 200 ")) << "a small body needs no shared memory";
   act_ = [&](ApiRequest& call) {
     left = bodyMemory_.left();
     EXPECT_EQ(call.body.size(), 1UL << 10);
@@ -201,14 +201,14 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
   EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
-  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - (16UL << 10)) << "a body that waits has the memory of its first step";
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - (16UL << 10)) << "a waiting body has the memory of the first step";
   client.send(body.substr(0, 20'000));
   EXPECT_EQ(connection.serve(), Connection::Next::awaitInput);
-  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 20'000) << "a body that waits for its rest counts whole";
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 20'000) << "an incomplete body counts whole";
   auto sending = std::async(std::launch::async, [&] { client.send(body.substr(20'000)); });
   testkit::waitFor("the whole body", [&] { return connection.serve() == Connection::Next::park; });
   testkit::resultOf("the client to send its body", sending);
-  EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
+  EXPECT_EQ(announced, 3UL << 20) << "an announced length takes no memory";
   EXPECT_EQ(come, (3UL << 20) - size);
   EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
 }
@@ -231,7 +231,7 @@ TEST_F(RequestPipelineTest, ABodyThatHadToWaitGoesOnInSmallSteps) {
   BodyMemory::Reservation others;
   ASSERT_TRUE(others.grow(bodyMemory_, "other", bodyMemory_.left() - (64UL << 10)));
   client.send("x");
-  EXPECT_EQ(connection.serve(), Connection::Next::awaitInput) << "one byte needs no step of a megabyte";
+  EXPECT_EQ(connection.serve(), Connection::Next::awaitInput) << "a byte needs no step of a megabyte";
 }
 
 /// Answers at the second poll.
@@ -261,7 +261,7 @@ TEST_F(RequestPipelineTest, ARouteMayAnswerLaterAndKeepsNoBodyMeanwhile) {
   client.send(head("POST /wait", "", "Content-Length: 1000\r\n") + std::string(1'000, 'x'));
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
   EXPECT_EQ(connection.serve(), Connection::Next::suspend);
-  EXPECT_THAT(bodies, IsEmpty()) << "the route itself polls first, if it wants to";
+  EXPECT_THAT(bodies, IsEmpty()) << "the route decides about a first poll";
   EXPECT_EQ(connection.serve(), Connection::Next::suspend);
   EXPECT_EQ(connection.serve(), Connection::Next::park);
   EXPECT_THAT(client.received(), HasSubstr("{\"late\":true}"));
@@ -293,7 +293,7 @@ TEST_F(RequestPipelineTest, ARefusalWithoutARouteMayComeLater) {
     EXPECT_EQ(connection.serve(), Connection::Next::park) << line;
     EXPECT_THAT(client.received(), HasSubstr("{\"late\":true}")) << line;
   }
-  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "a route of its own";
+  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "the path has a separate route";
   EXPECT_THAT(ask(head("DELETE /ping", "")), StartsWith("HTTP/1.1 405 "));
   EXPECT_THAT(ask(head("GET /v2/ep/other", "")), StartsWith("HTTP/1.1 404 "));
 }
@@ -318,12 +318,12 @@ TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithItsKey) {
   EXPECT_EQ(keys_.revoke(key.id), Revocation::revoked);
   EXPECT_EQ(connection.serve(), Connection::Next::park);
   EXPECT_THAT(client.received(), HasSubstr("HTTP/1.1 401 "));
-  EXPECT_EQ(polls.size(), 1U) << "it would have got a job";
+  EXPECT_EQ(polls.size(), 1U) << "a further poll would have claimed a job";
 }
 
 TEST_F(RequestPipelineTest, ABodyThatIsNeededMustHaveALength) {
   EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(ask(head("POST /v1/things", admin_)), StartsWith("HTTP/1.1 200 ")) << "this one needs none";
+  EXPECT_THAT(ask(head("POST /v1/things", admin_)), StartsWith("HTTP/1.1 200 ")) << "the route requires no body";
 }
 
 TEST_F(RequestPipelineTest, ABrokenBodyIsA400AndTheRouteDoesNotRun) {
@@ -357,13 +357,13 @@ TEST_F(RequestPipelineTest, AFaultOfTheServerIsToldByANumberOnly) {
   act_ = [](ApiRequest&) -> ApiResponse { throw 7; };
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 "));
   limiter_.broken = true;
-  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that is asked before the route";
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "the plugin runs before the route";
   limiter_.broken = false;
   act_ = [this](ApiRequest&) {
     limiter_.broken = true;
     return ApiResponse{400, "{}"};
   };
-  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that counts the answer";
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "the plugin counts the answer";
   limiter_.broken = false;
   act_ = [](ApiRequest&) -> ApiResponse { throw FilterError("the filter f of this endpoint failed"); };
   EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));

@@ -102,7 +102,7 @@ TEST_F(RouterTest, TheRouteThatWasAddedFirstCounts) {
   add({"GET"}, "/v1/webhooks/secret");
   add({"GET", "POST"}, "/v1/webhooks/{id}");
   EXPECT_EQ(find("GET", "/v1/webhooks/secret"), "/v1/webhooks/secret");
-  EXPECT_EQ(find("POST", "/v1/webhooks/secret"), "/v1/webhooks/{id}") << "a later one has the method";
+  EXPECT_EQ(find("POST", "/v1/webhooks/secret"), "/v1/webhooks/{id}") << "only the later route has the method";
   EXPECT_EQ(find("GET", "/v1/webhooks/w"), "/v1/webhooks/{id}");
 }
 

@@ -62,7 +62,7 @@ TEST_F(RunContextTest, ReportsAreStoredAsTheyAre) {
   ASSERT_THAT(chunks(), SizeIs(2));
   EXPECT_EQ(chunks()[0].output, R"({ "n" : 1.0 })");
   EXPECT_EQ(chunks()[0].metrics, R"({"tokens":3})");
-  EXPECT_EQ(progress(), "\"half\"") << "the last one";
+  EXPECT_EQ(progress(), "\"half\"") << "the last progress counts";
   const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value();
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_EQ(lines[0].text, "careful");

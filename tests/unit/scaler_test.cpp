@@ -126,7 +126,8 @@ TEST(Scaler, MinAndMaxBindUnderBothRules) {
         {"more than the most already", {s, 0, 3, 5, 0, 5, 0, 99, Millis(60'000)}, {5, kNoDate}},
     });
   }
-  EXPECT_EQ(scale({kFourSeconds, 2, 9, 1, 0, 1, 0, 5, Millis(60'000)}).workers, 2U) << "who fills the least is coming";
+  EXPECT_EQ(scale({kFourSeconds, 2, 9, 1, 0, 1, 0, 5, Millis(60'000)}).workers, 2U)
+      << "a worker for the minimum is starting";
   EXPECT_EQ(scale({kFourJobs, 2, 9, 1, 0, 1, 0, 19, {}}).workers, 5U) << "demand above the least";
 }
 
@@ -165,7 +166,7 @@ class RandomViews {
 };
 
 void expectBounds(const ScalerView& view, const ScalingDecision& decision) {
-  EXPECT_GE(decision.workers, view.workers) << "nobody is sent away";
+  EXPECT_GE(decision.workers, view.workers) << "no worker is sent away";
   EXPECT_GE(decision.workers, std::min(view.workersMin, view.workersMax));
   EXPECT_LE(decision.workers, std::max(view.workers, view.workersMax));
   EXPECT_GT(decision.recheckAfter.value_or(Millis(1)), Millis(0));
@@ -175,7 +176,7 @@ void expectBounds(const ScalerView& view, const ScalingDecision& decision) {
 void expectSettled(ScalerView view, const ScalingDecision& decision) {
   view.coming += decision.workers - view.workers;
   view.workers = decision.workers;
-  EXPECT_EQ(scale(view).workers, decision.workers) << "asked twice, it starts workers twice";
+  EXPECT_EQ(scale(view).workers, decision.workers) << "a second call starts the workers twice";
 }
 
 void expectNoFlapping(ScalerView view) {
@@ -184,7 +185,7 @@ void expectNoFlapping(ScalerView view) {
   if (view.coming == 0 || view.workers <= view.workersMin || view.workers > view.workersMax) return;
   --view.coming;
   --view.workers;
-  EXPECT_EQ(scale(view).workers, view.workers) << "a worker that was released while nobody waits is wanted back";
+  EXPECT_EQ(scale(view).workers, view.workers) << "a worker released without waiting jobs is wanted back";
 }
 
 void expectLowIsNothing(ScalerView view, const ScalingDecision& decision, std::uint32_t more) {
@@ -293,7 +294,7 @@ TEST(ScalerOverTime, ALowPriorityJobNeverHasAWorkerOfItsOwn) {
     jobs.push_back({Millis(5'000), Millis(1'000), false});
     const auto record = bench::playWorkerPool({scaling, 0, 20}, jobs, kHour);
     EXPECT_EQ(record.starts.size(), 1U);
-    EXPECT_EQ(record.lowDelays.size(), 50U) << "it goes on with them before it leaves";
+    EXPECT_EQ(record.lowDelays.size(), 50U) << "the worker takes the low-priority jobs before the end";
   }
 }
 

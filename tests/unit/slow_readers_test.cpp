@@ -92,10 +92,10 @@ TEST_F(SlowReadersTest, TheOldestOfThoseThatReadNothingMakesRoom) {
   EXPECT_TRUE(silent[0]->isEnded());
   EXPECT_EQ(readers_.taken(), 8U);
   silent[0]->place = {};
-  EXPECT_EQ(readers_.taken(), 8U) << "its place has gone to another reader";
+  EXPECT_EQ(readers_.taken(), 8U) << "the place has gone to a new reader";
   enterMany(6, 2);
   for (const Client* client : silent) EXPECT_TRUE(client->isEnded());
-  EXPECT_FALSE(reading.isEnded()) << "although it is the oldest";
+  EXPECT_FALSE(reading.isEnded()) << "the oldest client reads and stays";
 }
 
 TEST_F(SlowReadersTest, AReaderThatMovesLeastMakesRoom) {
@@ -115,7 +115,7 @@ TEST_F(SlowReadersTest, AnAddressWithManyPlacesMakesRoomForOthers) {
   for (Client* client : many) paces.emplace_back(client, 100 * kDemandedPace);
   pass(3, paces);
   enter(3);
-  EXPECT_FALSE(other.isEnded()) << "it reads least, and its address has one place";
+  EXPECT_FALSE(other.isEnded()) << "the slowest client has the only place of an address";
   EXPECT_TRUE(many[0]->isEnded());
 }
 
@@ -127,7 +127,7 @@ TEST_F(SlowReadersTest, AReaderThatBeginsIsNotJudgedYet) {
   for (const Client* client : silent) EXPECT_TRUE(client->isEnded());
   EXPECT_FALSE(young.isEnded());
   enter(2);
-  EXPECT_TRUE(young.isEnded()) << "all are new, and it is the oldest";
+  EXPECT_TRUE(young.isEnded()) << "all clients are new, so the oldest has to leave";
 }
 
 TEST_F(SlowReadersTest, ReadersWithoutAKeyHaveAQuarter) {

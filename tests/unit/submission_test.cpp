@@ -68,7 +68,7 @@ TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
   endpoint.spec.runsyncRetention = Millis(2'000);
   EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(5'000));
   EXPECT_EQ(retentionFor(Millis(90'000), endpoint), Millis(2'000));
-  EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001)) << "a caller who waits longer wants it longer";
+  EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001)) << "a longer wait keeps the result longer";
   endpoint.spec.runsyncRetention = Millis(3'600'000);
   EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(3'600'000));
 }
@@ -123,7 +123,7 @@ TEST_F(SubmissionTest, KeysBesideTheInputAreLimitedAndThoseInItAreNot) {
               HasSubstr("policy has more than 1000"));
   EXPECT_THAT(refused("{\"input\":{},\"s3Config\":{\"n\":1" + keys(1'000) + "}}"),
               HasSubstr("s3Config has more than 1000"));
-  EXPECT_THAT(refused("{\"input\":{}" + keys(5'000) + ",}"), HasSubstr("not valid JSON")) << "all of it is read";
+  EXPECT_THAT(refused("{\"input\":{}" + keys(5'000) + ",}"), HasSubstr("not valid JSON")) << "the whole body is read";
 }
 
 // The accepted URLs are tested in webhook_url_test.cpp.

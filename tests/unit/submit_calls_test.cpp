@@ -122,7 +122,7 @@ TEST_F(SubmitCallsTest, ARepeatedIdempotencyKeyIsTheFirstJob) {
   expectAnswer(submit("k"), 200, first.body);
   expectAnswer(submit("k", R"({"input":{}})"), 400,
                R"({"error":"this Idempotency-Key came with another body within 24 hours: send a new key"})");
-  EXPECT_NE(idOf(submit("K")), idOf(first)) << "another key is another job";
+  EXPECT_NE(idOf(submit("K")), idOf(first)) << "a different key makes a different job";
   EXPECT_EQ(queued(), 2U);
 }
 

@@ -83,7 +83,7 @@ TEST(RequestTarget, AFragmentIsNoPartOfIt) {
   EXPECT_EQ(targetOf("/a#b?c=d").path, "/a");
   EXPECT_TRUE(targetOf("/a#b?c=d").query.empty());
   EXPECT_EQ(targetOf("/a?b=c#&d=e").query, (Query{{"b", "c"}}));
-  EXPECT_EQ(targetOf("/a#%zz%").path, "/a") << "what is dropped is not looked at";
+  EXPECT_EQ(targetOf("/a#%zz%").path, "/a") << "a fragment is not decoded";
 }
 
 TEST(RequestTarget, ABrokenEncodingIsRefusedWhereverItStands) {

@@ -96,7 +96,8 @@ TEST_F(ThreadExecutorTest, AWorkerWithItsNextJobIsNotReportedReady) {
   ASSERT_TRUE(events.has(2));
   EXPECT_EQ(find("b").state, JobState::completed);
   EXPECT_EQ(find("c").state, JobState::completed);
-  EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w")) << "after its start and after the last job";
+  EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w"))
+      << "the worker is ready after the start and after the last job";
 }
 
 TEST_F(ThreadExecutorTest, WorkersRunAtTheSameTime) {

@@ -31,13 +31,13 @@ TEST(ThreadStay, OnlyTheConnectionOfAStayingThreadCanBeBorrowed) {
   EXPECT_FALSE(stay.borrow());
   stay.begin();
   EXPECT_TRUE(stay.borrow());
-  EXPECT_FALSE(stay.borrow()) << "it is borrowed already";
+  EXPECT_FALSE(stay.borrow()) << "the connection is already borrowed";
   stay.endLoan(false);
-  EXPECT_FALSE(stay.borrow()) << "one loan a stay";
+  EXPECT_FALSE(stay.borrow()) << "a stay has a single loan";
   EXPECT_TRUE(stay.end());
   EXPECT_FALSE(stay.borrow());
   stay.begin();
-  EXPECT_FALSE(stay.end()) << "nobody has borrowed it";
+  EXPECT_FALSE(stay.end()) << "the connection is not borrowed";
 }
 
 TEST(ThreadStay, TheEndOfAStayWaitsForTheLoan) {

@@ -172,7 +172,7 @@ TEST_F(TlsContextTest, AReloadServesLaterConnections) {
   ASSERT_NE(first, second);
   TlsClient between;
   const auto unread = connected(between, context);
-  EXPECT_EQ(between.serverName(), first) << "new files without a reload change nothing";
+  EXPECT_EQ(between.serverName(), first) << "new files need a reload";
   context.reload();
   TlsClient late;
   const auto after = connected(late, context);

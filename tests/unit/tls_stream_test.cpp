@@ -92,13 +92,13 @@ TEST_F(TlsStreamTest, WritesMoreThanTheSocketHolds) {
     return got.size() >= large.size() + 4;
   });
   EXPECT_TRUE(testkit::resultOf("the write", writing));
-  EXPECT_TRUE(got == "head" + large) << "of " << got.size() << " bytes some are others than those sent";
-  EXPECT_EQ(places_.left(), 8U) << "a place that was taken is given back";
+  EXPECT_TRUE(got == "head" + large) << "of " << got.size() << " bytes some differ from the sent bytes";
+  EXPECT_EQ(places_.left(), 8U) << "a finished write gives the place back";
 }
 
 TEST_F(TlsStreamTest, AHurriedWriteGivesUpWhereItWouldHaveToWait) {
   EXPECT_FALSE(stream_->write("head", std::string(4UL << 20, 'x'), TransferDeadline::hurried()));
-  EXPECT_THAT(client_.received(), StartsWith("headxxx")) << "the bytes that fit have left";
+  EXPECT_THAT(client_.received(), StartsWith("headxxx")) << "the first bytes fit into the socket";
 }
 
 TEST_F(TlsStreamTest, AWriteToAClientThatHasGoneFails) {

@@ -122,7 +122,7 @@ TEST_F(SecretsTest, OneIsMadeAndKeptSealed) {
   ASSERT_TRUE(key);
   EXPECT_EQ(key->size(), 32U);
   EXPECT_EQ(first.keyOf("any"), *key);
-  EXPECT_EQ(secrets().serverSecret(), text) << "another node, or the next start";
+  EXPECT_EQ(secrets().serverSecret(), text) << "a different node reads the same secret";
   const auto records = storage_->records().list("secret");
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].body.find(text.substr(6)), std::string::npos) << "sealed";
@@ -146,7 +146,7 @@ TEST_F(SecretsTest, TheConfiguredSecretCounts) {
   EXPECT_EQ(some.keyOf("own"), "other");
   EXPECT_EQ(some.keyOf("ep"), "server");
   EXPECT_EQ(some.serverSecret(), "whsec_" + toBase64("server"));
-  EXPECT_TRUE(storage_->records().list("secret").empty()) << "none has to be made";
+  EXPECT_TRUE(storage_->records().list("secret").empty()) << "the configured secret is enough";
 }
 
 TEST_F(SecretsTest, AStorageThatFailsIsAskedAgainNextTime) {

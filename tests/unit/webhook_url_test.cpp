@@ -103,7 +103,7 @@ TEST(WebhookUrl, IsTakenApart) {
   EXPECT_EQ(read("http://0x7f.1/").host, "127.0.0.1");
   EXPECT_EQ(read("http://[2001:DB8:0::1]/").host, "2001:db8::1");
   EXPECT_EQ(read("http://localhost/").addressClass, net::AddressClass::open)
-      << "a name is judged when it is connected to";
+      << "a name is checked when the client connects";
   EXPECT_EQ(read("http://127.1/").addressClass, net::AddressClass::privateRange);
 }
 

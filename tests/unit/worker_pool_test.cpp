@@ -105,7 +105,7 @@ TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   startWorker("c");
   step = pool_.nextStep(now_);
-  EXPECT_FALSE(step.startWorker) << "one after the other";
+  EXPECT_FALSE(step.startWorker) << "the new workers start in turn";
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_TRUE(ready("c"));
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
@@ -118,7 +118,7 @@ TEST_F(WorkerPoolTest, AFullPoolGivesUpOneAtATime) {
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_TRUE(step.startWorker && step.replaces);
   startWorker("d", true);
-  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, IsEmpty()) << "until its replacement is at work";
+  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, IsEmpty()) << "the next old worker waits for the replacement";
   EXPECT_TRUE(ready("d"));
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("b"));
 }
@@ -134,8 +134,8 @@ TEST_F(WorkerPoolTest, ABusyWorkerLeavesAfterItsJob) {
   EXPECT_THAT(step.stopped, IsEmpty()) << "a release stops no job";
   EXPECT_TRUE(drains("a"));
   (void)pool_.nextStep(now_);
-  EXPECT_FALSE(drains("b")) << "one below the running count at most";
-  EXPECT_TRUE(ready("b")) << "who is not asked to leave goes on";
+  EXPECT_FALSE(drains("b")) << "the pool lacks a single worker at most";
+  EXPECT_TRUE(ready("b")) << "a worker without an order to leave goes on";
   EXPECT_FALSE(ready("a"));
   step = pool_.nextStep(now_);
   EXPECT_TRUE(step.startWorker && step.replaces);
@@ -174,8 +174,8 @@ TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
   EXPECT_TRUE(pool_.view().halted);
   EXPECT_EQ(pool_.view().fault, "no such thing");
   EXPECT_FALSE(pool_.isRolling());
-  EXPECT_EQ(pool_.target(), first_) << "the old workers keep serving, and new ones run what they run";
-  EXPECT_EQ(pool_.status(now_).counts.throttled, 0U) << "no new worker waits for an old one to end";
+  EXPECT_EQ(pool_.target(), first_) << "old and new workers run the old release";
+  EXPECT_EQ(pool_.status(now_).counts.throttled, 0U) << "no new worker waits for the end of an old worker";
   EXPECT_TRUE(pool_.beginScaling(now_));
 }
 
@@ -244,7 +244,7 @@ TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   now_ += Millis(60'000);
   gone("d", "not yet");
   EXPECT_FALSE(pool_.beginScaling(now_ + Millis(999)));
-  EXPECT_TRUE(pool_.beginScaling(now_ + Millis(1'000))) << "a worker that was ready has ended the backoff";
+  EXPECT_TRUE(pool_.beginScaling(now_ + Millis(1'000))) << "a ready worker has ended the backoff";
 }
 
 TEST_F(WorkerPoolTest, AFailedReplacementIsTriedAgainAfterTheBackoff) {
@@ -276,7 +276,7 @@ TEST_F(WorkerPoolTest, AHealthyWorkerStaysWhileItsReplacementCouldNotStart) {
   EXPECT_TRUE(ready("c")) << "the release is proven";
   pool_.change(endpoint(first_));
   startWorker("d");
-  EXPECT_TRUE(gone("d", "no thread")) << "halted, for another release is proven";
+  EXPECT_TRUE(gone("d", "no thread")) << "the pool halts, because a different release is proven";
   startWorker("e");
   EXPECT_FALSE(gone("e", "no thread"));
   const WorkerPool::Step step = pool_.nextStep(now_);
@@ -344,7 +344,7 @@ TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
   ASSERT_TRUE(drains("a"));
   stuck("a");
   const WorkerPool::Step step = pool_.nextStep(now_);
-  EXPECT_TRUE(step.startWorker || drains("b")) << "the next old worker has its turn";
+  EXPECT_TRUE(step.startWorker || drains("b")) << "the next old worker has a turn";
 }
 
 TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {

@@ -214,7 +214,7 @@ TEST_F(WorkerOptionsTest, EveryOption) {
   EXPECT_EQ(options.key, "the-key");
   EXPECT_EQ(options.handler.plugin, "lua");
   EXPECT_EQ(options.handler.script, "reverse");
-  EXPECT_EQ(options.batch, 8U) << "as many as may run at once";
+  EXPECT_EQ(options.batch, 8U) << "the batch is the number of parallel jobs";
   EXPECT_EQ(options.drain, Millis(2'000));
   EXPECT_EQ(options.scripts, "/scripts");
   EXPECT_EQ(options.isolation, Isolation::process);

@@ -156,7 +156,7 @@ TEST_F(WorkerReportsTest, TheMetricsOfAChunkThatComesAgainAreChecked) {
   const std::string metrics = "{}" + std::string(kChunkLimit, ' ');
   EXPECT_THROW((void)run->addChunkAt(0, "[1,2]", metrics), JobFailed);
   EXPECT_THROW((void)run->addChunkAt(0, "[1", ""), JobFailed);
-  EXPECT_EQ(run->addChunkAt(0, "1", "{}"), 1U) << "a chunk that comes again stays free";
+  EXPECT_EQ(run->addChunkAt(0, "1", "{}"), 1U) << "a repeated chunk stays free";
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(ResultQueueTest, ABatchIsBoundedInBytes) {
   add("e", 1);
   EXPECT_THAT(next(), ElementsAre("a", "b"));
   EXPECT_THAT(next(), ElementsAre("c"));
-  EXPECT_THAT(next(), ElementsAre("d")) << "a result beyond the bound goes by itself";
+  EXPECT_THAT(next(), ElementsAre("d")) << "a result beyond the bound is sent alone";
   EXPECT_THAT(next(), ElementsAre("e"));
 }
 

@@ -113,7 +113,7 @@ TEST_F(WorkerSetTest, TheStopGraceBeginsOnceAndEndsWithTheJob) {
   addBusy("a");
   EXPECT_FALSE(set_.beginStopGrace({"a's job", 2}, now_)) << "another attempt";
   EXPECT_TRUE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(5)));
-  EXPECT_FALSE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(9))) << "a second stop prolongs nothing";
+  EXPECT_FALSE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(9))) << "a second stop does not extend the grace";
   EXPECT_THAT(set_.markStuck("ep", now_ + Millis(4)), IsEmpty());
   const std::vector<StuckWorker> stuck = set_.markStuck("ep", now_ + Millis(5));
   ASSERT_EQ(stuck.size(), 1U);

@@ -147,7 +147,7 @@ TEST_F(WorkerSupervisorTest, WorkersBeyondThePartOfTheNodeLeaveWhenIdle) {
   supervisor_.startWhereNeeded();
   EXPECT_THAT(executor_.started, IsEmpty());
   supervisor_.workerReady("ep", job.worker);
-  EXPECT_EQ(counts().idle, 1U) << "the part is one worker of three";
+  EXPECT_EQ(counts().idle, 1U) << "the node may have a third of the workers";
   pools_.setShare({});
   supervisor_.startWhereNeeded();
   EXPECT_EQ(executor_.started.size(), 2U);
@@ -200,7 +200,7 @@ TEST_F(CountRaceTest, AJobClaimedDuringTheCountCountsOnce) {
   submit();
   decide([this] { (void)runFirst(); });
   EXPECT_THAT(executor_.started, IsEmpty());
-  EXPECT_TRUE(isWoken()) << "the counted job may have been another one: the next pass counts again";
+  EXPECT_TRUE(isWoken()) << "the counted job may differ, so the next pass counts again";
 }
 
 TEST_F(CountRaceTest, AJobThatEndsDuringTheCountCountsNoMore) {
