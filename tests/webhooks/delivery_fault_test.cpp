@@ -60,7 +60,7 @@ TEST_P(DeliveryFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
   owe("a", "http://h/");
   webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
-  EXPECT_GE(clock_.now() - delivery("a").attempts.at(0).at, Millis(190'000)) << "its lease has ended more than once";
+  EXPECT_GE(clock_.now() - delivery("a").attempts.at(0).at, Millis(190'000)) << "the lease has ended more than once";
   EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
   EXPECT_EQ(net_->seen().size(), 1U);
 }
@@ -121,8 +121,8 @@ TEST_P(DeliveryFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
   webhooks_->stop();
   webhooks_->notify();
   EXPECT_EQ(delivery("a").state, DeliveryState::owed);
-  EXPECT_EQ(delivery("a").dueAt, clock_.now()) << "at once, whoever comes next";
-  EXPECT_EQ(delivery("a").tries, 0U) << "it does not count";
+  EXPECT_EQ(delivery("a").dueAt, clock_.now()) << "the delivery is due at once";
+  EXPECT_EQ(delivery("a").tries, 0U) << "a stopped try does not count";
   EXPECT_TRUE(delivery("a").attempts.empty());
   net_->letGo("h");
   open();

@@ -294,7 +294,7 @@ TEST_P(CrowdTest, HowManyHostsEverHangThoseThatAnswerHavePlaces) {
   webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("second"); })) << "no time has passed";
   EXPECT_EQ(net_->running(), kPlacesForOthers);
-  EXPECT_TRUE(net_->seen("new").empty()) << "it waits for one of the others to end";
+  EXPECT_TRUE(net_->seen("new").empty()) << "the new host waits for the end of a call";
   for (std::size_t host = 0; host < kHosts; ++host) net_->letGo("h" + std::to_string(host));
   ASSERT_TRUE(until([&] { return isSettled("new"); }));
 }
@@ -340,7 +340,7 @@ TEST_P(CrowdTest, OneHostsLineIsServedToItsEnd) {
   ASSERT_TRUE(quiet());
   EXPECT_EQ(net_->seen().size(), 300U) << "each once";
   EXPECT_LE(net_->mostAtOneHost(), kPlacesPerHost);
-  EXPECT_LE(outbox_->mostAtOnce(), 64U) << "a claim delays the steps of others";
+  EXPECT_LE(outbox_->mostAtOnce(), 64U) << "a large claim delays other steps";
   for (const Delivery& each : inner_->outbox().list("ep", "", 1'000)) {
     EXPECT_EQ(each.state, DeliveryState::delivered);
     EXPECT_EQ(each.attempts.size(), 1U);
