@@ -71,7 +71,7 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
     const RateVerdict early = enter(limit, then - Millis(1));
     EXPECT_FALSE(early.allowed) << "a millisecond early";
     EXPECT_EQ(early.retryAfter, Millis(1));
-    EXPECT_EQ(pass(1, limit, then), 1U) << "at " << then.count() << " ms, as the first pass said";
+    EXPECT_EQ(pass(1, limit, then), 1U) << "at " << then.count() << " ms, the time of the first refusal";
     return then;
   }
 
@@ -169,7 +169,7 @@ TEST_P(LimiterSuite, TheRateNamesTheMomentWhenBothRefuse) {
   EXPECT_TRUE(enter(both).allowed);
   EXPECT_EQ(enter(both, Millis(4'000)).retryAfter, Millis(6'000));
   EXPECT_EQ(enter(both, Millis(9'999)).retryAfter, Millis(1));
-  EXPECT_EQ(enter(both, Millis(10'000)).retryAfter, Millis(1'000)) << "only the place is missing";
+  EXPECT_EQ(enter(both, Millis(10'000)).retryAfter, Millis(1'000)) << "only a place is missing";
 }
 
 TEST_P(LimiterSuite, KeysDoNotInfluenceEachOther) {
@@ -223,7 +223,7 @@ TEST_P(LimiterSuite, FewerPlacesWaitUntilEnoughHaveLeft) {
   }
   EXPECT_TRUE(enter(places(3)).allowed);
   EXPECT_FALSE(enter(places(3)).allowed);
-  EXPECT_TRUE(enter(places(4)).allowed) << "and more places are there at once";
+  EXPECT_TRUE(enter(places(4)).allowed) << "a larger limit has free places at once";
 }
 
 TEST_P(LimiterSuite, AnInstantThatIsLateCountsAsTheNewest) {
@@ -279,7 +279,7 @@ TEST_P(LimiterSuite, ThreadsWhoseClocksRaceGetTheirRateAndNoMore) {
     for (int at = tick++; at < static_cast<int>(300 * kWindows); at = tick++) passed += pass(1, limit, Millis(at / 3));
   });
   EXPECT_LE(passed, 40 * (kWindows + 1));
-  EXPECT_GE(passed, 30 * kWindows) << "at most fifteen tries are under way at any time: little can be missed";
+  EXPECT_GE(passed, 30 * kWindows) << "at most fifteen calls run at a time, so few are missed";
 }
 
 }  // namespace jobq::testkit

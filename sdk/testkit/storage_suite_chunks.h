@@ -141,7 +141,7 @@ TEST_P(StorageSuite, ChunksAreReadByTheirNumber) {
   EXPECT_TRUE(taken("a").empty());
   EXPECT_EQ(complete(lease), ReportResult::accepted);
   clock_.advance(Millis(1'799'999));
-  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 100)->chunks.size(), 8U) << "until the retention ends";
+  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 100)->chunks.size(), 8U) << "the chunks stay until the retention ends";
   clock_.advance(Millis(1));
   EXPECT_FALSE(chunks().read({"ep", "a"}, 0, 100));
 }

@@ -120,7 +120,7 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   isLate(replayed.claim(), DeliveryState::abandoned);
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(replayed.claim());
-  EXPECT_EQ(due().size(), 1U) << "and the replay is not lost";
+  EXPECT_EQ(due().size(), 1U) << "the replay is not lost";
 }
 
 TEST_P(OutboxSuite, ARecordKeepsTheLastAttempts) {

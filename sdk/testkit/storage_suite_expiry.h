@@ -78,7 +78,7 @@ TEST_P(StorageSuite, ARetryCountsTheTtlFromTheSubmissionAgain) {
   EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000));
   clock_.advance(Millis(180'000));
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
-  EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000)) << "the ttl comes first";
+  EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000)) << "the ttl ends before the retention";
 }
 
 TEST_P(StorageSuite, SetTtlShortensOrLengthensInEveryState) {

@@ -62,7 +62,7 @@ TEST_P(FinishUnsyncedSuite, EachReadShowsTheEnd) {
   if (!finish(Completed{"1"})) return;
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 100)->state, JobState::completed);
   EXPECT_EQ(consume({"ep", "a"}, 100)->state, JobState::completed);
-  EXPECT_EQ(consume({"ep", "a"}, 100)->state, JobState::completed) << "without a chunk, too";
+  EXPECT_EQ(consume({"ep", "a"}, 100)->state, JobState::completed) << "an empty page has the state, too";
   EXPECT_EQ(jobs().list({"ep", JobState::completed}, {}).total, 1U);
   EXPECT_EQ(stateOf("a"), JobState::completed);
 }

@@ -128,7 +128,7 @@ TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {
   EXPECT_EQ(told().lastRank, 3) << "given last, not the highest";
   EXPECT_EQ(told().lowestWaiting, 3);
   put("e", "red", 1, false, "other");
-  EXPECT_FALSE(told().lastRank) << "another endpoint's";
+  EXPECT_FALSE(told().lastRank) << "the other endpoint has a separate group";
   EXPECT_FALSE(told().lowestWaiting);
 }
 

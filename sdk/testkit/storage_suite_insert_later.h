@@ -58,7 +58,7 @@ class InsertLaterSuite : public StorageSuite {
 TEST_P(InsertLaterSuite, AStorageWithoutTheOperationTellsTheReceiverOnce) {
   if (storage_->insertsLater()) return;
   beginInsert(spec("a"), Idempotency{"k", "h"});
-  EXPECT_EQ(inserts_.calls(), std::vector<std::string>{"StorageError"}) << "before the call returns";
+  EXPECT_EQ(inserts_.calls(), std::vector<std::string>{"StorageError"}) << "the refusal comes before the call returns";
   EXPECT_EQ(inserts_.destroyed(), 1U);
   EXPECT_FALSE(find("a"));
   EXPECT_EQ(counts().inQueue, 0U);
@@ -116,7 +116,7 @@ TEST_P(InsertLaterSuite, AJobIsAsAfterAnInsert) {
   clock_.advance(Millis(6'999));
   expectEqualTwins();
   clock_.advance(Millis(1));
-  EXPECT_FALSE(find("a", "one")) << "past the retention";
+  EXPECT_FALSE(find("a", "one")) << "the retention has passed";
   EXPECT_FALSE(find("b", "two"));
 }
 

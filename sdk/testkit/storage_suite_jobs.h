@@ -300,7 +300,7 @@ TEST_P(StorageSuite, AListIsOfSubmissionsWhateverBecameOfThem) {
   ASSERT_EQ(page.jobs.size(), 3U);
   EXPECT_EQ(page.jobs[0].id, "third");
   EXPECT_EQ(page.jobs[1].id, "second");
-  EXPECT_EQ(page.jobs[2].id, "first") << "a retry is no new submission";
+  EXPECT_EQ(page.jobs[2].id, "first") << "a retry is not a new submission";
   for (const Job& job : page.jobs) {
     Job whole = *find(job.id);
     whole.output.clear();

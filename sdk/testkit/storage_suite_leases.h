@@ -42,7 +42,7 @@ TEST_P(StorageSuite, AClaimCarriesThePolicyAndItsTime) {
   EXPECT_EQ(jobs[0].policy.ttl, Millis(60'000));
   EXPECT_EQ(jobs[0].policy.priority, 3);
   EXPECT_EQ(jobs[0].runsFor, Millis(7'000));
-  EXPECT_EQ(jobs[1].runsFor, Millis(10'000)) << "the expiry comes first";
+  EXPECT_EQ(jobs[1].runsFor, Millis(10'000)) << "the job expires before the timeout";
 }
 
 TEST_P(StorageSuite, FinishRecordsTheOutcome) {

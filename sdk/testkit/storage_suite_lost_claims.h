@@ -26,12 +26,12 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
   clock_.advance(Millis(10));
   auto again = leases().claimed(wants, 70);
   ASSERT_EQ(again.size(), 3U);
-  EXPECT_EQ(again[0].runsFor, jobs[0].runsFor - Millis(10)) << "from the answer on";
+  EXPECT_EQ(again[0].runsFor, jobs[0].runsFor - Millis(10)) << "the time counts from the answer on";
   for (ClaimedJob& job : again) job.runsFor += Millis(10);
   for (std::size_t i = 0; i < jobs.size(); ++i) EXPECT_TRUE(isSameClaim(jobs[i], again[i])) << i;
   EXPECT_EQ(again[1].worker, "w3");
   EXPECT_EQ(again[1].lease, (LeaseRef{"a", 1}));
-  EXPECT_TRUE(leases().claimed(wants, 71).empty()) << "another claim";
+  EXPECT_TRUE(leases().claimed(wants, 71).empty()) << "the claim has a different number";
   EXPECT_EQ(stateOf("c"), JobState::inQueue) << "a lookup claims no job";
   EXPECT_TRUE(leases().claimed({}, 70).empty());
 }

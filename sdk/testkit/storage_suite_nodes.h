@@ -30,7 +30,7 @@ TEST_P(StorageSuite, ANewLifeOfTheNodeEndsItsLeases) {
   clock_.advance(Millis(100));
   EXPECT_TRUE(sweep().stopped.empty());
   newLife();
-  EXPECT_EQ(leaseState(lease), LeaseState::held) << "until a sweep takes the job back";
+  EXPECT_EQ(leaseState(lease), LeaseState::held) << "the lease is held until a sweep takes the job back";
   const SweepResult swept = sweep();
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));

@@ -342,7 +342,8 @@ TEST_P(OutboxSuite, AnEndpointsSettledCallsAreBoundedAndTheOldestGo) {
   sweepAll();
   const auto listed = outbox().list("ep", "", 5'000);
   EXPECT_EQ(listed.size(), kMaxDeliveriesPerEndpoint);
-  for (const Delivery& delivery : listed) EXPECT_TRUE(delivery.job.id.starts_with("new")) << "the oldest go first";
+  for (const Delivery& delivery : listed)
+    EXPECT_TRUE(delivery.job.id.starts_with("new")) << "the oldest deliveries are removed first";
   EXPECT_EQ(outbox().list("other", "", 5'000).size(), 1U);
   EXPECT_FALSE(outbox().replay("old0.0"));
 }

@@ -80,7 +80,8 @@ TEST_P(StorageSuite, ChangesFromTheBeginningAreAllThatExists) {
   (void)records().update(record("c", "again"), records().find("template", "c")->version);
   EXPECT_TRUE(records().remove("template", "gone"));
   const Changes changes = records().changedSince("template", 0);
-  EXPECT_EQ(idsOf(changes.changed), (std::vector<std::string>{"a", "b", "c"})) << "by version, each once";
+  EXPECT_EQ(idsOf(changes.changed), (std::vector<std::string>{"a", "b", "c"}))
+      << "each record is listed once, by version";
   for (const Record& each : changes.changed) {
     EXPECT_EQ(describe(each), describe(records().find("template", each.id)));
   }

@@ -62,7 +62,7 @@ TEST_P(StorageSuite, ARecordIsCreatedOnceByIdAndByName) {
   EXPECT_FALSE(records().find("template", "t2"));
   EXPECT_TRUE(stored(records().create({"endpoint", "t1", "alpha", "{}", 0, {}}))) << "kinds do not share ids or names";
   EXPECT_TRUE(stored(records().create(record("t3", ""))));
-  EXPECT_TRUE(stored(records().create(record("t4", "")))) << "no name is no clash";
+  EXPECT_TRUE(stored(records().create(record("t4", "")))) << "records without a name do not clash";
   const auto found = records().find("template", "t1");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "template");
@@ -218,7 +218,7 @@ TEST_P(StorageSuite, AChangeIsDatedByTheStoresClock) {
   const Instant created = storage_->now();
   const auto version = versionOf(records().create(record("t1", "a")));
   clock_.advance(Millis(1'234));
-  EXPECT_EQ(dated(), created) << "looking is no change";
+  EXPECT_EQ(dated(), created) << "a read is not a change";
   (void)records().update(record("t1", "b"), version);
   EXPECT_EQ(dated(), created + Millis(1'234));
   EXPECT_EQ(records().list("template").at(0).changedAt, storage_->now());

@@ -121,7 +121,7 @@ TEST_P(RepeatedCalls, ARepeatedInsertWithAnIdempotencyKeyIsNoDuplicate) {
   clock_.advance(Millis(10'000));
   sweepAll();
   EXPECT_TRUE(insertAgain(job, once)) << "the record outlives the job";
-  EXPECT_FALSE(find("a")) << "and the expired job does not come back";
+  EXPECT_FALSE(find("a")) << "the expired job does not come back";
   EXPECT_EQ(counts().inQueue, 0U);
 }
 

@@ -27,8 +27,8 @@ TEST_P(RepeatedCalls, ARepeatedCreationIsOneRecord) {
   EXPECT_EQ(records().find("template", "t1")->change, 0U) << "a caller cannot repeat the change of a different caller";
   EXPECT_EQ(records().list("template").at(0).change, 0U);
   EXPECT_TRUE(records().changedSince("template", version).changed.empty()) << "the repeated call changed no record";
-  EXPECT_EQ(holderOf(records().create(changed("t1", "alpha", 71))), "t1") << "another caller";
-  EXPECT_EQ(holderOf(records().create(changed("t2", "alpha", 70))), "t1") << "another record";
+  EXPECT_EQ(holderOf(records().create(changed("t1", "alpha", 71))), "t1") << "the change is of a different caller";
+  EXPECT_EQ(holderOf(records().create(changed("t2", "alpha", 70))), "t1") << "the call creates a different record";
   EXPECT_EQ(records().list("template").size(), 1U);
 }
 

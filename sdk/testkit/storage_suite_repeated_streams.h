@@ -92,7 +92,7 @@ TEST_P(RepeatedStreamCalls, TheLastPageIsReturnedAgain) {
   addChunks(lease, {"3"});
   EXPECT_EQ(consumed(71), "2+") << "the repeated page omits the later chunk";
   EXPECT_EQ(complete(lease), ReportResult::accepted);
-  EXPECT_EQ(consumed(71), "2+") << "after the end of the job too";
+  EXPECT_EQ(consumed(71), "2+") << "the page is repeated after the job's end, too";
   EXPECT_EQ(consumed(72), "3");
   EXPECT_EQ(consumed(72), "3") << "all chunks are consumed";
   EXPECT_EQ(consumed(73), "");
