@@ -175,7 +175,7 @@ TEST_P(RemoteClusterTest, AWorkerGetsItsFailedJobAgainWithinSeconds) {
     sendPing(one(), "");  // the first server may only now learn that the second one has begun
     got = fetchJob(one(), true);
   }
-  EXPECT_EQ(got, id) << "the first server has to hear of the result before";
+  EXPECT_EQ(got, id) << "the first server has to learn of the result first";
   report(one(), "job-done", id, "{}");
   EXPECT_EQ(find(id).state, JobState::completed);
 }
@@ -196,7 +196,7 @@ TEST_P(RemoteClusterTest, ALossMayBeReportedToAnyServer) {
   }
   std::string got;
   for (int i = 0; i < 5 && got.empty(); ++i) got = fetchJob(one(), true);
-  EXPECT_EQ(got, id) << "the first server has to hear of the loss before";
+  EXPECT_EQ(got, id) << "the first server has to learn of the loss first";
   report(one(), "job-done", id, "{}");
   EXPECT_EQ(find(id).state, JobState::completed);
   EXPECT_EQ(find(id).losses, 1U);

@@ -89,7 +89,7 @@ TEST_P(ClusterTest, AServerWithAnotherSecretKeyDoesNotStart) {
   std::filesystem::remove(secrets_ / "secret.key");
   try {
     start(singleWorkers());
-    ADD_FAILURE() << "the server opens no secret of the others";
+    ADD_FAILURE() << "the server cannot open the secret of the other servers";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("secret.keyFile"));
   }
