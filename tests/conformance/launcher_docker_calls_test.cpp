@@ -260,7 +260,7 @@ TEST_F(LauncherDocker, RemovesTheContainersOfAnEarlierLifeBeforeAStart) {
                            labels.substr(0, labels.find('}') + 1) + "}";
   launcher_.reset();
   EXPECT_TRUE(contains(docker_->report(), R"("containers": [])"));
-  EXPECT_TRUE(contains(docker_->report(), R"("volumes": [])")) << "anonymous volumes are left behind";
+  EXPECT_TRUE(contains(docker_->report(), R"("volumes": [])")) << "no anonymous volume is left";
 
   (void)docker_->call("POST", "/containers/create?name=jobq-former", body);
   (void)docker_->call("POST", "/containers/jobq-former/start");

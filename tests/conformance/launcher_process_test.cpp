@@ -188,7 +188,7 @@ TEST_F(LauncherProcess, AMissingGuardIsRefusedWithTheRemedy) {
   const testkit::MapConfig config;
   try {
     testkit::loadPlugin<WorkerLauncher>(copy, "process", PluginEnv{config, clock, log_, data_, false});
-    FAIL() << "it was not refused";
+    FAIL() << "the plugin was not refused";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("jobq-guard, which is missing or may not be executed: install jobq anew"));
   }

@@ -248,7 +248,7 @@ TEST_F(MysqlTls, OnlyACertificateOfTheAuthorityIsTrusted) {
   byAddress["host"] = "127.0.0.1";
   EXPECT_EQ(refusal(byAddress), "");
   std::ofstream(folder_ / "marked.pem") << "\xEF\xBB\xBF" << std::ifstream(folder_ / "authority.pem").rdbuf();
-  EXPECT_EQ(refusal(over(port, file("marked.pem"))), "") << "a byte order mark is no part of the text";
+  EXPECT_EQ(refusal(over(port, file("marked.pem"))), "") << "a byte order mark is not a part of the text";
   secure.run("", {"SET GLOBAL require_secure_transport = 1"});
   EXPECT_THAT(refusedTwice(over(port, "off")), HasSubstr("set storage.mysql.tls if the server demands TLS"));
   EXPECT_EQ(refusal(over(port, file("authority.pem"))), "");

@@ -125,7 +125,7 @@ TEST_F(MysqlRows, ARefusedRowIsAnErrorAndTheStatementIsUsableAgain) {
   db->later(kInsert).add(1, 0, "one again");
   try {
     db->send();
-    FAIL() << "two rows have one key";
+    FAIL() << "two rows have the same key";
   } catch (const mysql::MysqlError& error) {
     EXPECT_TRUE(error.isDuplicate()) << error.what();
   }

@@ -122,7 +122,7 @@ TEST_F(MysqlSwitch, ConnectionsThatReachDifferentServersAreRefused) {
   server().run("", {"SET GLOBAL init_connect = 'SET GLOBAL server_id = @@server_id + 1'"});
   try {
     (void)connector.open(mysql::Isolation::readCommitted);
-    ADD_FAILURE() << "a connection to another server was opened";
+    ADD_FAILURE() << "a connection to a wrong server was opened";
   } catch (const mysql::MysqlError& error) {
     EXPECT_TRUE(error.isLost());
     EXPECT_THAT(error.what(), HasSubstr("reach different database servers"));

@@ -88,7 +88,7 @@ TEST_F(SqliteBodies, AReadOfALargeInputLetsOtherThreadsRun) {
   submit(std::move(job));
   const int before = countedCalls().yields;
   EXPECT_EQ(claim(1).at(0).input, bodyOf(2UL << 20));
-  EXPECT_GE(countedCalls().yields - before, 31) << "after each part of 64 KB";
+  EXPECT_GE(countedCalls().yields - before, 31) << "a claim yields after each part of 64 KB";
 }
 
 TEST_F(SqliteBodies, AFileIsOnDiskBeforeItsRow) {
@@ -212,7 +212,7 @@ TEST_F(SqliteBodies, ACallThatStoresNothingLeavesNoFile) {
   EXPECT_TRUE(std::holds_alternative<Duplicate>(storage_->jobs().insert(large("b"), policy_, key)));
   EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(large("a"), policy_, std::nullopt)))
       << "the call is repeated";
-  EXPECT_NE(errorOf([&] { submit(large("a", 'y')); }), "") << "another job with the id of the first";
+  EXPECT_NE(errorOf([&] { submit(large("a", 'y')); }), "") << "the id belongs to a job with a different input";
   EXPECT_THAT(files(), ElementsAre("1"));
 
   const LeaseRef lease = claim(1).at(0).lease;
@@ -250,7 +250,7 @@ TEST_F(SqliteBodies, FilesWithoutARowGoAtTheOpening) {
   open();
   EXPECT_THAT(files(), ElementsAre("07", "1", "note"));
   submit(large("b"));
-  EXPECT_THAT(files(), ElementsAre("07", "1", "8", "note")) << "a deleted file may come back with a loss of power";
+  EXPECT_THAT(files(), ElementsAre("07", "1", "8", "note")) << "a loss of power may bring a deleted file back";
 }
 
 TEST_F(SqliteBodies, AMigratedDatabaseKeepsItsLargeBodiesInTheirRows) {

@@ -22,7 +22,7 @@ TEST_F(Disk, AFullDiskRecoversWhenThereIsSpaceAgain) {
   logFaults().writeAnswers = SQLITE_FULL;
   EXPECT_FALSE(submitted("lost"));
   EXPECT_NE(checkFailure().find("full"), std::string::npos) << checkFailure();
-  EXPECT_TRUE(find("before")) << "reading goes on";
+  EXPECT_TRUE(find("before")) << "a full disk stops no reads";
   EXPECT_FALSE(find("lost"));
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U);
   EXPECT_THROW((void)claim(1), StorageError);

@@ -27,7 +27,7 @@ TEST_F(LogWritesTest, ACommitOfSomeJobsIsOneWrite) {
   JobSpec larger = spec("larger");
   larger.input = "\"" + std::string(200'000, 'x') + "\"";
   submit(larger);
-  EXPECT_LE(logFaults().writes, 1 + 5) << "at most 64 KB each";
+  EXPECT_LE(logFaults().writes, 1 + 5) << "a write has at most 64 KB";
 }
 
 constexpr char kSum[] = "SELECT count(*) || ' ' || total(n) || ' ' || total(length(body)) FROM row";

@@ -64,7 +64,7 @@ TEST_F(RemovalHolds, APauseIsHeldOnce) {
   storage_.reset();
   clock_.advance(hours(720));
   open();
-  EXPECT_EQ(removed(), 0U) << "another pause";
+  EXPECT_EQ(removed(), 0U) << "a second pause begins";
 }
 
 TEST_F(RemovalHolds, AConfirmedClockRemovesAtOnce) {

@@ -98,7 +98,7 @@ TEST_F(Shrink, ASweepCutsABoundedPieceAndOneASecond) {
   sweepAll();  // cuts the first piece: the sweeps before had results that callers wait for
   const std::uintmax_t before = number(file(), "PRAGMA page_count");
   sweepAll();
-  EXPECT_EQ(number(file(), "PRAGMA page_count"), before) << "twice a second is the most";
+  EXPECT_EQ(number(file(), "PRAGMA page_count"), before) << "no further piece is cut within the second";
   sweepNextSecond();
   const std::uintmax_t after = number(file(), "PRAGMA page_count");
   EXPECT_LT(after, before);

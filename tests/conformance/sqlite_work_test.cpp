@@ -69,7 +69,7 @@ TEST_F(SqliteWorkTest, AnswersAboutJobsDeepInTheQueueShareItsBound) {
   const std::int64_t next = stepsOf([&] { EXPECT_EQ(ahead("j150"), kMost); });
   EXPECT_LT(next * 5, first) << "only the job's own place is read";
   EXPECT_EQ(ahead("j100"), kMost);
-  EXPECT_EQ(ahead("j99"), 99U) << "within the bound each job is counted";
+  EXPECT_EQ(ahead("j99"), 99U) << "each job within the bound is counted";
 
   EXPECT_EQ(claim(200).size(), 200U);
   EXPECT_EQ(ahead("j200"), kMost) << "known for a second";
@@ -117,7 +117,8 @@ TEST_F(SqliteWorkTest, AnOlderFilesDeliveriesAreCountedAtItsMigration) {
   open();
   clock_.advance(Millis(1));
   stepsOfADelivery();
-  EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), 1'021U - 16U) << "old rows count, and a few go at once";
+  EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), 1'021U - 16U)
+      << "old rows count, and a few are removed at once";
   stepsOfADelivery();
   EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint);
 }
