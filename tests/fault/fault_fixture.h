@@ -167,7 +167,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
         << endpoint << " has lost a slot: " << call("GET", "/v2/" + endpoint + "/health").body;
     EXPECT_EQ(health(endpoint, "inProgress"), count);
     for (const std::string& id : ids) EXPECT_EQ(call("POST", "/v2/" + endpoint + "/cancel/" + id).status, 200);
-    EXPECT_TRUE(reached([&] { return health(endpoint, "running") == 0; })) << endpoint << " does not stop its jobs";
+    EXPECT_TRUE(reached([&] { return health(endpoint, "running") == 0; })) << endpoint << " does not stop the jobs";
   }
 
   /// Returns the webhooks delivered to file:///NAME: for each webhook-id the bodies in order.

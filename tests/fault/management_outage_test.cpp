@@ -26,7 +26,7 @@ class ManagementOutage : public ManagementFaultTest {
     EXPECT_EQ(insist("POST", path + "/cancel/" + cancelled).status, 200);
     EXPECT_EQ(stored(id, cancelled)->state, JobState::cancelled);
     EXPECT_EQ(stored(id, run(R"({"input":{}})"))->state, JobState::inQueue);
-    EXPECT_EQ(jobsOf(id), 7U) << "with the first";
+    EXPECT_EQ(jobsOf(id), 7U) << "the first job is counted, too";
   }
 
   void releaseDay() {

@@ -321,7 +321,7 @@ TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
     ASSERT_TRUE(reached([&] { return faultsOf(operation) >= before + 3; })) << operation << " was not called";
     plan_.failOperation(operation, end);
     EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
-        << "its webhook is no matter of the job";
+        << "the webhook does not affect the job";
     if (blocked) std::filesystem::remove(obstacle);
     EXPECT_TRUE(reached([&] { return isDelivered(id); })) << operation;
     EXPECT_EQ(posted(file)[id + ".1"].size(), 1U) << operation;

@@ -50,7 +50,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     try {
       return step(judge_->records());
     } catch (const StorageError& error) {
-      EXPECT_GT(std::string(error.what()).size(), 20U) << "a failure says why";
+      EXPECT_GT(std::string(error.what()).size(), 20U) << "an error names the reason";
       ++failures_;
       mend_();
       return step(judge_->records());
@@ -76,7 +76,8 @@ class RecordFault : public testing::TestWithParam<const char*> {
   }
   void remove(const std::string& id) {
     insist([&](RecordStore& records) { return records.remove("template", id); });
-    EXPECT_FALSE(insist([&](RecordStore& records) { return records.remove("template", id); })) << "it is gone";
+    EXPECT_FALSE(insist([&](RecordStore& records) { return records.remove("template", id); }))
+        << "the record was already removed";
   }
   std::uint64_t follow(std::uint64_t version) {
     return insist([&](RecordStore& records) { return records.changedSince("template", version).version; });

@@ -241,7 +241,7 @@ class EveryCall : public ClientTest {
       EXPECT_THAT(insist("GET", "/v1/webhooks?jobId=" + id.substr(0, id.size() - 2)).body, HasSubstr("delivered"));
     }
     EXPECT_EQ(insist("POST", "/v1/webhooks/" + good + "/replay").status, 200);
-    EXPECT_TRUE(reached([&] { return posted("good")[good].size() == 2; })) << "it was not sent again";
+    EXPECT_TRUE(reached([&] { return posted("good")[good].size() == 2; })) << "the replay was not sent";
     EXPECT_EQ(posted("good").size(), 1U);
     EXPECT_THAT(posted("good")[good][0], HasSubstr("COMPLETED"));
     EXPECT_EQ(posted("blocked").size(), 1U);
@@ -382,7 +382,7 @@ TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
     expectContractKept();
     const auto job = stored("t", running);
     ASSERT_TRUE(job);
-    EXPECT_EQ(job->retries, 0U) << "a drain is no loss";
+    EXPECT_EQ(job->retries, 0U) << "a drain is not a loss";
     cancel("t", running);
     expectCountersAgree();
     expectSlots("t", 2);

@@ -103,7 +103,7 @@ TEST_P(Outage, ARunsyncThatWasStoredIsAcknowledged) {
   EXPECT_EQ(answer.status, 200) << answer.body;
   const std::string id = answer.field("id");
   EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
-      << "who reads 503 sends it again";
+      << "the caller repeats a submission after the answer 503";
 }
 
 // The storage may be gone when an abandoned handler goes on.
@@ -160,7 +160,7 @@ TEST_P(Outage, ANotificationOutlivesTheOutage) {
       if (idle) {
         EXPECT_EQ(callPatiently(key_, "POST", "/v2/e/runsync", R"({"input":{}})").status, 200);
       } else {
-        EXPECT_TRUE(reached([&] { return health("e", "idle") == 0; })) << "a worker leaves after its idle time";
+        EXPECT_TRUE(reached([&] { return health("e", "idle") == 0; })) << "a worker leaves after the idle time";
       }
       const std::size_t before = plan_.failed().size();
       const bool all = std::string_view(operation).empty();
@@ -265,7 +265,7 @@ TEST_P(Outage, ACancelBetweenTheClaimAndTheStartIsNotLost) {
     }
     const std::string next = run("t", R"({"input":{"output":1}})").field("id");
     ASSERT_TRUE(reachedNow([&] { return status("t", next).field("status") == "COMPLETED"; }))
-        << "the handler was not told: " << call("GET", "/v2/t/health").body;
+        << "the handler was not stopped: " << call("GET", "/v2/t/health").body;
     ASSERT_TRUE(reachedNow([&] { return health("t", "running") == 0 && health("t", "idle") == 1; }));
   }
 }
