@@ -139,7 +139,7 @@ class SandboxAttack : public LuaTest, public testing::WithParamInterface<Attack>
       impatient.begin(attacked, GetParam().end == End::time);
       const std::string end = outcome(*handler, R"({"attack":true})", attacked);
       EXPECT_TRUE(says(end, GetParam().end, false)) << end.substr(0, 500);
-      EXPECT_LT(impatient.end(), longestGap) << "seconds between two looks at the clock";
+      EXPECT_LT(impatient.end(), longestGap) << "the gap between two reads of the clock is too long, in seconds";
       FakeJobContext next({.deadline = ImpatientClock::kDeadline});
       impatient.begin(next, false);
       EXPECT_EQ(outcome(*handler, "{}", next), "\"served\"");

@@ -71,7 +71,7 @@ TEST_F(ScriptFolderTest, BrokenTextLeavesTheOldOneInForce) {
   EXPECT_EQ(run(*handler), "\"old\"");
   const std::string fault = "broken.lua:1: <name> or '...' expected near <eof>";
   EXPECT_EQ(faultOf(*factory, "broken"), fault);
-  EXPECT_EQ(factory->fault("broken"), std::nullopt) << "the text before goes on";
+  EXPECT_EQ(factory->fault("broken"), std::nullopt) << "the former script stays in use";
   EXPECT_EQ(log.lines(),
             (std::vector<std::string>{
                 "script.faulty: broken.lua was edited and does not run; the previous text stays in use: " + fault}));
