@@ -258,7 +258,7 @@ TEST_F(PluginHostTest, AnAbsentEntryIsListedWithThePresentOnes) {
   host.load({dir_, dir_ / "no such folder"});
   try {
     (void)host.create<QueuePolicy>("it", {clock_, dir_, dir_, dir_, false}, log_);
-    FAIL() << "there is no such plugin";
+    FAIL() << "a missing plugin was created";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("no queue plugin named it"), HasSubstr("fixture"), HasSubstr("rejected")));

@@ -56,7 +56,8 @@ TEST_F(PluginInstancesTest, AMissingPluginIsNamed) {
 TEST_F(PluginInstancesTest, AMissingFilterHasAFault) {
   EXPECT_THAT(instances_.filter("plugin/none").check().failure().message(), HasSubstr("none"));
   EXPECT_THAT(instances_.filter("not a name").check().failure().message(), HasSubstr("not a name"));
-  EXPECT_THAT(instances_.filter("check").check().failure().message(), HasSubstr("check")) << "there is no such script";
+  EXPECT_THAT(instances_.filter("check").check().failure().message(), HasSubstr("check"))
+      << "the script does not exist";
 }
 
 TEST_F(PluginInstancesTest, OnlyWhatIsInUseIsSelected) {
