@@ -144,9 +144,9 @@ TEST_F(HandlerTrial, FailsAndThrowsOnDemand) {
   EXPECT_THAT(context_.lines(), ElementsAre("before"));
   try {
     run(R"({"throw":"some bug","crash":"abort"})");
-    FAIL() << "it did not throw";
+    FAIL() << "the handler did not throw";
   } catch (const Error&) {
-    FAIL() << "it threw one of jobq's own";
+    FAIL() << "the handler threw an exception of jobq";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "some bug");
   }

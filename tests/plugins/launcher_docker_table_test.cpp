@@ -169,7 +169,7 @@ TEST_F(WorkerTableTest, AStopSendsSigkillAfterItsGrace) {
   while (!signal.isKill) {
     table_.noteSignal(signal, true);
     signal = awaitSignal();
-    EXPECT_TRUE(signal.isKill) << "the signal behind the SIGTERM";
+    EXPECT_TRUE(signal.isKill) << "the next signal is a kill";
   }
   EXPECT_GE(std::chrono::steady_clock::now() - begin, Millis(500));
 }

@@ -62,7 +62,7 @@ TEST(QueuePolicies, DeadlineRunsFirstWhoExpiresFirst) {
   EXPECT_LT(rank(Millis(10'000), kNow + Millis(70'000)), rank(Millis(86'400'000), kNow))
       << "the deadline counts, not the arrival";
   EXPECT_EQ(rank(Millis(20'000), kNow), rank(Millis(5'000), kNow + Millis(15'000))) << "a tie: by arrival";
-  EXPECT_GT(rank(Millis(10'000), kNow), kNowMicros) << "in the unit of fair's";
+  EXPECT_GT(rank(Millis(10'000), kNow), kNowMicros) << "the rank has the unit of the policy fair";
   EXPECT_EQ(deadline->group(withTtl(Millis(1))), "");
 }
 
@@ -80,9 +80,9 @@ TEST(QueuePolicies, FairNumbersAKeysJobsFromThePresentOn) {
   const auto rank = [&](std::optional<std::int64_t> last, std::optional<std::int64_t> lowest) {
     return fair->rank(ofKey("a"), kNow, {last, lowest});
   };
-  EXPECT_EQ(rank({}, {}), kNowMicros) << "the line is empty: the present is the time";
-  EXPECT_EQ(rank(kNowMicros - 1, {}), kNowMicros) << "whatever the key had before";
-  EXPECT_EQ(rank({}, 500), 500) << "a new key stands with the head of the line";
+  EXPECT_EQ(rank({}, {}), kNowMicros) << "an empty queue starts at the current time";
+  EXPECT_EQ(rank(kNowMicros - 1, {}), kNowMicros) << "the former rank of the key does not count";
+  EXPECT_EQ(rank({}, 500), 500) << "a new key starts at the head of the queue";
   EXPECT_EQ(rank(499, 500), 500) << "a quiet key starts at the head and has no credit";
   EXPECT_EQ(rank(500, 500), 501);
   EXPECT_EQ(rank(10'499, 500), 10'500) << "a new job goes after the waiting jobs of the key";
