@@ -144,8 +144,8 @@ TEST_F(ServerCallsTest, AKeyGivesTheFirstAnswerForADay) {
   const Answer other = runWith("k", "/v2/e/run", R"({"input":{"n":2}})");
   EXPECT_EQ(other.status, 400);
   EXPECT_THAT(other.body, HasSubstr("Idempotency-Key"));
-  EXPECT_NE(runWith("k", "/v2/p/run", body).field("id"), first.field("id")) << "another endpoint";
-  EXPECT_NE(runWith("l", "/v2/e/run", body).field("id"), first.field("id")) << "another key";
+  EXPECT_NE(runWith("k", "/v2/p/run", body).field("id"), first.field("id")) << "the call is for a different endpoint";
+  EXPECT_NE(runWith("l", "/v2/e/run", body).field("id"), first.field("id")) << "the idempotency key is different";
   EXPECT_EQ(call("GET", "/v2/e/health").field("jobs").find("\"completed\":3"), std::string::npos);
   clock_.advance(Millis(86'400'000 - 1));
   EXPECT_EQ(runWith("k", "/v2/e/run", body).field("id"), first.field("id")) << "the key outlives the job";

@@ -215,7 +215,7 @@ TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
   testkit::waitFor("the queue reason worker_crashing",
                    [&] { return status("broken", broken).field("queueReason") == "worker_crashing"; });
   const std::string low = run("s", R"({"input":{},"policy":{"lowPriority":true}})").field("id");
-  EXPECT_EQ(status("s", low).field("queuePosition"), "3") << "behind every normal job";
+  EXPECT_EQ(status("s", low).field("queuePosition"), "3") << "a low-priority job waits for all normal jobs";
   call("POST", "/v2/s/cancel/" + runs);
 }
 
@@ -300,7 +300,7 @@ TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
   application_.reset();
   try {
     ServerTest::open("storage = sqlite\nendpoint." + id + ".image = plugin/echo\n");
-    FAIL() << "it started";
+    FAIL() << "the server started";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("endpoint." + id));
   }

@@ -154,7 +154,7 @@ TEST_F(ServerStreamTest, OffsetReadsAgainWithoutUsingUp) {
   EXPECT_EQ(stream(id, "?offset=0").body, R"([{"output":0},{"output":1},{"output":2}])");
   EXPECT_EQ(stream(id, "?offset=3").body, "[]");
   clock_.advance(Millis(1'800'000));
-  EXPECT_EQ(stream(id, "?offset=0").status, 404) << "until retention ends";
+  EXPECT_EQ(stream(id, "?offset=0").status, 404) << "the chunks expire with the retention";
 }
 
 // One answer carries at most 8 MB; a final state comes only with the last chunks.

@@ -32,7 +32,7 @@ TEST_F(ServerTest, TimesAreCountedOnTheServersClock) {
   open(kTrial);
   const std::string id = run("t", R"({"input":{"sleepMs":7000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
-  EXPECT_EQ(status("t", id).field("executionTime"), "absent") << "only on terminal answers";
+  EXPECT_EQ(status("t", id).field("executionTime"), "absent") << "only final answers have the field";
   EXPECT_EQ(status("t", id).field("delayTime"), "0");
   clock_.awaitWaiter(Millis(7'000), Millis(7'000));
   clock_.advance(Millis(7'000));
@@ -50,7 +50,7 @@ TEST_F(ServerTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
   testkit::join("the caller of /runsync", caller);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.field("status"), "IN_QUEUE");
-  EXPECT_EQ(status("r", answer.field("id")).status, 200) << "the job goes on";
+  EXPECT_EQ(status("r", answer.field("id")).status, 200) << "the job stays stored";
 }
 
 TEST_F(ServerTest, AResultIsGoneAfterItsRetention) {
@@ -192,7 +192,7 @@ TEST_F(ServerTest, ShutdownPutsUnfinishedJobsBackInTheQueueUncounted) {
   open("endpoint.t.image = some/remote\n");
   const Answer job = status("t", id);
   EXPECT_EQ(job.field("status"), "IN_QUEUE");
-  EXPECT_EQ(job.field("retries"), "absent") << "a drain is no loss";
+  EXPECT_EQ(job.field("retries"), "absent") << "a drain is not a loss";
 }
 
 TEST_F(ServerTest, HigherPriorityRunsFirst) {
