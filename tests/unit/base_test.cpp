@@ -251,7 +251,7 @@ TEST(QueueSignal, ANotificationBeforeTheWaitIsNotLost) {
   testkit::ManualClock clock;
   QueueSignal queueSignal({"a", "b"});
   for (const char* id : {"a", "b"}) {
-    EXPECT_TRUE(queueSignal.isSet(id)) << "no thread has looked yet";
+    EXPECT_TRUE(queueSignal.isSet(id)) << "no thread has consumed the signal yet";
     queueSignal.clear(id);
   }
   queueSignal.notify("a", false);

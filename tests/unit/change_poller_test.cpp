@@ -123,10 +123,10 @@ TEST_F(ChangePollerTest, ThePauseAfterAQuestionGrowsWithItsTimeUpToASecond) {
     const int before = slow.questions();
     clock_.advance(Millis(pause - 1));
     (void)poller.poll();
-    EXPECT_EQ(slow.questions(), before) << "after a question of " << time << " ms";
+    EXPECT_EQ(slow.questions(), before) << "a poll came early after a question of " << time << " ms";
     clock_.advance(Millis(1));
     (void)poller.poll();
-    EXPECT_EQ(slow.questions(), before + 1) << "after a question of " << time << " ms";
+    EXPECT_EQ(slow.questions(), before + 1) << "no poll came after a question of " << time << " ms";
   }
 }
 

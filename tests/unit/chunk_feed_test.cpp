@@ -100,7 +100,7 @@ TEST_F(ChunkFeedTest, AFailedReadingIsRepeatedOnDemand) {
   storage_.faults.failOperation("chunks.read");
   EXPECT_THROW((void)poll(), StorageError);
   storage_.faults.heal();
-  EXPECT_FALSE(poll()) << "the poll behind a failure waits";
+  EXPECT_FALSE(poll()) << "the poll after a failure waits";
   feed_->readAgain();
   EXPECT_THAT(outputsOf(poll()), ElementsAre("1"));
 }

@@ -207,7 +207,8 @@ TEST_F(CliManagementTest, AReleaseIsShownAndItsEndIsTheExitCode) {
     return R"({"id":"e1","release":{"version":7,"state":")" + state +
            R"(","reason":"no memory"},"workers":[{"slsVersion":7},{"slsVersion":6},{"slsVersion":7}]})";
   };
-  EXPECT_EQ(runWith(release("halted"), {"release", "status", "e1"}).code, 0) << "without --wait";
+  EXPECT_EQ(runWith(release("halted"), {"release", "status", "e1"}).code, 0)
+      << "only --wait fails for a halted release";
   expectEnd(runWith(release("halted"), {"release", "status", "e1", "--wait"}), 5,
             "ENDPOINT  VERSION  STATE   WORKERS            REASON\n"
             "e1        7        halted  2 have 7, 1 has 6  no memory\n");

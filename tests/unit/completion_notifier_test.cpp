@@ -272,7 +272,7 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   watch.announce("a");
   EXPECT_TRUE(hasEvent(streams, now)) << "the chunk and the end";
   EXPECT_TRUE(hasEvent(streams, now, 100)) << "a stream gathers no chunks after the end";
-  EXPECT_FALSE(hasEvent(streams, now)) << "and no caller looks for the end again and again";
+  EXPECT_FALSE(hasEvent(streams, now)) << "the end is announced once";
 }
 
 TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
@@ -303,7 +303,7 @@ TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
   testkit::waitFor("the call whose moment has come", [&] { return resumer.countOf(2) == 2; });
   EXPECT_EQ(resumer.countOf(1), 0);
   watch.announce("a");
-  EXPECT_EQ(changes.pollChanges(late, late, {{&resumer, 2}}), Progress::event) << "an end is told at once";
+  EXPECT_EQ(changes.pollChanges(late, late, {{&resumer, 2}}), Progress::event) << "an end is announced at once";
 }
 
 // The storage has not told which jobs have ended, so no job counts as ended.

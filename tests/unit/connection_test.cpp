@@ -129,7 +129,7 @@ TEST_F(ConnectionTest, RequestsThatCameTogetherAreAnsweredInTheirOrder) {
   EXPECT_LT(all.find("\r\n\r\n/1"), all.find("\r\n\r\n/2"));
   EXPECT_LT(all.find("\r\n\r\n/2"), all.find("\r\n\r\n/3"));
   EXPECT_EQ(all.find("/4"), std::string::npos);
-  EXPECT_TRUE(connection_.inHead()) << "half of the fourth has come";
+  EXPECT_TRUE(connection_.inHead()) << "the reader holds half of the fourth request";
 }
 
 TEST_F(ConnectionTest, TheHandlerReadsTheBodyAndNotAByteMore) {

@@ -94,7 +94,7 @@ TEST_F(ConnectionWaitTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
   ASSERT_EQ(connection.receive(), Ready::yes);
   EXPECT_EQ(connection.serve(), Next::awaitInput);
   EXPECT_GT(connection.timeLeft().count(), 0);
-  EXPECT_LE(connection.timeLeft().count(), 1'000) << "then the body needs a place, though no byte has come";
+  EXPECT_LE(connection.timeLeft().count(), 1'000) << "the body needs a place after a second, even without a byte";
   EXPECT_EQ(connection.serve(), Next::awaitInput);
   client_.send("defGET / HTTP/1.1\r\nHost: h\r\n\r\n");
   body.clear();

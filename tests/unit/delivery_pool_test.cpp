@@ -217,7 +217,7 @@ TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeThatIsTold) {
   other.start(to("h", 1));
   auto places = seen.get_future();
   ASSERT_EQ(places.wait_for(test::kSoon), std::future_status::ready) << "the free place was not announced";
-  EXPECT_EQ(places.get(), 2U) << "and the host's answer has counted";
+  EXPECT_EQ(places.get(), 2U) << "the answer of the host has counted";
 }
 
 TEST_F(DeliveryPoolUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {

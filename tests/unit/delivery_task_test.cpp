@@ -130,7 +130,7 @@ TEST_F(DeliveryTaskTest, AKilobyteOfAnAnswerIsKept) {
   (void)run(deliveryTo("http://h/x"));
   ASSERT_EQ(outbox.attempts().size(), 1U);
   EXPECT_EQ(outbox.attempts()[0].reply, std::string(kReplyBytes, 'x'));
-  EXPECT_LE(outbox.attempts()[0].reason->size(), kReasonBytes + 3) << "and three dots";
+  EXPECT_LE(outbox.attempts()[0].reason->size(), kReasonBytes + 3) << "the reason is cut and ends in three dots";
 }
 
 TEST_F(DeliveryTaskTest, TheTimeOfTheCallIsRecorded) {

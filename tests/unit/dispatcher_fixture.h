@@ -41,8 +41,8 @@ class SparseExecutor final : public Executor {
     asked.push_back(worker);
     if (failing) failing();
   }
-  void assign(ClaimedJob) override { FAIL() << "nobody is ready"; }
-  void stopWorker(const WorkerId&) override { FAIL() << "nobody is ready"; }
+  void assign(ClaimedJob) override { FAIL() << "no worker is ready"; }
+  void stopWorker(const WorkerId&) override { FAIL() << "no worker is ready"; }
 
   std::function<void()> failing;
   std::vector<WorkerId> asked;

@@ -138,7 +138,8 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   for (int i = 0; i < kCold; ++i) submit("cold" + std::to_string(i));
   for (int looks = 0; looks < 10 && executor.firstOf.size() < kCold; ++looks) EXPECT_TRUE(dispatch.runPassIfDue());
   ASSERT_EQ(executor.firstOf.size(), kCold);
-  for (const auto& [id, at] : executor.firstOf) EXPECT_LE(at - before, kTwoLooks) << "before the first job of " << id;
+  for (const auto& [id, at] : executor.firstOf)
+    EXPECT_LE(at - before, kTwoLooks) << "jobs of the flood before the first job of " << id;
 
   EXPECT_TRUE(dispatch.runPassIfDue()) << "the pass finds no second job";
   const std::size_t then = executor.flooded;

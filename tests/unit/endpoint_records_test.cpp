@@ -103,7 +103,7 @@ TEST_F(EndpointRecordsTest, AChangeIsReadOnce) {
   EXPECT_THAT(node.follow(), ElementsAre("a", "b"));
   ASSERT_NE(node.records.find("a"), nullptr);
   EXPECT_EQ(node.records.find("a")->templateId, "t");
-  EXPECT_EQ(node.versionOf("a"), 1U) << "the endpoint has the template's present record";
+  EXPECT_EQ(node.versionOf("a"), 1U) << "the endpoint has the template's current record";
   EXPECT_FALSE(node.records.isPaused("a"));
   EXPECT_TRUE(node.records.isPaused("b"));
   EXPECT_EQ(node.records.templates().find("t")->form.name, "t");
@@ -142,7 +142,7 @@ TEST_F(EndpointRecordsTest, AChangedTemplateRaisesItsEndpointsOnOneNodeAlone) {
   for (const Node* node : {&one, &two}) {
     EXPECT_EQ(node->versionOf("a"), 2U);
     EXPECT_EQ(node->records.find("a")->templateRecord, store().find(kTemplateKind, "t")->version);
-    EXPECT_EQ(node->versionOf("b"), 1U) << "another template";
+    EXPECT_EQ(node->versionOf("b"), 1U) << "the endpoint has a different template";
     EXPECT_EQ(node->versionOf("c"), 1U) << "the endpoint is being deleted";
   }
 }

@@ -192,7 +192,7 @@ TEST_F(EndpointRegistryTest, APauseIsSeenByEveryNodeAndOfTheFilesEndpointsToo) {
     two.registry.refresh();
     EXPECT_TRUE(one.registry.find(each)->spec.paused);
     EXPECT_TRUE(two.registry.find(each)->spec.paused);
-    EXPECT_EQ(two.registry.find(each)->spec.version, 1U) << "a pause is no release";
+    EXPECT_EQ(two.registry.find(each)->spec.version, 1U) << "a pause is not a release";
     (void)two.endpoints.pause(each, false);
     one.registry.refresh();
     EXPECT_FALSE(one.registry.find(each)->spec.paused);
@@ -220,7 +220,7 @@ TEST_F(EndpointRegistryTest, AnEndpointThatIsInTheFileAndInTheStorageStopsTheSer
   Node clash(*this, {fixedEndpoint(id)});
   try {
     clash.registry.checkIds();
-    FAIL() << "two endpoints have one id";
+    FAIL() << "two endpoints have the same id";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("endpoint." + id));
   }

@@ -63,8 +63,8 @@ TEST_F(EndpointRoutesTest, ANewEndpointIsAnsweredFoundAndListed) {
   EXPECT_EQ(member(made, "inForce"),
             R"({"queuePolicy":"arrival","filters":[],"maxStuck":2,"retention":{"run":1800000,"runsync":60000}})");
   EXPECT_EQ(member(made, "release"), R"({"version":1,"state":"complete"})");
-  EXPECT_EQ(member(made, "template"), "") << "only on demand";
-  EXPECT_EQ(member(made, "workers"), "") << "only on demand";
+  EXPECT_EQ(member(made, "template"), "") << "the template is included only on demand";
+  EXPECT_EQ(member(made, "workers"), "") << "the workers are included only on demand";
   expectAnswer(find(id), 200, made.body);
   const ApiResponse all = call("GET", "/v1/endpoints");
   EXPECT_EQ(all.status, 200);
@@ -92,7 +92,7 @@ TEST_F(EndpointRoutesTest, EachWrongFieldIsNamed) {
   expectAnswer(call("POST", "/v1/endpoints", "7"), 400,
                R"({"message":"the body must be a JSON object","errors":[)"
                R"({"field":"","message":"the body must be a JSON object"}]})");
-  EXPECT_EQ(node_.registry.entries().size(), 1U) << "only the endpoint of the file";
+  EXPECT_EQ(node_.registry.entries().size(), 1U) << "the registry has only the endpoint of the file";
 }
 
 TEST_F(EndpointRoutesTest, BothRoutesOfAChangeChange) {

@@ -44,7 +44,7 @@ TEST(RemoteNewsTest, MadeUpJobsOfOneEndpointLeaveOutNothingOfAnother) {
   const NodeNews read = readNews(writeNews(news));
   EXPECT_EQ(read.workers.at({"z", "w"}), living);
   EXPECT_LE(unknownJobs(read), kMostNews);
-  EXPECT_GE(unknownJobs(read), kMostNews - 400) << "the rest of the room";
+  EXPECT_GE(unknownJobs(read), kMostNews - 400) << "unknown jobs fill the rest of the room";
 }
 
 TEST(RemoteNewsTest, WhatIsKnownToBeRealIsNeverLeftOut) {

@@ -230,7 +230,7 @@ TEST_F(TemplateRecordTest, ARecordOfAnotherKeyFileOrADamagedOneIsRefused) {
   damaged.body = "{\"volumeInGb\":\"x\"}";
   try {
     (void)templateOf(damaged, box_);
-    FAIL() << "it is damaged";
+    FAIL() << "a damaged record was read";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("the template t1 in the storage is damaged"));
   }

@@ -68,7 +68,7 @@ TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrde
   HttpThreadPool threads({2, 2}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
-  EXPECT_THAT(begun(), SizeIs(2)) << "there are no more threads";
+  EXPECT_THAT(begun(), SizeIs(2)) << "the pool has only two threads";
   letEnd(1);
   ASSERT_TRUE(begins(3));
   EXPECT_EQ(begun()[2], 3U);
@@ -98,7 +98,7 @@ TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
   ASSERT_TRUE(begins(3));
   EXPECT_TRUE(threads.busyFlag());
   letEnd(3);
-  EXPECT_TRUE(holdsSoon([&] { return !threads.busyFlag(); })) << "the threads rest again";
+  EXPECT_TRUE(holdsSoon([&] { return !threads.busyFlag(); })) << "the threads are still busy";
 }
 
 TEST_F(HttpThreadPoolTest, ThreadsBeyondTheKeptOnesEndSoon) {
@@ -108,7 +108,7 @@ TEST_F(HttpThreadPoolTest, ThreadsBeyondTheKeptOnesEndSoon) {
   EXPECT_EQ(threads.size(), 4U);
   letEnd(4);
   ASSERT_TRUE(ends(4));
-  EXPECT_TRUE(holdsSoon([&] { return threads.size() == 1; })) << "the others have no work for a second";
+  EXPECT_TRUE(holdsSoon([&] { return threads.size() == 1; })) << "the idle threads do not end after a second";
 }
 
 TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {

@@ -41,7 +41,7 @@ TEST_F(JobsInHandTest, AHandlerIsFreeBeforeItsResultHasArrived) {
   const JobPtr first = jobs_.awaitJob();
   EXPECT_EQ(jobs_.awaitJob(first)->job.id, "b");
   EXPECT_EQ(jobs_.awaitDemand()->free, 1U);
-  EXPECT_THAT(jobs_.ids(), ElementsAre("a", "b")) << "until the results have arrived";
+  EXPECT_THAT(jobs_.ids(), ElementsAre("a", "b")) << "the jobs stay until the results have arrived";
   remove(first);
   EXPECT_THAT(jobs_.ids(), ElementsAre("b"));
 }

@@ -93,7 +93,7 @@ TEST_F(LaterSubmissionTest, AResultBeforeThePollResumesNothing) {
   end(Duplicate{"first"});
   EXPECT_EQ(std::get<Duplicate>(poll(*submission).value()).id, "first");
   EXPECT_FALSE(caller_.isResumed());
-  EXPECT_FALSE(queueSignal_.isSet("ep")) << "no job has come";
+  EXPECT_FALSE(queueSignal_.isSet("ep")) << "no job was inserted";
 }
 
 TEST_F(LaterSubmissionTest, TheDispatcherHearsOfAJobWhoseResultCameBeforeThePoll) {

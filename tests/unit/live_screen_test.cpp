@@ -125,7 +125,7 @@ TEST(LiveScreenTest, WithoutATerminalThePicturesFollowEachOther) {
   ASSERT_GE(got, 0);
   EXPECT_EQ(std::string(bytes.data(), static_cast<std::size_t>(got)),
             "first \na line of more than eighty characters: " + std::string(80, 'x') + "\n");
-  EXPECT_TRUE(goesOn) << "bytes on standard input are no keys";
+  EXPECT_TRUE(goesOn) << "bytes on standard input are not keys";
 }
 
 TEST(LiveScreenTest, OnATerminalAPictureReplacesTheFormerOne) {

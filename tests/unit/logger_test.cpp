@@ -135,7 +135,7 @@ TEST_F(PipeTest, NobodyReadsTheLog) {
   EXPECT_GT(written, 0);
   ASSERT_LT(written, kLines);
   EXPECT_THAT(first, Not(HasSubstr("log.lost")));
-  EXPECT_TRUE(first.ends_with('\n')) << "a line of less than 4,096 bytes is there as a whole, or not at all";
+  EXPECT_TRUE(first.ends_with('\n')) << "a line of less than 4,096 bytes is written whole or not at all";
 
   logger.write(LogLevel::error, "the.next", message);
   const std::string second = read();
@@ -145,7 +145,7 @@ TEST_F(PipeTest, NobodyReadsTheLog) {
   EXPECT_LT(second.find("log.lost"), second.find("the.next"));
   EXPECT_EQ(std::count(second.begin(), second.end(), '\n'), 2);
   logger.write(LogLevel::error, "the.last", "");
-  EXPECT_THAT(read(), Not(HasSubstr("log.lost"))) << "a loss is told once";
+  EXPECT_THAT(read(), Not(HasSubstr("log.lost"))) << "a loss is logged once";
 }
 
 TEST_F(PipeTest, ALongLineThatWasCutGetsItsEndBeforeTheNextLine) {

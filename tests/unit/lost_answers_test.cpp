@@ -59,7 +59,7 @@ TEST_F(LostAnswersTest, AFailureBehindALostAnswerLeavesTheOutcomeUnknown) {
     submit("b");
     FAIL() << "the insert did not fail";
   } catch (const OutcomeUnknown&) {
-    FAIL() << "a first call that fails changes nothing";
+    FAIL() << "a first call that fails has no effect";
   } catch (const StorageError&) {
     EXPECT_FALSE(wasNotified());
   }

@@ -50,7 +50,7 @@ class SweeperTest : public testing::Test {
 TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
   insertExpired(1'201);
   sweeper()->sweepAll();
-  EXPECT_GE(sweeps_, 3) << "in bounded batches";
+  EXPECT_GE(sweeps_, 3) << "the sweep has bounded batches";
   EXPECT_EQ(storage_.real->leases().sweep(1'000).removed, 0U);
 }
 
@@ -68,7 +68,7 @@ TEST_F(SweeperTest, ABatchWithoutAnAnswerIsMadeKnown) {
   EXPECT_THROW(sweeping->sweepAll(), StorageError);
   EXPECT_EQ(listener_->unanswered(), 1);
   EXPECT_FALSE(sweeping->endOverdue());
-  EXPECT_EQ(listener_->unanswered(), 2) << "again, because the listener has failed";
+  EXPECT_EQ(listener_->unanswered(), 2) << "the listener has failed, so the call is repeated";
   sweeping->sweepAll();
   EXPECT_EQ(listener_->unanswered(), 2);
 }

@@ -171,7 +171,7 @@ TEST(OpenAiEvents, AnEventOfOverAMegabyteLeavesInPieces) {
   const std::string half(600'000, 'x');
   EXPECT_EQ(events.add("\"data: " + half + "\""), "");
   EXPECT_EQ(events.add("\"" + half + "\""), "data: " + half + half);
-  EXPECT_EQ(events.comment("still there"), "") << "within an event";
+  EXPECT_EQ(events.comment("still there"), "") << "no comment is sent within an event";
   EXPECT_EQ(events.add(R"("y\n\ndata: z")"), "y\n\n");
   EXPECT_EQ(events.comment("still there"), ": still there\n\n");
   EXPECT_EQ(events.add("\"" + half + half + "\"").size(), 2 * half.size() + 7);

@@ -82,7 +82,7 @@ TEST_F(PoolTableTest, APoolIsVisitedWhenItsTimeHasCome) {
   now_ += Millis(59'999);
   EXPECT_THAT(taken(PoolTask::idle), ElementsAre("b"));
   EXPECT_EQ(table_.nextTaskAt(now_), now_) << "the worker still has to leave";
-  EXPECT_THAT(taken(PoolTask::idle), ElementsAre("b")) << "in the next pass again";
+  EXPECT_THAT(taken(PoolTask::idle), ElementsAre("b")) << "the next pass visits the pool again";
   (void)table_.change("b")->pool.workers().remove("w1");
   EXPECT_EQ(table_.nextTaskAt(now_), now_ + Millis(1));
 }
@@ -95,7 +95,7 @@ TEST_F(PoolTableTest, ATimeBetweenTheVisitsAndTheNextPlanIsNotMissed) {
   };
   visitAll();
   broken();
-  EXPECT_THAT(taken(PoolTask::scaling), ElementsAre("a")) << "and no worker may start yet";
+  EXPECT_THAT(taken(PoolTask::scaling), ElementsAre("a")) << "no worker may start yet";
   now_ += Millis(2'000);
   EXPECT_THAT(taken(PoolTask::scaling), IsEmpty());
   EXPECT_LE(table_.nextTaskAt(now_), now_) << "the backoff has ended";

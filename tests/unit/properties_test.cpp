@@ -98,7 +98,7 @@ TEST_F(PropertiesTest, LinesHaveTheirNumbersAndAnyEnd) {
       "\xEF\xBB\xBF"
       "a = 1\r\n\r\n# c\nb:2\r\nc=\n d = x = y : z",
       {{"b", " \"3\" # "}});
-  EXPECT_EQ(read.at("a").value, "1") << "a byte order mark is no part of the key";
+  EXPECT_EQ(read.at("a").value, "1") << "a byte order mark is not a part of the key";
   EXPECT_EQ(read.at("a").line, 1U);
   EXPECT_EQ(read.at("b").value, " \"3\" # ") << "an override is taken literally";
   EXPECT_EQ(read.at("b").line, 0U);

@@ -53,7 +53,7 @@ class QueueCountTest : public testing::Test {
 TEST_F(QueueCountTest, AnEmptyQueueClearsTheSignal) {
   signal_.notify("ep", true);
   signal_.beginCount("ep");
-  EXPECT_TRUE(signal_.isSet("ep")) << "until the count has ended jobs may wait";
+  EXPECT_TRUE(signal_.isSet("ep")) << "jobs may wait until the count has ended";
   signal_.endCount("ep", false, false);
   EXPECT_FALSE(signal_.isSet("ep"));
 }

@@ -234,7 +234,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
     load_.waitingJobs = waiting;
     EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
     EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
-    EXPECT_TRUE(passes(rates, Operation::status, workersMax)) << "only submissions make the line longer";
+    EXPECT_TRUE(passes(rates, Operation::status, workersMax)) << "only submissions make the queue longer";
   }
   EXPECT_EQ(limiter_.inside, 0);
 }
@@ -294,7 +294,7 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
     return result->rateLimitStatus->limit;
   };
   EXPECT_EQ(limitOf(Operation::run).requests, 30U);
-  EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
+  EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the other limit stays";
   EXPECT_EQ(limitOf(Operation::status).requests, 2000U);
   EXPECT_EQ(limitOf(Operation::status).concurrent, 1U);
   load_.busyWorkers = 20;
@@ -317,7 +317,7 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   RateLimitGate ratesOnly = gateOf(noLine);
   EXPECT_FALSE(passes(ratesOnly));
   limiter_.verdict.allowed = true;
-  EXPECT_TRUE(passes(ratesOnly)) << "however long the line is";
+  EXPECT_TRUE(passes(ratesOnly)) << "the length of the queue does not count";
 }
 
 TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {

@@ -110,7 +110,7 @@ TEST_F(RemoteLinkTest, TwoProcessesThatCallUnderOneIdAreAWarning) {
   const std::size_t lines = storage.log.lines().size();
   pass(Millis(30'000));
   callTimes(5);
-  EXPECT_EQ(storage.log.lines().size(), lines) << "once in ten minutes";
+  EXPECT_EQ(storage.log.lines().size(), lines) << "the log has a single line in ten minutes";
 }
 
 TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProcess) {

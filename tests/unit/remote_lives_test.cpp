@@ -59,7 +59,7 @@ TEST_F(RemoteLivesTest, AnotherReaderNoticesAnEndSooner) {
   lives_.note({noticed, storage_.nodes().nodes()});
   later();
   lives_.note(before);
-  EXPECT_EQ(lives_.check(), noticed) << "an older answer is no change";
+  EXPECT_EQ(lives_.check(), noticed) << "an older answer is not a change";
 }
 
 TEST_F(RemoteLivesTest, AStorageThatFailsTellsNothing) {
@@ -78,7 +78,7 @@ TEST(RemoteWorkerTest, AWorkerWhoseJobsAreNotKnownGetsNoJobThatHasRunBefore) {
   RemoteWorker worker;
   worker.lastPing = now;
   EXPECT_TRUE(worker.mayGet(1, now, now)) << "the job has never run";
-  EXPECT_TRUE(worker.mayGet(2, Instant::min(), now)) << "no node is gone";
+  EXPECT_TRUE(worker.mayGet(2, Instant::min(), now)) << "all nodes are alive";
   EXPECT_FALSE(worker.mayGet(2, now, now));
   EXPECT_EQ(worker.askedSince, now);
   EXPECT_TRUE(worker.mayGet(1, now, now)) << "the pings of the worker come soon";

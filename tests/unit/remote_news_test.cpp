@@ -161,7 +161,7 @@ TEST_F(RemoteElsewhereTest, PingsAtAnotherNodeCountOnceTheWorkerKnowsTheJob) {
   worker_->stops["a"] = {now_, now_, 0, 3, true, {}, now_};
   now_ += Millis(20'000);
   EXPECT_TRUE(hearPing());
-  EXPECT_FALSE(hearPing()) << "after so long the worker has the answer";
+  EXPECT_FALSE(hearPing()) << "the worker has received the answer by now";
 }
 
 TEST_F(RemoteElsewhereTest, APingThatCameBeforeTheNewsHasListedTheJob) {
@@ -243,7 +243,7 @@ TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
   EXPECT_THAT(answers().unknown, ElementsAre("b"));
   news.asks = 6;
   hear(news);
-  EXPECT_THAT(answers().shown, IsEmpty()) << "another question";
+  EXPECT_THAT(answers().shown, IsEmpty()) << "the question is new";
   elsewhere_.noteIdle(kKey);
   EXPECT_THAT(answers().shown, ElementsAre(Pair("other", 6))) << "the worker reports to have no job";
   hear(news, false);
@@ -253,7 +253,7 @@ TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
 TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
   worker_->link.noteOpened();
   notePing({});
-  EXPECT_TRUE(answers().isEmpty()) << "an idle worker is no news";
+  EXPECT_TRUE(answers().isEmpty()) << "an idle worker makes no news";
   hear(withJob());
   EXPECT_TRUE(answers().isConnected);
   worker_->link.noteEnded(ConnectionEnd::inOrder, now_);
@@ -316,8 +316,8 @@ TEST_F(RemoteElsewhereTest, NewsThatLeftSomethingOutIsNoSilence) {
   WorkerNews news;
   news.isPartial = true;
   hear(news);
-  EXPECT_EQ(worker_->link.state(), RemoteLink::State::open) << "a connection may not have been said";
-  EXPECT_TRUE(elsewhere_.mayRun(kKey, "any")) << "a job may not have been said";
+  EXPECT_EQ(worker_->link.state(), RemoteLink::State::open) << "partial news may omit a connection";
+  EXPECT_TRUE(elsewhere_.mayRun(kKey, "any")) << "partial news may omit a job";
   hear(news, false);
   EXPECT_EQ(worker_->link.state(), RemoteLink::State::ended);
   EXPECT_FALSE(elsewhere_.mayRun(kKey, "any"));

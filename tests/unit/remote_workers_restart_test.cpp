@@ -124,7 +124,7 @@ TEST_F(RemoteWorkersRestartTest, ADrainForTheNextLifeLeavesTheJobs) {
   const RemoteRunPtr run = deliverJob("a");
   remote_.drain(Millis(0), std::set<RemoteWorkerKey>());
   EXPECT_EQ(find("a").state, JobState::inProgress);
-  EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "until the end of the process";
+  EXPECT_EQ(run->finish(Completed{"1"}), ReportResult::accepted) << "reports are accepted until the end of the process";
 }
 
 TEST_F(RemoteWorkersRestartTest, AStopOfTheServerEndsTheCalls) {

@@ -35,7 +35,7 @@ class RemoteWorkersTest : public test::RemoteWorkersFixture {};
 TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
   const auto take = remote_.beginTake(key_, 3, false, caller_.call());
   EXPECT_EQ(pools_.view("ep").workers.size(), 3U) << "each possible job has a place, beyond workersMax";
-  EXPECT_EQ(pools_.status("ep").counts.idle, 1U) << "one worker";
+  EXPECT_EQ(pools_.status("ep").counts.idle, 1U) << "the places belong to a single worker";
   pass(Millis(24'999));
   EXPECT_FALSE(remote_.pollTake(key_, *take, false).has_value());
   pass(Millis(1));
@@ -61,7 +61,7 @@ TEST_F(RemoteWorkersTest, ACallIsAnsweredWithAllJobsOfAClaim) {
   EXPECT_EQ(counted.count, 1);
   EXPECT_EQ(remote_.pollTake(key_, *take, false).value().size(), 3U);
   choice.sendAssigned();
-  EXPECT_EQ(counted.count, 1) << "no job has come since";
+  EXPECT_EQ(counted.count, 1) << "no job was assigned since";
 }
 
 TEST_F(RemoteWorkersTest, ResultsOfSeveralRunsAreStoredTogether) {
@@ -114,7 +114,7 @@ TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {}, false);
   pass(Millis(20'000));
-  EXPECT_EQ(find("a").state, JobState::inProgress) << "both came too early to tell";
+  EXPECT_EQ(find("a").state, JobState::inProgress) << "both pings came too early";
   remote_.notePing(key_, {}, false);
   remote_.notePing(key_, {"a"}, false);
   remote_.notePing(key_, {}, false);
@@ -163,7 +163,7 @@ TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
   connection = connectWorker();
   EXPECT_THAT(states(), ElementsAre("idle"));
   connection.reset();
-  EXPECT_THAT(states(), IsEmpty()) << "at once";
+  EXPECT_THAT(states(), IsEmpty()) << "the worker leaves at once";
 }
 
 // Ids are free text: a client may make up any number of them.
@@ -248,7 +248,7 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
   running.stop(lease);
   for (int second = 0; second < 3; ++second) {
     EXPECT_THAT(stopsOf().value(), ElementsAre("a"));
-    EXPECT_FALSE(stopsOf().has_value()) << "once a second";
+    EXPECT_FALSE(stopsOf().has_value()) << "a stop is sent once a second";
     pass(Millis(1'000));
   }
   remote_.notePing(key_, {"a"}, false);
@@ -265,7 +265,7 @@ TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
   running.stop(deliverJob("a")->lease());
   for (int ping = 0; ping < 3; ++ping) {
     EXPECT_THAT(stopsOf().value(), ElementsAre("a")) << "the answer with the job may be on the way";
-    EXPECT_FALSE(stopsOf().has_value()) << "once a second";
+    EXPECT_FALSE(stopsOf().has_value()) << "a stop is sent once a second";
     remote_.notePing(key_, {}, false);
     pass(Millis(1'000));
   }

@@ -107,7 +107,7 @@ TEST_F(RequestPipelineTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
   EXPECT_THAT(run("{}", "nothing"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "the key has a different scope";
   EXPECT_THAT(ask(head("GET /v1/things", admin_)), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "needs none";
+  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "the route requires no key";
 }
 
 TEST_F(RequestPipelineTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {

@@ -88,7 +88,7 @@ TEST_F(RouterTest, NamesAllMethodsOfAPathWhenTheMethodIsWrong) {
   add({"PATCH", "POST"}, "/v1/keys/{id}");
   add({"DELETE"}, "/v1/other/{id}");
   EXPECT_EQ(find("PUT", "/v1/keys/k"), "use GET, HEAD, PATCH, POST");
-  EXPECT_EQ(find("get", "/v1/keys/k"), "use GET, HEAD, PATCH, POST") << "methods are told apart by case";
+  EXPECT_EQ(find("get", "/v1/keys/k"), "use GET, HEAD, PATCH, POST") << "methods differ by case";
 }
 
 TEST_F(RouterTest, AHeadIsAGet) {

@@ -284,7 +284,7 @@ TEST(ScalerOverTime, ABurstIsServedAsTheRuleSays) {
   EXPECT_EQ(delay.most, 10U);
   const auto count = play(kFourJobs);
   EXPECT_EQ(count.most, 3U);
-  EXPECT_LE(count.starts.back(), Millis(1'000)) << "the line became longer unheard, and was counted again";
+  EXPECT_LE(count.starts.back(), Millis(1'000)) << "the queue became longer, and was counted again";
 }
 
 TEST(ScalerOverTime, ALowPriorityJobNeverHasAWorkerOfItsOwn) {

@@ -190,7 +190,8 @@ TEST_F(SubmissionTest, OnTheSdkMountNumbersAreClamped) {
   EXPECT_EQ(policy("ttl", "60000.9").ttl, Millis(60'000));
   EXPECT_EQ(policy("ttl", "60000").ttl, Millis(60'000));
   EXPECT_EQ(policy("priority", "-5000").priority, -1'000);
-  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":"60000"}})"), HasSubstr("policy.ttl")) << "a string is no number";
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":"60000"}})"), HasSubstr("policy.ttl"))
+      << "a string is not a number";
   EXPECT_THAT(refused(R"({"input":{},"policy":{"lowPriority":1}})"), HasSubstr("lowPriority"));
 }
 

@@ -62,7 +62,7 @@ TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfItsInput) {
   const ClaimedJob job = storage_.claim();
   EXPECT_EQ(job.lease.job, id);
   EXPECT_EQ(job.input, R"({"a" : 1.50})");
-  EXPECT_TRUE(queueSignal_.isSet("ep")) << "the dispatcher hears of the job";
+  EXPECT_TRUE(queueSignal_.isSet("ep")) << "the dispatcher is notified of the job";
 }
 
 TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockIsTheSame) {
@@ -78,7 +78,7 @@ TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockIsTheSame) {
   later_.announce();
   EXPECT_TRUE(queueSignal_.consume());
   later_.announce();
-  EXPECT_FALSE(queueSignal_.consume()) << "there is no further job";
+  EXPECT_FALSE(queueSignal_.consume()) << "no further job waits";
 }
 
 TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockKnowsRepeatedKeysAndFaults) {

@@ -67,7 +67,7 @@ TEST(ThreadStay, AStayEndsWithBytesOrAWakeUp) {
   EXPECT_TRUE(ThreadStay::await(stream->descriptor(), testkit::kHangDeadline));
   EXPECT_FALSE(ThreadStay::await(stream->descriptor(), milliseconds(0))) << "the wake-up is used up";
   client.send("x");
-  EXPECT_FALSE(ThreadStay::await(stream->descriptor(), testkit::kHangDeadline)) << "bytes came, and no wake-up";
+  EXPECT_FALSE(ThreadStay::await(stream->descriptor(), testkit::kHangDeadline)) << "bytes came, but no wake-up";
 }
 
 class StayTest : public testing::Test, protected test::ConnectionFixture {

@@ -37,7 +37,7 @@ TEST_F(TlsStreamTest, ARecordInPiecesIsTextOnlyWhenItIsWhole) {
   client_.transfer();
   ASSERT_EQ(read(*stream_, ByteStream::Wait::no, 4), 4U);
   EXPECT_EQ(std::string(bytes_.data(), 4), "0123");
-  ASSERT_EQ(read(*stream_, ByteStream::Wait::no, 4), 4U) << "from the memory of the stream";
+  ASSERT_EQ(read(*stream_, ByteStream::Wait::no, 4), 4U) << "the bytes are in the memory of the stream";
   ASSERT_EQ(read(*stream_, ByteStream::Wait::no, 4), 2U);
   EXPECT_EQ(std::string(bytes_.data(), 2), "89");
   EXPECT_EQ(read(*stream_), std::nullopt);

@@ -164,7 +164,7 @@ TEST_F(SecretsTest, ALostKeyFileIsNamed) {
   box_ = std::make_unique<SecretBox>(dir_ / "secret.key");
   try {
     (void)secrets().keyOf("ep");
-    FAIL() << "sealed with another key";
+    FAIL() << "a secret with a different seal was opened";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("secret.key"));
     EXPECT_THAT(error.what(), HasSubstr("webhook.secret"));

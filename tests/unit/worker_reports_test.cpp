@@ -100,7 +100,7 @@ TEST_F(WorkerReportsTest, TheChunksOfAnEarlierProcessCount) {
   EXPECT_EQ(run->addChunkAt(0, "[1,2,3]", ""), 1U);
   AttemptReports later(reports, *storage, "ep", run->lease(), false);
   later.resumeChunks();
-  EXPECT_EQ(later.addChunkAt(0, "[1,2,3]", ""), 1U) << "comes again";
+  EXPECT_EQ(later.addChunkAt(0, "[1,2,3]", ""), 1U) << "the chunk is a repetition";
   EXPECT_EQ(later.addChunk("2", ""), ReportResult::accepted);
   EXPECT_EQ(storage.real->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 2U);
 }
@@ -142,7 +142,7 @@ TEST_F(WorkerReportsTest, TheChunksOfOtherNodesAreCharged) {
   EXPECT_EQ(here.addChunk("3", ""), ReportResult::accepted);
   EXPECT_EQ(counting.addChunkAt(kTooMany / 2 + 1, "4", ""), kTooMany / 2 + 2);
   const std::size_t reads = shared.reads;
-  EXPECT_EQ(counting.addChunkAt(kTooMany / 2 + 1, "4", ""), kTooMany / 2 + 2) << "comes again";
+  EXPECT_EQ(counting.addChunkAt(kTooMany / 2 + 1, "4", ""), kTooMany / 2 + 2) << "the chunk is a repetition";
   EXPECT_EQ(shared.reads, reads) << "no chunk is charged twice";
   for (std::size_t i = kTooMany / 2 + 2; i < kTooMany + 2; ++i) EXPECT_EQ(run->addChunkAt(i, "5", ""), i + 1);
   EXPECT_THROW((void)here.addChunk("6", ""), JobFailed);

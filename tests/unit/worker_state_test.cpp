@@ -111,7 +111,7 @@ TEST_F(WorkerSetTest, AReservationEndsWithAJobOrWithoutOne) {
 
 TEST_F(WorkerSetTest, TheStopGraceBeginsOnceAndEndsWithTheJob) {
   addBusy("a");
-  EXPECT_FALSE(set_.beginStopGrace({"a's job", 2}, now_)) << "another attempt";
+  EXPECT_FALSE(set_.beginStopGrace({"a's job", 2}, now_)) << "the stop is for a different attempt";
   EXPECT_TRUE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(5)));
   EXPECT_FALSE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(9))) << "a second stop does not extend the grace";
   EXPECT_THAT(set_.markStuck("ep", now_ + Millis(4)), IsEmpty());
