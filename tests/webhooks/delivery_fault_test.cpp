@@ -152,8 +152,7 @@ TEST_P(DeliveryFaultTest, AStartFindsWhatWasOwed) {
   owe("a", "http://h/");
   owe("b", "http://h/");
   open();
-  EXPECT_TRUE(until([&] { return isSettled("a") && isSettled("b"); }))
-      << "without a notification, and without a second";
+  EXPECT_TRUE(until([&] { return isSettled("a") && isSettled("b"); })) << "the deliveries need no notification";
 }
 
 TEST_P(DeliveryFaultTest, ClaimedDeliveriesOfADeadProcessAreDueAfterTheirLease) {
