@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kDone = "data: [DONE]";
 constexpr std::string_view kHttpStatus = "HTTP ";
-constexpr std::size_t kTail = 32;  // bytes: enough for kDone and line ends
+constexpr std::size_t kLastBytes = 32;  // bytes: enough for kDone and line ends
 constexpr std::size_t kMembers = 1'000;
 constexpr std::size_t kElements = 10'000;
 constexpr std::size_t kMostHeld = 1UL << 20;  // bytes of an unfinished event
@@ -245,10 +245,10 @@ std::string OpenAiEvents::removeWhole(std::size_t from) {
 }
 
 void OpenAiEvents::note(std::string_view added) {
-  std::string last(added.substr(added.size() - std::min(added.size(), 2 * kTail)));
+  std::string last(added.substr(added.size() - std::min(added.size(), 2 * kLastBytes)));
   std::erase(last, '\r');
   tail_ += last;
-  if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
+  if (tail_.size() > kLastBytes) tail_.erase(0, tail_.size() - kLastBytes);
 }
 
 bool OpenAiEvents::isBetweenEvents() const { return tail_.empty() || tail_.ends_with("\n\n"); }

@@ -20,7 +20,7 @@ constexpr Millis kLongest{600'000};
 
 constexpr const char* kGoesOn = "the job goes on";
 
-constexpr std::size_t kPiece = 1UL << 20;
+constexpr std::size_t kPageBytes = 1UL << 20;
 
 bool isRoute(std::string_view route) {
   return std::all_of(route.begin(), route.end(), [](char c) {
@@ -129,8 +129,8 @@ class WholeOpenAi final : public AwaitedOpenAi {
     std::uint64_t next = 0;
     std::size_t bytes = 0;
     for (bool hasMore = true; hasMore;) {
-      if (!draw(bytes + kPiece)) return awaitRoom(request);
-      const auto page = deps().jobs.chunks({key(), next, kPiece});
+      if (!draw(bytes + kPageBytes)) return awaitRoom(request);
+      const auto page = deps().jobs.chunks({key(), next, kPageBytes});
       if (!page) break;
       for (const Chunk& chunk : page->chunks) {
         bytes += chunk.output.size();
@@ -189,7 +189,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
  private:
   std::optional<ApiResponse> pollJob(ApiRequest& request) override {
-    const auto result = feed_->poll(quietUntil_, waitingCaller(request), kPiece);
+    const auto result = feed_->poll(quietUntil_, waitingCaller(request), kPageBytes);
     if (!result) return std::nullopt;
     if (result->isOver && isSilence(request)) return opened(request, events_.comment(kGoesOn));
     if (result->isOver) return unfinished(request);
@@ -237,7 +237,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
   std::optional<BodyPart> pollPart(ApiRequest& request) {
     if (request.client->hasLeft() || hasError_) return BodyPart{{}, true};
     if (now() >= end_) return BodyPart{events_.error(lateOpenAiSentence(after())), true};
-    const auto result = feed_->poll(quietUntil_, waitingCaller(request), kPiece);
+    const auto result = feed_->poll(quietUntil_, waitingCaller(request), kPageBytes);
     if (!result) return std::nullopt;
     if (result->isOver) return over(request);
     if (result->hasRestarted) {
