@@ -44,7 +44,7 @@ std::string reasonOfRefusal(const RefusedAddress& refused) {
   if (refused.addressClass == net::AddressClass::forbidden) {
     return "the address " + refused.address + " is link-local, multicast or reserved, which is never allowed";
   }
-  // The address that a name has inside the operator's network is not for the caller of a job.
+  // The caller of a job must not learn the address of a name inside the operator's network.
   return "the address is private, which is allowed only with net.allowPrivate = true";
 }
 

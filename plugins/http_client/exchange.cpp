@@ -20,8 +20,8 @@
 namespace jobq::http_client {
 namespace {
 
-// Returns true if the folder has certificates under the hashed names that OpenSSL looks up, such as 5ad8a5d6.0. A small
-// container may have only the bundle, a single file.
+// Returns true if the folder has certificates under the hashed names looked up by OpenSSL, such as 5ad8a5d6.0. A small
+// container may have the bundle alone, a single file.
 bool hasHashedCertificates(const char* folder) {
   std::error_code absent;
   for (std::filesystem::directory_iterator each(folder, absent), end; !absent && each != end; each.increment(absent)) {
@@ -37,8 +37,8 @@ std::string hostOfRedirect(const WebUrl& url, const std::string& location) {
   return host.size() > kLongestName ? std::string() : host;
 }
 
-// Returns the error of the system if no thread can be started, and 0 otherwise: a name is resolved on a thread of its
-// own.
+// Returns the error of the system if no thread can be started, and 0 otherwise: a name is resolved on a separate
+// thread.
 int lackOfThreads() {
   try {
     std::thread([] {}).join();
@@ -48,9 +48,9 @@ int lackOfThreads() {
   }
 }
 
-// Returns the error of the system if fewer descriptors are free than a transfer needs at once: a pair for the thread
-// that resolves the name, a socket, and a file of the authorities. Returns 0 otherwise. The transfer itself has closed
-// its own.
+// Returns the error of the system if fewer descriptors are free than a transfer needs at once: a pair for the
+// resolver's thread, a socket, and a file of the authorities. Returns 0 otherwise. The transfer has closed its
+// descriptors before the call.
 int lackOfDescriptors() {
   constexpr std::size_t kNeeded = 4;
   std::array<int, kNeeded> opened{};
@@ -66,7 +66,7 @@ int lackOfDescriptors() {
   return error;
 }
 
-// Returns the lack of this machine that may be the reason of libcurl's code, or 0. Without descriptors a name does not
+// Returns the lack of this machine that may have led to libcurl's code, or 0. Without descriptors a name does not
 // resolve, a certificate finds no authority, and the file of the authorities cannot be read.
 int lackBehind(CURLcode code) {
   const bool isOfName = code == CURLE_COULDNT_RESOLVE_HOST;
@@ -122,7 +122,7 @@ void Exchange::setUpConnection(std::chrono::steady_clock::time_point end) {
   const auto left = std::chrono::ceil<Millis>(end - std::chrono::steady_clock::now());
   set(CURLOPT_CURLU, url_.handle());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  // Exchanges share no connection at the same time, so none needs another version, and every server speaks 1.1.
+  // Exchanges share no connection at the same time, so version 1.1 is enough, and every server speaks 1.1.
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   // transfer() follows redirects: each address is checked anew, and secrets stay at their origin.
   set(CURLOPT_FOLLOWLOCATION, 0L);
@@ -146,8 +146,8 @@ void Exchange::setUpConnection(std::chrono::steady_clock::time_point end) {
 }
 
 // Debian has the system's authorities as a single file and as a folder. Reading the file takes 21 ms of a handshake,
-// the search in the folder no measurable time. Without a folder libcurl keeps what it has read of the file, for all
-// exchanges of a loop.
+// the search in the folder no measurable time. Without a folder libcurl keeps the certificates read from the file, for
+// all exchanges of a loop.
 CURLoption needlessAuthorities(const char* folder) {
   return folder != nullptr && hasHashedCertificates(folder) ? CURLOPT_CAINFO : CURLOPT_CAPATH;
 }
@@ -177,8 +177,8 @@ void Exchange::setUpRequest() {
     setUpSignature(*request_.signature);
   } else {
     if (connections_ == Connections::single) addHeader("Connection: close");
-    // Removes the header: libcurl would wait up to a second for the `100 Continue` of a server that sends none. Not
-    // with a signature: libcurl 7.88 would sign the removed header, and Connection as well.
+    // Removes the header: libcurl would wait up to a second for a `100 Continue` of the server, which may send no such
+    // answer. The header stays with a signature: libcurl 7.88 would sign the removed header, and Connection as well.
     addHeader("Expect:");
   }
   for (const auto& [name, value] : request_.headers) {
@@ -240,8 +240,8 @@ Fault Exchange::fault(CURLcode code) const {
   return {FaultKind::other, reasonOfFault(failed)};
 }
 
-// A host may have several addresses. A lack of this machine at one of them is the reason. Otherwise, if a socket was
-// opened for a permitted one, the failed connection is, and then the refusal.
+// A host may have several addresses. The reason is a lack of this machine at any address; otherwise the failed
+// connection, if a socket was opened for a permitted address; otherwise the refusal.
 Fault Exchange::faultOfConnect(const FailedTransfer& failed) const {
   long connectError = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &connectError);

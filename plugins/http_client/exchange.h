@@ -1,5 +1,5 @@
-// A request and its answer for libcurl: the options, the answer while it comes, and the failure. `transfer.cpp`
-// performs an exchange on the thread of its caller, `transfer_loop.cpp` many on one thread.
+// A request and the answer for libcurl: the options, the arriving answer, and the failure. `transfer.cpp` performs an
+// exchange on the thread of its caller, `transfer_loop.cpp` many on one thread.
 #pragma once
 
 #include <curl/curl.h>
@@ -28,7 +28,7 @@ std::optional<Fault> startLibcurl();
 std::variant<WebUrl, Fault> urlOf(const Request& request);
 
 /// Returns the option of libcurl for authorities that is to be left empty: CURLOPT_CAINFO if `folder` has certificates
-/// under the names that OpenSSL looks up, otherwise CURLOPT_CAPATH. Any thread.
+/// under the names looked up by OpenSSL, otherwise CURLOPT_CAPATH. Any thread.
 CURLoption needlessAuthorities(const char* folder);
 
 /// Returns the outcome of a transfer whose last exchange, with `url`, ended. Any thread.
@@ -43,8 +43,8 @@ inline constexpr long kMostSecondsOfConnection = 60;
 
 /// Decides about the connection of an exchange.
 enum class Connections {
-  single,  ///< a new one, closed after the exchange
-  kept,    ///< one that libcurl has kept, or a new one; it may be kept for a later exchange
+  single,  ///< a new connection, closed after the exchange
+  kept,    ///< a kept or a new connection; libcurl may keep the connection for a later exchange
 };
 
 /// One exchange, used by one thread at a time. The arguments of the constructor outlive the object.
@@ -96,8 +96,8 @@ class Exchange {
   IncomingAnswer& answer_;
   const Connections connections_;
   std::array<char, CURL_ERROR_SIZE> detail_{};
-  std::optional<RefusedAddress> refused_;  // the first address that was refused
-  int socketError_ = 0;                    // errno of a socket that could not be opened
+  std::optional<RefusedAddress> refused_;  // the first refused address
+  int socketError_ = 0;                    // errno of a failed socket()
   bool connecting_ = false;                // a socket was opened for a permitted address
   bool outOfMemory_ = false;               // a callback ran out of memory
   std::unique_ptr<curl_slist, Free> headers_;

@@ -1,4 +1,4 @@
-// Header fields of a request, checked for the characters that HTTP permits.
+// Header fields of a request, checked for the characters permitted by HTTP.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +16,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 bool isHeaderName(std::string_view text);
 
 /// Returns true if the text may be the value of a header field: no control characters except tabs. libcurl sends a
-/// value unchanged, and a line break in it would begin another header. Pure; any thread.
+/// value unchanged, and a line break inside would begin another header. Pure; any thread.
 bool isHeaderValue(std::string_view text);
 
 /// Returns true if the name is one of the names, apart from the case of their letters. Pure; any thread.

@@ -21,7 +21,7 @@ bool isRedirect(int status);
 
 /// Bounds of the body of an answer.
 struct BodyBounds {
-  std::uint64_t kept = 0;  ///< bytes that are kept
+  std::uint64_t kept = 0;  ///< greatest number of kept bytes
   /// 0: a body of more than `kept` bytes fails the transfer. Otherwise the bytes beyond `kept` are dropped, and after
   /// this number of bytes the rest is not awaited, which is no failure.
   std::uint64_t enough = 0;

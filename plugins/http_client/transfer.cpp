@@ -125,8 +125,7 @@ class Repetition {
   CancelCheck* const check_;
 };
 
-// A server has executed the exchanges of the redirects before, so only the exchange that this machine could not make is
-// made again.
+// A server has executed the exchanges of the redirects before, so only the failed exchange is made again.
 Outcome transferWithin(Request request, const Repetition& repetition, const std::stop_token& stop, CancelCheck* check) {
   auto end = std::chrono::steady_clock::now() + request.timeout;
   auto checked = urlOf(request);

@@ -63,15 +63,15 @@ struct Fault {
   int error = 0;  ///< of the system, for the kind `machine`
 };
 
-/// The result of a transfer. Without a fault the answer is complete up to its bounds. With a fault the answer has what
-/// arrived before: a status other than 0 tells that a whole head came.
+/// The result of a transfer. Without a fault the answer is complete up to its bounds. With a fault the answer has the
+/// part received before: with a status other than 0 the head is whole.
 struct Outcome {
   Answer answer;
   std::string redirectHost;  ///< the host to which a redirect leads that was not followed; empty without one
   std::optional<Fault> fault;
 };
 
-/// A condition that ends a transfer and is not known to a stop token, such as a deadline on a clock of the caller.
+/// A condition for the end of a transfer, beside the stop token: such as a deadline on a clock of the caller.
 class CancelCheck {
  public:
   /// Returns true if the transfer has to end. Called on the thread of the transfer, every 50 ms or more often. Any

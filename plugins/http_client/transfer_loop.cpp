@@ -24,8 +24,8 @@
 namespace jobq::http_client {
 namespace {
 
-/// libcurl 7.88 goes on to the next address of a host only when it is called for all transfers, and so it is at this
-/// interval.
+/// libcurl 7.88 goes on to the next address of a host only in a call for all transfers, so the loop makes such a call
+/// at this interval.
 constexpr Millis kAddressInterval{100};
 
 int descriptor(int opened, const char* what) {
@@ -112,7 +112,7 @@ TransferLoop::Multi TransferLoop::newMulti() {
   prepareTransfers();
   Multi multi(curl_multi_init());
   if (multi == nullptr) throw std::bad_alloc();
-  // The connections in use count; beyond, libcurl closes the one that is idle for the longest time.
+  // The connections in use count; beyond the bound, libcurl closes the connection that is idle for the longest time.
   curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, mostConnections());
   curl_multi_setopt(multi.get(), CURLMOPT_SOCKETFUNCTION, watch);
   curl_multi_setopt(multi.get(), CURLMOPT_SOCKETDATA, this);
@@ -311,8 +311,8 @@ int TransferLoop::watch(CURL*, curl_socket_t socket, int what, void* self, void*
   event.data.fd = socket;
   const int usual = isWatched == nullptr ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
   const int other = isWatched == nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  // libcurl 7.88 tells nothing of the socket of a host's next address if the system gives it the number of the last
-  // one.
+  // libcurl 7.88 does not report the socket of a host's next address if the socket gets the number of the previous
+  // socket.
   if (::epoll_ctl(loop.poller_, usual, socket, &event) != 0) ::epoll_ctl(loop.poller_, other, socket, &event);
   if (isWatched == nullptr) curl_multi_assign(loop.multi_.get(), socket, self);
   return 0;

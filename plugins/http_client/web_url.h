@@ -11,7 +11,7 @@
 
 namespace jobq::http_client {
 
-/// The end of the sentence that says what is wrong with a URL refused by WebUrl::read(): "input.url must be ...".
+/// The end of the sentence about a URL refused by WebUrl::read(): "input.url must be ...".
 inline constexpr const char* kUrlExpected = "an absolute http or https URL with a host";
 
 /// An absolute http or https URL with a host. Used by one thread at a time.
