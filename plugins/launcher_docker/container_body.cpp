@@ -42,7 +42,7 @@ std::set<std::string> portsOf(const ContainerSpec& container) {
 void writePorts(json::ObjectWriter& host, const std::set<std::string>& ports) {
   host.object("PortBindings", [&ports](json::ObjectWriter& out) {
     for (const std::string& port : ports) {
-      // The port of the machine is any free one.
+      // The port of the machine is any free port.
       out.namedRaw(port, R"([{"HostIp":")" + std::string(kLoopback) + R"(","HostPort":""}])");
     }
   });
@@ -62,7 +62,7 @@ void writeHost(json::ObjectWriter& host, const WorkerLaunch& launch, const Conta
   const ContainerSpec& container = launch.container;
   host.member("Init", true);
   if (!terms.network.empty()) host.member("NetworkMode", terms.network);
-  // Docker refuses names of hosts in a container with the network of another one.
+  // A container with the network of another container must not have names of hosts: Docker refuses such names.
   if (!terms.network.starts_with("container:")) {
     host.raw("ExtraHosts", R"(["host.docker.internal:host-gateway"])");
   }

@@ -9,14 +9,14 @@
 
 namespace jobq::docker {
 
-/// Terms of a container that its template does not know.
+/// Terms of a container beside its template.
 struct ContainerTerms {
   std::string server;      ///< value of the label kServerLabel
   std::string network;     ///< empty: the default network of Docker
   bool boundsDisk = true;  ///< the storage driver of the daemon knows a size
 };
 
-/// Returns the sentence about a field that no container can have, or no value. Pure.
+/// Returns a sentence about a field with a value impossible for a container, or no value. Pure.
 std::optional<std::string> faultOf(const ContainerSpec& container);
 
 /// Returns the body of the call that creates the worker's container; `launch.container` has no fault. Pure.

@@ -5,7 +5,7 @@
 namespace jobq::docker {
 namespace {
 
-constexpr std::int64_t kSignalBase = 128;  // an exit code beyond is that of a signal, by the convention of shells
+constexpr std::int64_t kSignalBase = 128;  // by the convention of shells, an exit code above stands for a signal
 constexpr std::int64_t kLastSignal = 64;
 constexpr std::int64_t kKilled = kSignalBase + 9;
 

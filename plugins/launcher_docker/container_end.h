@@ -9,7 +9,7 @@
 namespace jobq::docker {
 
 /// Returns a clause such as "it ended with exit code 1: no module named torch". `lastLine` is the last line of the
-/// output and may be empty; `wasKilled` means that its time to end after a stop was over. Pure.
+/// output and may be empty; `wasKilled` means a kill after the time to end. Pure.
 std::string reasonOfEnd(const EndedState& state, std::string_view lastLine, bool wasKilled);
 
 }  // namespace jobq::docker

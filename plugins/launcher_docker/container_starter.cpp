@@ -13,7 +13,7 @@ namespace jobq::docker {
 namespace {
 
 // The daemon's words differ between storage drivers: "--storage-opt is supported only for overlay over xfs with
-// 'pquota' mount option", "--storage-opt is not supported for overlay". A text that is meant otherwise costs one more
+// 'pquota' mount option", "--storage-opt is not supported for overlay". A text with a different meaning costs one more
 // attempt.
 bool isAboutDisk(const EngineFault& fault) {
   std::string text = fault.reason;

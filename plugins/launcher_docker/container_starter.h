@@ -1,4 +1,4 @@
-// The start of one container: create, pull the image if it is missing, start.
+// The start of one container: create, pull a missing image, start.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ class ContainerStarter {
   ContainerStarter(Engine& engine, WorkerTable& table, const RegistryAuths& auths, ContainerTerms terms, Log& log)
       : engine_(engine), table_(table), auths_(auths), terms_(std::move(terms)), log_(log) {}
 
-  /// Starts the worker and blocks until it runs, or until its start has failed; a pull takes minutes. The table then
-  /// knows the result. A worker whose image another thread pulls is queued again.
+  /// Starts the worker and blocks until the worker runs, or until the start has failed; a pull takes minutes. The table
+  /// then has the result. A worker is queued again while another thread pulls the image.
   void startWorker(const ClaimedLaunch& claimed);
 
  private:

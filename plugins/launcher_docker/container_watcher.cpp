@@ -15,7 +15,7 @@ constexpr const char* kVanished = "it ended, because another program removed its
 
 bool hasEnded(const ListedContainer& container) { return container.state == "exited" || container.state == "dead"; }
 
-// Paused and restarting containers have processes, and so may have one that is being removed.
+// Paused and restarting containers have processes. A container under removal may have processes, too.
 bool mayRun(const ListedContainer& container) { return !hasEnded(container) && container.state != "created"; }
 
 }  // namespace
@@ -26,7 +26,7 @@ void ContainerWatcher::watchContainers() {
     if (const auto* fault = std::get_if<EngineFault>(&version)) return noteFault(*fault);
     isConnected_ = true;
   }
-  // Read before the list: a worker of this set that the list lacks has no container any more.
+  // Read before the list: a worker of the set without a container in the list has lost the container.
   const std::set<WorkerId> watched = table_.watchedWorkers();
   const auto listed = engine_.listContainers(server_);
   if (const auto* fault = std::get_if<EngineFault>(&listed)) return noteFault(*fault);
@@ -50,11 +50,11 @@ void ContainerWatcher::watchListed(const std::vector<ListedContainer>& container
   table_.openLaunches();
 }
 
-// Returns false if a container of an earlier life is left that may run.
+// Returns false if a container of an earlier life is left and may run.
 bool ContainerWatcher::watchContainer(const ListedContainer& container) {
   if (!table_.contains(container.worker)) return removesLeftover(container);
   const auto worker = table_.findWatched(container.worker);
-  if (!worker) return true;  // its start is under way
+  if (!worker) return true;  // the start is under way
   if (!worker->isRunning) {
     endFailed(container, *worker);
   } else if (hasEnded(container)) {
@@ -74,7 +74,7 @@ bool ContainerWatcher::removesLeftover(const ListedContainer& container) {
 }
 
 void ContainerWatcher::endFailed(const ListedContainer& container, const WatchedWorker& worker) {
-  // The answer to its start may have been lost, so the container may run until it is removed.
+  // The answer to the start may have been lost, so the container may run until its removal.
   if (engine_.removeContainer(container.id)) return;
   table_.endWorker(container.worker, worker.isFailure, worker.reason);
 }
@@ -84,7 +84,7 @@ void ContainerWatcher::endRunning(const ListedContainer& container, const Watche
   const auto* state = std::get_if<EndedState>(&end);
   if (state == nullptr) return;  // the next look sees an absent container, or asks again
   const std::string lastLine = state->exitCode == 0 ? std::string() : engine_.readLastLine(container.id);
-  // A container that cannot be removed now is one without a worker at the next look.
+  // A container whose removal fails has no worker at the next look, and is removed then.
   (void)engine_.removeContainer(container.id);
   table_.endWorker(container.worker, state->exitCode != 0, reasonOfEnd(*state, lastLine, worker.wasKilled));
 }

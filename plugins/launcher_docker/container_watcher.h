@@ -37,7 +37,7 @@ class ContainerWatcher {
   const std::string server_;
   Log& log_;
   bool isConnected_ = false;        // the versions of the present daemon are known
-  bool isFailing_ = false;          // the last call failed, and the log has a line about it
+  bool isFailing_ = false;          // the last call failed, and the log has a line about the failure
   bool isOpen_ = false;             // the table is open
   std::set<std::string> stubborn_;  // containers whose failed removal is in the log
 };

@@ -85,7 +85,7 @@ void DockerLauncher::runThread(void (DockerLauncher::*work)()) {
   }
 }
 
-// A call that creates or starts a container gets time to end, so that its container is removed with the others.
+// A call for the creation or start of a container gets time to end, so the final removal includes the container.
 void DockerLauncher::endThreads() {
   table_.close();
   {

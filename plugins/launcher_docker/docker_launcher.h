@@ -1,7 +1,8 @@
 // The launcher that runs workers as containers of Docker.
 //
-// Threads: some start containers, because a pull takes minutes; one looks at the containers; one sends signals, which
-// are not to wait for a look. All share the table of workers, and no thread holds a lock during a call of Docker.
+// Threads: some start containers, because a pull takes minutes; one looks at the containers; one sends signals, because
+// a signal must not wait for a look. All share the table of workers, and no thread holds a lock during a call of
+// Docker.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +63,7 @@ class DockerLauncher final : public WorkerLauncher {
   Mutex mutex_;
   Condition threadEnded_;
   std::size_t running_ JOBQ_GUARDED_BY(mutex_) = 0;  // threads
-  std::vector<std::thread> threads_;                 // last: they use all other members
+  std::vector<std::thread> threads_;                 // last: the threads use all other members
 };
 
 }  // namespace jobq::docker

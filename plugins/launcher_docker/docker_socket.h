@@ -53,8 +53,8 @@ struct NoAnswer {
 std::variant<SocketAnswer, NoAnswer> callSocket(const std::string& path, const SocketCall& call,
                                                 const std::stop_token& stop);
 
-/// Returns the text for a part of a path or a query: every byte that is not a letter, a digit, '-', '.', '_' or '~'
-/// is encoded. Pure.
+/// Returns the text for a part of a path or a query: every byte except letters, digits, '-', '.', '_' and '~' is
+/// encoded. Pure.
 std::string encodeForUrl(std::string_view text);
 
 }  // namespace jobq::docker

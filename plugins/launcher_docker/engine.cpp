@@ -28,7 +28,7 @@ EngineFault faultOf(const SocketAnswer& answer) {
           true};
 }
 
-/// Returns the value that `read` makes of an answer. An answer in another form is a failure of the call.
+/// Returns the value made by `read` of an answer. An answer in an unknown form is a failure of the call.
 template <class Read>
 auto readWith(Read read, std::variant<std::string, EngineFault> answer)
     -> std::variant<decltype(read(std::string_view())), EngineFault> {
@@ -146,7 +146,7 @@ std::variant<EndedState, EngineFault> Engine::readEnd(std::string_view id) {
 }
 
 std::string Engine::readLastLine(std::string_view id) {
-  // More than one line, because a program often ends with blank ones.
+  // More than one line, because the last lines of a program are often blank.
   auto answer = answerTo({"GET", prefix() + pathOf(id, "/logs?stdout=1&stderr=1&tail=5"), ""});
   const auto* frames = std::get_if<std::string>(&answer);
   return frames == nullptr ? std::string() : lastLineOf(textOfFrames(*frames));

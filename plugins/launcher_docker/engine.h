@@ -1,4 +1,4 @@
-// The calls of Docker's Engine API that a launcher makes.
+// The launcher's calls of Docker's Engine API.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@ namespace jobq::docker {
 
 inline constexpr int kNotModified = 304;  ///< the container runs already
 inline constexpr int kNotFound = 404;     ///< no such container, or no such image
-inline constexpr int kConflict = 409;     ///< the container does not run, or its name is taken
+inline constexpr int kConflict = 409;     ///< the container does not run, or the name is taken
 
-/// A call that failed.
+/// A failed call.
 struct EngineFault {
   int status = 0;      ///< 0: no complete answer came
   std::string reason;  ///< a clause, such as "Docker answered 404: no such image"
@@ -37,34 +37,35 @@ class Engine {
   /// `stop` ends all calls. Each call ends at `end`.
   Engine(std::string socket, std::stop_token stop, Clock::time_point end = Clock::time_point::max());
 
-  /// Asks for the daemon's versions, and takes the version 1.41 of the API for later calls, or the oldest one that a
-  /// newer daemon speaks. Called before all other functions, and again after a failure.
+  /// Asks for the daemon's versions, and takes the version 1.41 of the API for later calls, or the oldest version of a
+  /// newer daemon. Called before all other functions, and again after a failure.
   std::variant<EngineVersion, EngineFault> connect();
 
   /// Creates a container with the JSON text of containerBody(), and returns its id. Blocks for at most 60 s.
   std::variant<std::string, EngineFault> createContainer(std::string_view name, std::string body);
 
   /// Pulls an image with the value of the header X-Registry-Auth, which may be empty. Blocks for hours at most, and for
-  /// 10 minutes without news from the daemon. Ends with `stop`, too.
+  /// 10 minutes at most without news from the daemon. Ends with `stop`, too.
   std::optional<EngineFault> pullImage(const ImageReference& image, const std::string& registryAuth,
                                        const std::stop_token& stop);
 
-  /// Starts a container. A container that runs already is no failure. Blocks for at most 60 s.
+  /// Starts a container. A running container is not a failure. Blocks for at most 60 s.
   std::optional<EngineFault> startContainer(std::string_view id);
 
-  /// Sends a signal such as SIGTERM. A container that does not run is no failure.
+  /// Sends a signal such as SIGTERM. A stopped container is not a failure.
   std::optional<EngineFault> signalContainer(std::string_view id, std::string_view signal);
 
-  /// Kills and removes a container; its volumes with a name stay. A container that is gone is no failure.
+  /// Kills and removes a container; named volumes stay. A missing container is not a failure.
   std::optional<EngineFault> removeContainer(std::string_view id);
 
-  /// Returns the containers with the label kServerLabel of this value, in any state.
+  /// Returns the containers whose label kServerLabel has the value, in any state.
   std::variant<std::vector<ListedContainer>, EngineFault> listContainers(std::string_view server);
 
   /// Returns how a container has ended.
   std::variant<EndedState, EngineFault> readEnd(std::string_view id);
 
-  /// Returns the last line of the container's output that is not blank, or an empty text if there is none or no log.
+  /// Returns the last line with more than blanks of the container's output, or an empty text without such a line or
+  /// without a log.
   std::string readLastLine(std::string_view id);
 
  private:

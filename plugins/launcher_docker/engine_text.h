@@ -1,5 +1,5 @@
 // Reading of the answers of Docker's Engine API. All functions are pure and throw std::bad_alloc, and jobq::Error for
-// an answer in another form than that of the API.
+// an answer in a form unknown to the API.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace jobq::docker {
 
 /// The versions of a daemon.
 struct EngineVersion {
-  std::string product;   ///< of Docker itself, such as 24.0.5
+  std::string product;   ///< version of Docker, such as 24.0.5
   std::string api;       ///< newest version of the API, such as 1.43
-  std::string leastApi;  ///< oldest version of the API that the daemon speaks
+  std::string leastApi;  ///< oldest version of the API spoken by the daemon
 };
 
 /// A container of a list.

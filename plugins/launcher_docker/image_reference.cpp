@@ -40,7 +40,7 @@ bool isRegistry(std::string_view host) {
          std::all_of(name.begin(), name.end(), [](char c) { return isLetterOrDigit(c) || c == '.' || c == '-'; });
 }
 
-// The first part of a name is a registry if it cannot be a part of a path, as in Docker.
+// The first part of a name is a registry if the part cannot belong to a path, as in Docker.
 bool looksLikeRegistry(std::string_view part) {
   return part == "localhost" ||
          std::any_of(part.begin(), part.end(), [](char c) { return c == '.' || c == ':' || isIn(c, kCapitalLetters); });

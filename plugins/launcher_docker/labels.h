@@ -1,4 +1,4 @@
-// Names in Docker of what belongs to a server of jobq.
+// Names in Docker for the containers of a server of jobq.
 #pragma once
 
 #include <string>

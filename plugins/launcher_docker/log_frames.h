@@ -1,4 +1,4 @@
-// The log of a container as Docker sends it, and lines of it for a reason.
+// The log of a container as sent by Docker, and the lines of the log for a reason.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@ namespace jobq::docker {
 
 inline constexpr std::size_t kLongestClause = 300;  ///< bytes of a foreign text in a reason
 
-/// Returns the contents of the frames, one behind the other. A frame has a head of 8 bytes: the number of the stream,
-/// three zeros, and the length of the content, most significant byte first. A cut frame gives what is there. Pure.
+/// Returns the joined contents of the frames. A frame has a head of 8 bytes: the number of the stream, three zeros, and
+/// the length of the content, most significant byte first. A cut frame gives its existing bytes. Pure.
 std::string textOfFrames(std::string_view frames);
 
-/// Returns the last line that has more than blanks, as one clause: see asClause(). Pure.
+/// Returns the last line with more than blanks, as a clause: see asClause(). Pure.
 std::string lastLineOf(std::string_view text);
 
 /// Returns a foreign text as a part of a sentence: control characters become blanks, blanks at both ends are left out,

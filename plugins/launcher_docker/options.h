@@ -11,10 +11,10 @@ namespace jobq::docker {
 
 /// Settings `launcher.docker.*`.
 struct Options {
-  /// Throws ConfigError for a value that cannot be used.
+  /// Throws ConfigError for an invalid value.
   explicit Options(const PluginConfig& config);
 
-  /// Returns the credentials of the file `auths`, which may be relative to `dataDir`; none without such a setting.
+  /// Returns the credentials of the file `auths`, which may be relative to `dataDir`; an empty map without the setting.
   /// Throws ConfigError.
   RegistryAuths readAuths(const std::filesystem::path& dataDir) const;
 

@@ -1,4 +1,4 @@
-// Checks of Docker before a server relies on it.
+// Checks of Docker before a server relies on Docker.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace jobq::docker {
 /// Collects the first error of a pull. Used by one thread.
 class PullMessages final : public BodySink {
  public:
-  /// Adds a piece of the answer. Returns true: a pull is read to its end.
+  /// Adds a piece of the answer. Returns true: the answer is read to the end.
   bool addPiece(std::string_view piece) override;
 
   /// Returns the first error of the whole lines so far, as a clause; no value without an error.

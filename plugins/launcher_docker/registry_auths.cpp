@@ -79,7 +79,7 @@ std::string registryOfImage(std::string_view image) {
   return registry.empty() ? std::string(kDockers) : hostOf(registry);
 }
 
-// Docker writes the address of its own registry as a URL: https://index.docker.io/v1/.
+// Docker writes the address of the registry of Docker as a URL: https://index.docker.io/v1/.
 std::string registryOfServer(std::string_view server) {
   if (const std::size_t scheme = server.find("://"); scheme != server.npos) server.remove_prefix(scheme + 3);
   return hostOf(server.substr(0, server.find('/')));

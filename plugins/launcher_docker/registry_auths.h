@@ -1,4 +1,4 @@
-// Credentials for registries of images, by the names that templates refer to.
+// Credentials for registries of images, by name. Templates refer to the names.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,10 @@
 
 namespace jobq::docker {
 
-/// Credentials, for one registry.
+/// Credentials for a single registry.
 struct RegistryAuth {
   std::string header;    ///< the value of X-Registry-Auth
-  std::string registry;  ///< as registryOfServer() names it
+  std::string registry;  ///< name in the form of registryOfServer()
 };
 
 /// The credentials of each name.
@@ -25,12 +25,12 @@ using RegistryAuths = std::map<std::string, RegistryAuth>;
 std::string registryOfImage(std::string_view image);
 std::string registryOfServer(std::string_view server);
 
-/// Returns a sentence if the container names credentials that are unknown, or that belong to another registry than that
-/// of its image: the image's registry would get them.
+/// Returns a sentence if the container names unknown credentials, or credentials of a registry other than the image's:
+/// the image's registry would get the credentials.
 std::optional<std::string> authFault(const RegistryAuths& auths, const ContainerSpec& container);
 
 /// Reads the file: a JSON object whose members are {"server": ..., "user": ..., "password": ...}. Throws ConfigError
-/// with the remedy if the file cannot be read, if other users may read it, or if its text is something else. No message
+/// with the remedy if the file cannot be read, if other users may read it, or if the text has another form. No message
 /// repeats a value.
 RegistryAuths readRegistryAuths(const std::filesystem::path& file);
 

@@ -1,4 +1,4 @@
-// The name of a data directory, by which a server finds its containers again after a crash.
+// The name of a data directory. By the name a server finds its containers again after a crash.
 #pragma once
 
 #include <filesystem>

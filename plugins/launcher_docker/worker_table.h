@@ -26,22 +26,22 @@ namespace jobq::docker {
 struct ClaimedLaunch {
   WorkerLaunch launch;
   std::stop_token stop;
-  std::uint64_t endedPulls = 0;  ///< pulls that had ended before the worker was claimed
+  std::uint64_t endedPulls = 0;  ///< number of pulls ended before the claim of the worker
 };
 
-/// A start that did not succeed.
+/// A failed start.
 struct FailedStart {
-  bool isFailure = true;  ///< false: the worker was stopped before it began
+  bool isFailure = true;  ///< false: the worker was stopped before the start
   std::string reason;
   bool mayHaveContainer = false;
 };
 
 /// A worker whose container is watched.
 struct WatchedWorker {
-  bool isRunning = false;  ///< false: the start failed, and a container that is left is removed
+  bool isRunning = false;  ///< false: the start failed, and a leftover container is removed
   bool isFailure = true;   ///< of a failed start
   std::string reason;      ///< of a failed start
-  bool wasKilled = false;  ///< it got SIGKILL, because its time to end was over
+  bool wasKilled = false;  ///< the container got SIGKILL after the time to end
 };
 
 /// A signal to send.
@@ -51,28 +51,28 @@ struct DueSignal {
   bool isKill = false;  ///< SIGKILL; otherwise SIGTERM
 };
 
-/// Any thread. Functions named await... block; after close() they return at once, without a value.
+/// Any thread. Functions named await... block; after close() the functions return at once, without a value.
 class WorkerTable {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Adds a worker as the last one of the queue.
+  /// Adds a worker at the end of the queue.
   void addLaunch(WorkerLaunch launch);
   /// Has the effect of WorkerLauncher::stop().
   void stopWorker(const WorkerId& worker, Millis grace);
   std::vector<WorkerExit> collectExits();
 
-  /// Lets awaitLaunch() return workers. Before this call all of them wait.
+  /// Lets awaitLaunch() return workers. Before the call all workers wait.
   void openLaunches();
   /// Waits for the first worker of the queue whose image is not pulled by another thread; the worker is then starting.
   std::optional<ClaimedLaunch> awaitLaunch();
   /// Returns true if the caller is to pull the image of the starting worker, and calls endPull() afterwards. Otherwise
-  /// another thread pulls that image, or has ended a pull since the claim, and the worker is queued again.
+  /// another thread pulls the image, or has ended a pull since the claim, and the worker is queued again.
   bool beginPull(const ClaimedLaunch& claimed);
   void endPull(const std::string& image);
-  /// Makes a starting worker a running one.
+  /// Marks a starting worker as running.
   void markRunning(const WorkerId& worker, std::string container);
-  /// Makes a starting worker a failed one, or an ended one if it cannot have a container.
+  /// Marks a starting worker as failed, or as ended if there can be no container.
   void endStart(const WorkerId& worker, FailedStart failed);
   /// Ends all queued workers.
   void failQueued(const std::string& reason);
@@ -80,17 +80,17 @@ class WorkerTable {
   /// Waits for the next look at the containers: a second, or less while a worker is about to end. Returns false after
   /// close().
   bool awaitPass();
-  /// Returns the workers that have or may have a container and are not starting.
+  /// Returns the workers with a certain or possible container, except starting workers.
   std::set<WorkerId> watchedWorkers() const;
   /// Returns true if the worker has not ended yet.
   bool contains(const WorkerId& worker) const;
-  /// Returns no value for a worker that is not watched.
+  /// Returns no value for an unwatched worker.
   std::optional<WatchedWorker> findWatched(const WorkerId& worker) const;
   void endWorker(const WorkerId& worker, bool isFailure, std::string reason);
 
-  /// Waits for signals that are due.
+  /// Waits for due signals.
   std::vector<DueSignal> awaitSignals();
-  /// Notes that Docker has passed on the signal, or that it has not and a later attempt is needed.
+  /// Notes whether Docker has passed on the signal; otherwise a later attempt follows.
   void noteSignal(const DueSignal& signal, bool isSent);
 
   /// Stops the starts, and ends all waits.
@@ -107,7 +107,7 @@ class WorkerTable {
     std::string container{};
     bool isFailure = true;
     std::string reason{};
-    std::optional<Clock::time_point> killAt{};  // of a worker that was asked to end
+    std::optional<Clock::time_point> killAt{};  // moment of the kill, for a worker asked to end
     Clock::time_point signalAt{};               // when the next signal is due
     bool wasTerminated = false;
     bool wasKilled = false;
