@@ -7,7 +7,7 @@
 
 namespace jobq::process {
 
-/// Closes the descriptor at its end. One thread uses the object.
+/// The destructor closes the descriptor. One thread uses the object.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -5,8 +5,8 @@
 
 namespace jobq::process {
 
-/// Returns the path of jobq-guard, at its place beside this plugin. Throws ConfigError if the program is missing or may
-/// not be executed.
+/// Returns the path of jobq-guard, a file beside the plugin. Throws ConfigError if the program is missing or may not be
+/// executed.
 std::filesystem::path guardPath();
 
 }  // namespace jobq::process

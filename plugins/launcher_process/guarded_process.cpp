@@ -24,13 +24,13 @@ struct Pipe {
   Descriptor writeEnd;
 };
 
-/// Returns the descriptor with a number above those that the guard gets, so that no dup2() hits another one.
+/// Returns the descriptor with a number above the descriptors of the guard, so no dup2() replaces the descriptor.
 Descriptor raised(const Descriptor& low) {
   constexpr int kLowest = 10;
   return Descriptor(::fcntl(low.number(), F_DUPFD_CLOEXEC, kLowest));
 }
 
-/// Returns the two ends, which no other program inherits, or no value and errno.
+/// Returns the two ends, or no value and errno. No other program inherits the ends.
 std::optional<Pipe> raisedPipe(const int (&ends)[2]) {
   const Descriptor low(ends[0]);
   const Descriptor other(ends[1]);
@@ -83,7 +83,7 @@ class SpawnPlan {
   SpawnPlan() {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawnattr_init(&attributes_);
-    // The server ignores or blocks some signals, and neither passes to its programs.
+    // The server ignores or blocks some signals. A program of the server starts with the default handling of signals.
     sigset_t signals;
     sigemptyset(&signals);
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
@@ -162,7 +162,7 @@ void GuardedProcess::terminate() { sendCommand(guard::kTerminate); }
 
 void GuardedProcess::kill() { sendCommand(guard::kKill); }
 
-// The guard is not reaped yet, so its number is that of no other process.
+// The guard is not reaped yet, so no other process has the number.
 void GuardedProcess::killGuard() { ::kill(guard_, SIGKILL); }
 
 void GuardedProcess::sendCommand(char command) {

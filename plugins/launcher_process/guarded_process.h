@@ -1,4 +1,4 @@
-// A worker's process with its guard (guard/guard.cpp), which ends with all descendants of the worker.
+// A worker's process with a guard (guard/guard.cpp). The guard ends after all descendants of the worker.
 #pragma once
 
 #include <sys/types.h>
@@ -27,20 +27,20 @@ struct ProcessLaunch {
 /// texts. Otherwise no value.
 std::optional<std::string> textFaultOf(const ProcessLaunch& launch);
 
-/// One thread uses the object. Its owner reads status() until the end, then calls reap(). If the object is destroyed
-/// earlier, the guard kills the worker, and remains a zombie until the end of this process.
+/// One thread uses the object. The owner reads status() until the end, then calls reap(). If the object is destroyed
+/// earlier, the guard kills the worker, and remains a zombie until the end of the server.
 class GuardedProcess {
  public:
-  /// Starts the guard, which starts the program. `guard` is the path of jobq-guard. Returns the process, or errno of
-  /// the failure. Throws only std::bad_alloc.
+  /// Starts the guard, and the guard starts the program. `guard` is the path of jobq-guard. Returns the process, or
+  /// errno of the failure. Throws only std::bad_alloc.
   static std::variant<GuardedProcess, int> start(const std::filesystem::path& guard, const ProcessLaunch& launch);
 
   /// Asks the guard to send SIGTERM to the program.
   void terminate();
-  /// Asks the guard to kill the program with all of its descendants.
+  /// Asks the guard to kill the program with all descendants.
   void kill();
-  /// Kills the guard, which a worker of the same user may have stopped. The kernel kills the program with it; other
-  /// processes of the worker may be left behind.
+  /// Kills the guard: a worker of the same user may have stopped the guard. The kernel then kills the program; further
+  /// processes of the worker may be left.
   void killGuard();
 
   /// Readable when the guard has ended: the text of guard/protocol.h, then the end of the file. Does not block.
@@ -57,7 +57,7 @@ class GuardedProcess {
   void sendCommand(char command);
 
   pid_t guard_ = -1;
-  Descriptor commands_;  // write end, in no other process: its end ends the worker
+  Descriptor commands_;  // write end, in no other process: the worker ends when the server closes the end
   Descriptor status_;
   Descriptor output_;
 };

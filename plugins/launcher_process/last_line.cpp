@@ -13,8 +13,7 @@ constexpr std::size_t kKept = 4096;
 constexpr std::size_t kLongest = 200;
 constexpr std::string_view kCut = "...";
 
-/// Returns the length of a terminal's control sequence at the start of `text`, such as that of a colour; 0 if there is
-/// none.
+/// Returns the length of a terminal's control sequence at the start of `text`, such as a colour; 0 without a sequence.
 std::size_t controlLength(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   std::size_t length = 2;
@@ -22,7 +21,8 @@ std::size_t controlLength(std::string_view text) {
   return std::min(length + 1, text.size());
 }
 
-/// Returns the printable form of the character at the start of `text`, which is not empty, and removes the character.
+/// Returns the printable form of the character at the start of `text`, and removes the character. The text is not
+/// empty.
 std::string_view nextPrintable(std::string_view& text) {
   const std::size_t length = json::detail::utf8Length(text.substr(0, 4));
   const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));

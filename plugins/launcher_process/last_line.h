@@ -1,4 +1,4 @@
-// The last line of a worker's output, for the reason of its end.
+// The last line of a worker's output, for the reason of the worker's end.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ class LastLine {
  public:
   void add(std::string_view output);
 
-  /// Returns the last line that is not blank, at most 200 bytes of valid UTF-8 without control characters. A carriage
-  /// return ends a line, too: progress bars write many of them. Empty if there is no such line.
+  /// Returns the last line with more than blanks, at most 200 bytes of valid UTF-8 without control characters, or an
+  /// empty text. A carriage return ends a line, too: progress bars write many.
   std::string text() const;
 
  private:

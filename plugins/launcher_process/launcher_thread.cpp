@@ -20,7 +20,7 @@ namespace jobq::process {
 
 namespace {
 
-constexpr std::size_t kKeptLogs = 20;  // of the workers of an endpoint that have ended
+constexpr std::size_t kKeptLogs = 20;  // logs of ended workers, for each endpoint
 
 ProcessLaunch processOf(WorkerLaunch& launch, const LauncherPlan& plan) {
   ProcessLaunch process{.name = launch.worker,
@@ -59,7 +59,7 @@ void LauncherThread::awaitEvents() {
   std::vector<pollfd> events{{mailbox_.descriptor(), POLLIN, 0}};
   for (WorkerProcess& worker : workers_) {
     events.push_back({worker.statusDescriptor(), POLLIN, 0});
-    events.push_back({worker.outputDescriptor(), POLLIN, 0});  // a closed one is -1, which poll() leaves out
+    events.push_back({worker.outputDescriptor(), POLLIN, 0});  // poll() leaves out a closed descriptor, -1
   }
   ::poll(events.data(), events.size(), millisecondsToDeadline());
 }
@@ -103,7 +103,7 @@ void LauncherThread::start(WorkerLaunch launch) {
 
 void LauncherThread::readWorkers() {
   for (auto worker = workers_.begin(); worker != workers_.end();) {
-    // The order counts: the output of a worker that has ended is complete.
+    // The order counts: the output of an ended worker is complete.
     const bool hasEnded = worker->readStatus();
     readOutputOf(*worker);
     if (hasEnded) finish(*worker);

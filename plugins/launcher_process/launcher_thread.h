@@ -1,4 +1,4 @@
-// The thread that starts, watches and ends all workers.
+// The thread of the launcher: starts, watches and ends all workers.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct pollfd;
 
 namespace jobq::process {
 
-/// The settings that all workers have in common.
+/// The settings common to all workers.
 struct LauncherPlan {
   std::filesystem::path guard;                   ///< path of jobq-guard
   std::filesystem::path directory;               ///< working directory of the workers
-  std::string user;                              ///< of the workers, as of userNumbersOf()
+  std::string user;                              ///< the workers' user, in the form of userNumbersOf()
   std::filesystem::path logs;                    ///< folder of the logs
   std::uint64_t maxLog = 0;                      ///< bound of a log's file, in bytes
   std::map<std::string, std::string> variables;  ///< the server's variables for the workers
   std::string mark;                              ///< first part of the marks of all workers
 };
 
-/// Carries out the requests of a mailbox on a thread of its own, and puts the exits there.
+/// Carries out the requests of a mailbox on a separate thread, and puts the exits into the mailbox.
 class LauncherThread {
  public:
   /// `mailbox` and `log` outlive the object.
   LauncherThread(LauncherPlan plan, Mailbox& mailbox, Log& log);
-  /// Kills the workers, and waits until their processes have ended.
+  /// Kills the workers, and waits until all processes of the workers have ended.
   ~LauncherThread();
   LauncherThread(const LauncherThread&) = delete;
   LauncherThread& operator=(const LauncherThread&) = delete;

@@ -1,4 +1,4 @@
-// The requests to the thread of the launcher, and the exits that it reports.
+// The requests to the thread of the launcher, and the exits reported by the thread.
 #pragma once
 
 #include <vector>
@@ -16,11 +16,11 @@ class Mailbox {
  public:
   struct Stop {
     WorkerId worker;
-    SteadyTime latest;  ///< the worker is killed at this moment
+    SteadyTime latest;  ///< moment at which the worker is killed
   };
   struct Requests {
     std::vector<WorkerLaunch> starts;
-    std::vector<Stop> stops;  ///< of workers that are not in `starts`, and of unknown ones
+    std::vector<Stop> stops;  ///< stops of workers that are not in `starts`, known or unknown
     bool isEnding = false;    ///< all workers are to be killed
   };
 

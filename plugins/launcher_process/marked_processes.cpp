@@ -26,8 +26,8 @@ bool isNumber(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Returns the environment with which the process was started, between two NUL characters. What cannot be read is
-/// missing: the process may belong to another user, or end meanwhile.
+/// Returns the environment with which the process was started, between two NUL characters. A part that cannot be read
+/// is missing: the process may belong to another user, or end meanwhile.
 std::string startVariables(const std::filesystem::path& process) {
   std::string text(1, '\0');
   const Descriptor file(::open((process / "environ").c_str(), O_RDONLY | O_CLOEXEC));
@@ -39,8 +39,8 @@ std::string startVariables(const std::filesystem::path& process) {
   return text + '\0';
 }
 
-/// Kills the process if it has the mark. The descriptor is opened before the environment is read, so that no other
-/// process with the same number is hit.
+/// Kills the process if it has the mark. The descriptor is opened before the environment is read, so a later process
+/// with the same number is not killed.
 bool killIfMarked(const std::filesystem::path& process, const std::string& variable) {
   const pid_t number = std::stoi(process.filename().string());
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));

@@ -1,5 +1,5 @@
-// Plugin `launcher_process`: workers as processes of the server's machine, each with a guard that ends all of its
-// processes (guard/guard.cpp). The setting `launcher = process` selects the plugin.
+// Plugin `launcher_process`: workers as processes of the server's machine. The guard of a worker ends all processes of
+// the worker (guard/guard.cpp). The setting `launcher = process` selects the plugin.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -36,7 +36,7 @@ struct LauncherOptions {
                         "secret.key and admin.key"))) {}
   std::string directory;
   std::uint64_t maxLog;
-  std::string user;  // its numbers
+  std::string user;  // numbers of the user and the groups
 };
 
 std::filesystem::path workingDirectory(const std::filesystem::path& data, const std::string& directory) {
@@ -51,7 +51,7 @@ std::filesystem::path workingDirectory(const std::filesystem::path& data, const 
 process::LauncherPlan planOf(const PluginEnv& env) {
   const LauncherOptions options(env.config);
   const std::string mark = process::markOf(env.dataDir);
-  process::killMarked(mark);  // the server before this one may have been killed together with guards
+  process::killMarked(mark);  // the previous server may have been killed together with guards
   return {.guard = process::guardPath(),
           .directory = workingDirectory(env.dataDir, options.directory),
           .user = options.user,

@@ -44,9 +44,9 @@ std::string clauseOf(const ProcessEnd& end) {
   }
 }
 
-// Returns the first line of a program that a path names, as far as the kernel reads it, or an empty text.
+// Returns the first line of a program named by a path, up to the bound of the kernel, or an empty text.
 std::string firstLineOf(std::string_view program, std::string_view directory) {
-  constexpr std::size_t kLongest = 256;  // as for the kernel
+  constexpr std::size_t kLongest = 256;  // bound of the kernel
   std::string line(kLongest, '\0');
   const std::filesystem::path file = std::filesystem::path(directory) / program;
   std::error_code ignored;
@@ -58,14 +58,14 @@ std::string firstLineOf(std::string_view program, std::string_view directory) {
   return line;
 }
 
-// Returns the interpreter that the first line of a script names, or an empty text if the line is not of a script.
+// Returns the interpreter named by the first line of a script, or an empty text if the line is not of a script.
 std::string interpreterOf(const std::string& line) {
   if (!line.starts_with("#!")) return "";
   const std::size_t begin = std::min(line.find_first_not_of(" \t", 2), line.size());
   return line.substr(begin, line.find_first_of(" \t", begin) - begin);
 }
 
-// The kernel says of a script whose interpreter is missing that the script does not exist.
+// For a script without its interpreter the kernel reports ENOENT, as if the script did not exist.
 std::string whyNotExecuted(std::string_view program, std::string_view directory, int error) {
   const std::string plain = std::string(program) + ": " + errorText(error);
   if (error != ENOENT) return plain;
@@ -79,7 +79,8 @@ std::string whyNotExecuted(std::string_view program, std::string_view directory,
               : " does not exist: install it, or correct the first line of the script");
 }
 
-// The kernel does not know a script behind a byte order mark, and the shell runs it then, whatever its first line says.
+// The kernel does not recognize a script after a byte order mark. The shell then runs the script, whatever interpreter
+// the first line names.
 std::string_view hintOfMark(std::string_view program, std::string_view directory) {
   const std::string line = firstLineOf(program, directory);
   const std::string_view unmarked = withoutByteOrderMark(line);

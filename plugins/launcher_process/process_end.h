@@ -1,4 +1,4 @@
-// The end of a worker's main process, and the sentence about it.
+// The end of a worker's main process, and a sentence about the end.
 #pragma once
 
 #include <string>
@@ -27,12 +27,12 @@ struct ProcessEnd {
 /// Reads the report of a guard (guard/protocol.h). `guardStatus` is the guard's own status of waitpid().
 ProcessEnd readEnd(std::string_view report, int guardStatus);
 
-/// Returns the exit. `program` and `directory` are those of the start; `lastLine` is the end of the program's output,
-/// or empty.
+/// Returns the exit. `program` and `directory` are the values of the start; `lastLine` is the end of the program's
+/// output, or empty.
 WorkerExit exitOf(const WorkerId& worker, const ProcessEnd& end, std::string_view program, std::string_view directory,
                   std::string_view lastLine);
 
-/// Returns the exit of a worker that could not be started; `why` is a clause.
+/// Returns the exit of a worker whose start failed; `why` is a clause.
 WorkerExit failedStart(const WorkerId& worker, std::string_view why);
 
 /// Returns the text of an error number, such as "No such file or directory".

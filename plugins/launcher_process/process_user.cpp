@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kMostGroups = 1'000;
 
-// The guard is another program: besides root, only the ambient capabilities of this process pass to it.
+// The guard is a separate program: unless the server runs as root, only the server's ambient capabilities pass to the
+// guard.
 bool maySetUsers() {
   constexpr std::array kNeeded{CAP_SETUID, CAP_SETGID, CAP_KILL};
   return ::geteuid() == 0 || std::all_of(kNeeded.begin(), kNeeded.end(), [](int capability) {

@@ -5,9 +5,9 @@
 
 namespace jobq::process {
 
-/// Returns the numbers of the user and of its groups for the guard (guard/protocol.h), and an empty text for an empty
-/// name, which stands for the user of the server. Throws ConfigError if there is no such user, or if this process may
-/// not start processes as another one.
+/// Returns the numbers of the user and of the user's groups for the guard (guard/protocol.h). An empty name stands for
+/// the user of the server; the result is empty then. Throws ConfigError if there is no such user, or if the server may
+/// not start processes as a different user.
 std::string userNumbersOf(const std::string& name);
 
 }  // namespace jobq::process

@@ -11,11 +11,12 @@ namespace jobq::process {
 /// whose guard was killed.
 inline constexpr std::string_view kMark = "JOBQ_LAUNCHED_WORKER";
 
-/// Returns the server's variables that a program needs to find other programs, its home, its language, its time zone
-/// and the authorities of TLS.
+/// Returns the server's variables needed by every program: for the search of programs, the home, the language, the time
+/// zone and the authorities of TLS.
 std::map<std::string, std::string> inheritedVariables();
 
-/// Returns the variables of the worker: `inherited`, replaced by those of `own`, and kMark with the value `mark`.
+/// Returns the variables of the worker: `inherited`, replaced by the variables of `own`, and kMark with the value
+/// `mark`.
 std::map<std::string, std::string> environmentOf(const std::string& mark, std::map<std::string, std::string> own,
                                                  const std::map<std::string, std::string>& inherited);
 

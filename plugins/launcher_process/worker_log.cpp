@@ -26,7 +26,7 @@ bool makeFolder(const std::filesystem::path& folder) {
   return ::mkdir(folder.c_str(), kOwnerOnly) == 0 || errno == EEXIST;
 }
 
-/// Returns the worker of a log's file, or an empty id for another file.
+/// Returns the worker of a log's file, or an empty id for a different file.
 WorkerId workerOf(const std::string& file) {
   for (const std::string_view suffix : {kSuffix, kOlderSuffix}) {
     if (file.ends_with(suffix)) return file.substr(0, file.size() - suffix.size());

@@ -13,11 +13,11 @@
 
 namespace jobq::process {
 
-/// The log of one worker, `<worker>.log`, and the file before it, `<worker>.log.1`. Neither has more than the bound.
-/// One thread uses the object.
+/// The log of one worker, `<worker>.log`, and the older file, `<worker>.log.1`. Neither has more than the bound. One
+/// thread uses the object.
 class WorkerLog {
  public:
-  /// `folder` is created with its parent at the first output, with mode 0700; `most` is in bytes.
+  /// `folder` and the parent are created at the first output, with mode 0700; `most` is in bytes.
   WorkerLog(std::filesystem::path folder, const WorkerId& worker, std::uint64_t most);
 
   /// Appends the output. Returns 0, or errno of the failure; the rest of the output is lost then.
@@ -33,8 +33,8 @@ class WorkerLog {
   std::uint64_t size_ = 0;
 };
 
-/// Removes the logs of the workers of a folder that ended first, until those of `most` workers are left. Logs of
-/// `running` workers stay and are not counted. Files that cannot be read or removed stay.
+/// Removes logs from a folder, the workers that ended first before others, until the logs of `most` workers are left.
+/// Logs of `running` workers stay and are not counted. Files that cannot be read or removed stay.
 void removeOldLogs(const std::filesystem::path& folder, const std::set<WorkerId>& running, std::size_t most);
 
 }  // namespace jobq::process

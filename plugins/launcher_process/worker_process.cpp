@@ -41,7 +41,7 @@ void WorkerProcess::checkDeadline(SteadyTime now) {
   process_.killGuard();
 }
 
-// A worker that writes without end must not keep the thread from the other workers, so the number of reads is bounded.
+// The number of reads is bounded: a worker that writes without end must not keep the thread from the other workers.
 int WorkerProcess::readOutput() {
   constexpr int kMostReads = 16;
   std::array<char, 64 * 1024> buffer;

@@ -1,4 +1,4 @@
-// One worker: its process, its log, and the moment at which it is killed.
+// One worker: the process, the log, and the moment of the kill.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace jobq::process {
 /// Moments of real time, because the deadlines are for real processes.
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// A guard ends within a second behind the kill of its worker, even if it may not kill a process.
+/// A guard ends within a second after the kill of its worker, even if the guard may not kill a process.
 inline constexpr std::chrono::seconds kGuardTime{5};
 
 /// A worker that has been started. The thread of the launcher uses the object.
@@ -29,9 +29,9 @@ class WorkerProcess {
 
   /// Sends SIGTERM, and kills the worker at `latest` unless an earlier moment is set.
   void stop(SteadyTime latest);
-  /// Has the guard kill the worker, and kills a guard that does not end for `kGuardTime` then.
+  /// Has the guard kill the worker. A guard that has not ended `kGuardTime` later is killed.
   void kill();
-  /// Kills the worker, or its guard, if its moment has come.
+  /// Kills the worker or the guard if the moment has come.
   void checkDeadline(SteadyTime now);
   /// Returns the moment of the next kill. No value if no moment is set, or if the guard is killed already.
   std::optional<SteadyTime> deadline() const { return latest_; }
@@ -44,8 +44,8 @@ class WorkerProcess {
   int readOutput();
   /// Reads the report of the guard. Returns true if the guard has ended. Does not block.
   bool readStatus();
-  /// Returns the exit, after readStatus() has returned true. Processes that are left behind by a killed guard are
-  /// killed: that may take half a second.
+  /// Returns the exit, after readStatus() has returned true. Kills the processes left by a killed guard, within half a
+  /// second.
   WorkerExit finish();
 
  private:
@@ -56,7 +56,7 @@ class WorkerProcess {
   WorkerLog log_;
   LastLine lastLine_;
   std::string report_;
-  std::optional<SteadyTime> latest_;  // of the worker, and of the guard behind the kill of the worker
+  std::optional<SteadyTime> latest_;  // deadline of the worker, and after its kill the deadline of the guard
   bool isTerminated_ = false;
   bool isKilled_ = false;
   bool isLogBroken_ = false;

@@ -1,9 +1,9 @@
-// jobq-guard: starts one worker and ends all of its processes. The launcher starts one guard for each worker
+// jobq-guard: starts one worker and ends all processes of the worker. The launcher starts one guard for each worker
 // (plugins/launcher_process/guard/protocol.h).
 //
-// The guard adopts the orphans among the descendants of the worker, because it is a subreaper: a process that has left
-// its session or lost its parent becomes a child of the guard. When the worker's main process ends, or the launcher
-// asks for it, or the server dies, the guard kills its children until it has none.
+// The guard is a subreaper and adopts the orphans among the descendants of the worker: a process without a living
+// parent becomes a child of the guard, also after leaving the session. When the worker's main process ends, or the
+// launcher asks, or the server dies, the guard kills its children until no child is left.
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -29,7 +29,7 @@ namespace {
 
 using namespace jobq::guard;
 
-/// The worker as the launcher describes it. The texts are in memory that is never given back.
+/// The worker as described by the launcher. The memory of the texts is never freed.
 struct Launch {
   char* directory = nullptr;
   char* user = nullptr;
@@ -44,7 +44,7 @@ struct MainProcess {
   siginfo_t end = {};  // of waitid(): si_pid is 0 until the process has ended
 };
 
-/// The reason of a start that failed: the word of its report, and errno.
+/// The reason of a failed start: the word for the report, and errno.
 struct Fault {
   char word[8];
   int error;
@@ -114,7 +114,7 @@ bool becomeUser(char* numbers) {
 [[noreturn]] void becomeWorker(const Launch& launch, pid_t guard, int faults) {
   ::setsid();  // no signal of the server's terminal reaches the worker
   if (!becomeUser(launch.user)) failToBecome("user", faults);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of the user takes it away
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of the user clears the signal, so the call comes after the change
   if (::getppid() != guard) ::_exit(1);
   if (::chdir(launch.directory) != 0) failToBecome("chdir", faults);
   sigset_t none;
@@ -138,8 +138,8 @@ MainProcess startWorker(const Launch& launch) {
   return main;
 }
 
-/// Reaps the children that have ended. The main process is noted and not reaped, so that no other process group can get
-/// its number. Returns false if the guard has no child.
+/// Reaps ended children. The main process is noted and not reaped, so no new process group can get the number. Returns
+/// false if the guard has no child.
 bool reapOthers(MainProcess& main) {
   while (true) {
     siginfo_t ended{};
@@ -164,15 +164,15 @@ pid_t parentOf(const char* pid) {
   ::close(file);
   if (length <= 0) return -1;
   text[length] = '\0';
-  // The name of the program, in brackets, may have brackets and blanks. Its state and its parent come behind.
+  // The name of the program, in brackets, may have brackets and blanks. The state and the parent follow.
   const char* const behind = std::strrchr(text, ')');
   int parent = -1;
   if (behind == nullptr || std::sscanf(behind, ") %*c %d", &parent) != 1) return -1;
   return parent;
 }
 
-/// Kills all children. A number found here stays that of the child, because only the guard can reap it. Returns false
-/// if there are children and none can be killed, because they belong to another user.
+/// Kills all children. Only the guard can reap a child, so a number found here remains the child's. Returns false if
+/// there are children and all belong to another user, so the guard may not kill any.
 bool killChildren() {
   DIR* const processes = ::opendir("/proc");
   if (processes == nullptr) return true;
@@ -195,13 +195,13 @@ void awaitChild(int signals, int milliseconds) {
   if (::poll(&ready, 1, milliseconds) > 0 && ::read(signals, &signal, sizeof signal) < 0) return;
 }
 
-/// Returns when the guard has no child, or only children that it may not kill. A killed child leaves its own children
-/// to the guard, so that each round may find more of them.
+/// Returns when the guard has no child, or may not kill the remaining children. The guard adopts the children of a
+/// killed child, so each round may find more.
 void killAll(MainProcess& main, int signals) {
   constexpr int kLongestPause = 50;  // milliseconds
   constexpr int kMostRefusals = 20;  // rounds in which no child could be killed: a second
   ::kill(main.pid, SIGKILL);
-  ::kill(-main.pid, SIGKILL);  // the group has the number of the main process, which is not reaped yet
+  ::kill(-main.pid, SIGKILL);  // the main process is not reaped yet, so the number is still the group's
   int refusals = 0;
   for (int pause = 1; reapOthers(main); pause = pause < kLongestPause ? pause * 2 : pause) {
     refusals = killChildren() ? 0 : refusals + 1;
@@ -245,7 +245,7 @@ void watchWorker(MainProcess& main, int signals) {
 }  // namespace
 
 int main() {
-  // Signals of a terminal, of the administrator or of systemd are for the server, which ends its workers itself.
+  // Signals of a terminal, of the administrator or of systemd are for the server: the server ends the workers.
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);

@@ -1,20 +1,20 @@
-// The agreement between the launcher and jobq-guard: descriptors that the guard finds open at its start, and the texts
-// on them.
+// The agreement between the launcher and jobq-guard: the descriptors open at the guard's start, and the texts on the
+// descriptors.
 #pragma once
 
 namespace jobq::guard {
 
-/// A socket. Each byte is a command. The launcher alone has the other end, so the end of the file means that the server
-/// has died.
+/// A socket. Each byte is a command. The launcher alone has the other end, so the end of the file means the death of
+/// the server.
 inline constexpr int kCommands = 3;
-/// Write end of a pipe. The guard writes one text before its end, when no process of the worker is left: "exit <code>"
-/// or "signal <number>" of the worker's main process, "exec <errno>" if the program could not be started, "chdir
-/// <errno>" if the working directory could not be entered, "user <errno>" if the process could not become another user,
-/// "refused <errno>" if the guard may not kill the process.
+/// Write end of a pipe. The guard writes one text at the end, when no process of the worker is left: "exit <code>" or
+/// "signal <number>" of the worker's main process, "exec <errno>" if the program could not be started, "chdir <errno>"
+/// if the working directory could not be entered, "user <errno>" if the process could not become another user, "refused
+/// <errno>" if the guard may not kill the process.
 inline constexpr int kStatus = 4;
-/// A file in memory with texts that end with a NUL: the number of arguments, the working directory, the user, the
-/// arguments, and the variables as NAME=VALUE. The user is the numbers of the user, of the main group and of all
-/// groups, or empty.
+/// A file in memory with texts, each ended by a NUL: the number of arguments, the working directory, the user, the
+/// arguments, and the variables as NAME=VALUE. The user is empty, or the numbers of the user, of the main group and of
+/// all groups.
 inline constexpr int kLaunch = 5;
 
 /// Command: send SIGTERM to the worker's main process.
