@@ -15,8 +15,8 @@ struct Range {
 
 constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
 
-/// Returns the number behind the last chunk of the range that fits into `maxBytes` bytes. The first chunk fits always.
-/// Only sizes are read: a range may have more bytes than the memory.
+/// Returns the number after the last chunk of the range within `maxBytes` bytes. The first chunk fits always. Only
+/// sizes are read: a range may have more bytes than the memory.
 std::int64_t endWithin(Connection& connection, const JobRow& row, const Range& range, std::size_t maxBytes) {
   if (maxBytes == kAnyBytes) return range.to;
   Query query = connection.query("SELECT size FROM job_chunk WHERE num = ? AND seq >= ? AND seq < ? ORDER BY seq");
@@ -63,7 +63,7 @@ void checkNothingLeftOut(const JobRow& row, const char* pieces, std::uint64_t st
               " does not follow");
 }
 
-/// Returns the next page for a caller and moves `taken`, the number at which the next caller starts.
+/// Returns the next page for a caller and moves `taken`, the first number for the next caller.
 std::optional<ChunkPage> consumeNow(Step& step, const JobKey& key, std::size_t maxBytes, CallId id) {
   const auto row = lockRow(step, key);
   if (!row) return std::nullopt;

@@ -17,11 +17,11 @@ namespace jobq::mysql {
 /// calls.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt);
 
-/// Returns the reason of an attempt as its column holds the reason. A delivered attempt has an empty column, because
-/// the reason of a failure is never empty.
+/// Returns the reason of an attempt as stored in the column. A delivered attempt has an empty column, because the
+/// reason of a failure is never empty.
 std::optional<std::string> reasonIn(std::string column);
 
-/// A delivery that ended.
+/// An ended delivery.
 struct SettledRow {
   std::int64_t num = 0;
   EndpointId endpoint;

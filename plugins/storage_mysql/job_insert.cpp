@@ -9,7 +9,8 @@
 namespace jobq::mysql {
 namespace {
 
-/// Returns whether a repeated insert() has found its own job; throws StorageError if a different job has the id.
+/// Returns whether a repeated insert() has found the job of the first call; throws StorageError if a different job has
+/// the id.
 bool isInserted(Step& step, const JobSpec& job) {
   std::int64_t num = 0;
   bool isSame = false;
@@ -50,7 +51,7 @@ std::optional<IdempotencyRecord> lockEarlier(Step& step, const JobSpec& job, con
   return std::move(known.answer);
 }
 
-/// Notes the key for this job, in the place of an outlived record.
+/// Notes the key for the job, in the place of an outlived record.
 void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
   step.db
       .query("DELETE FROM idempotency WHERE endpoint = ? AND api_key = ? AND idempotency_key = ? AND expires_at <= ?")

@@ -1,4 +1,4 @@
-// The part of a job's row that decisions need.
+// The part of a job's row for decisions.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct JobRow {
   std::int64_t chunks = 0;
   std::int64_t taken = 0;
   std::int64_t logLines = 0;
-  CallId takenBy = 0;  // the last call that consumed chunks of the attempt
+  CallId takenBy = 0;  // the last call of consume() with chunks of the attempt
   std::int64_t takenFrom = 0;
 };
 

@@ -42,7 +42,7 @@ void deleteProgress(Step& step, const JobRow& row) {
   if (row.hasProgress) step.db.later("DELETE FROM job_progress WHERE num = ?").add(row.num);
 }
 
-/// Takes the job out of the table for its present state, if that state has a table.
+/// Takes the job out of the table for the current state, if the state has a table.
 void leaveState(Step& step, const JobRow& row) {
   if (row.state == JobState::inProgress) {
     step.db.later("DELETE FROM running_job WHERE num = ?").add(row.num);
@@ -53,7 +53,7 @@ void leaveState(Step& step, const JobRow& row) {
 }
 
 // The table `counted` has a note for each job with discarded chunks in the table of the chunks: a name with the number
-// of the job, and the number behind the last of these chunks.
+// of the job, and the number after the last discarded chunk.
 std::string discardedName(std::int64_t num) { return "discarded " + std::to_string(num); }
 
 /// Notes that the chunks of the job stay in the table.
@@ -72,7 +72,7 @@ struct DiscardedChunks {
   std::int64_t to;
 };
 
-// A job in a note may have been removed, or may have new chunks; its row is locked against further ones.
+// A job in a note may have been removed, or may have new chunks; the lock of its row excludes further chunks.
 std::optional<DiscardedChunks> lockDiscarded(Step& step) {
   Query note = step.db.query(
       "SELECT CAST(SUBSTR(name, 11) AS SIGNED), value FROM counted WHERE name > 'discarded ' AND name < 'discarded!' "

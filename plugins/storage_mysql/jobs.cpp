@@ -10,7 +10,7 @@
 namespace jobq::mysql {
 namespace {
 
-/// Jobs that one step of a purge removes: a longer step would lock the queue for too long.
+/// Most jobs removed by one step of a purge: a longer step would lock the queue for too long.
 constexpr std::size_t kPurgeBatch = 500;
 
 /// Returns the job as submitted, with the time left until `expiry` as ttl, for a new rank by the queue policy.
@@ -113,7 +113,7 @@ RequeueResult Jobs::requeue(const JobKey& key, std::uint32_t failedAttempt, cons
 }
 
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
-  std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
+  std::optional<std::int64_t> last;  // jobs arriving during the purge stay
   std::size_t all = 0;
   for (bool more = true; more;) {
     const Purged purged = writer_.write([&](Step& step) {

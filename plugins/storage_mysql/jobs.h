@@ -1,5 +1,5 @@
-// The store of jobs as callers see them. Contract: `sdk/include/jobq/job_store.h`. Reads are in `job_reads.cpp`, the
-// insert with its idempotency key in `job_insert.cpp`.
+// The store of jobs for callers. Contract: `sdk/include/jobq/job_store.h`. Reads are in `job_reads.cpp`, the insert
+// with its idempotency key in `job_insert.cpp`.
 #pragma once
 
 #include <cstddef>

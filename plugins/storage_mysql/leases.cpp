@@ -23,7 +23,7 @@ struct QueuePlace {
   std::int64_t arrival = 0;
 };
 
-/// A queued job with the values that its claim needs, except its bodies.
+/// A queued job with the values for a claim, except the bodies.
 struct QueuedJob {
   std::int64_t num = 0;
   QueuePlace place;
@@ -32,13 +32,13 @@ struct QueuedJob {
   std::uint64_t inputBytes = 0;
 };
 
-/// Values with which all jobs of one call of claim() are marked.
+/// Values common to all jobs of one call of claim().
 struct ClaimMark {
   std::uint64_t epoch;
   CallId id;
 };
 
-/// The columns of a ClaimedJob, in the order of reading in claimedJobOf(). The attempt is that of the row.
+/// The columns of a ClaimedJob, in the order of reading in claimedJobOf(). The attempt is the attempt of the row.
 #define JOBQ_MYSQL_CLAIMED                                                                                 \
   "job.id, job.attempt, job.endpoint, job.worker, job.execution_timeout, job.ttl, job.low, job.priority, " \
   "job.submitted_at, job.log_lines, job.expires_at"
@@ -55,7 +55,7 @@ ClaimedJob claimedJobOf(const CurrentRow& columns) {
   return job;
 }
 
-/// Locks the first jobs of the queue with their rows. Jobs that another transaction claims or changes are passed over.
+/// Locks the first jobs of the queue with their rows. Passes over jobs claimed or changed by another transaction.
 std::vector<QueuedJob> lockHead(Step& step, const EndpointId& endpoint, std::size_t max) {
   Query query = step.db.query("SELECT " JOBQ_MYSQL_CLAIMED
                               ", ready_job.num, ready_job.low, ready_job.queue_rank, ready_job.arrival "
@@ -76,7 +76,7 @@ std::vector<QueuedJob> lockHead(Step& step, const EndpointId& endpoint, std::siz
   return head;
 }
 
-/// The rows are written later, with those of other claims.
+/// The rows are written later, with the rows of other claims.
 void markClaimed(Step& step, const QueuedJob& queued, const ClaimMark& mark) {
   constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
   const ClaimedJob& job = queued.job;
@@ -214,8 +214,8 @@ ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome
   return hasEnded(step, row, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
 }
 
-// Returns the number of outcomes at the front that share a transaction. A failing write of the database loses them all
-// together, and their locks are held until the commit.
+// Returns the number of outcomes at the front that share a transaction. A failing write of the database loses all of
+// the outcomes, and the locks are held until the commit.
 std::size_t countOfPart(std::span<const EndedAttempt> ends) {
   constexpr std::size_t kMostOutcomes = 64;
   constexpr std::size_t kMostBytes = 4UL << 20;
@@ -247,7 +247,7 @@ std::size_t countBefore(Connection& connection, const EndpointId& endpoint, cons
   return query.size(0);
 }
 
-/// Number of endpoints in a claim from which on the counters are asked first which of them have a queue.
+/// Number of endpoints in a claim from which on the claim first reads in the counters which endpoints have a queue.
 constexpr std::size_t kManyWants = 4;
 
 }  // namespace

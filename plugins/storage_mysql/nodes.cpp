@@ -49,7 +49,7 @@ void storeReport(Step& step, std::uint64_t epoch, const Report& report) {
   }
 }
 
-/// A time in which no node reached the storage counts as kBeatGap: the first beat behind it extends every life.
+/// A time without a beat of any node counts as kBeatGap: the first beat after the gap extends every life.
 void extendAllAfterGap(Step& step) {
   const std::optional<Instant> last = lastBeat(step);
   if (!last || step.now - *last <= kBeatGap) return;
@@ -121,8 +121,8 @@ void Nodes::noteAnswer() {
   deps_.connector.allowConnections();
 }
 
-// A handler that reports stands in a call, and a fence that stops it would have no effect before the call ends. The
-// node fences itself 10 s after the last answer, and another node may run the job 5 s later. A server that opens a
+// A reporting handler waits in a call, and a fence would stop the handler only after the end of the call. The node
+// fences itself 10 s after the last answer, and another node may run the job 5 s later. A server that opens a
 // connection is there: a beat without an answer then waits for a lock, and the other calls need not end.
 void Nodes::cutAfterSilence() {
   {

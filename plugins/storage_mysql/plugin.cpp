@@ -1,4 +1,4 @@
-// Plugin `storage_mysql`: a storage that several nodes share.
+// Plugin `storage_mysql`: a storage shared by several nodes.
 #include "jobq/abi.h"
 #include "storage.h"
 

@@ -49,7 +49,7 @@ void prepare(const Connector& connector, const Clock& host, DatabaseClock& clock
     migrate(*patient, connector.options().database, schemaSteps(), log);
   }
   const auto first = connector.open(Isolation::readCommitted);
-  const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // wherever that leads
+  const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // may reach another server
   enforce(std::array{checkSameServer(*first, *second), checkChanges(*first), checkLocks(*first, *second)}, log);
   const Millis ahead = clock.open(*first);
   checkAge(newestRow(*first), ahead, clock.now());

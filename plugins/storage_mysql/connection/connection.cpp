@@ -10,12 +10,12 @@ namespace {
 
 constexpr unsigned kConnectTimeout = 3;  // seconds
 
-// Ways to prove the password over an open network. With any other one the client library would send the password itself
-// to whatever answers at the address of the database.
+// Ways to prove the password over an open network. With any other way the client library would send the plain password
+// to any program at the address of the database.
 constexpr char kAuthenticationWithoutTls[] = "mysql_native_password,caching_sha2_password,client_ed25519";
 
-// A lock of a node that has vanished stays until the server closes the node's connection: after wait_timeout, or 5 s
-// inside a transaction of MariaDB.
+// A lock of a vanished node stays until the server closes the node's connection: after wait_timeout, or 5 s inside a
+// transaction of MariaDB.
 constexpr char kSession[] =
     "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION', autocommit = 1, "
     "innodb_lock_wait_timeout = 5, wait_timeout = 60, time_zone = '+00:00'";
@@ -59,16 +59,16 @@ Connection::Connection(const Options& options, const std::string& password, Isol
   }
   execute(isolation == Isolation::readCommitted ? "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
                                                 : "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-  // The locks of a node that has stopped inside a transaction would keep the other nodes from beating until
-  // wait_timeout, which is longer than a life. MySQL has no such bound.
+  // The locks of a node stopped inside a transaction would keep the other nodes from beating until wait_timeout, longer
+  // than a life. MySQL has no such bound.
   if (!variable("idle_transaction_timeout").empty()) execute("SET SESSION idle_transaction_timeout = 5");
   readServer();
   sendsTogether_ = knowsBulk(handle_.get());
   if (isOnGalera()) awaitOthers(options.hasSeveralWriters);
 }
 
-// A connection that is opened after the loss of a server meets a server that may still have commits of the lost one to
-// apply. Without the wait, a question about a claim without an answer could miss the claim.
+// A connection opened after the loss of a server leads to a server that may still have commits of the lost server to
+// apply. Without the wait, a question about an unanswered claim could miss the claim.
 void Connection::awaitOthers(bool always) {
   execute("SET SESSION wsrep_sync_wait = 1");
   (void)variable("wsrep_on");  // waits, as each read does

@@ -1,9 +1,9 @@
-// A connection to the database with its prepared statements.
+// A connection to the database, with prepared statements.
 //
 // The connection uses the client library alone. Poco::Data cannot open the connection: its MySQL connector (1.11) takes
 // neither the path of a Unix socket, nor TLS, nor a read timeout, and connects inside the constructor of the session,
-// so nobody can set them on the handle before. Poco::Data also prepares a statement at each execution, cannot read a
-// LONGBLOB, and hides the error number.
+// so the options cannot be set on the handle before. Poco::Data also prepares a statement at each execution, cannot
+// read a LONGBLOB, and hides the error number.
 #pragma once
 
 #include <mysql.h>
@@ -37,22 +37,22 @@ inline constexpr std::chrono::seconds kAnswerTime{10};
 
 /// Isolation of the transactions of a connection.
 enum class Isolation {
-  readCommitted,  ///< for changes: locks no gaps, and each statement sees what was committed before
+  readCommitted,  ///< for changes: locks no gaps, and each statement sees all earlier commits
   repeatableRead  ///< for reads: a transaction is a snapshot
 };
 
-/// Owns the handle and its statements. The connection is open from construction on, until a statement throws a
+/// Owns the handle and the statements. The connection is open from construction on, until a statement throws a
 /// MysqlError with isLost(). Not thread-safe.
 ///
-/// A server of a Galera cluster may abort a transaction between two statements, and does not always say so:
-/// MariaDB 10.11 loses the news when a prepared statement is closed or executed for several rows. The next statements
-/// would be committed one by one. Therefore begin() turns off the commit of each statement on such a server and sets a
-/// savepoint, and commit() demands that the savepoint is still there: a later transaction does not have it. No
-/// statement is closed inside a transaction.
+/// A server of a Galera cluster may abort a transaction between two statements, and does not always say so: MariaDB
+/// 10.11 loses the news when a prepared statement is closed or executed for several rows. The next statements would be
+/// committed one by one. Therefore begin() turns off the commit of each statement on such a server and sets a
+/// savepoint, and commit() demands the savepoint: a later transaction does not have the savepoint. No statement is
+/// closed inside a transaction.
 class Connection {
  public:
-  /// Throws MysqlError if the server refuses the connection or does not answer in time.
-  /// Until the end of the connection its socket is one of `sockets`, in the generation `generation`.
+  /// Throws MysqlError if the server refuses the connection or does not answer in time. Until the end of the connection
+  /// the socket belongs to `sockets`, in the generation `generation`.
   Connection(const Options& options, const std::string& password, Isolation isolation, std::chrono::seconds answerTime,
              std::shared_ptr<OpenSockets> sockets, std::uint64_t generation);
   ~Connection();
@@ -60,10 +60,10 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   /// Sends the waiting rows, and returns an execution of `sql`. The text must be a literal, because the statement is
-  /// prepared at its first use and kept under the address of the text. Throws MysqlError.
+  /// prepared at the first use and kept under the address of the text. Throws MysqlError.
   Query query(const char* sql);
 
-  /// Returns the rows that wait for `sql`, a literal without a result, for the caller to add a row. The rows are sent
+  /// Returns the waiting rows of `sql`, a literal without a result, for the caller to add a row. The rows are sent
   /// before the next query() and by send(), so that each query sees them. Rows of different statements are sent in the
   /// order in which the statements were first named.
   RowBatch& later(const char* sql);
@@ -85,9 +85,9 @@ class Connection {
 
   std::uint64_t generation() const noexcept { return generation_; }
 
-  /// Returns the name of the server that was reached; it tells the servers of a cluster apart.
+  /// Returns the name of the server; each server of a cluster has another name.
   const std::string& server() const noexcept { return server_; }
-  /// Returns JOBQ_MYSQL_SERVER_STATE as it was when the connection was opened.
+  /// Returns the value of JOBQ_MYSQL_SERVER_STATE at the opening of the connection.
   const std::string& state() const noexcept { return state_; }
   /// Returns whether the server took no writes when the connection was opened.
   bool isReadOnly() const noexcept { return isReadOnly_; }
@@ -109,8 +109,8 @@ class Connection {
 
   void configure(const Options& options, std::chrono::seconds answerTime);
   void readServer();
-  /// Waits until the server of a Galera cluster has what other servers have committed; `always` lets each later read
-  /// and transaction wait, too.
+  /// Waits until the server of a Galera cluster has the commits of all servers; `always` lets each later read and
+  /// transaction wait, too.
   void awaitOthers(bool always);
   Statement& statement(const char* sql);
   /// Returns whether the last answer of the server came from inside a transaction.
@@ -128,7 +128,7 @@ class Connection {
   std::unordered_map<const char*, std::unique_ptr<Statement>> statements_;
   std::vector<std::unique_ptr<Statement>> broken_;  // to be closed behind the transaction
   std::unordered_map<const char*, RowBatch> batches_;
-  std::vector<const char*> waiting_;  // the statements whose rows wait
+  std::vector<const char*> waiting_;  // the statements with waiting rows
 };
 
 /// Opens connections to the database of the settings, all to one server (server_in_use.h). Any thread.
@@ -139,20 +139,20 @@ class Connector {
   explicit Connector(Options options, std::chrono::seconds answerTime = kAnswerTime,
                      std::shared_ptr<ServerInUse> server = std::make_shared<ServerInUse>());
 
-  /// Opens a connection of the current generation. If the connection reaches another server than those before, a second
-  /// one has to reach the same server; all older connections are closed then. Throws MysqlError as the constructor of
-  /// Connection does, at once behind cutConnections(), if two connections reach two servers, and if the server takes no
-  /// writes, unless the connection is the first one.
+  /// Opens a connection of the current generation. If the connection reaches a new server, a second connection has to
+  /// reach the same server; all older connections are closed then. Throws MysqlError like the constructor of
+  /// Connection, at once after cutConnections(), if two connections reach two servers, and if the server takes no
+  /// writes, unless the connection is the first.
   std::unique_ptr<Connection> open(Isolation isolation) const;
 
   /// Returns whether calls may begin on the connection: its generation has not ended.
   bool isCurrent(const Connection& connection) const noexcept {
     return connection.generation() == server_->generation();
   }
-  /// Ends the generation of a connection that may not be the only one to be lost.
+  /// Ends the generation of a lost connection: other connections of the generation may be lost, too.
   void leave(const Connection& connection) const { server_->end(connection.generation()); }
 
-  /// Returns when a connection was opened last; the beginning of the clock before the first one.
+  /// Returns when a connection was opened last; the beginning of the clock before the first connection.
   std::chrono::steady_clock::time_point openedAt() const noexcept { return openedAt_; }
 
   /// Shuts the open connections down. Calls under way fail, and so does each call until allowConnections().

@@ -11,13 +11,13 @@ constexpr int kFollowPart = 10;  // the difference changes by a tenth of the pas
 constexpr Millis kNotableStep{2'000};
 constexpr Millis kNotableLag{1'000};
 
-/// Returns the part of `distance` that is followed while `passed` goes by.
+/// Returns the part of `distance` followed in the time `passed`.
 Millis followed(Millis distance, Millis passed) {
   const Millis most = std::max(passed, Millis(0)) / kFollowPart;
   return std::clamp(distance, -most, most);
 }
 
-/// Returns what is left of the lag that a node has stored, or 0. `raw` is the time of the database.
+/// Returns the rest of the lag stored by a node, or 0. `raw` is the time of the database.
 Millis storedLag(Connection& connection, Instant raw) {
   Query query = connection.query(
       "SELECT l.value, a.value FROM counted AS l JOIN counted AS a ON a.name = 'clock_lag_at' "
@@ -77,8 +77,8 @@ void DatabaseClock::measureWhenDue(Connection& connection) {
   storeLag(connection, lag);
 }
 
-// Most of the time there is no lag, and nothing is stored. A conflict with another node, which stores the same, means
-// nothing.
+// Most of the time there is no lag, and no value is stored. A conflict with another node is harmless, because both
+// store the same value.
 void DatabaseClock::storeLag(Connection& connection, Millis lag) {
   const bool isNotable = std::chrono::abs(lag) >= kNotableLag;
   if (!isNotable && !hasStoredLag_.exchange(false)) return;

@@ -1,5 +1,5 @@
 // The sockets of the open connections to the database. The client library cannot be interrupted: a call whose network
-// is dead ends after kAnswerTime, or when another thread shuts its socket down.
+// is dead ends after kAnswerTime, or when another thread shuts down the socket.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class OpenSockets {
   void allowOpening() noexcept { isCut_ = false; }
   bool isCut() const noexcept { return isCut_; }
 
-  /// Shuts down the sockets of the generations before `generation` (server_in_use.h), also those that come later.
+  /// Shuts down the sockets of the generations before `generation` (server_in_use.h), also sockets added later.
   void cutBefore(std::uint64_t generation) noexcept;
 
  private:
@@ -33,15 +33,15 @@ class OpenSockets {
 
   std::atomic<bool> isCut_ = false;
   Mutex mutex_;
-  std::map<int, std::uint64_t> descriptors_ JOBQ_GUARDED_BY(mutex_);  // with their generations
-  std::uint64_t oldest_ JOBQ_GUARDED_BY(mutex_) = 0;                  // generation that is not shut down
+  std::map<int, std::uint64_t> descriptors_ JOBQ_GUARDED_BY(mutex_);  // with the generation of each socket
+  std::uint64_t oldest_ JOBQ_GUARDED_BY(mutex_) = 0;                  // oldest generation with open sockets
 };
 
-/// Keeps a socket among the open ones. Holds a descriptor of its own, because the client library closes its own
-/// whenever it likes, and another file may get the number then.
+/// Keeps a socket among the open sockets. Holds a duplicate of the descriptor, because the client library may close the
+/// socket at any time, and another file may get the number then.
 class OpenSocket {
  public:
-  /// `socket` is open, and is shut down at once behind cutAll(), or if its generation has ended. Without a further
+  /// `socket` is open, and is shut down at once after cutAll(), or if the generation has ended. Without a further
   /// descriptor in the process the socket is never shut down.
   OpenSocket(std::shared_ptr<OpenSockets> sockets, int socket, std::uint64_t generation = 0);
   ~OpenSocket();

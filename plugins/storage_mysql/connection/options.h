@@ -9,13 +9,13 @@
 
 namespace jobq::mysql {
 
-/// The settings as the configuration gives them. Construction throws ConfigError.
+/// The settings from the configuration. Construction throws ConfigError.
 struct Options {
   explicit Options(const PluginConfig& config);
 
   /// Returns the password, from the file if the settings name a file. Throws ConfigError if the file cannot be read.
   std::string readPassword() const;
-  /// Throws ConfigError if `tls` names a file of authorities that cannot be read.
+  /// Throws ConfigError if `tls` names an unreadable file of authorities.
   void checkAuthorities() const;
   /// Returns the name of the database server for messages: the socket, or host and port.
   std::string address() const;

@@ -75,7 +75,7 @@ CheckResult checkDurability(Connection& connection) {
   return warned("durability", lossOf(kVariable, flush));
 }
 
-// A crash recovery takes back what is not in the binary log.
+// A crash recovery rolls back all transactions missing in the binary log.
 CheckResult checkBinaryLog(Connection& connection) {
   if (!isOn(connection, "log_bin")) return passed("binlog", "the server writes no binary log");
   const std::string sync = connection.variable("sync_binlog");
@@ -83,7 +83,7 @@ CheckResult checkBinaryLog(Connection& connection) {
   return warned("binlog", lossOf("sync_binlog", sync));
 }
 
-// The older servers of MariaDB know the variable by its former name.
+// Older servers of MariaDB have the variable under a former name.
 CheckResult checkIsolation(Connection& connection) {
   std::string isolation = connection.variable("transaction_isolation");
   if (isolation.empty()) isolation = connection.variable("tx_isolation");
@@ -126,8 +126,9 @@ struct RowStatements {
   const char* skip;
 };
 
-// Each session changes a row of its own. With one row for all, two of three nodes that start at once would deadlock:
-// both wait for the insert of the third with a shared lock, get the lock at its rollback, and want an exclusive one.
+// Each session changes a separate row. With a common row, two of three nodes starting at once would deadlock: both wait
+// for the insert of the third node with a shared lock, get the lock at the rollback, and then ask for an exclusive
+// lock.
 #define JOBQ_OWN_ROW "CONCAT('probe ', CONNECTION_ID())"
 #define JOBQ_ROW_STATEMENTS(table)                                                 \
   {                                                                                \
@@ -194,7 +195,7 @@ class ProbeTable {
   ~ProbeTable() {
     try {
       connection_.execute("DROP TABLE jobq_probe");
-    } catch (const MysqlError&) {  // NOLINT: the schema ignores a table of this name
+    } catch (const MysqlError&) {  // NOLINT: the schema ignores a table of the name
     }
   }
   ProbeTable(const ProbeTable&) = delete;
@@ -259,7 +260,7 @@ std::vector<CheckResult> probe(const Connector& connector, const Clock& host) {
   const char* step = "connection";
   try {
     const auto first = connector.open(Isolation::readCommitted);
-    const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // wherever that leads
+    const auto second = Connector(connector.options()).open(Isolation::readCommitted);  // may reach another server
     results.push_back(passed(step, connector.options().address()));
     step = "server";
     for (CheckResult& result : checkServer(*first, host)) results.push_back(std::move(result));

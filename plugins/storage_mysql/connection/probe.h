@@ -1,5 +1,5 @@
-// Checks of the database before the storage trusts it with jobs. Each function returns one result, and a result that is
-// no success has a sentence with the remedy.
+// Checks of the database before the storage trusts it with jobs. Each function returns one result, and a result other
+// than success has a sentence with the remedy.
 #pragma once
 
 #include <span>
@@ -12,27 +12,27 @@
 
 namespace jobq::mysql {
 
-/// Checks what needs no table: the server's version and settings, and its clock against `host`. Throws MysqlError.
+/// Checks the server's version and settings, and the server's clock against `host`. Needs no table. Throws MysqlError.
 std::vector<CheckResult> checkServer(Connection& connection, const Clock& host);
 
 /// Checks that the user may change rows, and that the server takes changes under the isolation of the connection. The
 /// changes are rolled back. The schema exists.
 CheckResult checkChanges(Connection& connection);
 
-/// Checks that two sessions of this node reach the same server of a Galera cluster: the locks of a server exclude its
-/// own sessions only. Other databases pass. Throws MysqlError.
+/// Checks whether two sessions of the node reach the same server of a Galera cluster: the locks of a server exclude
+/// sessions of the same server only. Other databases pass. Throws MysqlError.
 CheckResult checkSameServer(Connection& first, Connection& second);
 
-/// Checks with two sessions and one row that a locked row excludes another session, and that SKIP LOCKED passes over
-/// the row. A database that accepts the words and takes no lock would hand out each job several times. The schema
+/// Checks with two sessions and one row whether a locked row excludes another session, and whether SKIP LOCKED passes
+/// over the row. A database that accepts the words without locking would give out each job several times. The schema
 /// exists.
 CheckResult checkLocks(Connection& first, Connection& second);
 
 /// Compares the two clocks. `ahead` is the clock of the database minus the clock of this host.
 CheckResult checkClocks(Millis ahead);
 
-/// Makes all checks on the database of the settings, which stays as it is. An empty database gets a table for the time
-/// of the checks. Throws nothing but ConfigError.
+/// Makes all checks on the database of the settings, without a lasting change. An empty database gets a table for the
+/// time of the checks. Throws nothing but ConfigError.
 std::vector<CheckResult> probe(const Connector& connector, const Clock& host);
 
 /// Throws StorageError with the text of the first failure. Writes each warning to the log, as the event

@@ -1,4 +1,4 @@
-// Rows that wait for a statement without a result. All rows of the statement are sent to the server together.
+// Waiting rows of a statement without a result. All rows of the statement are sent to the server together.
 #pragma once
 
 #include <mysql.h>
@@ -17,7 +17,7 @@
 
 namespace jobq::mysql {
 
-/// Marks a text that is sent without a copy: the text stays valid until the write of the operation has returned.
+/// Marks a text sent without a copy: the text stays valid until the write of the operation has returned.
 struct Lent {
   std::string_view text;
 };
@@ -61,7 +61,7 @@ class RowBatch {
   void put(Column& column, const std::string& value) { put(column, std::string_view(value)); }
   void put(Column& column, const char* value) { put(column, std::string_view(value)); }
 
-  /// Returns the parameters of the row; with `together` the parameters of this row and all later rows.
+  /// Returns the parameters of the row; with `together` the parameters of the row and all later rows.
   std::vector<MYSQL_BIND> bindsOf(std::size_t row, bool together);
 
   std::vector<Column> columns_;

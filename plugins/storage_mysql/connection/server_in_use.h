@@ -1,14 +1,14 @@
-// The database server that a node uses, and the generation of its connections.
+// The database server used by a node, and the generation of the node's connections.
 //
-// A planned switch makes another server the one that takes the writes, and the old server may go on to answer reads on
-// the connections that it has. A node must not read there any more: the old server knows no job that was accepted
-// since. Therefore all connections of a node belong to one generation, which ends when
+// After a planned switch another server takes the writes, and the old server may go on to answer reads on open
+// connections. A node must not read there any more: the old server has no job accepted since the switch. Therefore all
+// connections of a node belong to one generation, which ends when
 //  - the server or the network ends a connection for changes, or its server takes no writes any more,
 //  - a new connection, or a beat, finds another server than before.
-// The sockets of an ended generation are shut down, also those of calls under way, and no call begins on one. A change
-// at the new server needs a new connection, which ends the generation of the old server before the change is sent:
-// each later read of this node reaches the new server. A connection that the node itself gives up, because an answer
-// takes too long or memory lacks, ends no generation: a lock of a backup would cut every read otherwise.
+// The sockets of an ended generation are shut down, also during a call, and no call begins on such a connection. A
+// change at the new server needs a new connection, which ends the generation of the old server before the change is
+// sent: each later read of the node reaches the new server. A connection given up by the node, because an answer takes
+// too long or memory lacks, ends no generation: a lock of a backup would cut every read otherwise.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,12 @@ namespace jobq::mysql {
 /// Any thread may call the methods.
 class ServerInUse {
  public:
-  /// `log` outlives the object, or is null: nothing is written then.
+  /// `log` outlives the object, or is null for no log.
   explicit ServerInUse(Log* log = nullptr) : log_(log) {}
   ServerInUse(const ServerInUse&) = delete;
   ServerInUse& operator=(const ServerInUse&) = delete;
 
-  /// Adds the sockets of a connector to those that the end of a generation shuts down.
+  /// Adds the sockets of a connector. The end of a generation shuts the sockets down.
   void add(std::shared_ptr<OpenSockets> sockets);
 
   /// Returns the number of the current generation.
@@ -46,7 +46,7 @@ class ServerInUse {
   /// Makes `name` the server in use, and ends the current generation if another server was.
   void moveTo(const std::string& name);
 
-  /// Ends `generation` if that is the current one.
+  /// Ends `generation` if `generation` is current.
   void end(std::uint64_t generation);
 
  private:

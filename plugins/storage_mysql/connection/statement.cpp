@@ -8,12 +8,12 @@
 namespace jobq::mysql {
 namespace {
 
-constexpr unsigned kConnectionKilled = 1927;         // MariaDB alone has this error, so its name is not in all headers
-constexpr unsigned kClusterNotReady = 1047;          // a node of a Galera cluster without a majority answers this error
-constexpr unsigned kReadOnlyMode = 1836;             // MySQL alone has this error
+constexpr unsigned kConnectionKilled = 1927;         // MariaDB alone has the error, so the name is not in all headers
+constexpr unsigned kClusterNotReady = 1047;          // answer of a node of a Galera cluster without a majority
+constexpr unsigned kReadOnlyMode = 1836;             // error of MySQL alone
 constexpr unsigned kNoSecureTransport = 3159;        // MySQL's refusal of a connection without TLS
-constexpr unsigned kForbiddenAuthentication = 5010;  // of the client library; older headers have no name for it
-constexpr unsigned kNoWait = 3572;                   // MySQL's answer to a lock that is not free
+constexpr unsigned kForbiddenAuthentication = 5010;  // error of the client library; older headers have no name
+constexpr unsigned kNoWait = 3572;                   // MySQL's answer to a held lock
 
 /// Returns the end of a sentence, or an empty text for an error without a remedy.
 const char* remedyOf(unsigned code) {

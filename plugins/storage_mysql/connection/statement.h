@@ -20,24 +20,24 @@
 
 namespace jobq::mysql {
 
-/// A failure of the database with its error number. Callers of the plugin see a StorageError.
+/// A failure of the database with the error number. Callers of the plugin see a StorageError.
 class MysqlError : public StorageError {
  public:
   MysqlError(unsigned code, const std::string& message) : StorageError(message), code_(code) {}
 
   /// Returns the error number of the server or of the client library.
   unsigned code() const noexcept { return code_; }
-  /// Returns whether the connection is dead, or leads to a server that takes no writes (any more): a statement that was
-  /// sent may have been executed, and a new connection may reach another server.
+  /// Returns whether the connection is dead, or leads to a server that takes no writes (any more): a sent statement may
+  /// have been executed, and a new connection may reach another server.
   bool isLost() const noexcept;
-  /// Returns whether no server has answered, or a server that is not ready yet: a later attempt may succeed.
+  /// Returns whether no server has answered, or only a server that is not ready yet: a later attempt may succeed.
   bool isUnreachable() const noexcept;
   /// Returns whether the server takes no writes (any more), as a replica.
   bool isOfReplica() const noexcept;
   /// Returns whether the connection died of a message that is too large for the server.
   bool isOfMessage() const noexcept;
   /// Returns whether the server, or a part of the network, has ended the connection, unless the wait for an answer was
-  /// too long: the client library has one number for both. False for a fault of the client itself.
+  /// too long: the client library has one number for both. Returns false for a fault of the client.
   bool isOfPeer() const noexcept;
   /// Returns whether the error is of the client library: the server has not answered.
   bool isWithoutAnswer() const noexcept;
@@ -72,15 +72,15 @@ class Statement {
   /// rest of a result whose begin came before the error, as of a locking read that met a deadlock.
   bool isBroken() const noexcept { return isBroken_; }
 
-  /// Executes a statement without a result for `rows` rows of parameters. For more than one row each parameter has the
-  /// values of all rows behind each other, which MariaDB alone understands. Throws MysqlError.
+  /// Executes a statement without a result for `rows` rows of parameters. With more than one row each parameter has the
+  /// values of all rows in order; MariaDB alone understands such a message. Throws MysqlError.
   void run(std::vector<MYSQL_BIND>& parameters, unsigned rows);
 
  private:
   friend class CurrentRow;
   friend class Query;
 
-  /// A column of the result. A text is read in a second step, when its length is known.
+  /// A column of the result. A text is read in a second step, when the length is known.
   struct Column {
     bool isInteger = false;
     std::int64_t integer = 0;
@@ -133,7 +133,7 @@ class Query : public CurrentRow {
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
-  /// Binds the values to the parameters in their order, behind the values of earlier calls.
+  /// Binds the values to the parameters in order, after the values of earlier calls.
   template <class... Values>
   Query& bind(Values&&... values) {
     static_assert((!std::is_same_v<Values, std::string> && ...),

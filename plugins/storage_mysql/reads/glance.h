@@ -1,6 +1,6 @@
-// The answers to the questions that a node asks again and again though nothing has happened: is there anything to
-// sweep, is any webhook owed, which endpoints have a queue, has a record changed? One statement answers all of them,
-// and an answer serves every question for a moment, so that an idle node asks its database two or three times a second.
+// The answers to the questions asked by a node again and again, also without any change: is there work for a sweep, is
+// any webhook owed, which endpoints have a queue, has a record changed? One statement answers all of them, and an
+// answer serves every question for a moment, so that an idle node asks its database two or three times a second.
 //
 // An answer includes every change that this process has committed before the call. Changes of other processes may be
 // missing for as long as the caller allows.
@@ -20,20 +20,20 @@
 
 namespace jobq::mysql {
 
-/// Number of groups of writes that this process has ended. A greater number may mean other content of the database.
+/// Number of groups of writes ended by the process. A greater number may mean other content of the database.
 using CommitCount = std::atomic<std::uint64_t>;
 
-/// Greatest age of an answer: for the queues of other nodes, which a node asks for every 20 ms while they have jobs;
-/// for changed records, which a node asks for every 500 ms and knows within a second; and for periodic work.
+/// Greatest age of an answer: kNewGlance is for the queues of other nodes, read every 20 ms while the queues have jobs.
+/// kFreshGlance is for changed records, read every 500 ms and known within a second. kOldGlance is for periodic work.
 inline constexpr std::chrono::milliseconds kNewGlance{5};
 inline constexpr std::chrono::milliseconds kFreshGlance{450};
 inline constexpr std::chrono::milliseconds kOldGlance{600};
 
 struct Glance {
-  std::uint64_t recordVersion = 0;     ///< of the last change of a record
+  std::uint64_t recordVersion = 0;     ///< version of the last change of a record
   Instant sweepAt{};                   ///< earliest moment at which a sweep has work
   bool owesWebhooks = false;           ///< a delivery has not ended
-  std::vector<QueuedEndpoint> queued;  ///< endpoints with a queued job; an expired job that no sweep has freed counts
+  std::vector<QueuedEndpoint> queued;  ///< endpoints with a queued job, expired jobs before a sweep included
 };
 
 /// Any thread. The arguments of the constructor outlive the object.

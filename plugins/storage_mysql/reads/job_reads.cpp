@@ -10,8 +10,8 @@
 namespace jobq::mysql {
 namespace {
 
-/// counts() subtracts at most so many expired jobs that were not swept yet, so the call stays cheap after a long time
-/// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
+/// Most expired, unswept jobs subtracted by counts(): the call stays cheap after a long time without a sweep. Beyond
+/// the bound the counts are too high until the sweep has caught up.
 constexpr int kExpiredBound = 10'000;
 
 /// Number of ids in one statement of glanceAt(). The statement has as many places.

@@ -32,7 +32,7 @@ struct JobGlance {
   std::uint64_t chunks = 0;
 };
 
-/// Returns the jobs with these ids, by id, unless absent at `now`.
+/// Returns the jobs with the ids, by id, unless absent at `now`.
 std::map<JobId, JobGlance, std::less<>> glanceAt(Connection& connection, const std::vector<JobId>& ids, Instant now);
 
 }  // namespace jobq::mysql

@@ -1,4 +1,4 @@
-// The connections that answer reads. A read of several statements is a snapshot (Snapshot).
+// The connections for reads. A read of several statements is a snapshot (Snapshot).
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ class Readers {
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
-  /// Calls `operation(Connection&)` and returns its result. A read may be repeated: apart from the beat of a node and
-  /// the lag of the clock, which are the same the second time, it changes nothing. So the call is made again on a new
-  /// connection if the connection is dead or its generation has ended. Throws the exception of `operation`, or
+  /// Calls `operation(Connection&)` and returns its result. A read may be repeated: a read changes at most the beat of
+  /// a node and the lag of the clock, and a repetition writes the same values. The call is therefore made again on a
+  /// new connection if the connection is dead or its generation has ended. Throws the exception of `operation`, or
   /// StorageError if no connection is free for ten seconds.
   template <class Operation>
   auto read(Operation&& operation) {
@@ -56,8 +56,8 @@ class Readers {
       if (!connection_) connection_ = readers_.connector_.open(Isolation::repeatableRead);
       return *connection_;
     }
-    /// Closes the connection. The death of a single one means nothing for the others: the server closes idle ones. A
-    /// server without writes ends the generation.
+    /// Closes the connection. The death of a single connection does not concern the others: the server closes idle
+    /// connections. A server without writes ends the generation.
     void drop(const MysqlError& error) {
       if (connection_ && error.isOfReplica()) readers_.connector_.leave(*connection_);
       connection_.reset();
@@ -78,7 +78,7 @@ class Readers {
 
   const Connector& connector_;
   Mutex mutex_;
-  std::size_t free_ JOBQ_GUARDED_BY(mutex_);  // places that are neither used nor promised to a waiter
+  std::size_t free_ JOBQ_GUARDED_BY(mutex_);  // places neither used nor promised to a waiter
   std::list<Waiter*> waiters_ JOBQ_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Connection>> idle_ JOBQ_GUARDED_BY(mutex_);
 };

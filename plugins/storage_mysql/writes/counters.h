@@ -1,5 +1,5 @@
 // Numbers of jobs by endpoint and state, and of webhooks by endpoint. The numbers of an endpoint are split over slots:
-// each writer thread adds to the rows of its own slot at the end of its transaction, so the threads and nodes do not
+// each writer thread adds to the rows of a separate slot at the end of its transaction, so the threads and nodes do not
 // wait for each other. A read sums the slots; the number in a single slot may be negative.
 #pragma once
 
@@ -28,8 +28,8 @@ struct Tally {
   std::int64_t completed = 0;
   std::int64_t failed = 0;
   std::int64_t retried = 0;
-  std::int64_t owed = 0;     ///< webhooks; an owed webhook outlives its job and its endpoint
-  std::int64_t settled = 0;  ///< deliveries that ended and are still listed
+  std::int64_t owed = 0;     ///< webhooks; an owed webhook outlives the job and the endpoint
+  std::int64_t settled = 0;  ///< ended, still listed deliveries
 
   bool operator==(const Tally&) const = default;
 };
@@ -45,11 +45,11 @@ class CounterChanges {
   }
   /// Counts a change of a job's state, except its end.
   void moved(const EndpointId& endpoint, JobState from, JobState to, bool low);
-  /// Counts the end of a job, with its outcome as completed or failed. A cancelled job counts as neither.
+  /// Counts the end of a job, with the outcome as completed or failed. A cancelled job counts as neither.
   void ended(const EndpointId& endpoint, JobState from, JobState to, bool low);
   /// Counts a retry by a caller or the loss of a worker.
   void retried(const EndpointId& endpoint) { ++endpoints_[endpoint].retried; }
-  /// Adds `webhooks` to the number of webhooks that the endpoint owes; a negative value lowers the number.
+  /// Adds `webhooks` to the number of webhooks owed by the endpoint; a negative value lowers the number.
   void owes(const EndpointId& endpoint, std::int64_t webhooks) { endpoints_[endpoint].owed += webhooks; }
   /// Adds `deliveries` to the number of settled deliveries of the endpoint.
   void settled(const EndpointId& endpoint, std::int64_t deliveries) { endpoints_[endpoint].settled += deliveries; }
@@ -65,16 +65,16 @@ class CounterChanges {
   std::map<EndpointId, Tally, std::less<>> endpoints_;  // sorted: all transactions lock the rows in one order
 };
 
-/// Returns the committed numbers of the endpoint, and the numbers of the open transaction if it has written them.
+/// Returns the committed numbers of the endpoint, with the changes of the open transaction if already written.
 Tally readTally(Connection& connection, std::string_view endpoint);
 
-/// Returns the endpoints with a queued job; an expired job that no sweep has freed counts.
+/// Returns the endpoints with a queued job; an expired job counts until a sweep frees the job.
 std::vector<QueuedEndpoint> endpointsWithQueue(Connection& connection);
 
 /// Returns the endpoints that owe webhooks, in ascending order.
 std::vector<EndpointId> endpointsOwing(Connection& connection);
 
-/// Sets the totals of an endpoint under deletion to 0. Its webhooks stay counted.
+/// Sets the totals of an endpoint under deletion to 0. The webhooks stay counted.
 void forgetTotals(Connection& connection, std::string_view endpoint);
 
 }  // namespace jobq::mysql

@@ -31,7 +31,7 @@ void JobNumbers::open(Connection& connection) {
 void JobNumbers::changeGenerator() {
   Lock lock(mutex_);
   generator_ = (generator_ + 1 + static_cast<std::int64_t>(chance_() % (kGenerators - 1))) % kGenerators;
-  counter_ = kCounters;  // a greater unit: the new generator may be the smaller one
+  counter_ = kCounters;  // a greater unit: the new generator may be smaller than the old
 }
 
 std::int64_t JobNumbers::next() {
@@ -41,7 +41,7 @@ std::int64_t JobNumbers::next() {
     unit_ = present;
     counter_ = 0;
   } else if (counter_ >= kCounters) {
-    ++unit_;  // more jobs than numbers, or a clock that was set back: the numbers run ahead of the clock
+    ++unit_;  // more jobs than numbers, or a clock set back: the numbers run ahead of the clock
     counter_ = 0;
   }
   return (unit_ << (kGeneratorBits + kCounterBits)) | (generator_ << kCounterBits) | counter_++;

@@ -1,15 +1,16 @@
 // Numbers of jobs: the primary key of a job, and its arrival in the queue.
 //
-// A node makes the numbers itself, so that it can send the rows of many new jobs together: a number that the database
-// gives would cost a round trip for each job. A number grows with the time of the database, in units of 4 ms; numbers
-// of the same unit differ by the generator of the node and by a counter. So the jobs of a node are ordered by their
-// submission, and jobs of different nodes are too, up to a unit and the error of the clock (`database_clock.h`).
+// A node makes the numbers, and can therefore send the rows of many new jobs together: a number made by the database
+// would cost a round trip for each job. A number grows with the time of the database, in units of 4 ms; numbers of the
+// same unit differ by the generator of the node and by a counter. Therefore the jobs of all nodes are in the order of
+// submission: exactly for jobs of the same node, otherwise up to a unit and the error of the clock
+// (`database_clock.h`).
 //
-// Number: | time, 40 bits (until the year 2109) | generator, 6 bits | counter, 7 bits |. The 53 bits are the integers
-// that every JSON reader keeps exactly, because a number is the cursor of a list.
+// Number: | time, 40 bits (until the year 2109) | generator, 6 bits | counter, 7 bits |. A number has 53 bits because
+// every JSON reader keeps such integers exactly, and a number is the cursor of a list.
 //
-// Each opening of a storage takes the next of 64 generators. Two nodes that share a generator may make one number; the
-// database refuses the second job, and its step is repeated with a number of another generator.
+// Each opening of a storage takes the next of 64 generators. Two nodes with the same generator may make the same
+// number; the database refuses the second job, and the step is repeated with a number of another generator.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace jobq::mysql {
 
-/// Makes numbers that grow. Any thread. The clock outlives the object.
+/// Makes growing numbers. Any thread. The clock outlives the object.
 class JobNumbers {
  public:
   explicit JobNumbers(const DatabaseClock& clock) : clock_(clock) {}
@@ -39,7 +40,7 @@ class JobNumbers {
   const DatabaseClock& clock_;
   Mutex mutex_;
   std::int64_t generator_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::int64_t unit_ JOBQ_GUARDED_BY(mutex_) = 0;  // of the last number
+  std::int64_t unit_ JOBQ_GUARDED_BY(mutex_) = 0;  // unit of the last number
   std::int64_t counter_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::minstd_rand chance_ JOBQ_GUARDED_BY(mutex_){std::random_device{}()};
 };

@@ -1,4 +1,4 @@
-// Rows of jobs that the writer locks for several operations of a group with one statement.
+// Rows of jobs, locked by the writer with one statement for several operations of a group.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@
 
 namespace jobq::mysql {
 
-/// Rows locked by the present transaction, each for the first operation on its job. A row is as it was before the
-/// group: the writer runs the operations that take rows before all others. Not thread-safe.
+/// Rows locked by the current transaction, each for the first operation on its job. A row has the values from before
+/// the group: the writer runs the operations with locked rows before all others. Not thread-safe.
 class LockedRows {
  public:
-  /// Locks the rows of the jobs with these ids. The ids are sorted, so that transactions lock rows in one order. Throws
-  /// MysqlError.
+  /// Locks the rows of the jobs with the ids. The ids are sorted, so all transactions lock rows in the same order.
+  /// Throws MysqlError.
   void lock(Connection& connection, std::vector<std::string_view> ids);
 
   /// Returns the row and forgets the row, or returns an empty optional.

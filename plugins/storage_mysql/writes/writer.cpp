@@ -8,12 +8,12 @@
 namespace jobq::mysql {
 namespace {
 
-/// Bounds of a group, in writes and further jobs of writes, and in bytes. A group that meets a deadlock is repeated
-/// whole, and its locks are held until its commit.
+/// Bounds of a group, in writes and further jobs of writes, and in bytes. After a deadlock the whole group is repeated,
+/// and the locks are held until the commit.
 constexpr std::size_t kMostTogether = 64;
 constexpr std::size_t kGroupBytes = 4UL << 20;
 
-/// Time for which writes gather behind a group that is under way.
+/// Time for which writes gather during another group.
 constexpr std::chrono::milliseconds kLongestGathering{20};
 
 /// Conflicts after which a group is given up: its writes are then committed one by one. A single write is bounded by
@@ -25,7 +25,7 @@ constexpr unsigned kAnyConflicts = 1'000'000;
 /// connection for changes would end the generation of all connections.
 constexpr std::chrono::seconds kLongestRest{45};
 
-/// Time for which a transaction is repeated that conflicts with others.
+/// Time for which a transaction is repeated after conflicts with others.
 constexpr std::chrono::seconds kLongestRepetition{10};
 
 std::minstd_rand& generator() {
@@ -157,7 +157,7 @@ void Writer::commitGroup(Worker& worker, Write* group) {
     isUnknown = true;
   } catch (const MysqlError& error) {
     if (error.isLost()) lostWith = error.what();
-  } catch (...) {  // NOLINT: the write that failed fails again alone
+  } catch (...) {  // NOLINT: the failing write fails again alone
   }
   for (Write* write = group; write != nullptr; write = write->next) {
     write->lostWith = lostWith;
@@ -248,8 +248,8 @@ std::vector<std::string_view> Writer::jobsOf(const Write* group) {
   return jobs;
 }
 
-// The death of a connection for changes may be the begin of a switch, and ends the generation. A wait that was longer
-// than the time for one answer is no such sign: the server holds a lock, or is slow, and goes on to answer reads.
+// The death of a connection for changes may be the begin of a switch, and ends the generation. A wait longer than the
+// time for one answer is not such a sign: the server holds a lock, or is slow, and goes on to answer reads.
 void Writer::drop(Worker& worker, const MysqlError& error, std::chrono::steady_clock::time_point begunAt) const {
   const bool mayBeLate = std::chrono::steady_clock::now() - begunAt >= deps_.connector.answerTime();
   const bool mayBeSwitch = error.isOfReplica() || (error.isOfPeer() && !mayBeLate);

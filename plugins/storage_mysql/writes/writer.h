@@ -1,7 +1,6 @@
-// The connections that change the storage, each with its own thread. Writes that wait at the same time share a
-// transaction, and therefore a commit. While a group is under way the next writes gather, for a bounded time: a group
-// that waits for a lock, or writes a large body, does not hold up the others. No thread waits for further writes to
-// join.
+// The connections for changes of the storage, each with a thread. Writes waiting at the same time share a transaction,
+// and therefore a commit. During a group the next writes gather, for a bounded time: a group with a large body, or in a
+// wait for a lock, does not hold up the others. No thread waits for further writes to join.
 //
 // A group:  BEGIN, every write, the counters, COMMIT; the callers wake only afterwards. Two kinds of statements are
 // merged over the writes of a group: the rows of jobs that operations begin with are locked together (`locked_rows.h`),
@@ -16,11 +15,11 @@
 //   the failing write gets the exception.
 // An operation may therefore run several times, and must only read the caller's data.
 //
-// The step of an unanswered call and its repetition. A broken connection says nothing about the transaction: the
-// server may still be writing the COMMIT. Until the transaction ends it keeps the locks of all its rows. Therefore each
-// operation that the contract calls repeatable begins with a locking read of a row that its step has changed or locked
-// (the row of the job, of the delivery, of the node, the version of the records), and waits there for the end of
-// the step before. A claim has no such row of its own; see lives.h.
+// The step of an unanswered call and its repetition. A broken connection says nothing about the transaction: the server
+// may still be writing the COMMIT. Until the transaction ends, the rows of the transaction stay locked. Therefore each
+// repeatable operation of the contract begins with a locking read of a row changed or locked by the step (the row of
+// the job, of the delivery, of the node, the version of the records), and waits there for the end of the earlier step.
+// A claim has no such row; see lives.h.
 #pragma once
 
 #include <chrono>
@@ -50,12 +49,12 @@
 
 namespace jobq::mysql {
 
-/// Most chunks and log lines that a group of writes removes. A job may have a million chunks, and the rows of the group
+/// Most chunks and log lines removed by a group of writes. A job may have a million chunks, and the rows of the group
 /// are locked meanwhile.
 inline constexpr std::int64_t kMostRowsRemoved = 20'000;
 
-/// The context of a write: transaction, moment, the changed counters, rows that are locked already, the numbers of new
-/// jobs, the names of webhook receivers, and the room for removed rows.
+/// The context of a write: transaction, moment, the changed counters, locked rows, the numbers of new jobs, the names
+/// of webhook receivers, and the room for removed rows.
 struct Step {
   Connection& db;
   Instant now;
@@ -63,10 +62,10 @@ struct Step {
   LockedRows& locked;
   JobNumbers& numbers;
   const ReceiverNames& receivers;
-  std::int64_t& rowsLeft;  // chunks and log lines that the group may still remove
+  std::int64_t& rowsLeft;  // chunks and log lines still removable by the group
 };
 
-/// Size of a write and the jobs that it locks: the writer reads both before the write runs.
+/// Size of a write and the jobs locked by the write: the writer reads both before the write runs.
 struct WriteExtent {
   std::size_t bytes = 0;  ///< size of the written bodies
   /// Id of the job whose row the operation locks first; empty for any other operation. The operation changes no other
@@ -92,7 +91,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Calls `operation(Step&)` in a thread of the writer, once or more often, and returns its last result when the
+  /// Calls `operation(Step&)` in a thread of the writer, once or more often, and returns the last result when the
   /// change is committed. Data lent to `operation` stays valid, because the caller waits. Throws the exception of
   /// `operation`, StorageError or OutcomeUnknown.
   template <class Operation>
@@ -146,7 +145,7 @@ class Writer {
   Write* awaitGroup();
   void commitGroup(Worker& worker, Write* group);
   void commitAlone(Worker& worker, Write& write);
-  /// Runs the writes in one transaction, repeatedly where that may help. Throws the last exception.
+  /// Runs the writes in one transaction, again after a conflict or a lost connection. Throws the last exception.
   void commit(Worker& worker, Write* group);
   void connect(Worker& worker) const;
   void applyAll(Worker& worker, Write* group);
