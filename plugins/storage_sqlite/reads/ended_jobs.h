@@ -1,8 +1,8 @@
-// The last jobs that ended, kept for their waiting callers: such a caller reads the job once, directly after its end. A
-// read of the file would cost several pages, because each commit empties the page cache of a read connection.
+// The last ended jobs, kept for the waiting callers: such a caller reads the job once, directly after the end. A read
+// of the file would cost several pages, because each commit empties the page cache of a read connection.
 //
-// A job is kept after the commit of its end has succeeded, never before. A job that changes afterwards is forgotten
-// before the commit of the change: a caller that has read the new state must not find the old one here.
+// A job is kept after the commit of its end has succeeded, never before. A later change of the job removes the job from
+// here before the commit of the change: a caller that has read the new state must not find the old state here.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class EndedChanges {
 /// At most kSlots jobs with kMostBytes; a further one takes the place of others. Any thread may call the methods.
 class EndedJobs {
  public:
-  /// Several times the jobs that end in one commit, so that few of them meet in a slot before their callers read them.
+  /// Several times the jobs ended by one commit, so few jobs meet in a slot before their callers read them.
   static constexpr std::size_t kSlots = 1'024;
   /// Bytes of the largest output and error of a kept job.
   static constexpr std::size_t kMostOfJob = 32UL << 10;

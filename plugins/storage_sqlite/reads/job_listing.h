@@ -1,10 +1,9 @@
 // The indexes for ids, for lists and for expiry get a new job late: together with about kMostUnlisted others, in the
-// order of their numbers, so the entries of many jobs share the pages of one commit. Each entry made at the insert
-// would be a page of the write-ahead log for a commit of few jobs.
+// order of the numbers, so the entries of many jobs share the pages of one commit. Each entry made at the insert would
+// be a page of the write-ahead log for a commit of few jobs.
 //
-// `job.listed` is 1 if the job is in these indexes. All jobs up to a number are listed, and all later ones are not.
-// Reads that need a list or the expired jobs also look at each job behind that number. The ids of the jobs that are not
-// listed are in memory.
+// `job.listed` is 1 if the job is in the indexes. All jobs up to a number are listed, and all later jobs are not. Reads
+// of a list or of the expired jobs also look at each job after the number. The ids of the unlisted jobs are in memory.
 #pragma once
 
 #include <atomic>
@@ -38,7 +37,7 @@ struct HashOfId {
 };
 using NumbersById = std::unordered_map<JobId, std::int64_t, HashOfId, std::equal_to<>>;
 
-/// The numbers that were given to jobs. The thread with the writer's turn calls the methods, unless they say otherwise.
+/// The numbers of jobs. The thread with the writer's turn calls the methods, unless they say otherwise.
 class JobNumbers {
  public:
   /// Reads the highest number of the file, and lists all its jobs. Called once, when the storage is opened. Throws

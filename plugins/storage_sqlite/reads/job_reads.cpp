@@ -36,8 +36,8 @@ void count(Tally& tally, JobState state, bool low, std::int64_t jobs) {
   if (low && state == JobState::inQueue) tally.queuedLow += jobs;
 }
 
-/// Returns the numbers of expired jobs that no sweep has removed yet, in a snapshot that is younger than the value
-/// `listed` of JobNumbers::listed().
+/// Returns the numbers of expired jobs not removed by a sweep yet, in a snapshot younger than the value `listed` of
+/// JobNumbers::listed().
 Tally countExpired(Connection& connection, std::string_view endpoint, std::int64_t listed, Instant now) {
   Query query = connection.query(
       "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry "
