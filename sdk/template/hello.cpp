@@ -1,4 +1,4 @@
-// A handler that greets. Change the two names, then the work.
+// A greeting handler. Change the two names, then the work.
 #include "jobq/abi.h"
 #include "jobq/fields.h"
 #include "jobq/job_handler.h"
