@@ -1,6 +1,6 @@
-// Several whole servers in the test's process on one memory storage. Each server and the storage have a clock of their
-// own, all moved by hand and together. Time moves on only when every connected server has beaten, and when the threads
-// that the last step has woken wait again, so a slow machine changes no result.
+// Several whole servers in the test's process on one memory storage. Each server and the storage have a separate clock,
+// all moved by hand and together. Time moves on only after a beat of every connected server, and when the threads woken
+// by the last step wait again, so a slow machine changes no result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@
 
 namespace jobq::test {
 
-/// Gives each server its own object for the same storage, as each server opens its own connection.
+/// Gives each server a separate object for the same storage, like separate connections of real servers.
 class BorrowedStorage final : public Storage {
  public:
   /// `other` outlives the object.
@@ -64,8 +64,8 @@ struct Server {
   testkit::TemporaryFolder dir;
   SettlingClock clock;
   testkit::RecordingLog log;
-  fault::FaultPlan faults{clock};  ///< of the way to the storage
-  bool isConnected = true;         ///< its beats are awaited before time moves on
+  fault::FaultPlan faults{clock};  ///< faults on the way to the storage
+  bool isConnected = true;         ///< time moves on only after a beat of a connected server
   std::unique_ptr<Application> application;
 };
 
@@ -101,7 +101,7 @@ class ClusterTest : public testing::TestWithParam<Millis> {
     server.application->start();
   }
 
-  /// Stops the server; its drain lasts as long as its jobs run, on its own clock.
+  /// Stops the server; the drain lasts until the end of the running jobs, on the clock of the server.
   void stop(Server& server) {
     server.isConnected = false;
     auto stopping = std::async(std::launch::async, [&server] { return server.application->stop(); });
@@ -112,7 +112,7 @@ class ClusterTest : public testing::TestWithParam<Millis> {
     EXPECT_TRUE(stopping.get());
   }
 
-  /// Cuts the server off from the storage: each of its calls fails.
+  /// Cuts the server off from the storage: each call of the server to the storage fails.
   static void disconnect(Server& server) {
     server.isConnected = false;
     server.faults.failOperation("");
@@ -163,7 +163,7 @@ class ClusterTest : public testing::TestWithParam<Millis> {
   bool healthSays(const Server& server, const std::string& endpoint, const std::string& text) const {
     return call(server, "GET", "/v2/" + endpoint + "/health").body.find(text) != std::string::npos;
   }
-  /// Returns one of the endpoints e0 to e9, each with workersMax 1, whose worker is at the server of this index.
+  /// Returns an endpoint of e0 to e9, each with workersMax 1, whose worker is at the server of the index.
   static std::string endpointAt(std::uint32_t index) {
     for (int i = 0; i < 10; ++i) {
       const std::string name = "e" + std::to_string(i);

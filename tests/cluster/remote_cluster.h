@@ -25,7 +25,7 @@ class StopLoop {
  public:
   StopLoop(const Server& server, std::string key)
       : loop_(std::async(std::launch::async, [this, address = server.application->address(), key = std::move(key)] {
-          while (!isOver_) {  // also while the server stops, which forgets its address
+          while (!isOver_) {  // also while the server stops and has no address any more
             const Answer answer = callAt(address, key, "GET", "/v2/remote/job-stop/w?gpu=none", "");
             if (answer.status == 200) ++told_;
           }
@@ -87,8 +87,8 @@ class RemoteClusterTest : public ClusterTest {
     loop.end();
     eventually("the end of the calls for stops", [&] { return loop.hasEnded() || (pass(Millis(200)), false); });
   }
-  /// Has the first server hand out a job to the worker `w`, which has a job of the second server, and die before any
-  /// other server hears of it. Returns the id of the job when it is in the queue again.
+  /// The first server gives a job to the worker `w`, which has a job of the second server, and dies before any other
+  /// server can learn of the job. Returns the id of the job when it is in the queue again.
   std::string loseUnheardJob() {
     busy_ = submit(two(), "remote", kLong);
     EXPECT_EQ(fetchJob(two()), busy_);

@@ -1,5 +1,5 @@
-// A remote worker behind a load balancer, with two whole servers on one storage: it takes its job at one server, and
-// delivers, pings and asks for stops at the other. Each call has a connection of its own.
+// A remote worker behind a load balancer, with two whole servers on one storage: the worker takes a job at one server,
+// and delivers, pings and asks for stops at the other. Each call opens a connection.
 #include <algorithm>
 #include <future>
 #include <string>
@@ -89,7 +89,7 @@ TEST_P(RemoteClusterTest, MadeUpWorkersOfOneEndpointLoseNoJobOfAnother) {
   EXPECT_EQ(find(id).state, JobState::inProgress);
 }
 
-// Each call has a connection of its own that ends in order, as behind a proxy.
+// Each call opens a connection and closes the connection in order, as a proxy does.
 TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepTheJobsOfAWorkerWithoutAConnection) {
   openRemote();
   const std::string id = submit(one(), "remote", kLong);
@@ -172,7 +172,7 @@ TEST_P(RemoteClusterTest, AWorkerGetsItsFailedJobAgainWithinSeconds) {
   EXPECT_EQ(call(two(), "POST", "/v2/remote/retry/" + id).status, 200);
   std::string got;
   for (int i = 0; i < 8 && got.empty(); ++i) {
-    sendPing(one(), "");  // the first server may only now learn that the second one has begun
+    sendPing(one(), "");  // the first server may learn only now of the start of the second server
     got = fetchJob(one(), true);
   }
   EXPECT_EQ(got, id) << "the first server has to learn of the result first";
@@ -253,8 +253,7 @@ TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNothing) {
   eventually("one to say that it has the job, and the other that it has the connection",
              [&] { return storage_->records().list("remoteNews").size() == 2; });
   report(two(), "job-done", id, "{}");
-  // A server that stops before it has read of the delivery leaves its record, because the worker might still run the
-  // job.
+  // A server that stops before reading of the delivery leaves the record, because the worker might still run the job.
   eventually("each server to know that the job has ended", [&] {
     const auto news = storage_->records().list("remoteNews");
     return std::none_of(news.begin(), news.end(),

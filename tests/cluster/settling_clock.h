@@ -12,9 +12,9 @@
 
 namespace jobq::test {
 
-/// A clock moved by hand that knows which threads its last move has woken: such a thread has work to do until the
-/// thread waits for the clock again. Without this knowledge a test moves seconds on while a periodic task gets no
-/// processor, and sees news, beats and sweeps late that a server has in time. Any thread.
+/// A clock moved by hand that knows the threads woken by the last move: such a thread has work to do until the next
+/// wait for the clock. Without the knowledge a test moves seconds on while a periodic task gets no processor, and sees
+/// news, beats and sweeps later than on a real server. Any thread.
 class SettlingClock final : public Clock {
  public:
   Instant now() const override { return clock_.now(); }
@@ -37,8 +37,8 @@ class SettlingClock final : public Clock {
 
   void advance(Millis by) { clock_.advance(by); }
 
-  /// Blocks until each thread whose wait is over waits for the clock again. A thread that waits for something else
-  /// meanwhile, or has ended, is given up after `most` of real time.
+  /// Blocks until each thread whose wait is over waits for the clock again. The wait for a thread that has ended, or
+  /// waits for a different event, is given up after `most` of real time.
   void awaitSettled(std::chrono::milliseconds most = std::chrono::milliseconds(1'000)) {
     const auto end = std::chrono::steady_clock::now() + most;
     const Instant moment = clock_.now();
@@ -66,7 +66,7 @@ class SettlingClock final : public Clock {
   Mutex mutex_;
   Condition changed_;
   std::map<std::thread::id, Instant> waits_ JOBQ_GUARDED_BY(mutex_);
-  std::set<std::thread::id> awake_ JOBQ_GUARDED_BY(mutex_);  // their waits are over
+  std::set<std::thread::id> awake_ JOBQ_GUARDED_BY(mutex_);  // threads whose wait is over
 };
 
 }  // namespace jobq::test

@@ -126,7 +126,8 @@ TEST_P(ClusterTest, WorkersMaxHoldsForBothServersTogether) {
   EXPECT_EQ(perServer.size(), 2U) << "both servers work";
 }
 
-// The first server runs a job with the only worker; the second server, which has the part now, waits for its end.
+// The first server runs a job with the only worker; the second server, which has the part now, waits for the end of the
+// job.
 TEST_P(ClusterTest, ANewServerStartsNoWorkerBesideTheLastOfAnother) {
   start(singleWorkers());
   key_ = *readFile(one().dir / "jobq-data/admin.key");
@@ -209,7 +210,7 @@ TEST_P(ClusterTest, TheJobsOfAServerWithoutStorageRunAgainElsewhere) {
   awaitState(one(), "t", id, "COMPLETED");
 }
 
-// A storage that no server reaches for a while costs no attempt: what has ended meanwhile is stored when it is back.
+// An outage of the storage for all servers costs no attempt: results of jobs that end meanwhile are stored afterwards.
 TEST_P(ClusterTest, AnOutageOfTheStorageLosesNothing) {
   open(
       "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\nendpoint.t.scalerType = REQUEST_COUNT\n"

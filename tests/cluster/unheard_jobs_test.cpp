@@ -1,4 +1,4 @@
-// Jobs of a server that dies before any other server has heard of them, with two whole servers on one storage.
+// Jobs unknown to all other servers when their server dies, with two whole servers on one storage.
 #include <string>
 
 #include "remote_cluster.h"
@@ -47,8 +47,8 @@ TEST_P(UnheardJobsTest, APingShowsThatAWorkerDoesNotRunAJob) {
   openRemote();
   const std::string id = loseUnheardJob();
   EXPECT_EQ(fetchJob(two(), true), "");
-  // A ping counts if it comes two seconds behind the moment at which this server has noticed the end of the other life.
-  // The clock moves without waiting for the server's threads, so the first ping may be early. A worker pings for ever.
+  // A ping counts from two seconds after the moment at which the server has noticed the end of the other life. The
+  // clock moves without waiting for the server's threads, so the first ping may be early. A worker pings for ever.
   std::string fetched;
   for (int pings = 0; pings < 3 && fetched.empty(); ++pings) {
     pass(Millis(3'000));
