@@ -1,1 +1,1 @@
-// The target jobq_test_headers needs a source of its own; what it is for are its precompiled headers.
+// The target jobq_test_headers exists for the sake of precompiled headers, and a target needs a source.
