@@ -15,7 +15,7 @@
 
 namespace jobq::test {
 
-/// Used by one thread. The child ends with the object, and its containers with it.
+/// Used by one thread. The child and the containers end with the object.
 class FakeDocker {
  public:
   /// `settings` is the JSON of tests/support/fake_docker.py. Returns when the fake answers.
@@ -43,12 +43,11 @@ class FakeDocker {
   pid_t child_ = -1;
 };
 
-/// Loads the launcher from the plugin that the server loads, with the settings `socket` and `auths`, which may be
-/// empty.
+/// Loads the launcher from the plugin of the server, with the settings `socket` and `auths`, which may be empty.
 std::unique_ptr<WorkerLauncher> loadDockerLauncher(Log& log, const std::filesystem::path& data,
                                                    const std::string& socket, const std::string& auths = {});
 
-/// Returns a container whose main process is a shell with `script`, of an image that is present in the fake.
+/// Returns a container whose main process is a shell with `script`, of an image present in the fake.
 ContainerSpec dockerShell(const std::string& script);
 
 /// Settings of a fake with the image of dockerShell().

@@ -1,4 +1,4 @@
-// The death of a server with workers: a process that holds a launcher is killed, and all processes of its workers end.
+// The death of a server with workers: a process with a launcher is killed, and all processes of the workers end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,7 +51,7 @@ class Holder {
   pid_t pid_ = -1;
 };
 
-/// A holder with its two workers, and what the test sees of them.
+/// A holder with two workers, and the facts seen by the test.
 class LauncherDeath : public testing::Test {
  protected:
   void SetUp() override {

@@ -79,8 +79,8 @@ class LauncherDocker : public testing::Test {
   std::vector<WorkerExit> exits_;
 };
 
-// All four learn that the image is missing before the pull begins. Without the hold, a thread that comes later finds
-// the image being pulled and makes no attempt of its own.
+// All four threads find the image missing before the pull begins. Without the hold, a later thread finds the pull under
+// way and makes no attempt.
 TEST_F(LauncherDocker, OneThreadPullsAMissingImageForAll) {
   open(
       R"({"holdsCreates":true,"holdsPulls":true,"images":{"registry.example:5000/team/worker:2":{"state":"remote"}}})");

@@ -105,7 +105,7 @@ TEST_F(LauncherProcess, AWorkerHasNoSignalBlockedOrIgnored) {
   reasonOf("exec grep -E 'Sig(Blk|Ign)' /proc/self/status");
   ::signal(SIGPIPE, handler);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // The C library ignores its two own signals, 32 and 33, in each program that posix_spawn() starts.
+  // The C library ignores its two internal signals, 32 and 33, in each program started by posix_spawn().
   EXPECT_THAT(content(logOf("w1")), testing::MatchesRegex("SigBlk:\t0+\nSigIgn:\t0000000[01][08]0000000\n"));
 }
 
@@ -223,7 +223,7 @@ TEST_F(LauncherProcess, TheLogsOf20EndedWorkersAreKept) {
 }
 
 TEST_F(LauncherProcess, AHundredChildrenThatIgnoreSigtermEndWithTheWorker) {
-  // The worker ignores the signal before it says that it is ready.
+  // The worker ignores the signal before reporting its readiness.
   start("w1",
         "i=0; while [ $i -lt 100 ]; do i=$((i+1)); (trap '' TERM HUP INT; sleep 3600) & done; trap '' TERM; "
         "echo > $FOLDER/ready; while :; do sleep 0.1; done");

@@ -12,7 +12,7 @@ std::atomic<std::int64_t> liveAllocations = 0;
 }
 
 // Counts every allocation of the program and of the loaded libraries. Inlined, the functions would look to GCC like
-// malloc paired with delete. The runtime of clang's ThreadSanitizer has these functions itself.
+// malloc paired with delete. The runtime of clang's ThreadSanitizer defines the functions, too.
 #if !JOBQ_SANITIZED_THREADS
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
@@ -42,7 +42,7 @@ LimiterUnderTest limiter(const std::string& name) {
           }};
 }
 
-/// One limiter and one key; each call leaves at once.
+/// A limiter with a single key; each call leaves at once.
 class Counter {
  public:
   explicit Counter(const std::string& name) : limiter_(limiter(name).make()) {}

@@ -1,5 +1,5 @@
 // A fake database whose row locks exclude no session, as some servers of the MySQL protocol behave: a proxy in front of
-// the test's server that replaces the locking words of each statement by spaces.
+// the test's server replaces the locking words of each statement by spaces.
 #pragma once
 
 #include <atomic>

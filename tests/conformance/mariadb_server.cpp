@@ -155,9 +155,9 @@ MariadbServer::~MariadbServer() {
   while (::waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-// Runs in the keeper. A mariadbd that starts removes every `#sql*` file of its tmpdir, also the temporary tables of
-// another server, so two installations with the tmpdir of the environment end each other: each needs a tmpdir of its
-// own.
+// Runs in the keeper. A starting mariadbd removes every `#sql*` file of its tmpdir, also the temporary tables of a
+// second server. Two installations with the tmpdir of the environment would end each other, so each installation has a
+// separate tmpdir.
 bool MariadbServer::install() const {
   const pid_t installation =
       startChild({"/usr/bin/mariadb-install-db", "--no-defaults", "--user=" + userName(),

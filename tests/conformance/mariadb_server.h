@@ -38,9 +38,9 @@ class MariadbServer {
   /// Returns the first column of the rows of a query.
   std::vector<std::string> ask(const std::string& database, const std::string& query) const;
 
-  /// Returns the name of an empty database: a new one, or one that a test has given back.
+  /// Returns the name of an empty database: a new database, or a database given back by a test.
   std::string provideDatabase();
-  /// Empties the database, which no storage has open, for another test.
+  /// Empties the database for a later test. No storage has the database open.
   void returnDatabase(const std::string& database);
 
  private:
@@ -57,9 +57,9 @@ class MariadbServer {
   int made_ = 0;
 };
 
-/// Returns the database of a test folder, which is taken from the shared server at the first call. A folder that was
-/// cleared since the last call gets an empty database; no storage may have the former one open then. The database is
-/// given back at the end of the running test.
+/// Returns the database of a test folder; the first call takes the database from the shared server. A folder cleared
+/// since the last call gets an empty database; no storage may have the former database open then. The database is given
+/// back at the end of the running test.
 std::string databaseOf(const std::filesystem::path& folder);
 
 }  // namespace jobq::testkit

@@ -89,7 +89,7 @@ TEST_F(MysqlChecks, TheProbeOfThePluginIsReached) {
   EXPECT_EQ(mysql::MysqlStorage::probe(PluginEnv{config, clock_, log_, {}, false}).size(), 12U);
 }
 
-// The proxy strips the locking words of each statement; the same proxy lets the storage open when it strips none.
+// The proxy strips the locking words of each statement; a proxy that strips no words lets the storage open.
 TEST_F(MysqlChecks, ADatabaseWithoutRowLocksIsRefusedEachTime) {
   LocklessProxy proxy(server().socket());
   Settings settings = settingsFor(server(), database());
@@ -121,7 +121,7 @@ TEST_F(MysqlChecks, ABinaryLogOfStatementsIsRefusedAndAnUnsyncedOneIsNamed) {
   EXPECT_THAT(log_.text(), HasSubstr("storage.binlog: the variable sync_binlog of the database server is 0"));
   logging.run("", {"SET GLOBAL sync_binlog = 1"});
   EXPECT_EQ(textsOf(probe(settingsFor(logging, "jobs")), CheckVerdict::warned), "");
-  // A session that got past the check of the variables reads the reason in the error itself.
+  // A session past the check of the variables gets the reason from the error.
   const mysql::Connector connector{mysql::Options(MapConfig(settingsFor(logging, "jobs")))};
   const auto session = connector.open(mysql::Isolation::readCommitted);
   session->execute("SET SESSION binlog_format = STATEMENT");
@@ -173,7 +173,7 @@ TEST_F(MysqlChecks, ClocksApartAreNamed) {
   EXPECT_EQ(ahead.verdict, CheckVerdict::warned);
   EXPECT_THAT(ahead.text, HasSubstr("3600 s ahead of the clock of this host"));
   EXPECT_THAT(mysql::checkClocks(Millis(-61'500)).text, HasSubstr("61 s behind the clock of this host"));
-  // The plugin of the server measures: the clock of this test stands at another time than the database's.
+  // The plugin of the server measures: the clock of the test and the clock of the database differ.
   const MapConfig config(settingsFor(server(), database()));
   (void)loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_mysql.so", "mysql",
                             PluginEnv{config, clock_, log_, {}, false});

@@ -95,7 +95,7 @@ class MysqlConnectionIds : public MysqlConnection {
   std::unique_ptr<Storage> openWatched() {
     Settings settings = settingsFor(server(), database());
     settings["user"] = "reader";
-    settings["pool"] = "2";  // one connection for changes, and one for reads
+    settings["pool"] = "2";  // a connection for changes, and a connection for reads
     return openMysql(clock_, log_, settings);
   }
   std::string newest() {
@@ -106,7 +106,7 @@ class MysqlConnectionIds : public MysqlConnection {
   }
 };
 
-// A backup holds such a lock. The node fences itself, and callers still read their results.
+// A backup holds such a lock. The node fences its runs, and callers still read results.
 TEST_F(MysqlConnectionIds, ABeatThatWaitsForALockCutsNoConnection) {
   const auto storage = openWatched();
   const Holder holder = storage->nodes().join("node");

@@ -12,7 +12,7 @@ using namespace jobq::testkit;
 
 class MysqlIdle : public MysqlTest {
  protected:
-  /// Returns the number of statements that the server has executed, without the statements of this question.
+  /// Returns the number of statements executed by the server, without the statements of the function.
   std::int64_t statements() { return counted("'Com_stmt_execute', 'Com_begin', 'Com_commit'"); }
   std::int64_t commits() { return counted("'Com_commit'"); }
 
@@ -84,7 +84,7 @@ TEST_F(MysqlIdle, AnAnswerThatServesSeveralCallsHasTheChangesOfThisNode) {
   EXPECT_TRUE(node->leases().queuedEndpoints().empty());
 }
 
-/// A beat whose report is the same must not revive a life that another node has ended.
+/// A beat with an unchanged report must not revive a life ended by another node.
 TEST_F(MysqlIdle, ABeatOfAnEndedLifeIsRefused) {
   const auto node = open();
   const Holder first = node->nodes().join("node");

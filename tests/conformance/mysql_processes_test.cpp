@@ -1,5 +1,5 @@
-// Two processes on one database: every operation of the contract by both at once, and the end of one of them by
-// SIGKILL in the middle. Each process writes what was answered to a log, and the test judges the logs and the database.
+// Two processes on one database: every operation of the contract by both at once, and the end of a process by SIGKILL
+// in the middle. Each process writes the answers to a log, and the test judges the logs and the database.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -151,8 +151,8 @@ class MysqlProcesses : public MysqlTest {
     EXPECT_EQ(rows("idempotency"), kSharedKeys);
   }
 
-  /// Expects the numbers of the records to fit the answers. The process that was killed may have stored one more change
-  /// than its log says.
+  /// Expects the numbers of the records to fit the answers. The killed process may have stored one change more than its
+  /// log has.
   void expectRecordsRight(Storage& storage, const Facts& facts) {
     EXPECT_EQ(std::count(facts.by.at("admin").begin(), facts.by.at("admin").end(), "stored"), 1);
     EXPECT_EQ(storage.records().list("key").size(), 1U);

@@ -1,4 +1,4 @@
-// Rows that are sent together, rows that are locked together, and the numbers of jobs.
+// Rows sent together, rows locked together, and the numbers of jobs.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -99,7 +99,7 @@ TEST_F(MysqlRows, AQuerySeesTheWaitingRows) {
   EXPECT_EQ(query.integer(0), 1);
 }
 
-/// The compiler may give equal texts one address, and so one prepared statement.
+/// The compiler may give equal texts the same address, and therefore the same prepared statement.
 TEST_F(MysqlRows, AStatementForManyRowsIsUsableForOne) {
   const auto db = connect();
   constexpr char kDelete[] = "DELETE FROM sent WHERE num = ?";

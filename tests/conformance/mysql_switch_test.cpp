@@ -1,5 +1,5 @@
 // A switch of the database server under an open storage. The settings name a link to the socket of a server, and a
-// switch turns the link: connections that are open stay at the old server, which goes on to answer.
+// switch turns the link: open connections stay at the old server, which goes on to answer.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -91,7 +91,7 @@ TEST_F(MysqlSwitch, ABeatFindsTheSwitch) {
   EXPECT_FALSE(storage->jobs().find({"ep", "before"})) << "a read reached the old server";
 }
 
-// A server without writes may be the old one: its answers may be old.
+// A server without writes may be the old server, with old answers.
 TEST_F(MysqlSwitch, NothingIsReadAtAServerWithoutWrites) {
   const auto storage = openLinked();
   (void)storage->jobs().insert(spec("job"), policy_, std::nullopt);
@@ -102,7 +102,7 @@ TEST_F(MysqlSwitch, NothingIsReadAtAServerWithoutWrites) {
   EXPECT_TRUE(storage->jobs().find({"ep", "job"}));
 }
 
-// A proxy may lead the statements of an open session to another server, whose name then differs.
+// A proxy may lead the statements of an open session to a second server with a different name.
 TEST_F(MysqlSwitch, ABeatNoticesThatAnotherServerAnswers) {
   const auto storage = openLinked();
   const Holder holder = storage->nodes().join("node");
@@ -113,7 +113,7 @@ TEST_F(MysqlSwitch, ABeatNoticesThatAnotherServerAnswers) {
   EXPECT_TRUE(hasMoved()) << log_.text();
 }
 
-// Every new session makes the server another one, as behind a load balancer that spreads connections.
+// Every new session changes the name of the server, as with a load balancer that spreads connections.
 TEST_F(MysqlSwitch, ConnectionsThatReachDifferentServersAreRefused) {
   server().run("", {"GRANT REPLICATION MASTER ADMIN ON *.* TO 'jobs'@'localhost'"});
   const MapConfig config(settings());

@@ -1,5 +1,5 @@
-// The storages of the tree by name, for tests that run one program with each of them. The storage mysql is among them
-// on a machine with the program mariadbd: the build links mysql_present.cpp there, and mysql_absent.cpp elsewhere.
+// The storages of the tree by name, for tests that run one program with each storage. The storage mysql is included on
+// a machine with the program mariadbd: the build links mysql_present.cpp there, and mysql_absent.cpp elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ std::unique_ptr<Storage> openMysqlOf(const PluginEnv& env);
 /// Returns lines for a configuration file: the database of the folder, and the folder of the plugin.
 std::string mysqlSettingsOf(const std::filesystem::path& folder);
 
-/// Returns the names, and after them "mysql" if this program can open that storage.
+/// Returns the names, and after them "mysql" if the program can open a storage of MySQL.
 inline std::vector<const char*> andMysql(std::vector<const char*> names) {
   if (hasMysql()) names.push_back("mysql");
   return names;

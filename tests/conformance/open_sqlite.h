@@ -1,4 +1,4 @@
-// The parts of the SQLite storage around its writer, for tests of their interplay.
+// The parts of the SQLite storage around its writer, for tests of the interplay of the parts.
 #pragma once
 
 #include <filesystem>

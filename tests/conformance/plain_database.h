@@ -1,4 +1,4 @@
-// A connection to an SQLite database that knows nothing of the storage.
+// A connection to an SQLite database without the storage.
 #pragma once
 
 #include <gtest/gtest.h>

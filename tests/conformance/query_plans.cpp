@@ -29,7 +29,7 @@ struct Statements {
   std::set<std::string> texts JOBQ_GUARDED_BY(mutex);
 };
 
-/// Returns the one object, which is never destroyed: threads of a storage may outlive main().
+/// Returns the only object, which is never destroyed: threads of a storage may outlive main().
 Statements& statements() {
   static auto& only = *new Statements;
   return only;

@@ -64,8 +64,8 @@ TEST_F(SqliteBackup, ACopyThatTheDiskCannotHoldIsRefusedBeforeItBegins) {
   }
 }
 
-// The log stays beside the files of a killed server; a restore that replaces the database alone would apply the log to
-// another file.
+// The log stays beside the files of a killed server; a restore of the database alone would apply the log to a different
+// file.
 TEST_F(SqliteBackup, ACopyBesideTheLogOfAnotherFileIsRefused) {
   open();
   submit("a");

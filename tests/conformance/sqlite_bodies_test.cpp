@@ -280,9 +280,9 @@ TEST_F(SqliteBodies, TheCopyOfAMigrationKeepsTheLargeBodies) {
   submit(large("large", 'l'));
   storage_.reset();
   runScript(file(), kBackToVersion10);
-  std::filesystem::create_directory(folder() / "lost+found");  // of a disk of its own
+  std::filesystem::create_directory(folder() / "lost+found");  // the folder is a mount point of a separate disk
   const std::filesystem::path copy = file().string() + ".v10.backup";
-  std::filesystem::create_directory(copy.string() + ".bodies");  // of an earlier migration
+  std::filesystem::create_directory(copy.string() + ".bodies");  // left by an earlier migration
   open();
   EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "large"})));
   EXPECT_EQ(storage_->jobs().remove("ep", 100), 2U);
@@ -290,7 +290,7 @@ TEST_F(SqliteBodies, TheCopyOfAMigrationKeepsTheLargeBodies) {
   EXPECT_EQ(files(), std::vector<std::string>{"lost+found"});
   storage_.reset();
 
-  // As an admin goes back to the copy, though with the new program.
+  // The steps of an admin who goes back to the copy, but with the new program.
   std::filesystem::rename(copy, file());
   std::filesystem::remove_all(folder());
   std::filesystem::rename(copy.string() + ".bodies", folder());

@@ -1,4 +1,4 @@
-// Tests of large bodies whose files cannot be written or read, and of their backup.
+// Tests of large bodies with unwritable or unreadable files, and of the backup of bodies.
 #include <gmock/gmock.h>
 
 #include "open_sqlite.h"
@@ -78,7 +78,8 @@ TEST_F(BodyDamage, AStepThatFailsLeavesNoFile) {
   submit(large("a"));
 }
 
-// The log may hold the step although its sync failed: the next opening decides, and finds the body if it finds the job.
+// The log may hold the step although the sync failed: the next opening decides, and finds the body together with the
+// job.
 TEST_F(BodyDamage, AStepOfUnknownEndKeepsItsFileUntilTheNextOpening) {
   open();
   submit("before");

@@ -1,5 +1,5 @@
-// Tests of the places of small bodies on SQLite (plugins/storage_sqlite/job_rows.h, BriefBodies): the row of a job that
-// is inserted with its end, and otherwise the tables of inputs and outputs.
+// Tests of the places of small bodies on SQLite (plugins/storage_sqlite/job_rows.h, BriefBodies): the row of the job if
+// the insert includes the end, otherwise the tables of inputs and outputs.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>

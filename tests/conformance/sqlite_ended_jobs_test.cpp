@@ -1,6 +1,6 @@
-// Tests of the ended jobs that the SQLite storage keeps in memory for their waiting callers
-// (plugins/storage_sqlite/reads/ended_jobs.h): the first find() after the end shows what a later one reads from the
-// file.
+// Tests of the ended jobs kept in memory by the SQLite storage for waiting callers
+// (plugins/storage_sqlite/reads/ended_jobs.h): the first find() after the end has the same answer as a later read of
+// the file.
 #include <memory>
 #include <optional>
 #include <string>
@@ -150,7 +150,7 @@ TEST_F(EndedJobsTest, AnEndThatWasNotStoredIsNotKept) {
   EXPECT_EQ(find("a").value().state, JobState::inProgress);
 }
 
-// A caller that has read the new state elsewhere must not find the old one: the job is forgotten before the commit.
+// A caller that has read the new state elsewhere must not find the old state: the job is forgotten before the commit.
 TEST_F(EndedJobsTest, AChangeIsForgottenBeforeItsCommit) {
   finish(runs("a"), Completed{"1"});
   logFaults().writeAnswers = SQLITE_FULL;
@@ -176,7 +176,7 @@ void keep(sqlite::EndedJobs& jobs, const std::string& id, std::size_t bytes) {
   jobs.apply(changes);
 }
 
-/// Reads the jobs "0" to "<many - 1>" and returns the number of those that were kept.
+/// Reads the jobs "0" to "<many - 1>" and returns the number of kept jobs.
 std::size_t countKept(sqlite::EndedJobs& jobs, int many) {
   std::size_t kept = 0;
   for (int i = 0; i < many; ++i) kept += jobs.extractJob({"", std::to_string(i)}, Instant{}) ? 1 : 0;

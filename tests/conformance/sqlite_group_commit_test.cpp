@@ -99,7 +99,7 @@ TEST_F(OfferedJobs, AreDurableWithTheirOutcome) {
   EXPECT_EQ(logFaults().syncs, before);
 }
 
-// A storage that is read-only since a failed sync still lists the jobs that are on disk.
+// A storage that is read-only since a failed sync still lists the jobs on disk.
 TEST_F(OfferedJobs, DoNotHideTheJobsOfOtherEndpoints) {
   open();
   JobSpec other = spec("other");

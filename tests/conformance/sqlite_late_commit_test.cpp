@@ -44,7 +44,7 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
   EXPECT_EQ(sqlite_->leases.finish(lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
-// A shutdown returns the jobs of handlers that did not end in time, while the last reports wait for their commits.
+// A shutdown returns the jobs of handlers without an end in time, while the last reports wait for their commits.
 TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
   const LeaseRef lease = claimOne();
   {
@@ -84,8 +84,8 @@ TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
   EXPECT_EQ(sqlite_->leases.sweep(1).requeuedAt.size(), 1U);
 }
 
-// A large write of another caller is under way when the outcome arrives, and the sweep therefore gets its turn before
-// the outcome.
+// A large write of another caller is under way when the outcome arrives, so the turn of the sweep comes before the
+// outcome.
 TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   constexpr std::size_t kLarge = 5UL << 20;
   const LeaseRef lease = claimOne();

@@ -240,7 +240,7 @@ TEST_F(ListingTest, AnIdIsRefusedAsLongAsItsJobIsThere) {
   submitMany(0, kMany + 1);
   const FirstRun run{"w", holder_, Millis(0)};
   const Outcome outcome = Completed{"1"};
-  for (const int number : {0, kMany}) {  // a listed job and another one
+  for (const int number : {0, kMany}) {  // a listed job and an unlisted job
     JobSpec job = spec(idOf(number));
     EXPECT_TRUE(submitted(job.id)) << "the call is repeated";
     EXPECT_THROW(storage_->insertRun(job, policy_, run, &outcome), StorageError);
@@ -257,7 +257,7 @@ TEST_F(ListingTest, AnIdIsRefusedAsLongAsItsJobIsThere) {
   }
 }
 
-// The place of a job in memory goes when its entry in the index is there; a read must find one of them.
+// The place of a job in memory goes when the index has the entry; a read must find the place or the entry.
 TEST_F(ListingTest, AJobIsFoundBesideListings) {
   open();
   constexpr int kJobs = kMany * 6;
@@ -279,7 +279,7 @@ TEST_F(ListingTest, AJobIsFoundBesideListings) {
 }
 
 // The reader takes the bound of the listed jobs before its snapshot; a listing meanwhile must neither hide a job nor
-// show it twice.
+// show a job twice.
 TEST_F(ListingTest, AListBesideListingsIsWhole) {
   open();
   constexpr int kJobs = kMany * 6;

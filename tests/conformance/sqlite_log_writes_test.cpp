@@ -32,7 +32,7 @@ TEST_F(LogWritesTest, ACommitOfSomeJobsIsOneWrite) {
 
 constexpr char kSum[] = "SELECT count(*) || ' ' || total(n) || ' ' || total(length(body)) FROM row";
 
-/// Returns the sum of a copy of the files, as a process finds them after the sudden end of this one.
+/// Returns the sum of a copy of the files, as found by a process after the sudden end of the test's process.
 std::string sumAfterAKill(const fs::path& file) {
   const testkit::TemporaryFolder copies;
   const fs::path copy = copies / "copy.db";
@@ -78,9 +78,9 @@ class RandomTransactions {
   const bool hasSavepoints_;
 };
 
-// Another connection, and a process after a kill, see each commit whole and nothing else. Half of the runs have a page
-// cache of ten pages, with which SQLite writes pages before the commit, rewrites them, and reads them again. The others
-// have savepoints instead: SQLite 3.40 does not do both together rightly (`writer.cpp`).
+// Another connection, and a process after a kill, see only whole commits. Half of the runs have a page cache of ten
+// pages, so SQLite writes pages before the commit, rewrites the pages, and reads the pages again. The other runs have
+// savepoints instead: SQLite 3.40 does not do both together rightly (`writer.cpp`).
 TEST_F(LogWritesTest, NothingIsHeldBehindACommit) {
   for (unsigned seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// The SQLite storage when an allocation fails: each step happens whole or not at all, and a commit that cannot be
-// undone is never followed by an allocation that ends the process.
+// The SQLite storage when an allocation fails: each step happens whole or not at all, and after an irrevocable commit
+// no failed allocation ends the process.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace jobq::testkit {
 namespace {
 
 constexpr std::size_t kEnough = 1'000;  // allocations of a step
-constexpr std::size_t kFew = 8;         // a step whose commit is of this thread needs more
+constexpr std::size_t kFew = 8;         // a step with a commit on the test's thread needs more
 
 class SqliteMemoryFaults : public SqliteBodiesTest {
  protected:
@@ -31,7 +31,7 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
 #endif
     SqliteBodiesTest::SetUp();
     open();
-    // Behind some lone writes, the writes of this thread are committed by this thread.
+    // After some lone writes, the test's thread commits its writes without the writer's thread.
     for (int i = 0; i <= sqlite::WriteTurns::kLoneTurns; ++i) submit("lone" + std::to_string(i));
   }
 
@@ -68,8 +68,8 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
     return job ? std::optional(job->state) : std::nullopt;
   }
 
-  /// Ends the job `a` of each run and claims its job `b`, whose input has `inputBytes` bytes, without a sync or with
-  /// one.
+  /// Ends the job `a` of each run and claims the job `b` of the run with an input of `inputBytes` bytes, with or
+  /// without a sync.
   void endAndClaim(bool isSynced, std::size_t inputBytes) {
     std::optional<LeaseRef> a;
     std::optional<FinishedAndClaimed> done;

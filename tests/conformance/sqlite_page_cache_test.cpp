@@ -1,5 +1,5 @@
-// Tests of the layer above SQLite's page cache (plugins/storage_sqlite/disk/page_cache.h). All tests of this program
-// have the layer below their connections, as a server has.
+// Tests of the layer above SQLite's page cache (plugins/storage_sqlite/disk/page_cache.h). All tests of the program
+// have the layer below their connections, as in a server.
 #include "plugins/storage_sqlite/disk/page_cache.h"
 
 #include <gtest/gtest.h>
@@ -119,8 +119,7 @@ TEST_F(PageCacheTest, CommitsOfTheStorageSearchForNoPages) {
   EXPECT_EQ(cacheCalls.drops, 0);
 }
 
-/// A cache of the layer beside a model of its pages, with the calls that SQLite makes for a file that grows and
-/// shrinks.
+/// A cache of the layer beside a model of its pages, with the calls of SQLite for a growing and shrinking file.
 class ModelledCache {
  public:
   ModelledCache(int pageSize, unsigned seed)
@@ -169,7 +168,7 @@ class ModelledCache {
   static constexpr unsigned kNumbers = 60;
 
   unsigned below(unsigned bound) { return std::uniform_int_distribution<unsigned>(0, bound - 1)(random_); }
-  /// Returns one of 55 low numbers, the one of the exchange, or one of five above it.
+  /// Returns one of 55 low numbers, the number of the exchange, or one of five numbers above.
   unsigned numberOf(unsigned i) const { return i < 55 ? i + 1 : exchange_ + i - 55; }
   bool has(unsigned number) const { return pages_.contains(number); }
 
@@ -275,7 +274,7 @@ constexpr char kContent[] =
     "SELECT coalesce(group_concat(n || '=' || length(body) || substr(body, 1, 1) || ';', ''), '') "
     "FROM (SELECT * FROM row ORDER BY n)";
 
-// SQLite itself above the layer. Which pages leave the cache, the test above judges.
+// SQLite above the layer. The test above judges which pages leave the cache.
 TEST_F(PageCacheTest, FilesThatShrinkAndGrowKeepTheirContent) {
   cacheCalls.exchanges = 0;
   cacheCalls.drops = 0;

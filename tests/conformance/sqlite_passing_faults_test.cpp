@@ -1,4 +1,4 @@
-// Tests of large bodies that cannot be read for a while: this machine lacks something, or its disk fails for some
+// Tests of large bodies that are unreadable for a while: the machine lacks a resource, or the disk fails for some
 // seconds.
 #include <gmock/gmock.h>
 

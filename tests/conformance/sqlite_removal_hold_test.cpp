@@ -13,7 +13,7 @@ using std::chrono::minutes;
 
 class RemovalHolds : public SqliteTest {
  protected:
-  /// Closes the storage, which holds a job that lives for a day, and moves the clock by 30 days.
+  /// Closes the storage, which holds a job with a lifetime of a day, and moves the clock by 30 days.
   void pause() {
     open();
     submit("job");
@@ -25,7 +25,7 @@ class RemovalHolds : public SqliteTest {
     open();
   }
   std::size_t removed() { return storage_->leases().sweep(100).removed; }
-  /// Returns what a server finds whose clock is right: the time of the job.
+  /// Returns whether a server with the right clock finds the job.
   bool isKept() {
     storage_.reset();
     ManualClock rightClock;

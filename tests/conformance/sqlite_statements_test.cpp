@@ -58,7 +58,7 @@ TEST_F(SqliteStatements, AllStatementsOfThePluginAreJudged) {
   EXPECT_THAT(test::extractJudgedStatements(), testing::IsSupersetOf(statements));
 }
 
-// A statement that the plugin prepares and the search does not find would mean that the search is incomplete.
+// A statement prepared by the plugin but not found by the search would show an incomplete search.
 TEST_F(SqliteStatements, ThatThePluginPreparesAreFoundInItsLibrary) {
   const std::set<std::string> statements = statementsOfThePlugin();
   (void)test::extractJudgedStatements();

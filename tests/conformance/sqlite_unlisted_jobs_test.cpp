@@ -10,7 +10,7 @@
 namespace jobq::testkit {
 namespace {
 
-/// A storage with one job, which is not listed.
+/// A storage with one unlisted job.
 class UnlistedJobTest : public WriterTest {
  protected:
   void SetUp() override {

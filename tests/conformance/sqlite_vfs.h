@@ -14,8 +14,8 @@
 
 namespace jobq::testkit {
 
-/// A function of a test that the layer calls. Any thread may set and call it: the writer's thread may sync at any
-/// moment.
+/// A function of a test, called by the layer. Any thread may set and call the function: the writer's thread may sync at
+/// any moment.
 class Hook {
  public:
   Hook& operator=(std::function<void()> function) {

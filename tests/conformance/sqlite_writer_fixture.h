@@ -41,12 +41,12 @@ class WriterTest : public SqliteTest {
     SqliteTest::TearDown();
   }
 
-  /// Starts a write on a thread of its own. Returns when the write waits behind the present ones.
+  /// Starts a write on a separate thread. Returns when the write waits behind the current writes.
   template <class Operation>
   void queue(Operation operation, std::size_t bytes = 0) {
     untilQueued([&] { start(operation, bytes); });
   }
-  /// Starts a write that waits for no sync on a thread of its own.
+  /// Starts a write without a sync on a separate thread.
   template <class Operation>
   void startUnsynced(Operation operation) {
     writes_.push_back(std::async(std::launch::async, [this, operation] {

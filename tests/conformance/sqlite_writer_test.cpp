@@ -31,7 +31,7 @@ TEST_F(WriterTest, WritesThatWaitTogetherShareACommit) {
   EXPECT_EQ(logFaults().syncs - before, 2) << "the first write has a sync, and the other writes share a sync";
 }
 
-// The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
+// The checkpoint of a large body takes about as long as the commit. A small write that arrives during the commit waits
 // for the commit alone.
 TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
   std::vector<std::string> events;  // only the thread with the writer's turn adds events
@@ -69,7 +69,7 @@ TEST_F(WriterTest, ASmallWriteThatArrivesDuringACheckpointGoesBeforeTheNextLarge
   EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "during", "large"));
 }
 
-// A checkpoint of a log of some size takes a while, so it comes when nobody waits.
+// A checkpoint of a log of some size takes a while, so the checkpoint comes when no caller waits.
 TEST_F(WriterTest, AQuietWriterMovesItsLog) {
   std::atomic<int> checkpoints = 0;
   logFaults().onDatabaseSync = [&] { ++checkpoints; };
@@ -82,7 +82,7 @@ TEST_F(WriterTest, AQuietWriterMovesItsLog) {
   EXPECT_EQ(checkpoints, before + 1) << "a small log waits for the end";
 }
 
-/// Writes that come one by one, so that each caller commits its own.
+/// Writes that come one by one, so each caller commits a write.
 class LoneWriterTest : public WriterTest {
  protected:
   void SetUp() override {
@@ -193,8 +193,8 @@ TEST_F(LoneWriterTest, ACallersCommitWithoutASyncEndsAllWrites) {
   EXPECT_THROW((void)writingThread(), StorageError);
 }
 
-// A group with a failed write is applied a second time, each write by itself. A write still sees the changes of the
-// earlier writes: without them the bound on owed webhooks would abandon too many.
+// A group with a failed write is applied a second time, each write alone. A write still sees the changes of the earlier
+// writes: without them the bound on owed webhooks would abandon too many.
 TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
   std::vector<std::int64_t> seen;
   const auto owe = [&](sqlite::Step& step) {
@@ -269,8 +269,8 @@ TEST_F(LoneWriterTest, ASyncInAGroupThatFailsIsDone) {
   EXPECT_FALSE(sqlite_->writer.unsynced().contains("job"));
 }
 
-// SQLite 3.40 loses a transaction that rolls back to a savepoint after it has written pages of the savepoint twice
-// before its commit: readers see the transaction, but a start after a crash drops it together with all later ones.
+// SQLite 3.40 loses a transaction that rolls back to a savepoint after writing pages of the savepoint twice before the
+// commit: readers see the transaction, but a start after a crash drops the transaction and all later transactions.
 TEST_F(WriterTest, AGroupWritesNoPageBeforeItsCommit) {
   constexpr int kBeyondCache = 9'000;
   int before = 0;

@@ -23,16 +23,16 @@ namespace jobq::test {
 
 inline constexpr int kSharedKeys = 8;  // idempotency keys that all processes use
 
-/// The work of one process. The name of the node outlives its processes.
+/// The work of one process. The name of the node outlives the processes.
 struct PeerPlan {
   std::string node;
-  std::string life;  ///< names the process: the begin of the ids that it makes
+  std::string life;  ///< names the process: the begin of the ids made by the process
   unsigned seed = 1;
   std::filesystem::path log;
   std::filesystem::path dead;  ///< exists when the killed process is dead, and holds the seconds that may pass then
 };
 
-/// Parts of a process that all its work needs.
+/// Parts of a process needed by all its work.
 class PeerTools {
  public:
   PeerTools(PeerPlan plan, Storage& storage);
@@ -62,17 +62,17 @@ class PeerJobs {
   void claim();
   /// Reports chunks, progress and a log line of a job that runs here.
   void report();
-  /// Ends a job that runs here, or gives it back.
+  /// Ends a job that runs here, or gives the job back.
   void end();
   void cancel();
   void retry();
   void consume();
-  /// Asks the questions that change nothing.
+  /// Calls the operations without a change.
   void askEverything();
   /// Submits jobs to another endpoint and purges its queue.
   void useOtherEndpoint();
 
-  /// Returns whether everything is submitted, and nothing runs here.
+  /// Returns whether all jobs are submitted, and no job runs here.
   bool hasDoneItsPart() const;
 
  private:

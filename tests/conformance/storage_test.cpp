@@ -1,5 +1,5 @@
-// The storages in the tree under the storage suites, also behind a connection that loses answers. The libraries are the
-// plugins loaded by the server; the memory storage is also tested as several servers of one process share it.
+// The storages in the tree under the storage suites, also over a connection that loses answers. The libraries are the
+// plugins loaded by the server; the memory storage is also tested as shared by several servers of one process.
 #include "memory_storage.h"
 #include "query_plans.h"
 #include "testkit/later_inserts.h"
