@@ -18,7 +18,7 @@ namespace {
 
 using namespace jobq;
 
-// A library of somebody else may look like this. The destructor of a thread that was not joined ends the process.
+// A foreign library may look like the fixture. The destructor of an unjoined thread ends the process.
 const std::thread background([] { std::this_thread::sleep_for(std::chrono::hours(24)); });
 
 std::string endOf(pid_t child) {
@@ -30,7 +30,7 @@ std::string endOf(pid_t child) {
          "\"";
 }
 
-/// Starts a shell that sends itself the signal. A program cannot undo that a signal was ignored when it began.
+/// Starts a shell that sends the signal to itself. A shell cannot undo a signal ignored at the start.
 std::string endOfProgram(const char* signal) {
   std::string script = std::string("kill -") + signal + " $$; exit 7";
   char shell[] = "sh";

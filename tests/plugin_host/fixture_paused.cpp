@@ -1,6 +1,5 @@
-// A storage that stands still: a check or an insert waits while nobody writes to the pipe `pause` in the data
-// directory. Without the pipe each call passes. The file `held` has a line for each call that has waited, with its
-// name.
+// A storage that stands still: a check or an insert waits until the test opens the pipe `pause` in the data directory.
+// Without the pipe each call passes. The file `held` has a line with the name of each call that has waited.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -52,7 +51,7 @@ class PausedJobs final : public test::PassedJobs {
   const HeldCalls& calls_;
 };
 
-/// The storage below, as a base that is made before the others.
+/// The storage below, a base constructed before the other bases.
 struct Memory {
   explicit Memory(const PluginEnv& env) : memory(env) {}
   memory::MemoryStorage memory;

@@ -1,4 +1,4 @@
-// Tests of the plugin objects in use: one for each name, made at the first need (core/plugin_instances.h).
+// Tests of the plugin objects in use: one for each name, made at the first use (core/plugin_instances.h).
 #include "core/plugin_instances.h"
 
 #include <gmock/gmock.h>
