@@ -1,12 +1,12 @@
-// The comparison of a real storage with its model.
+// The comparison of a real storage with the model.
 //
 // An operation with a StorageError leaves a doubt: until the storage is opened again the operation has not happened,
-// and afterwards it may have, because its bytes may have reached the disk. From then on there are several worlds. A
-// world contradicted by an answer is dropped; with no world left, the storage is wrong. Only the first failure leaves a
-// doubt: after a failure of its disk a storage writes no more until opened again.
+// and afterwards the operation may have happened, because the bytes may have reached the disk. From then on there are
+// several worlds. A world contradicted by an answer is dropped; with no world left, the storage is wrong. Only the
+// first failure leaves a doubt: after a failure of the disk a storage writes no more until opened again.
 //
-// A loss of power may undo the latest unsynced steps (sdk/include/jobq/storage.h): the worlds before each of them join
-// the others when the storage is opened again after a loss of power. A later synced step makes the steps before
+// A loss of power may undo the latest unsynced steps (sdk/include/jobq/storage.h): the worlds before each such step
+// join the others when the storage is opened again after a loss of power. A later synced step makes the steps before
 // durable.
 #pragma once
 
@@ -36,8 +36,7 @@ class Disagreement : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// The end of the time in which the storage was open before: the process closed the storage or died, or the machine
-/// lost its power.
+/// The end of the last opening of the storage: the process closed the storage or died, or the machine lost power.
 enum class FormerEnd { process, power };
 
 /// The real storage and the possible worlds. Confined to one thread at a time.
@@ -73,15 +72,15 @@ class Comparison {
   }
   /// Notes that every step so far survives a loss of power.
   void noteSynced() { noteSyncedUpTo(unsyncedMark()); }
-  /// Notes the same for the steps up to the last one before a call of unsyncedMark() that returned `mark`.
+  /// Notes the same for the steps before the call of unsyncedMark() with the result `mark`.
   void noteSyncedUpTo(std::uint64_t mark) {
     if (mark <= forgotten_) return;
     unsynced_.erase(unsynced_.begin(), unsynced_.begin() + static_cast<std::ptrdiff_t>(mark - forgotten_));
     forgotten_ = mark;
   }
-  /// Returns the number of worlds that unsynced steps have left behind them so far.
+  /// Returns the number of worlds left behind by unsynced steps so far.
   std::uint64_t unsyncedMark() const { return forgotten_ + unsynced_.size(); }
-  /// Notes that a read that shows `job` makes the last unsynced step durable, and all steps before.
+  /// Notes that a read of `job` makes the last unsynced step durable, and all steps before.
   void noteUnsynced(const JobId& job) { unsyncedJobs_[job] = unsyncedMark(); }
   /// Notes such a read. Later steps may be undone: if the job was durable already, the read has synced nothing.
   void noteShown(const JobId& job);
@@ -96,7 +95,7 @@ class Comparison {
  private:
   std::shared_ptr<Storage> real_;
   std::vector<StorageModel> worlds_;             // never empty
-  std::vector<StorageModel> doubts_;             // worlds that join the others when the storage is opened again
+  std::vector<StorageModel> doubts_;             // worlds that join the others at the next opening of the storage
   std::vector<StorageModel> unsynced_;           // worlds before each step that a loss of power may undo now
   std::uint64_t forgotten_ = 0;                  // worlds that were removed from the front of unsynced_
   std::map<JobId, std::uint64_t> unsyncedJobs_;  // unsyncedMark() behind the last noteUnsynced() of each job

@@ -1,7 +1,7 @@
 // A storage in front of two others: the real storage and the model. Every operation except summaries and
-// queuedEndpoints goes to both, and a difference between their answers is thrown as a Disagreement. The user of the
-// storage, a test or the core, does not notice the judge. `tests/property/comparison.h` has the rule for operations
-// that fail.
+// queuedEndpoints goes to both, and a difference between the answers is thrown as a Disagreement. The user of the
+// storage, a test or the core, does not notice the judge. `tests/property/comparison.h` has the rule for failing
+// operations.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace jobq::model {
 
-/// The steps of the storage that belong to several stores. Confined to one thread at a time.
+/// The steps of the storage across several stores. Confined to one thread at a time.
 class JudgedSteps : public Storage {
  public:
   std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
@@ -66,7 +66,7 @@ class Judge final : public JudgedSteps {
   void reopen(std::shared_ptr<Storage> real, FormerEnd end) { compared_.reopen(std::move(real), end); }
   void close() { compared_.close(); }
 
-  /// Tells the model of a life of the node that began on another way to the same storage.
+  /// Notes in the model a life of the node begun on another way to the same storage.
   void follow(const Holder& life) { compared_.follow(life); }
 
   /// Compares every value open to reading; throws Disagreement.

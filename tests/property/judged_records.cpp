@@ -1,4 +1,4 @@
-// Records under judgement: a storage may count its versions in its own way (`tests/property/record_model.h`).
+// Records under judgement: a storage may count versions in any way (`tests/property/record_model.h`).
 #include "judged_stores.h"
 
 namespace jobq::model {

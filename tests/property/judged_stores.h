@@ -152,8 +152,7 @@ class JudgedOutbox final : public OutboxStore {
   Comparison& compared_;
 };
 
-/// A storage may count its versions in its own way (`tests/property/record_model.h`). Remembers the kinds of all
-/// records.
+/// A storage may count versions in any way (`tests/property/record_model.h`). Remembers the kinds of all records.
 class JudgedRecords final : public RecordStore {
  public:
   explicit JudgedRecords(Comparison& compared) : compared_(compared) {}

@@ -37,7 +37,7 @@ struct Entry {
   CallId takenBy = 0;  // the last call that consumed chunks of the attempt
   std::size_t takenFrom = 0;
   std::vector<LogLine> log;
-  std::uint64_t logLines = 0;  // of all attempts, with those that have left `log`
+  std::uint64_t logLines = 0;  // lines of all attempts, also lines dropped from `log`
 };
 
 struct Owed {
@@ -54,7 +54,7 @@ struct CountedPart {
   EndpointId endpoint;
   std::size_t most = 0;
   Instant asOf{};
-  QueuePlace end;  ///< of the queued job number `most`
+  QueuePlace end;  ///< position of the queued job number `most`
 };
 
 struct IdempotencyEntry {
@@ -63,7 +63,7 @@ struct IdempotencyEntry {
   Instant endsAt{};
 };
 
-/// An expired job is absent, also before its sweep. Confined to one thread.
+/// An expired job is absent, also before the sweep. Confined to one thread.
 struct ModelState {
   struct Counters {
     std::uint64_t completed = 0;
@@ -76,16 +76,16 @@ struct ModelState {
   Entry* find(std::string_view id);
   const Entry* find(const JobKey& key) const;
   Entry* find(const JobKey& key);
-  /// Returns the job that runs as exactly this attempt; null without such a job.
+  /// Returns the running job of exactly this attempt; null without such a job.
   Entry* held(const LeaseRef& lease);
   /// Returns the queued jobs of an endpoint in the order of their claims: (lowPriority, rank, arrival).
   std::vector<const Entry*> queue(std::string_view endpoint) const;
   static QueuePlace placeOf(const Entry& entry) { return {entry.job.lowPriority, entry.rank, entry.arrival}; }
-  /// Returns true if a job of the endpoint is queued, also one that has expired and still waits for its sweep.
+  /// Returns true if a job of the endpoint is queued, also an expired job before the sweep.
   bool hasQueue(std::string_view endpoint) const;
   /// Returns true if an expired job still waits for its sweep: the counters may or may not include the job.
   bool hasUnswept(std::string_view endpoint) const;
-  /// Ends a job in a step that also owes its webhook.
+  /// Ends a job. The same step owes the webhook.
   void end(Entry& entry, Trigger trigger, std::string error, std::string output);
   void removeIf(const std::function<bool(const Entry&)>& goes);
 
@@ -98,7 +98,7 @@ struct ModelState {
   std::uint64_t arrivals = 0;
   std::uint64_t epochs = 0;          ///< number of lives so far
   std::uint64_t life = 0;            ///< epoch of the present life
-  std::vector<CountedPart> counted;  ///< of the last second
+  std::vector<CountedPart> counted;  ///< counted parts of the last second
 };
 
 }  // namespace jobq::model

@@ -1,4 +1,4 @@
-// Clients of the API in the simulation of nodes. Each call goes to one of the nodes; a client that reads 503 repeats a
+// Clients of the API in the simulation of nodes. Each call goes to a single node; after a 503 a client repeats a
 // submission with an idempotency key at another node.
 #pragma once
 

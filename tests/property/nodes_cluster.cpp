@@ -9,7 +9,7 @@ namespace {
 constexpr Millis kStep{250};
 constexpr Millis kLongestOffset{3'600'000};
 
-/// A node that has not beaten for longer than this may be late with its fence if it stands still.
+/// A node without a beat for a longer time may be late with its fence if the node stands still.
 constexpr Millis kFresh{9'000};
 /// Time for the handlers to obey.
 constexpr Millis kObeyed{5'000};
@@ -96,7 +96,7 @@ void NodeHost::beginPause() {
   world_.judge.handlers.excuse(name_, Instant::max());
 }
 
-// A node that has beaten shortly before fences itself in time. Any other node is excused until it could notice.
+// A node with a beat shortly before fences its runs in time. Any other node is excused until the node could notice.
 void NodeHost::endPause(bool isSuspended, Millis paused) {
   if (isSuspended) clock_.standStill(paused);
   const Instant now = world_.time.now();
@@ -106,7 +106,7 @@ void NodeHost::endPause(bool isSuspended, Millis paused) {
   world_.judge.handlers.excuse(name_, excusedSince_ ? Instant::max() : std::max(excusedUntil_, now));
 }
 
-// The excuse ends when the node has fenced itself or has beaten, and its handlers have had the time to obey.
+// The excuse ends after a fence or a beat of the node, and the time for the handlers to obey.
 void NodeHost::noteExcuse() {
   if (!excusedSince_) return;
   const Instant now = world_.time.now();

@@ -1,5 +1,5 @@
 // The hosts of the simulation of nodes. Each has a clock, a way to the storage, and one process after another. Time
-// passes for all of them together, in steps of a quarter of a second; each thread of each process does its due work in
+// passes for all hosts together, in steps of a quarter of a second; each thread of each process does the due work in
 // each step.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The findings of a simulation of nodes, and numbers of what it has played.
+// The findings of a simulation of nodes, and the numbers of played events.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Played {
   std::uint64_t faults = 0;             ///< calls with a fault of their own
   std::uint64_t excused = 0;            ///< moments in which one of two handlers of a job was excused
   std::uint64_t answered = 0;           ///< waiting callers
-  std::uint64_t answeredElsewhere = 0;  ///< those of them whose job ran at another node
+  std::uint64_t answeredElsewhere = 0;  ///< waiting callers whose job ran at another node
 
   Played& operator+=(const Played& other);
 };

@@ -1,9 +1,9 @@
 // The rules of handlers in the simulation of nodes.
 //
 // Two handlers never run one job at the same moment. LeaseKeeper promises that a node stops its handlers 10 s after the
-// last beat, and the handlers here obey within 5 s, so a node that is cut off keeps the rule. Two handlers are excused:
-// the handler of a node that stood still, from the pause until 5 s after the node could notice the pause; and the
-// handler of an attempt that was timed out or has expired, because a retry may follow at once.
+// last beat, and the handlers here obey within 5 s, so a node without a connection keeps the rule. Two handlers are
+// excused: the handler of a node that stood still, from the pause until 5 s after the node could notice the pause; and
+// the handler of a timed-out or expired attempt, because a retry may follow at once.
 //
 // A job goes back to the queue only without a handler.
 #pragma once

@@ -10,7 +10,7 @@ namespace jobq::model {
 
 enum class NodeAct : std::uint8_t {
   submit,
-  submitAndWait,  // by a caller that waits, mostly for a job that another node runs
+  submitAndWait,  // the caller waits, mostly for a job that runs at another node
   await,          // a caller begins to wait for a job
   finish,         // a handler returns
   cancel,

@@ -1,5 +1,5 @@
-// Shows each step of the storage to the judge of the simulation of nodes. All nodes share one observer, which lies
-// behind the wires: a step whose answer is lost is a step.
+// Shows each step of the storage to the judge of the simulation of nodes. All nodes share one observer between the
+// wires and the storage: a step with a lost answer is a step.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class ObservedStorage final : public test::PassedStorage {
 
     Storage& storage_;
     NodesJudge& judge_;
-    std::map<JobId, EndpointId> endpoints_;  // of each claimed job
+    std::map<JobId, EndpointId> endpoints_;  // endpoint of each claimed job
   };
 
   class Nodes final : public test::PassedNodes {

@@ -66,8 +66,8 @@ void NodeProcess::stop() {
   }
 }
 
-// The fence is a thread of its own and has no call that may be slow, so it is never late here. Beats are never late
-// either, because a late beat is a slow call. The order of the threads is random.
+// The fence is a separate thread without a slow call, so the fence is never late here. Beats are never late either,
+// because a late beat is a slow call. The order of the threads is random.
 void NodeProcess::step() {
   if (stage_ == Stage::joining || stage_ == Stage::leaving) return;
   std::array<Thread, kThreads> order{kBeats, kFence, kRuns, kChanges, kSweeper, kDispatcher, kWorkers, kCallers};
@@ -116,7 +116,7 @@ void NodeProcess::work(Thread thread) {
 
 void NodeProcess::await(const JobKey& job) { callers_.emplace_back(completions_, job); }
 
-// A caller reads its job when it comes and after each event. A caller that cannot read its job is answered with 503.
+// A caller reads the job at the begin of the call and after each event. After a failed read the caller gets 503.
 void NodeProcess::stepCallers() {
   for (auto at = callers_.begin(); at != callers_.end();) {
     Caller& caller = *at;

@@ -50,8 +50,8 @@ class NodeLog final : public Log {
   NodesJudge& judge_;
 };
 
-/// A storage in which a join answers the present life of another NodeLife. A second NodeLife over it has the same life,
-/// and never sees the fence.
+/// A storage in which a join answers the current life of another NodeLife. A second NodeLife over the storage has the
+/// same life, and never sees the fence.
 class SameLife final : public test::PassedStorage {
  public:
   SameLife(Storage& inner, const NodeLife& life) : PassedStorage(inner), nodes_(inner.nodes(), life) {}
@@ -69,7 +69,7 @@ class SameLife final : public test::PassedStorage {
   Nodes nodes_;
 };
 
-/// Dies as a whole, with its workers and its waiting callers.
+/// Dies as a whole, with the workers and the waiting callers.
 class NodeProcess {
  public:
   /// `storage` is the node's way to the storage. `number` makes the ids of the workers unique.
@@ -79,7 +79,7 @@ class NodeProcess {
   void start();
   /// Stops in order, with the running jobs back in the queue.
   void stop();
-  /// Lets each thread do what is due. A thread with a call under way does nothing.
+  /// Lets each thread do the due work. A thread with a call under way does no work.
   void step();
 
   /// Registers a caller that waits for the end of the job.

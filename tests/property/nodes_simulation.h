@@ -1,9 +1,9 @@
 // One to three nodes on one storage, on one thread and with clocks moved by hand: the real job service, dispatcher,
 // pools, lease keeper, change poller, notifier and sweeper of each node over the memory storage. Handlers, clients, the
-// network, processes and hosts are played. A schedule of moves decides, and every schedule recurs with its seed.
+// network, processes and hosts are played. A schedule of moves decides, and every schedule recurs with the same seed.
 //
-// The rules at every step are those of `nodes_judge.h`. When the schedule is over, all faults end and all nodes run.
-// After a few seconds each run that has ended in the storage is stopped. When handlers have returned, no job waits or
+// The rules at every step are the rules of `nodes_judge.h`. When the schedule is over, all faults end and all nodes
+// run. After a few seconds each run with an end in the storage is stopped. When handlers have returned, no job waits or
 // is held without a handler, each caller is answered, each result and each count is the judge's, and all nodes together
 // have at most workersMax workers.
 #pragma once

@@ -11,11 +11,11 @@ namespace jobq::model {
 namespace {
 
 constexpr Millis kRound{1'000};
-/// Time in which nodes notice that the storage is back, and follow their runs.
+/// Time in which nodes notice the return of the storage, and follow their runs.
 constexpr Millis kNoticed{8'000};
 /// Time for a question of a node about its runs.
 constexpr Millis kFollowed{2'000};
-/// Seconds without work after which all is at rest: a low-priority job waits for a worker that becomes idle.
+/// Seconds without work after which the nodes are at rest: a low-priority job waits for an idle worker.
 constexpr int kQuietRounds = 8;
 /// Longest time to rest: leases end, workers start again after 30 s at most, and retries follow.
 constexpr int kMostSeconds = 240;
@@ -26,7 +26,7 @@ bool mayWait(const Job& job) { return job.state == JobState::inQueue && job.lowP
 
 }  // namespace
 
-// Each run whose attempt has ended in the storage is stopped after another question about the runs.
+// Each run with an ended attempt in the storage is stopped after another question about the runs.
 void NodesSimulation::checkStops() {
   std::map<const NodeHost*, std::vector<LeaseRef>> ended;
   for (const auto& host : cluster_.hosts()) {

@@ -1,4 +1,4 @@
-// Random schedules for one to three nodes on one storage. A failing schedule is shortened and printed with its seed.
+// Random schedules for one to three nodes on one storage. A failing schedule is shortened and printed with the seed.
 //   JOBQ_SEED=17 build/tests/nodes_simulation_test       plays one seed again
 //   JOBQ_SEEDS=100000 build/tests/nodes_simulation_test
 //   JOBQ_COUNT_TWINS=1 build/tests/nodes_simulation_test --gtest_filter='*Twin*'      counts the seeds that find each

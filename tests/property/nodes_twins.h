@@ -1,5 +1,5 @@
 // Broken twins: the parts of the simulation of nodes with one fault each. A twin replaces the storage, stands in front
-// of it, or leaves out a thread of the nodes. The simulation has to find each of them.
+// of the storage, or leaves out a thread of the nodes. The simulation has to find each twin.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class Twin : std::uint8_t {
   fencedClaims,       ///< the dispatcher does not see the fence
   earlyRelease,       ///< the job of a fenced run goes back before its handler has ended
   noBeatGap,          ///< the first beat after an outage does not extend the lives
-  runsNotFollowed,    ///< each attempt looks held, so that no run learns of its end elsewhere
+  runsNotFollowed,    ///< each attempt looks held, so no run is stopped after an end elsewhere
   claimsForgotten     ///< the jobs of an unanswered claim are never found
 };
 
@@ -40,7 +40,7 @@ struct Flaws {
 
 Flaws flawsOf(Twin twin);
 
-/// The true time, or for one twin the clock of the node that calls the storage.
+/// The true time, or for one twin the clock of the node with the call.
 class CallerClock final : public Clock {
  public:
   explicit CallerClock(const Clock& time) : time_(time) {}

@@ -1,7 +1,7 @@
-// The workers of a node in the simulation of nodes. A handler runs until the schedule lets it return, or until it obeys
-// its stop token, at most 4.5 s after the stop. A worker reports like ThreadExecutor
-// (`core/workers/thread_executor.h`): it keeps the outcome until the storage accepts it or calls it stale, and drops
-// the outcome of a fenced run.
+// The workers of a node in the simulation of nodes. A handler runs until a move of the schedule, or until the handler
+// obeys the stop token, at most 4.5 s after the stop. A worker reports like ThreadExecutor
+// (`core/workers/thread_executor.h`): the worker keeps the outcome until the storage answers accepted or stale, and
+// drops the outcome of a fenced run.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +62,7 @@ class NodeWorkers final : public Executor {
   std::vector<LeaseRef> unstopped() const;
   /// Returns the number of runs.
   std::size_t runs() const { return runs_.size(); }
-  /// Checks that the pools count the workers that there are.
+  /// Compares the counts of the pools with the workers.
   void check(const EndpointId& endpoint, const WorkerCounts& counts) const;
   /// Returns the number of workers of the endpoint that can have a job.
   std::size_t workers(const EndpointId& endpoint) const;

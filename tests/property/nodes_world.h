@@ -1,5 +1,5 @@
 // The parts of a simulation of nodes that outlive each process: the true time, the storage with its judge, the
-// endpoints, and the source of chance. The clock of the storage is the true time; each host has a clock of its own.
+// endpoints, and the source of chance. The clock of the storage is the true time; each host has a separate clock.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 
 namespace jobq::model {
 
-/// The clock of a host, and the server's clock on it (`core/base/clock.h`): it never goes back, and follows a step
-/// forwards by a tenth of the passing time. A new process begins with the time of the host.
+/// The clock of a host, and the server's clock on it (`core/base/clock.h`): the clock never goes back, and follows a
+/// step forwards by a tenth of the passing time. A new process begins with the time of the host.
 class HostClock final : public Clock {
  public:
   HostClock(const Clock& time, Millis offset) : time_(time), hostOffset_(offset), offset_(offset) {}
@@ -46,8 +46,7 @@ class HostClock final : public Clock {
   Millis offset_;
 };
 
-/// A source of chance that depends on the seed and on the time only, so that a move that is left out changes no later
-/// step (SplitMix64).
+/// A source of chance from the seed and the time only, so a left-out move changes no later step (SplitMix64).
 class Chance {
  public:
   using result_type = std::uint64_t;

@@ -55,7 +55,7 @@ DueHosts OutboxModel::dueHosts(std::string_view after, std::size_t max) const {
 }
 
 std::vector<Delivery> OutboxModel::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
-  std::vector<std::pair<std::size_t, Owed*>> due;  // with its position among the deliveries of its host
+  std::vector<std::pair<std::size_t, Owed*>> due;  // with the position among the deliveries of the host
   for (const HostPlaces& host : hosts) {
     std::vector<Owed*> queue;
     for (Owed& owed : state_.outbox) {

@@ -62,7 +62,7 @@ static_assert(kKinds.size() == kActions);
 // Mostly short times, now and then long enough for the end of leases, retention or a ttl.
 constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
 
-/// Returns the life of the node; begins one if there is none. An older life claims nothing.
+/// Returns the life of the node; begins a life if there is none. An older life claims no job.
 Holder presentLife(NodeStore& nodes) {
   for (const NodeInfo& node : nodes.nodes()) {
     if (node.isAlive) return {node.name, node.epoch};
@@ -129,7 +129,7 @@ void Player::claim(Storage& storage, const Operation& operation) {
   }
   const auto jobs = claimJobs(storage.leases(), wants, presentLife(storage.nodes()), ++lastClaim_, operation);
   for (const ClaimedJob& job : jobs) leases_.push_back(job.lease);
-  // The claim before this one: some of its attempts have ended.
+  // The claim before the current claim: some attempts have ended.
   if (operation.b % 3 == 0) (void)storage.leases().claimed(wants, operation.b % 2 == 0 ? lastClaim_ : lastClaim_ - 1);
 }
 

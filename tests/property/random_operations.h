@@ -1,5 +1,5 @@
 // Random work for a storage: a sequence of operations with numbers as arguments. The sequence can be printed, repeated
-// from its seed, and shortened without losing its meaning: the remaining operations name existing jobs and leases.
+// from the seed, and shortened without a change of meaning: the remaining operations name existing jobs and leases.
 #pragma once
 
 #include <algorithm>
@@ -99,7 +99,7 @@ class Player {
   void play(Storage& storage, const Operation& operation);
 
   /// Forgets how many chunks and log lines each attempt has reported. A loss of power may undo reports, and the workers
-  /// that counted them stopped with the machine: a count that is too high would leave chunks or lines out.
+  /// with the counts stopped with the machine: a count above the real number would leave chunks or lines out.
   void losePower() {
     nextChunks_.clear();
     nextLines_.clear();

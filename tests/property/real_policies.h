@@ -12,7 +12,7 @@
 
 namespace jobq::model {
 
-/// Loads the policy on the first call and keeps it. Confined to one thread.
+/// Loads the policy on the first call and keeps the policy. Confined to one thread.
 inline const QueuePolicy& realPolicy(const std::string& name) {
   static testkit::ManualClock clock;
   static testkit::SilentLog log;

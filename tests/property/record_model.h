@@ -36,8 +36,8 @@ class Versions {
   std::map<std::uint64_t, std::uint64_t> moments_;    // the model's last change at each known version
 };
 
-/// The operations of RecordStore. Their versions are the model's own; asTold() translates results into versions of the
-/// storage. Confined to one thread.
+/// The operations of RecordStore, with versions of the model; asTold() translates results into versions of the storage.
+/// Confined to one thread.
 class RecordModel {
  public:
   CreateResult create(Record record, Instant now);

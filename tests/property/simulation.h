@@ -1,12 +1,12 @@
-// The core in a simulated world: the real job service, dispatcher and sweeper with their storage, on one thread and a
+// The core in a simulated world: the real job service, dispatcher and sweeper with their storage, on one thread with a
 // clock moved by hand. Workers, remote workers, webhook deliveries, crashes and power cuts are played. A schedule of
-// operations decides the next event, so every interleaving of turns can occur, and recurs with its seed. Over SQLite
-// with power cuts a seed may take another course, because the storage has threads of its own.
+// operations decides the next event, so every interleaving of turns can occur, and recurs with the same seed. Over
+// SQLite with power cuts a seed may take another course, because the storage has separate threads.
 //
 // Rules at every step: every answer of the storage equals the answer of the model (`tests/property/judge.h`); a worker
 // has one job at a time, and a job one worker; a result is accepted from the last attempt alone, and a job succeeds
-// once. A loss of power may undo an end that nobody was told of. Rules at rest: no job waits beside a worker able to
-// run the job, no job is held without a holder, no caller waits for an ended job, and no worker is lost.
+// once. A loss of power may undo an unreported end. Rules at rest: no job waits beside a worker able to run the job, no
+// job is held without a holder, no caller waits for an ended job, and no worker is lost.
 #pragma once
 
 #include <cstdint>

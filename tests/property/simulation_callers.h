@@ -18,7 +18,7 @@
 
 namespace jobq::model {
 
-/// Clients of the API: they submit jobs, then await, cancel, retry or stream them.
+/// Clients of the API: submit jobs, then await, cancel, retry or stream the jobs.
 class Clients {
  public:
   Clients(World& world, Machine& machine) : world_(world), machine_(machine) {}
@@ -29,7 +29,7 @@ class Clients {
   void change(const Move& move);
   /// Begins to wait for the end of a recent job.
   void await(const Move& move);
-  /// Continues the resumed calls, and those whose time is over. Returns the jobs whose calls wait on.
+  /// Continues the resumed calls, and the calls whose time is over. Returns the jobs of calls that wait on.
   std::vector<JobKey> resume();
 
   const std::vector<JobKey>& jobs() const { return jobs_; }
@@ -48,8 +48,8 @@ class Clients {
   std::uint64_t calls_ = 0;  // number of the last waiting call
 };
 
-/// Callers of webhooks: they claim deliveries, record their calls and end the deliveries, each step a move of its own,
-/// with replays between the steps. Callers outlive a crash, because late reports are the interesting ones.
+/// Callers of webhooks: claim deliveries, record calls and end the deliveries, each step a separate move, with replays
+/// between the steps. Callers outlive a crash, because late reports are the interesting reports.
 class DeliveryCallers {
  public:
   explicit DeliveryCallers(World& world) : world_(world) {}

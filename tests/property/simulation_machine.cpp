@@ -53,8 +53,8 @@ void Machine::open() {
   }
 }
 
-// A server on a storage of one process begins one life. The storage gets the jobs that run before their insert in the
-// life of their begin.
+// A server on a storage of one process begins one life. A job that runs before the insert is inserted in the life in
+// which the run began.
 void Machine::beginLife() {
   process_->inserts.storeAll();
   process_->life.join();

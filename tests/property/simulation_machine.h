@@ -1,5 +1,5 @@
 // The machine of a simulation: one process of the core after another, with power cuts and changes of the time of day
-// between them.
+// between two processes.
 #pragma once
 
 #include <cstdint>
@@ -119,7 +119,7 @@ class Machine {
 
  private:
   void closeAfterCrash();
-  /// Asks for the jobs that the last loss of power may have undone: an end that is on the disk stays.
+  /// Asks for the jobs at risk in the last loss of power: an end on the disk stays.
   void askForUndone();
   void wakeUpAtAnotherTime();
 

@@ -23,7 +23,7 @@ void Simulation::checkWorkers() {
     const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
       return static_cast<std::ptrdiff_t>(said) == really;
     };
-    // A handler running past its grace after a stop is stuck, and its slot goes to another worker.
+    // A handler running past the grace after a stop is stuck, and another worker gets the slot.
     world_.rules.check(
         is(counts.running + counts.unhealthy, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
         "workers of " + endpoint->spec.id + ": the pools count " + std::to_string(counts.running) + " running, " +
@@ -75,8 +75,8 @@ void Simulation::runToRest() {
   deliveries_.checkReplays();
 }
 
-// All parts can only wait, and the passed time ends no job by itself: no job is held without a holder, no job waits
-// beside a free worker, and no caller waits for a job that has ended. (A remote job may wait for the end of its lease.)
+// All parts can only wait, and time alone ends no job: no job is held without a holder, no job waits beside a free
+// worker, and no caller waits for an ended job. (A remote job may wait for the end of its lease.)
 void Simulation::checkRest() {
   checkRules();
   for (const JobKey& key : clients_.resume()) {

@@ -20,8 +20,8 @@
 
 namespace jobq::model {
 
-/// Workers as the dispatcher sees them; they die with their process. Each event waits in this object until the schedule
-/// releases it.
+/// Workers from the view of the dispatcher; a worker dies with the process. Each event waits in the object for its
+/// release by the schedule.
 class LocalWorkers final : public Executor {
  public:
   using Place = std::pair<EndpointId, WorkerId>;
@@ -56,7 +56,7 @@ class LocalWorkers final : public Executor {
   std::deque<Place> leaving_;
 };
 
-/// Workers on another machine, with timed leases. They outlive each process of the core.
+/// Workers on another machine, with timed leases. The workers outlive each process of the core.
 class RemoteWorkers {
  public:
   explicit RemoteWorkers(World& world) : world_(world) {}

@@ -42,12 +42,12 @@ struct Run {
   std::string webhook;                       // empty without one
   std::uint64_t lines = 0;                   // number of the next log line
   std::uint64_t chunks = 0;                  // number of accepted chunks
-  std::shared_ptr<DeferredInsert> insert{};  // of a job that runs before its insert
+  std::shared_ptr<DeferredInsert> insert{};  // of a job running before the insert
 };
 
 /// The rules of runs: attempts grow, a result is accepted from the last attempt alone, and a job succeeds once. A loss
-/// of power may undo an end that nobody was told of. The first finding is kept, because the core may catch the
-/// exceptions of an executor.
+/// of power may undo an unreported end. The first finding is kept, because the core may catch the exceptions of an
+/// executor.
 class RunRules {
  public:
   /// Throws a Finding with the text `what` unless the condition holds.
@@ -58,18 +58,18 @@ class RunRules {
   const std::string& found() const { return found_; }
 
   void begins(const Run& run);
-  /// Judges a result that the storage has accepted. Nobody is told of the end of a local worker's job yet, unless the
-  /// job has a webhook.
+  /// Judges a result accepted by the storage. The end of a local worker's job is not reported to any caller yet, unless
+  /// the job has a webhook.
   void accepted(const Run& run, bool succeeds);
   /// Notes that a caller was told of the end of a job: the end stays. `state` is the state at the end, FAILED for
   /// instance if a loss of power has undone a success and the job was lost then.
   void told(const JobId& job, JobState state);
-  /// Notes a loss of power, which stops the runs on the machine and may undo their claims, and ends that nobody was
-  /// told of: a further run of such a job may have the same attempt.
+  /// Notes a loss of power. The loss stops the runs on the machine, and may undo the claims of the runs and unreported
+  /// ends: a further run of such a job may have the same attempt.
   void losePower();
-  /// Notes an orderly stop, which undoes nothing.
+  /// Notes an orderly stop, without any undone step.
   void stopInOrder();
-  /// Returns the jobs that a loss of power may have undone, with their endpoints.
+  /// Returns the jobs possibly undone by a loss of power, with their endpoints.
   const std::map<JobId, EndpointId>& undoable() const { return undoable_; }
   /// Notes a retry by a caller, which counts as an attempt.
   void retried(const JobId& job);

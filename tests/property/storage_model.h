@@ -1,7 +1,7 @@
 // The simplest correct storage: a list of jobs, scanned from end to end by every operation, on one thread. The model
 // follows `sdk/include/jobq/storage.h` and adds no rule, so it can judge the real storages. The model can be copied: a
-// question whose answer was lost in a crash has two right answers, from the model before the question and from the
-// model after.
+// question with an answer lost in a crash has two right answers, from the model before the question and from the model
+// after.
 #pragma once
 
 #include <optional>
