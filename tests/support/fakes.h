@@ -98,7 +98,7 @@ class CallingSweepListener final : public SweepListener {
     if (after_) after_();
   }
 
-  /// Returns the number of batches without an answer that the listener was told of.
+  /// Returns the number of batches without an answer, as reported to the listener.
   int unanswered() const { return unanswered_; }
   /// Lets the next sweepUnanswered() throw StorageError.
   void failOnce() { failsOnce_ = true; }

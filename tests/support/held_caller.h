@@ -1,4 +1,4 @@
-// A caller that waits for jobs on the thread of a test, in the place of a suspended call of the server.
+// A caller of jobs, waiting on the thread of a test in the place of a suspended call of the server.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace jobq::test {
 
 class HeldCaller;
 
-/// Continues the callers of all tests. The object is never destroyed, because a thread may continue a call that has
-/// ended, and whose caller is gone.
+/// Continues the callers of all tests. The object is never destroyed, because a thread may continue an ended call
+/// without a caller.
 class HeldCallers final : public CallResumer {
  public:
   static HeldCallers& all() {
@@ -62,7 +62,7 @@ class HeldCaller final : public ConnectedClient {
     return resumed_;
   }
 
-  /// Ends the waits, as a client does that closes its side.
+  /// Ends the waits, as a closing client does.
   void leave() {
     Lock lock(mutex_);
     left_ = resumed_ = true;
@@ -75,7 +75,7 @@ class HeldCaller final : public ConnectedClient {
   auto complete(Wait& wait) {
     return whenReady([&] { return wait.poll(waitingCaller()); });
   }
-  /// Calls `poll` until its result is not empty, and returns the result.
+  /// Calls `poll` until the result is not empty, and returns the result.
   template <class Poll>
   auto whenReady(Poll poll) {
     for (;;) {
@@ -83,7 +83,7 @@ class HeldCaller final : public ConnectedClient {
       awaitResume();
     }
   }
-  /// Returns true when the waiter has an event, or false when its wait is over.
+  /// Returns true when the waiter has an event, or false when the wait is over.
   bool awaitEvent(CompletionNotifier::Waiter& waiter, Instant deadline, std::size_t bytes = 0) {
     for (;;) {
       const auto progress = waiter.poll(deadline, waitingCaller(), bytes);
@@ -107,7 +107,7 @@ class HeldCaller final : public ConnectedClient {
   }
   SuspendedCall call() noexcept override { return {&HeldCallers::all(), id_}; }
   bool mayBlock() const noexcept override { return mayBlock_; }
-  /// Makes the caller a thread that must not block.
+  /// Marks the caller's thread as a thread that must not block.
   void forbidBlocking() noexcept { mayBlock_ = false; }
 
  private:

@@ -1,5 +1,5 @@
-// Stores that pass each call on to another storage. Decorators of tests derive from these classes and override the
-// calls that they watch or break.
+// Stores that pass each call on to another storage. Decorators of tests derive from the classes and override the
+// watched or broken calls.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace jobq::test {
 
 class PassedJobs : public JobStore {
  public:
-  /// `inner` outlives the object, as in each class of this file.
+  /// `inner` outlives the object, as in each class of the file.
   explicit PassedJobs(JobStore& inner) : inner_(inner) {}
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
@@ -100,7 +100,7 @@ class PassedNodes : public NodeStore {
   NodeStore& inner_;
 };
 
-/// A decorator overrides the stores that it replaces.
+/// A decorator overrides the replaced stores.
 class PassedStorage : public Storage {
  public:
   explicit PassedStorage(Storage& inner) : inner_(inner) {}

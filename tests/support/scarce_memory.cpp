@@ -7,8 +7,8 @@ namespace jobq::test {
 thread_local std::size_t failsIn = 0;
 }  // namespace jobq::test
 
-// Inlined, the functions would look to GCC like malloc paired with delete. The runtime of clang's ThreadSanitizer has
-// these functions itself.
+// Inlined, the functions would look to GCC like malloc paired with delete. The runtime of clang's ThreadSanitizer
+// defines the functions, too.
 #if !JOBQ_SANITIZED_THREADS
 [[gnu::noinline]] void* operator new(std::size_t size) {
   const bool fails = jobq::test::failsIn > 0 && --jobq::test::failsIn == 0;

@@ -1,12 +1,13 @@
-// Allocations that fail on demand, for a test program of its own: the program's operator new is replaced.
+// Allocations that fail on demand, for a separate test program: the program's operator new is replaced.
 #pragma once
 
 #include <cstddef>
 
 namespace jobq::test {
 
-/// The number of the allocation of this thread that throws std::bad_alloc, counted from the next one; 0 means none. The
-/// allocations after it succeed. A program for ThreadSanitizer ignores the number.
+/// The number of the failing allocation of the thread, counted from the next allocation; 0 means no failure. The
+/// failing allocation throws std::bad_alloc, and later allocations succeed. A program for ThreadSanitizer ignores the
+/// number.
 extern thread_local std::size_t failsIn;
 
 }  // namespace jobq::test

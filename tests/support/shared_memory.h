@@ -1,4 +1,4 @@
-// The memory storage as several servers of one process share it.
+// The memory storage, shared by several servers of one process.
 #pragma once
 
 #include <filesystem>
