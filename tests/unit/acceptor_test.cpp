@@ -31,7 +31,7 @@ thread_local bool hasMemory = true;
 }
 
 // Throws while the calling thread has no memory. Inlined, the functions would look to GCC like malloc paired with
-// delete. The runtime of clang's ThreadSanitizer has these functions itself.
+// delete. The runtime of clang's ThreadSanitizer defines the functions, too.
 #if !JOBQ_SANITIZED_THREADS
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = hasMemory ? std::malloc(size == 0 ? 1 : size) : nullptr;

@@ -36,7 +36,7 @@ class ApiClientTest : public testing::Test {
   static std::string refusedAddress(const std::string& url, const std::string& key = "", const std::string& ca = "") {
     return failed([&] { (void)ApiClient(url, key, ca); });
   }
-  /// Returns the failure of a GET that is answered with these bytes.
+  /// Returns the failure of a GET with the bytes as the answer.
   std::string failedWith(const std::string& bytes) {
     server_.answerRaw(bytes);
     return failed([this] { (void)client_.get("/v2/x"); });

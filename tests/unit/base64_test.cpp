@@ -1,4 +1,4 @@
-// Tests of base64: the vectors of its RFC, every byte, and each kind of text that is refused.
+// Tests of base64: the vectors of the RFC, every byte, and each kind of refused text.
 #include "jobq/base64.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ class CapturedErrors {
 
 class CliFixture {
  protected:
-  /// End of a command: its exit code, and its output, or the sentence of its failure.
+  /// End of a command: the exit code, and the output, or the sentence of the failure.
   struct End {
     int code;
     std::string text;

@@ -111,8 +111,8 @@ TEST(CompletionNotifier, ADeadlineResumesItsCallAndNoLaterOne) {
     EXPECT_EQ(waiters.back()->poll(start + Millis(3'000 - 1'000 * static_cast<int>(i)), {{&resumer, i}}),
               Progress::pending);
   }
-  waiters.pop_back();  // a waiter that ends takes its deadline away
-  // The thread of the deadlines may still wait for the deadline that is gone, and then looks for the next one.
+  waiters.pop_back();  // an ending waiter removes the deadline
+  // The thread of the deadlines may still wait for the removed deadline, and then looks for the next deadline.
   clock.awaitWaiter(Millis(1'000), Millis(2'000));
   clock.advance(Millis(1'000));
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
@@ -123,7 +123,8 @@ TEST(CompletionNotifier, ADeadlineResumesItsCallAndNoLaterOne) {
   EXPECT_EQ(waiters[1]->poll(start + Millis(2'000), {{&resumer, 1}}), Progress::over);
 }
 
-// A worker may send the answers of its own callers; a sweep or a cancel must not be held up by the answers of others.
+// A worker may send the answers of its callers; a sweep or a cancel must not be held up by the answers of other
+// callers.
 /// Counts the sleeps of the thread of the deadlines.
 class SleepCountingClock final : public Clock {
  public:

@@ -1,4 +1,4 @@
-// Tests of what the end of a connection says about its owner (core/http/transport/connection_ownership.h).
+// Tests of the report to the owner at the end of a connection (core/http/transport/connection_ownership.h).
 #include "core/http/transport/connection_ownership.h"
 
 #include <Poco/Net/ServerSocket.h>
@@ -47,7 +47,7 @@ class ConnectionOwnershipTest : public testing::Test, protected test::Connection
     send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     ASSERT_EQ(connection_->serve(), Next::park);
   }
-  /// Ends the connection, and returns what its owner has heard.
+  /// Ends the connection, and returns the report to the owner.
   std::optional<ConnectionEnd> endOf() {
     connection_.reset();
     return end_;

@@ -84,7 +84,7 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
   reactor.stop();
 }
 
-// With an idle time of 0 each deadline is seen together with the event of its connection, as by a reactor that is late.
+// With an idle time of 0 each deadline is seen together with the event of the connection, as by a late reactor.
 TEST_F(ConnectionReactorTest, ARequestThatHasComeIsServedAfterTheIdleTime) {
   ConnectionReactor reactor(listener(),
                             {{1, 1}, std::chrono::milliseconds(0), 0, nullptr, handlers_, *params_, waiting_}, log_);
@@ -163,7 +163,7 @@ class SuspensionTest : public ConnectionReactorTest {
   }
 
   /// Sends the text to a reactor with one thread, and returns when the first request is suspended: the thread begins a
-  /// second request, of another client, only behind the suspension.
+  /// second request, of another client, only after the suspension.
   Poco::Net::StreamSocket askAndSuspend(const std::string& text) {
     auto client = ask(text);
     EXPECT_TRUE(holdsSoon([&] { return waiting() == 1; }));

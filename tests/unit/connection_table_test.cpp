@@ -182,7 +182,7 @@ TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
   table_.unwatch(7);
   EXPECT_FALSE(table_.extractReady(7)) << "neither watched nor parked";
   table_.forget(7);
-  table_.unwatch(7);  // changes nothing: a stop may forget a connection before its watch ends
+  table_.unwatch(7);  // no change: a stop may forget a connection before the end of the watch
 }
 
 TEST_F(ConnectionTableTest, ASuspendedConnectionIsTakenByItsResumption) {

@@ -40,7 +40,7 @@ class ActingFactory final : public test::FunctionHandlers {
   std::vector<std::string> asked;
 };
 
-/// Another stream behind a handshake that the test ends.
+/// Another stream after a handshake ended by the test.
 class HandshakeStream final : public ByteStream {
  public:
   explicit HandshakeStream(std::unique_ptr<ByteStream> inner)

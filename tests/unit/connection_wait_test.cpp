@@ -138,7 +138,7 @@ TEST_F(ConnectionWaitTest, AWatchEndsWithTheAnswerAlthoughItsClientReadsLater) {
   EXPECT_THAT(watch_.unwatched, ElementsAre(9U));
 }
 
-/// A client that reads nothing, and whose way is full.
+/// A client that reads no bytes, with a full send buffer.
 class FullWayTest : public ConnectionWaitTest {
  protected:
   Connection& connectFull() {

@@ -1,4 +1,4 @@
-// A job that runs before its insert, for tests.
+// A job that runs before the insert, for tests.
 #pragma once
 
 #include <memory>

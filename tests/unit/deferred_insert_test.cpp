@@ -1,4 +1,4 @@
-// Tests of jobs that run before their insert: the insert (core/jobs/deferred_insert.h), the timer
+// Tests of jobs that run before the insert: the insert (core/jobs/deferred_insert.h), the timer
 // (core/workers/deferred_inserts.h) and the wait of the caller.
 #include "core/jobs/deferred_insert.h"
 
@@ -312,7 +312,7 @@ TEST_F(DeferredWaitTest, AnAnswerBeforeTheEndShowsAStoredJob) {
   EXPECT_EQ(claimer_.insert->state(), InsertState::stored);
 }
 
-// A stream reads chunks, and nothing tells its reads of a job before the insert.
+// A stream reads chunks, and the reads have no sign of a job before the insert.
 TEST_F(DeferredWaitTest, ACallerThatReadsTheJobNeedsAnInsertFirst) {
   const auto submission =
       jobs_.submitAwaited(briefJob("j"), endpoint_, std::nullopt, Millis(5'000), JobService::CallerReads::job);

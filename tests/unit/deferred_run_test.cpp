@@ -166,7 +166,7 @@ TEST_F(DeferredRunTest, AnOutcomeBehindTheDeadlineIsATimeout) {
   EXPECT_EQ(find("a").state, JobState::timedOut);
 }
 
-// The lease keeper asks the storage about the running jobs, and stops those that the storage does not have.
+// The lease keeper asks the storage about the running jobs, and stops the jobs missing in the storage.
 TEST_F(DeferredRunTest, AnUnstoredJobIsNoRunningJobOfTheStorage) {
   std::promise<void> begun;
   std::promise<void> goesOn;

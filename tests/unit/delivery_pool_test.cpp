@@ -98,7 +98,7 @@ TEST_F(DeliveryPoolUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
   EXPECT_THAT(pool_.placesFor({"h3"}), SizeIs(1));
 }
 
-/// Calls that wait without a thread until the test ends them. Any thread may call the methods.
+/// Calls that wait without a thread until ended by the test. Any thread may call the methods.
 class WaitingCalls final : public DeliveryRunner {
  public:
   std::unique_ptr<DeliveryWork> workOn(Delivery) override { return std::make_unique<Work>(*this); }
@@ -165,7 +165,7 @@ TEST_F(DeliveryPoolUnit, CallsThatNeedNoThreadFillAllPlaces) {
   EXPECT_EQ(calls.concluded(), kPlaces);
 }
 
-/// Calls that have ended when their begin returns.
+/// Calls that have ended when begin() returns.
 class InstantCalls final : public DeliveryRunner {
  public:
   std::unique_ptr<DeliveryWork> workOn(Delivery) override { return std::make_unique<Work>(); }

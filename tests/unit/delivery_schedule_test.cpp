@@ -30,7 +30,7 @@ class DeliveryUnit : public testing::Test, protected test::DeliveryTaskFixture {
   /// Waits until the scheduler waits for the moment in `length` and no other work is under way.
   void awaitRest(Millis length) { storage.clock.awaitWaiter(length, length); }
 
-  std::atomic<int> hookCalls_ = 0;  // by the hook of the outbox, which the dispatcher calls until its end
+  std::atomic<int> hookCalls_ = 0;  // calls by the hook of the outbox, which the dispatcher calls until the end
   WebhookDispatcher webhooks_{deps()};
 };
 
@@ -62,7 +62,7 @@ TEST_F(DeliveryUnit, WithoutANotificationAPassComesOnceASecond) {
   EXPECT_TRUE(hasMadePasses(before + 1));
 }
 
-// Receivers that answer at once free places all the time: a pass that went on as long as it claims would not end.
+// Receivers that answer at once free places all the time: a pass that continued until an empty claim would not end.
 TEST_F(DeliveryUnit, APassIsOneRoundOfClaimsAndAPauseOfItsLength) {
   std::atomic<int> rounds = 0;
   outbox.before = [this](const std::string& call) {

@@ -1,4 +1,4 @@
-// Fixture for one delivery: an outbox that records its calls, and a transport with answers chosen by the test.
+// Fixture for one delivery: an outbox that records calls, and a transport with answers chosen by the test.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ class NoHandlers final : public HandlerFactory {
   std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
 };
 
-/// The dispatcher with the pools and the supervisor that it works on.
+/// The dispatcher with its pools and its supervisor.
 struct Dispatch {
   Dispatch(Storage& storage, QueueSignal& signal, Executor& executor, RunningJobs& running, Clock& clock, Log& log,
            const std::string& node, const std::vector<EndpointPtr>& endpoints)

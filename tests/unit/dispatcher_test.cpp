@@ -166,7 +166,7 @@ class LostClaimTest : public DispatcherTest {
     while (dispatch_.runPassIfDue()) continue;
   }
   std::uint64_t running() { return faulty_.jobs().counts("ep").inProgress; }
-  /// Lets the first claim fail, and expects that its only job runs at once, under its first attempt.
+  /// Lets the first claim fail, and expects a run of the only job at once, under the first attempt.
   void expectOneRun(fault::CallFault how) {
     plan_.failCall("leases.claim", 1, how);
     submitHere("a");

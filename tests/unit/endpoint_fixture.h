@@ -74,7 +74,7 @@ class NamedPlugins final : public PluginResolver {
 };
 
 struct EndpointFixture {
-  /// One node: its known endpoints, and the changes reported to its listener.
+  /// One node: the known endpoints, and the changes reported to the listener.
   struct Node final : EndpointListener {
     explicit Node(EndpointFixture& world, const std::vector<EndpointSpec>& fixed = {})
         : wall(world.storage.clock),

@@ -1,4 +1,4 @@
-// Tests of the shares that endpoints have in the news between nodes, and in the jobs of nodes that are gone.
+// Tests of the shares of endpoints in the news between nodes, and in the jobs of vanished nodes.
 #include "core/workers/pool/endpoint_shares.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-/// Returns the news of `workers` workers of an endpoint that list 100 jobs of which no node is known to have them.
+/// Returns the news of `workers` workers of an endpoint, each with a list of 100 jobs unknown to every node.
 NodeNews flood(const EndpointId& endpoint, int workers) {
   NodeNews news{1, {}};
   for (int i = 0; i < workers; ++i) {

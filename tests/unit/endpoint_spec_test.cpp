@@ -1,5 +1,5 @@
 // Tests of the one table of an endpoint's fields (core/config/endpoint_spec.h): records of earlier versions, the same
-// bounds for the API and the file, and the fields that make a release.
+// bounds for the API and the file, and the fields of a release.
 #include "core/config/endpoint_spec.h"
 
 #include <gmock/gmock.h>

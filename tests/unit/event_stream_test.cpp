@@ -135,7 +135,7 @@ TEST_F(EventStreamTest, AProgressIsSentOnceAndEachChangeOfIt) {
   }
 }
 
-// Hundreds of streams that nothing happens to must cost nothing.
+// Hundreds of quiet streams must cost no work.
 TEST_F(EventStreamTest, AnIdleStreamReadsItsJobOnlyBesideAComment) {
   (void)start();
   for (const char* path : {kStatus, kLogs}) {
@@ -163,7 +163,7 @@ TEST_F(EventStreamTest, ALogLineIsSentWithinASecond) {
   }
 }
 
-// A run on another node announces its progress there.
+// A run on another node announces its progress on the other node only.
 TEST_F(EventStreamTest, AmongNodesARunningJobIsReadOnceASecond) {
   router_ = Router();
   addQueueRoutes(router_, {jobs_, later_, {box_}, workers_, runs_, draining_, waiting_, kSilence, true});
@@ -176,7 +176,7 @@ TEST_F(EventStreamTest, AmongNodesARunningJobIsReadOnceASecond) {
   }
 }
 
-// However often the job changes, its streams read it once a second.
+// However often the job changes, its streams read the job once a second.
 TEST_F(EventStreamTest, ManyChangesAreOneReading) {
   const LeaseRef lease = start();
   ASSERT_FALSE(open(kStatus));

@@ -1,5 +1,5 @@
-// Tests of admission filters: their names (core/config/filter_name.h), their instances (core/endpoints/filter_pool.h),
-// and the effect of their verdict on a job (core/jobs/admission.h).
+// Tests of admission filters: the names (core/config/filter_name.h), the instances (core/endpoints/filter_pool.h), and
+// the effect of a verdict on a job (core/jobs/admission.h).
 #include "core/endpoints/filter_pool.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,5 @@
-// Tests of the messages between jobq-worker and the processes of its handlers
-// (core/handler_process/handler_messages.h), and of the end of their socket in such a process
-// (core/handler_process/parent_link.h).
+// Tests of the messages between jobq-worker and the processes of handlers (core/handler_process/handler_messages.h),
+// and of the end of the socket in such a process (core/handler_process/parent_link.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

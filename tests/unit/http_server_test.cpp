@@ -112,7 +112,7 @@ TEST_F(HttpServerTest, TheBoundOfAKeylessTextEndsWithIt) {
   EXPECT_EQ(bounds, (std::vector<int>{0, 0}));
 }
 
-// All callers that wait for jobs are answered at once when a server stops, and its threads may be few.
+// At the stop of a server all waiting callers get an answer at once, also with few threads.
 TEST_F(HttpServerTest, AStopAnswersItsCallersAlthoughItsGraceIsOver) {
   constexpr int kCallers = 200;
   Mutex mutex;

@@ -58,7 +58,7 @@ class JobServiceTest : public testing::Test {
     test::HeldCaller caller;
     return caller.complete(*jobs_.await(key(id), wait)).job;
   }
-  /// The result of a submission that waits for the end of its job.
+  /// The result of a submission with a wait for the end of the job.
   struct Waited {
     InsertResult inserted;
     std::optional<Job> job;

@@ -1,4 +1,4 @@
-// Tests of the JSON writer: every kind of value, nesting, escapes, and texts that stay as they are.
+// Tests of the JSON writer: every kind of value, nesting, escapes, and unchanged texts.
 #include "jobq/json_writer.h"
 
 #include <gtest/gtest.h>

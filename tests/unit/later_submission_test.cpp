@@ -28,7 +28,7 @@
 namespace jobq {
 namespace {
 
-/// A storage that keeps the receivers of its inserts until the test ends an insert.
+/// A storage that keeps the receivers of inserts until the test ends an insert.
 class HeldInserts final : public test::PassedStorage {
  public:
   using PassedStorage::PassedStorage;

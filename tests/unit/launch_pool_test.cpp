@@ -84,7 +84,7 @@ TEST_F(LaunchPoolTest, AWorkerThatSomebodyElseHasStartedCounts) {
   EXPECT_EQ(decide().starts, 3U);
 }
 
-// It takes no job now, and keeps its place among workersMax because it may come back.
+// The worker takes no job now, and keeps the place among workersMax because the worker may come back.
 TEST_F(LaunchPoolTest, AWorkerWithoutAConnectionServesNoJob) {
   connect("elsewhere");
   situation_.loads["elsewhere"].hasNoConnection = true;

@@ -1,5 +1,5 @@
-// Tests of the workers that the server launches (core/workers/launched/launched_workers.h), with a launcher that starts
-// nothing.
+// Tests of the workers launched by the server (core/workers/launched/launched_workers.h), with a launcher that starts
+// no process.
 #include "core/workers/launched/launched_workers.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// Records what it is asked for.
+/// Records the calls.
 class RecordingLauncher final : public WorkerLauncher {
  public:
   std::optional<std::string> fault(const ContainerSpec& container) const override {
@@ -72,7 +72,7 @@ class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixtur
     storage.insert(job);
     (void)queueSignal.notify("ep", false);
   }
-  /// Lets the worker ask for a job, and gives it one if a job waits.
+  /// Lets the worker ask for a job, and gives a waiting job to the worker.
   std::vector<RemoteRunPtr> callOf(const WorkerId& worker) {
     const RemoteWorkerKey key{"ep", worker};
     const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());

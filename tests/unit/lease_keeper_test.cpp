@@ -32,7 +32,7 @@ class NoExecutor final : public Executor {
   void stopWorker(const WorkerId&) override {}
 };
 
-/// The parts of a server that keep its leases.
+/// The parts of a server for its leases.
 struct Node {
   Node(Storage& storage, const std::string& name, Clock& clock)
       : shared(storage),

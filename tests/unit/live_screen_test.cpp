@@ -227,7 +227,7 @@ TEST(LiveScreenTest, KeysAreNotShownUntilTheEnd) {
   EXPECT_EQ(after.c_cc[VSUSP], before.c_cc[VSUSP]);
 }
 
-/// Shows a picture in a process of its own, which gets the signal.
+/// Shows a picture in a separate process, which gets the signal.
 [[noreturn]] void showAndRaise(const Terminal& terminal, int signal) {
   const Redirected redirected(terminal.screen(), terminal.screen());
   LiveScreen screen;

@@ -1,4 +1,4 @@
-// Tests of JobService with a storage that loses the answers of its calls (core/jobs/job_service.h).
+// Tests of JobService with a storage that loses the answers of calls (core/jobs/job_service.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

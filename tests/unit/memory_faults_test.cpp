@@ -1,5 +1,5 @@
 // Jobs when an allocation fails: a claim inside a report to the storage in memory is made whole or not at all
-// (plugins/storage_memory/memory_leases.cpp), and an answer to a remote worker has its jobs or returns them
+// (plugins/storage_memory/memory_leases.cpp), and an answer to a remote worker has all jobs or returns the jobs
 // (core/http/api/worker/worker_calls.cpp).
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t kEnough = 1'000;  // allocations of a report
 
-// A job that is IN_PROGRESS without a worker would end with its timeout only.
+// A job IN_PROGRESS without a worker would end only with the timeout.
 TEST(MemoryFaults, AReportThatLacksMemoryLosesNoJob) {
 #if JOBQ_SANITIZED_THREADS
   GTEST_SKIP() << "takes the memory away, and ThreadSanitizer has an operator new of its own";
@@ -78,7 +78,7 @@ class JobTakeMemory : public test::RemoteWorkersFixture {
   }
   ~JobTakeMemory() override { caller_.setOwner(nullptr); }  // the connection ends before the server's objects
 
-  /// Parks the worker's call for jobs, and gives it the jobs that wait.
+  /// Parks the worker's call for jobs, and gives the waiting jobs to the call.
   std::unique_ptr<PendingCall> callWithJobs() {
     RouteResult parked = awaitJobs(deps_, request_);
     for (const ClaimedJob& job : claimForPlaces()) remote_.assign(job);

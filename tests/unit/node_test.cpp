@@ -1,4 +1,4 @@
-// Tests of the small parts of a node: its name, its part of common numbers, and the fence of its runs.
+// Tests of the small parts of a node: the name, the part of common numbers, and the fence of the runs.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// Tests of jobs that are claimed together with another step: with their insert for a waiting caller, before their
-// insert, and with the report of the worker's last job (core/workers/dispatcher.h).
+// Tests of jobs claimed together with another step: with the insert for a waiting caller, before the insert, and with
+// the report of the worker's last job (core/workers/dispatcher.h).
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -125,7 +125,7 @@ TEST_F(OfferedJobTest, AFailedStepFreesTheWorker) {
   EXPECT_EQ(executor_.runs.size(), 1U);
 }
 
-// The caller repeats the insert, which changes nothing, and the dispatcher asks for the jobs of the claim.
+// The caller repeats the insert without an effect, and the dispatcher asks for the jobs of the claim.
 TEST_F(OfferedJobTest, TheJobOfAStepWithoutAnAnswerRunsOnce) {
   offering_.losesAnswer = true;
   EXPECT_FALSE(offer("a"));
@@ -157,7 +157,7 @@ TEST_F(OfferedJobTest, AFencedOrStoppedNodeClaimsNothing) {
   EXPECT_EQ(offering_.calls, 0);
 }
 
-/// Keeps the jobs that run before their insert.
+/// Keeps the jobs that run before the insert.
 class UnstoredExecutor final : public Executor {
  public:
   explicit UnstoredExecutor(RunningJobs& running) : busy(running), running_(running) {}

@@ -87,7 +87,7 @@ TEST_F(PoolTableTest, APoolIsVisitedWhenItsTimeHasCome) {
   EXPECT_EQ(table_.nextTaskAt(now_), now_ + Millis(1));
 }
 
-// A pass may fail before its end: what became due until the next pass has been looked at too early.
+// A pass may fail before its end. The failed pass has looked too early at work that becomes due before the next pass.
 TEST_F(PoolTableTest, ATimeBetweenTheVisitsAndTheNextPlanIsNotMissed) {
   auto broken = [this] {
     (void)table_.change("a")->pool.addWorker("w", {}, now_);

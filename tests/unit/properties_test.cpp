@@ -125,7 +125,7 @@ TEST_F(PropertiesTest, ReferencesHaveBounds) {
     chain += "k" + std::to_string(i) + " = " + former + "\n";
   }
   EXPECT_THAT(refusal(doubling), HasSubstr("is larger than 16 MB with its references"));
-  // A reference without its end is text, which counts too.
+  // A reference without an end is text, which counts too.
   const std::string half = "k0 = " + std::string(7U << 20, 'x') + "\na = ${k0}" + std::string(4U << 20, 'y') + "${\n";
   EXPECT_THAT(refusal(half + "b = ${a}${a}\n"), HasSubstr("a is larger than 16 MB with its references"));
   EXPECT_THAT(refusal("a = ${k200}\n" + chain), HasSubstr("has too long a chain of references"));

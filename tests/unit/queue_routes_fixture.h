@@ -44,7 +44,7 @@
 
 namespace jobq::test {
 
-/// Counts no request and refuses each one that would have to be counted.
+/// Counts no request and refuses each request that would have to be counted.
 class ClosedLimiter final : public RateLimiter {
  public:
   RateVerdict enter(std::string_view, const RateLimit& limit, Instant) override {

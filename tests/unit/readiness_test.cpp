@@ -16,7 +16,7 @@ namespace {
 
 class ReadinessTest : public testing::Test {
  protected:
-  /// Asks as a caller for whom no other one checks.
+  /// Asks as the only caller, so the caller makes the check.
   bool isReady() {
     Readiness::Question question{caller_.call()};
     const auto result = readiness_.check(question);

@@ -38,8 +38,8 @@ class RemoteCallsTest : public test::RemoteWorkersFixture {
   }
 };
 
-// Its place is gone with the refused job, so no other job would ever come. An answer at once would make workers that
-// call again at once loop.
+// The place is gone with the refused job, so no other job would ever come. After an immediate answer, a worker that
+// calls again at once would loop.
 TEST_F(RemoteCallsTest, ACallThatHasRefusedAJobEndsBehindASecond) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
@@ -67,7 +67,7 @@ TEST_F(RemoteCallsTest, AParkedCallIsThereWhenTheEndpointMayHaveWorkers) {
   EXPECT_THAT(remote_.pollTake(key_, *take, false).value(), SizeIs(1));
 }
 
-// Another thread has ended the call before its places were in the pool, or between two offers.
+// Another thread has ended the call before the places were in the pool, or between two offers.
 TEST_F(RemoteCallsTest, AnEndedCallLeavesNoPlace) {
   RemotePools pools(pools_);
   RemoteOffers offers(pools);

@@ -1,5 +1,5 @@
-// Tests of what the ends of connections and the pings say about a remote worker (core/workers/remote/remote_link.h), of
-// workers that share an id (core/workers/remote/remote_rivals.h), and of what else a worker says about itself.
+// Tests of the state of a remote worker after ends of connections and pings (core/workers/remote/remote_link.h), of
+// workers with the same id (core/workers/remote/remote_rivals.h), and of the other statements of a worker.
 #include "core/workers/remote/remote_link.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using testing::Not;
 
 class RemoteLinkTest : public test::RemoteWorkersFixture {};
 
-// A proxy may close its connection after each answer, and an early public worker closes an idle one after 15 s.
+// A proxy may close the connection after each answer, and an early public worker closes an idle connection after 15 s.
 TEST_F(RemoteLinkTest, AfterAnEndInOrderThePingsTellWhichJobsAreThere) {
   auto connection = connectWorker();
   deliverJob("a");

@@ -1,4 +1,4 @@
-// Tests of the lives of nodes as remote workers need them, and of the rule for a worker whose jobs are not all known.
+// Tests of the lives of nodes for remote workers, and of the rule for a worker with unknown jobs.
 #include "core/workers/remote/remote_lives.h"
 
 #include <gtest/gtest.h>

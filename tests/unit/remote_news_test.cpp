@@ -1,4 +1,4 @@
-// Tests of the news between nodes about remote workers: their text, and what a node makes of what the others say
+// Tests of the news between nodes about remote workers: the text, and the use of the news of other nodes
 // (core/workers/remote/remote_elsewhere.h). tests/cluster/remote_workers_test.cpp plays whole servers.
 #include "core/workers/remote/remote_news.h"
 

@@ -38,7 +38,7 @@ class RemoteWorkersFixture : public testing::Test, protected ExecutorFixture {
     pools_.setEndpoint(remote);
   }
 
-  /// Parks a call of the worker, gives its place the job, and returns the job as the worker gets it.
+  /// Parks a call of the worker, gives the job to the place, and returns the job as received by the worker.
   RemoteRunPtr deliverJob(const JobId& id, const RemoteWorkerKey& key = {"ep", "w"}) {
     storage.insert(id);
     return deliverNextJob(key);

@@ -42,7 +42,7 @@ TEST_F(RemoteWorkersRestartTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
   EXPECT_THAT(later.pollStopWait(key_, *wait, false).value(), ElementsAre("old"));
 }
 
-// Another job of the worker may have ended by a fault and be queued again, while its handler still runs.
+// Another job of the worker may have ended by a fault and be queued again, while the handler still runs.
 TEST_F(RemoteWorkersRestartTest, AWorkerWithAnAdoptedJobGetsNoOtherOneOfThatTime) {
   storage.insert("adopted");
   ClaimedJob job = storage.claim("w:7");

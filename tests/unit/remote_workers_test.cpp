@@ -1,5 +1,4 @@
-// Tests of remote workers (core/workers/remote/remote_workers.h): what their silence means, on a clock that is moved by
-// hand.
+// Tests of remote workers (core/workers/remote/remote_workers.h): the effect of silence, on a clock moved by hand.
 #include "core/workers/remote/remote_workers.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +42,7 @@ TEST_F(RemoteWorkersTest, ACallIsHeldFor25Seconds) {
   EXPECT_EQ(pools_.status("ep").counts.idle, 0U);
 }
 
-// The call is continued when the last job of the claim is there, so that its answer has all of them.
+// The call is continued when the last job of the claim is there, so the answer has all jobs.
 TEST_F(RemoteWorkersTest, ACallIsAnsweredWithAllJobsOfAClaim) {
   struct CountedCall final : CallResumer {
     void resume(std::uint64_t /*call*/) noexcept override { ++count; }
@@ -142,7 +141,7 @@ TEST_F(RemoteWorkersTest, TenSecondsAfterATornConnectionTheJobsAreLost) {
   EXPECT_FALSE(connection->needsConnection());
 }
 
-// It takes no job now. Its jobs are given 10 seconds, because it may come back.
+// The worker takes no job now. The jobs of the worker have 10 seconds, because the worker may come back.
 TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
   const auto states = [this] {
     std::vector<std::string> states;
@@ -259,7 +258,7 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
   EXPECT_FALSE(stopsOf().has_value());
 }
 
-// Pings come from a process of their own: they leave out a job until the worker has read the answer with the job.
+// Pings come from a separate process: a ping leaves out a job until the worker has read the answer with the job.
 TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());

@@ -1,5 +1,5 @@
-// Tests of requests that take their time: what was true at their head may have changed when their body ends, or while
-// they wait (core/http/api/request_pipeline.h).
+// Tests of slow requests: a fact checked at the head may have changed at the end of the body, or during the wait
+// (core/http/api/request_pipeline.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,8 +86,8 @@ class EndlessCall final : public PendingCall {
 
 class WaitingRequestTest : public LateRequestTest {
  protected:
-  /// Calls a route with this result, revokes the key of the call, and continues the call until its end. The key is
-  /// checked twice a second at most. Returns what the caller received.
+  /// Calls a route with the result, revokes the key of the call, and continues the call until the end. The key is
+  /// checked twice a second at most. Returns the bytes received by the caller.
   std::string revokeDuring(std::function<RouteResult()> result) {
     Route route;
     route.methods = {"GET"};

@@ -1,4 +1,4 @@
-// Tests of the way of a request from its head to its answer, over a pair of sockets (core/http/api/request_pipeline.h):
+// Tests of the way of a request from the head to the answer, over a pair of sockets (core/http/api/request_pipeline.h):
 // the order of the checks, and the handling of failures.
 #include "core/http/api/request_pipeline.h"
 

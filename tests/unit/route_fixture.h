@@ -95,9 +95,9 @@ class RouteFixture {
 
   Router router_;
   Scope scope_ = Scope::none;  ///< scope of the route called last
-  EndpointPtr endpoint_;       ///< of routes with {endpoint}
+  EndpointPtr endpoint_;       ///< endpoint of routes with {endpoint}
   ApiKeyPtr key_;
-  bool mayBlock_ = true;          ///< of the thread that calls the route
+  bool mayBlock_ = true;          ///< the calling thread may block
   BodyMemory answers_{kAnswers};  ///< memory for answers
 };
 

@@ -1,4 +1,4 @@
-// Steps of the server in which an allocation fails: such a step changes nothing, or is made again later
+// Steps of the server with a failing allocation: such a step has no effect, or is made again later
 // (core/decisions/memory.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST_F(ScarceSteps, AFailedCheckOfTheStorageHasAReasonWithoutMemory) {
   bool lacked = true;
   for (std::size_t at = 1; lacked; ++at) {
     ASSERT_LT(at, kMostAllocations);
-    test::UnitStorage storage;  // keeps a list of its calls, and allocates for some of them only
+    test::UnitStorage storage;  // keeps a list of the calls, and allocates for some calls only
     storage.faults.failOperation("check");
     Readiness readiness(*storage, storage.clock);
     test::HeldCaller caller;

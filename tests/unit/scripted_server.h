@@ -25,7 +25,7 @@
 
 namespace jobq::test {
 
-/// Serves one connection after the other on a thread of its own: reads one request, sends the next answer of the test,
+/// Serves one connection after the other on a separate thread: reads one request, sends the next answer of the test,
 /// and closes. Without an answer the connection is closed at once. Any thread may call the functions.
 class ScriptedServer {
  public:
@@ -63,7 +63,7 @@ class ScriptedServer {
               std::string(fields) + "\r\n" + std::string(body));
   }
 
-  /// Returns the requests so far, each from its first line to the end of its body.
+  /// Returns the requests so far, each from the first line to the end of the body.
   std::vector<std::string> requests() const {
     const Lock lock(mutex_);
     return requests_;

@@ -8,7 +8,8 @@
 
 namespace jobq::test {
 
-/// Stands still until pass(). One thread, unless a test sets no time while others read it.
+/// Stands still until pass(). One thread uses the object; several threads may read the time while no thread calls
+/// pass().
 struct SetTime final : TimeSource {
   std::chrono::system_clock::time_point wall() const override { return wall_; }
   std::chrono::steady_clock::time_point steady() const override { return steady_; }

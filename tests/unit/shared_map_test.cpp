@@ -1,4 +1,4 @@
-// Tests of the sorted map whose versions share their elements (core/base/shared_map.h).
+// Tests of the sorted map whose versions share elements (core/base/shared_map.h).
 #include "core/base/shared_map.h"
 
 #include <gmock/gmock.h>

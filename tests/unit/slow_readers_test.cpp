@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// One end of a socket pair. The test says how much its client has read.
+/// One end of a socket pair. The test sets the number of bytes read by the client.
 class ReadStream final : public ByteStream {
  public:
   static std::unique_ptr<ReadStream> make() {

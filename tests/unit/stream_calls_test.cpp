@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 class StreamCallsTest : public testing::Test, protected test::QueueRoutesFixture {
  protected:
-  /// Starts a job and gives it chunks with these outputs.
+  /// Starts a job and gives the job chunks with the outputs.
   LeaseRef start(const JobId& id, const std::vector<std::string>& outputs) {
     storage_.insert(id);
     const LeaseRef lease = claim();

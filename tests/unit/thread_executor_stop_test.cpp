@@ -99,7 +99,7 @@ TEST_F(ThreadExecutorStop, AJobThatDoesNotEndInTimeGoesBackUnharmed) {
   EXPECT_EQ(job.output, "");
 }
 
-// Another node may run the job as soon as it is back in the queue.
+// Another node may run the job as soon as the job is back in the queue.
 TEST_F(ThreadExecutorStop, AJobGoesBackWhenItsHandlerHasEnded) {
   std::promise<void> begun;
   std::promise<void> stopped;

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 class ThreadExecutorTest : public testing::Test, protected test::ExecutorFixture {
  protected:
-  /// Runs one job with this handler, and returns the ended job.
+  /// Runs a job with the handler, and returns the ended job.
   Job runOnce(HandlerBody run) {
     handlers.run = std::move(run);
     startWorker();

@@ -1,4 +1,4 @@
-// Tests of threads that stay with their connection while its request waits (core/http/transport/thread_stay.h).
+// Tests of threads that stay with a connection while the request waits (core/http/transport/thread_stay.h).
 #include "core/http/transport/thread_stay.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // A TLS connection without a network: a ByteStream at the server's end, and OpenSSL over memory at the client's end, so
-// that a test decides which bytes reach the server, and when.
+// a test decides which bytes reach the server, and when.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ class TlsClient {
     sendRaw(bytes);
   }
 
-  /// Takes the bytes that the server has sent so far, at most `most`, as they are on the wire.
+  /// Reads the bytes sent by the server so far, at most `most`, unchanged from the wire.
   std::string readRaw(std::size_t most = kAll) {
     std::string text;
     std::array<char, 65'536> bytes{};
@@ -97,7 +97,7 @@ class TlsClient {
     const std::string raw = readRaw();
     if (!raw.empty()) BIO_write(SSL_get_rbio(ssl_.get()), raw.data(), static_cast<int>(raw.size()));
   }
-  /// Returns the text that the server has sent so far; one read returns the text of one record at most.
+  /// Returns the text sent by the server so far; a read returns the text of a single record at most.
   std::string received() {
     collect();
     std::string text;
@@ -141,7 +141,7 @@ class TlsFixture {
  protected:
   TlsFixture() { writeIdentity(); }
 
-  /// Writes another certificate with its key, and returns the name in the certificate.
+  /// Writes another certificate and a key, and returns the name in the certificate.
   std::string writeIdentity() {
     const Identity identity = certify({});
     std::ofstream(certificate()) << identity.pem();

@@ -1,4 +1,4 @@
-// Tests of the bytes of one TLS connection after its handshake (core/http/transport/tls_stream.cpp).
+// Tests of the bytes of one TLS connection after the handshake (core/http/transport/tls_stream.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

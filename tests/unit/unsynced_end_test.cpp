@@ -1,4 +1,4 @@
-// Tests of the ends of jobs that nobody is told of at once: their workers do not wait for the disk
+// Tests of ends of jobs without an immediate report to a caller: the workers do not wait for the disk
 // (core/jobs/run_reports.h, core/workers/dispatcher.h).
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The two readers of URLs, `core/base/curl_url.h` of the server and `plugins/http_client/web_url.h` of the plugins,
-// over one table: an address check is worth nothing if the connection leads to another host than the check has seen.
+// over one table: an address check is useless if the connection leads to a host other than the checked host.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -33,7 +33,7 @@ void expectAgreement(const std::string& url) {
   EXPECT_EQ(std::to_string(ofCore->port), ofPlugins->port()) << url;
 }
 
-/// Checks that a URL accepted at submission is called at the host that submission has seen.
+/// Checks that a URL accepted at submission is called at the host read at submission.
 void expectCalledAsSubmitted(const UrlRow& row) {
   if (row.may == May::never) return;
   const auto submitted = readWebUrl(row.url);

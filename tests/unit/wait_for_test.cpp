@@ -83,7 +83,7 @@ TEST(ManualClockTest, NamesTheWaitsThatThereAre) {
   join("the waiter", waiter);
 }
 
-// As a clock of the system does. A thread that waits for too long would be awake for another reason.
+// A clock of the system wakes in the same way. A thread that waits for too long would be awake for another reason.
 TEST(ManualClockTest, WakesAWaitWhoseTimeHasComeAndNoOther) {
   ManualClock clock;
   Mutex mutex;

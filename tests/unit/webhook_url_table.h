@@ -1,4 +1,4 @@
-// Webhook URLs of every shape, and addresses in every spelling: for each the receivers that may be called.
+// Webhook URLs of every shape, and addresses in every spelling: each with the permitted receivers.
 #pragma once
 
 namespace jobq::test {

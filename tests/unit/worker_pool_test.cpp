@@ -1,4 +1,4 @@
-// Tests of the workers of one endpoint on their way to a new release (core/workers/pool/worker_pool.h), without threads
+// Tests of the workers of one endpoint on the way to a new release (core/workers/pool/worker_pool.h), without threads
 // and clocks.
 #include "core/workers/pool/worker_pool.h"
 
@@ -66,8 +66,8 @@ class WorkerPoolTest : public testing::Test {
   WorkerPool pool_{endpoint(first_)};
 };
 
-// A worker that ends its job between a release and the next pass of the dispatcher would run the next job with the old
-// image, although its turn to leave has come.
+// A worker that ends a job between a release and the next pass of the dispatcher would run the next job with the old
+// image, although the worker is due to leave.
 TEST_F(WorkerPoolTest, AnOldWorkerGoesOnOnlyWhileAnotherOneLeaves) {
   join("a");
   busy("a");

@@ -55,8 +55,8 @@ class WorkerReportsTest : public test::RemoteWorkersFixture {
   std::shared_ptr<RemoteTake> take_;
 };
 
-// The caller of the job learns of its end, and may submit the next job at once. The storage fails, so the end of the
-// run itself frees no place.
+// The caller of the job learns of the end, and may submit the next job at once. The storage fails, so the end of the
+// run frees no place.
 TEST_F(WorkerReportsTest, AWorkerThatLeavesGetsNoJobAlreadyBeforeItsResultIsStored) {
   const auto connection = connectWorker();
   (void)deliverJob("a");
@@ -94,7 +94,7 @@ TEST_F(WorkerReportsTest, AChunkThatBeginsAtAnOldNumberIsCharged) {
   EXPECT_THROW(sendAll(), JobFailed);
 }
 
-// Another process has stored chunks of the attempt, and its numbers and bytes count here.
+// Another process has stored chunks of the attempt, and the stored numbers and bytes count here.
 TEST_F(WorkerReportsTest, TheChunksOfAnEarlierProcessCount) {
   const RemoteRunPtr run = deliverJob("a");
   EXPECT_EQ(run->addChunkAt(0, "[1,2,3]", ""), 1U);
@@ -105,7 +105,8 @@ TEST_F(WorkerReportsTest, TheChunksOfAnEarlierProcessCount) {
   EXPECT_EQ(storage.real->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 2U);
 }
 
-/// A storage of several nodes, whose chunks are larger than what the test stores: each read has one, of 1 MB.
+/// A storage of several nodes. Each read returns one chunk of 1 MB, in the place of the small chunks stored by the
+/// test.
 class LargeChunks final : public test::PassedStorage, private ChunkStore {
  public:
   using PassedStorage::PassedStorage;

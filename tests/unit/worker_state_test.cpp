@@ -1,5 +1,5 @@
-// Tests of the state machine of a worker (core/workers/pool/worker_state.h) and of the set that applies it
-// (core/workers/pool/worker_set.h), without threads and clocks.
+// Tests of the state machine of a worker (core/workers/pool/worker_state.h) and of the set with the states of all
+// workers (core/workers/pool/worker_set.h), without threads and clocks.
 #include "core/workers/pool/worker_state.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Tests of the worker pools of a node and of the supervisor that carries out their decisions, with an executor that
-// records each call (core/workers/pool/worker_pools.h, core/workers/pool/worker_supervisor.h).
+// Tests of the worker pools of a node and of the supervisor, which carries out the decisions of the pools, with an
+// executor that records each call (core/workers/pool/worker_pools.h, core/workers/pool/worker_supervisor.h).
 #include "core/workers/pool/worker_supervisor.h"
 
 #include <gmock/gmock.h>
