@@ -17,8 +17,8 @@ def program():
 
 def configuration(folder, binds, servers):
     """Returns the text of the example with other addresses. `binds` has the port of each section, and `servers` the
-    ports of its servers, whose names keep their form: node-1, node-2, and so on. Raises ClusterError if the
-    example does not have a section as expected."""
+    ports of the servers in each section. The names of the servers keep the form of the example: node-1, node-2, and so
+    on. Raises ClusterError if the example does not have a section as expected."""
     text = re.sub(r"stats socket \S+", f"stats socket {folder}/haproxy.socket", EXAMPLE.read_text(encoding="utf-8"))
     parts = re.split(r"(?m)^(?=listen )", text)
     for position, part in enumerate(parts[1:], 1):
@@ -36,7 +36,7 @@ def configuration(folder, binds, servers):
 
 
 class Balancer:
-    """HAProxy in the foreground. start() waits until it listens."""
+    """HAProxy in the foreground. start() waits until HAProxy listens."""
 
     def __init__(self, folder, ports, nodes, databases):
         self.folder = pathlib.Path(folder)
@@ -50,7 +50,7 @@ class Balancer:
         return f"http://127.0.0.1:{self.binds['jobq']}"
 
     def start(self, change=lambda text: text):
-        """Starts HAProxy with the example, after a change of its text."""
+        """Starts HAProxy with the example. `change` returns the changed text of the example."""
         self.file.write_text(change(configuration(self.folder, self.binds, self.servers)), encoding="utf-8")
         self.process = machine.start([program(), "-db", "-f", str(self.file)], str(self.folder / "haproxy.log"),
                                      group_of_its_own=True)
@@ -61,7 +61,7 @@ class Balancer:
         machine.end(self.process)
 
     def ask(self, command):
-        """Returns the answer of HAProxy to a command of its socket."""
+        """Sends a command to the socket of HAProxy, and returns the answer."""
         with socket.socket(socket.AF_UNIX) as plain:
             plain.settimeout(LONGEST_ANSWER)
             plain.connect(str(self.folder / "haproxy.socket"))
@@ -72,7 +72,7 @@ class Balancer:
         return answer.decode()
 
     def states(self, section):
-        """Returns the state of each server of a section by its name, such as UP or DOWN."""
+        """Returns the states of the servers of a section, such as UP or DOWN, by the names of the servers."""
         lines = [line.split(",") for line in self.ask("show stat -1 4 -1").lstrip("# ").splitlines() if line]
         columns = lines[0]
         rows = [dict(zip(columns, line)) for line in lines[1:]]
@@ -87,7 +87,7 @@ class Balancer:
             log = (self.folder / "haproxy.log").read_text(encoding="utf-8", errors="replace")
             raise machine.ClusterError(f"HAProxy ended with {self.process.returncode}:\n{log}")
         try:
-            # HAProxy accepts connections a moment before its own socket has its name.
+            # HAProxy accepts connections a moment before the socket for commands has a name.
             with socket.create_connection(("127.0.0.1", self.binds["jobq"]), timeout=LONGEST_ANSWER):
                 return bool(self.ask("show info"))
         except OSError:
@@ -95,7 +95,7 @@ class Balancer:
 
 
 def judge_example():
-    """Returns what HAProxy says about the example in etc; an empty text means that the example is right."""
+    """Returns the errors and warnings of HAProxy about the example in etc; an empty text if the example is right."""
     done = subprocess.run([program(), "-c", "-q", "-f", str(EXAMPLE)], capture_output=True, text=True, check=False,
                           timeout=machine.LONGEST_START)
     return (done.stdout + done.stderr).strip() if done.returncode != 0 or done.stderr else ""

@@ -1,8 +1,8 @@
-"""Starts database servers, nodes of jobq and a load balancer on this machine, and shows them in a table until Ctrl-C.
+"""Starts database servers, nodes of jobq and a load balancer on this machine, and shows a table of all until Ctrl-C.
 
-Two processes watch each other, so that nothing is left behind. The outer process waits for the inner one, then ends
-all its descendants and removes the folder. The inner process starts the servers, shows the table, and stops all in order
-when it gets SIGTERM, or when the outer process ends.
+Two processes watch each other, so no process and no file remains. The outer process waits for the end of the inner
+process, then kills all remaining descendants and removes the folder. The inner process starts the servers, shows the
+table, and stops all in order on SIGTERM, or when the outer process ends.
 """
 import argparse
 import contextlib
@@ -41,7 +41,7 @@ class Cluster:
         return self.folder / "node-1/admin.key"
 
     def start(self):
-        """Starts the parts one after the other, and says what comes next."""
+        """Starts the parts in order, and prints the name of each part before the start."""
         self._make_nodes()
         print(f"starting {len(self.databases)} database servers", flush=True)
         self.databases.form()
@@ -70,14 +70,14 @@ class Cluster:
         self.ports.close()
 
     def database_of(self, node):
-        """Returns the name of the database server, or of the load balancer, that the node talks to."""
+        """Returns the name of the server that gets the node's queries: a database server or HAProxy."""
         for database in self.databases.all:
             if database.port == node.database_port:
                 return database.name
         return "HAProxy"
 
     def writers(self):
-        """Returns the names of the database servers that the nodes talk to."""
+        """Returns the names of the database servers that get queries of nodes."""
         if self.options.writers == "all":
             return {self.database_of(node) for node in self.nodes}
         return {self.balancer.writer()}
@@ -93,7 +93,7 @@ class Cluster:
                 node.database_port = self.balancer.binds["database"]
 
     def _find_workers(self, node):
-        """Runs a job at the node. The first job with unknown workers has run at the node that started last."""
+        """Runs a job at the node. The first job with unknown workers has run at the most recently started node."""
         _, job = nodes.call(node.port, "POST", "/v2/echo/runsync", self.key, {"input": {}})
         workers = (job or {}).get("workerId", "").partition("-")[0]
         if workers and workers not in {other.workers for other in self.nodes}:
@@ -110,7 +110,8 @@ class Cluster:
 
 
 def show(cluster, seconds, over):
-    """Prints a table each second until the event or the end of the time. A terminal shows one table in place."""
+    """Prints a table each second until the event or the end of the time. A terminal shows each table in the same
+    place."""
     table, end = view.View(cluster), time.monotonic() + (seconds or float("inf"))
     while not over.is_set():
         lines = table.lines()
@@ -124,7 +125,7 @@ def show(cluster, seconds, over):
 
 
 class Stopped(Exception):
-    """The cluster has been told to stop while it started."""
+    """A stop was requested during the start of the cluster."""
 
 
 def run(folder, options):
@@ -160,7 +161,7 @@ def run(folder, options):
 
 
 def end_descendants():
-    """Kills all children of this process, and all orphans among the descendants, which became its children."""
+    """Kills all children of this process. Orphans among the descendants have become children, too."""
     while True:
         children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
         for child in children:
@@ -173,7 +174,7 @@ def end_descendants():
 
 
 def guard(folder, options):
-    """The outer process. Returns the exit code of the inner one."""
+    """The outer process. Returns the exit code of the inner process."""
     machine.adopt_orphans()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     inner = os.fork()

@@ -1,7 +1,7 @@
-"""A cluster of MariaDB servers with Galera on one machine, with one database `jobq` and its user.
+"""A cluster of MariaDB servers with Galera on one machine, with the database `jobq` and the user of the same name.
 
-The servers start as after the loss of power of a whole cluster: equal data and the memory of one last view on each of
-them. They find each other within seconds, and no server has to copy the data of another one.
+The servers start as after the loss of power of a whole cluster: all servers have equal data and remember the same last
+view. The servers find each other within seconds, without a copy of data between servers.
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import machine
 
 PROVIDER = pathlib.Path("/usr/lib/galera/libgalera_smm.so")
 LONGEST_QUERY = 60.0  # seconds
-LONGEST_REPORT = 5.0  # seconds: of a question to a server that may hang
+LONGEST_REPORT = 5.0  # seconds for a query to a server, because the server may hang
 LONGEST_TAIL = 80  # lines of a server's log in the report of a failure
 USERS = ("CREATE DATABASE jobq; CREATE USER jobq@'127.0.0.1'; GRANT ALL ON jobq.* TO jobq@'127.0.0.1'; "
          "CREATE USER haproxy@'127.0.0.1'")
@@ -28,7 +28,7 @@ def missing():
 
 
 class Database:
-    """A server of the cluster and its folder. The process runs between start() and stop() or kill()."""
+    """A server of the cluster, with a folder. The process runs between start() and stop() or kill()."""
 
     def __init__(self, number, folder, ports):
         self.number, self.name, self.folder = number, f"db-{number}", folder
@@ -46,7 +46,8 @@ class Database:
 
     @property
     def temporary(self):
-        """The folder of temporary tables. A server that starts removes every #sql* file there, also those of others."""
+        """The folder of temporary tables. On start, a server removes every #sql* file there, also files of other
+        servers."""
         return f"{self.folder}/{self.name}.tmp"
 
     @property
@@ -111,7 +112,7 @@ class Database:
         return f"{self.name}: {state or 'no answer'}; last error: {errors[-1] if errors else 'none'}"
 
     def log_tail(self, lines=15):
-        """Returns the last lines of the log, or all with None."""
+        """Returns the last lines of the log. `None` returns all lines."""
         try:
             text = pathlib.Path(self.log).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -120,7 +121,7 @@ class Database:
 
 
 class Databases:
-    """The cluster, in a folder of its own. form() starts it; remove() leaves no process and no file."""
+    """The cluster, in a separate folder. form() starts the cluster; remove() leaves no process and no file."""
 
     def __init__(self, folder, count, ports):
         self.folder = pathlib.Path(folder)
@@ -150,15 +151,15 @@ class Databases:
         self._await_synced(f"a synced server of {len(self.all)}")
 
     def start(self, database, *more):
-        """Starts a server without waiting for it. The servers after it are the first to send it data."""
+        """Starts a server and returns at once. The previous server is the first donor of data."""
         others = self.all[database.number:] + self.all[:database.number - 1]
         donors = [other.name for other in reversed(others)]
         arguments = database.arguments(self.peers, donors)
         database.process = machine.start([*arguments, *more], database.log, self.user, group_of_its_own=True)
 
     def restart(self, *killed):
-        """Starts killed servers again and waits until all servers are synced. A server gets the changes that it missed
-        from another one: it finds the last position of its data first."""
+        """Starts killed servers again and waits until all servers are synced. Each server first finds the last position
+        of the local data, then gets the missed changes from another server."""
         for database in killed:
             self._start_at_position(database)
         self._await_synced("synced again")
@@ -228,7 +229,7 @@ class Databases:
                     self._own(f"{folder}/{name}")
 
     def _remember(self, database):
-        """Writes the files by which the servers of a cluster find each other after the loss of the whole cluster."""
+        """Writes the files for the servers to find each other after the loss of the whole cluster."""
         members = "".join(f"member: {other.id} 0\n" for other in self.all)
         pathlib.Path(database.data, "gvwstate.dat").write_text(
             f"my_uuid: {database.id}\n#vwbeg\nview_id: 3 {self.all[0].id} 3\nbootstrap: 0\n{members}#vwend\n",

@@ -9,7 +9,8 @@ PAUSE = 0.04  # seconds between two calls of a thread
 
 
 class Load:
-    """Threads that submit jobs and wait for their results until stop(). The counts are of this object's calls."""
+    """Threads for submitting jobs and waiting for the results, until stop(). The counts include the calls of this
+    object only."""
 
     def __init__(self, port, key):
         self.port, self.key = port, key

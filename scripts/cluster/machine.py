@@ -1,4 +1,5 @@
-"""Processes and ports of a cluster on one machine. A process ends with its starter, even if the starter is killed."""
+"""Processes and ports of a cluster on one machine. A process ends with the parent process, even if the parent is
+killed."""
 import ctypes
 import os
 import pwd
@@ -10,7 +11,7 @@ import subprocess
 import time
 
 LONGEST_START = 60.0  # seconds
-ABOVE_OTHERS = range(10_000, 32_000)  # ports that the kernel gives to no connection
+ABOVE_OTHERS = range(10_000, 32_000)  # ports outside of the kernel's range for connections
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
@@ -18,7 +19,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class ClusterError(Exception):
-    """A part of the cluster that did not start or did not answer, in a sentence."""
+    """A part of the cluster did not start or did not answer. The text is a sentence."""
 
 
 def until(question, awaited, deadline=LONGEST_START):
@@ -34,12 +35,12 @@ def until(question, awaited, deadline=LONGEST_START):
 
 
 def end_with_parent(number=signal.SIGKILL):
-    """Runs in a child: the kernel sends the signal to this process when the thread that forked it ends."""
+    """Runs in a child: the kernel sends the signal to the child when the forking thread ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def adopt_orphans():
-    """Makes this process the parent of all descendants whose own parent ends."""
+    """Makes this process the parent of orphans among the descendants."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -49,8 +50,8 @@ def _begin_child():
 
 
 def start(arguments, log, user=None, group_of_its_own=False):
-    """Starts a program whose output goes to the file `log`. `user` is the name of an account, used if this process is
-    root's. A group of its own keeps the Ctrl-C of a terminal away."""
+    """Starts a program. The output goes to the file `log`. `user` is the name of an account for the program, used only
+    if root runs this process. A separate process group keeps the Ctrl-C of a terminal away from the program."""
     account = {}
     if user and os.geteuid() == 0:
         account = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
@@ -75,8 +76,8 @@ def end(process, number=signal.SIGTERM, deadline=LONGEST_START):
 
 
 class Ports:
-    """Reserves ports on 127.0.0.1. A bound socket without a listener keeps each port: the kernel gives it to no
-    connection, and a program that sets SO_REUSEADDR, as every server here does, can listen on it."""
+    """Reserves ports on 127.0.0.1. A bound socket without a listener keeps each port: the kernel gives the port to no
+    connection, and a program that sets SO_REUSEADDR, as every server here does, can listen."""
 
     def __init__(self):
         self.sockets = []

@@ -1,4 +1,4 @@
-"""Nodes of jobq on one machine, started with etc/cluster.properties, and calls of their API."""
+"""Nodes of jobq on one machine, started with etc/cluster.properties, and calls of the API."""
 import http.client
 import json
 import os
@@ -25,7 +25,7 @@ def call(address, method, path, key=None, body=None, timeout=LONGEST_CALL):
 
 
 class Node:
-    """A jobqd process and its folder."""
+    """A jobqd process with a folder."""
 
     def __init__(self, number, folder, ports, database_port):
         self.name, self.folder = f"node-{number}", pathlib.Path(folder)
@@ -33,10 +33,10 @@ class Node:
         self.data = self.folder / self.name
         self.log = self.folder / f"{self.name}.log"
         self.process = None
-        self.workers = None  # the begin of the ids of its workers
+        self.workers = None  # the first part of the ids of the node's workers
 
     def start(self, settings):
-        """Starts the node and waits until it is ready. `settings` go on top of etc/cluster.properties."""
+        """Starts the node and waits until the node is ready. `settings` override etc/cluster.properties."""
         settings = {"node.name": self.name, "server.port": self.port, "data.dir": self.data,
                     "secret.keyFile": self.folder / "secret.key", "storage.mysql.port": self.database_port, **settings}
         options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]

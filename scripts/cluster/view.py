@@ -1,11 +1,11 @@
-"""The table of a cluster: nodes, databases and jobs, as they are at the moment."""
+"""The table of a cluster: the current nodes, databases and jobs."""
 import http.client
 import time
 
 import machine
 import nodes
 
-LATEST = 3000  # the rows of jobs from which the shares are counted
+LATEST = 3000  # rows of jobs for the shares of the nodes
 SHARES = (f"SELECT SUBSTRING_INDEX(worker, '-', 1), COUNT(*) FROM (SELECT worker, finished_at FROM job ORDER BY num DESC "
           f"LIMIT {LATEST}) AS latest WHERE finished_at IS NOT NULL AND worker <> '' GROUP BY 1")
 COUNTS = ("SELECT COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0), COALESCE(SUM(in_queue), 0), "
@@ -13,14 +13,14 @@ COUNTS = ("SELECT COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0), COALESC
 
 
 def rows(columns, table):
-    """Returns the lines of a table whose columns are as wide as their longest cell."""
+    """Returns the lines of a table. Each column is as wide as the longest cell."""
     table = [columns, *([str(cell) for cell in row] for row in table)]
     widths = [max(len(row[at]) for row in table) for at in range(len(columns))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table]
 
 
 class View:
-    """Asks the parts of a cluster, and compares their counters with those of the call before."""
+    """Queries the parts of a cluster, and compares the counters with the counters of the previous call."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -28,7 +28,7 @@ class View:
         self.before = {}
 
     def lines(self):
-        """Returns the lines of the table. A part that does not answer has a dash in its row."""
+        """Returns the lines of the table. The row of a part that does not answer has dashes."""
         now = time.monotonic()
         self.passed, self.asked = max(now - self.asked, 0.001), now
         lines = [f"jobq cluster, {now - self.begun:.0f} s: {self.cluster.balancer.url}   "
@@ -45,7 +45,7 @@ class View:
         return "-" if before is None else f"{max(0, value - before) / self.passed:.0f}"
 
     def _ask(self, sql):
-        """Returns the rows of a query to the first server that answers."""
+        """Returns the rows of a query, from the first server that answers."""
         for database in self.cluster.databases.all:
             if database.process.poll() is None and database.status().get("wsrep_ready") == "ON":
                 try:
