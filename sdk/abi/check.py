@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares the headers with the recorded ABI, and says which version number a change has to raise.
+"""Compares the headers with the recorded ABI, and names the version number to raise for a change.
 
     python3 sdk/abi/check.py            compare with sdk/abi/v<major>.<minor>.txt, and each minor with the one before it
     python3 sdk/abi/check.py --write    write the file of the version that the headers name
 
 The script compiles the headers once. Interfaces (the order and the signatures of their virtuals) and the types of
 fields come from the debugging information; sizes, offsets and values come from the manifest of a plugin
-(sdk/include/jobq/abi_layout.h). A description is a list of blocks, each a title and its lines. The rule of
-sdk/include/jobq/abi.h for a later minor is one rule here: the lines of each older block are the first lines of the
-newer block. The block of a closed type ends with the line "end", so the block cannot grow.
+(sdk/include/jobq/abi_layout.h). A description is a list of blocks, each with a title and lines. The rule of
+sdk/include/jobq/abi.h for a later minor means here: the lines of each older block are the first lines of the newer
+block. The block of a closed type ends with the line "end", so the block cannot grow.
 
 Exit codes: 0 equal, 1 different, 77 compiler other than GCC for x86-64, because the files exist for GCC on x86-64 only.
 """
@@ -34,11 +34,11 @@ KINDS = {"storage": ("storage", "Storage"), "queuePolicy": ("queue", "QueuePolic
          "workerLauncher": ("launcher", "WorkerLauncher")}
 ROOTS = {"plugin": ["Plugin", "PluginEnv", "Log", "Error"], **{group: [root] for group, root in KINDS.values()}}
 UNFIT = 77
-LONGEST = 600  # seconds of one program: bounds a hang, and judges no pace
+LONGEST = 600  # seconds for a program: bounds a hang, and judges no pace
 
 
 def compile_probe(sdk):
-    """Compiles a library with a plugin of every kind. Returns its debugging information and its manifest."""
+    """Compiles a library with a plugin of every kind. Returns the debugging information and the manifest."""
     with tempfile.TemporaryDirectory(prefix="jobq-abi-") as folder:
         return probe_in(pathlib.Path(folder), sdk)
 
@@ -64,14 +64,15 @@ def layout_lines(manifest):
 
 
 def describe_interface(types, name):
-    """Returns title and lines of a block, with one line for each virtual: its slot in the table, its signature."""
+    """Returns title and lines of a block, with a line for each virtual: slot in the table and signature."""
     bases = ", ".join(types.bases(name))
     return f"interface {name}" + (f" : {bases}" if bases else ""), \
         [f"{slot} {signature}" for slot, signature in types.virtuals(name)]
 
 
 def describe_type(types, group, name, text):
-    """Returns title and lines of a block: the manifest's description with one line for each field and its type."""
+    """Returns title and lines of a block: the manifest's description, with a line for each field, including the
+    type."""
     size, body = re.fullmatch(r"(?:(\d+/\d+) )?(.*)", text).groups()
     closed = body.endswith(";")
     parts = [part.strip() for part in body.rstrip(";").split(",") if part.strip()]
@@ -174,7 +175,7 @@ def check(sdk, blocks, major, minor):
 
 
 def unfit():
-    """Returns the reason why this compiler's description cannot be compared, or None if the compiler is fit."""
+    """Returns the reason why the compiler's description cannot be compared, or None if the compiler is fit."""
     compiler = os.environ.get("CXX", "g++").split()
     macros = subprocess.run([*compiler, "-dM", "-E", "-x", "c++", "/dev/null"], check=True, stdout=subprocess.PIPE,
                             text=True, timeout=LONGEST).stdout
@@ -189,7 +190,7 @@ def version_of(sdk):
 
 
 def run(sdk, write=False):
-    """Returns the faults of this sdk, a sentence each."""
+    """Returns the faults of the sdk, a sentence each."""
     major, minor = version_of(sdk)
     types, manifest = compile_probe(sdk.resolve())
     faults = incomplete(types, manifest)

@@ -9,7 +9,7 @@ LONGEST_FILTER = 60  # seconds: bounds a hang, and judges no pace
 RECORDS = ("DW_TAG_structure_type", "DW_TAG_class_type")
 QUALIFIERS = {"DW_TAG_pointer_type": "*", "DW_TAG_reference_type": "&", "DW_TAG_rvalue_reference_type": "&&",
               "DW_TAG_const_type": " const"}
-SHORTER = [  # pairs of a pattern in the names of types and its usual short form
+SHORTER = [  # pairs of a pattern in the names of types and the usual short form
     (r"\[abi:cxx11\]|jobq::(?:abi::)?", ""),
     (r"std::chrono::_V2::", "std::chrono::"), (r"std::__cxx11::", "std::"),
     (r"(?:std::)?basic_string<char, std::char_traits<char>, std::allocator<char> ?>", "string"),
@@ -28,7 +28,7 @@ def shorter(text):
 
 
 class Entry:
-    """One entry of the debugging information, with its parent, children and attributes."""
+    """An entry of the debugging information, with its parent, children and attributes."""
 
     def __init__(self, tag, parent):
         self.tag, self.parent, self.children, self.attributes = tag, parent, [], {}
@@ -38,7 +38,7 @@ class Entry:
         return None if value is None else re.sub(r"^\((?:indirect|alt indirect)[^)]*\): ", "", value).strip()
 
     def number(self, name):
-        """Returns the value of a constant, or of a block with a constant, and None if the attribute is missing."""
+        """Returns the value of a constant, or of a block with a constant. Returns None if the attribute is missing."""
         value = self.attributes.get(name)
         if value is None:
             return None
@@ -136,7 +136,7 @@ class Types:
         return sorted(zip((function.number("DW_AT_vtable_elem_location") for function in functions), signatures))
 
     def open_slots(self, name):
-        """Returns the slots of the virtuals that are not private."""
+        """Returns the slots of the public and protected virtuals."""
         record = self._named[name]
         return {function.number("DW_AT_vtable_elem_location") for function in self._functions(name)
                 if not self._is_private(record, function)}
@@ -159,7 +159,7 @@ class Types:
         return shorter(self._type_name(self._target(found[0])))
 
     def is_lent_interface(self, name):
-        """Returns True if the host implements the interface and plugins only call it."""
+        """Returns True if the host implements the interface, and plugins only call the functions."""
         entry = self._named[name]
         return entry.tag in RECORDS and bool(self._functions(name)) and not self._is_versioned(name)
 
@@ -167,8 +167,8 @@ class Types:
         return any(base == "Versioned" or base in self._named and self._is_versioned(base) for base in self.bases(name))
 
     def reachable(self, roots):
-        """Returns the names of the types of jobq that are reachable from the roots by arguments, results, fields and
-        parameters of templates."""
+        """Returns the names of the types of jobq, reachable from the roots by arguments, results, fields and parameters
+        of templates."""
         found, seen, left = set(), set(), [self._named[root] for root in roots]
         while left:
             entry = left.pop()
@@ -186,7 +186,8 @@ class Types:
         return found
 
     def _neighbours(self, entry, ours):
-        """Returns the entries that an entry refers to; for a class of the standard library its template arguments."""
+        """Returns the referenced entries of an entry. For a class of the standard library, returns the template
+        arguments."""
         if entry.tag == "DW_TAG_subroutine_type":
             return [self._target(child) for child in entry.children]
         if entry.tag not in RECORDS:
