@@ -1,5 +1,5 @@
-"""The architecture, as a test: which folder may include which, how long a file may be, and that the map of rules to
-tests names tests that exist."""
+"""The architecture, as a test: the allowed includes between folders, the length of files, the number of files in a
+folder, and the map from rules to tests in tests/README.md."""
 import ast
 import functools
 import pathlib
@@ -8,7 +8,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOP_LEVEL = {"CMakeLists.txt", "core", "plugins", "sdk", "scripts", "etc", "tests", "README.md", "CHANGELOG.md",
              "CMakePresets.json", "LICENSE", "build"}
-LAYERS = {  # a folder of core, and the folders or single headers of core that it may include besides itself
+LAYERS = {  # a folder of core, and the other folders or single headers of core that the folder may include
     "base": set(),
     "model": {"base"},
     "process": {"base"},
@@ -26,7 +26,7 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
     "workers/remote": {"base", "endpoints", "jobs", "workers/node", "workers/pool", "workers/run"},
     "workers/launched": {"base", "model", "endpoints", "jobs", "workers/node", "workers/pool", "workers/remote"},
     "workers": {"base", "model", "endpoints", "jobs", "workers/node", "workers/pool", "workers/remote", "workers/run"},
-    "http/transport": {"base", "process", "config/server_config.h"},  # one header alone
+    "http/transport": {"base", "process", "config/server_config.h"},  # a single header
     "http/api": {"base", "config", "endpoints", "jobs", "auth", "limits", "http/transport"},
     "http/api/queue": {"base", "model", "endpoints", "jobs", "http/transport", "http/api"},
     "http/api/openai": {"base", "jobs", "http/api", "http/api/queue"},
@@ -34,18 +34,18 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
                         "workers/remote/remote_worker.h", "workers/remote/remote_run.h", "workers/remote/foreign_reports.h"},
     "http/api/management": {"base", "config", "model", "endpoints", "webhooks", "jobs", "plugin", "http/transport", "http/api",
                             "http/api/queue"},
-    "client": {"base", "process", "plugin"},  # what jobqctl and jobq-worker share
+    "client": {"base", "process", "plugin"},  # shared by jobqctl and jobq-worker
     "cli": {"base", "config", "model", "process", "plugin", "client"},  # with jobq_base alone (tests/arch/test_programs.py)
     "cli/commands": {"base", "config", "model", "process", "plugin", "client", "cli"},
-    "handler_process": {"base", "model", "process", "client"},  # handlers in a process of their own
+    "handler_process": {"base", "model", "process", "client"},  # handlers in a separate process
     "worker_program": {"base", "model", "process", "client", "handler_process"},  # jobq-worker
 }
-LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders
+LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at the top know all folders
     "sandbox": set(),
     "json": {"sandbox"},
     "stdlib": {"sandbox", "json"},
 }
-ONLY_IN = [  # a header's name, and where alone it may be included
+ONLY_IN = [  # a header's name, and the files and folders that may include the header
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "core/client/", "core/worker_program/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
@@ -53,11 +53,11 @@ ONLY_IN = [  # a header's name, and where alone it may be included
                              "plugins/launcher_docker/docker_socket.cpp")),  # and a Unix socket
     (re.compile(r"Poco/Data/|sqlite3\.h|mysql"), ("plugins/storage_", "tests/conformance/")),
 ]
-SHARED_BY_PLUGINS = {"http_client"}  # a folder of plugins that is a library of several plugins
-MAX_LINES = 400  # of a source; the pages in Markdown are searched, so one subject is one page
-MOST_UNITS = 25  # of a folder; the headers of the sdk and its test suites are looked up by name
+SHARED_BY_PLUGINS = {"http_client"}  # folders with a library of several plugins
+MAX_LINES = 400  # lines of a source. Markdown pages have no limit, because readers search a page.
+MOST_UNITS = 25  # units of a folder; readers look up the headers and the test suites of the sdk by name
 PROGRAMS = {".h", ".cpp", ".py", ".sh", ".lua", ".cmake", ".go", ".js", ".mjs", ".ts"}
-RUN_BY_NAME = {"tests/fault/soak.py"}  # tests that take long, which pytest runs when their file is named
+RUN_BY_NAME = {"tests/fault/soak.py"}  # long tests, run by pytest only with the file in the arguments
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
 
 
@@ -91,7 +91,7 @@ def test_sdk():
 
 
 def layer_of(parts):
-    """The layer of a path below core: its folder."""
+    """Returns the layer of a path below core: the folder."""
     return "/".join(parts[:-1])
 
 
@@ -162,7 +162,7 @@ def test_sizes():
 
 
 def test_rooms():
-    """A folder has at most 25 units (a unit is a header with its source), so that a reader sees all of them at once."""
+    """A folder has at most 25 units (a unit is a header with its source), so a reader sees all units at once."""
     units = {}
     for path in sources("core", "plugins"):
         units.setdefault(path.parent, set()).add(path.stem)
@@ -184,13 +184,13 @@ def test_headers():
 
 
 def test_seams():
-    """A test replaces a source when it is linked (tests/fault/broken.cmake) or decorates an interface."""
+    """A test replaces a source when linking (tests/fault/broken.cmake) or decorates an interface."""
     assert_none([f"{name(path)} asks for a macro of the tests: {macro}" for path in sources("core", "plugins", "sdk")
                  for macro in re.findall(r"^\s*#.*\b(JOBQ_TEST_\w+)", path.read_text(), re.M)])
 
 
 def test_sources_are_built():
-    """A test that no program names is never compiled, and never fails."""
+    """Each test belongs to a program: a test that no program names is never compiled, and never fails."""
     lists = [*(ROOT / "tests").rglob("CMakeLists.txt"), *(ROOT / "tests").rglob("*.cmake")]
     named = "\n".join(path.read_text() for path in lists)
     assert_none([f"no program of tests has {name(path)}" for path in (ROOT / "tests").rglob("*_test.cpp")
@@ -198,7 +198,7 @@ def test_sources_are_built():
 
 
 def test_python_files_are_run():
-    """A file that CTest does not name never runs. The files of `http` and `arch` are found by a pattern."""
+    """CTest names each test file: other files never run. CTest finds the files of `http` and `arch` by a pattern."""
     lists = [*(ROOT / "tests").rglob("CMakeLists.txt"), *(ROOT / "tests").rglob("*.cmake")]
     named = set(re.findall(r"\w+", "\n".join(path.read_text() for path in lists)))
     files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tests").rglob("*_test.py")]
@@ -209,7 +209,7 @@ def test_python_files_are_run():
 
 @functools.cache
 def tests_in(path):
-    """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""
+    """Returns the names of the tests in a file: `Class.test_name` in Python, the second word of a TEST in C++."""
     text = path.read_text()
     if path.suffix != ".py":
         return set(re.findall(r"^TEST(?:_[FP])?\(\s*\w+,\s*(\w+)\)", text, re.M))
@@ -218,7 +218,8 @@ def tests_in(path):
 
 
 def test_collection():
-    """tests/pytest.ini: pytest takes files and classes for tests by their names, and passes over all others."""
+    """tests/pytest.ini: pytest recognises test files and test classes by name, and ignores all other files and
+    classes."""
     faults = []
     for path in (ROOT / "tests").rglob("*.py"):
         for test in tests_in(path):
@@ -231,7 +232,7 @@ def test_collection():
 
 
 def test_map():
-    """tests/README.md, "Which test proves which rule": every test in its tables exists, and every test of a rule is in
+    """tests/README.md, "Which test proves which rule": every test in the tables exists, and every test of a rule is in
     a table."""
     files = {}
     for folder in ("tests", "sdk/testkit"):
@@ -253,12 +254,12 @@ def test_map():
     assert_none(faults)
 
 
-ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.M)  # of a table: a rule and its tests
+ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.M)  # a row of a table: a rule and the tests of the rule
 PROOF = re.compile(r'`[\w.]+::[\w.]+`|\bPlanned:|\boutside\b|^the tables? below$|^"[^"]+"(?:, "[^"]+")*$')  # the last: other tables
 
 
 def unproved(page):
-    """Returns the rules of the tables of a page that have no test, and no reason for that."""
+    """Returns the rules in the tables of a page that have neither a test nor a reason for the absence of a test."""
     return [rule for rule, tests in ROW.findall(page) if (rule, tests) != ("rule", "tests") and not PROOF.search(tests)]
 
 

@@ -1,5 +1,5 @@
-"""The plugin ABI that is written down (sdk/abi) is that of the headers, and a change of the headers is told what it has to
-raise. A test that changes the headers changes a copy of the sdk."""
+"""The recorded plugin ABI (sdk/abi) is the ABI of the headers, and the message about a changed header names the version
+number to raise. Tests change a copy of the sdk."""
 import pathlib
 import shutil
 import sys
@@ -49,7 +49,7 @@ def copy(tmp_path):
 
 @pytest.fixture(scope="module")
 def compiled():
-    """Types and manifest of the headers as they are."""
+    """Types and manifest of the unchanged headers."""
     return check.compile_probe(SDK)
 
 
@@ -61,7 +61,7 @@ def test_the_headers_are_the_abi_that_is_written_down(compiled):
 def test_a_changed_file_is_refused(copy, compiled):
     major, minor = check.version_of(copy.sdk)
     written = f"v{major}.{minor}.txt"
-    for number in range(minor + 1):  # each minor has all of the one before it
+    for number in range(minor + 1):  # each minor contains the previous minor
         copy.change(f"abi/v{major}.{number}.txt", "  4 int64_t rank(JobSpec const&, Instant, GroupState const&) const\n", "")
     faults = check.check(copy.sdk, check.describe(*compiled), major, minor)
     assert f"The headers differ from sdk/abi/{written}." in faults

@@ -132,7 +132,8 @@ SHARED = {  # a name declared by the standard in each of several headers
     "tuple_element_t": "tuple utility array",
     "tuple_size_v": "tuple utility array",
 }
-# Headers that may replace a header: the standard says so of the streams; <iosfwd> declares enough for a reference.
+# Headers that may replace a header: the standard guarantees the replacements for streams; <iosfwd> declares enough for
+# a reference.
 STANDS_IN = {
     "cstdint": {"cinttypes"},
     "initializer_list": {"utility", *CONTAINERS.split()} - {"array", "span", "string_view"},
@@ -184,7 +185,7 @@ def declarations(path):
     """Returns a header's types and macros, split into definitions at namespace scope and mere declarations, and the
     header's namespaces."""
     defined, declared, namespaces = set(MACRO.findall(code(path))), set(), set()
-    inner = []  # for each open brace: whether the names behind the brace are hidden
+    inner = []  # an element for each open brace: true if the brace hides the names inside
     start = 0
     for end in re.finditer(r"[{};]", code(path)):
         before = code(path)[start:end.start()]

@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 API = ROOT / "core/http/api/openapi.json"
 FOLDERS = ("core", "plugins", "sdk", "tests")
 LONGEST_LISTING = 60  # seconds: bounds a hang, and judges no pace
-MOST_PRONOUNS = 0.05  # of the words of all comments of a group
-MOST_BARE_STARTS = 0.03  # of the sentences with four words or more
+MOST_PRONOUNS = 0.05  # share of the words of all comments of a group
+MOST_BARE_STARTS = 0.03  # share of the sentences with four words or more
 
 PRONOUNS = set("""it its itself they them their those these that this one ones what who whom whose which whoever nobody
     somebody everybody anybody nothing something everything none others another he him his she""".split())
@@ -29,14 +29,14 @@ OLD_FILES = re.compile(r"(^|[/_])(house|porch|gate(?!way)|crew|courier|errand|wa
 NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp", "tests/unit/rate_limit_gate_test.cpp"}
 OLD_FUNCTIONS = set("""giveBack hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye strike accuse
     complain leadOn""".split())
-VAGUE_VERB = re.compile(r"(?:take|look|settle|rest|hand|goOn|tell|attend)(?=[A-Z]|$)")  # say nothing about their object
-PYTHON_VERBS = set("tell judge look settle rest hand attend take".split())  # the same, as whole names of Python
-FIELD_FUNCTIONS = {"lookUp"}  # of names and addresses
+VAGUE_VERB = re.compile(r"(?:take|look|settle|rest|hand|goOn|tell|attend)(?=[A-Z]|$)")  # verbs without an object
+PYTHON_VERBS = set("tell judge look settle rest hand attend take".split())  # the same verbs, as whole names in Python
+FIELD_FUNCTIONS = {"lookUp"}  # exceptions: functions of names and addresses
 LUA_FUNCTIONS = {"plugins/lua/filter.cpp": {"take"}}  # quota.take() of scripts
 
-# Words of the former language that no name in the tree has, however the name is written: namespaces, targets of CMake, tests,
-# variables, messages. Words with a second, common meaning (visit, link, share, ticket) are in OLD_TYPES only, and epoll_ctl() is
-# the system's. Words of OLD_NAMES are good in comments, which may say that a sentence begins with a verb.
+# Words of the former language. No name in the tree has such a word, in any spelling: namespaces, targets of CMake,
+# tests, variables, messages. Words with a second, common meaning (visit, link, share, ticket) are in OLD_TYPES only,
+# and epoll_ctl() is the system's. Words of OLD_NAMES are allowed in comments, as in "a sentence begins with a verb".
 OLD_WORDS = set("""house porch crew crews courier couriers errand errands bell patience upkeep stint desk shelf cargo hire
     hired dismiss dismissed nudge turnstile craftsman workbench inbox ctl""".split())
 OLD_NAMES = {"verb", "verbs", "standing"}
@@ -69,7 +69,8 @@ def tracked(*patterns):
 
 
 def blocks_of(comments):
-    """Joins the comments of consecutive whole lines. A comment: its line, whether it is alone on its line, its text."""
+    """Joins the comments of consecutive whole lines. A comment has a line number, a flag for a line without code, and a
+    text."""
     blocks, last = [], None
     for line, alone, text in comments:
         if alone and last == line - 1:
@@ -81,7 +82,8 @@ def blocks_of(comments):
 
 
 def comments(text, token=CPP):
-    """The blocks of comments of a source. `token` matches strings, in which no comment begins, and comments."""
+    """The blocks of comments of a source. `token` matches comments, and strings, because no comment begins inside a
+    string."""
     found = []
     for match in token.finditer(text):
         begin = text.rfind("\n", 0, match.start()) + 1
@@ -108,7 +110,7 @@ def script_comments(name, text):
 
 
 def groups():
-    """Yields each group of files with a bound of its own: its name, and the blocks of its comments."""
+    """Yields each group of files with a separate bound, as a name and the blocks of comments."""
     for folder in FOLDERS:
         yield folder, [block for name in tracked(f"{folder}/*.h", f"{folder}/*.cpp")
                        for block in comments((ROOT / name).read_text())]
@@ -118,7 +120,8 @@ def groups():
 
 
 def descriptions(part):
-    """Yields the descriptions and summaries in a part of an OpenAPI description. A property named `description` is none."""
+    """Yields the descriptions and summaries in a part of an OpenAPI description. A property named `description` is not
+    a description."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key in ("description", "summary") and isinstance(value, str):
@@ -131,7 +134,7 @@ def descriptions(part):
 
 
 def measure(blocks):
-    """Returns the share of pronouns among the words, and of sentences that begin with a word of BARE_STARTS."""
+    """Returns the share of pronouns among the words, and the share of bare starts among the sentences."""
     words = pronouns = sentences = bare = 0
     for block in blocks:
         block = re.sub(r"`[^`]*`", "X", block)

@@ -23,7 +23,7 @@ def cleaned(text):
 
 
 def closing(text, start, pair):
-    """Returns the position behind the bracket that closes the bracket at `start`."""
+    """Returns the position after the closing bracket for the bracket at `start`."""
     depth = 0
     for at in range(start, len(text)):
         depth += (text[at] == pair[0]) - (text[at] == pair[1])
@@ -33,7 +33,7 @@ def closing(text, start, pair):
 
 
 def members(body):
-    """Returns the declarations of a class's body, each without the braces in it."""
+    """Returns the declarations in the body of a class, without inner braces."""
     found, declaration, at = [], "", 0
     while at < len(body):
         if body[at] == "{":
@@ -76,14 +76,14 @@ def method_of(declaration):
 
 
 def classes(text):
-    """Yields each class that the text defines: its name and the names of its methods."""
+    """Yields each class in the text: the name of the class, and the names of the methods."""
     text = cleaned(text)
     for found in CLASS.finditer(text):
         if found.group(1):
             continue
         name = found.group(2).split("::")[-1]
         body = text[found.end():closing(text, found.end() - 1, "{}") - 1]
-        # The classes inside are counted by themselves.
+        # The inner classes are counted separately.
         inner = CLASS.search(body)
         while inner:
             body = body[:inner.start()] + "struct " + body[closing(body, inner.end() - 1, "{}"):]
@@ -98,7 +98,7 @@ def is_counted_in_python(name, is_test_class):
 
 
 def python_classes(text):
-    """Yields each class that the Python text defines: its name and the names of its methods."""
+    """Yields each class in the Python text: the name of the class, and the names of the methods."""
     for found in ast.walk(ast.parse(text)):
         if isinstance(found, ast.ClassDef):
             is_test_class = found.name.endswith(("Test", "Tests"))  # python_classes of tests/pytest.ini
@@ -107,7 +107,7 @@ def python_classes(text):
 
 
 def check_classes(folders, suffixes, classes_of, fewest):
-    """Expects at least `fewest` classes in the files with these suffixes, and no class with many methods."""
+    """Expects at least `fewest` classes in the files with the suffixes, and no class with many methods."""
     faults, seen = [], 0
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):

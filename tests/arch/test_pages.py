@@ -1,4 +1,4 @@
-"""Documents that repeat the code: etc/events.md has its events, core/decisions the tests of each decision."""
+"""Documents that repeat the code: the events of the log in etc/events.md, the tests of decisions in core/decisions."""
 import pathlib
 import re
 
@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 EVENTS = ROOT / "etc/events.md"
-LEVELS = {"Errors": "error", "Warnings": "warning", "Information": "information", "Debug": "debug"}  # of headings
+LEVELS = {"Errors": "error", "Warnings": "warning", "Information": "information", "Debug": "debug"}  # by heading
 COMPOSED = {"storage.mysql.storage.binlog", "storage.mysql.storage.durability"}  # plugins/storage_mysql/connection/probe.cpp
 
 
@@ -17,7 +17,8 @@ def assert_none(faults):
 
 
 def event_rows():
-    """Returns a pair for each event of the page: its table, such as `error` or `error of jobq-worker`, and its name."""
+    """Returns a pair for each event of the page: the table, such as `error` or `error of jobq-worker`, and the name of
+    the event."""
     rows, table = [], ""
     for line in EVENTS.read_text().splitlines():
         if line.startswith("## "):
@@ -29,7 +30,8 @@ def event_rows():
 
 
 def events_of(text):
-    """Yields the events that a source writes with a fixed name and level. A periodic service writes an error by its name."""
+    """Yields the events of a source with a fixed name and level. The errors of a periodic service have the name of the
+    service."""
     for level, name in re.findall(r'LogLevel::(\w+),\s*"([\w.-]+)"', text):
         yield name, level
     for name in re.findall(r'\w+_\("([\w-]+)", [\w.]*clock, [\w.]*log,', text):
@@ -41,7 +43,8 @@ def events_of(text):
 
 
 def written_events():
-    """Returns the events of all sources, as patterns of their names with the prefix of the plugin, and their levels."""
+    """Returns the events of all sources, as pairs of a pattern and a level. The pattern matches the name of the event
+    with the prefix of the plugin."""
     found = set()
     for path in (ROOT / "core").rglob("*.cpp"):
         found |= {(re.escape(name), level) for name, level in events_of(path.read_text())}
@@ -52,13 +55,14 @@ def written_events():
 
 
 def prefix_of(path):
-    """Returns a pattern of the words that the host puts before the events of a plugin. The plugin lua has two kinds."""
+    """Returns a pattern for the prefix that the host adds to the events of a plugin. The plugin lua has two kinds."""
     kind, _, name = path.relative_to(ROOT / "plugins").parts[0].partition("_")
     return rf"{kind}\.{name}\." if name else rf"(?:filter|handler)\.{kind}\."
 
 
 def event_in_source(path, row):
-    """Returns the event as the source of a plugin has it, without the prefix; the whole row for other sources."""
+    """Returns the name of the event in a source: without the prefix in a source of a plugin, the whole row
+    otherwise."""
     return re.sub("^" + prefix_of(path), "", row) if path.is_relative_to(ROOT / "plugins") else row
 
 
@@ -66,7 +70,8 @@ class EventsTest:
     """etc/events.md has the rows of core/config/log_events.cpp (tests/http/test_events_page.py)."""
 
     def test_each_event_has_a_row(self):
-        """A row has each event and level that the sources write. An event of a plugin begins with kind and name of the plugin."""
+        """Each event of the sources is in a row with the same level. An event of a plugin begins with kind and name of
+        the plugin."""
         page = event_rows()
         assert len(page) > 90, "the page is not read as it is written"
         written = written_events()
@@ -127,7 +132,7 @@ class FiguresTest:
                ("tests/bench/README.md", r"\| `/run` SQLite / beanstalkd `-f 0` put \| [^|]+\| ([\d.]+) \|", "{} times as many as by beanstalkd"))
 
     def test_the_figures_of_the_first_page_stand_in_tables(self):
-        """A figure of README.md is that of the newest table."""
+        """The figures of README.md are equal to the figures of the newest tables."""
         readme = (ROOT / "README.md").read_text()
         text = " ".join(readme.split("## Two commands")[0].split())
         for page, row, words in self.FIGURES:
@@ -143,7 +148,7 @@ class FiguresTest:
 
 class DecisionsTest:
     def test_form(self):
-        """Each decision has a short heading, a reason in few words, and a last line with tests that exist."""
+        """Each decision has a short heading, a reason in few words, and a last line with existing tests."""
         faults, counted = [], 0
         for page in sorted((ROOT / "core/decisions").glob("*.md")):
             decisions = list(decisions_of(page.read_text()))
@@ -176,8 +181,8 @@ class DecisionsTest:
 
 class UnitTest:
     def test_the_unit_waits_for_a_stop(self):
-        """The unit for systemd has a TimeoutStopSec beyond the rule of the page with the defaults of the settings, and lets the
-        server end its jobs itself."""
+        """The unit for systemd has a TimeoutStopSec beyond the rule of the page with the defaults of the settings, and
+        leaves the end of jobs to the server."""
         page = (ROOT / "etc/operation.md").read_text()
         settings = settings_page.PAGE.read_text()
 

@@ -1,5 +1,5 @@
-"""The code inside the built programs: jobqctl and jobq-worker have the lowest folders of core, and no code of the server
-above them."""
+"""The code inside the built programs: jobqctl and jobq-worker have the lowest folders of core, and no code of the
+server."""
 import os
 import pathlib
 import re
@@ -10,7 +10,7 @@ from arch_test import LAYERS, ROOT, layer_of, sources
 
 PROGRAMS = pathlib.Path(os.environ.get("JOBQ_BUILD", ROOT / "build")) / "bin"
 LONGEST_LISTING = 120  # seconds: bounds a hang, and judges no pace
-PROGRAMS_WITHOUT_SERVER = {"jobqctl": {"cli"}, "jobq-worker": {"cli", "worker"}}  # and their own folders
+PROGRAMS_WITHOUT_SERVER = {"jobqctl": {"cli"}, "jobq-worker": {"cli", "worker"}}  # and the folders of each program
 BELOW_JOBQCTL = LAYERS["cli"] | {other for layer in LAYERS["cli"] for other in LAYERS[layer]}
 CLASS = re.compile(r"^(?:class|struct) (\w+)[^;]*?\{", re.M)
 
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(not all((PROGRAMS / name).exists() for name in (
 
 
 def server_classes(own):
-    """The classes of namespace jobq in the folders that a program may not know, beside those of its own folders."""
+    """Yields the classes of namespace jobq in the folders of core that are forbidden for a program. `own` has the
+    program's folders."""
     for path in sources("core"):
         parts = path.relative_to(ROOT / "core").parts
         if path.suffix == ".h" and len(parts) > 1 and layer_of(parts) not in BELOW_JOBQCTL | own:
@@ -27,7 +28,7 @@ def server_classes(own):
 
 
 def classes_in(program):
-    """The classes of namespace jobq with a function or table of their own in the program."""
+    """Returns the classes of namespace jobq with a function or a virtual table in the program."""
     symbols = subprocess.run(["nm", "-C", "--defined-only", PROGRAMS / program], check=True, capture_output=True,
                              text=True, timeout=LONGEST_LISTING).stdout
     return set(re.findall(r"^[0-9a-f]+ \w (?:\w+ for )?jobq::(\w+)(?:::|$)", symbols, re.M))

@@ -1,4 +1,4 @@
-"""The summary of scripts/test.sh: what counts as passed, failed and skipped."""
+"""The summary of scripts/test.sh: the counts of passed, failed and skipped tests."""
 import pathlib
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import summary  # noqa: E402
 
-LONGEST = 60  # seconds of one ctest: bounds a hang, and judges no pace
+LONGEST = 60  # seconds for a run of ctest: bounds a hang, and judges no pace
 
 PYTEST_RESULTS = """<testsuites><testsuite tests="3" failures="0" errors="0" skipped="1">
 <testcase name="a"/><testcase name="b"/><testcase name="c"><skipped message="no npm"/></testcase></testsuite></testsuites>"""
@@ -16,7 +16,7 @@ PYTEST_RESULTS = """<testsuites><testsuite tests="3" failures="0" errors="0" ski
 
 @pytest.fixture
 def build(tmp_path, monkeypatch):
-    """A build folder in which CTest runs the tests that a test of this file writes down."""
+    """A build folder for CTest. play() writes the tests of the folder."""
     (tmp_path / "test-results").mkdir()
     monkeypatch.setattr(summary, "BUILD", tmp_path)
     return tmp_path

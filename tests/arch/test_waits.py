@@ -1,4 +1,5 @@
-"""Every wait of a test has a deadline: a hang fails where it is, and says what it waited for."""
+"""Every wait of a test has a deadline: a hang fails at the place of the wait, with a message that names the awaited
+event."""
 import ast
 import re
 
@@ -6,13 +7,13 @@ from arch_test import ROOT, assert_none
 
 FOLDERS = ("tests", "sdk")
 WAITS = {"join": "a thread", "wait": "a process, an event or a barrier"}  # called without an argument: for ever
-BOUNDED = {"receiver"}  # variables with a WebhookReceiver, whose wait() has a deadline of its own
-RUNS = {"run", "call", "check_call", "check_output"}  # of the module subprocess
+BOUNDED = {"receiver"}  # variables with a WebhookReceiver: wait() has a deadline inside
+RUNS = {"run", "call", "check_call", "check_output"}  # functions of the module subprocess
 
-# Waits of C++ that end at no deadline; sdk/testkit/wait_for.h has those that do.
+# Waits of C++ without a deadline; sdk/testkit/wait_for.h has waits with a deadline.
 CPP_WAIT = re.compile(r"\.wait\((?:lock|\w*mutex_?)\b|future\(\)\.wait\(\)|\bpthread_join\(|\bwaitpid\([^;]*, 0\)"
                       r"|\bthreads?(?:\w*_)?\.join\(\)")
-CPP_ALLOWED = {  # file -> why its waits need no deadline of their own
+CPP_ALLOWED = {  # file -> the reason why the waits in the file need no deadline
     "sdk/testkit/manual_clock.h": "waits of the code under test; those of tests are bounded by awaitWaiter()",
     "sdk/testkit/wait_for.h": "bounded by HangGuard",
     "sdk/testkit/run_together.h": "bounded by HangGuard",
@@ -30,7 +31,7 @@ def sources():
 
 
 def imported_runs(tree):
-    """Returns the names under which a file has imported functions of RUNS themselves."""
+    """Returns the local names of the functions of RUNS that a file imports directly."""
     return {alias.asname or alias.name for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom) and node.module == "subprocess"
             for alias in node.names if alias.name in RUNS}
@@ -86,7 +87,7 @@ start(["ls"])
 
 
 def cpp_waits(text):
-    """Returns the lines of a C++ source with a wait for ever; a line behind a HangGuard says so."""
+    """Returns the lines of a C++ source with a wait for ever. A comment marks a line after a HangGuard."""
     return [number for number, line in enumerate(text.splitlines(), 1)
             if CPP_WAIT.search(line) and "bounded by the guard" not in line]
 

@@ -1,11 +1,11 @@
-"""The wiring is searchable: stages call each other through named interfaces, so that a search for the name of an
-interface finds who calls and who is called. A std::function hides both ends."""
+"""The wiring is searchable: stages call each other through named interfaces, so a search for the name of an interface
+finds the callers and the implementations. A std::function hides both ends."""
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-FOLDERS = ("core", "plugins", "sdk/include")  # sdk/testkit is left out: a test passes its steps as functions
+FOLDERS = ("core", "plugins", "sdk/include")  # sdk/testkit is left out: a test passes steps as functions
 # Uses of std::function in headers: how many a header may have, and why. Each other use is a named interface.
 ALLOWED = {
     "core/application.h": (1, "a decorator of the storage, called once in the constructor and not kept"),
@@ -34,7 +34,7 @@ def functions_of(path):
 
 
 def long_lambdas(text):
-    """Returns the lines at which lambdas begin that capture `this` and do not end in the line."""
+    """Returns the numbers of the lines where a lambda that captures `this` begins but does not end."""
     return [number for number, line in enumerate(text.splitlines(), 1) for found in LAMBDA.finditer(line)
             if found.group().count("{") > found.group().count("}")]
 
@@ -50,7 +50,7 @@ def test_wiring_has_names():
 
 
 def test_exceptions_exist():
-    """An exception that is no longer needed leaves the table."""
+    """Each exception in the table is still needed."""
     faults = [f"{header} has no std::function any more: remove its row" for header in ALLOWED
               if not (ROOT / header).is_file() or functions_of(ROOT / header) == 0]
     assert not faults, "\n".join(faults)
