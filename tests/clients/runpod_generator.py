@@ -1,5 +1,5 @@
-"""The worker of tests/clients/test_runpod_*.py whose handler is a generator: it yields numbers, or answers a call of
-OpenAI's client."""
+"""The worker with a generator as handler, for tests/clients/test_runpod_*.py. The generator yields numbers, or answers
+a call of OpenAI's client."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ TEXT = "a fine day, isn't it? \N{SUN BEHIND CLOUD}"
 
 
 def answers(route, ask):
-    """Yields what a model server answers: one object, or a stream of events that is cut anywhere."""
+    """Yields the answer of a model server: a single object, or a stream of events, cut at any byte."""
     if route == "/v1/models":
         yield {"object": "list", "data": [{"id": "gauge", "object": "model", "created": 0, "owned_by": "acme"}]}
     elif ask.get("stream"):

@@ -1,4 +1,5 @@
-"""The worker of tests/clients/test_runpod_*.py whose handler returns one value. The input of a job says what happens."""
+"""The worker with a handler that returns a single value, for tests/clients/test_runpod_*.py. The input of a job has the
+steps of the handler."""
 
 import asyncio
 

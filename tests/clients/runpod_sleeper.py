@@ -1,4 +1,5 @@
-"""The worker of tests/clients/test_runpod_connections.py: each kind of handler takes the seconds that the job says."""
+"""The worker of tests/clients/test_runpod_connections.py: each kind of handler runs for the seconds in the job's
+input."""
 
 import asyncio
 import time

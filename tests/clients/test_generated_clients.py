@@ -1,5 +1,5 @@
-"""Clients that common generators write from GET /openapi.json (tests/support/generated_clients.py), beside unmodified workers of
-the Python package runpod: they submit, await, stream and cancel jobs, and read outputs and errors."""
+"""Clients written by common generators from GET /openapi.json (tests/support/generated_clients.py), beside unmodified
+workers of the Python package runpod. The clients submit, await, stream and cancel jobs, and read outputs and errors."""
 
 import contextlib
 import importlib
@@ -29,7 +29,7 @@ class GeneratedTest(RunpodTest):
                    for endpoint, script in (("remote", HANDLER), ("stream", GENERATOR))}
 
     def assert_ends(self, workers, jobs):
-        """The members of the jobs are those of the handlers' results, and the handler of the cancelled job is stopped."""
+        """Checks the members of the jobs, and the stop of the cancelled job's handler."""
         ends = {name: (job["status"], job["workerId"], job.get("output"), job.get("error")) for name, job in jobs.items()}
         assert ends == {
             "sync": ("COMPLETED", "w-remote", {"hello": "typed"}, None),
@@ -40,7 +40,7 @@ class GeneratedTest(RunpodTest):
         for job in jobs.values():
             assert isinstance(job["delayTime"], int) and isinstance(job["executionTime"], int), job
         stopped, worker = jobs["cancelled"]["id"], workers["remote"]
-        # A task of the SDK that is cancelled before its first step has no handler, but it is logged.
+        # A task of the SDK, cancelled before the first step, never starts the handler. The cancel is in the log.
         until(lambda: worker.recorded(event="cancelled", id=stopped) or worker.logged("Stopping job.", requestId=stopped),
               "the worker stops the cancelled job")
 

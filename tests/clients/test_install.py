@@ -1,6 +1,6 @@
-"""The files of `cmake --install` work at their new place: the server with its plugins, scripts and configuration,
-jobqctl, jobq-worker, and the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of
-this tree."""
+"""The files of `cmake --install` work at the new place: the server with plugins, scripts and configuration, jobqctl,
+jobq-worker, and the sdk. The project of a plugin's author outside of the tree finds the sdk with
+find_package(jobq-sdk)."""
 
 import os
 import re
@@ -16,7 +16,7 @@ LONGEST_BUILD = 200  # seconds
 
 
 def run(*command, cwd=None, env=None):
-    """Runs a program that has to succeed, and returns what it printed."""
+    """Runs a program, expects success, and returns the output."""
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LONGEST_BUILD)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -24,7 +24,7 @@ def run(*command, cwd=None, env=None):
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory):
-    """A folder that has nothing to do with the tree. pytest would keep the megabytes of three runs."""
+    """A folder outside of the tree, removed at the end: pytest would keep the megabytes of three runs."""
     folder = str(tmp_path_factory.mktemp("install"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -39,7 +39,7 @@ def prefix(outside):
 
 
 def build_template(outside, name, *options):
-    """Builds a copy of the template and returns the plugins.path that its CMake says."""
+    """Builds a copy of the template and returns the plugins.path from the output of CMake."""
     source, binary = os.path.join(outside, name), os.path.join(outside, name + "-build")
     shutil.copytree(TEMPLATE, source)
     said = run("cmake", "-G", "Ninja", "-S", source, "-B", binary, *options)
@@ -71,7 +71,7 @@ class InstalledTest:
                 assert server.runsync("far", {"text": "to be or not to be"})["output"] == words["output"]
 
     def test_the_installed_configuration(self, prefix, tmp_path):
-        """The installed file is valid at its place: plugins and scripts without a setting are found beside the
+        """The installed file is valid at the installed place: the server finds plugins and scripts beside the
         programs."""
         jobqd = os.path.join(prefix, "bin", "jobqd")
         file = os.path.join(prefix, "etc", "jobq", "jobq.properties")
@@ -83,7 +83,7 @@ class InstalledTest:
 
 class SourceTest:
     def test_a_plugin_of_the_sdk_folder(self, outside):
-        """Without an installation: the sdk folder is all of the tree that a plugin's project needs."""
+        """Without an installation, a plugin's project needs only the sdk folder of the tree."""
         sdk = shutil.copytree(os.path.join(ROOT, "sdk"), os.path.join(outside, "sdk"))
         build_template(outside, "hello-of-sources", f"-DJOBQ_SDK={sdk}")
 
@@ -112,8 +112,8 @@ class SourceTest:
 
     @pytest.mark.parametrize("left_out", [["IMAGE"], ["IMAGE", "LUA", "SQLITE", "WEBHOOK_HTTP"]], ids=len)
     def test_plugins_left_out(self, tmp_path, left_out):
-        """core/decisions/build.md: JOBQ_PLUGIN_<NAME>=OFF leaves the plugin out, and the installed file needs none of
-        the plugins that are left out."""
+        """core/decisions/build.md: JOBQ_PLUGIN_<NAME>=OFF leaves the plugin out, and the installed file needs no absent
+        plugin."""
         build = str(tmp_path / "build")
         run("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DJOBQ_TESTS=OFF",
             *(f"-DJOBQ_PLUGIN_{name}=OFF" for name in left_out))

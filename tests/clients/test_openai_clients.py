@@ -31,7 +31,7 @@ class OpenAiClientTest(HttpTest):
         return openai.OpenAI(base_url=self.server.url + "/v2/chat/openai/v1", **options)
 
     def test_python(self):
-        """core/http/API.md, "OpenAI's clients": models, a whole answer, another route, and a stream."""
+        """core/http/API.md, "OpenAI's clients": models, a whole answer, a second route, and a stream."""
         client = self.client()
         assert [model.id for model in client.models.list()] == ["echo"]
         assert client.chat.completions.create(**ASK).choices[0].message.content == "the quick brown fox"
@@ -49,13 +49,13 @@ class OpenAiClientTest(HttpTest):
 
     @pytest.mark.parametrize("more", [{"stream": None}, {"messages": [7]}, {"messages": [{"content": [7, {"text": None}]}]}])
     def test_null_and_strange_values(self, more):
-        """lua/openai_echo refuses what it cannot read, and takes null for absent."""
+        """lua/openai_echo refuses unreadable values, and treats null as absent."""
         answer = self.server.request("POST", "/v2/chat/openai/v1/chat/completions", {**ASK, "model": None, **more})
         assert answer.status in (200, 400), answer.body
         assert answer.json().get("object", "chat.completion") == "chat.completion"
 
     def test_streams_beside_each_other(self):
-        """Whole, under the limits that the server ships with."""
+        """Each stream is whole, under the default limits of the server."""
         text = " ".join(f"w{i}" for i in range(WORDS))
         said = [""] * STREAMS
 
@@ -72,7 +72,7 @@ class OpenAiClientTest(HttpTest):
         assert said == [text] * STREAMS
 
     def test_a_python_client_that_leaves(self):
-        """Its job is cancelled."""
+        """The server cancels the job of a client that leaves."""
         long = {"model": "m", "messages": [{"role": "user", "content": "word " * 100_000}]}
         stream = self.client().chat.completions.create(**long, stream=True)
         next(iter(stream))

@@ -1,6 +1,6 @@
-"""Each operation of the npm SDK, unmodified, and of the Go SDK, and the errors of all SDKs, beside unmodified workers of the Python
-package runpod. The Go SDK is not on the module proxy; operations.go asks as it does. tests/clients/test_runpod_workers.py has the
-operations of the Python client."""
+"""Each operation of the npm SDK, unmodified, and of the Go SDK, and the errors of all SDKs, beside unmodified workers
+of the Python package runpod. The Go SDK is not on the module proxy; operations.go makes the same calls.
+tests/clients/test_runpod_workers.py has the operations of the Python client."""
 
 import contextlib
 import json
@@ -54,8 +54,8 @@ record(same=first["jobs"] == again["jobs"], waited=waited)
 
 
 class HoldingLog(RequestLog):
-    """Holds all requests from the first one of HELD until heal(). The SDK gives a job up once the time of the call, 1.5 s,
-    has passed between two requests, which a slow machine may need. A call that waits for the end of its job is in
+    """Holds all requests from the first request of HELD until heal(). The SDK gives a job up after 1.5 s, the time of
+    the call, between two requests. A slow machine may need 1.5 s. A call that waits for the end of a job is in
     tests/http/test_run_wait.py."""
 
     HELD = "GET /sdk/v2/remote/status-sync/"
@@ -96,7 +96,7 @@ class OperationsTest(RunpodTest):
             finally:
                 client.kill()
         assert client.returncode == 0, errors
-        done = json.loads(output.splitlines()[-1])  # the SDK itself prints errors in front of it
+        done = json.loads(output.splitlines()[-1])  # the SDK prints errors before the last line
         self.assert_jobs(done)
         assert done["chunks"] == [{"output": {"n": number}} for number in range(3)]
         assert log.count(HoldingLog.HELD) == 1, "the SDK asks once for a job that has ended"
@@ -129,7 +129,7 @@ class OperationsTest(RunpodTest):
 
     @staticmethod
     def assert_jobs(done):
-        """Success is a body with an id and a status: the SDK has none of them when the status of the answer is not 200."""
+        """Success is a body with an id and a status: the SDK reads neither if the status of the answer is not 200."""
         assert done["begun"]["status"] == "IN_QUEUE"
         ends = {name: (done[name]["status"], done[name]["completed"], done[name]["succeeded"], done[name].get("output"),
                        done[name].get("error")) for name in ("sync", "failed", "late", "ended", "short", "cancelled")}
@@ -141,11 +141,12 @@ class OperationsTest(RunpodTest):
         assert done["cancel"] == {"id": done["begun"]["id"], "status": "CANCELLED"}
 
     def test_errors(self):
-        """The Python client reads the status of a refusal; its asyncio client reads no `id` in it, and fails at once."""
+        """The Python client reads the status of a refusal. The asyncio client finds no `id` in the refusal, and fails
+        at once."""
         assert self.client("remote", ERRORS) == {"nowhere": 404, "gone": 404, "later": "'id'"}
 
     def test_limits(self, own_server):
-        """Behind 429 the Python client repeats a GET as Retry-After says, and gives up a POST at once."""
+        """After 429 the Python client repeats a GET as Retry-After says, and gives up a POST at once."""
         self.server = own_server(**{"limits.enabled": "true", "limits.status.requests": 1, "limits.status.window": "10s",
                                     "limits.status.perWorker": 0, "limits.purgeQueue.requests": 1})
         found = self.client("parked", LIMITED)

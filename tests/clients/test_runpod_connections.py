@@ -1,6 +1,6 @@
-"""Workers of the Python package runpod whose connections to the server do not stay open: early versions close an idle one
-after 15 s, and reverse proxies close theirs after each answer, or some seconds later. Each job runs once. All workers of
-a class work at the same time.
+"""Workers of the Python package runpod without lasting connections to the server: early versions close an idle
+connection after 15 s, and reverse proxies close a connection after each answer, or some seconds later. Each job runs
+once. All workers of a class work at the same time.
 
 JOBQ_TEST_WORKERS=all (the tier nightly) adds a version of each year, generators, progress, longer jobs, and HAProxy."""
 
@@ -20,10 +20,10 @@ SLEEPER = (CLIENTS / "runpod_sleeper.py").read_text(encoding="utf-8")
 ALL = os.environ.get("JOBQ_TEST_WORKERS") == "all"
 PROXIES = ("nginx", "haproxy") if ALL else ("nginx",)
 ROUTES = ("direct", *PROXIES)
-# Versions of other years run with the packages that 1.7.13 needs.
+# Versions of other years run with the packages required by 1.7.13.
 OF_OTHER_YEARS = ("1.3.7", "1.7.4")
 VERSIONS = ("1.7.13", "1.12.0", *(OF_OTHER_YEARS if ALL else ()))
-# Kinds of handlers whose workers work at the same time: each worker takes 100 MB.
+# Groups of kinds of handlers. The workers of a group work at the same time; a worker takes 100 MB.
 GROUPS = [("blocking",), ("waiting",), ("generator",), ("progressing",)] if ALL else [("blocking", "waiting")]
 SECONDS = (25, 40, 90) if ALL else (25,)
 
@@ -45,7 +45,7 @@ def sdk(version):
 
 
 class ConnectionTest(RunpodTest):
-    """`routes` has a proxy for each name of ROUTES; None for the direct way."""
+    """`routes` has a proxy for each name of ROUTES, and None for `direct`."""
 
     settings = {"limits__enabled": "false"}
 
@@ -61,7 +61,7 @@ def named(version, kind, route):
 
 
 class LiveAndKilledTest(ConnectionTest):
-    """The tests of killed workers come while the jobs of the live ones run."""
+    """Workers are killed while the jobs of live workers run."""
 
     endpoints = ("direct", "proxied",
                  *(named(*case) for case in itertools.product(VERSIONS, itertools.chain(*GROUPS), ROUTES)))
@@ -81,15 +81,15 @@ class LiveAndKilledTest(ConnectionTest):
     @pytest.fixture(scope="class", params=SECONDS)
     @classmethod
     def jobs(cls, server, workers, request):
-        """A job of each live worker that has begun, by the name of the worker, and the seconds that it takes."""
+        """A running job of each live worker, by the name of the worker, and the seconds of each job."""
         jobs = {name: server.run(name, {"seconds": request.param}) for name in workers}
         for name, job in jobs.items():
             workers[name].records(1, event="begun", id=job)
         return jobs, request.param
 
     def begin(self, endpoint, route):
-        """Returns a worker, and a job whose handler has begun, and ends in a quarter of an hour. The process that pings
-        outlives its worker, and goes on to list the job."""
+        """Returns a worker and a running job of a quarter of an hour. The ping process outlives the worker, and
+        continues to list the job."""
         worker = self.worker(endpoint, SLEEPER, through=route, kind="blocking", **sdk("1.7.13"))
         job = self.server.run(endpoint, {"seconds": 900})
         self.at_end.callback(self.server.request, "POST", f"/v2/{endpoint}/cancel/{job}")
@@ -98,7 +98,7 @@ class LiveAndKilledTest(ConnectionTest):
 
     @pytest.mark.usefixtures("jobs")
     def test_a_worker_is_killed_on_the_direct_way(self):
-        """The end of its connection tells of the death of a worker that makes no calls meanwhile."""
+        """The worker makes no calls during the job: the end of the connection shows the death of the worker."""
         worker, job = self.begin("direct", None)
         worker.kill()
         other = self.worker("direct", SLEEPER, name="w-other", kind="blocking")
@@ -108,7 +108,7 @@ class LiveAndKilledTest(ConnectionTest):
 
     @pytest.mark.usefixtures("jobs")
     def test_a_worker_is_killed_behind_a_proxy(self, routes):
-        """The call for jobs of the next process under its id tells."""
+        """The next process with the same id asks for jobs: the call shows the death of the worker."""
         worker, job = self.begin("proxied", routes["nginx"])
         worker.kill()
         again = self.worker("proxied", SLEEPER, through=routes["nginx"], kind="blocking", **sdk("1.7.13"))
@@ -116,7 +116,7 @@ class LiveAndKilledTest(ConnectionTest):
         assert self.server.status("proxied", job)["status"] == "IN_PROGRESS"
 
     def test_live_workers_run_their_jobs_once(self, workers, jobs):
-        """However long no connection of a worker is open."""
+        """Each job runs once, even if the worker has no open connection for a long time."""
         faults = {}
         for name, job in jobs[0].items():
             done = self.server.finished(name, job, wait=int(1000 * (jobs[1] + HANG)))

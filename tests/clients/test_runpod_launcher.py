@@ -1,5 +1,6 @@
-"""Workers of the Python package runpod (tests/clients/requirements.txt), unmodified, that the server launches as processes, and
-as containers of a fake of Docker: one template and one endpoint make an autoscaled worker. core/http/API.md, section 16.8."""
+"""Workers of the Python package runpod (tests/clients/requirements.txt), unmodified. The server launches the workers as
+processes, and as containers of a fake of Docker: a template and an endpoint make an autoscaled worker.
+core/http/API.md, section 16.8."""
 
 import json
 import os
@@ -34,7 +35,7 @@ runpod.serverless.start({"handler": handler})
 
 
 class LaunchedRunpod(ManagementTest):
-    """The folder of the workers, and what they write there."""
+    """The folder of the workers, with the files written by the workers."""
 
     @pytest.fixture(scope="class")
     @classmethod

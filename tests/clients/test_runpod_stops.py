@@ -1,5 +1,5 @@
-"""How jobs of unmodified workers end without a result: they are cancelled, their time is over, or their worker is lost.
-The workers are of the Python package runpod (tests/clients/requirements.txt)."""
+"""Jobs of unmodified workers that end without a result: after a cancel, at the end of a job's time, or after the loss
+of a worker. The workers are of the Python package runpod (tests/clients/requirements.txt)."""
 
 import contextlib
 import time
@@ -29,11 +29,11 @@ def handler(job):
 runpod.serverless.start({"handler": handler})
 """
 CANCELS = 20
-PINGS = 10  # one a second
+PINGS = 10  # a ping comes each second
 
 
 class StopTest(RunpodTest):
-    """The worker's handlers wait until a test allows them to end, or until they are cancelled."""
+    """The worker's handlers wait until a test allows the end, or until a cancel."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -47,20 +47,20 @@ class StopTest(RunpodTest):
         self.remote, self.log = remote.worker, remote.log
 
     def begin(self, fields=None, **policy):
-        """Submits a job whose handler waits for ever, and returns its id once the handler has begun."""
+        """Submits a job with an endless handler, and returns the job's id once the handler has begun."""
         job = self.server.run("remote", {"until": "never", **(fields or {})}, policy=policy)
         self.remote.records(1, event="begun", id=job)
         return job
 
     def serves_a_job(self):
-        """The worker has a free slot and serves another job."""
+        """Expects that the worker has a free slot and serves a further job."""
         assert self.server.runsync("remote", {"a": 1})["output"] == {"a": 1}
 
     def results(self, job):
         return self.log.count(f"POST /v2/remote/job-done/w-remote/{job}?")
 
     def test_a_cancelled_job(self):
-        """Its handler is told, and no result follows."""
+        """The handler gets the cancel, and no result follows."""
         job = self.begin()
         self.cancel("remote", job)
         cancelled = time.monotonic()
@@ -71,7 +71,7 @@ class StopTest(RunpodTest):
         assert self.server.status("remote", job)["status"] == "CANCELLED"
 
     def test_a_handler_that_goes_on(self):
-        """Its result is answered 200 and has no effect."""
+        """The server answers 200 to the result of the cancelled job, and drops the result."""
         job = self.begin({"stubborn": True})
         self.cancel("remote", job)
         self.remote.records(1, event="cancelled", id=job)
@@ -82,7 +82,7 @@ class StopTest(RunpodTest):
         self.serves_a_job()
 
     def test_jobs_whose_time_is_over(self):
-        """policy.executionTimeout ends a job as TIMED_OUT, policy.ttl removes it; both handlers are told."""
+        """policy.executionTimeout ends a job as TIMED_OUT, policy.ttl removes a job; both handlers get the stop."""
         late = self.begin(executionTimeout=5000)
         expired = self.begin({"stubborn": True}, ttl=10_000)
         end = self.server.finished("remote", late)
@@ -98,8 +98,9 @@ class StopTest(RunpodTest):
         assert self.results(late) == 0
 
     def test_jobs_cancelled_as_they_are_handed_out(self):
-        """Each stop reaches the handler, also a stop before the worker has started the handler. A job is IN_PROGRESS a moment
-        before the answer with the job is written. A job that is cancelled in that moment never comes to the worker."""
+        """Each stop reaches the handler, also a stop before the worker has started the handler. A job is IN_PROGRESS a
+        moment before the answer with the job is written. A job that is cancelled in between never comes to the
+        worker."""
         jobs = []
         while len(self.delivered(jobs)) < CANCELS:
             assert len(jobs) < 5 * CANCELS, "most jobs were cancelled before they were handed out"
@@ -107,18 +108,19 @@ class StopTest(RunpodTest):
                 jobs.append(self.server.run("remote", {"until": "never"}))
                 self.until_job("remote", jobs[-1], status="IN_PROGRESS")
                 self.cancel("remote", jobs[-1])
-            self.serves_a_job()  # answers with jobs come one after the other, so this job comes behind the cancelled ones
+            self.serves_a_job()  # the worker gets jobs in order, so the new job comes after the cancelled jobs
         until(lambda: self.delivered(jobs) <= self.stopped(), f"the jobs are stopped at the worker: {jobs}")
         self.serves_a_job()
         assert self.delivered(jobs) <= self.stopped()
         assert [self.results(job) for job in jobs] == [0] * len(jobs)
 
     def delivered(self, jobs):
-        """Returns those of the jobs that the worker has got."""
+        """Returns the ids of the jobs received by the worker."""
         return {entry["requestId"] for entry in self.remote.logged("Job Queued")} & set(jobs)
 
     def stopped(self):
-        """The jobs whose handler was cancelled. A task of the SDK that is cancelled before its first step has no handler."""
+        """The jobs with a cancelled handler. A task of the SDK, cancelled before the first step, never starts the
+        handler."""
         begun, cancelled = ({record["id"] for record in self.remote.recorded(event=event)} for event in ("begun", "cancelled"))
         return cancelled | {entry["requestId"] for entry in self.remote.logged("Stopping job.")} - begun
 
@@ -129,8 +131,8 @@ class LossTest(RunpodTest):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def polls(cls, server):
-        """The requests of four workers without a job, which ask while the tests of this class run. The last one has no id,
-        and therefore sends no pings."""
+        """The requests of four workers without a job, during the tests of the class. The last worker has no id, and
+        therefore sends no pings."""
         with contextlib.ExitStack() as stack:
             key, logs = server.new_key("worker")["key"], {}
             for endpoint, name, key_of_worker, pod in (("idle", "w-idle", key, None), ("idle", "w-wrong-key", "wrong", None),
@@ -140,7 +142,7 @@ class LossTest(RunpodTest):
             yield logs
 
     def test_a_killed_worker(self):
-        """Another worker finishes the job, although the ping process of the killed one goes on."""
+        """A second worker finishes the job, although the ping process of the killed worker goes on."""
         log = self.at_end.enter_context(RequestLog(self.server))
         old = self.worker("pair", name="w-old", through=log)
         job = self.server.run("pair", {"until": "finished"})
@@ -157,7 +159,8 @@ class LossTest(RunpodTest):
         assert len(new.recorded(event="begun", id=job)) == 1
 
     def test_a_handler_that_blocks_its_process(self):
-        """It cannot be stopped, and its worker sends pings alone. Its result has no effect, and the next job runs."""
+        """The server cannot stop the handler, and the worker sends only pings. The result has no effect, and the next
+        job runs."""
         worker = self.worker("blocked", BLOCKED)
         job, after = self.server.run("blocked", {"until": "released"}), self.server.run("blocked", {"a": 1})
         worker.records(1, event="begun", id=job)
@@ -171,7 +174,8 @@ class LossTest(RunpodTest):
         assert "output" not in status, status
 
     def test_a_result_that_python_cannot_send(self):
-        """The job vanishes at the worker, which says so. It runs three times; the storage counts the last loss, too."""
+        """The worker loses the job, and reports the loss. The job runs three times; the storage counts the last loss,
+        too."""
         worker = self.worker("lost")
         job = self.server.runsync("lost", {"evaluate": "b''"})
         assert (job["status"], job["workerId"], job["retries"]) == ("FAILED", "w-lost", 3)
@@ -180,8 +184,8 @@ class LossTest(RunpodTest):
         assert self.server.runsync("lost", {"a": 1})["output"] == {"a": 1}
 
     def test_workers_without_a_job(self, polls):
-        """An idle worker is held, and so is the refusal of one whose key or endpoint is wrong: without that, an unmodified
-        worker sends thousands of requests a second. Ten seconds are ten pings."""
+        """The server delays the answer to an idle worker, and the refusal of a worker with a wrong key or endpoint:
+        without the delay, an unmodified worker sends thousands of requests a second. Ten seconds are ten pings."""
         nameless, idle = polls["w-nameless"], polls["w-idle"]
         nameless.wait(2, "/job-take/?")
         idle.wait(PINGS, "/ping/")
@@ -220,17 +224,18 @@ class RestartTest(RunpodTest):
         self.webhooks = self.at_end.enter_context(WebhookReceiver())
 
     def begin(self, step):
-        """Submits a job that waits for the step, and returns its id once the handler has begun."""
+        """Submits a job that waits for the step, and returns the job's id once the handler has begun."""
         job = self.server.run("remote", {"until": step}, webhook=self.webhooks.url())
         self.remote.records(1, event="begun", id=job)
         return job
 
     def assert_completed_once(self, job, runs):
-        """The job has one end, and its handler had so many runs."""
+        """Expects a single end of the job, and `runs` runs of the handler."""
         done = self.server.finished("remote", job)
         assert (done["status"], done["workerId"], done["output"]["until"]) == (
             "COMPLETED", "w-remote", self.remote.records(1, id=job)[0]["job"]["input"]["until"])
-        # The worker has one slot: a further run of the job would come before the next job, and so would its webhook.
+        # The worker has a single slot: a further run of the job, and the webhook of the run, would come before the next
+        # job.
         assert self.server.runsync("remote", {}, webhook=self.webhooks.url("/next"))["status"] == "COMPLETED"
         self.webhooks.wait(1, "/next")
         assert [call.json()["status"] for call in self.webhooks.wait(1)] == ["COMPLETED"]
@@ -246,7 +251,8 @@ class RestartTest(RunpodTest):
 
     @pytest.mark.parametrize("end", ["stop", "kill"])
     def test_while_a_job_runs(self, end):
-        """The worker keeps its job, and its result counts: the server knows again which worker runs which job."""
+        """The worker keeps the job, and the result counts: the restarted server knows the worker of each running
+        job."""
         job = self.begin("restarted-" + end)
         getattr(self.server, end)()
         self.server.start()
@@ -255,7 +261,7 @@ class RestartTest(RunpodTest):
         self.assert_completed_once(job, runs=1)
 
     def test_a_result_without_a_server(self):
-        """The SDK drops a result that meets no server; the job runs again."""
+        """The SDK drops a result in the absence of a server; the job runs again."""
         job = self.begin("alone")
         self.server.stop()
         self.remote.allow("alone")

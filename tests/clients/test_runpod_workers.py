@@ -1,5 +1,5 @@
-"""The Python package runpod (tests/clients/requirements.txt), unmodified, on both sides of the server: its worker serves
-endpoints over /v2 and /sdk/v2, and its clients call them over /sdk/v2."""
+"""The Python package runpod (tests/clients/requirements.txt), unmodified, on both sides of the server: the worker
+serves endpoints over /v2 and /sdk/v2, and the clients call endpoints over /sdk/v2."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.skipif(not installed(), reason=MISSING), pytest.mark.t
 
 SECRET = "the-secret-of-the-bucket"
 SIX_KEYS = {"error_type", "error_message", "error_traceback", "hostname", "worker_id", "runpod_version"}
-RESULTS = [  # what a handler returns, and the members of the finished job
+RESULTS = [  # the return value of a handler, and the members of the finished job
     ("{'a': [1, 'ä']}", {"status": "COMPLETED", "output": {"a": [1, "ä"]}}),
     ("[1, 2]", {"status": "COMPLETED", "output": [1, 2]}),
     ("None", {"status": "COMPLETED", "output": None}),
@@ -25,7 +25,7 @@ RESULTS = [  # what a handler returns, and the members of the finished job
     ("'text'", {"status": "COMPLETED", "output": "text"}),
     ("{}", {"status": "COMPLETED"}),
     ("{'error': 'too warm'}", {"status": "FAILED", "error": "too warm"}),
-    ("{'error': float('nan')}", {"status": "FAILED", "error": "NaN"}),  # Python takes it for true
+    ("{'error': float('nan')}", {"status": "FAILED", "error": "NaN"}),  # Python treats NaN as true
     ("{'error': None}", {"status": "COMPLETED"}),
     ("{'error': 'too warm', 'degrees': 41}", {"status": "FAILED", "error": "too warm", "output": {"degrees": 41}}),
 ]
@@ -73,7 +73,7 @@ class RunpodWorkersTest(RunpodTest):
     @pytest.fixture(scope="class")
     @classmethod
     def workers(cls, server):
-        """The workers of all tests of this class. Those of `aggregate` use the mount /sdk/v2."""
+        """The workers of all tests of the class. The worker of `aggregate` uses the mount /sdk/v2."""
         with contextlib.ExitStack() as stack:
             def start(endpoint, script, **more):
                 key = worker_key(server, endpoint)
@@ -88,7 +88,7 @@ class RunpodWorkersTest(RunpodTest):
         self.workers = workers
 
     def test_ids(self):
-        """The handler reads the id and the input alone; the job says which worker ran it."""
+        """The handler reads only the id and the input; the job has the id of the worker."""
         job = self.client("remote", 'job = endpoint.run({"a": 1})\nrecord(id=job.job_id, output=job.output(timeout=60))')
         assert job["output"] == {"a": 1}
         assert self.workers.remote.records(1, id=job["id"])[0]["job"] == {"id": job["id"], "input": {"a": 1}}
@@ -98,7 +98,8 @@ class RunpodWorkersTest(RunpodTest):
         assert "retries" not in status, status
 
     def test_every_operation(self):
-        """Of both clients; a job whose handler waits is cancelled in the queue or at the worker."""
+        """Both clients make every operation. A job with a waiting handler is cancelled in the queue or at the
+        worker."""
         done = self.client("remote", EVERY_OPERATION)
         assert done["state"] in ("IN_QUEUE", "IN_PROGRESS")
         assert (done["cancel"], done["after"], done["later_cancel"]) == ("CANCELLED",) * 3
@@ -120,7 +121,7 @@ record(output=job.output(timeout=60), last=job.status())""") as client:
             assert client.results() == {"first": "IN_QUEUE", "output": {"a": 1}, "last": "COMPLETED"}
 
     def test_private_fields(self):
-        """The handler reads s3Config; neither the job nor its webhook has the secret."""
+        """The handler reads s3Config; neither the job nor the webhook has the secret."""
         s3 = {"accessId": "acme", "accessSecret": SECRET, "bucketName": "b", "endpointUrl": "http://127.0.0.1:9",
               "objectPath": "a/b"}
         with WebhookReceiver() as receiver:
@@ -175,7 +176,7 @@ except RuntimeError as fault:
         assert (job["status"], job["output"]) == ("COMPLETED", {"v": None, "i": [None, None], "s": "NaN"})
 
     def test_a_result_that_is_too_large(self):
-        """The job ends, and the worker serves the next one."""
+        """The job ends, and the worker serves the next job."""
         job = self.server.runsync("remote", {"evaluate": "'x' * 21_500_000"})
         assert (job["status"], job["workerId"]) == ("FAILED", "w-remote")
         assert "20 MB" in job["error"]
@@ -239,7 +240,7 @@ except RuntimeError as fault:
         assert self.server.request("GET", f"/v2/stream/stream/{job['id']}").json() == [{"output": {"n": 0}}]
 
     def test_streams_beside_each_other(self):
-        """Each is whole and in order, under the limits that the server ships with."""
+        """Each stream is whole and in order, under the default limits of the server."""
         streams = self.client("stream", FOLLOW, streams=STREAMS, chunks=CHUNKS)
         assert streams == {str(number): list(range(CHUNKS)) for number in range(STREAMS)}
 
@@ -268,7 +269,7 @@ except RuntimeError as fault:
         assert len(worker.recorded(event="begun")) == 7
 
     def test_urls_without_a_query(self):
-        """The SDK appends its parameters with `&`, so they become part of the last segment of the path."""
+        """The SDK appends parameters with `&`, so the parameters become part of the last segment of the path."""
         log = self.at_end.enter_context(RequestLog(self.server))
         self.worker("plain", GENERATOR, urls={"query": ""}, through=log)
         job = self.server.runsync("plain", {"count": 2})
@@ -279,7 +280,8 @@ except RuntimeError as fault:
         assert log.count(f"/job-done/w-plain/{job['id']}&isStream=true") == 1
 
     def test_refresh_worker_in_a_result(self):
-        """The worker gets no further job, and its polls are not answered so fast that it asks without end."""
+        """The worker gets no further job, and the server delays the answers to the polls, so the worker does not poll
+        in a loop."""
         log = self.at_end.enter_context(RequestLog(self.server))
         old = self.worker("refreshed", name="w-old", through=log, concurrency=4)
         job = self.server.runsync("refreshed", {"evaluate": "{'refresh_worker': True, 'v': 1}"})
@@ -293,7 +295,7 @@ except RuntimeError as fault:
         assert log.count("/job-take") < 20
 
     def test_a_worker_for_one_job(self):
-        """start({"refresh_worker": True}): the worker ends by itself, as its polls are answered at once."""
+        """start({"refresh_worker": True}): the worker ends, because the server answers the polls at once."""
         worker = self.worker("once", once=True)
         assert self.server.runsync("once", {"a": 1})["output"] == {"a": 1}
         assert worker.ended() == 0

@@ -1,8 +1,8 @@
-"""Streams of public clients, unmodified, under the limits that the server ships with. Their stream() asks again at once,
-so an answer for each chunk would be a request for each chunk, and /stream has 2,000 in 10 s.
+"""Streams of public clients, unmodified, under the default limits of the server. The clients' stream() asks again at
+once, so an answer for each chunk would be a request for each chunk, and /stream allows 2,000 requests in 10 s.
 
 The npm SDK (pinned in package-lock.json) is installed under <build>/clients on the first run. The Go SDK is not on the
-module proxy; streams.go asks as it does.
+module proxy; streams.go makes the same calls.
 """
 
 import json
@@ -39,8 +39,8 @@ class StreamClientTest(HttpTest):
         for stream in json.loads(done.stdout):
             assert stream["error"] is None, stream["error"]
             assert stream["numbers"] == list(range(CHUNKS))
-        # Each call for a job that has not ended waits, however slow its client is, and is not counted. The call that
-        # finds a job ended is the last of its stream.
+        # A call for a running job waits, even with a slow client, and does not count. The call that finds a job ended
+        # is the last call of the stream.
         answer = server.request("GET", f"/sdk/v2/trial/stream/{jobs[0]}")
         remaining = int(answer.headers["RateLimit-Remaining"])
         print(f"{remaining} of {LIMIT} requests remain")
