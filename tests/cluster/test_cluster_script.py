@@ -1,4 +1,4 @@
-"""scripts/cluster.sh starts a cluster, shows it in a table, and leaves no process and no file, however it ends."""
+"""scripts/cluster.sh starts a cluster, shows a table, and leaves no process and no file after each kind of end."""
 
 import os
 import pathlib
@@ -29,7 +29,8 @@ def commands():
 
 @pytest.fixture
 def script(tmp_path):
-    """Starts the program of the script, waits for its first table, and returns the process and its folder."""
+    """Starts the program of the script, waits for the first table, and returns the process and the folder of the
+    cluster."""
     output = tmp_path / "output"
     started = []
 

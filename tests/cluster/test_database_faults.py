@@ -1,9 +1,9 @@
-"""Faults between nodes and their database, and of the database itself, under load: calls without a stored effect read 503,
-running jobs finish, their outcomes are kept and stored, and nothing is lost.
+"""Faults of the database, and of the network between nodes and database, under load. Calls without a stored effect are
+answered 503, running jobs finish, the nodes keep all outcomes until the database is back, and no job is lost.
 
-Two nodes reach one MariaDB server through a TCP proxy each (tests/support/tcp_proxy.py). The checker
-(tests/support/cluster_history.py) judges each test; it allows no overlap of two runs here, because a node that is cut off
-stops its handlers before its lease ends.
+Two nodes reach a MariaDB server through a TCP proxy each (tests/support/tcp_proxy.py). The checker
+(tests/support/cluster_history.py) judges each test. Here the checker allows no overlap of two runs, because a
+disconnected node stops the handlers before the end of the node's lease.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def cluster():
 
 
 class FaultCase:
-    """Load on the cluster, and the calls that the tests make themselves."""
+    """Load on the cluster, and further calls by the tests."""
 
     @pytest.fixture(autouse=True)
     def shared_cluster(self, cluster):
@@ -38,7 +38,7 @@ class FaultCase:
 
     @contextlib.contextmanager
     def load(self, callers=4):
-        """Load for the length of the block, and the verdict about it."""
+        """Load for the length of the block. At the end, expects a verdict without faults."""
         self.cluster.interruptions.clear()
         with Traffic(self.cluster, callers=callers, work_ms=(0, 40), pause=0.02) as traffic:
             traffic.await_jobs(5 * callers)
@@ -48,7 +48,7 @@ class FaultCase:
         verdict = traffic.verdict()
         assert verdict.faults == []
         assert verdict.figures["lost"] == 0
-        assert set(traffic.statuses()) <= {0, 200, 400, 502, 503}  # 400: a repeated /retry after one with an effect
+        assert set(traffic.statuses()) <= {0, 200, 400, 502, 503}  # 400: a repetition of an effective /retry
         for job in self.parked:
             assert self.one.status("parked", job)["status"] == "IN_QUEUE", "an acknowledged job is stored"
 
@@ -80,7 +80,8 @@ class FaultCase:
         return sorted((run for run in self.cluster.runs() if run.number == number), key=lambda run: run.began)
 
     def submit_at(self, traffic, node, work_ms, kind="poll", **fields):
-        """Submits jobs until the node runs one. Returns its number and id; the others are cancelled."""
+        """Submits jobs until the node runs a job. Returns the number and the id of the job. Cancels all other jobs of
+        the kind `cancel`."""
         found = []
 
         def run_one():
@@ -113,7 +114,7 @@ class NetworkTest(FaultCase):
             self.way.heal()
 
     def test_stalled_past_the_lease(self):
-        """The fence stops the handlers of the node before another node runs their jobs."""
+        """The fence stops the handlers of the node before another node runs the jobs."""
         with self.load() as traffic:
             long, job = self.submit_at(traffic, self.one, 600_000, "cancel")
             begin = time.monotonic_ns()
@@ -129,9 +130,9 @@ class NetworkTest(FaultCase):
             traffic.cancel(long, job)
 
     def test_stalled_while_a_handler_reports(self):
-        """A handler that stands in the report of a chunk when the fence stops it ends before another node runs its job. The
-        chunk is due seven seconds behind the cut, and the database has ten seconds to answer. Without other load a
-        connection waits for the report, and no earlier call on it fails at the time of the fence."""
+        """The fence stops a handler during the report of a chunk. The handler ends before another node runs the job.
+        The chunk is due seven seconds after the cut, and the database has ten seconds to answer. Without other load the
+        report gets an idle connection, so no earlier call on the connection fails at the time of the fence."""
         self.cluster.interruptions.clear()
         with Traffic(self.cluster, callers=0) as traffic:
             long, job = self.submit_at(traffic, self.one, 28_000, "cancel", chunks=3)
@@ -189,14 +190,14 @@ class NetworkTest(FaultCase):
 @pytest.mark.timeout(1200)
 class DatabaseTest(FaultCase):
     def come_back(self, traffic):
-        """Starts the database again, and shows that calls are accepted."""
+        """Starts the database again, and waits for the first accepted call."""
         self.cluster.database.start()
         back = time.monotonic_ns()
         judge_pace("from the return of the database to the first accepted job",
                    (traffic.await_call_after(back) - back) / 1e9, 5.0)
 
     def test_gone(self):
-        """A job that runs meanwhile finishes once, and its outcome is stored later."""
+        """A job that runs without the database finishes once, and the node stores the outcome later."""
         for _ in range(ROUNDS):
             with self.load() as traffic:
                 number, job = traffic.submit(work_ms=1500)
@@ -210,7 +211,7 @@ class DatabaseTest(FaultCase):
                 assert len(self.runs_of(number)) == 1
 
     def test_gone_past_the_fence(self):
-        """Handlers stop 10 s after the last beat, and their jobs run again when the database is back."""
+        """Handlers stop 10 s after the last beat, and the jobs run again when the database is back."""
         with self.load() as traffic:
             number, job = traffic.submit(600_000, "cancel")
             until(lambda: self.runs_of(number), "the job runs", HANG)

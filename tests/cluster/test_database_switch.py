@@ -1,4 +1,4 @@
-"""Planned switches of the database's primary under traffic that never pauses: an acknowledged job is always found.
+"""Planned switches of the database's primary under permanent traffic: an acknowledged job is always found.
 
 Two MariaDB servers replicate, and one node of jobq reaches the servers through HAProxy. HAProxy sends new connections to
 the primary alone and cuts no open connection.
@@ -31,7 +31,8 @@ FOLLOW = ("CHANGE MASTER TO master_host='127.0.0.1', master_port={}, master_user
 
 
 class Pair:
-    """Two database servers behind HAProxy. The first one begins as the primary, and the second as its replica."""
+    """Two database servers behind HAProxy. The first server begins as the primary, and the second server as the
+    replica."""
 
     def __init__(self, end):
         self.primary, self.replica = (end.enter_context(mariadb.Mariadb(*BINARY_LOG, f"--server-id={number}"))

@@ -1,4 +1,4 @@
-"""Nodes of jobq on a Galera cluster of three database servers: with one writer behind HAProxy, with the loss of a
+"""Nodes of jobq on a Galera cluster of three database servers: with a single writer behind HAProxy, with the loss of a
 server, and with a writer for each node. JOBQ_CLUSTER_ROUNDS repeats the losses."""
 
 import collections
@@ -34,7 +34,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def one_writer(cluster):
-    """Three nodes that share one writer."""
+    """Three nodes with a shared writer."""
     cluster.start_nodes()
     return cluster
 
@@ -47,7 +47,7 @@ def several_writers(cluster):
 
 
 def check_jobs(cluster, load):
-    """Every acknowledged job has ended with its output. Returns the text of the counts."""
+    """Expects that every acknowledged job has ended with the right output. Returns the text of the counts."""
     api = cluster.api()
     for job, output in load.acknowledged:
         ended = api.finished(galera.ENDPOINT, job)
@@ -55,7 +55,7 @@ def check_jobs(cluster, load):
     jobs = api.quiet(galera.ENDPOINT)
     counts = cluster.counts_of_jobs()
     assert {job for job, _ in load.acknowledged} <= set(counts)
-    # A success that counted twice would be in the counter, and a second begin of a handler is a line of the job's log.
+    # A success counted twice would be in the counter, and a second begin of a handler is a line of the job's log.
     assert (jobs["completed"], jobs["failed"]) == (len(counts), 0)
     again = {job: count for job, count in counts.items() if count != (1, 0, 1)}
     for job, (attempt, losses, begun) in again.items():
@@ -67,15 +67,15 @@ def check_jobs(cluster, load):
 
 
 def check_servers(cluster):
-    """All nodes have their sessions at the writer: the locks of a server exclude its own sessions only, and another
-    server shows a commit of the writer a moment later. HAProxy has cut the sessions at another server; such a server
-    notices the cut at the end of a statement that waits for the cluster. A session that is in use does not end."""
+    """Expects that all sessions of nodes are at the writer. The locks of a server exclude sessions of the same server
+    only, and other servers show a commit of the writer a moment later. HAProxy has cut the sessions at other servers. A
+    server notices the cut at the end of a statement that waits for the cluster. A session in use does not end."""
     machine.until(lambda: cluster.servers_in_use() == [cluster.balancer.writer()], "all sessions are at the writer",
                   LONGEST_CUT)
 
 
 def writer_of(cluster):
-    """Returns the writer. HAProxy may know none for a moment, as after a server that was late to answer a check."""
+    """Returns the writer. HAProxy may know no writer for a moment, for example after a late answer to a check."""
     return machine.until(cluster.writer, "HAProxy has a writer")
 
 
@@ -132,7 +132,8 @@ class OneWriterTest:
             one_writer.databases.restart(other)
 
     def test_the_majority_is_lost(self, one_writer):
-        """A server alone takes no writes and gets no connections; with the others it works again."""
+        """A server without a majority takes no writes and gets no connections, and works again after the return of the
+        other servers."""
         with galera.Load(one_writer.api()) as load:
             load.await_more(JOBS)
             writer = writer_of(one_writer)
@@ -163,7 +164,7 @@ class SeveralWritersTest:
         assert not faults
 
     def test_each_node_knows_each_job_at_once(self, several_writers):
-        """A job that one node has acknowledged is found at the others, while jobs of all nodes are written."""
+        """Each node finds jobs that another node has acknowledged, while all nodes write jobs."""
         nodes = several_writers.nodes
         connections = [node.connect() for node in nodes]
         with galera.Load(several_writers.api()):
@@ -193,7 +194,8 @@ class BalancerTest:
             alone.stop()
 
     def test_a_node_whose_connections_reach_several_servers_is_refused(self, cluster, tmp_path):
-        """The locks of a server exclude only its own sessions, so a load balancer must not spread connections."""
+        """The locks of a server exclude only sessions of the same server, so a load balancer must not spread
+        connections."""
         spreading = balancer.Balancer(tmp_path, cluster.ports, [], cluster.balancer.servers["database"])
         spreading.start(lambda text: re.sub(r"(?m) on-marked-up .*$", "", text))
         try:

@@ -1,4 +1,5 @@
-"""Each rule of tests/support/cluster_history.py can fail: a history without fault passes, and a changed one does not."""
+"""Each rule of tests/support/cluster_history.py can fail: a history without fault passes, and a changed history does
+not."""
 
 from dataclasses import replace
 
@@ -39,7 +40,7 @@ RETRIED_RUNS = [run(1, 30, 40, "failed"), SECOND]
 
 
 def names_of(plan_, calls, runs, webhooks=(), interruptions=()):
-    """Returns the names of the rules that object."""
+    """Returns the names of the violated rules."""
     verdict = check({7: plan_}, calls, runs, [(7, body) for body in webhooks], interruptions)
     return {fault.split(": ")[1] for fault in verdict.faults}
 

@@ -1,7 +1,7 @@
 """The kill matrix: real nodes on one MariaDB server behind a balancer, under load, and each kind of death in turn.
 
-JOBQ_CLUSTER_ROUNDS plays each kind so many times, JOBQ_CLUSTER_MINUTES restarts nodes for so long; JOBQ_SEED repeats the
-choice of the nodes. The checker (tests/support/cluster_history.py) judges each round.
+JOBQ_CLUSTER_ROUNDS is the number of rounds of each kind, JOBQ_CLUSTER_MINUTES the time of the restarts of nodes;
+JOBQ_SEED repeats the choice of the nodes. The checker (tests/support/cluster_history.py) judges each round.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ from pace import HANG, judge_pace
 ROUNDS = int(os.environ.get("JOBQ_CLUSTER_ROUNDS", "1"))
 MINUTES = float(os.environ.get("JOBQ_CLUSTER_MINUTES", "0"))
 NODES = 3
-EVERY = 5.0  # seconds from one restart to the next in the long form
-# A webhook that a killed node was delivering is due a minute later, which is too long for the short form.
+EVERY = 5.0  # seconds between the begins of two restarts in the long form
+# A webhook that a killed node was delivering is due a minute later: too long for the short form.
 KILL_KINDS = KINDS if ROUNDS > 1 else tuple(kind for kind in KINDS if kind != "webhook")
 
 
@@ -30,7 +30,7 @@ def cluster():
 
 
 def answer_of(plain):
-    """The bytes that come before the end of the connection."""
+    """Returns the first bytes before the end of the connection, if any."""
     try:
         return plain.recv(65536)
     except ConnectionResetError:
@@ -52,7 +52,7 @@ class KillMatrixTest:
 
     @contextlib.contextmanager
     def load(self, kinds=KILL_KINDS):
-        """Load for the length of the block, and the verdict about it."""
+        """Load for the length of the block. At the end, expects a verdict without faults."""
         self.cluster.interruptions.clear()
         with Traffic(self.cluster, callers=4, kinds=kinds, work_ms=(0, 40), pause=0.02, seed=self.seed) as traffic:
             traffic.await_jobs(40)
@@ -63,7 +63,7 @@ class KillMatrixTest:
         assert self.verdict.figures["lost"] == 0
 
     def runner_of(self, number):
-        """The node that runs the job, once it runs."""
+        """Waits until a node runs the job, and returns the node."""
         runs = until(lambda: [run for run in self.cluster.runs() if run.number == number], f"job {number} runs", HANG)
         return self.cluster.node(runs[-1].node)
 
@@ -117,7 +117,7 @@ class KillMatrixTest:
                 with victim.plug() as waiting:
                     waiting.sendall((f"GET /v2/witness/status-sync/{job}?wait=60000 HTTP/1.1\r\nHost: jobq\r\n"
                                      f"Authorization: Bearer {victim.key}\r\n\r\n").encode())
-                    # One thread of the node reads calls in their order, so the caller waits there now.
+                    # A single thread of the node reads the calls in order, so the caller waits at the node by now.
                     assert victim.status("witness", job)["status"] == "IN_PROGRESS"
                     victim.kill()
                     assert answer_of(waiting) == b"", "the call has no answer"
@@ -147,7 +147,8 @@ class KillMatrixTest:
                 self.cluster.balancer.await_ready(*self.cluster.nodes)
 
     def jobs_at(self, node, traffic, hold):
-        """Submits jobs until the node runs one that is held, whose handler ignores its stop, and one of 10 minutes. Returns both: number -> id."""
+        """Submits jobs until the node runs a held job with a handler that ignores stops, and a job of 10 minutes.
+        Returns two dicts: number -> id."""
         found = {"poll": {}, "cancel": {}}
         orders = {"poll": {"work_ms": 0, "until": hold.path, "ignoreStop": 1}, "cancel": {"work_ms": 600_000}}
         rest = []
@@ -175,7 +176,8 @@ class KillMatrixTest:
         return ends if all(ends.values()) else None
 
     def test_rolling_restart(self):
-        """Each node is stopped and started, after the balancer sends it no new calls: no call is refused, no attempt counted."""
+        """Each node is stopped and started without new calls from the balancer: no call is refused, no lost attempt is
+        counted."""
         with self.load(KINDS) as traffic:
             begin, restarts = time.monotonic_ns(), 0
             while restarts < NODES * ROUNDS or seconds(begin) < 60.0 * MINUTES:
@@ -194,7 +196,7 @@ class KillMatrixTest:
         assert self.verdict.figures["losses"] == 0
 
     def restart_out(self, node):
-        """Starts a node that was taken out, and puts the node back once it is ready."""
+        """Starts a node that was taken out of the balancer, puts the node back, and waits until the node is ready."""
         node.start()
         self.cluster.balancer.put_back(node)
         self.cluster.balancer.await_ready(*self.cluster.nodes)

@@ -1,4 +1,4 @@
-"""The balancer and the TCP proxy of the cluster tests do what their comments say."""
+"""The balancer and the TCP proxy of the cluster tests work as documented."""
 
 import socket
 import threading
@@ -123,7 +123,7 @@ class BalancerTest:
 
 
 class EchoServer:
-    """Sends back what it reads."""
+    """Sends all received bytes back."""
 
     def __enter__(self):
         self.port = ReservedPort()
@@ -167,7 +167,7 @@ def connected(proxy):
 
 
 def answer_to(plain, data):
-    """The first bytes of the answer, all of them if the data is short."""
+    """Sends the data and returns the first bytes of the answer: all bytes if the data is short."""
     plain.sendall(data)
     return plain.recv(len(data))
 

@@ -1,5 +1,6 @@
-"""Remote workers behind the balancer of three nodes: each call of a worker goes to another node. Under load a node is killed
-with SIGKILL, and every acknowledged job ends with its own output, counted once. The long form: JOBQ_CLUSTER_JOBS."""
+"""Remote workers behind the balancer of three nodes: each call of a worker goes to the next node. Under load a node is
+killed with SIGKILL, and every acknowledged job ends with the right output, counted once. The long form:
+JOBQ_CLUSTER_JOBS."""
 
 import contextlib
 import json
@@ -19,7 +20,7 @@ JOBS = int(os.environ.get("JOBQ_CLUSTER_JOBS", "600"))
 CALLERS = 4
 WORKERS = 3
 HANDLERS = 4
-LONG = 9  # jobs that are in the hands of workers when the node dies: each has one of three nodes as its home
+LONG = 9  # jobs that workers run when the node dies: each job has a home among the three nodes
 TRANSIENT = (502, 503)  # the balancer says 502 when a node dies with the call
 
 RUNPOD = """import asyncio
@@ -40,7 +41,8 @@ runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: 2
 
 
 class BalancedCaller:
-    """Calls through the balancer, and repeats a call whose node died. Submissions have an Idempotency-Key."""
+    """Calls through the balancer, and repeats a call after the death of the node. Submissions have an
+    Idempotency-Key."""
 
     def __init__(self, cluster, endpoint="remote"):
         self.cluster, self.path = cluster, f"/v2/{endpoint}"
@@ -60,7 +62,7 @@ class BalancedCaller:
             time.sleep(0.05)  # the pace of a caller
 
     def run(self, output, sleep_ms=0):
-        """Submits a job. Returns its id."""
+        """Submits a job. Returns the job's id."""
         return self.call("POST", f"{self.path}/run", {"input": {"output": output, "sleepMs": sleep_ms}})["id"]
 
     def status(self, job):
@@ -92,7 +94,7 @@ class BalancedCaller:
 
 
 def worker_key(cluster, endpoint):
-    """Makes a key, and waits until all nodes know it: a refused key ends a jobq-worker."""
+    """Makes a key, and waits until all nodes know the key: a refused key ends a jobq-worker."""
     key = cluster.new_key("worker", endpoints=[endpoint])["key"]
     for node in cluster.nodes:
         ping = f"/v2/{endpoint}/ping/nobody"
@@ -138,7 +140,8 @@ class RemoteWorkersTest:
         until(lambda: len(jobs) >= 4 * LONG, "the long jobs to run", 60)
 
         def are_known():
-            """Each long job is in the records of two nodes. A stop of an unknown job may still meet its next run, a known gap."""
+            """Each long job is in the records of two nodes. A known gap: the stop of an unknown job may reach the next
+            run of the job."""
             texts = [row[0] for row in cluster.database.query("SELECT body FROM record WHERE kind = 'remoteNews'", "jobq")]
             with lock:
                 long = [job for job, number in jobs.items() if number < LONG]
@@ -149,7 +152,7 @@ class RemoteWorkersTest:
         in_hand = {name: sum(len(worker.get("jobs", {})) for worker in json.loads(body)["workers"]) for name, body in rows}
         victim = cluster.node(max(in_hand, key=in_hand.get))
         victim.kill()
-        victim.start()  # its jobs go back to the queue at once
+        victim.start()  # the node's jobs go back to the queue at once
         join("the callers", *threads)
         cluster.balancer.await_ready(victim)
         answers = caller.finished(jobs, LEASE + 60)
@@ -174,7 +177,8 @@ class RemoteWorkersTest:
         assert all(worker.running for worker in workers), [worker.log() for worker in workers]
 
     def test_a_worker_ends(self, cluster, workers):
-        """At SIGTERM it says that it leaves, to one node after the other, until each of its parked calls has ended."""
+        """At SIGTERM the worker announces the end to each node in turn, until all parked calls of the worker have
+        ended."""
         caller = BalancedCaller(cluster)
         workers[0].terminate()
         assert workers[0].ended() == 0, workers[0].log()

@@ -1,5 +1,6 @@
-"""Two and three nodes share the jobs of one database: nothing is lost, nothing runs as success twice. JOBQ_CLUSTER_JOBS is
-the number of jobs of each test. Nodes stay up, so a further run of a job has a caller's retry for a reason, or is a fault."""
+"""Two and three nodes share the jobs of a database: no job is lost, no job succeeds twice. JOBQ_CLUSTER_JOBS is the
+number of jobs of each test. Nodes stay up, so a further run of a job has a caller's retry for a reason, or is a
+fault."""
 
 import collections
 import os
@@ -10,11 +11,12 @@ from cluster_traffic import KINDS, Traffic
 
 JOBS = int(os.environ.get("JOBQ_CLUSTER_JOBS", "2000"))
 CALLERS = 8
-PER_JOB = 0.2  # seconds that a job may take of all: bounds a hang, and judges no pace
+PER_JOB = 0.2  # seconds for a job, on average: bounds a hang, and judges no pace
 
 
 def inversions(order):
-    """Returns how many neighbours in the list are in the wrong order, and the largest distance of an element from its place."""
+    """Returns the number of neighbours in the wrong order, and the largest distance of an element from the right
+    place."""
     neighbours = sum(1 for first, second in zip(order, order[1:]) if second < first)
     places = sorted(range(len(order)), key=order.__getitem__)
     return neighbours, max((abs(place - rank) for rank, place in enumerate(places)), default=0)
@@ -51,8 +53,8 @@ class SharedWorkTest:
 
 
 class QueueOrderTest:
-    """A queue that is longer than all workers: the order of begins beside the order of submissions, printed. Each node takes
-    the jobs that are first at that moment, so the order across nodes is approximate."""
+    """A queue with more jobs than workers: prints a comparison of the order of begins with the order of submissions.
+    Each node takes the first jobs of the moment, so the order across nodes is approximate."""
 
     WORKERS = 3
 
