@@ -1,5 +1,5 @@
 """Clients written by common generators from GET /openapi.json (tests/support/generated_clients.py): the clients can be
-imported or compiled, and work. tests/clients/test_generated_clients.py has them beside remote workers."""
+imported or compiled, and work. tests/clients/test_generated_clients.py tests the clients beside remote workers."""
 
 import importlib
 import json
@@ -35,7 +35,7 @@ class PythonTest(GeneratedTest):
         assert len(modules) - modules.count("__init__") == len(operations)
 
     def test_a_day_of_work(self, package):
-        """A template, an endpoint, a job, its chunks and its log, with the types that were written."""
+        """A template, an endpoint, a job, the job's chunks and log, with the types of the generated client."""
         models = importlib.import_module("generated_jobq.models")
         client = package.AuthenticatedClient(base_url=self.server.url, token=self.server.key,
                                              raise_on_unexpected_status=True)
@@ -60,7 +60,7 @@ class PythonTest(GeneratedTest):
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 class TypeScriptTest(GeneratedTest):
     def test_it_compiles_and_works(self, tmp_path):
-        """The types of the request and the answer of each call are what the program takes them for."""
+        """The program compiles: the types of the requests and answers match the use in the program."""
         program = typescript_program(described(self.server, tmp_path), "generated.ts")
         told = subprocess.run(["node", program, self.server.url, self.server.key], capture_output=True, text=True,
                               check=False, timeout=LONGEST)

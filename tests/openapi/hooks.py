@@ -1,10 +1,10 @@
 """Knowledge of schemathesis about the server under test, and the calls to avoid. openapi_test.py starts both, and
 JOBQ_STAGE, a JSON file, lists the prepared things of the server.
 
-Invented names become names of existing things, because a 404 tests no code behind it; some invented names stay, and
-so do impossible names. Waits are short, webhooks go to the test's own receiver, and the needs of other calls stay: the
-key, and the endpoints' workers. Before a remote worker calls, there is a job to take, to stop or to report: such a call
-would wait for 20 seconds and more. The answers are counted in JOBQ_TALLY.
+Invented names become names of existing things, because a 404 tests no code behind it; some invented names stay, and so
+do impossible names. Waits are short, webhooks go to the test's own receiver, and the needs of other calls stay: the
+key, and the endpoints' workers. Before the call of a remote worker, the queue gets a job to take, to stop or to report:
+without a job, the call would wait for 20 seconds or more. The answers are counted in JOBQ_TALLY.
 """
 
 import atexit
@@ -24,12 +24,12 @@ with open(os.environ["JOBQ_STAGE"], encoding="utf-8") as stage:
 IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,128}")
 MADE_BY_THE_SERVER = re.compile(r"(sync-)?[0-9a-f-]{36}-u1(\.\d+)?|[a-z0-9]{10}|[a-z0-9]{14}")
 KEPT = 8  # every eighth invented name
-SHORT = 1000  # milliseconds, the least that may be asked for
+SHORT = 1000  # milliseconds, the least allowed wait
 MANAGED = ("createTemplate", "changeTemplate", "updateTemplate", "createEndpoint", "changeEndpoint", "updateEndpoint",
            "createKey")
 LONG = 3_600_000
 FEW = 2  # workers
-DEADLINE = 60  # seconds for a call of this file: bounds a hang
+DEADLINE = 60  # seconds for a call by ask(): bounds a hang
 
 turns = collections.defaultdict(itertools.count)
 homes = {job: endpoint for endpoint, job in STAGE["jobs"]}
@@ -58,8 +58,8 @@ def before_call(_context, case, _kwargs):
         fill_unknown_members(case.body, schema, case.operation.schema.raw_schema["components"]["schemas"])
     path = case.path_parameters or {}
     for name, value in path.items():
-        # Clients cut such a segment out of the path, and then ask for another operation. The empty one is the `templateId`
-        # of an endpoint of the configuration file, which a later call takes for the id of a template.
+        # Clients cut such a segment out of the path, and so call a different operation. An empty segment comes from the
+        # `templateId` of an endpoint of the configuration file: a later call uses the value as the id of a template.
         if value in ("", ".", ".."):
             path[name] = "nobody"
     if "worker" in path:
@@ -74,8 +74,9 @@ def before_call(_context, case, _kwargs):
 
 
 def fill_unknown_members(members, schema, schemas):
-    """The server ignores a null under a name that it does not know. The description says so in words only, because
-    generators of clients understand no schema for it. Here such a member gets a value, which has to be refused."""
+    """The server ignores a null under an unknown name. Only the text of the description has the rule, because
+    generators of clients understand no schema for the rule. Here a member with an unknown name gets a value, and the
+    server has to refuse the call."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
     known = schema.get("properties")
@@ -109,7 +110,7 @@ def ask_for_a_job(operation, case, path):
 
 
 def call_as_a_worker(operation, path, body):
-    """No invented endpoint stays in a call that waits: its refusal would come three seconds late."""
+    """Replaces an invented endpoint in a waiting call: the refusal would come three seconds late."""
     turn = next(turns[operation])
     is_report = operation.startswith("report")
     if is_report and turn % KEPT == KEPT - 1:
@@ -117,8 +118,8 @@ def call_as_a_worker(operation, path, body):
     path["endpoint"] = STAGE["remote"]
     queue = "/v2/" + STAGE["remote"]
     ask("POST", queue + "/run", {"input": {}})
-    # A new one, because a report may ask for a replacement, and a worker that was cut off gets no job that it may still
-    # run.
+    # A new worker for each call: a report may ask for a replacement of the worker, and a disconnected worker gets no
+    # job that may still run there.
     path["worker"] = f"{operation}-{turn}"
     if operation.startswith("take"):
         return
@@ -163,25 +164,25 @@ def ask_for_a_record(operation, case, path):
     if operation.endswith("Template") and isinstance(case.body, dict):
         name = case.body.get("name")
         if isinstance(name, str) and 0 < len(name.encode(errors="replace")) <= 180:
-            # A name that is taken is refused, whatever else is wrong.
+            # The server refuses a used name before any other fault.
             case.body["name"] = f"{name}{next(turns['name'])}"
 
 
 def without_fractions(values):
-    """To a schema 5000.0 is an integer; a schema cannot say that integers are written without a fraction."""
+    """To a schema 5000.0 is an integer; a schema cannot forbid the fraction."""
     return {name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in values.items()}
 
 
 def use_once(headers):
-    """The schema cannot say that a key of another body is refused."""
+    """The server refuses a key used with a different body; a schema cannot express the rule."""
     key = headers.get("Idempotency-Key")
     if isinstance(key, str) and re.fullmatch("[!-~]{1,255}", key):
         headers["Idempotency-Key"] = f"{key[:247]}{next(turns['key']):08d}"
 
 
 def keep_alive(case, job):
-    """A `ttl` would delete what the next calls are to find."""
+    """A short `ttl` would delete a job needed by the next calls."""
     ttl = (case.query or {}).get("ttl")
     if isinstance(ttl, int) and not isinstance(ttl, bool) and [job] in [staged[1:] for staged in STAGE["jobs"]]:
         case.query = {**case.query, "ttl": max(ttl, LONG)}
@@ -195,8 +196,8 @@ def shorten(case, lenient):
 
 
 def leads_somewhere(text):
-    """Returns whether the value is a URL of a stranger, which must not be called. A value other than a URL stays,
-    because the server has to refuse it."""
+    """Returns whether the value is the URL of a foreign host: the server must not call the host. Other values stay,
+    because the server has to refuse a value other than a URL."""
     try:
         return isinstance(text, str) and text.isascii() and " " not in text and bool(urllib.parse.urlsplit(text).netloc)
     except ValueError:
@@ -208,7 +209,7 @@ def after_call(_context, case, response):
     statuses[case.operation.label][response.status_code] += 1
     if response.status_code == 200 and case.path.endswith(("/run", "/runsync")):
         homes[response.json()["id"]] = case.path_parameters["endpoint"]
-    if response.status_code == 200 and case.path.endswith("/drain"):  # later calls need jobs that run
+    if response.status_code == 200 and case.path.endswith("/drain"):  # later calls need running jobs
         ask("POST", f"/v1/nodes/{response.json()['name']}/resume")
 
 

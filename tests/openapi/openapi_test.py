@@ -1,9 +1,9 @@
-"""GET /openapi.json against its own server: schemathesis reads the description, makes every described call with good
-and with bad data, follows the links, and judges each answer by the description.
+"""The description of GET /openapi.json against the described server: schemathesis reads the description, makes every
+described call with good and with bad data, follows the links, and judges each answer by the description.
 
     build/venv/bin/pytest tests/openapi [--examples N] [--seed N]
 
-Each operation of the description is a subtest, and each target of its links too. Each operation has to be answered
+Each operation of the description is a subtest, and each target of the links, too. Each operation has to be answered
 with success at least once, so a run without any success does not pass.
 """
 
@@ -29,7 +29,7 @@ Run = collections.namedtuple("Run", "document code cases tally log")
 
 @pytest.fixture(scope="class")
 def run(request, class_server, tmp_path_factory):
-    """All that schemathesis did and found, for all tests."""
+    """The calls and findings of a run of schemathesis, for all tests."""
     folder = str(tmp_path_factory.mktemp("openapi"))
     server = class_server(**SETTINGS)
     document = server.request("GET", "/openapi.json", key=None).json()
@@ -43,7 +43,7 @@ def run(request, class_server, tmp_path_factory):
 
 
 def set_the_stage(server, receiver):
-    """Puts a thing of each kind there, jobs in each state among them, and tells hooks.py their names."""
+    """Creates a thing of each kind, including a job in each state. Returns the names for hooks.py."""
     ended = [("echo", server.run("echo", {"a": 1}, webhook=receiver.url())),
              ("trial", server.run("trial", {"fail": "on purpose"})),
              ("trial", server.run("trial", {"fail": "on purpose too"})),
@@ -63,11 +63,11 @@ def set_the_stage(server, receiver):
 
 
 def call_everything(server, document, stage, config, folder):
-    """Runs schemathesis and returns its exit code. Its reports and its log are in the folder."""
+    """Runs schemathesis and returns its exit code. The reports and the log of the run are in the folder."""
     stage_file = os.path.join(folder, "stage.json")
     with open(stage_file, "w", encoding="ascii") as file:
         json.dump(stage, file)
-    # From a file: schemathesis does not call the address that it reads a description from.
+    # The description comes from a file, because schemathesis does not call the address of a downloaded description.
     with open(os.path.join(folder, "openapi.json"), "w", encoding="ascii") as file:
         json.dump(document, file)
     environment = {**os.environ, "PYTHONPATH": HERE, "PYTHONDONTWRITEBYTECODE": "1", "JOBQ_STAGE": stage_file,
@@ -85,7 +85,8 @@ def call_everything(server, document, stage, config, folder):
 @pytest.mark.timeout(LONGEST_RUN + 60)
 class DescriptionTest:
     def test_it_is_sound_by_itself(self, run):
-        """By the rules of OpenAPI 3.1, and its examples by its own schemas."""
+        """The description satisfies the rules of OpenAPI 3.1, and the examples satisfy the schemas of the
+        description."""
         faults = [f"{fault.instance_path}: {fault.message[:300]}"
                   for fault in OPENAPI_31_VALIDATOR.iter_errors(run.document)]
         for name, schema in run.document["components"]["schemas"].items():
