@@ -1,4 +1,4 @@
-"""Submits jobs as fast as a server takes them, by means of tests/bench/load.cpp.
+"""Submits jobs as fast as a server accepts jobs, by means of tests/bench/load.cpp.
 
     rate = submit_many(server, "line", {"prompt": "a"}, jobs=20000, connections=500)
 """
@@ -14,7 +14,7 @@ LOAD = os.path.join(BUILD, "tests", "bench_load")
 
 
 def submit_many(api, endpoint, job_input, jobs, connections=64, deadline=600):
-    """Puts `jobs` jobs with that input in the queue of an endpoint; returns how many a second."""
+    """Puts `jobs` jobs with the input in the queue of an endpoint; returns the rate in jobs a second."""
     body = json.dumps({"input": job_input}).encode()
     with tempfile.NamedTemporaryFile() as file:
         file.write((f"POST /v2/{endpoint}/run HTTP/1.1\r\nHost: jobq\r\nAuthorization: Bearer {api.key}\r\n"

@@ -1,11 +1,12 @@
-"""The checker of the cluster proofs: what callers were answered, what handlers did, and the rules that join both.
+"""The checker of the cluster proofs: the answers to callers, the runs of handlers, and the rules for both.
 
     verdict = check(plans, calls, runs, webhooks, interruptions)
     print(verdict)
     assert not verdict.faults
 
-All times are nanoseconds of CLOCK_MONOTONIC, which the callers and the journals of all nodes of a machine share. Each rule
-is a generator of sentences over a JobHistory; tests/cluster/test_history_rules.py shows that each can fail.
+All times are nanoseconds of CLOCK_MONOTONIC, a common clock of the callers and the journals of all nodes of a machine.
+Each rule is a generator of sentences over a JobHistory; tests/cluster/test_history_rules.py shows that each rule can
+fail.
 """
 
 import contextlib
@@ -16,12 +17,12 @@ from itertools import combinations, pairwise
 
 FINAL = {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"}
 ENDS = {"output", "failed", "stopped"}
-DEATHS = {"killed", "stopped"}  # interruptions at whose end the process is gone
+DEATHS = {"killed", "stopped"}  # interruptions that end the process
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a caller wanted of a job."""
+    """The intended course of a job."""
     number: int
     kind: str  # poll, runsync, webhook, stream, cancel or retry
     chunks: int = 0
@@ -30,7 +31,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Call:
-    """A call and its answer. `status` is 0 if no whole answer came."""
+    """A call with the answer. `status` is 0 if no whole answer came."""
     number: int
     action: str  # run, runsync, status, stream, cancel or retry
     asked: int
@@ -42,26 +43,26 @@ class Call:
     error: str | None = None
     retries: int = 0
     worker: str | None = None  # empty if the job never ran
-    attempt: int | None = None  # of the chunks of a stream
+    attempt: int | None = None  # the attempt of the chunks of a stream
     chunks: tuple = ()
     node: str | None = None
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a handler, from the journal of its node."""
+    """A run of a handler, from the journal of a node."""
     number: int
     job: str
     attempt: int
     node: str
     began: int
     ended: int | None = None
-    end: str | None = None  # output, failed or stopped; None if the process ended before
+    end: str | None = None  # output, failed or stopped; no value if the process ended before
 
 
 @dataclass(frozen=True)
 class Interruption:
-    """A node was killed, stopped, paused, or cut off from its database between two moments."""
+    """A node was killed, stopped, paused, or cut off from the database between two moments."""
     kind: str
     node: str
     begin: int
@@ -83,14 +84,14 @@ class JobHistory:
         return any(call.action in ("run", "runsync") and call.job for call in self.calls)
 
     def sights(self):
-        """Returns the calls that showed a state, by the time of their answers."""
+        """Returns the calls that showed a state, by the time of the answers."""
         return [call for call in self.calls if call.state]
 
     def ends(self):
         return [call for call in self.sights() if call.state in FINAL]
 
     def is_retried(self, begin, end):
-        """Returns whether a call of /retry may have had its effect between the two moments."""
+        """Returns whether a call of /retry may have taken effect between the two moments."""
         return any(call.action == "retry" and call.status in (0, 200, 502, 503) and call.asked <= end
                    and call.answered >= begin for call in self.calls)
 
@@ -200,7 +201,7 @@ def runs_do_not_overlap(job):
 
 
 def is_under_way(run, interruptions):
-    """The handler has not ended, and its node has not died since."""
+    """Returns whether the handler has not ended, and the node has not died since the begin of the run."""
     return run.end is None and not any(each.node == run.node and each.kind in DEATHS and each.end >= run.began
                                        for each in interruptions)
 
@@ -212,8 +213,8 @@ def runs_end(job):
 
 
 def is_claimed_before_the_cancel(job, run):
-    """The handler of a claimed job may begin after the cancel: with its stop requested, or at a node that learns of the
-    cancel within a second. The job then ended as one that has a worker."""
+    """The handler of a claimed job may begin after the cancel: with a requested stop, or at a node that learns of the
+    cancel up to a second later. The end of the job then names a worker."""
     return run.end == "stopped" or any(sight.worker for sight in job.ends())
 
 
@@ -297,7 +298,7 @@ def check(plans, calls, runs, webhooks=(), interruptions=()):
 
 
 def losses_of(job):
-    """Returns how often the server counted a loss of the job, by the last sight of it."""
+    """Returns the number of losses of the job, as counted by the server, by the last call that saw the job."""
     retries = max((call.retries for call in job.sights()), default=0)
     asked = sum(1 for call in job.calls if call.action == "retry" and call.status == 200)
     return max(0, retries - asked)
@@ -315,7 +316,7 @@ def figures_of(jobs):
 
 
 def evidence(job):
-    """Returns all that is known of a job, in the order of time."""
+    """Returns all known events of a job, in the order of time."""
     lines = [(run.began, f"attempt {run.attempt} begins at {run.node}") for run in job.runs]
     lines += [(run.ended, f"attempt {run.attempt} ends at {run.node}: {run.end}") for run in job.runs if run.end]
     lines += [(call.asked, f"/{call.action} is asked") for call in job.calls]

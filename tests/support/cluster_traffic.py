@@ -24,14 +24,14 @@ from jobq_api import join
 from webhook_receiver import WebhookReceiver
 
 KINDS = ("poll", "runsync", "webhook", "stream", "cancel", "retry")
-LONGEST_REPETITION = 150.0  # seconds after which a repeated call is a hang
+LONGEST_REPETITION = 150.0  # seconds until a repeated call is a hang
 LONGEST_STOP = 30.0  # seconds: bounds a hang; a node learns of a cancel within a second
-REPEATED = {0, 429, 502, 503}  # answers after which the call is repeated
+REPEATED = {0, 429, 502, 503}  # statuses that make the caller repeat the call
 _numbers = itertools.count(1)
 
 
 class HttpCaller:
-    """Calls over one connection, which is made again after it broke."""
+    """Calls over a single connection. A new connection replaces a broken connection."""
 
     def __init__(self, url, key):
         parts = urllib.parse.urlsplit(url)
@@ -68,13 +68,13 @@ class HttpCaller:
 
 
 class JobCaller:
-    """Brings single jobs to their ends, and records the calls."""
+    """Brings single jobs to the end, and records the calls."""
 
     def __init__(self, traffic, seed):
         self.traffic = traffic
         self.dice = random.Random(seed)
         self.http = HttpCaller(traffic.url, traffic.key)
-        self.asking = "nothing"  # for the message of a hang
+        self.asking = "nothing"  # the current call, for the message of a hang
 
     def bring(self, plan):
         order = {"number": plan.number, "workMs": self.dice.randint(*self.traffic.work_ms), "nameAttempt": 1}
@@ -106,7 +106,7 @@ class JobCaller:
         return call.job
 
     def submit(self, plan, work_ms, **fields):
-        """Submits a job of `work_ms`. Returns its id."""
+        """Submits a job of `work_ms`. Returns the job's id."""
         order = {"number": plan.number, "workMs": work_ms, "nameAttempt": 1, **fields}
         return self._submit(plan.number, {"input": order})
 
@@ -158,7 +158,7 @@ class JobCaller:
     def _bring_retry(self, number, body):
         job = self._submit(number, body)
         if self.await_end(number, job).state == "FAILED":
-            self.ask(number, "retry", "POST", f"/retry/{job}")  # 400 if a retry before it had an effect
+            self.ask(number, "retry", "POST", f"/retry/{job}")  # 400 if an earlier retry had an effect
             self.await_end(number, job)
 
 
@@ -170,13 +170,13 @@ class Traffic:
         self.name = f"{cluster.balancer.url[-5:]}-{time.monotonic_ns()}"
         self.plans, self.submissions, self.refusals = {}, [], collections.Counter()
         self.receiver = WebhookReceiver()
-        self._changed = threading.Condition()  # guards what follows, and what is above
+        self._changed = threading.Condition()  # guards the fields below and above
         self._calls = []
         self._left = jobs
         self._done = 0
         self._faults = []
         self._stopping = threading.Event()
-        self._own = JobCaller(self, seed - 1)  # of the test itself
+        self._own = JobCaller(self, seed - 1)  # makes the calls of the test
         self._callers = [JobCaller(self, seed + each) for each in range(callers)]
         self._threads = [threading.Thread(target=self._run, args=(caller,), daemon=True) for caller in self._callers]
 
@@ -208,7 +208,7 @@ class Traffic:
         return self.plans[number]
 
     def submit(self, work_ms, kind="poll", **fields):
-        """Submits a job of the test itself. Returns its number and its id."""
+        """Submits a job for the test. Returns the number and the id of the job."""
         with self._changed:
             plan = self._add_plan(next(_numbers), kind)
         return plan.number, self._own.submit(plan, work_ms, **fields)
@@ -230,7 +230,7 @@ class Traffic:
             self.submissions.append((number, call.job))
 
     def drop(self, call):
-        """Forgets the page of a stream that was read at the offset of an earlier attempt."""
+        """Forgets a call that read a stream at the offset of an earlier attempt."""
         with self._changed:
             self._calls.remove(call)
 
@@ -239,7 +239,7 @@ class Traffic:
             thread.start()
 
     def await_jobs(self, count, deadline=120.0):
-        """Waits for `count` further jobs whose callers have done all for them."""
+        """Waits until the callers are done with `count` further jobs."""
         with self._changed:
             goal = self._done + count
             assert self._changed.wait_for(lambda: self._done >= goal or self._faults, deadline), \
@@ -258,12 +258,12 @@ class Traffic:
         return answered
 
     def finish(self, deadline=240.0):
-        """Waits until the callers have done all for their jobs."""
+        """Waits until the callers are done with all jobs."""
         join("the end of the callers", *self._threads, deadline=deadline)
         assert self._faults == []
 
     def asked_now(self):
-        """Returns the calls that are open, for the message of a hang."""
+        """Returns the open calls, for the message of a hang."""
         return f"{time.monotonic():.3f}: " + "; ".join(caller.asking for caller in self._callers)
 
     def statuses(self):
@@ -283,14 +283,14 @@ class Traffic:
         return verdict
 
     def _confirm_ends(self):
-        """Asks the nodes about each job of /run, one node after the other."""
+        """Asks the nodes in turn about each job of /run."""
         with contextlib.closing(self._own.http):
             for number, job in self.submissions:
                 self.await_end(number, job)
 
     def _await_ends_of_handlers(self):
-        """The node that runs a job learns within a second that another node has cancelled it. The checker objects to a
-        handler that has not ended."""
+        """Waits until no handler runs. A node learns of a cancel at another node within a second, and the checker
+        reports a running handler as a fault."""
         def under_way():
             return [run for run in self.cluster.runs()
                     if run.number in self.plans and is_under_way(run, self.cluster.interruptions)]
@@ -299,7 +299,7 @@ class Traffic:
             time.sleep(0.1)
 
     def _await_webhooks(self):
-        """A delivery that a dead node had begun is due a minute later."""
+        """Waits for the webhooks. A delivery begun by a dead node is due a minute later."""
         wanted = {number for number, _ in self.submissions if self.plans[number].kind == "webhook"}
         begin = time.monotonic()
         while wanted - {int(call.path[1:]) for call in self.receiver.calls} and time.monotonic() < begin + LONGEST_REPETITION:

@@ -19,7 +19,7 @@ STEP = 0.02  # seconds between two looks
 
 
 def descendants():
-    """Returns the processes below this one."""
+    """Returns the descendants of this process."""
     parents = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -38,7 +38,7 @@ def descendants():
 
 
 def kill_descendants():
-    """Kills until no process is left. Orphans become children of this process, so none escapes."""
+    """Kills until no process is left. Orphans become children of this process, so no descendant escapes."""
     while True:
         for pid in descendants():
             try:
@@ -53,7 +53,7 @@ def kill_descendants():
 
 
 def run_init(spec):
-    """The first process of a container. Lines of the standard input are signals; its end is SIGKILL, too."""
+    """The first process of a container. Lines of the standard input are signals; the end of the input means SIGKILL."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     main = subprocess.Popen(spec["args"], env=spec["env"], cwd=spec["cwd"], stdin=subprocess.DEVNULL)
     was_killed = threading.Event()

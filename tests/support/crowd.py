@@ -1,12 +1,12 @@
-"""A crowd of tiresome clients in one process: idle clients, clients with a slow head, clients with a slow body.
+"""A crowd of tiresome clients in a single process: idle clients, clients with a slow head, clients with a slow body.
 
     python3 crowd.py HOST PORT KEY IDLE SLOW_HEADS SLOW_BODIES
 
 Prints `ready` once all clients are connected and have begun, then sends a byte each half second on each slow
 connection. Prints `closed` once the server has closed all slow connections, or HANG seconds later. Ends at a line on
-its standard input, at the latest another HANG seconds later, and prints the results as JSON: for each kind the number
-of connections closed by the server, the seconds of the first and the last, and the number of idle connections that
-still answer.
+standard input, at the latest after HANG further seconds, and prints the results as JSON: the number of connections
+closed by the server and the seconds of the first and the last close, for each kind, and the number of idle connections
+that still answer.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Servers on a failing disk, and checks of their data directories."""
+"""Servers on a failing disk, and checks of data directories."""
 
 import hashlib
 import http.client
@@ -11,7 +11,7 @@ from jobq_server import Server, until
 from pace import HANG
 
 PAGE = 4096  # bytes of a page of the database
-BUSY_TIMEOUT = 5.0  # seconds for which a statement waits for a lock
+BUSY_TIMEOUT = 5.0  # seconds: a statement waits so long for a lock
 
 
 class NotReadyServer(Server):
@@ -30,7 +30,7 @@ class NotReadyServer(Server):
 class DiskTest(HttpTest):
     @pytest.fixture
     def server(self, own_server):
-        """Replaces the shared server: each test makes its own by `own_server`."""
+        """Replaces the shared server: each test makes a server with `own_server`."""
         self.own_server = own_server
 
     def idle_server(self, **settings):
@@ -40,8 +40,7 @@ class DiskTest(HttpTest):
         return os.path.join(server.data, "jobq.db" + end)
 
     def used_server(self, jobs=20, crash=False, **settings):
-        """A server that has stored jobs and was stopped, or killed before SQLite moved the write-ahead log into the
-        database."""
+        """A server with stored jobs, stopped, or killed before SQLite moved the write-ahead log into the database."""
         server = self.idle_server(**settings)
         server.start()
         for number in range(jobs):
@@ -77,8 +76,8 @@ class DiskTest(HttpTest):
 
 
 def fingerprint(folder):
-    """Returns the SHA-256 of each file in `folder` and its folders by name, without the file `lock`, which each start
-    creates."""
+    """Returns the SHA-256 of each file in `folder` and the inner folders, by name. The file `lock` is left out, because
+    each start creates the file."""
     found = {}
     for path in pathlib.Path(folder).rglob("*"):
         if path.is_file() and path.name != "lock":

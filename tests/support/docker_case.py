@@ -1,4 +1,4 @@
-"""Tests of workers that the server launches as containers. Each test has a server of its own."""
+"""Tests of workers that the server launches as containers. Each test has a separate server."""
 
 import pytest
 
@@ -13,7 +13,7 @@ IMAGE = "registry.example/acme/worker:1"
 class DockerTest(ManagementTest):
     @pytest.fixture(autouse=True)
     def remove_what_was_made(self, question):
-        """A server of the test alone is removed with all data, and some of these tests end it."""
+        """Each test has a separate server, because some tests end the server. The server is removed with all data."""
         self._made = {"endpoints": [], "templates": []}
 
     def launch(self, image=IMAGE, **fields):

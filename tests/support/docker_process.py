@@ -1,4 +1,4 @@
-"""The fake of Docker (fake_docker.py) as a process of its own.
+"""The fake of Docker (fake_docker.py) as a separate process.
 
     with FakeDocker({"images": {"acme/worker:1": {"state": "present"}}}) as docker:
         docker.socket                       # the setting launcher.docker.socket
@@ -34,7 +34,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class FakeDocker:
-    """As a context, nothing is left of the process and its containers at the end."""
+    """The end of a `with` removes the process and all containers."""
 
     def __init__(self, settings):
         self._folder = tempfile.TemporaryDirectory(prefix="jobq-docker-")
@@ -52,7 +52,7 @@ class FakeDocker:
         self._folder.cleanup()
 
     def _answers(self):
-        """Returns the report, or None before the fake listens: its socket has a name a moment earlier."""
+        """Returns the report, or None before the fake listens: the socket has a name a moment earlier."""
         try:
             return self.report()
         except (FileNotFoundError, ConnectionRefusedError):
@@ -65,7 +65,7 @@ class FakeDocker:
         return self.call("GET", "/fake")
 
     def call(self, method, path, body=None):
-        """Makes a call and returns the JSON of the answer, or None if there is none."""
+        """Makes a call and returns the JSON of the answer, or None without JSON."""
         connection = UnixConnection(self.socket)
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None)

@@ -1,5 +1,4 @@
-"""The code blocks of a Markdown page: their languages, their faults, and the comparison of an expected output with the
-real output.
+"""The code blocks of a Markdown page: languages, faults, and the comparison of an expected output with the real output.
 
 The rules for authors. Each code block has a fence with a language from the list below; indented code is a fault.
 
@@ -51,7 +50,7 @@ VOLATILE = [
     (r'("(?:delayTime|executionTime|durationMs|runtimeInMin)": ?)\d+', r"\g<1>0"),
     (r"(?mi)^(Date|Content-Length|RateLimit-Remaining|RateLimit-Reset): .*$", r"\1: <volatile>"),
 ]
-MORE = "..."  # as a member of an expected JSON object: any further members
+MORE = "..."  # means any further members in an expected JSON object
 
 
 class Block:

@@ -1,4 +1,4 @@
-"""Requests with a refusal before the end of the body. The server reads on behind such an answer for READS_ON and then
+"""Requests with a refusal before the end of the body. The server reads on after such an answer for READS_ON and then
 breaks the connection. A client may find a broken connection after standing still for READS_ON."""
 
 import contextlib
@@ -9,15 +9,15 @@ import time
 from pace import HANG
 
 READS_ON = 2.0  # seconds after the answer (core/http/transport/connection_reactor.cpp)
-ROUNDS = 3  # of a client that is a program, until its connection has not broken
+ROUNDS = 3  # the most runs of a client program, until a run without a broken connection
 CURL_BROKEN = (55, 56)  # exit codes of curl: a send or a read has failed
 
 
 @contextlib.contextmanager
 def sending():
-    """The block sends a request. A break of the connection after READS_ON is let pass: the answer came before the
-    break, and can be read as usual, because the system keeps received bytes. An earlier break contradicts the rule and is
-    raised. The time begins with the request, before the answer, so a correct break is never taken for an early one."""
+    """The block sends a request. A break of the connection after READS_ON is allowed: the answer came before the break,
+    and can be read as usual, because the system keeps received bytes. An earlier break contradicts the rule and is
+    raised. The time begins with the request, before the answer, so a correct break never counts as an early break."""
     begun = time.monotonic()
     try:
         yield

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A fake of Docker: the calls of its Engine API that launcher_docker makes, on a Unix socket. A container is a local
-process with all processes that it starts; an image is a row of a table, and the container sees the files of the machine.
+"""A fake of Docker: the calls of the Engine API used by launcher_docker, on a Unix socket. A container is a local
+process with all child processes; an image is a row of a table, and the container sees the files of the machine.
 
     fake_docker.py SOCKET [SETTINGS]
 
-SETTINGS is JSON, as `POST /fake` changes it later:
+SETTINGS is JSON. `POST /fake` changes the settings later:
 
 | setting | |
 |---|---|
@@ -19,8 +19,8 @@ SETTINGS is JSON, as `POST /fake` changes it later:
 | refusesRemoval | true: containers cannot be removed |
 | folder | the working directory of the containers |
 
-`GET /fake` answers what tests ask for: the bodies of the containers, the pulls, the containers, the signals. The fake
-ends its containers when it ends, also by SIGKILL.
+`GET /fake` answers with the facts for tests: the bodies of the containers, the pulls, the containers, the signals. The
+containers end with the fake, also by SIGKILL.
 """
 import base64
 import http.server
@@ -47,7 +47,7 @@ STEP = 0.02  # seconds between two looks
 
 
 class Failure(Exception):
-    """An answer that is a failure."""
+    """An answer with a failure."""
 
     def __init__(self, status, message):
         super().__init__(message)
@@ -56,7 +56,7 @@ class Failure(Exception):
 
 
 class Container:
-    """A container: its description, and its process once it has been started."""
+    """A container: the description, and the process after the start."""
 
     def __init__(self, name, body, image, folder, place):
         self.id = os.urandom(32).hex()
@@ -124,7 +124,7 @@ class Daemon:
         self.bodies = []
         self.pulls = []
         self.signals = []
-        self.volumes = []  # names of removed containers whose anonymous volumes are left
+        self.volumes = []  # names of removed containers with remaining anonymous volumes
 
     def image(self, name):
         """Returns the row of an image, or None."""
@@ -169,7 +169,7 @@ class Daemon:
             self.containers.pop(container.id, None)
 
     def check_pull(self, name, auth):
-        """Returns the row of an image that can be pulled with these credentials."""
+        """Returns the row of an image, if the credentials allow a pull."""
         image = self.image(name)
         denied = Failure(404, f"pull access denied for {name}, repository does not exist or may require 'docker login': "
                               "denied: requested access to the resource is denied")
@@ -327,7 +327,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 64
 
     def handle_error(self, *_):
-        pass  # a caller that has gone
+        pass  # the caller has gone
 
 
 def main():

@@ -1,7 +1,7 @@
 """A Galera cluster of three database servers behind HAProxy, with nodes of jobq and a load, for tests.
 
-The servers and the load balancer are those of scripts/cluster.sh (pytest.ini has its folder); the nodes are servers of
-jobq_server.py.
+The servers and the load balancer come from scripts/cluster.sh (pytest.ini has the folder of the script); the nodes are
+servers of jobq_server.py.
 """
 
 import http.client
@@ -23,13 +23,13 @@ ENDPOINT = "trial"
 
 
 def reason_to_skip():
-    """Returns the reason why this machine cannot run the tests, or `None`."""
+    """Returns the reason why the machine cannot run the tests, or `None`."""
     name = databases.missing()
     return f"{name} is missing: scripts/setup.sh test installs it" if name else None
 
 
 class NodeServer(jobq_server.Server):
-    """A node of jobq. `keys` is a folder with the key files that all nodes have, filled by the first node."""
+    """A node of jobq. `keys` is a folder with the key files of all nodes, filled by the first node."""
 
     KEYS = ("admin.key", "secret.key")
 
@@ -52,7 +52,7 @@ class NodeServer(jobq_server.Server):
 
 
 class Galera:
-    """The database servers, HAProxy, and the nodes. remove() ends all of it."""
+    """The database servers, HAProxy, and the nodes. remove() ends all processes."""
 
     NODES = 3
 
@@ -65,7 +65,7 @@ class Galera:
         self.balancer = balancer.Balancer(self.folder, self.ports, self.node_ports,
                                           [database.port for database in self.databases.all])
         self.nodes = []
-        self.seen = {}  # rows of jobs that counts_of_jobs() has found
+        self.seen = {}  # rows of jobs found by counts_of_jobs()
 
     def start(self):
         self.databases.form()
@@ -74,7 +74,8 @@ class Galera:
         return self
 
     def start_nodes(self, database_ports=None):
-        """Starts the nodes, each with its port of the database; without ports all use HAProxy and so one writer."""
+        """Starts the nodes, each with a port of the database. Without ports all nodes use HAProxy and so a single
+        writer."""
         self.stop_nodes()
         settings = {"storage__mysql__severalWriters": "true"} if database_ports else {}
         for number, port in enumerate(database_ports or [self.balancer.binds["database"]] * self.NODES):
@@ -94,7 +95,7 @@ class Galera:
         return Api(self.balancer.url, self.nodes[0].key)
 
     def writer(self):
-        """Returns the database server that HAProxy sends the nodes to, or None while HAProxy knows no server that is up."""
+        """Returns the database server for the nodes' connections, or None while HAProxy knows no running server."""
         name = self.balancer.writer()
         return next((database for database in self.databases.all if database.name == name), None)
 
@@ -105,14 +106,15 @@ class Galera:
                 if database.process.poll() is None and database.query(count) != [["0"]]]
 
     def conflicts(self):
-        """Returns the failed certifications and the transactions aborted by those of other servers, on all servers."""
+        """Returns the numbers of failed certifications and of transactions aborted by transactions of other servers, on
+        all servers."""
         found = [database.status() for database in self.databases.all]
         return {name: sum(int(status[f"wsrep_local_{name}"]) for status in found)
                 for name in ("cert_failures", "bf_aborts")}
 
     def counts_of_jobs(self):
-        """Returns the rows of all jobs by id: attempt, losses and lines of the log, as the last server has them. The
-        result of a /runsync expires after five minutes; a row that an earlier call has found is returned, too."""
+        """Returns the rows of all jobs by id: attempt, losses and lines of the log, from the last server. The result of
+        a /runsync expires after five minutes; rows found by an earlier call are returned, too."""
         rows = self.databases[-1].query("SET SESSION wsrep_sync_wait = 1; SELECT id, attempt, losses, log_lines FROM job "
                                         f"WHERE endpoint = '{ENDPOINT}'", "jobq")
         self.seen.update({row[0]: tuple(map(int, row[1:])) for row in rows})
@@ -129,8 +131,8 @@ class Galera:
 
 
 class Load:
-    """Threads that submit jobs through the load balancer until stop(); every fifth call waits for the result. The
-    acknowledged ids are those of calls answered with 200. A result is kept as long as its call may wait."""
+    """Threads that submit jobs through the load balancer until stop(); every fifth call waits for the result. An id is
+    acknowledged if the call was answered with 200. The server keeps a result for as long as a call may wait."""
 
     def __init__(self, api):
         self.api = api

@@ -1,4 +1,4 @@
-"""Clients that common generators write from GET /openapi.json.
+"""Clients written by common generators from GET /openapi.json.
 
 Python: openapi-python-client, pinned in tests/requirements.txt. TypeScript: openapi-typescript and openapi-fetch, pinned in
 tests/openapi/package-lock.json and installed under <build>/openapi on the first run.
@@ -26,7 +26,7 @@ LONGEST = 240  # seconds on a busy machine
 
 
 def run(*command, cwd):
-    """Returns the output of a program that has to succeed."""
+    """Runs a program, expects success, and returns the output."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=LONGEST)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
@@ -59,12 +59,13 @@ def python_client(description, folder):
 
 
 def call_operation(operation, **arguments):
-    """Calls an operation by its module, like templates.create_template, and returns the result."""
+    """Calls an operation by the name of the module, like templates.create_template, and returns the result."""
     return importlib.import_module(f"{PACKAGE}.api.{operation}").sync(**arguments)
 
 
 def typescript_program(description, source):
-    """Compiles a program of tests/openapi beside the types that are made from the description, and returns its path."""
+    """Compiles a program of tests/openapi with the types made from the description. Returns the path of the compiled
+    program."""
     packages = pathlib.Path(BUILD) / "openapi"
     packages.mkdir(parents=True, exist_ok=True)
     with open(packages / "lock", "w", encoding="ascii") as lock:

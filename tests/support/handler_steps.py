@@ -1,4 +1,5 @@
-"""Copied into the folder of each process of tests/support/runpod_process.py: how its script and the test talk.
+"""The communication between a test and the script of a process, copied into the folder of each process by
+tests/support/runpod_process.py.
 
 record(event="begun", id=job["id"])    # the test reads it: process.records(event="begun")
 await allowed("finish")                # until the test calls process.allow("finish")
@@ -16,7 +17,7 @@ arguments = json.loads(os.environ.get("ARGUMENTS", "{}"))
 
 
 def record(**fields):
-    """Appends a line in one write, so any thread and any process may call it."""
+    """Appends a line with a single write, so any thread and any process may call the function."""
     line = json.dumps(fields) + "\n"
     descriptor = os.open(RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
@@ -26,6 +27,6 @@ def record(**fields):
 
 
 async def allowed(step):
-    """Returns once the test has allowed the step, at once if that was earlier."""
+    """Returns once the test has allowed the step."""
     while not os.path.exists(os.path.join(FOLDER, "allowed-" + step)):
         await asyncio.sleep(PAUSE)

@@ -1,4 +1,4 @@
-"""Jobs whose steps and end the test decides, however fast or slow the machine is.
+"""Jobs with steps and an end under control of the test, at any speed of the machine.
 
     held = self.at_end.enter_context(HeldJobs())
     server = own_server(**held.settings)             # has the endpoint `held`
@@ -7,8 +7,8 @@
     held.release()                                   # the job ends with its output, as do all later jobs
 
 The handler is a Lua script that asks an HTTP server of the test before each step. A job emits `chunks` chunks
-{"chunk": 0}, {"chunk": 1} and so on, waits for one more step if its input has `hold`, and ends with `output`. Step n waits
-until the test has called allow(n + 1) or release(). The image is HeldJobs.IMAGE, for endpoints that the test makes.
+{"chunk": 0}, {"chunk": 1} and so on, waits for a further step if the input has `hold`, and ends with `output`. Step n
+waits until the test has called allow(n + 1) or release(). The image is HeldJobs.IMAGE, for endpoints made by the test.
 HeldJobs(statements) runs Lua statements after the last step.
 """
 
@@ -41,7 +41,8 @@ end
 
 
 class HeldJobs:
-    """The HTTP server that the handlers ask, and the folder with their script. Any thread may call the methods."""
+    """The HTTP server for the handlers' requests, and the folder with the script of the handlers. Any thread may call
+    the methods."""
 
     IMAGE = "lua/held"
 
@@ -54,7 +55,7 @@ class HeldJobs:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 held._wait_for_step(int(self.path[1:]))
-                with contextlib.suppress(ConnectionError):  # the job was cancelled, or its server killed
+                with contextlib.suppress(ConnectionError):  # the job was cancelled, or the server was killed
                     self.send_response(200)
                     self.send_header("Content-Length", "0")
                     self.end_headers()
@@ -73,18 +74,18 @@ class HeldJobs:
 
     @property
     def settings(self):
-        """The settings of a server that has the image and the endpoint `held`."""
+        """The settings of a server with the image and the endpoint `held`."""
         return {"scripts.path": self._folder.name, "lua.http": "true", "lua.httpTimeout": "1h",
                 "endpoint.held.image": self.IMAGE}
 
     @staticmethod
     def input(output):
-        """The input of a job that waits for one step and ends with `output`."""
+        """The input of a job that waits for a step and ends with `output`."""
         return {"hold": True, "output": output}
 
     @property
     def asked(self):
-        """The number of steps that handlers have asked for."""
+        """The number of steps requested by handlers."""
         with self._changed:
             return self._asked
 
@@ -95,13 +96,13 @@ class HeldJobs:
                 raise AssertionError(f"handlers asked for {self._asked} steps within {HANG:g} s, not {count}")
 
     def allow(self, steps):
-        """Lets every job, also later ones, take its first `steps` steps."""
+        """Lets every job, also later jobs, take the first `steps` steps."""
         with self._changed:
             self._allowed = max(self._allowed, steps)
             self._changed.notify_all()
 
     def release(self):
-        """Lets every job, also later ones, run to its end."""
+        """Lets every job, also later jobs, run to the end."""
         self.allow(math.inf)
 
     def _wait_for_step(self, step):
@@ -125,7 +126,7 @@ class HeldJobs:
 
 
 def held_server(at_end, own_server, **settings):
-    """A server whose endpoint `trial` has held jobs, and the HeldJobs. At the end of the test the jobs are released
+    """A server with held jobs at the endpoint `trial`, and the HeldJobs. At the end of the test the jobs are released
     before the server stops."""
     held = at_end.enter_context(HeldJobs())
     server = own_server(**{**held.settings, "endpoint.trial.image": HeldJobs.IMAGE}, **settings)

@@ -1,4 +1,4 @@
-"""A test that questions a server, and how answers are judged.
+"""A test that calls a server, with checks of the answers.
 
     class QuestionTest(HttpTest):
         def test_a_job(self):
@@ -11,11 +11,11 @@ import pytest
 
 
 class HttpTest:
-    """`server` is the shared one, unless the class overrides the fixture or the test sets self.server."""
+    """`server` is the shared server, unless the class overrides the fixture or the test sets self.server."""
 
     @pytest.fixture(autouse=True)
     def question(self, request, server, at_end):
-        """Each test has its server, its name, and a stack of things to undo (see conftest.py)."""
+        """Each test has a server, a name, and a stack of things to undo (see conftest.py)."""
         self.server = server
         self.name = request.node.nodeid.partition("::")[2]
         self.at_end = at_end
@@ -24,13 +24,14 @@ class HttpTest:
         assert answer.headers.get("Content-Type", "").split(";")[0].strip() == "application/json", answer
 
     def assert_job(self, answer):
-        """A success, and its job."""
+        """Expects a success, and returns the job."""
         assert answer.status == 200, answer.body[:500]
         self.assert_json(answer)
         return answer.json()
 
     def assert_refused(self, response, status, *words, member="error"):
-        """An error in the shape of core/http/API.md, "Shape"; `words` must appear in its sentence."""
+        """Expects an error in the shape of core/http/API.md, "Shape"; `words` must appear in the sentence of the
+        error."""
         assert response.status == status, response.body[:500]
         self.assert_json(response)
         answer = response.json()

@@ -1,10 +1,10 @@
-"""A jobq server by its address: requests, raw bytes, and the few questions that most tests ask.
+"""A jobq server at an address: requests, raw bytes, and the few calls of most tests.
 
     api = Api("http://127.0.0.1:8000", key)
     job = api.run("echo", {"a": 1})
     api.finished("echo", job)["output"]
 
-Nothing here knows how the server came to be there; jobq_server.py starts one.
+The functions work with any running server; jobq_server.py starts a server.
 """
 
 import http.client
@@ -21,7 +21,7 @@ REPLY_DEADLINE = 90.0  # seconds: bounds a hang, and judges no pace
 
 
 def until(question, what, deadline=60.0):
-    """Asks until the answer is truthy and returns it; fails with `what` after `deadline` seconds."""
+    """Asks until the answer is truthy and returns the answer; fails with `what` after `deadline` seconds."""
     end = time.monotonic() + deadline
     while True:
         answer = question()
@@ -42,7 +42,7 @@ def join(what, *threads, deadline=60.0):
 
 
 class Answer(tuple):
-    """(status, headers, body) of an HTTP answer, with names for the parts that tests ask for most."""
+    """(status, headers, body) of an HTTP answer, with names for the parts."""
 
     def __new__(cls, status, headers, body):
         return super().__new__(cls, (status, headers, body))
@@ -56,7 +56,7 @@ class Answer(tuple):
 
 
 class Api:
-    """A server by its address and an admin's key."""
+    """A server at an address, with an admin's key."""
 
     def __init__(self, url, key):
         self.url = url
@@ -64,7 +64,7 @@ class Api:
         self.tls = None
 
     def trust(self, certificate):
-        """Speaks TLS from now on, to a server with exactly this certificate."""
+        """Speaks TLS from now on, to a server with exactly the given certificate."""
         self.tls = ssl.create_default_context(cafile=certificate)
 
     @property
@@ -84,7 +84,7 @@ class Api:
 
     def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
         """Sends one request and returns the answer. A dict as body is sent as JSON. The value True of `key` sends the
-        admin's key, None sends no key, and a text is the key itself."""
+        admin's key, None sends no key, and a text is the key."""
         if isinstance(body, dict):
             body = json.dumps(body).encode()
         elif isinstance(body, str):
@@ -109,7 +109,8 @@ class Api:
     def raw(self, data, half_close=False):
         """Sends bytes on a plain socket and returns the bytes of the answer.
 
-        The result is one whole answer, as the connection may stay open; after a half close all bytes until EOF.
+        The result is a single whole answer, because the connection may stay open. After a half close, the result is all
+        bytes until EOF.
         """
         with self.plug() as plain:
             plain.sendall(data)
@@ -124,22 +125,22 @@ class Api:
             return answer
 
     def run(self, endpoint, job_input, **fields):
-        """Submits a job by /run and returns its id."""
+        """Submits a job by /run and returns the job's id."""
         answer = self.request("POST", f"/v2/{endpoint}/run", {"input": job_input, **fields})
         if answer.status != 200:
             raise AssertionError(f"/run answered {answer.status}: {answer.body[:500]!r}")
         return answer.json()["id"]
 
     def run_ignoring_stop(self, endpoint):
-        """Submits a job whose handler ignores its stop, and returns its id once the handler has begun. IN_PROGRESS
-        alone is not enough: a handler whose stop comes before its begin never begins."""
+        """Submits a job with a handler that ignores the stop, and returns the job's id once the handler has begun.
+        IN_PROGRESS is not enough: a handler never begins after a stop."""
         job = self.run(endpoint, {"progress": [1], "sleepMs": 600_000, "ignoreStop": True})
         until(lambda: self.request("GET", f"/v2/{endpoint}/status/{job}").json().get("output") == 1,
               f"the handler of {job} has begun")
         return job
 
     def runsync(self, endpoint, job_input, wait=HANG_MS, **fields):
-        """Submits a job by /runsync and returns it, finished."""
+        """Submits a job by /runsync and returns the finished job."""
         answer = self.request("POST", f"/v2/{endpoint}/runsync?wait={wait}", {"input": job_input, **fields})
         if answer.status != 200 or answer.json()["status"] in ("IN_QUEUE", "IN_PROGRESS"):
             raise AssertionError(f"/runsync answered {answer.status}: {answer.body[:500]!r}")
@@ -149,7 +150,7 @@ class Api:
         return self.request("GET", f"/v2/{endpoint}/status/{job}").json()
 
     def finished(self, endpoint, job, wait=HANG_MS):
-        """The job once it is in a terminal state."""
+        """Waits until the job is in a terminal state, and returns the job."""
         answer = self.request("GET", f"/v2/{endpoint}/status-sync/{job}?wait={wait}").json()
         if answer.get("status") in (None, "IN_QUEUE", "IN_PROGRESS"):
             raise AssertionError(f"job {job} did not end within {wait} ms: {answer}")
@@ -159,7 +160,7 @@ class Api:
         return self.request("GET", f"/v2/{endpoint}/health").json()
 
     def quiet(self, endpoint):
-        """The endpoint's job counters once none of its jobs waits or runs."""
+        """Waits until no job of the endpoint waits or runs, and returns the endpoint's job counters."""
         def ask():
             jobs = self.health(endpoint)["jobs"]
             return None if jobs["inQueue"] or jobs["inProgress"] else jobs

@@ -1,10 +1,10 @@
-"""A jobq server for black-box tests: started on a free port with a data directory of its own, and removed afterwards.
+"""A jobq server for black-box tests: started on a free port with a separate data directory, and removed afterwards.
 
 Server(**settings) starts build/bin/jobqd (the build folder from JOBQ_BUILD). Settings are keys of jobq.properties; in
 keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s").
 
-shared_server() is one server for all tests without special needs. When JOBQ_URL and JOBQ_KEY are set, the server at
-that address is used instead (tests/conftest.py).
+shared_server() is a server for all tests without special needs. When JOBQ_URL and JOBQ_KEY are set, the server at that
+address is used instead (tests/conftest.py).
 
 No test sleeps to make time pass. Ends of jobs and processes are awaited (/runsync, /status-sync, wait); other
 conditions are polled in until(), with a deadline.
@@ -20,7 +20,7 @@ import signal
 import subprocess
 import tempfile
 
-from jobq_api import REPLY_DEADLINE, Answer, Api, PatientApi, join, until  # noqa: F401  (tests take them from here)
+from jobq_api import REPLY_DEADLINE, Answer, Api, PatientApi, join, until  # noqa: F401  (imported by tests from here)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build")))
@@ -49,13 +49,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent():
-    """Runs in the child: no server outlives the tests, and one that crashes on purpose leaves no core file."""
+    """Runs in the child: no server outlives the tests, and a deliberate crash leaves no core file."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 class Server(Api):
-    """A jobqd process and its folder. As a context, the server is stopped, checked and removed at the end."""
+    """A jobqd process with a folder. The end of a `with` stops, checks and removes the server."""
 
     live = []
 
@@ -83,7 +83,7 @@ class Server(Api):
             file.writelines(f"{name} = {value}\n" for name, value in self.settings.items())
 
     def start(self):
-        """Starts and waits until the server is ready. Fails when it ends or hangs instead."""
+        """Starts and waits until the server is ready. Fails if the server ends or hangs instead."""
         if not self.start_unless_it_dies():
             raise AssertionError(f"jobqd ended at its start with {self.process.returncode}: \n{self.log_tail(20)}")
         return self
@@ -95,7 +95,7 @@ class Server(Api):
                                             stderr=log, cwd=self.folder, preexec_fn=die_with_parent)
 
     def start_unless_it_dies(self):
-        """Starts the server. Returns true once the server is ready, and false if it ended before that."""
+        """Starts the server. Returns true once the server is ready, and false if the server ended earlier."""
         address_file = os.path.join(self.data, "address")
         if os.path.exists(address_file):
             os.remove(address_file)
@@ -123,16 +123,16 @@ class Server(Api):
 
     @property
     def ended_by_itself(self):
-        """Returns whether a signal ended the process that no test sent, SIGSEGV or SIGABRT for example."""
+        """Returns whether a signal other than a test's SIGKILL ended the process, for example SIGSEGV or SIGABRT."""
         return self.process is not None and self.process.poll() is not None and self.process.returncode < 0 and \
             self.process.returncode != -signal.SIGKILL
 
     def terminate(self):
-        """SIGTERM, without waiting for what follows."""
+        """Sends SIGTERM, and does not wait for the end."""
         self.process.send_signal(signal.SIGTERM)
 
     def ended(self, deadline=STOP_DEADLINE):
-        """Waits for the process's end and returns its exit code."""
+        """Waits for the process's end and returns the exit code."""
         try:
             return self.process.wait(deadline)
         except subprocess.TimeoutExpired:
@@ -193,7 +193,7 @@ _shared = None
 
 
 def shared_server():
-    """The server for tests that need none of their own; started at the first call, stopped by close_shared()."""
+    """The server for tests that need no separate server; started at the first call, stopped by close_shared()."""
     global _shared
     if isinstance(_shared, Exception):
         raise AssertionError("the shared server did not start") from _shared
@@ -207,7 +207,7 @@ def shared_server():
 
 
 def is_foreign():
-    """Returns whether the tests question a server that they did not start."""
+    """Returns whether the tests use a running server instead of starting a server."""
     return bool(os.environ.get("JOBQ_URL") and os.environ.get("JOBQ_KEY"))
 
 
@@ -216,7 +216,8 @@ def _remote_server():
 
 
 def shared_end():
-    """Returns how the shared server ended by itself, with the end of its log, or None if no shared server has ended."""
+    """Returns a text with the exit code and the end of the log of the ended shared server, or None if no shared server
+    has ended."""
     if not isinstance(_shared, Server) or _shared.running:
         return None
     return f"the shared server ended with {_shared.process.returncode}\n{_shared.log_tail(40)}"
@@ -230,7 +231,7 @@ def forget_shared():
 
 
 def close_shared():
-    """Stops the shared server, and fails when it does not end cleanly."""
+    """Stops the shared server, and fails if the server does not end cleanly."""
     global _shared
     server, _shared = _shared, None
     if isinstance(server, Server):
@@ -247,6 +248,6 @@ atexit.register(_remove_all)
 
 
 def jobqd(*arguments):
-    """Runs jobqd to its end, for calls that do not serve, and returns the finished process with its output."""
+    """Runs jobqd to the end, for calls other than serving, and returns the finished process with the output."""
     return subprocess.run([JOBQD, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                           timeout=START_DEADLINE, preexec_fn=die_with_parent)

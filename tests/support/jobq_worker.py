@@ -16,14 +16,14 @@ PROGRAM = os.path.join(BUILD, "bin", "jobq-worker")
 
 
 def run_worker(*arguments, **variables):
-    """Runs jobq-worker to its end, for calls that do not serve, and returns the finished process with its output."""
+    """Runs jobq-worker to the end, for calls other than serving, and returns the finished process with the output."""
     return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                           timeout=HANG, env={"PATH": os.environ["PATH"], **variables}, preexec_fn=die_with_parent)
 
 
 class JobqWorker:
-    """A worker of an endpoint. `through` is a proxy in front of the server; with `bare` only the variables name the server.
-    As a context, nothing is left of the process at the end."""
+    """A worker of an endpoint. `through` is a proxy in front of the server; with `bare` only the variables name the
+    server. The end of a `with` removes the process and all files."""
 
     live = []
 
@@ -55,11 +55,11 @@ class JobqWorker:
         return until(lambda: self.logged(pattern), f"{self.name} logs {pattern!r}", HANG)
 
     def terminate(self):
-        """SIGTERM, without waiting for what follows."""
+        """Sends SIGTERM, and does not wait for the end."""
         self.process.terminate()
 
     def ended(self):
-        """Waits for the end of the process and returns its exit code."""
+        """Waits for the end of the process and returns the exit code."""
         try:
             return self.process.wait(HANG)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""A test that runs jobqctl against a server, as its admin."""
+"""A test that runs jobqctl against a server, with the admin's key."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from http_case import HttpTest
 from jobq_server import JOBQCTL
 
 OK, REFUSED, USAGE, UNREACHABLE, NOT_COMPLETED, HALTED, WAIT_ELAPSED = range(7)
-NOWHERE = "http://127.0.0.1:1"  # address for calls that must not be sent
+NOWHERE = "http://127.0.0.1:1"  # address for calls that jobqctl must not send
 
 
 class JobqctlTest(HttpTest):
@@ -18,7 +18,7 @@ class JobqctlTest(HttpTest):
         return {name: value for name, value in known.items() if value is not None}
 
     def jobqctl(self, *arguments, code=OK, stdin=None, run=subprocess.run, **environment):
-        """Runs jobqctl, checks its exit code and where it wrote, and returns its output."""
+        """Runs jobqctl, checks the exit code and the place of the output, and returns the finished process."""
         done = run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
                    env=self.environment(**environment))
         assert done.returncode == code, done.stdout + done.stderr
@@ -39,7 +39,7 @@ class JobqctlTest(HttpTest):
         return json.loads(self.jobqctl(*arguments, "--json", **more).stdout)
 
     def rows(self, *arguments, **more):
-        """A table with a head, as one dict a row. Columns are two blanks apart."""
+        """A table with a head, as a dict for each row. Columns are two blanks apart."""
         lines = self.table(*arguments, **more).split("\n\n")[0].splitlines()
         starts = [i for i, c in enumerate(lines[0]) if c != " " and (i == 0 or lines[0][i - 2:i] == "  ")]
         spans = list(zip(starts, starts[1:] + [None]))
@@ -53,7 +53,7 @@ class JobqctlTest(HttpTest):
 
 
 class FormTest(JobqctlTest):
-    """Makes templates and endpoints, and takes them away."""
+    """Makes templates and endpoints, and deletes both at the end of the test."""
 
     def make_template(self, image="plugin/trial", **fields):
         answer = self.server.request("POST", "/v1/templates", {"name": self.name, "imageName": image, **fields})

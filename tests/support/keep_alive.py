@@ -1,4 +1,4 @@
-"""A caller on one connection that stays open, with as little Python as possible, for thousands of calls a second.
+"""A caller on a lasting connection, with as little Python as possible, for thousands of calls a second.
 
     with KeepAlive(api) as door:
         status, answer = door.ask("POST", "/v2/echo/run", {"input": {}})

@@ -1,12 +1,12 @@
-"""Callers with 20 MB bodies of their own, all at once. A caller with 503 comes again when Retry-After has passed.
+"""Simultaneous callers with different 20 MB bodies. A caller calls again after a 503, when Retry-After has passed.
 
     crowd = LargeCallers(api, count, size, endpoint_of, cut)
     crowd.run(seconds)      then crowd.done holds the callers with a 200, crowd.faults the faults
 
-A caller with an even number asks first (Expect: 100-continue); a caller with an odd number sends at once, and stops
-when an answer is there before the end of its body. A caller with `cut(n)` leaves in the middle of its body, once the
-server reads the body. The bodies are slices of one block, so 400 bodies need no memory of this process, and answers
-are hashed as they come.
+A caller with an even number asks first (Expect: 100-continue); a caller with an odd number sends at once, and stops at
+an answer before the end of the body. A caller with `cut(n)` leaves in the middle of the body, once the server reads the
+body. The bodies are slices of the same block, so 400 bodies need no memory of the test, and answers are hashed on
+arrival.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class LargeCallers:
         join("the last call of each caller", *self.threads, deadline=2 * LONGEST_CALL)
 
     def input(self, n):
-        """The parts of caller n's input, exactly `size` bytes of body around them."""
+        """The parts of caller n's input, for a body of exactly `size` bytes."""
         head = b'{"n":%d,"output":{"own":%d},"data":"%d-' % (n, n, n)
         tail = b'"}'
         room = self.size - len(b'{"input":}') - len(head) - len(tail)
@@ -84,7 +84,7 @@ class LargeCallers:
             plain.sendall(head)
             if n % 2 == 0:
                 answer = plain.recv(65536)
-                # A 503 may come in one piece with the 100, when another body has taken the room in between.
+                # A 503 may come together with the 100, if another body has taken the room in between.
                 continued, _, rest = answer.partition(b"\r\n\r\n")
                 answer = rest if continued.startswith(b"HTTP/1.1 100 ") else answer
                 if answer or not continued:
@@ -125,7 +125,7 @@ class LargeCallers:
         return 503, int(found[1])
 
     def _check(self, plain, n, endpoint):
-        """200 when the job is COMPLETED with its own output; 503 when the last bytes of the body had no room."""
+        """200 when the job is COMPLETED with the right output; 503 when the last bytes of the body had no room."""
         text = b""
         while b'"output":' not in text:
             part = plain.recv(65536)

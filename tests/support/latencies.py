@@ -1,4 +1,4 @@
-"""How long calls took, by name, and what stands at which place in their order."""
+"""The durations of calls by name, with percentiles."""
 
 import time
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ class Latencies:
 
     @contextmanager
     def of(self, name):
-        """Measures what happens inside; a call that raises is not counted."""
+        """Measures the block. A block that raises is not counted."""
         start = time.monotonic()
         yield
         self.seconds.setdefault(name, []).append(time.monotonic() - start)
@@ -21,7 +21,7 @@ class Latencies:
         return times[min(len(times) - 1, int(part * len(times)))]
 
     def worst(self, part):
-        """The name whose value there is the highest, and that value."""
+        """The name with the highest value at the percentile, and the value."""
         return max(((name, self.at(name, part)) for name in self.seconds), key=lambda pair: pair[1])
 
     def table(self):

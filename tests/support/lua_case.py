@@ -1,11 +1,11 @@
-"""Tests of scripts: a server of its own for each class, whose scripts lie in a folder that its tests may write to.
+"""Tests of scripts: each class has a server with a folder of scripts, and the tests may write to the folder.
 
     class MyTest(LuaTest):
         handlers = {"greet": "return function(input) return 'hello ' .. input.name end"}
         filters = {"no": "return function() return false, 'never' end"}
         settings = {"endpoint.greet.filters": "no"}
 
-Each handler serves an endpoint of its name. `self.output("greet", {...})` is what a job of it puts out.
+Each handler serves an endpoint of the same name. `self.output("greet", {...})` is the output of a job of the endpoint.
 """
 
 import os
@@ -24,7 +24,7 @@ def returning(expression):
 
 
 def write_script(folder, kind, name, text):
-    """Takes the file's place at once: no reader meets half of it."""
+    """Replaces the file at once: no reader meets half of a script."""
     path = os.path.join(folder, kind, name + ".lua")
     mode = "wb" if isinstance(text, bytes) else "w"
     with open(path + ".new", mode, **({} if "b" in mode else {"encoding": "utf-8"})) as file:
@@ -40,7 +40,7 @@ def make_folder(folder, handlers=None, filters=None):
             write_script(folder, kind, name, text)
 
 
-# The address sanitizer keeps what is freed, 256 MB of it, so that nothing is given back to the system.
+# The address sanitizer keeps up to 256 MB of freed memory, so the memory does not go back to the system.
 SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.get("JOBQ_BUILD", "")
 
 
@@ -62,7 +62,7 @@ class LuaTest(ManagementTest):
         self.folders = tmp_path_factory
 
     def fresh_server(self, handlers=None, filter_scripts=None, start=True, **settings):
-        """A server for this test alone, with a folder of its own. `filters` is a setting."""
+        """A server for a single test, with a separate folder. `filters` is a setting."""
         if is_foreign():
             pytest.skip("needs a server with scripts of its own, and JOBQ_URL names another one")
         self.scripts = str(self.folders.mktemp("scripts"))
@@ -78,7 +78,8 @@ class LuaTest(ManagementTest):
         return self.server.runsync(endpoint, job_input, **fields)
 
     def assert_memory_is_back(self, server, before, most):
-        """The server has less than `most` bytes more than `before`. It returns memory that was free for ten seconds."""
+        """The server has less than `most` bytes more than `before`. The server returns memory to the system after ten
+        seconds without use."""
         if SANITIZED:
             print(f"  {self.name}: a sanitizer keeps freed memory, its size is not judged", flush=True)
         else:
@@ -90,7 +91,7 @@ class LuaTest(ManagementTest):
         return job["output"]
 
     def failure(self, endpoint, job_input, **fields):
-        """The error of a job that fails."""
+        """Runs a job, expects a failure, and returns the error."""
         job = self.job(endpoint, job_input, **fields)
         assert job["status"] == "FAILED", str(job)[:500]
         assert isinstance(job["error"], str)
@@ -103,7 +104,7 @@ class LuaTest(ManagementTest):
         return self.server.request("POST", f"/v2/{endpoint}/{operation}", body, **request)
 
     def refused_start(self, server):
-        """Returns the last line of a server that does not start."""
+        """Expects a failure of the start, and returns the last line of the server's log."""
         assert not server.start_unless_it_dies(), "it started"
         assert server.ended() > 0, "it ended by a signal"
         return server.log().strip().splitlines()[-1]

@@ -69,7 +69,8 @@ class ManagementTest(HttpTest):
         until(lambda: self.server.status(endpoint["id"], job)["status"] == "IN_PROGRESS", f"{job} runs")
 
     def assert_faults(self, response, *fields):
-        """Requires 400, and for exactly these fields a sentence beginning with the field, all joined in `message`."""
+        """Requires 400, and for exactly the given fields a sentence beginning with the field, all joined in
+        `message`."""
         assert response.status == 400, response.body[:500]
         self.assert_json(response)
         answer = response.json()

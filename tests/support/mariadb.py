@@ -1,11 +1,12 @@
-"""A throw-away MariaDB server of a test: a folder, a port of 127.0.0.1 and a socket of its own, and no account or service.
+"""A throw-away MariaDB server of a test, with a separate folder, port of 127.0.0.1 and socket, and without account or
+service.
 
     with Mariadb() as database:
         server = Server(**database.settings())
         database.kill()
         database.start()
 
-Start the server on the main thread: the kernel kills the server at the end of the thread that has started it.
+Start the server on the main thread: the kernel kills the server at the end of the starting thread.
 """
 
 import os
@@ -49,7 +50,7 @@ class Mariadb:
             raise
 
     def _install(self):
-        # A mariadbd that starts removes every #sql* file of its tmpdir, also the temporary tables of another server.
+        # On start, mariadbd removes every #sql* file of the tmpdir, also the temporary tables of another server.
         done = subprocess.run(["mariadb-install-db", "--no-defaults", self._user(), f"--datadir={self._data()}",
                                f"--tmpdir={self.folder}", "--auth-root-authentication-method=normal",
                                "--skip-test-db", "--innodb-log-file-size=96M"],
@@ -64,7 +65,7 @@ class Mariadb:
         return os.path.join(self.folder, "data")
 
     def start(self):
-        """Starts the server on its files. Returns when the server greets a client."""
+        """Starts the server on the existing files. Returns when the server greets a client."""
         files = [f"--datadir={self._data()}", f"--socket={self.socket}", f"--port={self.port.number}",
                  f"--pid-file={self.folder}/pid", f"--log-error={self.log_file}", f"--tmpdir={self.folder}"]
         self.process = subprocess.Popen([SERVER, "--no-defaults", self._user(), *files, *OPTIONS, *self.options],
@@ -111,7 +112,7 @@ class Mariadb:
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def settings(self, port=None):
-        """Returns the settings of jobqd for this database; `port` is that of a proxy in front of the database."""
+        """Returns the settings of jobqd for this database; `port` is the port of a proxy in front of the database."""
         return {"storage": "mysql", "storage.mysql.host": "127.0.0.1", "storage.mysql.user": USER,
                 "storage.mysql.port": port or self.port.number, "storage.mysql.password": PASSWORD,
                 "storage.mysql.database": NAME}

@@ -1,20 +1,20 @@
-"""A load balancer for tests: HTTP/1.1, one node after the other, nodes judged by /readyz.
+"""A load balancer for tests: HTTP/1.1, the nodes in turn, checks by /readyz.
 
     with Balancer() as balancer:
         balancer.add(node)             # anything with `name` and `address`
         balancer.take_out(node)        # sends no new call to the node, as an operator does before a restart
         balancer.put_back(node)
 
-The rules are those of a careful configuration of a common balancer:
-- A node gets calls after a /readyz that answered 200, until one answers otherwise or is refused. A check comes every
-  100 ms and may last a second.
+The rules match a careful configuration of a common balancer:
+- A node gets calls after a /readyz that answered 200, until a check gets a different answer or is refused. A check
+  comes every 100 ms and may last a second.
 - A node that does not answer three checks in a row hangs: the node gets no further calls, and the open calls are cut off.
   (All nodes miss one check while a sync of the database takes a second.) A node that answers 503, or refuses connections,
   keeps the open calls: a node that stops closes the listener before the last calls are answered.
 - A call goes to another node if the connection was refused, because the call was not sent. No other call is repeated.
-- The caller of a call that was sent and not answered whole reads 502; without any node, 503 with Retry-After.
+- The balancer answers 502 if a call was sent and not answered whole; without any node, 503 with Retry-After.
 
-Each answer has the field X-Node with the name of the node. Each call has a connection of its own to the node.
+Each answer has the field X-Node with the name of the node. Each call has a separate connection to the node.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ import threading
 from jobq_api import join
 
 CHECK_EVERY = 0.1  # seconds
-CHECK_TIME = 1.0  # seconds after which a check has no answer
+CHECK_TIME = 1.0  # seconds: the limit of a check
 LONGEST_CALL = 330.0  # seconds: more than the longest wait of the API
 MOST_SILENT_CHECKS = 3
 READY = b"HTTP/1.1 200 "
 
 
 class Backend:
-    """What the balancer knows of a node."""
+    """The balancer's knowledge of a node."""
 
     def __init__(self, node):
         self.name, self.address = node.name, node.address
@@ -39,16 +39,17 @@ class Backend:
         self.is_out = False  # taken out by an operator
         self.silent_checks = 0  # in a row
         self.calls = set()  # sockets of open calls
-        self.cut = set()  # those of them that the balancer has cut off
-        self.posts = 0  # calls with the method POST that are chosen for the node and not answered
+        self.cut = set()  # open calls cut off by the balancer
+        self.posts = 0  # unanswered calls with the method POST, assigned to the node
 
 
 class Broken(Exception):
-    """A call was sent, and its answer did not come whole."""
+    """A call was sent, and the answer did not come whole."""
 
 
 def read_head(plain):
-    """Returns the bytes of a head with the empty line, and the bytes behind it; nothing if the peer has closed."""
+    """Returns the bytes of a head with the empty line, and the bytes after the head. The head is empty if the peer has
+    closed."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = plain.recv(65536)
@@ -81,7 +82,7 @@ def read_body(plain, head, begun):
 
 class Balancer:
     def __init__(self):
-        self.refused = 0  # connections to nodes, whose calls then went to another node
+        self.refused = 0  # refused connections to nodes: each call then went to another node
         self._changed = threading.Condition()  # guards the backends
         self._backends = []
         self._next = 0
@@ -112,7 +113,7 @@ class Balancer:
         return {backend.name for backend in self._backends if backend.is_ready and not backend.is_out}
 
     def take_out(self, node, deadline=60.0):
-        """Sends the node no new call, and waits until the calls that may change something have been answered."""
+        """Sends the node no new call, and waits until all calls that may change data have been answered."""
         backend = self._set_out(node, True)
         with self._changed:
             if not self._changed.wait_for(lambda: backend.posts == 0, deadline):
@@ -145,7 +146,7 @@ class Balancer:
 
     @staticmethod
     def _ask_ready(backend):
-        """Returns whether the node gives no answer in time, and whether it is ready."""
+        """Returns whether the node gives no answer in time, and whether the node is ready."""
         try:
             with socket.create_connection(backend.address, timeout=CHECK_TIME) as plain:
                 plain.sendall(b"GET /readyz HTTP/1.1\r\nHost: check\r\nConnection: close\r\n\r\n")
@@ -188,7 +189,7 @@ class Balancer:
                 plain = socket.create_connection(backend.address, timeout=CHECK_TIME)
                 with plain:
                     return self._exchange(backend, plain, request)
-            except OSError:  # nothing was sent
+            except OSError:  # the call was not sent
                 with self._changed:
                     self.refused += 1
             finally:

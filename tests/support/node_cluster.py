@@ -1,12 +1,12 @@
-"""Real nodes: several jobqd processes on one MariaDB server, behind a balancer.
+"""Real nodes: several jobqd processes on a shared MariaDB server, behind a balancer.
 
     with Cluster(nodes=3) as cluster:
         cluster.nodes[0].kill()
         cluster.nodes[0].start()
 
-All nodes have the endpoint `witness`, whose handler (tests/fault/crash/witness_handler.cpp) records each run in the
-journal of its node. Each interruption of a node is recorded for the checker (tests/support/cluster_history.py).
-Start and restart nodes and databases on the main thread (tests/support/mariadb.py).
+All nodes have the endpoint `witness`. The handler (tests/fault/crash/witness_handler.cpp) records each run in the
+journal of the node. Each interruption of a node is recorded for the checker (tests/support/cluster_history.py). Start
+and restart nodes and databases on the main thread (tests/support/mariadb.py).
 """
 
 import contextlib
@@ -25,12 +25,12 @@ from mariadb import Mariadb
 from reserved_port import ReservedPort
 
 WITNESS = os.path.join(BUILD, "tests", "witness")
-LEASE = 15.0  # seconds without a beat after which other nodes run the jobs of a node
-FENCE = 10.0  # seconds without a beat after which a node stops its own handlers
+LEASE = 15.0  # seconds: after so long without a beat of a node, other nodes run the node's jobs
+FENCE = 10.0  # seconds: after so long without a beat, a node stops the local handlers
 
 
 class Node(Server):
-    """A server of the cluster with a name and an address that stay the same."""
+    """A server of the cluster with a constant name and address."""
 
     def __init__(self, cluster, name, database_port, settings):
         self.name = name
@@ -72,7 +72,7 @@ class Node(Server):
 
 
 class Hold:
-    """A file that jobs of the witness wait for: the test says when their work ends, at the end of the block at the latest."""
+    """A file awaited by jobs of the witness. The test ends the wait, at the latest at the end of the block."""
 
     def __init__(self, cluster):
         self.path = os.path.join(cluster.folder, f"release-{secrets.token_hex(8)}")
@@ -89,10 +89,10 @@ class Hold:
 
 
 class Cluster(Api):
-    """Requests go through the balancer, those of a node's object to the node itself."""
+    """Requests go through the balancer, requests of a node's object to the node."""
 
     def __init__(self, nodes=3, proxies=(), **settings):
-        """`proxies`, one for each node, are made by the functions given here from the address of the database."""
+        """`proxies` has a function for each node: the function makes a proxy for the address of the database."""
         self.folder = tempfile.mkdtemp(prefix="jobq-cluster-")
         self.size = nodes
         self.interruptions = []
@@ -127,7 +127,7 @@ class Cluster(Api):
         return os.path.join(self.folder, f"{name}.journal")
 
     def runs(self):
-        """Returns the runs of all nodes, by their journals."""
+        """Returns the runs of all nodes, from the journals."""
         return [run for node in self.nodes for run in read_journal(node.name, self.journal(node.name))]
 
     def record(self, kind, name, begin):

@@ -9,12 +9,12 @@ import subprocess
 from jobq_server import BUILD, ROOT
 
 CLIENTS = pathlib.Path(ROOT) / "tests" / "clients"
-LONGEST = 240  # seconds on a machine that is busy
+LONGEST = 240  # seconds on a busy machine
 
 
 def installed(*scripts):
-    """Returns the folder <build>/clients with the packages and the scripts. The first call installs the packages, and so
-    does the first one behind a change of the lock file."""
+    """Returns the folder <build>/clients with the packages and the scripts. The first call installs the packages, and
+    so does the first call after a change of the lock file."""
     folder = pathlib.Path(BUILD) / "clients"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="ascii") as lock:

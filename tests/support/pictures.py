@@ -5,7 +5,7 @@ import zlib
 
 
 def png(width, rows):
-    """A grey picture; a row is one byte a pixel."""
+    """A grey picture; a row has a byte for each pixel."""
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 

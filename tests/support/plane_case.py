@@ -1,4 +1,4 @@
-"""A test that plays remote workers by hand: makes their calls one by one (core/http/API.md, "Remote workers")."""
+"""A test that plays remote workers by hand: makes each call of a worker (core/http/API.md, "Remote workers")."""
 
 import contextlib
 import http.client
@@ -15,7 +15,7 @@ IMAGE = "docker.io/acme/worker:1"
 
 
 class ParkedCall:
-    """A call in a thread, over a connection of its own. As a context, it ends unanswered if no answer has come."""
+    """A call in a thread, over a separate connection. The end of a `with` cuts an unanswered call off."""
 
     def __init__(self, connection, call):
         connection.connect()
@@ -58,13 +58,13 @@ class PlaneTest(HttpTest):
         self.worker_key = server.new_key("worker")["key"]
 
     def call(self, path, body=None, key=None, endpoint="remote", mount="/v2", **more):
-        """A call of a worker, which sends its key without `Bearer`, and a wrong type of its body."""
+        """A call of a worker: the key without `Bearer`, and a wrong type of the body."""
         headers = {"Authorization": key or self.worker_key, "Content-Type": "application/x-www-form-urlencoded"}
         return self.server.request("GET" if body is None else "POST", f"{mount}/{endpoint}/{path}", body,
                                    key=None, headers=headers, **more)
 
     def taken_job(self, worker, endpoint="remote", **more):
-        """Submits a job and returns it as the worker gets it."""
+        """Submits a job, takes the job as the worker, and returns the job's id."""
         job = self.server.run(endpoint, {"a": 1}, **more)
         answer = self.call(f"job-take/{worker}?job_in_progress=0", endpoint=endpoint)
         assert answer.status == 200, answer.body
@@ -77,6 +77,6 @@ class PlaneTest(HttpTest):
         assert (answer.status, answer.json()) == (200, {})
 
     def park(self, path):
-        """Begins a call in a thread, and returns the list that its answer will be in. The end of the test ends the call."""
+        """Begins a call in a thread, and returns a list for the coming answer. The end of the test ends the call."""
         call = self.at_end.enter_context(ParkedCall(self.server.connect(), lambda line: self.call(path, connection=line)))
         return call.answers

@@ -1,4 +1,4 @@
-"""The present resources of a process: memory, threads, descriptors; and the size of its files on disk."""
+"""The current resources of a process: memory, threads, descriptors; and the size of files on disk."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ def memory(pid, field="VmRSS"):
 
 
 def forget_peak(pid):
-    """VmHWM starts again from what is resident now. Writing 5 is the kernel's order for that."""
+    """Resets VmHWM to the current resident memory: the kernel takes the value 5 as the order."""
     with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
 
@@ -25,7 +25,7 @@ def descriptors(pid):
 
 
 def sockets(pid):
-    """Returns the number of the process's sockets: those it listens at, and its connections."""
+    """Returns the number of the process's sockets: listening sockets and connections."""
     count = 0
     for descriptor in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -34,7 +34,7 @@ def sockets(pid):
 
 
 def wakeups(pid):
-    """How often its threads have gone to sleep and were woken, those that have ended not counted."""
+    """Returns how often the threads of the process have gone to sleep, without ended threads."""
     count = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -46,8 +46,8 @@ def wakeups(pid):
 
 
 def is_asleep(pid, name):
-    """Whether no thread of that name runs or waits for a processor, at 50 looks in a row: a thread in a loop always does,
-    on a machine of any pace."""
+    """Returns whether no thread with the name runs or waits for a processor, at 50 looks in a row. A thread in a loop
+    always does, at any speed of the machine."""
     for _ in range(50):
         for thread in os.listdir(f"/proc/{pid}/task"):
             try:
@@ -61,7 +61,7 @@ def is_asleep(pid, name):
 
 
 def processor_seconds(pid):
-    """User and system time that its threads have taken, ended ones too."""
+    """Returns the user and system time of all threads, including ended threads."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -76,9 +76,9 @@ def file_size(path):
 
 
 def state_of(pid):
-    """Returns the number of the parent, and whether the process is alive; (0, False) for a process that does not exist.
-    A killed process is alive until its last thread has ended: its descriptors stay open until then, although the state
-    of its first thread, which /proc shows as that of the process, may be Z already."""
+    """Returns the number of the parent, and whether the process is alive; returns (0, False) for an unknown process. A
+    killed process is alive until the last thread has ended: the descriptors stay open until then. The first thread may
+    be in the state Z earlier, and /proc shows the state of the first thread as the state of the process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -33,7 +33,7 @@ GUARD = f'read -r line; kill -TERM "$0"; tail --pid="$0" -f /dev/null; {UNMOUNT}
 
 
 class Missing(Exception):
-    """Docker does not run on this machine."""
+    """Docker does not run on the machine."""
 
 
 class Refused(AssertionError):
@@ -41,18 +41,18 @@ class Refused(AssertionError):
 
 
 def end_with_parent():
-    """Runs in the child. At SIGTERM dockerd ends its containers and containerd, which SIGKILL would leave."""
+    """Runs in the child. At SIGTERM dockerd ends the containers and containerd; SIGKILL would leave both."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def libraries(program):
-    """Returns the paths of the shared libraries that the program loads, and of its loader."""
+    """Returns the paths of the program's shared libraries and of the loader."""
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, timeout=HANG).stdout
     return re.findall(r"(/\S+) \(0x", listed)
 
 
 class RealDocker:
-    """As a context, nothing is left of the processes, the containers and the folder at the end. Raises Missing."""
+    """The end of a `with` removes the processes, the containers and the folder. Raises Missing."""
 
     def __init__(self):
         program = shutil.which("dockerd") or shutil.which("dockerd", path="/usr/sbin:/sbin")
@@ -63,7 +63,7 @@ class RealDocker:
         self.folder = tempfile.mkdtemp(prefix="jobq-dockerd-")
         self.socket = os.path.join(self.folder, "docker.sock")
         self._log = tempfile.TemporaryFile()
-        settings = pathlib.Path(self.folder, "settings.json")  # instead of those of the machine
+        settings = pathlib.Path(self.folder, "settings.json")  # instead of the settings of the machine
         settings.write_text("{}", encoding="utf-8")
         places = [f"--{name}={os.path.join(self.folder, name)}" for name in ("data-root", "exec-root", "pidfile")]
         self._process = subprocess.Popen(
@@ -132,8 +132,8 @@ class RealDocker:
             connection.close()
 
     def add_image(self, name, programs, folders=(), files=None):
-        """Makes an image of programs of this machine with the libraries of the programs, of folders with the libraries of the
-        Python modules inside, all at the paths of this machine, and of files with given contents."""
+        """Makes an image of programs of the machine with the libraries of the programs, of folders with the libraries
+        of the Python modules inside, all at the same paths as on the machine, and of files with given contents."""
         modules = [str(path) for folder in folders for path in pathlib.Path(folder).rglob("*.so*") if path.is_file()]
         paths = {*programs, *folders, *(path for program in (*programs, *modules) for path in libraries(program))}
         with tempfile.TemporaryFile() as content:
@@ -163,7 +163,7 @@ class RealDocker:
         until(lambda: not self.containers(), "the container ends", HANG)
 
     def containers(self):
-        """Returns Docker's list of all containers, also of the ended ones."""
+        """Returns Docker's list of all containers, including ended containers."""
         return self.call("GET", "/containers/json?all=1")
 
     def inspect(self, name):

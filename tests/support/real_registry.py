@@ -29,7 +29,7 @@ def installed():
 
 
 class RealRegistry:
-    """As a context, nothing is left of the process and the files at the end."""
+    """The end of a `with` removes the process and the files."""
 
     def __init__(self, docker):
         """The files are in the folder of the RealDocker."""
@@ -67,7 +67,7 @@ class RealRegistry:
         return False
 
     def keep(self, docker, image):
-        """Moves an image of a RealDocker to this registry."""
+        """Moves an image of a RealDocker to the registry."""
         repository, tag = image.rsplit(":", 1)
         words = {"username": USER, "password": PASSWORD, "serveraddress": self.server}
         answer = docker.call("POST", f"/images/{repository}/push?tag={tag}",

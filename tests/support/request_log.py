@@ -1,11 +1,11 @@
-"""A proxy in front of a server that notes the method and the path of each request.
+"""A proxy in front of a server, with a list of the method and the path of each request.
 
     with RequestLog(server) as log:          # clients call log.port.address
         log.wait(10, "/ping/")
         assert log.count("/job-take/") < 3
 
-A request is found at the begin of a piece of bytes: clients that wait for an answer before their next request send nothing
-else in front of one.
+A request is found at the begin of a piece of bytes: a client that waits for an answer before the next request sends no
+other bytes before a request.
 """
 
 import re
@@ -26,7 +26,7 @@ class RequestLog(TcpProxy):
         return super()._forward_piece(connection, direction, data, sink)
 
     def note(self, direction, data):
-        """Notes the request that begins with a piece of bytes."""
+        """Notes the request at the begin of a piece of bytes."""
         if direction == "requests" and (request := REQUEST.match(data)):
             with self._changed:
                 self._requests.append(b" ".join(request.groups()).decode())

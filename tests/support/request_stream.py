@@ -1,14 +1,15 @@
-"""Many requests in a row on one keep-alive connection, sent without waiting for each answer: for limits of thousands.
+"""Many requests in a row on a keep-alive connection, sent without waiting for each answer. Tests of limits of thousands
+need the speed.
 
     with RequestStream(api) as stream:
         statuses = stream.statuses("GET", "/v2/echo/health", 2000)
 
-The server answers the requests in order, so the stream counts as one fast caller.
+The server answers the requests in order, so the stream counts as a single fast caller.
 """
 
 import json
 
-BATCH = 50  # their answers fit into the socket's buffers, so neither side waits for the other to read
+BATCH = 50  # requests: the answers fit into the socket's buffers, so neither side waits for the other to read
 
 
 class RequestStream:

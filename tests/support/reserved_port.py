@@ -1,4 +1,4 @@
-"""A port of 127.0.0.1 that belongs to a test, also while the server behind it is down.
+"""A port of 127.0.0.1 that belongs to a test, also while the server at the port is down.
 
 The socket of the reservation is bound and never listens. With SO_REUSEADDR on both sockets, Linux lets a server bind the
 port too, and refuses connections while no server listens. No other program gets the port meanwhile.

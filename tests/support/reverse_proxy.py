@@ -1,4 +1,4 @@
-"""nginx and HAProxy in front of a server, as their packages come: nothing is set that is not needed to start them.
+"""nginx and HAProxy in front of a server, with the defaults of the packages and only the settings needed for the start.
 
     with ReverseProxy("nginx", server) as proxy:
         ...                                  # clients call proxy.port.address
@@ -18,7 +18,7 @@ from pace import HANG
 from reserved_port import ReservedPort
 
 FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin"
-TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # folders that nginx makes
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # folders made by nginx
 NGINX = """
 events { }
 http {
@@ -51,7 +51,7 @@ def nginx_example():
 
 
 def nginx_text(configuration, folder, port, server):
-    """Returns the configuration for a single process, with the files in the folder and these addresses."""
+    """Returns the configuration for a single process, with the files in the folder and the given addresses."""
     temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in TEMPORARY)
     for example, own in (("127.0.0.1:8080", f"127.0.0.1:{port}"), ("127.0.0.1:8000", server),
                          ("\nhttp {\n", f"\nhttp {{\n  access_log off; {temporary}\n")):

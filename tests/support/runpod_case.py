@@ -1,5 +1,5 @@
-"""A test of workers and clients with the package runpod of PyPI: a server for each class, whose endpoints are served by
-remote workers alone."""
+"""A test of workers and clients with the package runpod of PyPI: each class has a server, and only remote workers serve
+the endpoints."""
 
 import pathlib
 
@@ -27,19 +27,19 @@ class RunpodTest(HttpTest):
         return class_server(**{f"endpoint.{name}.image": IMAGE for name in cls.endpoints}, **cls.settings)
 
     def worker(self, endpoint, script=HANDLER, key=None, **more):
-        """Starts a worker for this test alone."""
+        """Starts a worker for a single test."""
         key = key or worker_key(self.server, endpoint)
         return self.at_end.enter_context(RemoteWorker(self.server, endpoint, key, script, **more))
 
     def client(self, endpoint, script, **arguments):
-        """Runs a client to its end, and returns what it recorded."""
+        """Runs a client to the end, and returns the recorded fields."""
         return client_results(self.server, endpoint, script, **arguments)
 
     def until_job(self, endpoint, job, **members):
-        """Returns once the job has these members."""
+        """Returns once the job has the given members."""
         until(lambda: members.items() <= self.server.status(endpoint, job).items(), f"{job} has {members}")
 
     def cancel(self, endpoint, job):
-        """Cancels a job that has not ended."""
+        """Cancels an unfinished job."""
         answer = self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))
         assert answer == {"id": job, "status": "CANCELLED"}

@@ -6,9 +6,9 @@
 
     results = client_results(server, "remote", "record(output=endpoint.run_sync({'a': 1}))")
 
-A process has a folder of its own as HOME and as the place of its files, and a process group of its own. At its end every
-process of the group is killed: the SDK's ping process outlives a worker that is killed. handler_steps.py is how a script
-and its test talk.
+A process has a separate folder as HOME and for files, and a separate process group. At the end every process of the
+group is killed, because the SDK's ping process outlives a killed worker. A script and a test communicate through
+handler_steps.py.
 """
 
 import collections
@@ -31,8 +31,8 @@ PYTHON = VENVS / "venv" / "bin" / "python"
 OLD_PYTHON = VENVS / "venv-1.7.13" / "bin" / "python"  # before 1.10 the SDK has no calls for stops
 MISSING = "the PyPI package runpod is not installed: `scripts/setup.sh test` installs it"
 STEPS = pathlib.Path(__file__).with_name("handler_steps.py")
-MOST_LINES = 10_000  # of output that are kept: a worker that is refused at once writes thousands in a second
-PING_MS = 1000  # the shortest interval of pings that the SDK knows
+MOST_LINES = 10_000  # kept lines of output: a refused worker may write thousands of lines in a second
+PING_MS = 1000  # the shortest interval of pings allowed by the SDK
 DEFAULT_PING_MS = 10_000
 GUARD = 'read -r line; kill -KILL "-$0"; rm -rf -- "$1"'  # the read ends when the tests' process does
 
@@ -45,7 +45,8 @@ endpoint = runpod.Endpoint(arguments["endpoint"])
 
 
 def worker_environment(url, endpoint, key, worker, mount="/v2", query="?gpu=none", ping_ms=PING_MS):
-    """Returns the variables that tell a worker where its jobs are. Planned: `jobqctl worker env ENDPOINT` prints them."""
+    """Returns the environment variables of a worker, with the URLs of the calls. Planned: `jobqctl worker env ENDPOINT`
+    prints the variables."""
     base = f"{url}{mount}/{endpoint}"
     return {"RUNPOD_WEBHOOK_GET_JOB": f"{base}/job-take/$ID{query}",
             "RUNPOD_WEBHOOK_POST_OUTPUT": f"{base}/job-done/$RUNPOD_POD_ID/$ID{query}",
@@ -56,7 +57,7 @@ def worker_environment(url, endpoint, key, worker, mount="/v2", query="?gpu=none
 
 
 class PythonProcess:
-    """A script that runs in a process group and a folder of its own. As a context, nothing is left of both at the end."""
+    """A script in a separate process group and folder. The end of a `with` removes both."""
 
     live = []
 
@@ -69,7 +70,7 @@ class PythonProcess:
                        "ARGUMENTS": json.dumps(arguments), **variables}
         self.process = subprocess.Popen([python, "script.py"], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        # pytest-timeout ends the tests without their clean-up, and so does SIGKILL: the guard kills the group then.
+        # pytest-timeout ends the tests without a clean-up, and so does SIGKILL: then the guard kills the group.
         self._guard = subprocess.Popen(["sh", "-c", GUARD, str(self.process.pid), self.folder], stdin=subprocess.PIPE,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self._output = collections.deque(maxlen=MOST_LINES)
@@ -91,14 +92,14 @@ class PythonProcess:
         return self.process.poll() is None
 
     def ended(self):
-        """Waits for the end of the script and returns its exit code."""
+        """Waits for the end of the script and returns the exit code."""
         try:
             return self.process.wait(HANG)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} still runs after {HANG:g} s\n{self.output_tail(40)}") from None
 
     def output(self):
-        """Returns the last lines that the processes of the group have written."""
+        """Returns the last lines of output of the processes of the group."""
         with self._output_lock:
             return list(self._output)
 
@@ -114,14 +115,14 @@ class PythonProcess:
         self._file("allowed-" + step).touch()
 
     def recorded(self, **fields):
-        """Returns the records so far that have these fields, in their order."""
+        """Returns the records so far with the given fields, in order."""
         with contextlib.suppress(FileNotFoundError):
             lines = self._file("records").read_bytes().split(b"\n")[:-1]  # the last line may be half written
             return [line for line in map(json.loads, lines) if fields.items() <= line.items()]
         return []
 
     def records(self, count=1, **fields):
-        """Returns the records that have these fields, once there are so many."""
+        """Waits for `count` records with the given fields, and returns the records."""
         def find():
             ended = not self.running  # asked first: the records of an ended process are complete
             found = self.recorded(**fields)
@@ -131,7 +132,7 @@ class PythonProcess:
         return until(find, f"{count} records of {self.name} with {fields}", HANG)
 
     def kill(self):
-        """Kills the script's process alone, as the kernel does when memory is short; its children go on."""
+        """Kills the script's process alone, as the kernel does when memory is short; the child processes go on."""
         self.process.kill()
         self.ended()
 
@@ -155,8 +156,8 @@ class PythonProcess:
 
 
 class RemoteWorker(PythonProcess):
-    """A worker of an endpoint. `through` is a proxy in front of the server, `pod` is the id of the worker unless that is
-    the name, `urls` are more arguments of worker_environment(), `variables` are more variables."""
+    """A worker of an endpoint. `through` is a proxy in front of the server, `pod` is the id of the worker (by default
+    the name), `urls` are more arguments of worker_environment(), `variables` are more variables."""
 
     def __init__(self, server, endpoint, key, script, name=None, through=None, pod=None, urls=None, variables=None, **arguments):
         name = name or "w-" + endpoint
@@ -165,7 +166,7 @@ class RemoteWorker(PythonProcess):
         super().__init__(name, script, {**environment, **(variables or {})}, **arguments)
 
     def logged(self, text, **fields):
-        """Returns the lines of the SDK's log whose message contains the text, and that have these fields."""
+        """Returns the lines of the SDK's log with the text in the message and with the given fields."""
         found = []
         for line in self.output():
             with contextlib.suppress(ValueError):
@@ -179,14 +180,14 @@ class RemoteWorker(PythonProcess):
 
 
 class RunpodClient(PythonProcess):
-    """A client of an endpoint on /sdk/v2. Its script finds `endpoint`, a runpod.Endpoint, and the names of CLIENT."""
+    """A client of an endpoint on /sdk/v2. The script can use `endpoint`, a runpod.Endpoint, and the names of CLIENT."""
 
     def __init__(self, server, endpoint, script, key=None, **arguments):
         super().__init__("a client of " + endpoint, CLIENT + script, {"RUNPOD_ENDPOINT_BASE_URL": server.url + "/sdk/v2"},
                          key=key or server.key, endpoint=endpoint, **arguments)
 
     def results(self):
-        """Waits for the end of the script, and returns the fields of all its records as one object."""
+        """Waits for the end of the script, and returns the fields of all records as a single object."""
         code = self.ended()
         if code != 0:
             raise AssertionError(f"{self.name} ended with {code}\n{self.output_tail(40)}")
@@ -204,7 +205,7 @@ def output_of_live_processes():
 
 
 def worker_key(server, *endpoints):
-    """Makes a key for workers of these endpoints."""
+    """Makes a key for workers of the endpoints."""
     return server.new_key("worker", endpoints=list(endpoints))["key"]
 
 

@@ -1,6 +1,6 @@
-"""The tables of etc/README.md, read for tests that compare them with the code and with the program.
+"""The tables of etc/README.md, for tests that compare the tables with the code and with the program.
 
-    settings_page.py JOBQD      renews the part of the page that JOBQD --settings prints
+    settings_page.py JOBQD      renews the part of the page printed by JOBQD --settings
 """
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import sys
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "etc/README.md"
 BEGIN = "<!-- settings: begin, printed by jobqd --settings -->\n"
 END = "<!-- settings: end -->\n"
-DEADLINE = 60  # seconds for a program that prints its settings
+DEADLINE = 60  # seconds for a program to print the settings
 SERVER_KINDS = ("storage.", "queue.", "limiter.", "filter.", "handler.", "webhook.", "launcher.")
 
 
@@ -18,13 +18,13 @@ def cells(line):
 
 
 def printed(jobqd):
-    """Returns the tables that the program prints."""
+    """Returns the tables printed by the program."""
     return subprocess.run([jobqd, "--settings"], stdin=subprocess.DEVNULL, capture_output=True, check=True, text=True,
                           timeout=DEADLINE).stdout
 
 
 def parts():
-    """Returns the page before, between and behind the two comments; the program prints the part between them."""
+    """Returns the page before, between and after the two comments; the program prints the part between the comments."""
     before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     between, end, behind = rest.partition(END)
     assert begin and end and BEGIN not in rest and END not in behind, f"{PAGE} has {BEGIN} and {END} once each"
@@ -32,7 +32,7 @@ def parts():
 
 
 def rows(text=None):
-    """Setting -> its type, default, bounds and meaning, as the page or a part of it has them."""
+    """Returns a dict: setting -> type, default, bounds and meaning, from the page or a part of the page."""
     found = {}
     for line in (PAGE.read_text(encoding="utf-8") if text is None else text).splitlines():
         parts = cells(line)

@@ -1,4 +1,4 @@
-"""The resources of a server over time, and their growth: samples, their trend, and the verdict on each resource."""
+"""The resources of a server over time, and the growth: samples, the trend, and the verdict on each resource."""
 
 import os
 import sqlite3
@@ -10,11 +10,11 @@ from process_watch import descriptors, file_size, memory, threads
 MB = 1 << 20
 
 LONG = 1500  # seconds: from here on a growth is extrapolated to an hour, otherwise taken unchanged
-GROWTH = {True: 0.05, False: 0.30}  # of memory and jobs, by whether the run is long
+GROWTH = {True: 0.05, False: 0.30}  # growth of memory and jobs; the key is true for a long run
 MEMORY_NOISE = {True: 4 * MB, False: 64 * MB}  # growth without a finding: a few large bodies
 FILE_GROWTH = 1.0  # the file never shrinks: the large bodies of the fullest minute so far decide the size
 COUNTS = ("threads", "descriptors", "jobs")
-COUNT_NOISE = 0.10  # of threads and descriptors: both follow the callers of the moment
+COUNT_NOISE = 0.10  # noise of threads and descriptors: both follow the callers of the moment
 LARGEST_LOG = 160 * MB  # a checkpoint is due at 64; simultaneous bodies are on top
 
 

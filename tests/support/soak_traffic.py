@@ -1,4 +1,4 @@
-"""Callers of every kind for hours: polite, waiting, large, slow, leaving, wrong. Each checks what it is answered.
+"""Callers of every kind for hours: polite, waiting, large, slow, leaving, wrong. Each caller checks the answers.
 
 Traffic(server, rate, callers, ttl).start() ... stop(); then `faults` is empty when every answer was right, and
 `ended` says how many jobs of each endpoint must have been completed and failed by then.
@@ -66,8 +66,8 @@ class Traffic:
 
 
 class Client:
-    """The requests of a caller, on one connection, which is opened again by the first request after close(). `ended`
-    has for each endpoint how many jobs of the present task must be completed and failed in the end."""
+    """The requests of a caller, on a single connection. The first request after close() opens the connection again.
+    `ended` has the expected final numbers of completed and failed jobs of the current task, for each endpoint."""
 
     def __init__(self, traffic, dice):
         self.traffic, self.dice = traffic, dice
@@ -109,7 +109,7 @@ class Client:
 
 
 class Caller:
-    """A thread with one task after the other, on a connection that stays open unless a task breaks the connection."""
+    """A thread with a sequence of tasks, on a connection that stays open unless a task breaks the connection."""
 
     def __init__(self, traffic, dice):
         self.traffic, self.dice = traffic, dice
@@ -146,7 +146,7 @@ class Caller:
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent), answer)
 
     def run_and_poll(self):
-        """A dozen jobs, each asked for until it has ended."""
+        """A dozen jobs, each polled until the end."""
         inputs = [self.input() for _ in range(12)]
         jobs = [(sent, self.client.submit("echo", sent, completed=1)["id"]) for sent in inputs]
         for sent, job in jobs:
@@ -156,7 +156,7 @@ class Caller:
             expect((answer["status"], answer["output"]) == ("COMPLETED", sent), answer)
 
     def trial(self):
-        """A job that takes its time, reports progress, emits chunks and writes a log."""
+        """A job that runs for a time, reports progress, emits chunks and writes a log."""
         sent = {"progress": [1, 2], "sleepMs": self.dice.randrange(200), "chunks": 3, "chunkBytes": 500,
                 "log": ["a line", "another"], "output": {"done": self.dice.getrandbits(60)}}
         answer = self.client.submit("trial", sent, "/runsync?wait=9000", completed=1)
@@ -198,7 +198,7 @@ class Caller:
         self.read_overviews()
 
     def wrong(self):
-        """Requests to be refused, each with its status; some refusals end the connection."""
+        """Wrong requests, each with the expected status; some refusals end the connection."""
         self.client.ask("POST", "/v2/echo/run", '{"input":', wanted=400)
         self.client.ask("POST", "/v2/echo/run", {"input": 1}, wanted=400)
         self.client.ask("POST", "/v2/echo/runsync?wait=1", {"input": {}}, wanted=400)
@@ -215,7 +215,7 @@ class Caller:
         expect(answer.startswith(b"HTTP/1.1 400 "), answer)
 
     def slow(self):
-        """A request that comes in ten parts over a second, in its head as in its body."""
+        """A request in ten parts over a second, with cuts in the head and in the body."""
         body = json.dumps({"input": {"slow": 1}, "policy": {"ttl": self.traffic.ttl}}).encode()
         data = self.client.head("/v2/echo/runsync", len(body)) + body
         with self.client.api.plug() as plain:
@@ -234,7 +234,7 @@ class Caller:
             plain.sendall(self.client.head("/v2/echo/run", 3 * MB) + part)
 
     def leave_while_waiting(self):
-        """The client goes, its job goes on."""
+        """The client leaves, and the job goes on."""
         sent = {"sleepMs": 100 + self.dice.randrange(200), "output": self.dice.getrandbits(60)}
         job = self.client.submit("trial", sent, completed=1)["id"]
         with self.client.api.plug() as plain:

@@ -1,10 +1,11 @@
-"""Adds up what scripts/test.sh has tested: prints the slowest tests, each failure with its place, and the last line.
+"""Adds up the results of scripts/test.sh: prints the slowest tests, each failure with the place, and the last line.
 
     summary.py [<preset> ...]
 
-CTest's results are build/test-results/<preset>.xml; each preset in the arguments must have left such a file. A test of
-CTest that is a pytest file or a whole program of GoogleTest has left a file of its own,
-<build folder>/test-results/<name>.xml, whose tests count one by one. A test that CTest could not start counts as failed. The exit code is 1 when a test failed, and when there was none.
+CTest's results are build/test-results/<preset>.xml; each preset in the arguments must have left such a file. A pytest
+file or a whole program of GoogleTest is a single test of CTest, and has left a separate file,
+<build folder>/test-results/<name>.xml: the tests in the file count separately. A test that CTest could not start counts
+as failed. The exit code is 1 if a test failed, or if no test passed.
 """
 
 import pathlib
@@ -14,11 +15,11 @@ import xml.etree.ElementTree
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 SLOWEST = 12
-LONGEST_OUTPUT = 6000  # characters of a failed test's output, from its end
+LONGEST_OUTPUT = 6000  # characters from the end of a failed test's output
 
 
 def own_results(preset, name):
-    """Returns the results that a test of CTest has left in a file of its own, or None without such a file."""
+    """Returns the results in the separate file of a test of CTest, or None without such a file."""
     own = BUILD / preset.removesuffix("-nightly")
     folder = own if (own / "test-results").is_dir() else BUILD
     try:
@@ -28,14 +29,14 @@ def own_results(preset, name):
 
 
 def own_counts(results):
-    """Returns (passed, failed, skipped) of the suites in a file of its own."""
+    """Returns (passed, failed, skipped) of the suites in a separate file."""
     tests, failures, errors, skipped = (sum(int(suite.get(key)) for suite in results.findall("testsuite"))
                                         for key in ("tests", "failures", "errors", "skipped"))
     return tests - failures - errors - skipped, failures + errors, skipped
 
 
 def own_skips(results):
-    """Returns pairs (test, reason) of the skipped tests in a file of its own. GoogleTest writes the place in the source
+    """Returns pairs (test, reason) of the skipped tests in a separate file. GoogleTest writes the place in the source
     before the reason."""
     return [(case.get("name"), (case.find("skipped").get("message") or "it does not say why").splitlines()[-1])
             for case in results.iter("testcase") if case.find("skipped") is not None]
@@ -54,7 +55,7 @@ def skip_reason(case):
 
 
 def count(case, preset, results):
-    """Prints the skipped tests of a test of CTest. Returns (passed, failed, skipped). `results` are those of
+    """Prints the skipped tests of a test of CTest. Returns (passed, failed, skipped). `results` come from
     own_results()."""
     name = case.get("name")
     if is_skipped(case):
@@ -69,8 +70,8 @@ def count(case, preset, results):
 
 
 def print_failures(failures):
-    """Prints each failure with the end of its output, and then their names once more: a reader of CI may see the last
-    lines only."""
+    """Prints each failure with the end of the output, and then the names of all failures: a reader of CI may see only
+    the last lines."""
     for preset, case in failures:
         output = case.findtext("system-out") or ""
         print(f"---- {preset}: {case.get('name')} failed after {float(case.get('time')):.1f} s")

@@ -1,4 +1,4 @@
-"""A TCP proxy between a node and its database, with the faults of a network.
+"""A TCP proxy between a node and the database, with the faults of a network.
 
     with TcpProxy(database.port.address) as proxy:
         proxy.stall("answers")     # `requests`, `answers`, or both: bytes stay in the proxy until heal()
@@ -24,23 +24,23 @@ PIECE = 65536  # bytes read at once
 
 
 class Connection:
-    """A connection of a node and its counterpart to the database."""
+    """A connection of a node, and the matching connection to the database."""
 
     def __init__(self, node, database):
         self.node, self.database = node, database
         self.loses_answer = False  # swallows the next answer, and ends with a reset
-        self._last_bytes = socket.SHUT_RDWR  # as an orderly end
+        self._last_bytes = socket.SHUT_RDWR  # an orderly end
 
     def reset(self):
-        """Makes the end of both halves a reset, as of a broken network path, and wakes the threads that read."""
-        self._last_bytes = socket.SHUT_RD  # sends nothing: the close of the socket sends the reset
+        """Makes the end of both halves a reset, as of a broken network path, and wakes the reading threads."""
+        self._last_bytes = socket.SHUT_RD  # without a FIN: the close of the socket sends the reset
         for end in (self.node, self.database):
             with contextlib.suppress(OSError):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.end()
 
     def end(self):
-        """Wakes the threads of both directions, which then end."""
+        """Wakes the threads of both directions. Both threads then end."""
         for end in (self.node, self.database):
             with contextlib.suppress(OSError):
                 end.shutdown(self._last_bytes)
@@ -56,7 +56,7 @@ class TcpProxy:
         self.port = ReservedPort()
         self.commits_lost = 0
         self.accepted = 0
-        self._changed = threading.Condition()  # guards all that follows
+        self._changed = threading.Condition()  # guards the fields below
         self._stalled = frozenset()
         self._slice = 0  # bytes; 0 forwards whole pieces
         self._delay = 0.0  # seconds before each piece
@@ -104,7 +104,7 @@ class TcpProxy:
             while data := source.recv(PIECE):
                 if not self._forward_piece(connection, direction, data, sink):
                     break
-        connection.end()  # the end of one direction is the end of the other one too
+        connection.end()  # the end of a direction ends both directions
         with self._changed:
             self._threads.discard(threading.current_thread())
             if connection in self._connections:
@@ -136,7 +136,7 @@ class TcpProxy:
         return True
 
     def refuse(self):
-        """Resets the connections and refuses new ones."""
+        """Resets the connections and refuses new connections."""
         listener, self._listener = self._listener, None
         if listener:
             with contextlib.suppress(OSError):
@@ -145,7 +145,7 @@ class TcpProxy:
         self.reset()
 
     def reset(self):
-        """Resets the present connections; new ones are served."""
+        """Resets the open connections; new connections are served."""
         with self._changed:
             for connection in self._connections:
                 connection.reset()

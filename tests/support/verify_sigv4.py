@@ -1,5 +1,5 @@
-"""A small strict S3 server: it computes AWS Signature Version 4 from the request as received on the wire, and answers a
-different signature with 403 and S3's error XML. Standard library only; in memory; for tests.
+"""A small strict S3 server. The server computes AWS Signature Version 4 from the request as received on the wire, and
+answers a different signature with 403 and S3's error XML. Standard library only; in memory; for tests.
 
     python3 verify_sigv4.py --port 9000 --access-id AKID --secret SECRET --region us-east-1 --bucket pictures
 """
@@ -26,7 +26,7 @@ def hmac_sha256(key, text):
 
 
 def encoded(text, safe):
-    """Percent-encoding as AWS wants it: everything but A-Z a-z 0-9 - _ . ~ and `safe`."""
+    """Percent-encoding as AWS wants it: all characters except A-Z a-z 0-9 - _ . ~ and `safe`."""
     return urllib.parse.quote(text, safe=safe + "-_.~")
 
 
@@ -36,7 +36,7 @@ def canonical_query(query):
 
 
 def signature_of(method, target, headers, signed, payload_hash, date, scope, secret):
-    """`headers` has lower-case names; `target` is the request line's, as it was sent."""
+    """`headers` has lower-case names; `target` is the unchanged target of the request line."""
     path, _, query = target.partition("?")
     lines = [method, encoded(urllib.parse.unquote(path), "/"), canonical_query(query)]
     lines += [f"{name}:{' '.join(headers[name].split())}" for name in signed]

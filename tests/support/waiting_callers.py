@@ -1,8 +1,8 @@
-"""Thousands of callers waiting for their jobs, in one thread: each has a connection with one request.
+"""Thousands of callers waiting for jobs, in a single thread. Each caller has a connection with a single request.
 
     callers = WaitingCallers(api)
     callers.call("POST", "/v2/slow/runsync?wait=300000", {"input": {}})      (as often as wanted)
-    callers.collect(0.0)            takes the answers that are there, callers.collect(30, 400) waits for 400 in all
+    callers.collect(0.0)            takes the available answers, callers.collect(30, 400) waits for 400 in all
 
 The answers lie in callers.answers, as (number of the call, status, JSON).
 """
@@ -14,7 +14,7 @@ import time
 
 
 def allow_descriptors(needed):
-    """Raises this process's own limit as far as possible. Returns False if the limit stays too low."""
+    """Raises the process's limit as far as possible. Returns False if the limit stays too low."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard == resource.RLIM_INFINITY or hard >= needed
@@ -26,10 +26,10 @@ class WaitingCallers:
         self.selector = selectors.DefaultSelector()
         self.answers = []
         self.calls = 0
-        self.open = {}  # number of the call -> (socket, bytes that have come)
+        self.open = {}  # number of the call -> (socket, received bytes)
 
     def call(self, method, path, body=None):
-        """Sends a request and returns its number, without waiting for the answer."""
+        """Sends a request and returns the number of the call, without waiting for the answer."""
         data = b"" if body is None else json.dumps(body).encode()
         plain = self.api.plug()
         plain.sendall(f"{method} {path} HTTP/1.1\r\nHost: jobq\r\nAuthorization: Bearer {self.api.key}\r\n"

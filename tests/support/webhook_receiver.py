@@ -5,9 +5,9 @@
         call = receiver.wait()[0]
         call.is_signed_with(secret)
 
-`answers` maps a path to what is said there: a status, or (status, headers, body). Everything else reads 200 and {}.
-is_signed_with() goes by the words of the Standard Webhooks alone: HMAC-SHA256, with the decoded part of
-the secret behind `whsec_`, over "<webhook-id>.<webhook-timestamp>.<body>".
+`answers` maps a path to an answer: a status, or (status, headers, body). The answer at all other paths is 200 and {}.
+is_signed_with() goes by the words of the Standard Webhooks alone: HMAC-SHA256, with the decoded part of the secret
+after `whsec_`, over "<webhook-id>.<webhook-timestamp>.<body>".
 """
 
 import base64
@@ -48,7 +48,7 @@ class _ReceivingServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A caller that is killed during its call is no fault of the receiver."""
+        """The death of a caller during a call is not a fault of the receiver."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

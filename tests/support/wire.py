@@ -1,4 +1,4 @@
-"""Plain sockets to a server: requests as bytes, and all that comes until the server closes."""
+"""Plain sockets to a server: requests as bytes, and all bytes until the server closes."""
 
 import socket
 import ssl
@@ -19,7 +19,7 @@ def post(server, path, length, *fields, body=b""):
 
 
 def ends(plain):
-    """All that still comes until the server has closed."""
+    """Returns all further bytes until the server has closed."""
     got = b""
     try:
         while part := plain.recv(65536):
@@ -30,8 +30,8 @@ def ends(plain):
 
 
 def answer_so_far(plain):
-    """Returns the bytes that have come on a plain or TLS connection, without waiting, and None if there are none. TLS
-    has messages of its own, so that a readable socket may have no answer yet."""
+    """Returns the received bytes of a plain or TLS connection, without waiting, or None without bytes. TLS has
+    additional messages, so a readable socket may have no answer yet."""
     plain.setblocking(False)
     try:
         return plain.recv(65536)
@@ -42,8 +42,8 @@ def answer_so_far(plain):
 
 
 def all_but_one_wait(callers):
-    """Expects the answer to one of the callers that wait for a parked job: this one has found no place. Returns the others,
-    which hold a place each."""
+    """The callers wait for a parked job. Expects an answer to a single caller that has found no place. Returns all
+    other callers: each holds a place."""
     def answers():
         seen = ((plain, answer_so_far(plain)) for plain in callers)
         return {plain: answer for plain, answer in seen if answer is not None}
@@ -58,7 +58,8 @@ def all_but_one_wait(callers):
 
 
 def all_connections():
-    """The sides of all connections of this machine, at one moment: the two ports, the state and the queued bytes of each."""
+    """Yields the sides of all connections of the machine, at a single moment: the two ports, the state and the queued
+    bytes of each side."""
     with open("/proc/net/tcp", encoding="ascii") as table:
         for row in list(table)[1:]:
             _, local, remote, state, queues = row.split()[:5]
@@ -67,15 +68,17 @@ def all_connections():
 
 
 def connections(ends):
-    """Both sides of a connection of this machine, named by its two ports: each side's state and its queued bytes."""
+    """Yields the sides of a connection of the machine, named by the two ports: the state and the queued bytes of each
+    side."""
     return ((state, queued) for found, state, queued in all_connections() if found == ends)
 
 
 def unread(plain):
-    """How many bytes of a connection of this machine the system holds on both sides: sent, and not read yet."""
+    """Returns the number of bytes of a connection that the system holds on both sides: sent, and not read yet."""
     return sum(queued for _, queued in connections({plain.getsockname()[1], plain.getpeername()[1]}))
 
 
 def is_held(ends):
-    """Whether a server still holds a connection that its client has closed: established, or waiting for its close."""
+    """Returns whether the server still holds a connection closed by the client: established, or waiting for the
+    server's close."""
     return any(state in (1, 8) for state, _ in connections(ends))
