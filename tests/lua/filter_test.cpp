@@ -101,7 +101,7 @@ TEST_F(LuaFilterTest, WrongVerdictsAreNamed) {
   EXPECT_EQ(verdictOf("\nerror('sorry')").text, "threw: filter.lua:3: sorry");
 }
 
-TEST_F(LuaFilterTest, ABudgetThatIsOverrunNamesTheTime) {
+TEST_F(LuaFilterTest, AnOverrunBudgetNamesTheTime) {
   EXPECT_EQ(verdictOf("while true do end").text,
             "threw: the script took more than 5 ms of processor time (lua.filterTime)");
   const std::string large = R"({"a":")" + std::string(2U << 20, 'x') + "\"}";
@@ -112,7 +112,7 @@ TEST_F(LuaFilterTest, ABudgetThatIsOverrunNamesTheTime) {
 }
 
 // An honest filter counts numbers sent by a caller who knows how Lua places numbers.
-TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
+TEST_F(LuaFilterTest, CallersCannotChooseCollidingKeys) {
   const std::string count = "local seen = {} for _, id in ipairs(job.input.ids) do seen[id] = true end";
   const auto numbers = [](std::int64_t step) {
     std::string text = R"({"ids":[0)";
@@ -128,7 +128,7 @@ TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
 
 // Keys spread while the table is large and meet when the table shrinks, or meet in a chain that is searched for each
 // moved key.
-TEST_F(LuaFilterTest, KeysThatMeetInOtherWaysAreRefusedToo) {
+TEST_F(LuaFilterTest, KeysWithOtherCollisionsAreRefusedToo) {
   const std::string meet =
       "threw: the number keys of a table share one hash chain, in which each search would take too long: "
       "use texts as keys";

@@ -55,7 +55,7 @@ class Holding {
   TinyHttp server_;
 };
 
-TEST_F(LuaHttpHostile, AnswersTooLargeByTheirLengthAreNotReceived) {
+TEST_F(LuaHttpHostile, AnAnswerWithATooLargeLengthIsNotReceived) {
   configure({{"httpBody", "100000"}});
   for (const char* length : {"100001", "99999999999999999999999999"}) {
     Receiver server([length](Peer& peer) {
@@ -82,7 +82,7 @@ TEST_F(LuaHttpHostile, AnswersTooLargeByDripAreCutOff) {
   EXPECT_EQ(run("return #http.get(input.url).body", inputOf(whole.url())), "100000");
 }
 
-TEST_F(LuaHttpHostile, AnAnswerIsMeasuredAsItUnfolds) {
+TEST_F(LuaHttpHostile, AnAnswerIsMeasuredDuringDecompression) {
   configure({{"httpBody", "10000"}});
   const std::string packed = [] {  // 100,000 zeros
     std::string bytes("\x1f\x8b\x08\0\0\0\0\0\x02\x03\xed\xc1\x31\x01\0\0\0\xc2\xa0\xf5\x4f\x6d\x0d\x0f\xa0", 26);
@@ -124,7 +124,7 @@ TEST_F(LuaHttpHostile, HeadsAreBounded) {
   EXPECT_THAT(get(line.url()), AnyOf(tooLarge, StartsWith("a line of the answer's head is too long")));
 }
 
-TEST_F(LuaHttpHostile, ServersThatAreSlowAreLeftInTime) {
+TEST_F(LuaHttpHostile, SlowServersAreLeftInTime) {
   TinyHttp silent([](const TinyRequest&, const TinyConnection& client) { client.hold(); });
   expectLate(silent.url(), "no answer");
   TinyHttp head([](const TinyRequest&, const TinyConnection& client) {
@@ -145,7 +145,7 @@ TEST_F(LuaHttpHostile, ServersThatAreSlowAreLeftInTime) {
   expectLate(drip.url(), "the answer did not end");
 }
 
-TEST_F(LuaHttpHostile, TheTimeIsThatOfAllRedirectsTogether) {
+TEST_F(LuaHttpHostile, AllRedirectsShareTheTimeLimit) {
   Receiver server([](Peer& peer) {
     peer.readRequest();
     if (!peer.leaves(Millis(60))) peer.send("HTTP/1.1 302 X\r\nLocation: /\r\nContent-Length: 0\r\n\r\n");
@@ -154,7 +154,7 @@ TEST_F(LuaHttpHostile, TheTimeIsThatOfAllRedirectsTogether) {
   expectLate(server.url(), "no answer");
 }
 
-TEST_F(LuaHttpHostile, AConnectionThatDoesNotComeAboutIsGivenUp) {
+TEST_F(LuaHttpHostile, AConnectionAttemptWithoutAnAnswerIsGivenUp) {
   const Listener full(0);  // the queue of connections is full: a further SYN is not answered
   const sockaddr_in address = Listener::loopback(full.port());
   int waiting[4];
@@ -166,7 +166,7 @@ TEST_F(LuaHttpHostile, AConnectionThatDoesNotComeAboutIsGivenUp) {
   for (const int socket : waiting) ::close(socket);
 }
 
-TEST_F(LuaHttpHostile, ANameThatDoesNotComeBackIsGivenUp) {
+TEST_F(LuaHttpHostile, ANameLookupWithoutAnAnswerIsGivenUp) {
   const SilentNameServer names("silent.test");
   expectLate("http://silent.test/", "the name did not resolve");
 }
@@ -190,7 +190,7 @@ TEST_F(LuaHttpHostile, ABrokenAnswerIsAFault) {
   EXPECT_EQ(get("http://no-such-host.invalid/"), "the name does not resolve");
 }
 
-TEST_F(LuaHttpHostile, TrustsOnlyWhomAnAuthorityVouchesFor) {
+TEST_F(LuaHttpHostile, TrustsOnlyServersWithACertificateOfAnAuthority) {
   Receiver server([](Peer& peer) { peer.readRequest(); }, certify({}));
   EXPECT_THAT(get(server.url()), StartsWith("the certificate is not trusted: "));
   Receiver plain([](Peer& peer) { peer.send("HTTP/1.1 400 X\r\n\r\n"); });
@@ -255,7 +255,7 @@ TEST_F(LuaHttpHostile, AStopEndsACallAndTheNextJobIsServed) {
   }
 }
 
-TEST_F(LuaHttpHostile, AStopEndsACallWhoseNameDoesNotComeBack) {
+TEST_F(LuaHttpHostile, AStopEndsACallDuringANameLookupWithoutAnAnswer) {
   const SilentNameServer names("silent.test");
   FakeJobContext job;
   const auto handler = worker("return http.get(input.url)");
@@ -268,7 +268,7 @@ TEST_F(LuaHttpHostile, AStopEndsACallWhoseNameDoesNotComeBack) {
   limiter.end("a stopped http.get", kSoon);
 }
 
-TEST_F(LuaHttpHostile, TheDeadlineEndsACallAndNothingSwallowsIt) {
+TEST_F(LuaHttpHostile, TheDeadlineEndsACallAndTheScriptCannotCatchTheError) {
   Holding slow;
   const auto handler = worker("while true do pcall(http.get, input.url, {timeout = 10}) end");
   FakeJobContext job({.deadline = clock_.now() + Millis(5'000)});

@@ -50,7 +50,7 @@ TEST_F(LuaHttpRedirect, ResolvesRelativeAddresses) {
   EXPECT_THAT(get(server.url("/a/b/c?x=1")), StartsWith(R"({"body":"/a/d%20e?y=%c3%a4")"));
 }
 
-TEST_F(LuaHttpRedirect, OthersBecomeAGet) {
+TEST_F(LuaHttpRedirect, OtherStatusesBecomeAGet) {
   for (const int status : {301, 302, 303}) {
     TinyHttp server([status](const TinyRequest& request, const TinyConnection& client) {
       if (request.target == "/") return client.reply(status, "", "Location: /next\r\n");
@@ -95,7 +95,7 @@ TEST_F(LuaHttpRedirect, DoesNotWaitForTheBodyOfARedirect) {
   EXPECT_THAT(get(server.url()), HasSubstr("there"));
 }
 
-TEST_F(LuaHttpRedirect, SecretsStayOnTheirHost) {
+TEST_F(LuaHttpRedirect, SecretsAreNotSentToADifferentHost) {
   const NameServer names("other.test", {"127.0.0.1"});
   TinyHttp other(saying("other"));
   for (const std::string& url :
@@ -132,7 +132,7 @@ TEST_F(LuaHttpRedirect, SecretsDoNotComeBack) {
   EXPECT_THAT(first.requests()[1].head, AllOf(Not(HasSubstr("Bearer")), Not(HasSubstr("c=1"))));
 }
 
-TEST_F(LuaHttpRedirect, AUsersNameInTheUrlStaysOnItsHostToo) {
+TEST_F(LuaHttpRedirect, AUserInTheUrlIsNotSentToADifferentHostEither) {
   TinyHttp other(saying("other"));
   TinyHttp server(leadingTo(other.url()));
   get("http://me:secret@127.0.0.1:" + std::to_string(server.port()) + "/");

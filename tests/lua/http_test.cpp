@@ -51,7 +51,7 @@ TEST_F(LuaHttp, AnAnswerWithoutABodyMayTellItsLength) {
   EXPECT_EQ(get(server.url()), R"({"body":"","headers":{"content-length":"5000"},"status":304})");
 }
 
-TEST_F(LuaHttp, RepeatedHeadersAreJoinedAndThoseOfInterimAnswersDropped) {
+TEST_F(LuaHttp, RepeatedHeadersAreJoinedAndInterimHeadersDropped) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {
     client.send(
         "HTTP/1.1 103 Early: hints\r\nLink: early\r\n\r\nHTTP/1.1 200 It: is fine\r\nTransfer-Encoding: chunked\r\n"
@@ -83,7 +83,7 @@ TEST_F(LuaHttp, SendsHeaders) {
   EXPECT_THAT(head, AllOf(Not(HasSubstr("jobq-lua")), Not(HasSubstr("*/*")), Not(HasSubstr("Content-"))));
 }
 
-TEST_F(LuaHttp, PostsAStringAsItIs) {
+TEST_F(LuaHttp, PostsAStringUnchanged) {
   TinyHttp server(saying("ok"));
   EXPECT_THAT(post(server.url("/in"), "'a\\0\\xff\\r\\n'"), StartsWith(R"({"body":"ok")"));
   post(server.url(), "''", "{headers = {['content-type'] = 'text/csv'}}");

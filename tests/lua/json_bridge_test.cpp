@@ -23,7 +23,7 @@ class JsonBridgeTest : public LuaTest {
   std::unique_ptr<JobHandler> echo;
 };
 
-TEST_F(JsonBridgeTest, ValuesStayWhatTheyAre) {
+TEST_F(JsonBridgeTest, ValuesKeepTheTypesOfJson) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"a":[],"b":{},"c":[[]],"d":[{}]})", R"({"a":[],"b":{},"c":[[]],"d":[{}]})"},
       {R"({"n":null,"t":true,"f":false})", R"({"f":false,"n":null,"t":true})"},

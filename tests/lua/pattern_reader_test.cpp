@@ -69,7 +69,7 @@ TEST(PatternReader, ReadsOneItemAndChargesItsLength) {
   }
 }
 
-TEST(PatternReader, RefusesAMalformedItemWhenItIsRead) {
+TEST(PatternReader, RefusesAMalformedItemDuringReading) {
   EXPECT_EQ(Pattern("%").refusal(), "malformed pattern (ends with '%')");
   EXPECT_EQ(Pattern("[a").refusal(), "malformed pattern (missing ']')");
   EXPECT_EQ(Pattern("[]").refusal(), "malformed pattern (missing ']')");

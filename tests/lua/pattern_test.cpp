@@ -196,7 +196,7 @@ TEST(Pattern, BalancesAndFrontiers) {
          {"('aba'):find('%f[a]', 2)", "true integer 3 integer 2"}});
 }
 
-TEST(Pattern, MalformedOnesAreRefusedWhenTheMatchComesThere) {
+TEST(Pattern, MalformedPatternsAreRefusedWhenTheMatchReachesTheFault) {
   check({{"('a'):match('%')", "false \"malformed pattern (ends with '%')\""},
          {"('a'):match('a%')", "false \"malformed pattern (ends with '%')\""},
          {"('a'):match('b%')", "true nil"},

@@ -59,7 +59,7 @@ TEST_F(LuaTest, AScriptThatDoesNotLookIsStopped) {
 }
 
 // The server makes the job TIMED_OUT because the deadline has passed, whatever the handler returns.
-TEST_F(LuaTest, ADeadlineThatPassesEndsTheScript) {
+TEST_F(LuaTest, ADeadlineEndsTheScript) {
   scripts.write("late",
                 "return function(input) if input.go then print('begun') while true do end end return 'fine' end");
   const auto factory = handlers();
@@ -168,7 +168,7 @@ TEST_F(LuaTest, AJobSeesNoDataOfAFormerJob) {
 
 // Little garbage stays until the next environment replaces the old environment, much garbage goes at once. No size is
 // in the way of the next job.
-TEST_F(LuaTest, LeftoversOfAJobCostTheNextJobNothing) {
+TEST_F(LuaTest, LeftoversOfAJobTakeNoMemoryFromTheNextJob) {
   scripts.write("leave", R"(return function(input)
     assert(left == nil)
     left = {}
@@ -185,7 +185,7 @@ TEST_F(LuaTest, LeftoversOfAJobCostTheNextJobNothing) {
   }
 }
 
-TEST_F(LuaTest, OneTextMayBeAsLongAsTheMemory) {
+TEST_F(LuaTest, AStringMayBeAsLongAsTheMemory) {
   scripts.write("long", R"(return function()
     local s = ('x'):rep(80000000)
     return {#s:sub(2), #s:upper(), s:byte(-1), pcall(string.char, ('0'):rep(70000000) .. 65)}
@@ -218,7 +218,7 @@ TEST_F(LuaTest, FormatMeasuresTheTextsOfObjects) {
 }
 
 // _G exists on demand, although no environment holds the name before its first use.
-TEST_F(LuaTest, TheGlobalsHaveTheirName) {
+TEST_F(LuaTest, TheNameGDenotesTheGlobals) {
   EXPECT_EQ(once(R"(return function()
     local of = {_G == _ENV, _G._G == _G, rawequal(_G, load('return _G')()), load('return _G', 'x', 't', {})() == nil}
     coroutine.wrap(function() of[#of + 1] = _G == _ENV end)()

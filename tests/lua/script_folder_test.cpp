@@ -50,7 +50,7 @@ TEST_F(ScriptFolderTest, AByteOrderMarkIsNoPartOfTheText) {
 }
 
 // The edits have equal length and fall into one step of the file system's clock.
-TEST_F(ScriptFolderTest, EditsWithinOneTickAreSeen) {
+TEST_F(ScriptFolderTest, EditsWithinATickAreSeen) {
   scripts.write("fast", returning("0000"));
   const auto factory = handlers();
   const auto handler = factory->make(envFor("fast"));
@@ -61,7 +61,7 @@ TEST_F(ScriptFolderTest, EditsWithinOneTickAreSeen) {
   }
 }
 
-TEST_F(ScriptFolderTest, BrokenTextLeavesTheOldOneInForce) {
+TEST_F(ScriptFolderTest, BrokenTextLeavesTheOldTextInForce) {
   scripts.write("broken", returning("old"));
   const auto factory = handlers();
   const auto handler = factory->make(envFor("broken"));
@@ -95,7 +95,7 @@ TEST_F(ScriptFolderTest, ARemovedFileLeavesItsTextInForce) {
   EXPECT_EQ(faultOf(*factory, "gone"), "");
 }
 
-TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
+TEST_F(ScriptFolderTest, UnusedScriptsAreReported) {
   scripts.write("good", returning("x"));
   scripts.write("bad", "return 5");
   std::filesystem::create_directory(scripts.folder() / "folder.lua");
@@ -192,7 +192,7 @@ TEST_F(ScriptFolderTest, ATrialHoldsUpNoOtherScript) {
 }
 
 // Workers on many threads see only whole texts, old or new, and in the end all see the last text.
-TEST_F(ScriptFolderTest, ManyThreadsRunWhileItIsEdited) {
+TEST_F(ScriptFolderTest, ManyThreadsRunAScriptDuringEdits) {
   const auto textOf = [](int version) { return returning(std::to_string(version) + std::string(3000, 'x')); };
   scripts.write("busy", textOf(0));
   const auto factory = handlers();

@@ -269,7 +269,7 @@ TEST(SandboxAsStockLua, StringsAndText) {
 }
 
 // Stock Lua closes the variables of a failed coroutine when the coroutine is closed, or never.
-TEST(SandboxUnlikeStockLua, ACoroutineThatFailsClosesItsVariables) {
+TEST(SandboxUnlikeStockLua, AFailedCoroutineClosesTheVariables) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local log = {}
     local co = coroutine.create(function()

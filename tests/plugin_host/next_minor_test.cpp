@@ -45,7 +45,7 @@ class NextMinorTest : public testing::Test {
   PluginHost host_{settings_, log_};
 };
 
-TEST_F(NextMinorTest, AnOlderPluginIsLoadedAndItsMissingVirtualIsNotCalled) {
+TEST_F(NextMinorTest, AnOlderPluginIsLoadedAndTheMissingVirtualIsNotCalled) {
   const auto policy = load("good");
   EXPECT_EQ(policy->abiMinor(), jobq::abi::kMinor - 1);
   EXPECT_EQ(policy->rank({}, {}, {}), 1);

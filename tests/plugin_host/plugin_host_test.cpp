@@ -121,20 +121,20 @@ TEST_F(PluginHostTest, OneNameInTwoKindsHasOneGroupOfSettings) {
   EXPECT_THROW(host.checkSettings(), ConfigError);
 }
 
-TEST_F(PluginHostTest, AnotherFingerprintNamesFieldBothValuesAndRemedy) {
+TEST_F(PluginHostTest, ADifferentFingerprintNamesFieldBothValuesAndRemedy) {
   put("other_mode");
   EXPECT_THAT(rejection(),
               AllOf(HasSubstr("debug_mode: the plugin has on, this server off"), HasSubstr("rebuild the plugin")));
 }
 
-TEST_F(PluginHostTest, AFieldThatTheServerDoesNotKnowIsNamed) {
+TEST_F(PluginHostTest, AFieldUnknownToTheServerIsNamed) {
   PluginManifest manifest = readPluginFile(fixture("good"));
   manifest.fields["sdk"] = "0123456789abcdef";
   EXPECT_THAT(refusal(manifest), HasSubstr("sdk: the plugin has 0123456789abcdef, this server none"));
 }
 
 // The sdk's headers without comments and with different spacing.
-TEST_F(PluginHostTest, CommentsAndWhiteSpaceOfTheHeadersChangeNothing) {
+TEST_F(PluginHostTest, CommentsAndWhiteSpaceDoNotChangeTheFingerprint) {
   put("reworded");
   EXPECT_EQ(rejection(), "");
   const PluginManifest good = readPluginFile(fixture("good"));
@@ -143,7 +143,7 @@ TEST_F(PluginHostTest, CommentsAndWhiteSpaceOfTheHeadersChangeNothing) {
   EXPECT_EQ(reworded.entries, good.entries);
 }
 
-TEST_F(PluginHostTest, AnotherLayoutNamesTypeBothLayoutsAndRemedy) {
+TEST_F(PluginHostTest, ADifferentLayoutNamesTypeBothLayoutsAndRemedy) {
   put("other_layout");
   EXPECT_THAT(rejection(), AllOf(HasSubstr("layout.queue.JobPolicy: the plugin has 32/8 "), HasSubstr("priority@24+8"),
                                  HasSubstr("this server 24/8 "), HasSubstr("priority@20+4"), HasSubstr("rebuild")));
@@ -169,7 +169,7 @@ TEST_F(PluginHostTest, ANewerMinorIsRefusedBeforeItsCodeRuns) {
                     HasSubstr("this server " + std::to_string(jobq::abi::kMinor)), HasSubstr("upgrade the server")));
 }
 
-TEST_F(PluginHostTest, AnotherMajorIsNamed) {
+TEST_F(PluginHostTest, ADifferentMajorIsNamed) {
   put("other_major");
   const std::string present = "this server " + std::to_string(jobq::abi::kMajor);
   EXPECT_THAT(rejection(), AllOf(HasSubstr("ABI major: the plugin has 2"), HasSubstr(present)));
@@ -190,7 +190,7 @@ TEST_F(PluginHostTest, ATruncatedFileIsNeverLoaded) {
   }
 }
 
-TEST_F(PluginHostTest, AFileThatIsNoLibraryIsNamed) {
+TEST_F(PluginHostTest, AFileWithoutALibraryIsNamed) {
   write("#!/bin/sh\necho I am a text file\n");
   EXPECT_THAT(rejection(), HasSubstr("not a whole shared library"));
   write("");
@@ -250,7 +250,7 @@ TEST_F(PluginHostTest, TheSecondOfTwoEqualEntriesIsRejected) {
   EXPECT_THAT(rejectionOf(host.libraries()[1]), HasSubstr("another library offers queue fixture"));
 }
 
-TEST_F(PluginHostTest, AnAbsentEntryIsListedWithThePresentOnes) {
+TEST_F(PluginHostTest, AnAbsentEntryIsListedWithThePresentEntries) {
   put("good");
   write("broken");
   put("good", "libjobq_ok.so");

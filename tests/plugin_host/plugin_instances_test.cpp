@@ -60,7 +60,7 @@ TEST_F(PluginInstancesTest, AMissingFilterHasAFault) {
       << "the script does not exist";
 }
 
-TEST_F(PluginInstancesTest, OnlyWhatIsInUseIsSelected) {
+TEST_F(PluginInstancesTest, OnlyUsedPluginsAreSelected) {
   EXPECT_TRUE(instances_.isSelected("storage", "missing")) << "named by the configuration";
   EXPECT_FALSE(instances_.isSelected("storage", "memory"));
   EXPECT_FALSE(instances_.isSelected("handler", "lua"));

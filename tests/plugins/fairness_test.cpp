@@ -181,7 +181,7 @@ TEST_P(Fairness, UnusedTurnsOfAKeyAreNoCredit) {
   EXPECT_EQ(turns(4), (std::vector<std::string>{"a", "quiet", "a", "quiet"}));
 }
 
-TEST_P(Fairness, ABurstThatWasWorkedOffIsHeldAgainstNoCaller) {
+TEST_P(Fairness, AFinishedBurstIsHeldAgainstNoCaller) {
   submitMany("noisy", 1'000);
   EXPECT_EQ(taken(1'000).size(), 1'000U);
   clock_.advance(Millis(1));  // fewer than a thousand jobs arrive in a millisecond
@@ -190,7 +190,7 @@ TEST_P(Fairness, ABurstThatWasWorkedOffIsHeldAgainstNoCaller) {
   EXPECT_EQ(turns(6), (std::vector<std::string>{"new", "noisy", "new", "noisy", "new", "noisy"}));
 }
 
-TEST_P(Fairness, ALowPriorityJobThatWaitsDoesNotStopTheTimeOfTheOthers) {
+TEST_P(Fairness, AWaitingLowPriorityJobDoesNotStopTheTimeOfNormalJobs) {
   submit("low-0", true);
   submitMany("old", 500);
   EXPECT_EQ(turns(500), std::vector<std::string>(500, "old"));
@@ -211,7 +211,7 @@ TEST_P(Fairness, LowPriorityJobsTakeTurnsAmongThemselves) {
                                                 "noisy", "quiet", "noisy", "quiet"}));
 }
 
-TEST_P(Fairness, ARetryStandsWhereANewJobOfItsKeyWould) {
+TEST_P(Fairness, ARetryGetsThePlaceOfANewJobOfTheSameKey) {
   submitMany("a", 6);
   submitMany("b", 2);
   const auto first = claim(1);

@@ -89,7 +89,7 @@ TEST_F(HandlerImage, FollowsRedirectsToHttpOnly) {
   EXPECT_THAT(failureOf(urlInput(server.url())), HasSubstr("the address leads to something other than http or https"));
 }
 
-TEST_F(HandlerImage, RefusesWhatIsNoWebAddress) {
+TEST_F(HandlerImage, RefusesAnInvalidWebAddress) {
   for (const char* url : {"file:///etc/passwd", "ftp://example.com/a.png", "cat.png", "http://", "//host/a",
                           "http:// a/", "gopher://127.0.0.1/", "http://a\\u0000b/"}) {
     EXPECT_EQ(failureOf(std::string("{\"url\":\"") + url + "\"}"),
@@ -153,7 +153,7 @@ TEST_F(HandlerImage, StopsADownload) {
   watch.end("a stopped download", kSoon);
 }
 
-TEST_F(HandlerImage, StopsADownloadWhoseNameDoesNotComeBack) {
+TEST_F(HandlerImage, StopsADownloadDuringANameLookupWithoutAnAnswer) {
   const SilentNameServer names("silent.test");
   auto running = std::async(std::launch::async, [&] { return failureOf(urlInput("http://silent.test/a.png")); });
   names.awaitQuestion();
@@ -164,7 +164,7 @@ TEST_F(HandlerImage, StopsADownloadWhoseNameDoesNotComeBack) {
   watch.end("a stopped download", kSoon);
 }
 
-TEST_F(HandlerImage, BoundsTheTimeOfANameThatDoesNotComeBack) {
+TEST_F(HandlerImage, BoundsTheTimeOfANameLookupWithoutAnAnswer) {
   configure({{"fetchTimeout", "150"}});
   const SilentNameServer names("silent.test");
   const testkit::PaceWatch watch;
@@ -172,7 +172,7 @@ TEST_F(HandlerImage, BoundsTheTimeOfANameThatDoesNotComeBack) {
   watch.end("a download without a name", kSoon);
 }
 
-TEST_F(HandlerImage, SaysThatAServerCannotBeReached) {
+TEST_F(HandlerImage, ReportsAnUnreachableServer) {
   int port = 0;
   {
     port = TinyHttp([](const TinyRequest&, const TinyConnection&) {}).port();
@@ -183,7 +183,7 @@ TEST_F(HandlerImage, SaysThatAServerCannotBeReached) {
   EXPECT_THAT(failureOf(urlInput("http://no-such-host.invalid/")), HasSubstr("could not be fetched: "));
 }
 
-TEST_F(HandlerImage, RefusesAReplyThatIsCutOffOrNoPicture) {
+TEST_F(HandlerImage, RefusesATruncatedReplyAndAReplyWithoutAPicture) {
   TinyHttp cut([](const TinyRequest&, const TinyConnection& client) {
     client.send("HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\nhalf");
   });

@@ -56,7 +56,7 @@ TEST_F(HandlerImage, RefusesABombByItsHeaderAtNoCost) {
   EXPECT_LT(peakKilobytes() - before, 10'000);
 }
 
-TEST_F(HandlerImage, RefusesWhatItsHeadersCannotMean) {
+TEST_F(HandlerImage, RefusesFilesWithImpossibleHeaders) {
   EXPECT_THAT(failureOf(inputOf(pngHeader(0, 5))), HasSubstr("has a header with a width or height of 0"));
   EXPECT_THAT(failureOf(inputOf(jpegHeader(5, 0))), HasSubstr("has a header with a width or height of 0"));
   EXPECT_THAT(failureOf(inputOf(extendedWebp(5, 5, 2))), HasSubstr("is an animated WebP, which is not supported"));

@@ -61,7 +61,7 @@ TEST_F(HandlerImageS3, UsesTheGivenRegionAndPath) {
   EXPECT_THAT(server.requests().at(0).head, HasSubstr("/eu-north-1/s3/aws4_request"));
 }
 
-TEST_F(HandlerImageS3, SaysWhatTheStorageAnswered) {
+TEST_F(HandlerImageS3, ReportsTheAnswerOfTheStorage) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {
     client.reply(403, std::string("<Error><Code>SignatureDoesNotMatch</Code><Message>Wrong\nsignature</Message>"
                                   "<StringToSign>x</StringToSign></Error>"));
@@ -76,7 +76,7 @@ TEST_F(HandlerImageS3, SaysWhatTheStorageAnswered) {
   EXPECT_THAT(failureWith(s3Config(full.url())), EndsWith("507; check s3Config or try again"));
 }
 
-TEST_F(HandlerImageS3, NeverRepeatsTheSecretThatAStorageEchoes) {
+TEST_F(HandlerImageS3, NeverRepeatsASecretEchoedByTheStorage) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {
     client.reply(403, std::string("<Error><Code>No</Code><Message>not ") + kSecret + "</Message></Error>");
   });
@@ -122,7 +122,7 @@ TEST_F(HandlerImageS3, UploadsAResultOfSeveralMegabytes) {
   EXPECT_GT(server.requests().at(0).body.size(), 1U << 20);
 }
 
-TEST_F(HandlerImageS3, NamesTheKeyThatIsWrongAndNeverItsValue) {
+TEST_F(HandlerImageS3, NamesTheWrongKeyAndNeverTheValue) {
   const auto with = [](const std::string& members) { return "{" + members + "}"; };
   const std::string id = R"("accessId":"AKID")";
   const std::string secret = std::string(R"("accessSecret":")") + kSecret + "\"";

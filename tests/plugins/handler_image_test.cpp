@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-TEST_F(HandlerImage, KeepsAPictureThatIsAskedNothing) {
+TEST_F(HandlerImage, KeepsAPictureWithoutOperations) {
   const Gd source = quarters(6, 4);
   const Picture result = process(source, "");
   EXPECT_EQ(result.format, "png");
@@ -246,7 +246,7 @@ TEST_F(HandlerImage, RefusesMoreThanMaxPixels) {
   EXPECT_EQ(failure(R"({"rotate":{"degrees":90}})"), "(it did not fail)");
 }
 
-TEST_F(HandlerImage, RefusesSidesThatTheFormatCannotHold) {
+TEST_F(HandlerImage, RefusesSidesTooLongForTheFormat) {
   const std::string input = inputOf(pngOf(quarters(100, 1)), R"("operations":[{"resize":{"width":16384,"height":2,)"
                                                              R"("fit":"stretch"}}],"format":"webp")");
   EXPECT_EQ(failureOf(input),
@@ -264,7 +264,7 @@ TEST_F(HandlerImage, ServesAgainAfterAFailure) {
   EXPECT_EQ(process(quarters(4, 4), "").width, 4);
 }
 
-TEST_F(HandlerImage, NamesWhatIsWrongWithItsInput) {
+TEST_F(HandlerImage, NamesTheFaultOfTheInput) {
   const std::string image = "\"image\":\"" + base64Of(pngOf(quarters(4, 4))) + "\"";
   const std::pair<const char*, const char*> kCases[] = {
       {R"("quality":0)", "input.quality must be a whole number from 1 to 100"},

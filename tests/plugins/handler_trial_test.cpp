@@ -79,14 +79,14 @@ TEST_F(HandlerTrial, SleepsOnTheClockOfTheServer) {
   EXPECT_THAT(context_.lines(), ElementsAre("woke"));
 }
 
-TEST_F(HandlerTrial, StopsWhileItSleeps) {
+TEST_F(HandlerTrial, StopsDuringASleep) {
   auto running = start(R"({"sleepMs":5000})");
   awaitWait(Millis(5000));
   context_.stop();
   EXPECT_EQ(failureOf(running), "the job was stopped while sleeping");
 }
 
-TEST_F(HandlerTrial, IsStoppedBeforeItsFirstWait) {
+TEST_F(HandlerTrial, IsStoppedBeforeTheFirstWait) {
   context_.stop();
   EXPECT_EQ(failureOf(R"({"sleepMs":5000})"), "the job was stopped while sleeping");
   EXPECT_EQ(run(R"({"log":["no wait, no stop"]})"), R"({"log":["no wait, no stop"]})");
@@ -152,7 +152,7 @@ TEST_F(HandlerTrial, FailsAndThrowsOnDemand) {
   }
 }
 
-TEST_F(HandlerTrial, HangsUntilItIsStopped) {
+TEST_F(HandlerTrial, HangsUntilTheStop) {
   auto running = start(R"({"crash":"hang"})");
   awaitWait(std::chrono::hours(1));
   clock_.advance(std::chrono::hours(1));
@@ -173,7 +173,7 @@ TEST_F(HandlerTrial, ServesAgainAfterAFailure) {
   EXPECT_EQ(run("{}"), "{}");
 }
 
-TEST_F(HandlerTrial, RefusesWrongInputBeforeItStarts) {
+TEST_F(HandlerTrial, RefusesWrongInputBeforeTheStart) {
   const std::pair<const char*, const char*> kCases[] = {
       {R"({"progress":1})", "progress of a trial must be an array of JSON values"},
       {R"({"sleepMs":-1})", "sleepMs of a trial must be a whole number from 0 to 604800000"},

@@ -79,7 +79,7 @@ class NoThreads {
   pthread_attr_t before_{};
 };
 
-TEST(HttpClientLacks, ANameThatFindsNoThreadIsAFaultOfThisMachine) {
+TEST(HttpClientLacks, ANameLookupWithoutAThreadIsAFaultOfThisMachine) {
   const Request request = requestTo("http://name.test/");
   EXPECT_EQ(lackAt(request).kind, FaultKind::other) << "the name is unknown";
   const NoThreads none;
@@ -88,7 +88,7 @@ TEST(HttpClientLacks, ANameThatFindsNoThreadIsAFaultOfThisMachine) {
   EXPECT_EQ(fault.error, EAGAIN);
 }
 
-TEST(HttpClientLacks, AConnectionThatFindsNoBuffersIsAFaultOfThisMachine) {
+TEST(HttpClientLacks, AConnectionWithoutBuffersIsAFaultOfThisMachine) {
   TinyHttp server(saying("ok"));
   for (const int error : {ENOBUFS, ENOMEM}) {
     connectFailsWith = error;
@@ -102,14 +102,14 @@ TEST(HttpClientLacks, AConnectionThatFindsNoBuffersIsAFaultOfThisMachine) {
   connectFailsWith = 0;
 }
 
-TEST(HttpClientLacks, ATransferThatFindsNoMemoryThrows) {
+TEST(HttpClientLacks, ATransferWithoutMemoryThrows) {
   const Request request = requestTo("http://127.0.0.1:9/");
   addingFails = true;
   EXPECT_THROW((void)transfer(request, {}), std::bad_alloc);
   addingFails = false;
 }
 
-TEST(HttpClientLacks, APatientTransferWaitsForThisMachine) {
+TEST(HttpClientLacks, APatientTransferWaitsForResources) {
   struct Restorer final : http_client::CancelCheck {
     explicit Restorer(const testkit::NoDescriptors*& lacking) : none(lacking) {}
     bool isOver() override {
@@ -224,7 +224,7 @@ class End final : public http_client::TransferReceiver {
   std::promise<FaultKind> kind_;
 };
 
-TEST(HttpClientLacks, AStopWithoutMemoryEndsItsTransferAlone) {
+TEST(HttpClientLacks, AStopWithoutMemoryEndsOnlyTheStoppedTransfer) {
 #if JOBQ_SANITIZED_THREADS
   GTEST_SKIP() << "takes the memory away, and ThreadSanitizer has an operator new of its own";
 #endif

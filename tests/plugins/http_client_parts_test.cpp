@@ -115,7 +115,7 @@ TEST(HttpClientUrl, ALoginStaysAtItsOrigin) {
     EXPECT_EQ(login(other), "") << other;
 }
 
-TEST(HttpClientHeaders, HaveTheCharactersThatHttpPermits) {
+TEST(HttpClientHeaders, HaveOnlyCharactersPermittedByHttp) {
   for (const char* name : {"X-One", "a", "!#$%&'*+-.^_`|~09"}) EXPECT_TRUE(isHeaderName(name)) << name;
   for (const char* name : {"", "a b", "a:", "a;", "a\r\nb", "\xc3\xa4"}) EXPECT_FALSE(isHeaderName(name)) << name;
   for (const char* value : {"", " a\tb ", "\xc3\xa4"}) EXPECT_TRUE(isHeaderValue(value)) << value;
@@ -160,7 +160,7 @@ TEST(HttpClientAnswer, KeepsABodyUpToItsBound) {
   EXPECT_EQ(answer.answer().body, "abcde");
 }
 
-TEST(HttpClientAnswer, DropsWhatIsBeyondAndEndsWithEnough) {
+TEST(HttpClientAnswer, DropsBytesBeyondTheBoundAndEndsWithEnough) {
   IncomingAnswer answer({2, 6}, false, 0);
   EXPECT_TRUE(answer.addHeadLine("HTTP/1.1 200 OK\r\n", 200));
   EXPECT_TRUE(answer.addHeadLine("Content-Length: 1000000\r\n", 200));
@@ -173,7 +173,7 @@ TEST(HttpClientAnswer, DropsWhatIsBeyondAndEndsWithEnough) {
   EXPECT_EQ(answer.answer().body, "ab");
 }
 
-TEST(HttpClientAnswer, ARedirectLeadsOnOnlyIfItWillBeFollowed) {
+TEST(HttpClientAnswer, OnlyAFollowedRedirectLeadsOn) {
   for (const bool follows : {false, true}) {
     IncomingAnswer answer({5, 0}, follows, 0);
     answer.addHeadLine("HTTP/1.1 302 Found\r\n", 302);

@@ -80,7 +80,7 @@ TEST(HttpClient, TellsEachKindOfFault) {
   EXPECT_EQ(faultOf(request), FaultKind::badHeader);
 }
 
-TEST(HttpClient, ARedirectThatIsNotFollowedIsAnAnswer) {
+TEST(HttpClient, AnUnfollowedRedirectIsAnAnswer) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {
     client.reply(302, "over there", "Location: http://me:hunter2@other.test:81/x?hunter3\r\n");
   });

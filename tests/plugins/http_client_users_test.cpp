@@ -123,7 +123,7 @@ TEST_P(HttpClientUsers, SetTheOptionsOfTheBoundary) {
   EXPECT_EQ(options.text(CURLOPT_PROTOCOLS_STR), "http,https");
 }
 
-TEST_P(HttpClientUsers, RefuseAUrlThatOtherReadersReadDifferently) {
+TEST_P(HttpClientUsers, RefuseAnAmbiguousUrl) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(200, ""); });
   const std::string host = "127.0.0.1:" + std::to_string(server.port()) + "/";
   for (const char* start : {"http:", "http:/", "http:///", "http://a\\@", "http:\\\\"}) {
@@ -132,7 +132,7 @@ TEST_P(HttpClientUsers, RefuseAUrlThatOtherReadersReadDifferently) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST_P(HttpClientUsers, NameTheFirstAddressThatWasRefused) {
+TEST_P(HttpClientUsers, NameTheFirstRefusedAddress) {
   const NameServer names("two.test", {"169.254.169.254", "10.0.0.1"});
   EXPECT_THAT(failureOf("http://two.test/", false),
               HasSubstr("the address 169.254.169.254 is link-local, multicast or reserved, which is never allowed"));
@@ -146,7 +146,7 @@ TEST_P(HttpClientUsers, ConnectToNoPrivateAddressUnlessAllowed) {
   EXPECT_EQ(server.requests().size(), 1U);
 }
 
-TEST_P(HttpClientUsers, AnAllowedAddressThatCannotBeReachedIsNotARefusedOne) {
+TEST_P(HttpClientUsers, AnUnreachableAllowedAddressIsNotRefused) {
   int unused = 0;
   {
     const Listener listener;

@@ -82,7 +82,7 @@ TEST(RegistryAuthTest, CredentialsHaveAName) {
   }
 }
 
-TEST(ImageReferenceTest, OthersAreRefused) {
+TEST(ImageReferenceTest, InvalidReferencesAreRefused) {
   for (const std::string& text : {""s,
                                   " "s,
                                   "Worker"s,
@@ -162,7 +162,7 @@ TEST(ContainerBodyTest, LeavesOutTheDiskIfTheDriverKnowsNoSize) {
   EXPECT_EQ(containerBody(launchOf(container), {"s1", "", false}).find("StorageOpt"), std::string::npos);
 }
 
-TEST(ContainerBodyTest, AddsNoHostToTheNetworkOfAnotherContainer) {
+TEST(ContainerBodyTest, AddsNoHostToTheNetworkOfAContainer) {
   const std::string body = containerBody(launchOf(imageAlone()), {"s1", "container:proxy", true});
   EXPECT_EQ(body.find("ExtraHosts"), std::string::npos) << body;
 }

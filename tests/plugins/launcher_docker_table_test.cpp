@@ -122,7 +122,7 @@ TEST_F(WorkerTableTest, OneThreadPullsAnImage) {
   EXPECT_EQ(again.launch.env.at("KEY"), "b");
 }
 
-TEST_F(WorkerTableTest, AStopBeforeThePullOfAnotherEndsTheWorker) {
+TEST_F(WorkerTableTest, AStopBeforeThePullOfASecondImageEndsTheWorker) {
   table_.openLaunches();
   add("b");
   add("a");
@@ -160,7 +160,7 @@ TEST_F(WorkerTableTest, AStopSendsSigtermAndThenSigkill) {
 }
 
 // A thread that stands still for the whole grace sends no SIGTERM.
-TEST_F(WorkerTableTest, AStopSendsSigkillAfterItsGrace) {
+TEST_F(WorkerTableTest, AStopSendsSigkillAfterTheGracePeriod) {
   table_.openLaunches();
   run("a");
   const auto begin = std::chrono::steady_clock::now();

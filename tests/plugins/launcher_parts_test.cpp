@@ -34,7 +34,7 @@ std::string reasonOf(std::string_view report, std::string_view lastLine = "", in
 }
 bool isFailure(std::string_view report) { return exitOf("w1", readEnd(report, 0), "prog", "/dir", "").isFailure; }
 
-TEST(LauncherProcessEnd, AScriptWithoutItsInterpreterSaysSo) {
+TEST(LauncherProcessEnd, AMissingInterpreterIsReported) {
   const testkit::TemporaryFolder folder;
   const auto reason = [&folder](std::string_view firstLine, const std::string& program) {
     std::ofstream(folder / "start.sh", std::ios::binary) << firstLine << "\necho hi\n";
@@ -51,7 +51,7 @@ TEST(LauncherProcessEnd, AScriptWithoutItsInterpreterSaysSo) {
   EXPECT_EQ(reason("no script", "./start.sh"), "it could not be started: ./start.sh: No such file or directory");
 }
 
-TEST(LauncherProcessEnd, AScriptBehindAByteOrderMarkSaysSoWhenItFails) {
+TEST(LauncherProcessEnd, AFailedScriptWithAByteOrderMarkIsExplained) {
   const testkit::TemporaryFolder folder;
   const auto reason = [&folder](std::string_view firstLine, const char* end) {
     std::ofstream(folder / "start.py", std::ios::binary) << firstLine << "\nimport os\n";
@@ -105,7 +105,7 @@ TEST(LauncherProcessEnd, Code0AloneIsNoFailure) {
     EXPECT_TRUE(isFailure(report));
 }
 
-TEST(LauncherLastLine, IsTheLastLineThatIsNotBlank) {
+TEST(LauncherLastLine, IsTheLastLineWithText) {
   EXPECT_EQ(lastLineOf(""), "");
   EXPECT_EQ(lastLineOf("\n \r\n\t"), "");
   EXPECT_EQ(lastLineOf("one\ntwo"), "two");
@@ -196,7 +196,7 @@ TEST(LauncherEnvironment, TheVariablesOfTheTemplateWin) {
                      {"A", "1"}, {"HOME", "/home"}, {"JOBQ_LAUNCHED_WORKER", "m/w1"}, {"PATH", "/bin"}}));
 }
 
-TEST(LauncherEnvironment, ATextThatNoProcessCanGetIsAFault) {
+TEST(LauncherEnvironment, ATextUnfitForAnyProcessIsAFault) {
   const std::string nul("a\0b", 3);
   const ProcessLaunch good{"w1", "/", "", {"true"}, {{"A", "="}}};
   EXPECT_EQ(textFaultOf(good), std::nullopt);

@@ -54,7 +54,7 @@ TEST(QueuePolicies, PriorityRunsHigherFirst) {
   EXPECT_EQ(priority->group(withPriority(5)), "");
 }
 
-TEST(QueuePolicies, DeadlineRunsFirstWhoExpiresFirst) {
+TEST(QueuePolicies, DeadlineRunsTheEarliestExpiryFirst) {
   const auto deadline = load("deadline");
   const auto rank = [&](Millis ttl, Instant at) { return deadline->rank(withTtl(ttl), at, {}); };
   EXPECT_LT(rank(Millis(10'000), kNow), rank(Millis(10'001), kNow));
@@ -89,7 +89,7 @@ TEST(QueuePolicies, FairNumbersAKeysJobsFromThePresentOn) {
 }
 
 // A queue is emptied and filled again by a burst with the highest speed of a storage: a job each microsecond.
-TEST(QueuePolicies, FairRanksOfABurstAreBehindTheTimeOnceItIsWorkedOff) {
+TEST(QueuePolicies, FairRanksOfAFinishedBurstAreBelowNewRanks) {
   const auto fair = load("fair");
   constexpr std::int64_t kJobs = 100'000;
   GroupState state;

@@ -77,7 +77,7 @@ class ShortDisk {
   rlimit before_{};
 };
 
-TEST_F(WebhookFile, WritesACallAsALineAndLeavesTheBodyAsItIs) {
+TEST_F(WebhookFile, WritesACallAsALineAndLeavesTheBodyUnchanged) {
   WebhookCall call = callTo("a-B_9.jsonl", R"({"z":1.0,"a":-0,"n":12345678901234567890123,"s":"\u00e4\/\n"})");
   call.headers = {{"webhook-id", "j.1"}, {"webhook-signature", "v1,a\"b"}};
   EXPECT_EQ(failure(call), "");
@@ -103,7 +103,7 @@ TEST_F(WebhookFile, OnlyItsOwnerMayRead) {
   EXPECT_EQ(modeOf(data_ / "hooks" / "a"), 0600U);
 }
 
-TEST_F(WebhookFile, AUrlNamesAFileAndNothingElse) {
+TEST_F(WebhookFile, AUrlOnlyNamesAFile) {
   const std::string longest(128, 'x');
   for (const std::string& name : {std::string("a"), std::string("-"), std::string("_.."), longest}) {
     EXPECT_EQ(failure(callTo(name)), "") << name;
@@ -215,7 +215,7 @@ TEST_F(WebhookFile, WritesToOrdinaryFilesOnly) {
   EXPECT_FALSE(std::filesystem::exists(data_ / "new"));
 }
 
-TEST_F(WebhookFile, AFolderThatWasTidiedAwayIsMadeAgain) {
+TEST_F(WebhookFile, ARemovedFolderIsMadeAgain) {
   EXPECT_EQ(failure(callTo("a")), "");
   std::filesystem::remove_all(data_ / "webhooks");
   EXPECT_EQ(failure(callTo("a")), "");
@@ -234,7 +234,7 @@ TEST_F(WebhookFile, TheFolderIsWhereTheAdminSays) {
   EXPECT_EQ(modeOf(elsewhere), 0750U);  // the permissions of an existing folder are the admin's choice
 }
 
-TEST_F(WebhookFile, AFolderThatCannotBeMadeStopsTheStart) {
+TEST_F(WebhookFile, AFolderFailureStopsTheStart) {
   std::ofstream(data_ / "file") << "x";
   EXPECT_EQ(refusalOf("a/b"),
             "webhook.file.dir: the folder " + (data_ / "a/b").string() +

@@ -111,7 +111,7 @@ TEST_F(WebhookHttpHostile, ASilentReceiverIsLate) {
   expectLate(silent.url(), "no answer within 300 ms");
 }
 
-TEST_F(WebhookHttpHostile, AReceiverThatReadsNoBodyIsLate) {
+TEST_F(WebhookHttpHostile, AReceiverLeavingTheBodyUnreadIsLate) {
   std::promise<void> over;
   Receiver deaf([&, ended = over.get_future().share()](Peer&) { ended.wait_for(testkit::kHangDeadline); });
   WebhookCall call = callTo(deaf.url(), kShort);
@@ -124,12 +124,12 @@ TEST_F(WebhookHttpHostile, AReceiverThatReadsNoBodyIsLate) {
   EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "no answer within 300 ms");
 }
 
-TEST_F(WebhookHttpHostile, AReceiverThatDoesNotAcceptIsLate) {
+TEST_F(WebhookHttpHostile, AReceiverNotAcceptingConnectionsIsLate) {
   const FullListener full;
   expectLate(full.url(), "no connection within 300 ms");
 }
 
-TEST_F(WebhookHttpHostile, ANameThatDoesNotComeBackIsLate) {
+TEST_F(WebhookHttpHostile, ANameLookupWithoutAnAnswerIsLate) {
   const SilentNameServer names("silent.test");
   expectLate("http://silent.test/", "the name did not resolve within 300 ms");
 }
@@ -194,7 +194,7 @@ TEST_F(WebhookHttpHostile, AFilmInReplyIsNotWatched) {
   }
 }
 
-TEST_F(WebhookHttpHostile, AHeadThatDoesNotEndIsLeft) {
+TEST_F(WebhookHttpHostile, AnEndlessHeadIsLeft) {
   const std::string starts[] = {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 ",
                                 "HTTP/1.1 100 Continue\r\n\r\n"};
   const std::string goesOn[] = {"X-Header: value\r\n", std::string(1000, 'x'), std::string(1000, '2'),
@@ -217,7 +217,7 @@ TEST_F(WebhookHttpHostile, AHeadThatDoesNotEndIsLeft) {
   }
 }
 
-TEST_F(WebhookHttpHostile, AHeadThatBreaksOffIsNoAnswer) {
+TEST_F(WebhookHttpHostile, ATruncatedHeadIsNotAnAnswer) {
   for (const bool reset : {false, true}) {
     for (const std::string head : {"", "HTTP/1.1 20", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Le",
                                    "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n"}) {
@@ -236,7 +236,7 @@ TEST_F(WebhookHttpHostile, AHeadThatBreaksOffIsNoAnswer) {
   }
 }
 
-TEST_F(WebhookHttpHostile, ABodyThatBreaksOffIsAnAnswer) {
+TEST_F(WebhookHttpHostile, ATruncatedBodyIsAnAnswer) {
   for (const bool reset : {false, true}) {
     for (const std::string framing :
          {"Content-Length: 1000\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -376,7 +376,7 @@ TEST_F(WebhookHttpHostile, AStopDoesNotTakeA2xxBack) {
   EXPECT_EQ(std::get<Delivered>(result).status, 200);
 }
 
-TEST_F(WebhookHttpHostile, ATimeoutOfNothingIsOverAtOnce) {
+TEST_F(WebhookHttpHostile, ATimeoutOfZeroIsOverAtOnce) {
   Receiver silent([](Peer& peer) { peer.hold(); });
   for (const Millis timeout : {Millis(0), Millis(-5)}) {
     const testkit::PaceWatch watch;

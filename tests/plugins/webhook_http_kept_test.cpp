@@ -69,7 +69,7 @@ TEST_F(WebhookHttpKept, ACallUsesTheConnectionOfTheCallBefore) {
   EXPECT_EQ(server.accepted(), 1);
 }
 
-TEST_F(WebhookHttpKept, AFailureKeepsTheConnectionTooIfItsAnswerIsComplete) {
+TEST_F(WebhookHttpKept, AFailureWithACompleteAnswerKeepsTheConnectionToo) {
   Receiver server([](Peer& peer) {
     while (!peer.readRequest().empty() && peer.send("HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")) continue;
   });
@@ -77,7 +77,7 @@ TEST_F(WebhookHttpKept, AFailureKeepsTheConnectionTooIfItsAnswerIsComplete) {
   EXPECT_EQ(server.accepted(), 1);
 }
 
-TEST_F(WebhookHttpKept, AnAnswerThatIsLeftUnreadKeepsNoConnection) {
+TEST_F(WebhookHttpKept, AnUnreadAnswerKeepsNoConnection) {
   Receiver server([](Peer& peer) {
     peer.readRequest();
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + std::string(10'000'000, 'x'));
@@ -130,7 +130,7 @@ TEST_F(WebhookHttpKept, KeptConnectionsHaveASixteenthOfTheDescriptors) {
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
-TEST_F(WebhookHttpKept, AnotherNameOfTheSameAddressHasItsOwnConnection) {
+TEST_F(WebhookHttpKept, ASecondNameOfTheSameAddressHasASeparateConnection) {
   const NameServer one("one.test", {"127.0.0.1"});
   const NameServer two("two.test", {"127.0.0.1"});
   Receiver server(thankAlways);
@@ -170,7 +170,7 @@ TEST_F(WebhookHttpKept, ATransportWithOtherAuthoritiesSharesNoConnection) {
 
 // The check of addresses is made when a connection opens. A name that later resolves to a forbidden address has the
 // kept connection to the permitted one, and no new connection.
-TEST_F(WebhookHttpKept, AKeptConnectionLeadsToTheAddressThatWasChecked) {
+TEST_F(WebhookHttpKept, AKeptConnectionLeadsToTheCheckedAddress) {
   BreakingReceiver server([](Peer& peer) { peer.send(kThanks); });
   const std::string url = "http://moved.test:" + server.url().substr(std::string("http://127.0.0.1:").size());
   {
@@ -194,7 +194,7 @@ TEST_F(WebhookHttpKept, ANewConnectionAsksForTheNameAgain) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST_F(WebhookHttpKept, ACallWhoseKeptConnectionBreaksIsSentAgainAtOnce) {
+TEST_F(WebhookHttpKept, ABreakOfAKeptConnectionSendsTheCallAgainAtOnce) {
   for (const bool reset : {false, true}) {
     BreakingReceiver server([reset](Peer& peer) {
       if (reset) peer.reset();
@@ -206,7 +206,7 @@ TEST_F(WebhookHttpKept, ACallWhoseKeptConnectionBreaksIsSentAgainAtOnce) {
   }
 }
 
-TEST_F(WebhookHttpKept, ACallWhoseNewConnectionBreaksIsNotSentAgain) {
+TEST_F(WebhookHttpKept, ABreakOfANewConnectionDoesNotSendTheCallAgain) {
   BreakingReceiver server([](Peer&) {}, [](Peer& peer) { peer.readRequest(); });
   EXPECT_EQ(deliveredTo(server.url()).status, 200);
   EXPECT_THAT(failureOf(server.url()).reason,
@@ -214,7 +214,7 @@ TEST_F(WebhookHttpKept, ACallWhoseNewConnectionBreaksIsNotSentAgain) {
   EXPECT_EQ(server.connections(), 2);
 }
 
-TEST_F(WebhookHttpKept, ACallWhoseAnswerHasBegunIsNotSentAgain) {
+TEST_F(WebhookHttpKept, ABreakWithinTheAnswerDoesNotSendTheCallAgain) {
   for (const char* begin :
        {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "HTTP/1.1 100 Continue\r\n\r\n"}) {
     BreakingReceiver server([begin](Peer& peer) { peer.send(begin); });
@@ -224,7 +224,7 @@ TEST_F(WebhookHttpKept, ACallWhoseAnswerHasBegunIsNotSentAgain) {
   }
 }
 
-TEST_F(WebhookHttpKept, ACallThatIsSentAgainHasNoMoreTime) {
+TEST_F(WebhookHttpKept, ARepeatedCallHasNoMoreTime) {
   BreakingReceiver server([](Peer& peer) { peer.leaves(Millis(200)); }, [](Peer& peer) { peer.hold(); });
   EXPECT_EQ(deliveredTo(server.url()).status, 200);
   const testkit::PaceWatch watch;

@@ -87,7 +87,7 @@ TEST_F(WebhookHttp, SendsALargeBodyWithoutAskingFirst) {
   EXPECT_EQ(server.requests()[0].body.size(), call.body.size());
 }
 
-TEST_F(WebhookHttp, RefusesHeadersThatWouldBeginAnother) {
+TEST_F(WebhookHttp, RefusesHeadersWithForbiddenCharacters) {
   TinyHttp server(always(200));
   const std::string nul("a\0b", 3);
   const std::pair<std::string, std::string> bad[] = {
@@ -102,7 +102,7 @@ TEST_F(WebhookHttp, RefusesHeadersThatWouldBeginAnother) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST_F(WebhookHttp, LogsInWithTheUrlsUserAndNeverShowsIt) {
+TEST_F(WebhookHttp, LogsInWithTheUrlsUserAndNeverShowsTheUser) {
   TinyHttp server(always(403, "no"));
   const auto failed = failureOf("http://me:hunter%32@127.0.0.1:" + std::to_string(server.port()) + "/?token=hunter3");
   EXPECT_EQ(failed.reason, "the receiver answered 403");
@@ -179,7 +179,7 @@ TEST_F(WebhookHttp, ReadsEveryFramingOfAnAnswer) {
   EXPECT_EQ(deliveredTo(bare.url()).status, 200);
 }
 
-TEST_F(WebhookHttp, SaysWhatTheNetworkSaid) {
+TEST_F(WebhookHttp, ReportsTheErrorOfTheNetwork) {
   int unused = 0;
   {
     const Listener listener;
@@ -227,13 +227,13 @@ TEST_F(WebhookHttpInPublic, NeverConnectsToAPrivateAddressUnlessAllowed) {
   EXPECT_EQ(::poll(&came, 1, 0), 0);
 }
 
-TEST_F(WebhookHttpInPublic, JudgesTheAddressThatANameResolvesTo) {
+TEST_F(WebhookHttpInPublic, JudgesTheResolvedAddress) {
   const NameServer names("inside.test", {"10.1.2.3", "::1"});
   EXPECT_THAT(failureOf("http://inside.test/").reason, HasSubstr(" is private"));
   EXPECT_THAT(failureOf("https://inside.test/").reason, HasSubstr(" is private"));
 }
 
-TEST_F(WebhookHttp, JudgesTheAddressThatANameResolvesTo) {
+TEST_F(WebhookHttp, JudgesTheResolvedAddress) {
   TinyHttp server(always(200));
   const std::string port = std::to_string(server.port());
   {

@@ -48,7 +48,7 @@ class WebhookHttpTls : public WebhookHttp {
   const testkit::TemporaryFolder folder_;
 };
 
-TEST_F(WebhookHttpTls, DeliversToWhomAnAuthorityVouchesFor) {
+TEST_F(WebhookHttpTls, DeliversToAReceiverWithACertificateOfAnAuthority) {
   std::promise<std::string> heard;
   auto hearing = heard.get_future();
   Receiver server(
@@ -87,20 +87,20 @@ TEST_F(WebhookHttpTls, RefusesServersWithoutAKnownAuthority) {
   EXPECT_EQ(failureOf(strange.url()).status, 0);
 }
 
-TEST_F(WebhookHttpTls, RefusesWhomOnlyTheSystemDoesNotKnow) {
+TEST_F(WebhookHttpTls, RefusesAReceiverUnknownToTheSystem) {
   transport_ = loadTransport("http", {}, folder_, true);
   Receiver server(thank, good_);
   EXPECT_EQ(failureOf(server.url()).reason, "the certificate is not trusted: unable to get local issuer certificate");
 }
 
-TEST_F(WebhookHttpTls, RefusesWhatIsOutOfDate) {
+TEST_F(WebhookHttpTls, RefusesACertificateOutsideTheValidPeriod) {
   Receiver old(thank, certify({"IP:127.0.0.1", false, -7200, -3600}, &authority_));
   EXPECT_EQ(failureOf(old.url()).reason, "the certificate is not trusted: certificate has expired");
   Receiver early(thank, certify({"IP:127.0.0.1", false, 3600, 7200}, &authority_));
   EXPECT_EQ(failureOf(early.url()).reason, "the certificate is not trusted: certificate is not yet valid");
 }
 
-TEST_F(WebhookHttpTls, ACertificateMayBeTrustedByItself) {
+TEST_F(WebhookHttpTls, ASelfSignedCertificateMayBeTrusted) {
   const Identity own = certify({});
   trust(own);
   Receiver server(thank, own);
@@ -128,7 +128,7 @@ TEST_F(WebhookHttpTls, AReceiverWithoutTlsIsAFailure) {
   EXPECT_EQ(failureOf("http://127.0.0.1:" + std::to_string(secure.port())).status, 0);
 }
 
-TEST_F(WebhookHttpTls, AHandshakeThatDoesNotEndIsLate) {
+TEST_F(WebhookHttpTls, AnEndlessHandshakeIsLate) {
   Receiver silent([](Peer& peer) { peer.hold(); });
   const testkit::PaceWatch watch;
   // Three seconds, so the connection is there before the timeout on a busy machine too.
@@ -137,7 +137,7 @@ TEST_F(WebhookHttpTls, AHandshakeThatDoesNotEndIsLate) {
   watch.end("a handshake that does not end", Millis(4'000));
 }
 
-TEST_F(WebhookHttpTls, AConnectionThatBreaksOffInTheBodyHasAnswered) {
+TEST_F(WebhookHttpTls, AConnectionBrokenWithinTheBodyHasAnswered) {
   for (const bool reset : {false, true}) {
     Receiver broken(
         [reset](Peer& peer) {
@@ -169,7 +169,7 @@ TEST_F(WebhookHttpTls, AnEndWhileALargeBodyIsSentRaisesNoSignal) {
   }
 }
 
-TEST_F(WebhookHttpTls, ManyAtOnceShareNothing) {
+TEST_F(WebhookHttpTls, ConcurrentDeliveriesShareNothing) {
   Receiver server(thank, good_);
   Receiver stranger(thank, certify({}));
   std::vector<std::future<void>> threads;
@@ -184,7 +184,7 @@ TEST_F(WebhookHttpTls, ManyAtOnceShareNothing) {
   for (auto& thread : threads) testkit::resultOf("a thread of deliveries", thread);
 }
 
-TEST_F(WebhookHttpTls, AFileOfAuthoritiesHasToBeOne) {
+TEST_F(WebhookHttpTls, AFileOfAuthoritiesMustHoldCertificates) {
   EXPECT_EQ(refusalOf("missing.pem"), "webhook.http.ca: " + (folder_ / "missing.pem").string() +
                                           " cannot be read; name a PEM file of certificates");
   EXPECT_THAT(refusalOf(folder_.path().string()), HasSubstr("cannot be read"));

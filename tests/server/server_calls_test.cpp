@@ -29,7 +29,7 @@ class ServerCallsTest : public ServerTest {
   }
 };
 
-TEST_F(ServerCallsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
+TEST_F(ServerCallsTest, APurgeAnswersTheCallersOfThePurgedJobs) {
   Answer sync;
   Answer stream;
   std::thread first([&] { sync = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{}})"); });
@@ -59,7 +59,7 @@ TEST_F(ServerCallsTest, APurgeLeavesJobsInProgressAlone) {
 }
 
 // A queued job that expires answers its waiting callers 404 at once, without their wait having elapsed.
-TEST_F(ServerCallsTest, AnExpiryAnswersThoseWhoWait) {
+TEST_F(ServerCallsTest, AnExpiryAnswersWaitingCallers) {
   Answer answer;
   std::thread caller(
       [&] { answer = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{},"policy":{"ttl":10000}})"); });
@@ -87,7 +87,7 @@ TEST_F(ServerCallsTest, StatusTtlSetsTheExpiry) {
   EXPECT_EQ(status("e", floor).status, 404);
 }
 
-TEST_F(ServerCallsTest, ParametersThatAreWrongOrTwiceAreNamed) {
+TEST_F(ServerCallsTest, WrongOrRepeatedParametersAreNamed) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   for (const char* query : {"?ttl=-5", "?ttl=1.5", "?ttl=", "?ttl=6000&ttl=7000"}) {
     const Answer answer = call("GET", "/v2/p/status/" + id + query);
@@ -164,7 +164,7 @@ TEST_F(ServerCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   EXPECT_EQ(gone.status, 404) << "the result has expired, and the job does not run twice";
 }
 
-TEST_F(ServerCallsTest, AnotherApiKeyMakesAnotherSubmission) {
+TEST_F(ServerCallsTest, ADifferentApiKeyMakesADifferentSubmission) {
   const std::string body = R"({"input":{"n":1}})";
   const std::string first = runWith("k", "/v2/e/run", body).field("id");
   key_ = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"]})").field("key");
@@ -181,7 +181,7 @@ TEST_F(ServerCallsTest, AMalformedIdempotencyKeyIsRefused) {
 }
 
 // core/http/API.md, "/cancel": after stopGrace the worker is logged as stuck and replaced; the late result is ignored.
-TEST_F(ServerCallsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
+TEST_F(ServerCallsTest, AStuckSlotIsReplacedAndTheLateResultIgnored) {
   const std::string stuck = stubborn(Millis(60'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));
@@ -230,7 +230,7 @@ TEST_F(ServerCallsTest, AShutdownDoesNotDrainForAStuckHandler) {
   testkit::join("the shutdown", stopping);
 }
 
-TEST_F(ServerCallsTest, ACancelDuringTheDrainEndsIt) {
+TEST_F(ServerCallsTest, ACancelDuringTheDrainEndsTheDrain) {
   const std::string stuck = stubborn(Millis(4'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(4'000), Millis(4'000));
@@ -243,7 +243,7 @@ TEST_F(ServerCallsTest, ACancelDuringTheDrainEndsIt) {
 }
 
 // The execution timeout and the ttl stop a handler like a cancel.
-TEST_F(ServerCallsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
+TEST_F(ServerCallsTest, AHandlerIgnoringTheTimeoutIsStuckToo) {
   const std::string body = R"({"input":{"ignoreStop":true,"sleepMs":60000},"policy":{"executionTimeout":5000}})";
   const std::string late = run("t", body).field("id");
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // the handler has begun: a job late before the begin never runs

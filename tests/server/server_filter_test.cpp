@@ -46,7 +46,7 @@ TEST_F(FilterTest, Rejects) {
   EXPECT_THAT(health("parked"), HasSubstr("\"inQueue\":0"));
 }
 
-TEST_F(FilterTest, RefusesWithItsStatus) {
+TEST_F(FilterTest, RefusesWithTheStatusOfTheFilter) {
   open(kFiltered);
   for (const int status : {400, 403, 409, 413, 422, 429}) {
     const Answer refused = submit("parked", "{\"status\":" + std::to_string(status) + "}");
@@ -73,7 +73,7 @@ TEST_F(FilterTest, ReplacesThePolicy) {
 }
 
 // A filter may produce only input and policy allowed to a caller. A failing filter lets no job in.
-TEST_F(FilterTest, FailsWithItsName) {
+TEST_F(FilterTest, FailsWithTheNameOfTheFilter) {
   open(kFiltered);
   const std::map<std::string, std::string> reasons{{"throw", "it is broken on purpose"},
                                                    {"throwInt", "not a std::exception"},
@@ -102,7 +102,7 @@ TEST_F(FilterTest, SeesTheJob) {
 }
 
 // sdk/include/jobq/admission_filter.h: an instance has one call at a time, and the host keeps a pool.
-TEST_F(FilterTest, AnInstanceIsKeptUntilItThrows) {
+TEST_F(FilterTest, AnInstanceIsKeptUntilAnException) {
   open(kFiltered);
   const auto processors = static_cast<int>(std::thread::hardware_concurrency());
   const int times = 3 * processors + 10;
@@ -112,7 +112,7 @@ TEST_F(FilterTest, AnInstanceIsKeptUntilItThrows) {
   EXPECT_GE(made(), times) << "an instance is not used again after an exception";
 }
 
-TEST_F(FilterTest, ManyAreJudgedAtOnceEachByAnInstanceOfItsOwn) {
+TEST_F(FilterTest, EachOfManyConcurrentJobsIsJudgedByASeparateInstance) {
   open(kFiltered);
   constexpr int kCallers = 12;
   std::vector<std::thread> callers;

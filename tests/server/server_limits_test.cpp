@@ -78,7 +78,7 @@ TEST_F(ServerLimitsTest, RunningWorkersRaiseTheLimit) {
   EXPECT_EQ(call("GET", "/v2/t/requests").headers.at("RateLimit-Limit"), "2");
 }
 
-TEST_F(ServerLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
+TEST_F(ServerLimitsTest, RefusedCallsAndCallsWithoutAKeyAreNotCounted) {
   open(std::string(kLimited) + "limits.run.requests = 2\n");
   EXPECT_EQ(callWith("wrong", "POST", "/v2/p/run", R"({"input":{}})").status, 401);
   EXPECT_EQ(callWith("wrong", "POST", "/v2/p/run", R"({"input":{}})").status, 401);
@@ -91,7 +91,7 @@ TEST_F(ServerLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
 }
 
 // core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
-TEST_F(ServerLimitsTest, ALineThatIsTooLong) {
+TEST_F(ServerLimitsTest, ASubmissionBeyondTheQueueLimitIsRefused) {
   open(kLimited);
   for (int i = 0; i < 51; ++i) ASSERT_EQ(run("p", R"({"input":{}})").status, 200) << i;
   const Answer refused = run("p", R"({"input":{}})");
@@ -204,7 +204,7 @@ struct KeptLog final : Log {
 
 // core/decisions/http.md: a 500 means a fault of the server or of a filter, and carries a request id found in the log
 // line.
-TEST_F(ServerLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
+TEST_F(ServerLimitsTest, TheRequestIdOfAServerFaultIsInTheLog) {
   std::ofstream(dir_ / "jobq.properties") << "server.port = 0\n"
                                           << "storage = memory\n"
                                           << "endpoint.e.image = plugin/echo\nqueue.policy = broken\n"

@@ -96,7 +96,7 @@ TEST_F(ReleaseTest, AnUpdateReachesNewHandlersAndDestroysTheOld) {
   EXPECT_EQ(endpoint(id).field("version"), "2");
 }
 
-TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterItsJob) {
+TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterTheJob) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMin":1,"workersMax":1)");
@@ -117,7 +117,7 @@ TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterItsJob) {
   EXPECT_EQ(witnessed().find("made two"), std::string::npos) << "no worker starts for the version between";
 }
 
-TEST_F(ReleaseTest, AReleaseThatDoesNotStartHaltsAndTheOldWorkersServe) {
+TEST_F(ReleaseTest, AFailedReleaseHaltsAndTheOldWorkersServe) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMin":1,"workersMax":1)");
@@ -132,7 +132,7 @@ TEST_F(ReleaseTest, AReleaseThatDoesNotStartHaltsAndTheOldWorkersServe) {
 }
 
 // The pool goes back to the release of the remote workers, and the view of these has no failed start.
-TEST_F(ReleaseTest, ThreadsThatDoNotStartAfterRemoteWorkersHaltTheRelease) {
+TEST_F(ReleaseTest, FailedThreadsAfterRemoteWorkersHaltTheRelease) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMax":1)");
@@ -149,7 +149,7 @@ TEST_F(ReleaseTest, ThreadsThatDoNotStartAfterRemoteWorkersHaltTheRelease) {
   EXPECT_EQ(releaseState(id), "complete") << "the new release starts only remote workers";
 }
 
-TEST_F(ReleaseTest, AnImageThatDoesNotExistHaltsToo) {
+TEST_F(ReleaseTest, AMissingImageHaltsToo) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMin":1,"workersMax":2)");
@@ -165,7 +165,7 @@ TEST_F(ReleaseTest, AnImageThatDoesNotExistHaltsToo) {
   EXPECT_EQ(shown(id, "NAME"), "two");
 }
 
-TEST_F(ReleaseTest, OneTemplateReleasesEveryEndpointThatUsesIt) {
+TEST_F(ReleaseTest, ATemplateReleasesEachEndpointWithTheTemplate) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string other = makeTemplate("u", env("other"));
@@ -197,7 +197,7 @@ TEST_F(ReleaseTest, APauseLetsJobsWaitAndRunningOnesGoOn) {
   awaitState("s", waits, "COMPLETED");
 }
 
-TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
+TEST_F(ReleaseTest, AJobShowsTheReasonAndThePlaceOfTheWait) {
   open(
       "endpoint.s.image = plugin/scripted\nendpoint.s.workersMax = 1\nendpoint.broken.image = plugin/scripted\n"
       "endpoint.broken.env.BROKEN = no licence\nendpoint.far.image = somebody/else\n");
@@ -219,7 +219,7 @@ TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
   call("POST", "/v2/s/cancel/" + runs);
 }
 
-TEST_F(ReleaseTest, ADeletedEndpointStopsItsJobsAndTheyAreGone) {
+TEST_F(ReleaseTest, ADeletedEndpointStopsAndRemovesTheJobs) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMax":1)");
@@ -244,7 +244,7 @@ TEST_F(ReleaseTest, ADeletedEndpointStopsItsJobsAndTheyAreGone) {
              [&] { return call("DELETE", "/v1/templates/" + made).status == 204; });
 }
 
-TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
+TEST_F(ReleaseTest, QueueDelayStartsASecondWorkerAfterTooLongAWait) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMax":3,"scalerType":"QUEUE_DELAY","scalerValue":4)");
@@ -263,7 +263,7 @@ TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
   for (const std::string& job : {first, second}) call("POST", "/v2/" + id + "/cancel/" + job);
 }
 
-TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
+TEST_F(ReleaseTest, ATemplateShowsTheRuntimeOfTheWorkers) {
   ServerTest::open("storage = sqlite\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
   const std::string id = makeEndpoint(made, R"(,"workersMin":2)");
@@ -280,7 +280,7 @@ TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
   testkit::waitFor("the 6 minutes from before the restart", [&] { return minutes() >= 6; });
 }
 
-TEST_F(ReleaseTest, AnEndpointTellsHowLongItsTemplateRan) {
+TEST_F(ReleaseTest, AnEndpointShowsTheRuntimeOfTheTemplate) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMin":1)");
@@ -293,7 +293,7 @@ TEST_F(ReleaseTest, AnEndpointTellsHowLongItsTemplateRan) {
   EXPECT_EQ(count(call("GET", "/v1/endpoints/" + id + "?includeTemplate=true").body, told), 1U);
 }
 
-TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
+TEST_F(ReleaseTest, AStoredIdRepeatedInTheFileStopsTheStart) {
   ServerTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
   const std::string id = makeEndpoint(made, "");

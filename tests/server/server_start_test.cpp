@@ -148,7 +148,7 @@ class ServerStartTest : public ServerTest {
   SweepCount sweeps_;
 };
 
-TEST_F(ServerStartTest, AServerAnswersBeforeTheExpiredJobsOfItsStorageAreRemoved) {
+TEST_F(ServerStartTest, AServerAnswersBeforeTheExpiredStoredJobsAreRemoved) {
   start("endpoint.r.image = some/remote\n", kExpired);
   EXPECT_EQ(call("GET", "/readyz").status, 200);
   EXPECT_EQ(status("r", "expired-0").status, 404);
@@ -162,7 +162,7 @@ TEST_F(ServerStartTest, AServerAnswersBeforeTheExpiredJobsOfItsStorageAreRemoved
   testkit::waitFor("the sweeper to remove the expired jobs", [&] { return sweeps_.expired == kExpired; });
 }
 
-TEST_F(ServerStartTest, AStartWithFewExpiredJobsRemovesThemAndLogsNoLine) {
+TEST_F(ServerStartTest, AStartRemovesFewExpiredJobsWithoutALogLine) {
   start("endpoint.r.image = some/remote\n", 10);
   EXPECT_EQ(sweeps_.expired, 10U);
   EXPECT_THAT(lines_.lines(), Not(Contains(HasSubstr("start.expired"))));

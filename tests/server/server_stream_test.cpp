@@ -64,7 +64,7 @@ TEST_F(ServerStreamTest, TheSdkMountSaysWhyAJobFailed) {
   }
 }
 
-TEST_F(ServerStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
+TEST_F(ServerStreamTest, AWaitingLimitedStreamIsNotCounted) {
   open(std::string(kScripted) + "limits.enabled = true\n");
   const std::string id = submit(R"({"pieces":{"0":{"chunk":1,"times":9,"pauseMs":7000}}})");
   clock_.awaitWaiter(Millis(7'000), Millis(7'000));
@@ -90,7 +90,7 @@ TEST_F(ServerStreamTest, MetricsAreCarriedThrough) {
   EXPECT_EQ(stream(id).body, R"([{"output":{"a":1},"metrics":{"output_tokens":1.50,"z":null}}])");
 }
 
-TEST_F(ServerStreamTest, AHandlerThatNeverEmitsStreamsNothing) {
+TEST_F(ServerStreamTest, AHandlerWithoutEmitsStreamsNothing) {
   const std::string id = ended(R"({"then":[1,2]})");
   EXPECT_EQ(stream(id).body, "[]");
   EXPECT_EQ(state(stream(id)), "COMPLETED");
@@ -176,7 +176,7 @@ TEST_F(ServerStreamTest, ALongStreamComesInAnswersOfEightMegabytes) {
   EXPECT_EQ(chunks, 20U);
 }
 
-TEST_F(ServerStreamTest, APieceOverOneMegabyteIsSplit) {
+TEST_F(ServerStreamTest, APieceOverAMegabyteIsSplit) {
   const std::string id = ended(R"({"text":2500000})");
   const Answer answer = stream(id);
   const auto list = json::read("{\"list\":" + answer.body + "}");
@@ -203,7 +203,7 @@ TEST_F(ServerStreamTest, AWrongChunkFailsTheJob) {
 }
 
 // A job that goes back to the queue starts its stream again, and answers name the attempt of their chunks.
-TEST_F(ServerStreamTest, ARetriedJobStartsItsStreamAgain) {
+TEST_F(ServerStreamTest, ARetriedJobStartsTheStreamAgain) {
   const std::string id = run("t", R"({"input":{"chunks":2,"chunkBytes":1,"fail":"no"}})").field("id");
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + id).field("status"), "FAILED");
   const Answer before = call("GET", "/v2/t/stream/" + id);

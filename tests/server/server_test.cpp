@@ -14,7 +14,7 @@ constexpr const char* kTrial =
 /// step of 1,500 ms in its pass, the test would take that pause for the next job.
 constexpr Millis kPastTheSleep{1'501};
 
-TEST_F(ServerTest, AJobGoesItsWholeWay) {
+TEST_F(ServerTest, AJobGoesTheWholeWay) {
   open(kTrial);
   const Answer accepted = run("e", R"({"input":{"b":1.0,"a":-0}})");
   EXPECT_EQ(accepted.status, 200);
@@ -41,7 +41,7 @@ TEST_F(ServerTest, TimesAreCountedOnTheServersClock) {
   EXPECT_EQ(done.field("executionTime"), "7000");
 }
 
-TEST_F(ServerTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
+TEST_F(ServerTest, RunsyncAnswersTheCurrentStateWhenTheWaitElapses) {
   open(kTrial);
   Answer answer;
   std::thread caller([&] { answer = call("POST", "/v2/r/runsync?wait=300000", R"({"input":{}})"); });
@@ -53,7 +53,7 @@ TEST_F(ServerTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
   EXPECT_EQ(status("r", answer.field("id")).status, 200) << "the job stays stored";
 }
 
-TEST_F(ServerTest, AResultIsGoneAfterItsRetention) {
+TEST_F(ServerTest, AResultIsGoneAfterTheRetention) {
   open(kTrial);
   const std::string sync = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
   const std::string async = run("e", R"({"input":{}})").field("id");
@@ -79,7 +79,7 @@ TEST_F(ServerTest, AJobPastItsTtlIsGoneEvenWhileRunning) {
   awaitHealth("t", "\"idle\":1");
 }
 
-TEST_F(ServerTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
+TEST_F(ServerTest, AnOverlongJobIsTimedOutAndTheHandlerStopped) {
   open(kTrial);
   const std::string id = run("t", R"({"input":{"sleepMs":60000},"policy":{"executionTimeout":5000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
@@ -91,7 +91,7 @@ TEST_F(ServerTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
 }
 
 // The sweeper has run at 5,000 ms and runs again at 6,000 ms; the clock stands still after 5,300 ms.
-TEST_F(ServerTest, AJobIsTimedOutWhenItsTimeIsOverAndNotAtTheNextSweep) {
+TEST_F(ServerTest, AJobIsTimedOutAtTheDeadlineAndNotAtTheNextSweep) {
   open(kTrial);
   clock_.awaitWaiter(Millis(1'000), Millis(1'000));
   const std::string id = run("t", R"({"input":{"sleepMs":60000},"policy":{"executionTimeout":5300}})").field("id");
@@ -144,7 +144,7 @@ TEST_F(ServerTest, AnExceptionOfAHandlerFailsTheJob) {
   EXPECT_THAT(call("GET", "/v2/t/health").body, HasSubstr("\"failed\":1"));
 }
 
-TEST_F(ServerTest, AKeyExpiresAndARevokedOneIsRefused) {
+TEST_F(ServerTest, AKeyExpiresAndARevokedKeyIsRefused) {
   open(kTrial);
   const Answer made = call("POST", "/v1/keys",
                            R"({"name":"n","scopes":["client"],"endpoints":["e"],"expiresAt":"2026-01-01T00:01:00Z"})");
@@ -221,7 +221,7 @@ TEST_F(ServerTest, AWaitingCallerIsAnsweredAtShutdown) {
   EXPECT_EQ(answer.field("status"), "IN_QUEUE");
 }
 
-TEST_F(ServerTest, AServerThatCannotServeItsConfigurationSaysWhy) {
+TEST_F(ServerTest, AServerExplainsAnUnusableConfiguration) {
   const auto refusal = [this](const std::string& settings) -> std::string {
     try {
       open(settings.starts_with("storage =") ? settings : "storage = memory\n" + settings);

@@ -27,7 +27,7 @@ class DeliveryFaultTest : public DeliveryTest {
 
 // The faults are planned by number of the call, as long as deliveries have so many calls. Threads decide about empty
 // passes in between, and each operation therefore fails once by name, too.
-TEST_P(DeliveryFaultTest, AStorageThatFailsOnceLosesNothing) {
+TEST_P(DeliveryFaultTest, ASingleFailureOfTheStorageLosesNothing) {
   bool failed = true;
   for (std::uint64_t k = 1; failed; ++k) {
     ASSERT_LT(k, 100U);
@@ -54,7 +54,7 @@ TEST_P(DeliveryFaultTest, AnyExceptionOfAStorageIsSurvived) {
   }
 }
 
-TEST_P(DeliveryFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
+TEST_P(DeliveryFaultTest, AFailedStoreOfTheEndDoesNotRepeatTheCall) {
   plan_.failOperation("outbox.finishDelivery", clock_.now() + Millis(200'000));
   open();
   owe("a", "http://h/");
@@ -92,7 +92,7 @@ TEST_P(DeliveryFaultTest, AnEndWithoutAnAnswerIsReportedAgain) {
   EXPECT_TRUE(net_->seen().empty());
 }
 
-TEST_P(DeliveryFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
+TEST_P(DeliveryFaultTest, ADeliveryWithoutTriesLeftIsAbandonedWithoutACall) {
   owe("a", "http://h/");
   for (int i = 0; i < 3; ++i)
     testkit::recordNext(inner_->outbox(), testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
@@ -102,7 +102,7 @@ TEST_P(DeliveryFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother)
   EXPECT_TRUE(net_->seen().empty());
 }
 
-TEST_P(DeliveryFaultTest, ASecretThatCannotBeAskedForIsNoFailedAttempt) {
+TEST_P(DeliveryFaultTest, AnUnavailableSecretIsNotAFailedAttempt) {
   plan_.failOperation("records.find", clock_.now() + Millis(5'000));
   open();
   owe("a", "http://h/");
@@ -112,7 +112,7 @@ TEST_P(DeliveryFaultTest, ASecretThatCannotBeAskedForIsNoFailedAttempt) {
   EXPECT_EQ(delivery("a").attempts.size(), 1U);
 }
 
-TEST_P(DeliveryFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
+TEST_P(DeliveryFaultTest, AStopDuringADeliveryReturnsTheDelivery) {
   net_->hang("h");
   open();
   owe("a", "http://h/");
@@ -132,7 +132,7 @@ TEST_P(DeliveryFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
   EXPECT_EQ(seen[0].header("webhook-id"), seen[1].header("webhook-id"));
 }
 
-TEST_P(DeliveryFaultTest, AStopDoesNotWaitForAStorageThatFails) {
+TEST_P(DeliveryFaultTest, AStopDoesNotWaitForAFailingStorage) {
   for (const char* operation :
        {"outbox.recordAttempt", "outbox.finishDelivery", "records.find", "outbox.dueHosts", "outbox.claimDue"}) {
     plan_.failOperation(operation);
@@ -148,7 +148,7 @@ TEST_P(DeliveryFaultTest, AStopDoesNotWaitForAStorageThatFails) {
   }
 }
 
-TEST_P(DeliveryFaultTest, AStartFindsWhatWasOwed) {
+TEST_P(DeliveryFaultTest, AStartFindsTheOwedDeliveries) {
   owe("a", "http://h/");
   owe("b", "http://h/");
   open();

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Optional;
 
-TEST_P(DeliveryTest, ACallThatSucceedsIsRecordedAndSettled) {
+TEST_P(DeliveryTest, ASuccessfulCallIsRecordedAndSettled) {
   open();
   owe("a", "http://h/x?token=1");
   webhooks_->notify();
@@ -32,7 +32,7 @@ TEST_P(DeliveryTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_THAT(seen[0].call.body, HasSubstr(R"("input":{"n":1.0},"webhook":"http://h/x?token=1"})"));
 }
 
-TEST_P(DeliveryTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
+TEST_P(DeliveryTest, ADeliveryIsAbandonedAfterThreeTriesTenSecondsApart) {
   net_->script("h", {FakeTransport::failing(500), FakeTransport::failing(404), FakeTransport::failing(302)});
   net_->hang("h");
   const Instant began = clock_.now();
@@ -81,7 +81,7 @@ TEST_P(DeliveryTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
   EXPECT_EQ(net_->seen().size(), 3U);
 }
 
-TEST_P(DeliveryTest, ASecondTryThatSucceedsIsTheLast) {
+TEST_P(DeliveryTest, ASuccessfulSecondTryIsTheLast) {
   net_->script("h", {FakeTransport::failing(500)});
   open();
   owe("a", "http://h/");
@@ -92,7 +92,7 @@ TEST_P(DeliveryTest, ASecondTryThatSucceedsIsTheLast) {
   EXPECT_EQ(net_->seen().size(), 2U);
 }
 
-TEST_P(DeliveryTest, ItLooksOnceASecondWithoutANotification) {
+TEST_P(DeliveryTest, TheDispatcherLooksEachSecondWithoutANotification) {
   open();
   awaitRest();
   owe("a", "http://h/");
@@ -102,7 +102,7 @@ TEST_P(DeliveryTest, ItLooksOnceASecondWithoutANotification) {
 }
 
 // The clock runs on while a process or its machine is suspended, and a storage may block for minutes.
-TEST_P(DeliveryTest, APassThatLastsAnHourDelaysTheNextByTenSeconds) {
+TEST_P(DeliveryTest, APassOfAnHourDelaysTheNextByTenSeconds) {
   std::atomic<bool> isOver = false;
   step_ = [&](std::string_view step) {
     if (step == "before claimDue" && !isOver.exchange(true)) clock_.advance(std::chrono::hours(1));
@@ -188,7 +188,7 @@ TEST_P(DeliveryTest, WhateverATransportThrowsIsAFailedAttempt) {
   EXPECT_EQ(attempts[2].reason, "the transport gave no reason");
 }
 
-TEST_P(DeliveryTest, WithoutATransportItIsAbandonedAtOnce) {
+TEST_P(DeliveryTest, ADeliveryWithoutATransportIsAbandonedAtOnce) {
   open();
   owe("a", "gopher://h/");
   webhooks_->notify();
@@ -218,7 +218,7 @@ TEST_P(DeliveryTest, ARecordHasBounds) {
   EXPECT_EQ(attempts[1].status, 204);
 }
 
-TEST_P(DeliveryTest, TheSignatureIsWhatAReceiverComputes) {
+TEST_P(DeliveryTest, TheSignatureEqualsTheReceiversComputation) {
   serverKey_ = "the server's";
   endpointSecrets_.keys["own"] = "its own";
   open();
@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(Over, DeliveryTest, testing::Values("memory", "sqlite")
 
 class CrowdTest : public DeliveryTest {};
 
-TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNoOtherHost) {
+TEST_P(CrowdTest, AHangingHostHasOnePlaceAndDelaysNoOtherHost) {
   net_->hang("slow");
   oweMany("s", 1'000, "http://slow/");
   open();
@@ -262,7 +262,7 @@ TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNoOtherHost) {
   EXPECT_EQ(net_->seen("slow").size(), 1U);
 }
 
-TEST_P(CrowdTest, EightHostsThatHangWithLongQueuesDelayNoOtherHost) {
+TEST_P(CrowdTest, EightHangingHostsWithLongQueuesDelayNoOtherHost) {
   for (int host = 0; host < 8; ++host) {
     const std::string name = "h" + std::to_string(host);
     net_->hang(name);
@@ -276,7 +276,7 @@ TEST_P(CrowdTest, EightHostsThatHangWithLongQueuesDelayNoOtherHost) {
   EXPECT_EQ(net_->seen().size(), 9U);
 }
 
-TEST_P(CrowdTest, HowManyHostsEverHangThoseThatAnswerHavePlaces) {
+TEST_P(CrowdTest, AnsweringHostsHavePlacesAmongAnyNumberOfHangingHosts) {
   constexpr std::size_t kHosts = 70;
   open();
   owe("first", "http://good/");
@@ -301,7 +301,7 @@ TEST_P(CrowdTest, HowManyHostsEverHangThoseThatAnswerHavePlaces) {
 
 // The storage lists a thousand hosts at a time. Hosts of the first page take all places for hosts without an answer,
 // and the next pass begins behind the first page.
-TEST_P(CrowdTest, HostsOfALaterPageHaveTheirTurn) {
+TEST_P(CrowdTest, HostsOfALaterPageGetATurn) {
   for (int host = 0; host < 1'000; ++host) {
     const std::string name = "a" + std::to_string(1'000 + host);
     net_->hang(name);
@@ -318,7 +318,7 @@ TEST_P(CrowdTest, HostsOfALaterPageHaveTheirTurn) {
 }
 
 // The spellings of the name differ, the receiver is the same.
-TEST_P(CrowdTest, TheSpellingsOfAnAddressAreOneHost) {
+TEST_P(CrowdTest, TheSpellingsOfAnAddressAreTheSameHost) {
   net_->hang("127.0.0.1:8443");
   int job = 0;
   for (const char* spelling : {"127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1", "%31%32%37.1",
@@ -333,7 +333,7 @@ TEST_P(CrowdTest, TheSpellingsOfAnAddressAreOneHost) {
   EXPECT_EQ(net_->seen("127.0.0.1:8443").size(), 1U);
 }
 
-TEST_P(CrowdTest, OneHostsLineIsServedToItsEnd) {
+TEST_P(CrowdTest, TheQueueOfAHostIsServedCompletely) {
   oweMany("j", 300, "http://h/");
   open();
   ASSERT_TRUE(until([&] { return net_->seen().size() == 300; }));
