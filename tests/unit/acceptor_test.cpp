@@ -222,7 +222,7 @@ TEST_F(AcceptorTest, AfterRefuseThereIsNoConnectionAndNoPause) {
   EXPECT_THAT(log_.lines(), IsEmpty());
 }
 
-TEST_F(AcceptorTest, WithoutADescriptorTheListenerIsUnwatchedUntilItsRetry) {
+TEST_F(AcceptorTest, WithoutADescriptorTheListenerIsUnwatchedUntilTheRetry) {
   // UndefinedBehaviorSanitizer opens a pipe at the first virtual call of each type (tests/README.md).
   const std::unique_ptr<Log> firstOfItsType = std::make_unique<testkit::RecordingLog>();
   firstOfItsType->write(LogLevel::debug, "a.call", "");

@@ -42,7 +42,7 @@ class AdaptersTest : public testing::Test {
   EndpointLifecycle lifecycle_{{node_.registry, node_.endpoints, workers_, pools_, fixture_.watch}};
 };
 
-TEST_F(AdaptersTest, TheLoadIsThatOfAllNodes) {
+TEST_F(AdaptersTest, TheLoadCountsAllNodes) {
   fixture_.storage.insert("a");
   fixture_.storage.insert("b");
   WorkerCounts counts;

@@ -28,7 +28,7 @@ sockaddr_storage peerAt(const std::string& address) {
   return storage;
 }
 
-TEST(AddressPlacesTest, AnAddressHasSoManyPlacesAndOthersHaveTheirOwn) {
+TEST(AddressPlacesTest, EachAddressHasALimitedNumberOfPlaces) {
   AddressPlaces places(2);
   auto first = places.reserve(peerAt("192.0.2.1"));
   const auto second = places.reserve(peerAt("192.0.2.1"));
@@ -46,7 +46,7 @@ TEST(AddressPlacesTest, AnAddressHasSoManyPlacesAndOthersHaveTheirOwn) {
   EXPECT_TRUE(places.reserve(peerAt("192.0.2.1")));
 }
 
-TEST(AddressPlacesTest, AnIpv6NetworkCountsAsOneAddressAndAMappedAddressAsItself) {
+TEST(AddressPlacesTest, AnIpv6NetworkCountsAsAnAddressAndAMappedAddressAsIpv4) {
   AddressPlaces places(1);
   const auto network = places.reserve(peerAt("2001:db8:0:1::1"));
   EXPECT_FALSE(places.reserve(peerAt("2001:db8:0:1:ffff::2")));
@@ -56,7 +56,7 @@ TEST(AddressPlacesTest, AnIpv6NetworkCountsAsOneAddressAndAMappedAddressAsItself
   EXPECT_TRUE(places.reserve(peerAt("::ffff:192.0.2.2")));
 }
 
-TEST(AddressPlacesTest, WithoutALimitTheyAreOnlyCounted) {
+TEST(AddressPlacesTest, WithoutALimitPlacesAreOnlyCounted) {
   AddressPlaces places(0);
   std::vector<AddressPlaces::Place> taken;
   for (int i = 0; i < 1'000; ++i) taken.push_back(places.reserve(peerAt("192.0.2.1")).value());

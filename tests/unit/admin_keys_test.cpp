@@ -19,7 +19,7 @@ using testing::Not;
 
 using AdminKeysTest = test::ApiKeysTest;
 
-TEST_F(AdminKeysTest, TheFirstStartMakesAnAdminKeyThatOnlyItsOwnerReads) {
+TEST_F(AdminKeysTest, TheFirstStartMakesAnAdminKeyReadableByTheOwnerOnly) {
   keys_->bootstrap(file_);
   struct stat status {};
   ASSERT_EQ(stat(file_.c_str(), &status), 0);
@@ -32,7 +32,7 @@ TEST_F(AdminKeysTest, TheFirstStartMakesAnAdminKeyThatOnlyItsOwnerReads) {
   EXPECT_THAT(storage_.log.text(), Not(HasSubstr(secret)));
 }
 
-TEST_F(AdminKeysTest, OfTwoNodesThatStartAtOnceOneMakesTheKey) {
+TEST_F(AdminKeysTest, OnlyOneOfTwoStartingNodesMakesTheKey) {
   const auto other = node();
   const std::filesystem::path theirs = file_.string() + ".other";
   storage_.faults.hold("records.list");
@@ -55,20 +55,20 @@ TEST_F(AdminKeysTest, AnAdminMayBringTheFirstKey) {
   EXPECT_TRUE(opens(secret, Scope::admin, ""));
 }
 
-TEST_F(AdminKeysTest, AFirstKeyThatIsTooShortIsRefused) {
+TEST_F(AdminKeysTest, ATooShortFirstKeyIsRefused) {
   std::ofstream(file_) << std::string(31, 'k') << "\n";
   EXPECT_THROW(keys_->bootstrap(file_), ConfigError);
   EXPECT_THAT(keys_->list(), IsEmpty());
 }
 
-TEST_F(AdminKeysTest, AStorageThatHasKeysGetsNoOtherOne) {
+TEST_F(AdminKeysTest, AStorageWithKeysGetsNoFurtherKey) {
   create(keyFor({"client"}));
   keys_->bootstrap(file_);
   EXPECT_FALSE(std::filesystem::exists(file_));
   EXPECT_EQ(keys_->list().size(), 1U);
 }
 
-TEST_F(AdminKeysTest, AKeyThatWasRevokedIsNotTakenInAgain) {
+TEST_F(AdminKeysTest, ARevokedKeyIsNotTakenInAgain) {
   keys_->bootstrap(file_);
   const std::string dead = secretOfFile();
   storage_->records().remove("key", keys_->list().at(0)->id);
@@ -94,7 +94,7 @@ TEST_F(AdminKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
   EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
 }
 
-TEST_F(AdminKeysTest, AResetMakesAnAdminKeyAndRevokesTheOneOfTheFile) {
+TEST_F(AdminKeysTest, AResetMakesAnAdminKeyAndRevokesTheKeyOfTheFile) {
   keys_->bootstrap(file_);
   const std::string former = secretOfFile();
   const std::string client = create(keyFor({"client"}));
@@ -104,7 +104,7 @@ TEST_F(AdminKeysTest, AResetMakesAnAdminKeyAndRevokesTheOneOfTheFile) {
   EXPECT_TRUE(opens(client));
 }
 
-TEST_F(AdminKeysTest, AResetThatFailsHalfWayIsMendedByTheNext) {
+TEST_F(AdminKeysTest, AnInterruptedResetIsCompletedByTheNext) {
   keys_->bootstrap(file_);
   const std::string former = secretOfFile();
   create(keyFor({"client"}));
@@ -133,7 +133,7 @@ TEST_F(AdminKeysTest, TheLastAdminKeyIsNotRevoked) {
   EXPECT_EQ(keys_->revoke(other.id), Revocation::lastAdminKey);
 }
 
-TEST_F(AdminKeysTest, AnAdminKeyThatHasExpiredIsRevoked) {
+TEST_F(AdminKeysTest, AnExpiredAdminKeyMayBeRevoked) {
   ApiKey expired = keyFor({"admin"});
   expired.expiresAt = storage_.clock.now() + Millis(1'000);
   keys_->create(expired);
@@ -175,7 +175,7 @@ TEST_F(AdminKeysTest, ARepeatedRevocationTakesNoMarkAway) {
   EXPECT_EQ(keys_->list().size(), 1U);
 }
 
-TEST_F(AdminKeysTest, TheMarkOfARevocationThatFailedEndsAfterAMinute) {
+TEST_F(AdminKeysTest, TheMarkOfAFailedRevocationEndsAfterAMinute) {
   ApiKey one = keyFor({"admin"});
   keys_->create(one);
   ApiKey two = keyFor({"admin"});

@@ -46,7 +46,7 @@ class ApiClientTest : public testing::Test {
   const ApiClient client_{server_.url(), "the-key"};
 };
 
-TEST_F(ApiClientTest, AGetCarriesTheKeyAndItsAnswerIsUnchanged) {
+TEST_F(ApiClientTest, AGetCarriesTheKeyAndReturnsTheAnswerUnchanged) {
   const std::string body("{\"a\" : 1.50}\n\x00\xff", 15);
   server_.answer(body);
   EXPECT_EQ(client_.get("/v1/keys?limit=2"), body);
@@ -58,7 +58,7 @@ TEST_F(ApiClientTest, AGetCarriesTheKeyAndItsAnswerIsUnchanged) {
   EXPECT_THAT(request, Not(HasSubstr("Content-Length")));
 }
 
-TEST_F(ApiClientTest, APostCarriesItsBody) {
+TEST_F(ApiClientTest, APostCarriesTheBody) {
   server_.answer("{}");
   EXPECT_EQ(client_.post("/v2/ep/run", "{\"input\":{}}"), "{}");
   server_.answer("");
@@ -80,7 +80,7 @@ TEST_F(ApiClientTest, ThePathOfTheAddressComesFirstAndAnEmptyKeyIsNotSent) {
   EXPECT_THAT(server_.requests()[0], Not(HasSubstr("Authorization")));
 }
 
-TEST_F(ApiClientTest, TheFieldsOfAStreamComeWithItsBody) {
+TEST_F(ApiClientTest, TheFieldsOfAStreamComeWithTheBody) {
   server_.answer("[1]", "200 OK", "X-Job-Status: IN_PROGRESS\r\nX-Job-Attempt: 3\r\n");
   const StreamAnswer answer = client_.getStream("/v2/ep/stream/j");
   EXPECT_EQ(answer.body, "[1]");
@@ -106,7 +106,7 @@ TEST_F(ApiClientTest, ARefusalIsTheSentenceOfTheServer) {
   EXPECT_EQ(server_.calls().size(), 6U) << "no call is repeated";
 }
 
-TEST_F(ApiClientTest, AnAnswerThatEndsEarlyIsNoAnswer) {
+TEST_F(ApiClientTest, ATruncatedAnswerIsNotAnAnswer) {
   EXPECT_EQ(failedWith("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}"),
             "3 the connection ended in the middle of the server's answer");
   EXPECT_EQ(failedWith("HTTP/1.1 404 Not Found\r\nContent-Length: 50\r\n\r\n{\"error\":\"x\"}"),
@@ -138,7 +138,7 @@ TEST_F(ApiClientTest, AWrongAddressIsAFaultOfTheCommandLine) {
   EXPECT_EQ(refusedAddress("https://127.0.0.1:1"), "");
 }
 
-TEST_F(ApiClientTest, AKeyThatNoHeaderCarriesIsRefused) {
+TEST_F(ApiClientTest, AKeyUnfitForAHeaderIsRefused) {
   for (const std::string& wrong : {std::string("a b"), std::string("a\r\nX: y"), std::string(" "),
                                    std::string("k\xc3\xa9y"), std::string("\x7f")}) {
     EXPECT_EQ(refusedAddress("http://127.0.0.1", wrong),
@@ -154,7 +154,7 @@ TEST_F(ApiClientTest, AMissingFileOfAuthoritiesIsNamed) {
   EXPECT_EQ(refusedAddress("http://127.0.0.1", "", "/nowhere/ca.pem"), "") << "no certificate is checked without TLS";
 }
 
-TEST_F(ApiClientTest, ASegmentCannotLeaveItsPlaceInThePath) {
+TEST_F(ApiClientTest, ASegmentCannotAddSegmentsToThePath) {
   EXPECT_EQ(ApiClient::segment("plain-Id_7.0~"), "plain-Id_7.0~");
   EXPECT_EQ(ApiClient::segment("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
   EXPECT_EQ(ApiClient::segment("a b%\r\n\xc3\xa9"), "a%20b%25%0D%0A%C3%A9");
@@ -163,7 +163,7 @@ TEST_F(ApiClientTest, ASegmentCannotLeaveItsPlaceInThePath) {
   EXPECT_EQ(ApiClient::encode(""), "");
 }
 
-TEST_F(ApiClientTest, AFileIsWrittenAsItComes) {
+TEST_F(ApiClientTest, AFileIsWrittenUnchanged) {
   const std::string file = std::string("\x00\r\n\xff", 4) + std::string(200'000, 'x');
   server_.answer(file, "200 OK", "Content-Type: application/octet-stream\r\n");
   std::ostringstream to;

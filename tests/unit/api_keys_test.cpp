@@ -29,7 +29,7 @@ TEST_F(ApiKeysTest, TheSecretIsNotStored) {
   EXPECT_THAT(record->body, HasSubstr(key.digest));
 }
 
-TEST_F(ApiKeysTest, ADamagedKeyOpensNothingAndTheOthersStayInUse) {
+TEST_F(ApiKeysTest, ADamagedKeyIsUselessAndTheGoodKeysStayInUse) {
   ApiKey damaged = keyFor({"admin"});
   const std::string lost = keys_->create(damaged);
   const std::string good = create(keyFor({"client"}));
@@ -63,7 +63,7 @@ TEST_F(ApiKeysTest, TheHeaderHoldsTheKeyWithOrWithoutBearer) {
   }
 }
 
-TEST_F(ApiKeysTest, AScopeOpensItsOwnCallsAndAdminOpensAll) {
+TEST_F(ApiKeysTest, AScopeOpensTheCallsOfTheScopeAndAdminOpensAll) {
   const std::string client = create(keyFor({"client"}));
   const std::string both = create(keyFor({"client", "worker"}));
   const std::string admin = create(keyFor({"admin"}));
@@ -79,7 +79,7 @@ TEST_F(ApiKeysTest, AScopeOpensItsOwnCallsAndAdminOpensAll) {
   }
 }
 
-TEST_F(ApiKeysTest, AKeyOfSomeEndpointsOpensThoseAlone) {
+TEST_F(ApiKeysTest, AKeyOfSomeEndpointsOpensOnlyTheListedEndpoints) {
   for (const char* scope : {"client", "admin"}) {
     const std::string secret = create(keyFor({scope}, {"one", "two"}));
     EXPECT_TRUE(opens(secret, Scope::client, "one"));
@@ -90,7 +90,7 @@ TEST_F(ApiKeysTest, AKeyOfSomeEndpointsOpensThoseAlone) {
   }
 }
 
-TEST_F(ApiKeysTest, AKeyEndsAtTheMomentOfItsExpiry) {
+TEST_F(ApiKeysTest, AKeyEndsAtTheMomentOfTheExpiry) {
   ApiKey key = keyFor({"client"});
   key.expiresAt = storage_.clock.now() + Millis(5'000);
   const std::string secret = keys_->create(key);
@@ -110,7 +110,7 @@ TEST_F(ApiKeysTest, ExpiryGoesByTheTimeOfDay) {
   EXPECT_TRUE(opens(secret));
 }
 
-TEST_F(ApiKeysTest, ListTellsWhatWasCreated) {
+TEST_F(ApiKeysTest, ListShowsTheCreatedKeys) {
   ApiKey key = keyFor({"client", "worker"}, {"one"});
   key.expiresAt = storage_.clock.now() + Millis(1'000);
   keys_->create(key);
@@ -125,7 +125,7 @@ TEST_F(ApiKeysTest, ListTellsWhatWasCreated) {
   EXPECT_FALSE(listed[0]->lastUsedAt);
 }
 
-TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
+TEST_F(ApiKeysTest, ARevokedKeyIsUselessAtOnceOnTheRevokingNode) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   const ApiKeyPtr held = keys_->authenticate(secret, Scope::client, "ep");
@@ -135,7 +135,7 @@ TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
   EXPECT_EQ(keys_->revoke(key.id), Revocation::noSuchKey);
 }
 
-TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
+TEST_F(ApiKeysTest, ASecondNodeFollowsWithinASecond) {
   const auto other = node();
   ApiKey key = keyFor({"client"});
   EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);
@@ -147,7 +147,7 @@ TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
   EXPECT_EQ(other->authenticate(secret, Scope::client, "ep"), nullptr);
 }
 
-TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
+TEST_F(ApiKeysTest, AFailingStorageIsBridgedForASecondAndNoLonger) {
   const std::string secret = create(keyFor({"client"}));
   ASSERT_TRUE(opens(secret));
   storage_.faults.failOperation("records.changedSince");
@@ -160,7 +160,7 @@ TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
   EXPECT_TRUE(opens(secret));
 }
 
-TEST_F(ApiKeysTest, ARevocationCountsAlsoWhenTheStorageFailsRightAfterIt) {
+TEST_F(ApiKeysTest, ARevocationCountsAlsoIfTheStorageFailsRightAfterwards) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   ASSERT_TRUE(opens(secret));
@@ -185,14 +185,14 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
   EXPECT_FALSE(opens(secret));
 }
 
-TEST_F(ApiKeysTest, OnlyWhatHasChangedIsRead) {
+TEST_F(ApiKeysTest, OnlyChangedKeysAreRead) {
   const std::string secret = create(keyFor({"client"}));
   storage_.faults.failOperation("records.list");
   storage_.clock.advance(Millis(1'000));
   EXPECT_TRUE(opens(secret));
 }
 
-TEST_F(ApiKeysTest, ARevocationCountsWhenItsTraceIsGone) {
+TEST_F(ApiKeysTest, ARevocationCountsWithoutATrace) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   const auto other = node();
@@ -238,7 +238,7 @@ TEST_F(ApiKeysTest, AStepStoresABoundedNumberOfUses) {
   EXPECT_EQ(stored(), 100);
 }
 
-TEST_F(ApiKeysTest, EachKeysUseHasItsTurn) {
+TEST_F(ApiKeysTest, EachKeysUseHasATurn) {
   std::vector<std::string> secrets;
   for (int i = 0; i < 100; ++i) secrets.push_back(create(keyFor({"client"})));
   for (int step = 0; step < 2; ++step) {
@@ -256,7 +256,7 @@ TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
   EXPECT_FALSE(keys_->list()[0]->lastUsedAt);
 }
 
-TEST_F(ApiKeysTest, ALastUseThatCannotBeStoredIsALineOfTheLog) {
+TEST_F(ApiKeysTest, AFailedStoreOfALastUseIsLogged) {
   const std::string secret = create(keyFor({"client"}));
   storage_.faults.failOperation("records.update");
   EXPECT_TRUE(opens(secret));
@@ -264,7 +264,7 @@ TEST_F(ApiKeysTest, ALastUseThatCannotBeStoredIsALineOfTheLog) {
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.lastUse")));
 }
 
-TEST_F(ApiKeysTest, AUseOfARevokedKeyDoesNotStoreItAgain) {
+TEST_F(ApiKeysTest, AUseDoesNotStoreARevokedKeyAgain) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   const auto other = node();

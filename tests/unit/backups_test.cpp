@@ -40,14 +40,14 @@ class BackupsTest : public testing::Test {
   Backups backups_{storage_, folder_};
 };
 
-TEST_F(BackupsTest, ACopyHasNoNameAndIsGoneWithItsOwner) {
+TEST_F(BackupsTest, ACopyHasNoNameAndIsGoneWithTheOwner) {
   Backups::MakeResult result = backups_.make({});
   ASSERT_TRUE(std::holds_alternative<File>(result));
   EXPECT_EQ(contentOf(std::get<File>(result)), "content");
   EXPECT_TRUE(isEmpty());
 }
 
-TEST_F(BackupsTest, OneAtATimeUntilTheCopyWasSent) {
+TEST_F(BackupsTest, ASecondCopyIsRefusedUntilTheFirstWasSent) {
   Backups::MakeResult first = backups_.make({});
   EXPECT_TRUE(std::holds_alternative<Backups::Busy>(backups_.make({})));
   first = Backups::Busy{};
@@ -64,7 +64,7 @@ TEST_F(BackupsTest, ACrashedServersCopyIsReplaced) {
   EXPECT_TRUE(isEmpty());
 }
 
-TEST_F(BackupsTest, AClientThatLeavesEndsTheCopying) {
+TEST_F(BackupsTest, ALeavingClientEndsTheCopying) {
   storage_.endless = true;
   std::stop_source gone;
   std::thread client([&] { EXPECT_TRUE(std::holds_alternative<Backups::Stopped>(backups_.make(gone.get_token()))); });
@@ -75,7 +75,7 @@ TEST_F(BackupsTest, AClientThatLeavesEndsTheCopying) {
   EXPECT_TRUE(std::holds_alternative<File>(backups_.make({}))) << "the next backup has the place";
 }
 
-TEST_F(BackupsTest, AShutdownEndsTheCopyingAndBeginsNone) {
+TEST_F(BackupsTest, AShutdownEndsTheCopyingAndBeginsNoCopy) {
   storage_.endless = true;
   std::thread client([&] { EXPECT_TRUE(std::holds_alternative<Backups::Stopped>(backups_.make({}))); });
   testkit::waitFor("the copying to begin", [&] { return storage_.begun > 0; });
@@ -92,7 +92,7 @@ TEST_F(BackupsTest, AFailureGivesThePlaceBack) {
   EXPECT_TRUE(std::holds_alternative<File>(backups_.make({})));
 }
 
-TEST_F(BackupsTest, ACopyThatCannotBeOpenedIsRemoved) {
+TEST_F(BackupsTest, AnUnreadableCopyIsRemoved) {
   storage_.unreadable = true;
   EXPECT_THROW((void)backups_.make({}), StorageError);
   EXPECT_TRUE(isEmpty());
@@ -100,7 +100,7 @@ TEST_F(BackupsTest, ACopyThatCannotBeOpenedIsRemoved) {
   EXPECT_TRUE(std::holds_alternative<File>(backups_.make({})));
 }
 
-TEST_F(BackupsTest, AStorageThatCannotBeCopiedSaysSo) {
+TEST_F(BackupsTest, ABackupOfAnUnsupportedStorageIsRefused) {
   Backups none(*memory_, folder_);
   EXPECT_TRUE(std::holds_alternative<Backups::Unsupported>(none.make({})));
   EXPECT_TRUE(isEmpty());

@@ -11,7 +11,7 @@ namespace {
 
 using namespace jobq;
 
-TEST(Base64, MatchesTheVectorsOfItsRfc) {
+TEST(Base64, MatchesTheVectorsOfTheRfc) {
   const std::pair<const char*, const char*> kVectors[] = {{"", ""},
                                                           {"f", "Zg=="},
                                                           {"fo", "Zm8="},
@@ -46,7 +46,7 @@ TEST(Base64, RefusesEveryOtherText) {
   EXPECT_FALSE(fromBase64("Zm9\xff"));
 }
 
-TEST(Base64, EachByteStringHasOneText) {
+TEST(Base64, EachByteStringHasASingleText) {
   const std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   int accepted = 0;
   for (const char first : alphabet) {
@@ -61,7 +61,7 @@ TEST(Base64, EachByteStringHasOneText) {
   EXPECT_EQ(accepted, 256);
 }
 
-TEST(Base64, AFaultSaysWhereAndWhat) {
+TEST(Base64, AFaultNamesPlaceAndReason) {
   const auto faultOf = [](std::string_view text) { return std::get<Base64Fault>(readBase64(text)); };
   EXPECT_EQ(faultOf("Zm9v\nZm9").offset, 4U);
   EXPECT_STREQ(faultOf("Zm9v\nZm9").reason, "a character is not in the base64 alphabet");

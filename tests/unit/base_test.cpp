@@ -44,7 +44,7 @@ mode_t modeOf(const std::filesystem::path& path) {
   return status.st_mode & 0777;
 }
 
-TEST(Ids, AJobIdIsAUuidWithItsTags) {
+TEST(Ids, AJobIdIsAUuidWithTags) {
   const std::regex shape("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-u1");
   std::set<std::string> seen;
   for (int i = 0; i < 1'000; ++i) {
@@ -76,7 +76,7 @@ TEST(Ids, ThreadsMakeDifferentIds) {
 }
 
 // Ids made one after the other are neighbours in the index of a storage.
-TEST(Ids, AJobIdBeginsWithItsMillisecond) {
+TEST(Ids, AJobIdBeginsWithTheMillisecond) {
   const auto wall = [] {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
@@ -99,7 +99,7 @@ TEST(SecretBox, ServesManyThreadsAtOnce) {
   testkit::joinAll("the threads that seal", threads);
 }
 
-TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
+TEST(SecretBox, OpensOnlyTextsSealedByTheSameBox) {
   const testkit::TemporaryFolder dir;
   const SecretBox box(dir / "secret.key");
   EXPECT_EQ(modeOf(dir / "secret.key"), 0600U);
@@ -124,7 +124,7 @@ TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
 }
 
 // Examples of FIPS 180-2.
-TEST(Words, ATextHasItsLines) {
+TEST(Words, EachLineOfATextIsVisited) {
   const auto linesOf = [](std::string_view text) {
     std::vector<std::string> lines;
     eachLine(text, [&lines](std::string_view line) { lines.emplace_back(line); });
@@ -134,12 +134,12 @@ TEST(Words, ATextHasItsLines) {
   EXPECT_EQ(linesOf("one\n\ntwo\n"), (std::vector<std::string>{"one", "", "two", ""}));
 }
 
-TEST(Sha256, IsTheOneOfThePublicExamples) {
+TEST(Sha256, MatchesThePublicExamples) {
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-TEST(Descriptors, TheLimitIsTheHardOne) {
+TEST(Descriptors, TheLimitIsTheHardLimit) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_EQ(raiseDescriptorLimit(), limit.rlim_max);
@@ -147,7 +147,7 @@ TEST(Descriptors, TheLimitIsTheHardOne) {
   EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
 }
 
-TEST(DataDir, IsPrivateAndHasOneOwner) {
+TEST(DataDir, IsPrivateAndHasASingleOwner) {
   const testkit::TemporaryFolder dir;
   {
     const DataDir data(dir / "d");
@@ -157,7 +157,7 @@ TEST(DataDir, IsPrivateAndHasOneOwner) {
   EXPECT_NO_THROW(DataDir(dir / "d")) << "the lock ends with the owner";
 }
 
-TEST(DataDir, IsClosedToOthersWithItsFiles) {
+TEST(DataDir, IsClosedToOtherUsersWithAllFiles) {
   const testkit::TemporaryFolder dir;
   const DataDir data(dir / "d");
   EXPECT_THAT(data.restrictToOwner(), testing::IsEmpty());
@@ -181,7 +181,7 @@ class FailingTask final : public PeriodicTask {
   std::atomic<int> runs = 0;
 };
 
-TEST(Periodic, AFailedTaskKeepsNoOtherFromItsTurn) {
+TEST(Periodic, AFailedTaskDoesNotDelayTheOtherTasks) {
   std::string done;
   try {
     performAll([&] { done += "1"; }, [] { throw Error("the second"); }, [&] { done += "3"; },
@@ -218,7 +218,7 @@ class SwiftClock final : public Clock {
   Instant now_ = fromEpochMillis(1'000'000);
 };
 
-TEST(Backoff, RestsTwiceAsLongEachTimeWithinItsBounds) {
+TEST(Backoff, RestsTwiceAsLongEachTimeWithinTheBounds) {
   SwiftClock clock;
   Backoff backoff(clock, {});
   for (const int millis : {50, 100, 200, 400, 800, 1'600, 2'000, 2'000}) {
@@ -233,7 +233,7 @@ TEST(Backoff, RestsTwiceAsLongEachTimeWithinItsBounds) {
   EXPECT_EQ(clock.now(), latest) << "the deadline has passed";
 }
 
-TEST(Backoff, AStopEndsTheRestAndAllFurtherOnes) {
+TEST(Backoff, AStopEndsTheCurrentRestAndAllFurtherRests) {
   testkit::ManualClock clock;
   std::stop_source stop;
   Backoff backoff(clock, stop.get_token());
@@ -310,7 +310,7 @@ TEST(RunningJobs, AStopBetweenTheClaimAndTheRunIsNotLost) {
 }
 
 // Claims of a busy server overlap without a gap, and a stop must not be kept for ever.
-TEST(RunningJobs, AStopIsKeptForTheClaimsThatHadBegunBefore) {
+TEST(RunningJobs, AStopIsKeptForTheClaimsBegunBefore) {
   RunningJobs running;
   auto first = std::make_unique<RunningJobs::Claiming>(running);
   running.stop({"a", 1});
@@ -331,7 +331,7 @@ TEST(Semaphore, TheTableOfWaitingThreadsIsWide) {
   EXPECT_EQ(slots(), 4'096);
 }
 
-TEST(JsonObject, IsAWholeObjectAndNothingElse) {
+TEST(JsonObject, IsAWholeObjectWithoutFurtherText) {
   for (const char* text : {"{}", " \t\r\n{\"a\":[1]} ", R"({"{":"}"})"}) EXPECT_TRUE(isJsonObject(text)) << text;
   for (const char* text : {"", "  ", "[]", "null", "\"{}\"", "{", "{} {}", "{}x", "{\"a\"}", "\v{}"}) {
     EXPECT_FALSE(isJsonObject(text)) << text;

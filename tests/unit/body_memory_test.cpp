@@ -41,7 +41,7 @@ TEST(BodyMemoryTest, AnEndpointCanTakeTheLargestBodyHoweverSmallTheMemoryIs) {
   EXPECT_TRUE(late.grow(memory, "b", BodyMemory::kLargestBody)) << "a refused reservation holds no memory";
 }
 
-TEST(BodyMemoryTest, AShareThatIsMovedCountsOnce) {
+TEST(BodyMemoryTest, AMovedShareCountsOnce) {
   BodyMemory memory(100 * kMegabyte);
   BodyMemory::Reservation reservation;
   ASSERT_TRUE(reservation.grow(memory, "a", 10 * kMegabyte));

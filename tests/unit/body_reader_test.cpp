@@ -91,7 +91,7 @@ class BodyReaderTest : public testing::Test {
   std::optional<BodyReader> reader_;
 };
 
-TEST_F(BodyReaderTest, ABodyEndsAtItsLength) {
+TEST_F(BodyReaderTest, ABodyEndsAtTheGivenLength) {
   stream_.pieces = {"hello wor", "ldGET / HTTP/1.1"};
   ofLength(11);
   EXPECT_FALSE(reader_->complete());
@@ -109,7 +109,7 @@ TEST_F(BodyReaderTest, AnEmptyBodyAsksForNoByte) {
   EXPECT_EQ(releaseMemory(), "GET /");
 }
 
-TEST_F(BodyReaderTest, ALargeBodyThatGoesStraightToItsReaderEndsAtItsLengthToo) {
+TEST_F(BodyReaderTest, ALargeBodyReadDirectlyEndsAtTheGivenLengthToo) {
   const std::string body(100'000, 'b');
   stream_.pieces = {body.substr(0, 10), body.substr(10) + "GET /"};
   ofLength(body.size());
@@ -117,7 +117,7 @@ TEST_F(BodyReaderTest, ALargeBodyThatGoesStraightToItsReaderEndsAtItsLengthToo) 
   EXPECT_EQ(releaseMemory(), "GET /");
 }
 
-TEST_F(BodyReaderTest, BytesThatCameWithTheHeadAreTakenFirst) {
+TEST_F(BodyReaderTest, BytesReceivedWithTheHeadAreTakenFirst) {
   stream_.pieces = {"abc"};
   ASSERT_EQ(buffer_.fill(stream_, ByteStream::Wait::no), 3U);
   stream_.pieces = {"def"};
@@ -125,7 +125,7 @@ TEST_F(BodyReaderTest, BytesThatCameWithTheHeadAreTakenFirst) {
   EXPECT_EQ(readAll(), "abcdef");
 }
 
-TEST_F(BodyReaderTest, ChunksAreReadHoweverTheyCome) {
+TEST_F(BodyReaderTest, ChunksAreReadInAnyPieces) {
   const std::string text = "4\r\nWiki\r\n6;x=1\r\npedia \r\n0\r\n\r\nGET /";
   for (std::size_t size = 1; size <= text.size(); ++size) {
     buffer_.clear();
@@ -138,7 +138,7 @@ TEST_F(BodyReaderTest, ChunksAreReadHoweverTheyCome) {
   }
 }
 
-TEST_F(BodyReaderTest, LargeChunksGoStraightToTheirReader) {
+TEST_F(BodyReaderTest, LargeChunksGoStraightToTheReader) {
   const std::string body(100'000, 'c');
   stream_.pieces = {"186a0\r\n", body + "\r\n0\r\n\r\nGET /"};
   chunked();
@@ -158,7 +158,7 @@ TEST_F(BodyReaderTest, IsReadByteByByte) {
   EXPECT_TRUE(reader_->complete());
 }
 
-TEST_F(BodyReaderTest, ABodyWhoseRestHasNotComePausesAndGoesOn) {
+TEST_F(BodyReaderTest, AnIncompleteBodyPausesAndGoesOn) {
   BodyReader& reader = ofLength(6);
   stream_.pieces = {"abc"};
   stream_.open = true;
@@ -180,7 +180,7 @@ TEST_F(BodyReaderTest, ABodyWhoseRestHasNotComePausesAndGoesOn) {
   EXPECT_EQ(body.substr(0, 6), "abcdef");
 }
 
-TEST_F(BodyReaderTest, AClientThatDripsHoldsItsThreadForAMoment) {
+TEST_F(BodyReaderTest, ADrippingClientHoldsAThreadForAMoment) {
   const testkit::HangGuard guard("the pause of a body that drips");
   BodyReader& reader = ofLength(UINT64_MAX);
   stream_.open = stream_.drips = true;
@@ -199,7 +199,7 @@ TEST_F(BodyReaderTest, ABusyServerLingersForNoBody) {
   EXPECT_EQ(stream_.lingered, 0);
 }
 
-TEST_F(BodyReaderTest, AnEarlyEndIsAFaultAndSaysHowFarItCame) {
+TEST_F(BodyReaderTest, AnEarlyEndIsAFaultWithTheNumberOfBytes) {
   stream_.pieces = {"hello"};
   ofLength(11);
   EXPECT_EQ(readAll(), "hello");
@@ -209,7 +209,7 @@ TEST_F(BodyReaderTest, AnEarlyEndIsAFaultAndSaysHowFarItCame) {
   EXPECT_THAT(reader_->result().failure().sentence, HasSubstr("5 bytes came"));
 }
 
-TEST_F(BodyReaderTest, AChunkedBodyWithoutItsLastChunkIsNotComplete) {
+TEST_F(BodyReaderTest, AChunkedBodyWithoutALastChunkIsNotComplete) {
   stream_.pieces = {"4\r\nWiki\r\n"};
   chunked();
   EXPECT_EQ(readAll(), "Wiki");
@@ -229,7 +229,7 @@ TEST_F(BodyReaderTest, BrokenFramingIsAFault) {
   }
 }
 
-TEST_F(BodyReaderTest, AChunkBeyondTheLimitIsRefusedBeforeItsBytesCome) {
+TEST_F(BodyReaderTest, AChunkBeyondTheLimitIsRefusedBeforeTheBytesCome) {
   stream_.pieces = {"4\r\nWiki\r\n", "7\r\n"};
   stream_.open = true;
   chunked().limit(10);
@@ -246,7 +246,7 @@ TEST_F(BodyReaderTest, TheLimitItselfIsAllowed) {
   EXPECT_TRUE(reader_->complete());
 }
 
-TEST_F(BodyReaderTest, AnUnreadBodyThatHasComeIsDropped) {
+TEST_F(BodyReaderTest, AReceivedUnreadBodyIsDropped) {
   stream_.pieces = {"hello", " world", "GET /"};
   ofLength(11);
   EXPECT_TRUE(reader_->dropArrived());
@@ -258,7 +258,7 @@ TEST_F(BodyReaderTest, AnUnreadBodyThatHasComeIsDropped) {
   EXPECT_EQ(releaseMemory(), "GET /");
 }
 
-TEST_F(BodyReaderTest, AnUnreadBodyThatHasNotComeIsNotWaitedFor) {
+TEST_F(BodyReaderTest, AnIncompleteUnreadBodyIsNotWaitedFor) {
   stream_.pieces = {"hello"};
   stream_.open = true;
   ofLength(11);

@@ -33,7 +33,7 @@ class ByteStreamTest : public testing::Test {
   std::array<char, 64> bytes_{};
 };
 
-TEST_F(ByteStreamTest, TellsNothingYetFromTheEnd) {
+TEST_F(ByteStreamTest, DistinguishesNoDataFromTheEnd) {
   EXPECT_EQ(read(), std::nullopt);
   EXPECT_EQ(read(ByteStream::Wait::linger), std::nullopt) << "the wait has an end";
   client_.send("abc");
@@ -46,7 +46,7 @@ TEST_F(ByteStreamTest, TellsNothingYetFromTheEnd) {
   EXPECT_EQ(read(ByteStream::Wait::linger), 0U);
 }
 
-TEST_F(ByteStreamTest, WritesBothTextsInTheirOrder) {
+TEST_F(ByteStreamTest, WritesBothTextsInOrder) {
   EXPECT_TRUE(client_.stream().write("head,", "body", TransferDeadline(places_)));
   EXPECT_TRUE(client_.stream().write("", "alone", TransferDeadline(places_)));
   EXPECT_TRUE(client_.stream().write("", "", TransferDeadline(places_)));
@@ -68,18 +68,18 @@ TEST_F(ByteStreamTest, WritesMoreThanTheSocketHolds) {
   EXPECT_EQ(places_.left(), 8U) << "a finished write gives the place back";
 }
 
-TEST_F(ByteStreamTest, AWriteToAClientThatHasGoneFails) {
+TEST_F(ByteStreamTest, AWriteToADepartedClientFails) {
   client_.hangUp();
   EXPECT_FALSE(client_.stream().write("head", "body", TransferDeadline(places_)));
 }
 
-TEST_F(ByteStreamTest, AHurriedWriteGivesUpWhereItWouldHaveToWait) {
+TEST_F(ByteStreamTest, AHurriedWriteGivesUpInsteadOfWaiting) {
   const std::string large(4UL << 20, 'x');
   EXPECT_FALSE(client_.stream().write("head", large, TransferDeadline::hurried()));
   EXPECT_FALSE(client_.received().empty()) << "the first bytes fit into the socket";
 }
 
-TEST_F(ByteStreamTest, ShutDownEndsAReadOfAnotherThread) {
+TEST_F(ByteStreamTest, ShutDownEndsAReadOfASecondThread) {
   auto reading = std::async(std::launch::async, [this] {
     std::optional<std::size_t> got;
     while (!(got = read(ByteStream::Wait::linger))) {
@@ -98,7 +98,7 @@ TEST_F(ByteStreamTest, EndSendingLetsTheClientGoOn) {
   EXPECT_EQ(read(), 4U);
 }
 
-TEST_F(ByteStreamTest, DropTellsNothingYetFromTheEndToo) {
+TEST_F(ByteStreamTest, DropDistinguishesNoDataFromTheEndToo) {
   EXPECT_EQ(client_.stream().drop(bytes_.data(), bytes_.size()), std::nullopt);
   client_.send("abc");
   EXPECT_EQ(client_.stream().drop(bytes_.data(), bytes_.size()), 3U);
@@ -106,7 +106,7 @@ TEST_F(ByteStreamTest, DropTellsNothingYetFromTheEndToo) {
   EXPECT_EQ(client_.stream().drop(bytes_.data(), bytes_.size()), 0U);
 }
 
-TEST_F(ByteStreamTest, ADroppedConnectionClosesItsDescriptor) {
+TEST_F(ByteStreamTest, ADroppedConnectionClosesTheDescriptor) {
   auto stream = client_.releaseStream();
   const int descriptor = stream->descriptor();
   EXPECT_GE(::fcntl(descriptor, F_GETFD), 0);
@@ -114,7 +114,7 @@ TEST_F(ByteStreamTest, ADroppedConnectionClosesItsDescriptor) {
   EXPECT_EQ(::fcntl(descriptor, F_GETFD), -1);
 }
 
-TEST(PaceTest, AllowsASecondMoreForEach8KiBThatMoved) {
+TEST(PaceTest, AllowsASecondMoreForEach8KiBMoved) {
   Budget places(1);
   test::SetTime time;
   TransferDeadline deadline(places, time);
@@ -157,7 +157,7 @@ TEST(PaceTest, ATransferOfMoreThanASecondHoldsAPlace) {
   EXPECT_EQ(places.left(), 1U);
 }
 
-TEST(BudgetTest, AShareGoesBackWithItsOwner) {
+TEST(BudgetTest, AShareGoesBackWithTheOwner) {
   Budget budget(10);
   {
     auto reservation = budget.reserve(6);
@@ -195,7 +195,7 @@ TEST(BudgetTest, ThreadsNeverTakeMoreThanThereIs) {
   EXPECT_EQ(budget.left(), 100U);
 }
 
-TEST_F(ByteStreamTest, AReadBufferKeepsWhatIsNotConsumedYet) {
+TEST_F(ByteStreamTest, AReadBufferKeepsUnconsumedBytes) {
   Budget memory(64UL << 10);
   ReadBuffer buffer(memory);
   EXPECT_TRUE(buffer.empty());
@@ -215,7 +215,7 @@ TEST_F(ByteStreamTest, AReadBufferKeepsWhatIsNotConsumedYet) {
   EXPECT_EQ(buffer.fill(client_.stream(), ByteStream::Wait::no), std::nullopt);
 }
 
-TEST_F(ByteStreamTest, AReadBufferDrawsOnTheBudgetForWhatItHoldsBeyondTheFreeBytes) {
+TEST_F(ByteStreamTest, AReadBufferDrawsOnTheBudgetBeyondTheFreeBytes) {
   Budget memory(3 * ReadBuffer::kFree);
   ReadBuffer buffer(memory);
   const auto receive = [&](std::size_t bytes) {

@@ -72,7 +72,7 @@ class ChangePollerTest : public testing::Test {
   CallId claims_ = 0;
 };
 
-TEST_F(ChangePollerTest, AJobThatEndedElsewhereWakesItsWaiters) {
+TEST_F(ChangePollerTest, AnEndOfAJobAtADifferentNodeWakesTheWaiters) {
   submit("a");
   submit("b");
   const LeaseRef lease = claimElsewhere();
@@ -111,7 +111,7 @@ class SlowStorage final : public test::PassedStorage {
   Jobs jobs_;
 };
 
-TEST_F(ChangePollerTest, ThePauseAfterAQuestionGrowsWithItsTimeUpToASecond) {
+TEST_F(ChangePollerTest, ThePauseAfterAQuestionGrowsWithTheTimeUpToASecond) {
   SlowStorage slow(storage_, clock_);
   ChangePoller poller({slow, completions_, signal_, clock_, log_});
   submit("a");
@@ -130,7 +130,7 @@ TEST_F(ChangePollerTest, ThePauseAfterAQuestionGrowsWithItsTimeUpToASecond) {
   }
 }
 
-TEST_F(ChangePollerTest, AJobThatIsGoneWakesItsWaiters) {
+TEST_F(ChangePollerTest, ARemovedJobWakesTheWaiters) {
   submit("a");
   Waiter waiter(completions_, {"ep", "a"});
   (void)storage_.jobs().purgeQueued("ep");
@@ -176,7 +176,7 @@ TEST_F(ChangePollerTest, ANewChunkWakesTheStreamsOfTheJobOnce) {
   EXPECT_TRUE(isWoken(stream)) << "the chunk is the first of a new attempt";
 }
 
-TEST_F(ChangePollerTest, AnotherAttemptIsAChange) {
+TEST_F(ChangePollerTest, ANewAttemptIsAChange) {
   submit("a");
   Waiter changes(completions_, {"ep", "a"}, CompletionNotifier::Interest::changes);
   pollNext();
@@ -268,7 +268,7 @@ TEST_F(ChangePollerTest, TheThreadAsksAsSoonAsACallerWaits) {
   poller_.stop();
 }
 
-TEST_F(ChangePollerTest, OnAStorageForASingleProcessNothingIsAsked) {
+TEST_F(ChangePollerTest, AStorageForASingleProcessIsNotAsked) {
   test::UnitStorage single;
   CompletionNotifier completions(single.clock);
   ChangePoller poller({*single, completions, signal_, single.clock, single.log});

@@ -58,7 +58,7 @@ TEST_F(ChunkFeedTest, EachChunkComesAtOnceAndTheEndBehindTheLast) {
       << "a feed does not use up the chunks";
 }
 
-TEST_F(ChunkFeedTest, APageHasItsBytes) {
+TEST_F(ChunkFeedTest, APageIsBoundedInBytes) {
   append("100");
   append("200");
   EXPECT_THAT(outputsOf(poll(3)), ElementsAre("100"));
@@ -66,7 +66,7 @@ TEST_F(ChunkFeedTest, APageHasItsBytes) {
   EXPECT_FALSE(poll(3));
 }
 
-TEST_F(ChunkFeedTest, AnotherAttemptIsSaid) {
+TEST_F(ChunkFeedTest, ANewAttemptIsReported) {
   append("1");
   EXPECT_THAT(outputsOf(poll()), ElementsAre("1"));
   reports_.release({lease_}, "ep");

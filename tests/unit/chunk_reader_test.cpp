@@ -48,14 +48,14 @@ Read readWhole(std::string_view bytes) {
   return readChunks(bytes, [&] { return bytes.size(); });
 }
 
-TEST(ChunkReader, TakesTheBodyOutAndStopsAtItsEnd) {
+TEST(ChunkReader, TakesTheBodyOutAndStopsAtTheEndOfTheBody) {
   EXPECT_EQ(readWhole("0\r\n\r\nGET"), (Read{"", 5, ChunkReader::Part::end}));
   EXPECT_EQ(readWhole("3\r\nabc\r\n00A;x=\"y\"\r\n0123456789\r\n0\r\nT: v\r\nU:\r\n\r\nnext"),
             (Read{"abc0123456789", 46, ChunkReader::Part::end}));
   EXPECT_EQ(readWhole("fF\r\n" + std::string(255, 'x') + "\r\n0\r\n\r\n").body.size(), 255U);
 }
 
-TEST(ChunkReader, IsNotAtItsEndBeforeTheLastByte) {
+TEST(ChunkReader, IsNotAtTheEndBeforeTheLastByte) {
   const std::string bytes = "3;a\r\nabc\r\n0\r\nT: v\r\n\r\n";
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     const Read read = readWhole(bytes.substr(0, size));
@@ -64,7 +64,7 @@ TEST(ChunkReader, IsNotAtItsEndBeforeTheLastByte) {
   }
 }
 
-TEST(ChunkReader, RefusesWhatIsNoChunk) {
+TEST(ChunkReader, RefusesMalformedChunks) {
   for (const std::string& bad : {std::string("\r\n"),
                                  std::string("x"),
                                  std::string("-1\r\n"),

@@ -55,7 +55,7 @@ TEST(ChunkSplit, CharactersStayWhole) {
   }
 }
 
-TEST(ChunkSplit, ALargeObjectIsCutIntoItsText) {
+TEST(ChunkSplit, ALargeObjectIsCutIntoPiecesOfText) {
   const std::string object = "{\"key \\\"quoted\\\"\":\"" + std::string(3'000'000, '\'') + "\\u20ac\",\"n\":1.0}";
   const auto chunks = splitChunk({object, ""});
   EXPECT_GE(chunks.size(), 3U);
@@ -63,7 +63,7 @@ TEST(ChunkSplit, ALargeObjectIsCutIntoItsText) {
   for (const Chunk& chunk : chunks) EXPECT_TRUE(chunk.partial);
 }
 
-TEST(ChunkSplit, TheLargestThatFitsIsNotCut) {
+TEST(ChunkSplit, TheLargestFittingOutputIsNotCut) {
   const std::string metrics = "{}" + std::string(kMetricsLimit - 2, ' ');
   for (std::size_t size = kChunkLimit - kMetricsLimit - 70; size < kChunkLimit - kMetricsLimit - 30; ++size) {
     const std::string output = '"' + std::string(size - 2, 'x') + '"';

@@ -48,7 +48,7 @@ TEST_F(CliJobsTest, AWrongCommandLineSendsNothing) {
   EXPECT_THAT(server_.calls(), IsEmpty());
 }
 
-TEST_F(CliJobsTest, AnAnswerOfAnotherServerIsNamed) {
+TEST_F(CliJobsTest, AnAnswerOfAForeignServerIsNamed) {
   const std::string other = "the answer does not come from a jobq server: check the address";
   expectEnd(runWith("<html>", {"job", "show", "ep", "j"}), 3, other);
   expectEnd(runWith("{}", {"job", "show", "ep", "j"}), 3, other);
@@ -117,7 +117,7 @@ TEST_F(CliJobsTest, AStreamIsReadByOffsetUntilTheEnd) {
                           "GET /v2/ep/stream/j?wait=20000&offset=0"));
 }
 
-TEST_F(CliJobsTest, AStreamBeginsAgainWithItsJob) {
+TEST_F(CliJobsTest, AStreamBeginsAgainWithTheJob) {
   const CapturedErrors errors;
   server_.answer(R"([{"output":1}])", "200 OK", "X-Job-Status: IN_PROGRESS\r\nX-Job-Attempt: 1\r\n");
   server_.answer("[]", "200 OK", "X-Job-Status: IN_PROGRESS\r\nX-Job-Attempt: 2\r\n");
@@ -164,7 +164,7 @@ TEST_F(CliJobsTest, TopSortsTheBusiestFirst) {
                                            "GET /v2/b/health"));
 }
 
-TEST_F(CliJobsTest, TopOfOneEndpointAsJson) {
+TEST_F(CliJobsTest, TopOfAnEndpointAsJson) {
   server_.answer(R"({"id":"a","release":{"version":1,"state":"complete"}})");
   server_.answer(R"({"jobs":{"inQueue":1},"workers":{"idle":2}})");
   expectEnd(run({"top", "a", "--once", "--json"}), 0,

@@ -111,7 +111,7 @@ TEST_F(CliManagementTest, PluginsAreListedWithTheReasonOfARejection) {
             "c.so  loaded    filter   x     3        no        -\n");
 }
 
-TEST_F(CliManagementTest, APluginIsDescribedByItsNameOrByKindAndName) {
+TEST_F(CliManagementTest, APluginIsDescribedByNameOrByKindAndName) {
   expectEnd(runWith(kPlugins, {"plugin", "describe", "storage.x"}), 0,
             "name      x\nkind      storage\nversion   1\nselected  yes\nfile      a.so\n\n"
             "KEY     VALUE  TYPE  DEFAULT  RANGE  HELP\n"
@@ -173,7 +173,7 @@ TEST_F(CliManagementTest, EndpointsAreListed) {
             "e2  -     -            -         ---      -        -        no      file\n");
 }
 
-TEST_F(CliManagementTest, AnEndpointIsShownWithItsWorkersOnDemand) {
+TEST_F(CliManagementTest, AnEndpointIsShownWithWorkersOnDemand) {
   const std::string endpoint =
       R"({"id":"e1","workers":[{"id":"w","state":"idle","slsVersion":2,"image":"plugin/echo","lastStartedAt":"T"}]})";
   expectEnd(runWith(endpoint, {"endpoint", "show", "e1"}), 0, "id  e1\n");
@@ -202,7 +202,7 @@ TEST_F(CliManagementTest, EndpointsAreMadeChangedPausedAndDeleted) {
                           "POST /v1/endpoints/e1/resume", "DELETE /v1/endpoints/e1"));
 }
 
-TEST_F(CliManagementTest, AReleaseIsShownAndItsEndIsTheExitCode) {
+TEST_F(CliManagementTest, AReleaseIsShownAndTheOutcomeIsTheExitCode) {
   const auto release = [](const std::string& state) {
     return R"({"id":"e1","release":{"version":7,"state":")" + state +
            R"(","reason":"no memory"},"workers":[{"slsVersion":7},{"slsVersion":6},{"slsVersion":7}]})";
@@ -251,7 +251,7 @@ class CliBackupTest : public CliManagementTest {
   const fs::path made_ = folder_ / "new/deep";
 };
 
-TEST_F(CliBackupTest, ACopyHasItsNameWhenItIsWhole) {
+TEST_F(CliBackupTest, OnlyACompleteCopyHasTheFinalName) {
   server_.answer("content", "200 OK", "Content-Type: application/octet-stream\r\n");
   const std::string file = (made_ / "jobq.db").string();
   expectEnd(run({"backup", made_.string()}), 0,
@@ -276,7 +276,7 @@ TEST_F(CliBackupTest, AFailedCopyLeavesNoFile) {
   EXPECT_TRUE(fs::is_empty(made_));
 }
 
-TEST_F(CliBackupTest, ADirectoryThatCannotBeMadeIsNamed) {
+TEST_F(CliBackupTest, ADirectoryFailureIsNamed) {
   std::ofstream(folder_ / "file") << "x";
   EXPECT_THAT(run({"backup", (folder_ / "file").string()}).text,
               StartsWith("the directory " + (folder_ / "file").string() + " cannot be made"));

@@ -60,17 +60,17 @@ TEST(ArgumentsTest, AValueMayBeEmptyOrBeginWithADash) {
   EXPECT_EQ(parsed({"--name=a=b"}).value("name"), "a=b");
 }
 
-TEST(ArgumentsTest, ARepeatableOptionKeepsItsOrderAndOthersAreGivenOnce) {
+TEST(ArgumentsTest, OnlyARepeatableOptionMayBeRepeatedAndKeepsTheOrder) {
   EXPECT_THAT(parsed({"--label", "b", "--label=a"}).values("label"), ElementsAre("b", "a"));
   EXPECT_THAT(failureOf([] { (void)parsed({"--name", "a", "--name", "b"}); }), testing::StartsWith("2 "));
 }
 
-TEST(ArgumentsTest, ANameMayBeShortenedWhileItIsClear) {
+TEST(ArgumentsTest, ANameMayBeShortenedUnambiguously) {
   EXPECT_EQ(parsed({"--na", "n"}).value("name"), "n");
   EXPECT_EQ(parsed({"--lab", "-l"}).value("label"), "-l");
 }
 
-TEST(ArgumentsTest, AfterTwoDashesEverythingIsAWord) {
+TEST(ArgumentsTest, AfterTwoDashesAllArgumentsAreWords) {
   EXPECT_THAT(parsed({"a", "--", "--name", "-"}).words, ElementsAre("a", "--name", "-"));
   EXPECT_THAT(parsed({"-"}).words, ElementsAre("-")) << "standard input";
 }
@@ -100,7 +100,7 @@ TEST(ArgumentsTest, TheHelpHasALineForEachOption) {
   EXPECT_THAT(describeOptions(someOptions()), HasSubstr("  --quiet        no words\n"));
 }
 
-TEST(TableTest, ColumnsAreAsWideAsTheirLongestCell) {
+TEST(TableTest, ColumnsAreAsWideAsTheLongestCell) {
   Table table({"id", "name"});
   table.add({"1", "a"});
   table.add({"22", "\xc3\xa9\xc3\xa9", "more"});
@@ -128,7 +128,7 @@ TEST(InputText, AFileIsReadWhole) {
   EXPECT_THAT(failureOf([&] { (void)readSource(folder.path().string()); }), HasSubstr("cannot be read"));
 }
 
-TEST(InputText, AnInputIsOneObject) {
+TEST(InputText, AnInputIsASingleObject) {
   EXPECT_EQ(failureOf([] { checkObject(" {\"a\":1} ", "the input", "{}"); }), "");
   EXPECT_THAT(failureOf([] { checkObject("[1]", "the input", "{\"n\": 1}"); }),
               HasSubstr("2 the input is not a JSON object: write it like {\"n\": 1}"));
@@ -155,7 +155,7 @@ TEST(FormOptions, OptionsBecomeAForm) {
   EXPECT_EQ(bodyOf({"--workers-max", "-1"}), R"({"workersMax":-1})") << "only the server checks the range";
 }
 
-TEST(FormOptions, AValueThatCannotBeOfItsKindIsRefused) {
+TEST(FormOptions, AValueUnfitForTheKindIsRefused) {
   for (const char* wrong : {"", "x", "1.5", "1e3", "03", "-", "0x1", "1 "}) {
     EXPECT_THAT(failureOf([&] { (void)bodyOf({"--workers-max", wrong}); }), HasSubstr("takes a whole number")) << wrong;
   }
@@ -176,7 +176,7 @@ TEST(FormOptions, OptionsCountBeforeTheFieldsOfAFile) {
   EXPECT_THAT(failureOf([] { (void)bodyOf({}); }), HasSubstr("no field is given: use options like --name NAME"));
 }
 
-TEST(FormOptions, AListIsOneOptionAndMayBeEmpty) {
+TEST(FormOptions, AListIsASingleOptionAndMayBeEmpty) {
   const std::vector<FieldOption> fields{{"filters", "NAMES", "", "filters", FieldKind::list}};
   const auto form = [&fields](const std::string& names) {
     return formBody(parseArguments({"--filters", names}, optionsOf(fields)), fields);
@@ -185,7 +185,7 @@ TEST(FormOptions, AListIsOneOptionAndMayBeEmpty) {
   EXPECT_EQ(form(""), R"({"filters":[]})");
 }
 
-TEST(Completion, KnowsEachCommandAndEachOfItsOptions) {
+TEST(Completion, KnowsEachCommandAndEachOption) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const std::string script = completionOf(shell);
     for (const Command& command : commands()) {
@@ -198,7 +198,7 @@ TEST(Completion, KnowsEachCommandAndEachOfItsOptions) {
   EXPECT_THAT(failureOf([] { (void)completionOf("tcsh"); }), HasSubstr("bash, zsh or fish"));
 }
 
-TEST(Answers, EndWithOneLineEnd) {
+TEST(Answers, EndWithASingleLineEnd) {
   const auto printed = [](std::string_view answer) {
     std::ostringstream out;
     printAnswer(answer, out);
@@ -230,13 +230,13 @@ TEST(AnswerReader, AnythingElseIsNoJobqServer) {
   EXPECT_THAT(failureOf([&] { printMembers("[]", {}, out); }), HasSubstr("does not come from a jobq server"));
 }
 
-TEST(AnswerReader, PrintsMembersInTheirOrder) {
+TEST(AnswerReader, PrintsMembersInOrder) {
   std::ostringstream out;
   printMembers(R"({"z":"one","hidden":1,"a":[1, 2],"n":null,"e":""})", {"hidden"}, out);
   EXPECT_EQ(out.str(), "z  one\na  [1, 2]\nn  -\ne  -\n");
 }
 
-TEST(LocalJobTest, ReportsGoToTheStreamOneALine) {
+TEST(LocalJobTest, ReportsGoToTheStreamAsSeparateLines) {
   testkit::ManualClock clock;
   std::ostringstream out;
   LocalJob job(clock, Millis(5'000), out);
@@ -248,7 +248,7 @@ TEST(LocalJobTest, ReportsGoToTheStreamOneALine) {
   EXPECT_THROW(job.emit("{", ""), JobFailed);
 }
 
-TEST(LocalJobTest, IsStoppedAtItsDeadlineAndNotBefore) {
+TEST(LocalJobTest, IsStoppedAtTheDeadlineAndNotBefore) {
   testkit::ManualClock clock;
   std::ostringstream out;
   LocalJob job(clock, Millis(5'000), out);

@@ -26,7 +26,7 @@ class CliTextTest : public testing::Test, protected CliFixture {
   static std::string nameOf(std::vector<std::string> words) { return extractCommand(words).name; }
 };
 
-TEST_F(CliTextTest, ACommandIsNamedByItsFirstWords) {
+TEST_F(CliTextTest, ACommandIsNamedByTheFirstWords) {
   std::vector<std::string> words{"job", "show", "ep", "j"};
   EXPECT_STREQ(extractCommand(words).name, "job show");
   EXPECT_THAT(words, ElementsAre("ep", "j")) << "the arguments are left";
@@ -51,7 +51,7 @@ TEST_F(CliTextTest, OptionsMayStandBeforeTheCommand) {
   EXPECT_THAT(leadingWords({"--help"}), IsEmpty());
 }
 
-TEST_F(CliTextTest, NoNameIsTheBeginningOfAnotherName) {
+TEST_F(CliTextTest, NoNameIsTheBeginningOfALongerName) {
   std::set<std::string> names;
   for (const Command& command : commands()) {
     EXPECT_TRUE(names.insert(command.name).second) << command.name;
@@ -63,7 +63,7 @@ TEST_F(CliTextTest, NoNameIsTheBeginningOfAnotherName) {
   }
 }
 
-TEST_F(CliTextTest, EachHelpNamesItsCommands) {
+TEST_F(CliTextTest, EachHelpNamesTheCommands) {
   const std::string program = programHelp();
   for (const Command& command : commands()) {
     EXPECT_THAT(program, HasSubstr("\n  " + std::string(command.name)));
@@ -95,7 +95,7 @@ class CliLuaTest : public CliTextTest {
   const std::string plugins_ = folder_.path().string();  ///< a folder without a plugin
 };
 
-TEST_F(CliLuaTest, AFileThatIsNoScriptIsNamed) {
+TEST_F(CliLuaTest, AFileWithoutAScriptIsNamed) {
   expectEnd(run({"lua", "run", "/nowhere/a.lua"}), 2, "the file '/nowhere/a.lua' cannot be read: check its name");
   for (const char* name : {"a.txt", "a b.lua", "lua"}) {
     expectEnd(run({"lua", "check", script(name)}), 2,

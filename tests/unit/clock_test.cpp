@@ -101,7 +101,7 @@ TEST(ClockKeeper, WarnsOnceWhenTheTimesDifferByAMinute) {
   EXPECT_THAT(log.lines(), testing::ElementsAre(testing::_, testing::HasSubstr("60 s behind")));
 }
 
-TEST(ShutdownDeadline, EndsAProcessWhoseStepDoesNotReturn) {
+TEST(ShutdownDeadline, EndsAProcessWithAHangingStep) {
   const auto step = [](Millis limit, std::chrono::seconds time) {
     Logger log(LogLevel::information, LogFormat::text);
     {

@@ -25,7 +25,7 @@ bool hasEvent(CompletionNotifier::Waiter& waiter, Instant deadline, std::size_t 
   return test::HeldCaller().awaitEvent(waiter, deadline, bytes);
 }
 
-TEST(CompletionNotifier, EndsTheWaitOfAClientThatHasGone) {
+TEST(CompletionNotifier, EndsTheWaitOfADepartedClient) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   test::HeldCaller caller;
@@ -98,7 +98,7 @@ TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
   EXPECT_EQ(two.poll(late, {{&resumer, 2}}), Progress::over);
 }
 
-TEST(CompletionNotifier, ADeadlineResumesItsCallAndNoLaterOne) {
+TEST(CompletionNotifier, ADeadlineResumesOnlyTheCallOfTheDeadline) {
   using Progress = CompletionNotifier::Progress;
   testkit::ManualClock clock;
   CountingResumer resumer;  // outlives the thread of the notifier
@@ -163,7 +163,7 @@ TEST(CompletionNotifier, ALaterDeadlineWakesNoThread) {
   EXPECT_EQ(clock.sleeps(), 2);
 }
 
-TEST(CompletionNotifier, ContinuesCallsOnTheThreadThatAllowsIt) {
+TEST(CompletionNotifier, ContinuesCallsOnAPermittingThread) {
   testkit::ManualClock clock;
   CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
@@ -180,7 +180,7 @@ TEST(CompletionNotifier, ContinuesCallsOnTheThreadThatAllowsIt) {
   EXPECT_EQ(resumer.countOf(2), 1) << "each wait is continued once";
 }
 
-TEST(CompletionNotifier, ContinuesOneCallOfAJobOnThisThread) {
+TEST(CompletionNotifier, ContinuesASingleCallOfAJobOnTheCurrentThread) {
   testkit::ManualClock clock;
   CountingResumer resumer;  // outlives the thread of the notifier
   CompletionNotifier watch(clock);
@@ -224,7 +224,7 @@ TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {
 }
 
 // The server of the calls is destroyed before the notifier.
-TEST(CompletionNotifier, ResumesNothingAfterItIsClosed) {
+TEST(CompletionNotifier, ResumesNothingAfterClosing) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   CompletionNotifier::Waiter awaited(watch, {"e", "a"});
@@ -320,7 +320,7 @@ TEST(CompletionNotifier, AnUnknownChangeWakesAllWaitersOnce) {
   EXPECT_FALSE(hasEvent(streams, clock.now(), 100)) << "the job goes on, so chunks are gathered again";
 }
 
-TEST(CompletionNotifier, APurgeWakesTheWaitersOfItsEndpoint) {
+TEST(CompletionNotifier, APurgeWakesTheWaitersOfTheEndpoint) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
   CompletionNotifier::Waiter here(watch, {"e", "a"});

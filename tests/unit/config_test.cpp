@@ -52,7 +52,7 @@ TEST_F(ConfigTest, AnEmptyFileGivesTheDefaults) {
 
 // The cost of a line must not grow with the number of lines: eight times as many lines cost eight times as much
 // processor time, and a quadratic reader 64 times as much.
-TEST_F(ConfigTest, EachLineOfALongFileCostsAsMuchAsOneOfAShortFile) {
+TEST_F(ConfigTest, EachLineOfALongFileCostsAsMuchAsALineOfAShortFile) {
   const auto cost = [this](int endpoints) {
     std::string text;
     for (int i = 0; i < endpoints; ++i) {
@@ -169,7 +169,7 @@ TEST_F(ConfigTest, TheDoorHasItsSettings) {
   EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("belong together"));
 }
 
-TEST_F(ConfigTest, OriginsAreWrittenAsBrowsersWriteThem) {
+TEST_F(ConfigTest, OriginsAreWrittenLikeInBrowsers) {
   EXPECT_TRUE(load("").server.corsOrigins.empty());
   EXPECT_EQ(load("server.cors.origins = https://a.example, http://localhost:3000\n").server.corsOrigins,
             (std::set<std::string>{"https://a.example", "http://localhost:3000"}));
@@ -207,13 +207,13 @@ TEST_F(ConfigTest, OverridesWin) {
   EXPECT_EQ(load("server.port = 9000\n", {{"server.port", "9001"}}).server.port, 9001);
 }
 
-TEST_F(ConfigTest, AnUnknownKeyNamesTheNearestOne) {
+TEST_F(ConfigTest, AnUnknownKeyNamesTheNearestKey) {
   EXPECT_THAT(refusal("server.prot = 1\n"), HasSubstr("server.port"));
   EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.workerMax = 1\n"),
               HasSubstr("endpoint.a.workersMax"));
 }
 
-TEST_F(ConfigTest, AKeyThatIsTwiceInTheFileIsRefused) {
+TEST_F(ConfigTest, ARepeatedKeyInTheFileIsRefused) {
   EXPECT_THAT(refusal("server.port = 1\nstorage = memory\nserver.port: 2\n"), HasSubstr("server.port appears twice"));
   EXPECT_EQ(load("server.port = 1\n#server.port = 2\n", {{"server.port", "3"}, {"server.port", "4"}}).server.port, 4);
 }
@@ -257,7 +257,7 @@ TEST_F(ConfigTest, PlannedFeaturesCannotBeSwitchedOn) {
   EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.isolation = process\n"), HasSubstr("thread"));
 }
 
-TEST_F(ConfigTest, LimitsAreOnUnlessSwitchedOffAndCanBeChangedOneByOne) {
+TEST_F(ConfigTest, LimitsAreOnUnlessSwitchedOffAndCanBeChangedSeparately) {
   EXPECT_TRUE(load("").limits.enabled);
   EXPECT_TRUE(load("").limits.queue);
   const LimitsConfig limits = load(
@@ -277,7 +277,7 @@ TEST_F(ConfigTest, LimitsAreOnUnlessSwitchedOffAndCanBeChangedOneByOne) {
 
 TEST_F(ConfigTest, AMissingFileIsNamed) { EXPECT_THROW(loadConfig(dir_ / "none.properties", {}), ConfigError); }
 
-TEST(Units, SizesAndDurationsPrintAsTheyAreWritten) {
+TEST(Units, SizesAndDurationsPrintAsWritten) {
   EXPECT_EQ(units::size("k", "10MB", 0, 1UL << 40), 10UL << 20);
   EXPECT_EQ(units::size("k", "512B", 0, 1UL << 40), 512U);
   EXPECT_EQ(units::printSize(10UL << 20), "10MB");

@@ -68,7 +68,7 @@ class ConnectionOwnershipTest : public testing::Test, protected test::Connection
   std::unique_ptr<Connection> connection_ = std::make_unique<Connection>(7, client_.releaseStream(), server_);
 };
 
-TEST_F(ConnectionOwnershipTest, AClientThatLeavesAfterFourteenIdleSecondsLeavesInOrder) {
+TEST_F(ConnectionOwnershipTest, AClientLeavingAfterFourteenIdleSecondsLeavesInOrder) {
   answerOne();
   time_.pass(std::chrono::milliseconds(60'000));
   answerOne();  // the time runs from the last answer on
@@ -78,7 +78,7 @@ TEST_F(ConnectionOwnershipTest, AClientThatLeavesAfterFourteenIdleSecondsLeavesI
   EXPECT_EQ(endOf(), ConnectionEnd::inOrder);
 }
 
-TEST_F(ConnectionOwnershipTest, AClientThatLeavesEarlierHasTornTheConnection) {
+TEST_F(ConnectionOwnershipTest, AClientLeavingEarlierHasTornTheConnection) {
   answerOne();
   time_.pass(std::chrono::milliseconds(13'999));
   client_.hangUp();
@@ -86,7 +86,7 @@ TEST_F(ConnectionOwnershipTest, AClientThatLeavesEarlierHasTornTheConnection) {
   EXPECT_EQ(endOf(), ConnectionEnd::torn);
 }
 
-TEST_F(ConnectionOwnershipTest, AnEndRightBehindAnAnswerIsNone) {
+TEST_F(ConnectionOwnershipTest, AnEndRightAfterARequestIsTorn) {
   client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   client_.endSending();
   ASSERT_EQ(connection_->receive(), Ready::yes);
@@ -112,7 +112,7 @@ TEST_F(ConnectionOwnershipTest, AnEndInsideABodyIsTorn) {
   EXPECT_EQ(endOf(), ConnectionEnd::torn);
 }
 
-TEST_F(ConnectionOwnershipTest, AClientThatBreaksOffItsCallHasTornTheConnection) {
+TEST_F(ConnectionOwnershipTest, AClientBreakingOffACallHasTornTheConnection) {
   waits_ = true;
   send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(connection_->serve(), Next::suspend);
@@ -122,7 +122,7 @@ TEST_F(ConnectionOwnershipTest, AClientThatBreaksOffItsCallHasTornTheConnection)
   EXPECT_EQ(endOf(), ConnectionEnd::torn);
 }
 
-TEST_F(ConnectionOwnershipTest, ConnectionCloseEndsItInOrder) {
+TEST_F(ConnectionOwnershipTest, ConnectionCloseEndsTheConnectionInOrder) {
   send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(connection_->serve(), Next::discardInput);
   EXPECT_EQ(endOf(), ConnectionEnd::inOrder);
@@ -135,7 +135,7 @@ TEST_F(ConnectionOwnershipTest, SoDoesHttp10) {
   EXPECT_EQ(endOf(), ConnectionEnd::inOrder);
 }
 
-TEST_F(ConnectionOwnershipTest, TheServerEndsItInOrder) {
+TEST_F(ConnectionOwnershipTest, AnEndByTheServerIsInOrder) {
   answerOne();
   EXPECT_EQ(endOf(), ConnectionEnd::inOrder);
 }
@@ -170,7 +170,7 @@ class ResetTest : public testing::Test {
   std::unique_ptr<ByteStream> stream_;
 };
 
-TEST_F(ResetTest, AProxyResetsAConnectionThatItKeptForSomeSeconds) {
+TEST_F(ResetTest, AProxyResetsAConnectionKeptForSomeSeconds) {
   client_.setLinger(true, 0);
   client_.close();
   ASSERT_TRUE(readsEnd());
@@ -178,7 +178,7 @@ TEST_F(ResetTest, AProxyResetsAConnectionThatItKeptForSomeSeconds) {
   EXPECT_EQ(endAfter(*stream_), ConnectionEnd::inOrder);
 }
 
-TEST_F(ResetTest, AProcessThatIsKilledClosesItsConnection) {
+TEST_F(ResetTest, AKilledProcessClosesTheConnection) {
   client_.close();
   ASSERT_TRUE(readsEnd());
   EXPECT_FALSE(stream_->wasReset());

@@ -85,7 +85,7 @@ TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
 }
 
 // With an idle time of 0 each deadline is seen together with the event of the connection, as by a late reactor.
-TEST_F(ConnectionReactorTest, ARequestThatHasComeIsServedAfterTheIdleTime) {
+TEST_F(ConnectionReactorTest, AReceivedRequestIsServedAfterTheIdleTime) {
   ConnectionReactor reactor(listener(),
                             {{1, 1}, std::chrono::milliseconds(0), 0, nullptr, handlers_, *params_, waiting_}, log_);
   auto client = ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx");
@@ -189,7 +189,7 @@ class SuspensionTest : public ConnectionReactorTest {
   Poco::Net::StreamSocket other_;
 };
 
-TEST_F(SuspensionTest, ManyRequestsWaitOnOneThread) {
+TEST_F(SuspensionTest, ManyRequestsWaitOnASingleThread) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
   std::vector<Poco::Net::StreamSocket> clients;
@@ -202,7 +202,7 @@ TEST_F(SuspensionTest, ManyRequestsWaitOnOneThread) {
   for (const SuspendedCall& call : factory_.calls()) call.resume();  // a late event changes nothing
 }
 
-TEST_F(SuspensionTest, AClientThatLeavesEndsItsWait) {
+TEST_F(SuspensionTest, ALeavingClientEndsTheWait) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
   auto client = ask(request_);
@@ -241,7 +241,7 @@ TEST_F(SuspensionTest, TheThreadOfTheEventAnswersASuspendedRequest) {
   EXPECT_THAT(answerOf(client), testing::HasSubstr("done"));
 }
 
-TEST_F(SuspensionTest, ARequestSentBehindASuspendedOneIsServed) {
+TEST_F(SuspensionTest, ARequestSentAfterASuspendedRequestIsServed) {
   ConnectionReactor reactor(listener(), oneThread_, log_);
   reactor.start();
   auto client = askAndSuspend(request_ + request_);

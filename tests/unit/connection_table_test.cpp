@@ -54,7 +54,7 @@ class ConnectionTableTest : public testing::Test, protected test::ConnectionFixt
   test::SocketPair client_;
 };
 
-TEST_F(ConnectionTableTest, AParkedConnectionHasOneEvent) {
+TEST_F(ConnectionTableTest, AParkedConnectionHasASingleEvent) {
   park(7, client_);
   EXPECT_THAT(events(milliseconds(0)), IsEmpty());
   client_.send("GET");
@@ -85,7 +85,7 @@ TEST_F(ConnectionTableTest, AConnectionInTheHandsOfTheReactorIsNotQuiet) {
   EXPECT_EQ(table_.openRequests(), 0U);
 }
 
-TEST_F(ConnectionTableTest, ALateConnectionIsNotQuietBeforeItsRefusalIsSent) {
+TEST_F(ConnectionTableTest, ALateConnectionIsNotQuietBeforeTheRefusalIsSent) {
   park(7, client_, State::readingHead, 10);
   table_.drain();
   EXPECT_THAT(table_.extractLate(at(9)), IsEmpty());
@@ -110,7 +110,7 @@ TEST_F(ConnectionTableTest, ALateConnectionHasNoEventLeft) {
   table_.forget(7);
 }
 
-TEST_F(ConnectionTableTest, OpenRequestsAreThoseWithoutAWholeAnswer) {
+TEST_F(ConnectionTableTest, RequestsWithoutAWholeAnswerAreOpen) {
   test::SocketPair clients[5];
   park(1, clients[0], State::idle);
   park(2, clients[1], State::lingeringClose);
@@ -133,7 +133,7 @@ TEST_F(ConnectionTableTest, TheLastConnectionWakesTheWaitForQuiet) {
   EXPECT_TRUE(waited.get());
 }
 
-TEST_F(ConnectionTableTest, ADrainClosesWhatHasNoRequest) {
+TEST_F(ConnectionTableTest, ADrainClosesConnectionsWithoutARequest) {
   test::SocketPair leaving, late;
   park(7, client_);
   park(8, leaving, State::lingeringClose);
@@ -150,7 +150,7 @@ TEST_F(ConnectionTableTest, ADrainClosesWhatHasNoRequest) {
   EXPECT_TRUE(quiet());
 }
 
-TEST_F(ConnectionTableTest, AStopCutsWhatIsServedAndForgetsWhatWasDropped) {
+TEST_F(ConnectionTableTest, AStopCutsServedConnectionsAndForgetsDroppedConnections) {
   test::SocketPair dropped, reading;
   const auto served = connect(7, client_);
   ASSERT_TRUE(table_.beginServing(*served, at(10)));
@@ -169,7 +169,7 @@ TEST_F(ConnectionTableTest, AStopCutsWhatIsServedAndForgetsWhatWasDropped) {
   EXPECT_TRUE(quiet());
 }
 
-TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
+TEST_F(ConnectionTableTest, TheWatchShowsAHandlerTheDepartureOfTheClient) {
   const auto served = connect(7, client_);
   ASSERT_TRUE(table_.beginServing(*served, at(10)));
   const std::stop_token gone = table_.watch(7);
@@ -185,7 +185,7 @@ TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
   table_.unwatch(7);  // no change: a stop may forget a connection before the end of the watch
 }
 
-TEST_F(ConnectionTableTest, ASuspendedConnectionIsTakenByItsResumption) {
+TEST_F(ConnectionTableTest, ASuspendedConnectionIsTakenByTheResumption) {
   auto served = connect(7, client_);
   ASSERT_TRUE(table_.beginServing(*served, at(10)));
   ASSERT_FALSE(table_.suspend(std::move(served)));
@@ -212,7 +212,7 @@ TEST_F(ConnectionTableTest, AResumptionBeforeTheSuspensionIsNotLost) {
   EXPECT_TRUE(table_.extractSuspended(7));
 }
 
-TEST_F(ConnectionTableTest, TheEndOfItsClientTakesASuspendedConnection) {
+TEST_F(ConnectionTableTest, TheEndOfTheClientTakesASuspendedConnection) {
   auto served = connect(7, client_);
   ASSERT_TRUE(table_.beginServing(*served, at(10)));
   ASSERT_FALSE(table_.suspend(std::move(served)));
@@ -224,7 +224,7 @@ TEST_F(ConnectionTableTest, TheEndOfItsClientTakesASuspendedConnection) {
   EXPECT_FALSE(table_.extractSuspended(7)) << "the client and the job end at the same time";
 }
 
-TEST_F(ConnectionTableTest, ADrainKeepsSuspendedConnectionsAndAStopClosesThem) {
+TEST_F(ConnectionTableTest, OnlyAStopClosesSuspendedConnectionsAndADrainDoesNot) {
   auto served = connect(7, client_);
   ASSERT_TRUE(table_.beginServing(*served, at(10)));
   table_.drain();

@@ -106,19 +106,19 @@ TEST_F(ConnectionTest, AHeadMayComeInPieces) {
   EXPECT_FALSE(connection_.inHead());
 }
 
-TEST_F(ConnectionTest, AnEndWithoutARequestIsAClientThatHasGone) {
+TEST_F(ConnectionTest, AnEndWithoutARequestMeansADepartedClient) {
   client_.endSending();
   EXPECT_EQ(connection_.receive(), Ready::gone);
 }
 
-TEST_F(ConnectionTest, HalfAHeadAndAnEndIsOneToo) {
+TEST_F(ConnectionTest, HalfAHeadAndAnEndMeansADepartedClientToo) {
   client_.send("GET / HTT");
   client_.endSending();
   EXPECT_EQ(connection_.receive(), Ready::gone);
   EXPECT_THAT(handlers_.asked, ElementsAre());
 }
 
-TEST_F(ConnectionTest, RequestsThatCameTogetherAreAnsweredInTheirOrder) {
+TEST_F(ConnectionTest, RequestsReceivedTogetherAreAnsweredInOrder) {
   handlers_.act = [](ServerRequest& request, ServerResponse& response) {
     answerWith(request, response, request.getURI());
   };
@@ -144,7 +144,7 @@ TEST_F(ConnectionTest, TheHandlerReadsTheBodyAndNotAByteMore) {
   EXPECT_THAT(handlers_.asked, ElementsAre("POST /", "GET /next"));
 }
 
-TEST_F(ConnectionTest, AnUnreadBodyThatHasNotComeEndsTheConnection) {
+TEST_F(ConnectionTest, AnIncompleteUnreadBodyEndsTheConnection) {
   EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf"), Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("Connection: close"));
   EXPECT_TRUE(client_.sawEnd());
@@ -162,7 +162,7 @@ TEST_F(ConnectionTest, ABrokenBodyEndsTheConnection) {
   EXPECT_THAT(client_.received(), HasSubstr("\r\n\r\n400"));
 }
 
-TEST_F(ConnectionTest, AClientThatWantsToCloseGetsItsAnswerAndTheEnd) {
+TEST_F(ConnectionTest, AClosingClientGetsTheAnswerAndTheEnd) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /more HTTP/1.1\r\nHost: h\r\n\r\n"),
             Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
@@ -207,7 +207,7 @@ TEST_F(ConnectionTest, ContinueIsSaidWhenTheBodyIsAskedFor) {
   EXPECT_TRUE(answer.ends_with("\r\n\r\nabc"));
 }
 
-TEST_F(ConnectionTest, ABodyThatWasNotAskedForEndsTheConnection) {
+TEST_F(ConnectionTest, AnUnrequestedBodyEndsTheConnection) {
   EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"),
             Next::discardInput)
       << "the client may send the body or not";
@@ -225,7 +225,7 @@ TEST_F(ConnectionTest, AnIllegalHeadIsRefusedWithASentence) {
   EXPECT_THAT(handlers_.asked, ElementsAre()) << "neither the request nor the rest is served";
 }
 
-TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
+TEST_F(ConnectionTest, ATooLargeHeadIsRefusedBeforeTheEnd) {
   client_.send("GET / HTTP/1.1\r\nHost: h\r\nX: ");
   ASSERT_EQ(connection_.receive(), Ready::no);
   for (int i = 0; i < 25; ++i) {
@@ -237,7 +237,7 @@ TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 431 "));
 }
 
-TEST_F(ConnectionTest, AHeadThatFindsNoMemoryIsRefusedAndHoldsNone) {
+TEST_F(ConnectionTest, AHeadWithoutMemoryIsRefusedAndHoldsNoMemory) {
   const auto others = heads_.reserve(heads_.left() - 10'000);
   client_.send("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(9'000, 'x'));
   ASSERT_EQ(connection_.receive(), Ready::no) << "there is room for twice the free bytes";
@@ -252,7 +252,7 @@ TEST_F(ConnectionTest, AHeadThatFindsNoMemoryIsRefusedAndHoldsNone) {
   EXPECT_EQ(heads_.left(), 10'000U);
 }
 
-TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
+TEST_F(ConnectionTest, ALargeHeadCountsUntilTheAnswer) {
   const std::uint64_t all = heads_.left();
   std::uint64_t meanwhile = 0;
   handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
@@ -268,7 +268,7 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
   EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "the copies of the fields find no room";
 }
 
-TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
+TEST_F(ConnectionTest, AHandshakeIsResumedUntilTheFirstHead) {
   test::SocketPair client;
   auto owned = std::make_unique<HandshakeStream>(client.releaseStream());
   HandshakeStream& stream = *owned;
@@ -292,7 +292,7 @@ TEST_F(ConnectionTest, ALateHeadIsAnswered408) {
   EXPECT_TRUE(client_.sawEnd());
 }
 
-TEST_F(ConnectionTest, AClientThatHasGoneEndsTheConnection) {
+TEST_F(ConnectionTest, ADepartedClientEndsTheConnection) {
   handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
     client_.hangUp();
     answerWith(request, response, "ok");
@@ -300,7 +300,7 @@ TEST_F(ConnectionTest, AClientThatHasGoneEndsTheConnection) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
 }
 
-TEST_F(ConnectionTest, AnEndBehindTheLastRequestClosesItAfterTheAnswer) {
+TEST_F(ConnectionTest, AnEndAfterTheLastRequestClosesTheConnectionAfterTheAnswer) {
   client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   client_.endSending();
   ASSERT_EQ(connection_.receive(), Ready::yes);
@@ -308,12 +308,12 @@ TEST_F(ConnectionTest, AnEndBehindTheLastRequestClosesItAfterTheAnswer) {
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(ConnectionTest, WithoutAnAnswerItIsClosed) {
+TEST_F(ConnectionTest, WithoutAnAnswerTheConnectionIsClosed) {
   handlers_.act = [](ServerRequest&, ServerResponse&) {};
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
 }
 
-TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
+TEST_F(ConnectionTest, AStoppingServerAnnouncesTheEndInEachAnswer) {
   handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
     closing_ = true;  // the shutdown begins while the request is served
     answerWith(request, response, "ok");
@@ -322,7 +322,7 @@ TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
   EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
 }
 
-TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilItEnds) {
+TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilTheEnd) {
   bool gone = false;
   handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
     const std::stop_token token = request.disconnected();
@@ -337,7 +337,7 @@ TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilItEnds) {
   EXPECT_THAT(watch_.unwatched, ElementsAre(7U));
 }
 
-TEST_F(ConnectionTest, ACallThatDoesNotWaitIsNotWatched) {
+TEST_F(ConnectionTest, ACallWithoutAWaitIsNotWatched) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
   EXPECT_TRUE(watch_.watched.empty());
   EXPECT_TRUE(watch_.unwatched.empty());

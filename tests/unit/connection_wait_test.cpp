@@ -37,7 +37,7 @@ class ConnectionWaitTest : public testing::Test, protected test::ConnectionFixtu
   std::unique_ptr<Connection> connection_;
 };
 
-TEST_F(ConnectionWaitTest, ARequestThatWaitsGoesOnWhereItStopped) {
+TEST_F(ConnectionWaitTest, AWaitingRequestGoesOnFromTheSamePlace) {
   using Progress = RequestHandler::Progress;
   std::vector<Progress> steps{Progress::waitsForResume, Progress::waitsForResume, Progress::answered};
   std::vector<bool> left;
@@ -61,7 +61,7 @@ TEST_F(ConnectionWaitTest, ARequestThatWaitsGoesOnWhereItStopped) {
 }
 
 // The event of the end may come while the call is not suspended, and a stream must not hand chunks out then.
-TEST_F(ConnectionWaitTest, AClientThatLeavesBetweenResumptionAndPollIsSeen) {
+TEST_F(ConnectionWaitTest, AClientLeavingBetweenResumptionAndPollIsSeen) {
   using Progress = RequestHandler::Progress;
   std::vector<bool> left;
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
@@ -79,7 +79,7 @@ TEST_F(ConnectionWaitTest, AClientThatLeavesBetweenResumptionAndPollIsSeen) {
   EXPECT_THAT(left, ElementsAre(false, true));
 }
 
-TEST_F(ConnectionWaitTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
+TEST_F(ConnectionWaitTest, ARequestWaitingForTheBodyGoesOnWithTheRest) {
   using Progress = RequestHandler::Progress;
   std::string body;
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
@@ -103,7 +103,7 @@ TEST_F(ConnectionWaitTest, ARequestThatWaitsForItsBodyGoesOnWithTheRest) {
   EXPECT_THAT(client_.received(), HasSubstr("abcdef"));
 }
 
-TEST_F(ConnectionWaitTest, AnAnswerThatItsClientDoesNotReadWaitsWithoutAThread) {
+TEST_F(ConnectionWaitTest, AnUnreadAnswerWaitsWithoutAThread) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest&, ServerResponse& response) { response.sendText(large); });
   Connection& connection = connect(handlers);
@@ -123,7 +123,7 @@ TEST_F(ConnectionWaitTest, AnAnswerThatItsClientDoesNotReadWaitsWithoutAThread) 
   EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), large);
 }
 
-TEST_F(ConnectionWaitTest, AWatchEndsWithTheAnswerAlthoughItsClientReadsLater) {
+TEST_F(ConnectionWaitTest, AWatchEndsWithTheAnswerAlthoughTheClientReadsLater) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
     (void)request.disconnected();
@@ -177,7 +177,7 @@ TEST_F(FullWayTest, TheRequestForABodyDoesNotWait) {
   EXPECT_TRUE(hasNotWaited());
 }
 
-TEST_F(ConnectionWaitTest, AnAnswerToAClientThatHasLeftEndsTheConnection) {
+TEST_F(ConnectionWaitTest, AnAnswerToADepartedClientEndsTheConnection) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest&, ServerResponse& response) { response.sendText(large); });
   Connection& connection = connect(handlers);

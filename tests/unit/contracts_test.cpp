@@ -17,7 +17,7 @@ TEST(Transitions, TerminalStatesAreLeftOnlyByRetry) {
   }
 }
 
-TEST(Transitions, EachStateAndTriggerHaveAtMostOneSuccessor) {
+TEST(Transitions, EachStateAndTriggerHaveAtMostASingleSuccessor) {
   for (const Transition& a : kTransitions) {
     int same = 0;
     for (const Transition& b : kTransitions) same += a.from == b.from && a.trigger == b.trigger;
@@ -71,7 +71,7 @@ TEST(NetGuard, JudgesFourByteAddresses) {
   EXPECT_EQ(of(168, 63, 129, 16), AddressClass::forbidden);
 }
 
-TEST(NetGuard, JudgesSixteenByteAddressesByWhatTheyCarry) {
+TEST(NetGuard, JudgesSixteenByteAddressesByTheEmbeddedAddress) {
   using net::AddressClass;
   EXPECT_EQ(net::classifyAddress(v6({0x26, 0x06}, {1})), AddressClass::open);
   EXPECT_EQ(net::classifyAddress(v6({}, {1})), AddressClass::privateRange);

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(CrowdTest, BusyThreadsAreACrowdAsLongAsTheyAreBusy) {
+TEST(CrowdTest, ThreadsAreACrowdOnlyWhileBusy) {
   Crowd crowd(4);
   EXPECT_FALSE(crowd.isLarge());
   crowd.noteThreads(4);

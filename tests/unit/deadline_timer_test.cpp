@@ -51,7 +51,7 @@ class DeadlineTimerTest : public testing::Test {
   DeadlineTimer timer_{clock_, log_, overdue_};
 };
 
-TEST_F(DeadlineTimerTest, ADeadlineIsActedUponInItsMillisecond) {
+TEST_F(DeadlineTimerTest, ADeadlineIsActedUponInTheSameMillisecond) {
   const auto one = job(Millis(5'000));
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));
   clock_.advance(Millis(4'999));
@@ -61,7 +61,7 @@ TEST_F(DeadlineTimerTest, ADeadlineIsActedUponInItsMillisecond) {
   EXPECT_THAT(calls(), ElementsAre(start_ + Millis(5'000)));
 }
 
-TEST_F(DeadlineTimerTest, AnEarlierDeadlineWakesIt) {
+TEST_F(DeadlineTimerTest, AnEarlierDeadlineWakesTheTimer) {
   const auto late = job(Millis(600'000));
   clock_.awaitWaiter(Millis(600'000), Millis(600'000));
   const auto early = job(Millis(5'000));
@@ -71,7 +71,7 @@ TEST_F(DeadlineTimerTest, AnEarlierDeadlineWakesIt) {
   clock_.awaitWaiter(Millis(595'000), Millis(595'000));
 }
 
-TEST_F(DeadlineTimerTest, AJobThatEndedInTimeIsForgotten) {
+TEST_F(DeadlineTimerTest, AJobEndedInTimeIsForgotten) {
   auto ended = job(Millis(5'000));
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));
   ended.reset();
@@ -81,7 +81,7 @@ TEST_F(DeadlineTimerTest, AJobThatEndedInTimeIsForgotten) {
   EXPECT_THAT(calls(), ElementsAre());
 }
 
-TEST_F(DeadlineTimerTest, AHandlerThatGoesOnIsNotCountedTwiceAndNeighboursShareACall) {
+TEST_F(DeadlineTimerTest, AContinuingHandlerIsCountedOnceAndNeighboursShareACall) {
   const auto stubborn = job(Millis(5'000));
   const auto same = job(Millis(5'000));
   const auto next = job(Millis(5'001));

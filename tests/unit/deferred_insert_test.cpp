@@ -52,7 +52,7 @@ TEST_F(DeferredInsertTest, TheStorageHasNoJobBefore) {
   EXPECT_FALSE(find("a"));
 }
 
-TEST_F(DeferredInsertTest, AJobIsStoredOnceAsItRuns) {
+TEST_F(DeferredInsertTest, AJobIsStoredOnceDuringTheRun) {
   storage_.clock.advance(Millis(3));
   insert_->store();
   EXPECT_EQ(insert_->state(), InsertState::stored);
@@ -63,7 +63,7 @@ TEST_F(DeferredInsertTest, AJobIsStoredOnceAsItRuns) {
   EXPECT_EQ(find("a")->state, JobState::inProgress);
 }
 
-TEST_F(DeferredInsertTest, AJobIsStoredWithItsOutcome) {
+TEST_F(DeferredInsertTest, AJobIsStoredWithTheOutcome) {
   EXPECT_TRUE(insert_->storeEnded(Failed{"no", ""}));
   EXPECT_EQ(insert_->state(), InsertState::stored);
   insert_->store();
@@ -131,7 +131,7 @@ TEST_F(DeferredInsertsTest, OnlyEndpointsWithBriefRunsDeferInserts) {
 }
 
 // A run is long now and then because its thread waits for a processor.
-TEST_F(DeferredInsertsTest, FewLongRunsAmongBriefOnesChangeNothing) {
+TEST_F(DeferredInsertsTest, FewLongRunsAmongBriefRunsChangeNothing) {
   for (int i = 0; i < 200; ++i) inserts_.noteRun("ep", i % 20 != 0);
   EXPECT_TRUE(inserts_.mayDefer("ep"));
   for (int i = 0; i < 4; ++i) inserts_.noteRun("ep", false);
@@ -140,7 +140,7 @@ TEST_F(DeferredInsertsTest, FewLongRunsAmongBriefOnesChangeNothing) {
   EXPECT_FALSE(inserts_.mayDefer("ep"));
 }
 
-TEST_F(DeferredInsertsTest, ALongRunIsStoredInItsMillisecond) {
+TEST_F(DeferredInsertsTest, ALongRunIsStoredInTheMillisecondOfTheDeadline) {
   inserts_.start();
   proveBrief();
   inserts_.watch(insert_);
@@ -166,7 +166,7 @@ TEST_F(DeferredInsertsTest, ABriefRunLeavesTheTimerNothingToDo) {
 }
 
 // A wake for each run would cost a fast caller a change of threads for each call.
-TEST_F(DeferredInsertsTest, TheTimerWakesForTheFirstRunThatGoesOn) {
+TEST_F(DeferredInsertsTest, TheTimerWakesForTheFirstContinuingRun) {
   inserts_.start();
   inserts_.watch(insert_);
   storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
@@ -243,7 +243,7 @@ TEST_F(DeferredInsertsTest, StoreAllWaitsForTheTimer) {
   EXPECT_EQ(storing.get(), InsertState::stored);
 }
 
-TEST_F(DeferredInsertsTest, AStopStoresWhatIsLeft) {
+TEST_F(DeferredInsertsTest, AStopStoresTheRemainingJobs) {
   inserts_.start();
   inserts_.watch(insert_);
   inserts_.stop();
@@ -313,7 +313,7 @@ TEST_F(DeferredWaitTest, AnAnswerBeforeTheEndShowsAStoredJob) {
 }
 
 // A stream reads chunks, and the reads have no sign of a job before the insert.
-TEST_F(DeferredWaitTest, ACallerThatReadsTheJobNeedsAnInsertFirst) {
+TEST_F(DeferredWaitTest, ACallerReadingTheJobNeedsAnInsertFirst) {
   const auto submission =
       jobs_.submitAwaited(briefJob("j"), endpoint_, std::nullopt, Millis(5'000), JobService::CallerReads::job);
   EXPECT_FALSE(claimer_.insert);

@@ -72,7 +72,7 @@ TEST_F(DeferredRunTest, ABriefRunCallsTheStorageOnce) {
   EXPECT_EQ(find("a").workerId, "w");
 }
 
-TEST_F(DeferredRunTest, AHandlerThatReadsTheIdHasAStoredJob) {
+TEST_F(DeferredRunTest, AHandlerReadingTheIdHasAStoredJob) {
   handlers.run = [this](std::string_view, JobContext& context) {
     EXPECT_EQ(context.id(), "a");
     EXPECT_EQ(find("a").state, JobState::inProgress);
@@ -97,7 +97,7 @@ TEST_F(DeferredRunTest, ReportsComeBehindTheInsert) {
   EXPECT_EQ(find("a").output, "4");
 }
 
-TEST_F(DeferredRunTest, RunsThatAreLongOrKnownAreNotBrief) {
+TEST_F(DeferredRunTest, LongOrKnownRunsAreNotBrief) {
   ASSERT_TRUE(events.has(1));
   const auto provesBrief = [this](const test::HandlerBody& body) {
     handlers.run = body;
@@ -117,7 +117,7 @@ TEST_F(DeferredRunTest, RunsThatAreLongOrKnownAreNotBrief) {
   EXPECT_FALSE(provesBrief([](std::string_view, JobContext& context) { return "\"" + context.id() + "\""; }));
 }
 
-TEST_F(DeferredRunTest, ARefusedJobFreesTheWorkerAndWakesItsCaller) {
+TEST_F(DeferredRunTest, ARefusedJobFreesTheWorkerAndWakesTheCaller) {
   storage.faults.failNext("jobs.insertRun");
   CompletionNotifier::Waiter waiter(watch, {"ep", "a"});
   run("a");
@@ -143,7 +143,7 @@ TEST_F(DeferredRunTest, AHandlerReadsNoIdOfARefusedJob) {
   EXPECT_TRUE(isAbsent("a"));
 }
 
-TEST_F(DeferredRunTest, AJobThatWasStoppedBeforeItBeganIsAbsent) {
+TEST_F(DeferredRunTest, AJobStoppedBeforeTheBeginningIsAbsent) {
   const RunningJobs::Claiming claiming(running);
   running.stop({"a", 1});
   CompletionNotifier::Waiter waiter(watch, {"ep", "a"});

@@ -77,7 +77,7 @@ class DeliveryPoolUnit : public testing::Test {
   DeliveryPool pool_{runner_};
 };
 
-TEST_F(DeliveryPoolUnit, ADeliveryOccupiesAPlaceOfItsHost) {
+TEST_F(DeliveryPoolUnit, ADeliveryOccupiesAPlaceOfTheHost) {
   EXPECT_THAT(pool_.placesFor({"h", "i"}), SizeIs(2));
   pool_.start(to("h", 1));
   const auto shared = pool_.placesFor({"h", "i"});
@@ -85,7 +85,7 @@ TEST_F(DeliveryPoolUnit, ADeliveryOccupiesAPlaceOfItsHost) {
   EXPECT_EQ(shared[0].host, "i");
 }
 
-TEST_F(DeliveryPoolUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
+TEST_F(DeliveryPoolUnit, AllThreadsWorkAtOnceAndAFinishedCallFreesAPlace) {
   for (int i = 0; i < static_cast<int>(kPlaces); ++i) {
     ASSERT_TRUE(pool_.hasPlaces());
     pool_.start(to("h" + std::to_string(i), 1));
@@ -150,7 +150,7 @@ class WaitingCalls final : public DeliveryRunner {
   std::atomic<std::size_t> freed_ = 0;
 };
 
-TEST_F(DeliveryPoolUnit, CallsThatNeedNoThreadFillAllPlaces) {
+TEST_F(DeliveryPoolUnit, CallsWithoutAThreadFillAllPlaces) {
   WaitingCalls calls;
   DeliveryPool pool(calls);
   for (int i = 0; i < static_cast<int>(kPlaces); ++i) pool.start(to("h" + std::to_string(i), 1));
@@ -185,14 +185,14 @@ class InstantCalls final : public DeliveryRunner {
   std::atomic<std::size_t> freed_ = 0;
 };
 
-TEST_F(DeliveryPoolUnit, ACallMayEndBeforeItsBeginReturns) {
+TEST_F(DeliveryPoolUnit, ACallMayEndBeforeBeginReturns) {
   InstantCalls calls;
   DeliveryPool pool(calls);
   for (int i = 0; i < 200; ++i) pool.start(to("h" + std::to_string(i), 1));
   EXPECT_TRUE(holdsSoon([&] { return calls.freed() == 200; })) << calls.freed();
 }
 
-TEST_F(DeliveryPoolUnit, AStopWaitsForCallsUnderWayAndConcludesThem) {
+TEST_F(DeliveryPoolUnit, AStopWaitsForAndConcludesCallsUnderWay) {
   WaitingCalls calls;
   DeliveryPool pool(calls);
   pool.start(to("h", 1));
@@ -207,7 +207,7 @@ TEST_F(DeliveryPoolUnit, AStopWaitsForCallsUnderWayAndConcludesThem) {
   EXPECT_EQ(calls.concluded(), 2U);
 }
 
-TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeThatIsTold) {
+TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeTheNotification) {
   std::promise<std::size_t> seen;
   DeliveryPool* workerPool = nullptr;
   test::CallingRunner runner([](const Delivery&) { return CallEnd::answered; },
@@ -220,7 +220,7 @@ TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeThatIsTold) {
   EXPECT_EQ(places.get(), 2U) << "the answer of the host has counted";
 }
 
-TEST_F(DeliveryPoolUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
+TEST_F(DeliveryPoolUnit, AStopReturnsDeliveriesNotBegunAndWaitsForTheRest) {
   for (int i = 0; i < 3; ++i) pool_.start(to("h", i));
   ASSERT_TRUE(begins(3));
   auto stopping = std::async(std::launch::async, [this] { return pool_.stop(); });

@@ -34,7 +34,7 @@ class DeliveryUnit : public testing::Test, protected test::DeliveryTaskFixture {
   WebhookDispatcher webhooks_{deps()};
 };
 
-TEST_F(DeliveryUnit, AStartFindsWhatAFormerProcessOwed) {
+TEST_F(DeliveryUnit, AStartFindsTheOwedDeliveriesOfAFormerProcess) {
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.start();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the delivery was not settled";
@@ -63,7 +63,7 @@ TEST_F(DeliveryUnit, WithoutANotificationAPassComesOnceASecond) {
 }
 
 // Receivers that answer at once free places all the time: a pass that continued until an empty claim would not end.
-TEST_F(DeliveryUnit, APassIsOneRoundOfClaimsAndAPauseOfItsLength) {
+TEST_F(DeliveryUnit, APassIsARoundOfClaimsAndAnEqualPause) {
   std::atomic<int> rounds = 0;
   outbox.before = [this](const std::string& call) {
     if (call != "pass" || hookCalls_ == 3) return;
@@ -80,7 +80,7 @@ TEST_F(DeliveryUnit, APassIsOneRoundOfClaimsAndAPauseOfItsLength) {
   EXPECT_TRUE(holdsSoon([this] { return outbox.calls().size() == 6; })) << "a delivery was not settled";
 }
 
-TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
+TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenDue) {
   net->script("h", {FakeTransport::failing(500)});
   outbox.owe(deliveryTo("http://h/x"));
   // An end of the call within the first pass would cause no third pass, because the claim causes the second one.
@@ -104,7 +104,7 @@ TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   EXPECT_TRUE(hasMadePasses(before + 1));
 }
 
-TEST_F(DeliveryUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
+TEST_F(DeliveryUnit, AfterAnyExceptionOfTheStorageItIsAskedAgainInHalfASecond) {
   outbox.before = [this](const std::string& call) {
     if (call != "pass" || hookCalls_ >= 2) return;
     if (++hookCalls_ == 1) throw StorageError("locked");
@@ -121,7 +121,7 @@ TEST_F(DeliveryUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("webhook.dispatch: locked")));
 }
 
-TEST_F(DeliveryUnit, AStopCutsACallOffAndItsDeliveryIsDueAtOnce) {
+TEST_F(DeliveryUnit, AStopCutsACallOffAndTheDeliveryIsDueAtOnce) {
   net->hang("h");
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.start();
@@ -131,7 +131,7 @@ TEST_F(DeliveryUnit, AStopCutsACallOffAndItsDeliveryIsDueAtOnce) {
   EXPECT_THAT(outbox.calls(), ElementsAre("reschedule a.1 0"));
 }
 
-TEST_F(DeliveryUnit, AHostThatHangsDelaysNoOtherOne) {
+TEST_F(DeliveryUnit, AHangingHostDelaysNoOtherHost) {
   net->hang("slow");
   for (int i = 0; i < 9; ++i) outbox.owe(deliveryTo("http://slow/", "s" + std::to_string(i)));
   webhooks_.start();
@@ -142,7 +142,7 @@ TEST_F(DeliveryUnit, AHostThatHangsDelaysNoOtherOne) {
   EXPECT_EQ(net->running(), 1U) << "a hanging host has a single place";
 }
 
-TEST_F(DeliveryUnit, AHostThatAnswersHasMoreAndMorePlaces) {
+TEST_F(DeliveryUnit, AnAnsweringHostHasMoreAndMorePlaces) {
   net->hang("h");
   for (int i = 0; i < 9; ++i) outbox.owe(deliveryTo("http://h/", "j" + std::to_string(i)));
   webhooks_.start();
@@ -153,7 +153,7 @@ TEST_F(DeliveryUnit, AHostThatAnswersHasMoreAndMorePlaces) {
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 5; })) << "the last of nine did not begin";
 }
 
-TEST_F(DeliveryUnit, BeforeAStartAndAfterAStopNothingIsClaimed) {
+TEST_F(DeliveryUnit, NoDeliveryIsClaimedBeforeAStartOrAfterAStop) {
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.notify();
   EXPECT_EQ(outbox.passes(), 0U);

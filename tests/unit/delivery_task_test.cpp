@@ -49,7 +49,7 @@ class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixtu
   std::stop_source stop_;
 };
 
-TEST_F(DeliveryTaskTest, ACallThatSucceedsIsRecordedAndSettled) {
+TEST_F(DeliveryTaskTest, ASuccessfulCallIsRecordedAndSettled) {
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "finish a.1 delivered"));
   const auto seen = net->seen();
@@ -67,13 +67,13 @@ TEST_F(DeliveryTaskTest, TheSignatureHasTheTimeOfDay) {
             std::to_string(toEpochMillis(storage.clock.now()) / 1'000 + 3'600));
 }
 
-TEST_F(DeliveryTaskTest, AFailedCallIsPutOffUntilTheMomentThatItReturns) {
+TEST_F(DeliveryTaskTest, AFailedCallIsPutOffUntilTheReturnedMoment) {
   net->script("h", {FakeTransport::failing(500)});
   EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 500 the receiver answered 500", "reschedule a.1 10000"));
 }
 
-TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
+TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsTheDeliveryAndIsLoggedWithoutTheUrl) {
   net->script("h", {FakeTransport::failing(500)});
   Delivery delivery = tried(2);
   delivery.url = "http://user:secret@h/?token=hidden";
@@ -85,7 +85,7 @@ TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
   EXPECT_THAT(storage.log.text(), Not(HasSubstr("hidden")));
 }
 
-TEST_F(DeliveryTaskTest, ATransportThatThrowsIsAFailedCall) {
+TEST_F(DeliveryTaskTest, AThrowingTransportIsAFailedCall) {
   net->script("h", {[]() -> DeliveryResult { throw Error("broken pipe"); }, []() -> DeliveryResult { throw 7; }});
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
@@ -93,7 +93,7 @@ TEST_F(DeliveryTaskTest, ATransportThatThrowsIsAFailedCall) {
   EXPECT_THAT(outbox.calls(), Contains(HasSubstr("record a.1 0 the transport threw an exception")));
 }
 
-TEST_F(DeliveryTaskTest, AFaultOfThisMachineIsNoTryAndIsOverInASecond) {
+TEST_F(DeliveryTaskTest, AFaultOfThisMachineIsNotATryAndIsOverInASecond) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN}) {
     net->script("h",
                 {[error]() -> DeliveryResult { throw std::system_error(error, std::generic_category(), "socket"); }});
@@ -106,7 +106,7 @@ TEST_F(DeliveryTaskTest, AFaultOfThisMachineIsNoTryAndIsOverInASecond) {
   EXPECT_THAT(storage.log.text(), HasSubstr("no try is counted; this machine lacks something: socket: Too many open"));
 }
 
-TEST_F(DeliveryTaskTest, AnErrorOfTheSystemThatIsNoLackIsAFailedCall) {
+TEST_F(DeliveryTaskTest, ASystemErrorOtherThanALackIsAFailedCall) {
   net->script("h", {[]() -> DeliveryResult { throw std::system_error(EPERM, std::generic_category(), "socket"); }});
   EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
   EXPECT_THAT(outbox.calls(), Contains("record a.1 0 socket: Operation not permitted"));
@@ -118,7 +118,7 @@ TEST_F(DeliveryTaskTest, AFailureAlwaysHasAReason) {
   EXPECT_THAT(outbox.calls(), Contains("record a.1 0 the transport gave no reason"));
 }
 
-TEST_F(DeliveryTaskTest, WithoutATransportThereIsOneTry) {
+TEST_F(DeliveryTaskTest, WithoutATransportThereIsASingleTry) {
   EXPECT_EQ(run(deliveryTo("ftp://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record a.1 0 no transport"), "finish a.1 abandoned"));
 }
@@ -195,7 +195,7 @@ TEST_F(DeliveryTaskTest, BothWaysOfATransportJudgeAnExceptionAlike) {
 }
 
 // A process may die between the record of a call and the following step.
-TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAnotherCall) {
+TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAFurtherCall) {
   EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("finish a.1 abandoned"));
   Delivery delivered = tried(1);
@@ -206,7 +206,7 @@ TEST_F(DeliveryTaskTest, ADecidedDeliveryEndsWithoutAnotherCall) {
   EXPECT_THAT(net->seen(), IsEmpty());
 }
 
-TEST_F(DeliveryTaskTest, AReplayIsCalledAgainWhateverItsRecordSays) {
+TEST_F(DeliveryTaskTest, AReplayIsCalledAgainDespiteTheRecord) {
   Delivery replayed = tried(kMaxTries, std::nullopt);
   replayed.tries = 0;
   EXPECT_EQ(run(std::move(replayed)), std::nullopt);
@@ -214,13 +214,13 @@ TEST_F(DeliveryTaskTest, AReplayIsCalledAgainWhateverItsRecordSays) {
   EXPECT_THAT(outbox.numbers(), ElementsAre(1U));
 }
 
-TEST_F(DeliveryTaskTest, ADeliveryThatIsForgottenMeanwhileIsLeftAlone) {
+TEST_F(DeliveryTaskTest, ADeliveryForgottenMeanwhileIsLeftAlone) {
   outbox.isKnown = false;
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200"));
 }
 
-TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
+TEST_F(DeliveryTaskTest, AFailingStorageIsAskedAgainAndTheCallIsNotRepeated) {
   std::atomic<int> failures = 0;
   outbox.before = [&failures](const std::string&) {
     if (failures < 3) {
@@ -239,7 +239,7 @@ TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
   EXPECT_EQ(net->seen().size(), 1U);
 }
 
-TEST_F(DeliveryTaskTest, AnExceptionOfAnotherTypeLeavesTheDeliveryToTheNextClaim) {
+TEST_F(DeliveryTaskTest, AForeignExceptionLeavesTheDeliveryToTheNextClaim) {
   outbox.before = [](const std::string&) { throw 7; };
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(storage.log.text(), HasSubstr("webhook.failed"));
@@ -247,7 +247,7 @@ TEST_F(DeliveryTaskTest, AnExceptionOfAnotherTypeLeavesTheDeliveryToTheNextClaim
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
 }
 
-TEST_F(DeliveryTaskTest, ALeaseThatIsTooShortForACallLeavesTheDeliveryToOthers) {
+TEST_F(DeliveryTaskTest, ALeaseTooShortForACallLeavesTheDeliveryToOtherNodes) {
   DeliveryTask task(deps(), deliveryTo("http://h/x"), stop_.get_token());
   storage.clock.advance(kDeliveryLease - kCallTimeout + Millis(1));
   EXPECT_EQ(task.begin(noListener_).value().retryAt, std::nullopt);
@@ -255,7 +255,7 @@ TEST_F(DeliveryTaskTest, ALeaseThatIsTooShortForACallLeavesTheDeliveryToOthers) 
   EXPECT_THAT(outbox.calls(), IsEmpty());
 }
 
-TEST_F(DeliveryTaskTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
+TEST_F(DeliveryTaskTest, AnEndedLeaseLeavesTheDeliveryToOtherNodes) {
   outbox.before = [](const std::string&) { throw StorageError("never again"); };
   auto running = start(deliveryTo("http://h/x"));
   storage.clock.awaitWaiter(Millis(1), Millis(2'000));
@@ -265,7 +265,7 @@ TEST_F(DeliveryTaskTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
   EXPECT_THAT(outbox.calls(), IsEmpty());
 }
 
-TEST_F(DeliveryTaskTest, ACallThatAStopCutsOffIsNoTryAndIsDueAtOnce) {
+TEST_F(DeliveryTaskTest, ACallCutOffByAStopIsNotATryAndIsDueAtOnce) {
   net->hang("h");
   auto running = start(deliveryTo("http://h/x"));
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "the call did not begin";

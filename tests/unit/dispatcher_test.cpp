@@ -55,7 +55,7 @@ class FloodExecutor final : public Executor {
   WorkerEvents* events_ = nullptr;
 };
 
-TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
+TEST_F(DispatcherTest, AFailedWorkerStartLeavesTheSlotFree) {
   const std::function<void()> faults[] = {
       [] { throw std::bad_alloc(); },
       [] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); }};
@@ -82,7 +82,7 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
 
 // The shutdown comes before the dispatcher's pass over the retirement. The job of a deleted endpoint has no reader, and
 // no drain waits for the job.
-TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
+TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointRetiredJustBefore) {
   BusyExecutor executor(running_);
   Dispatch dispatch(*storage_, queueSignal_, executor, running_, clock_, log_, "other", endpoints(handlers_));
   submit("ep");
@@ -96,7 +96,7 @@ TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
 }
 
 // A server has many more endpoints than endpoints with work: a pass costs as much as the work, not as the server.
-TEST_F(DispatcherTest, APassLooksOnlyAtTheEndpointsThatHaveChanged) {
+TEST_F(DispatcherTest, APassLooksOnlyAtChangedEndpoints) {
   constexpr std::size_t kTasks = 6;
   constexpr std::size_t kFewPasses = 4;
   constexpr int kQuiet = 1'000;
@@ -121,7 +121,7 @@ TEST_F(DispatcherTest, APassLooksOnlyAtTheEndpointsThatHaveChanged) {
 
 // A flood at an endpoint with 128 workers, always free again: the dispatcher's other tasks take turns with its claims.
 // The test counts jobs of the flood; tests/fault/test_fair_share.py measures the time.
-TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost) {
+TEST_F(DispatcherTest, AFloodAtAnEndpointDelaysTheOtherEndpointsByAtMostTwoLooks) {
   constexpr std::size_t kTwoLooks = 2 * 64;
   constexpr int kCold = 12;
   FloodExecutor executor(*storage_, [this] { submit("ep"); });
@@ -240,10 +240,10 @@ TEST_F(LostClaimTest, TheJobsOfAClaimOfAnEarlierLifeGoBack) {
 TEST_F(LostClaimTest, TheJobOfAClaimWithoutAnAnswerRunsOnce) { expectOneRun(fault::CallFault::done); }
 
 // The claim has not happened, so the queue still has the job.
-TEST_F(LostClaimTest, AJobWaitsNoLongerIfItsClaimNeverHappened) { expectOneRun(fault::CallFault::lost); }
+TEST_F(LostClaimTest, AJobWaitsNoLongerIfTheClaimNeverHappened) { expectOneRun(fault::CallFault::lost); }
 
 // An exception other than StorageError does not tell whether the step has happened: the jobs are asked for as well.
-TEST_F(LostClaimTest, AClaimThatEndsWithoutMemoryIsAskedFor) {
+TEST_F(LostClaimTest, AClaimEndedWithoutMemoryIsAskedFor) {
   plan_.exhaustNext("leases.claim");
   submitHere("a");
   for (int i = 0; i < 2; ++i) {
@@ -277,7 +277,7 @@ TEST_F(LostClaimTest, AnUnansweredClaimIsAskedForUntilTheStorageAnswers) {
   EXPECT_EQ(faulty_.jobs().find({"ep", "a"})->attempt, 1U);
 }
 
-TEST_F(LostClaimTest, AJobThatWasCancelledMeanwhileDoesNotRunAndItsWorkerIsFree) {
+TEST_F(LostClaimTest, AJobCancelledMeanwhileDoesNotRunAndTheWorkerIsFree) {
   plan_.failCall("leases.claim", 1, fault::CallFault::done);
   plan_.failOperation("leases.claimed");
   submitHere("a");

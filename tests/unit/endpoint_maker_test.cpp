@@ -33,7 +33,7 @@ TEST_F(EndpointMakerTest, WithoutThePolicyOfTheServerTheReasonIsTold) {
   EXPECT_THAT([this] { (void)make("plugin/echo"); }, ThrowsMessage<ConfigError>(HasSubstr("refuses its settings")));
 }
 
-TEST_F(EndpointMakerTest, TheRulesAreThoseOfTheForm) {
+TEST_F(EndpointMakerTest, TheEndpointHasTheRulesOfTheForm) {
   spec_.workersMin = 2;
   spec_.workersMax = 7;
   spec_.idleTimeout = Millis(60'000);
@@ -63,7 +63,7 @@ TEST_F(EndpointMakerTest, TheReleaseOfTheSameVersionIsTheSameObject) {
   EXPECT_NE(make("plugin/echo", before)->release, before->release);
 }
 
-TEST_F(EndpointMakerTest, AnEndpointThatCannotRunHasAFaultAndTheReleaseBeforeGoesOn) {
+TEST_F(EndpointMakerTest, AnUnusableEndpointHasAFaultAndTheFormerReleaseGoesOn) {
   const EndpointPtr before = make("plugin/echo");
   ++spec_.version;
   const EndpointPtr broken = make("plugin/other", before);
@@ -79,14 +79,14 @@ TEST_F(EndpointMakerTest, AFailureWithoutAReasonIsAFailure) {
   EXPECT_THROW((void)makeStatic(spec_, plugins), ConfigError);
 }
 
-TEST_F(EndpointMakerTest, WithoutItsPolicyTheServersRanksTheJobs) {
+TEST_F(EndpointMakerTest, WithoutAPolicyOfTheEndpointTheServersPolicyRanksTheJobs) {
   spec_.queuePolicy = "gone";
   const EndpointPtr endpoint = make("plugin/other");
   EXPECT_THAT(endpoint->runnable.failure().message(), HasSubstr("there is no handler other; there is no policy gone"));
   EXPECT_EQ(endpoint->policy, &storage.policy);
 }
 
-TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsOneSentence) {
+TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsASingleSentence) {
   plugins.handlers.scripts = {"good"};
   EXPECT_TRUE(checkImage("plugin/echo", plugins));
   EXPECT_TRUE(checkImage("lua/good", plugins));

@@ -126,7 +126,7 @@ TEST_F(EndpointRecordsTest, ARemovedRecordIsAChange) {
   EXPECT_EQ(node.records.find("a"), nullptr);
 }
 
-TEST_F(EndpointRecordsTest, AChangedTemplateRaisesItsEndpointsOnOneNodeAlone) {
+TEST_F(EndpointRecordsTest, AChangedTemplateRaisesTheEndpointsOnASingleNode) {
   const std::uint64_t t = createTemplate("t");
   const std::uint64_t u = createTemplate("u");
   createEndpoint("a", "t", t);
@@ -200,7 +200,7 @@ TEST_F(EndpointRecordsTest, AFailedReadKeepsTheChangesReadBefore) {
   EXPECT_TRUE(node.records.isPaused("b"));
 }
 
-TEST_F(EndpointRecordsTest, ADamagedEndpointIsUnknownUntilItIsRepaired) {
+TEST_F(EndpointRecordsTest, ADamagedEndpointIsUnknownUntilTheRepair) {
   createEndpoint("a", "t", createTemplate("t"));
   createEndpoint("b", "t", store().find(kTemplateKind, "t")->version);
   Node node(*this);
@@ -217,7 +217,7 @@ TEST_F(EndpointRecordsTest, ADamagedEndpointIsUnknownUntilItIsRepaired) {
   EXPECT_NE(node.records.find("a"), nullptr);
 }
 
-TEST_F(EndpointRecordsTest, ADamagedTemplateStaysAsItWas) {
+TEST_F(EndpointRecordsTest, ADamagedTemplateStaysUnchanged) {
   createEndpoint("a", "t", createTemplate("t"));
   Node node(*this);
   (void)node.follow();
@@ -228,7 +228,7 @@ TEST_F(EndpointRecordsTest, ADamagedTemplateStaysAsItWas) {
   EXPECT_THAT(storage_.log.lines(), ElementsAre(StartsWith("endpoints.damaged: ")));
 }
 
-TEST_F(EndpointRecordsTest, AnUnusedTemplateIsRemovedWhenItsRemovalIsAskedFor) {
+TEST_F(EndpointRecordsTest, AnUnusedTemplateIsRemovedOnRequest) {
   const std::uint64_t t = createTemplate("t");
   createEndpoint("leaving", "t", t, true);
   Node one(*this);

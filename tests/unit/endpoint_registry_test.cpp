@@ -39,7 +39,7 @@ TEST_F(EndpointRegistryTest, EndpointsOfTheFileAreKnownAtOnce) {
   EXPECT_EQ(node.registry.find("c"), nullptr);
 }
 
-TEST_F(EndpointRegistryTest, AnEndpointOfTheFileThatCannotRunStopsTheServer) {
+TEST_F(EndpointRegistryTest, AnUnusableEndpointOfTheFileStopsTheServer) {
   const auto refusal = [this](const EndpointSpec& config) {
     try {
       const Node node(*this, {config});
@@ -56,12 +56,12 @@ TEST_F(EndpointRegistryTest, AnEndpointOfTheFileThatCannotRunStopsTheServer) {
   EXPECT_THAT(refusal(filtered), HasSubstr("endpoint.a.filters: nothing cannot run: there is no filter nothing"));
 }
 
-TEST_F(EndpointRegistryTest, FiltersOfTheServerThatCannotRunStopIt) {
+TEST_F(EndpointRegistryTest, UnusableFiltersOfTheServerStopTheServer) {
   plugins.serverFilters = {"nothing"};
   EXPECT_THROW(Node(*this, {}), ConfigError);
 }
 
-TEST_F(EndpointRegistryTest, AStoredEndpointIsKnownToANodeAfterItsRefresh) {
+TEST_F(EndpointRegistryTest, AStoredEndpointIsKnownToANodeAfterARefresh) {
   Node one(*this);
   Node two(*this);
   const std::string form = createTemplate(one, "t");
@@ -75,7 +75,7 @@ TEST_F(EndpointRegistryTest, AStoredEndpointIsKnownToANodeAfterItsRefresh) {
   EXPECT_THAT(two.heard, ElementsAre(id + " 1"));
 }
 
-TEST_F(EndpointRegistryTest, ARefreshThatFindsNothingNewNotifiesNoListener) {
+TEST_F(EndpointRegistryTest, ARefreshWithoutNewsNotifiesNoListener) {
   Node node(*this);
   const EndpointId id = createEndpoint(node, createTemplate(node, "t"));
   node.heard.clear();
@@ -95,7 +95,7 @@ TEST_F(EndpointRegistryTest, AChangeOfTheRulesKeepsTheRelease) {
   EXPECT_THAT(node.heard, ElementsAre(id + " 1", id + " 1"));
 }
 
-TEST_F(EndpointRegistryTest, AChangedTemplateIsAReleaseOfEachEndpointThatUsesIt) {
+TEST_F(EndpointRegistryTest, AChangedTemplateReleasesEachEndpointWithTheTemplate) {
   Node one(*this);
   Node two(*this);
   const std::string form = createTemplate(one, "t");
@@ -117,7 +117,7 @@ TEST_F(EndpointRegistryTest, AChangedTemplateIsAReleaseOfEachEndpointThatUsesIt)
   EXPECT_EQ(one.registry.find(first)->spec.version, 2U) << "a second node raises the version no further";
 }
 
-TEST_F(EndpointRegistryTest, AReleaseThatWasCutOffIsGoneOnWithByTheNextRefresh) {
+TEST_F(EndpointRegistryTest, AnInterruptedReleaseIsContinuedByTheNextRefresh) {
   Node node(*this);
   const std::string form = createTemplate(node, "t");
   const EndpointId id = createEndpoint(node, form);
@@ -132,7 +132,7 @@ TEST_F(EndpointRegistryTest, AReleaseThatWasCutOffIsGoneOnWithByTheNextRefresh) 
   EXPECT_EQ(node.registry.find(id)->spec.version, 2U);
 }
 
-TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
+TEST_F(EndpointRegistryTest, AFailedRefreshKeepsKnownEndpointsAndLosesNoChange) {
   Node one(*this);
   Node two(*this);
   const EndpointId id = createEndpoint(one, createTemplate(one, "t"));
@@ -150,7 +150,7 @@ TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
   EXPECT_TRUE(two.registry.tryRefresh());
 }
 
-TEST_F(EndpointRegistryTest, ADeletedEndpointIsGoneAndItsJobsAreStillToBeRemoved) {
+TEST_F(EndpointRegistryTest, ADeletedEndpointIsGoneAndTheJobsAreStillToBeRemoved) {
   Node one(*this);
   Node two(*this);
   const EndpointId id = createEndpoint(one, createTemplate(one, "t"));
@@ -168,7 +168,7 @@ TEST_F(EndpointRegistryTest, ADeletedEndpointIsGoneAndItsJobsAreStillToBeRemoved
   EXPECT_FALSE(storage.real->records().find(kEndpointKind, id));
 }
 
-TEST_F(EndpointRegistryTest, AnEndpointIsInHandAsLongAsACallHasIt) {
+TEST_F(EndpointRegistryTest, AnEndpointIsInHandDuringACall) {
   Node node(*this);
   const EndpointId id = createEndpoint(node, createTemplate(node, "t"));
   EndpointPtr old = node.registry.find(id);
@@ -214,7 +214,7 @@ TEST_F(EndpointRegistryTest, ADamagedRecordIsLoggedAndHidesNoOther) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("endpoints.damaged")));
 }
 
-TEST_F(EndpointRegistryTest, AnEndpointThatIsInTheFileAndInTheStorageStopsTheServer) {
+TEST_F(EndpointRegistryTest, AnEndpointBothInTheFileAndInTheStorageStopsTheServer) {
   Node first(*this);
   const EndpointId id = createEndpoint(first, createTemplate(first, "t"));
   Node clash(*this, {fixedEndpoint(id)});
@@ -228,7 +228,7 @@ TEST_F(EndpointRegistryTest, AnEndpointThatIsInTheFileAndInTheStorageStopsTheSer
   EXPECT_NO_THROW(fine.registry.checkIds());
 }
 
-TEST_F(EndpointRegistryTest, AReleaseThatCannotRunKeepsTheLastOneThatCould) {
+TEST_F(EndpointRegistryTest, AnUnusableReleaseKeepsTheLastUsableRelease) {
   Node node(*this);
   const std::string form = createTemplate(node, "t");
   const EndpointId id = createEndpoint(node, form);
@@ -240,7 +240,7 @@ TEST_F(EndpointRegistryTest, AReleaseThatCannotRunKeepsTheLastOneThatCould) {
   EXPECT_EQ(endpoint->release->version, 1U);
 }
 
-TEST_F(EndpointRegistryTest, AScriptThatAppearsLetsItsReleaseGoOn) {
+TEST_F(EndpointRegistryTest, ANewScriptLetsTheReleaseGoOn) {
   plugins.handlers.scripts = {"one"};
   Node node(*this);
   const std::string form = createTemplate(node, "t", "lua/one");
@@ -266,7 +266,7 @@ TEST_F(EndpointRegistryTest, AnImageOfRemoteWorkersHasAReleaseWithoutAHandler) {
 
 // A removal takes two steps. After the death of a node between the steps, the next refresh takes the second step
 // (core/endpoints/template.h).
-TEST_F(EndpointRegistryTest, ATemplateWhoseRemovalWasAskedForIsRemovedByTheNextRefresh) {
+TEST_F(EndpointRegistryTest, TheNextRefreshCompletesTheRemovalOfATemplate) {
   Node one(*this);
   Node two(*this);
   const std::string form = createTemplate(one, "t");
@@ -281,7 +281,7 @@ TEST_F(EndpointRegistryTest, ATemplateWhoseRemovalWasAskedForIsRemovedByTheNextR
   EXPECT_EQ(one.registry.findTemplate(form), nullptr);
 }
 
-TEST_F(EndpointRegistryTest, ATemplateThatCameIntoUseIsKept) {
+TEST_F(EndpointRegistryTest, ATemplateTakenIntoUseIsKept) {
   Node one(*this);
   const std::string form = createTemplate(one, "t");
   const EndpointId id = createEndpoint(one, form);
@@ -294,7 +294,7 @@ TEST_F(EndpointRegistryTest, ATemplateThatCameIntoUseIsKept) {
   EXPECT_TRUE(one.registry.find(id)->runnable);
 }
 
-TEST_F(EndpointRegistryTest, ARefreshSeesWhatWasStoredBeforeItWasCalled) {
+TEST_F(EndpointRegistryTest, ARefreshSeesAllRecordsStoredBeforeTheCall) {
   Node node(*this);
   Node other(*this);
   const std::string form = createTemplate(node, "t");

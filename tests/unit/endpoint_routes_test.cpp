@@ -72,7 +72,7 @@ TEST_F(EndpointRoutesTest, ANewEndpointIsAnsweredFoundAndListed) {
   EXPECT_THAT(all.body, HasSubstr(find("fixed").body)) << "the endpoints of the file are listed too";
 }
 
-TEST_F(EndpointRoutesTest, TheValuesInForceAreThoseOfTheEndpointIfItSetsThem) {
+TEST_F(EndpointRoutesTest, ValuesSetByTheEndpointAreInForce) {
   const ApiResponse made =
       call("POST", "/v1/endpoints", R"({"templateId":")" + template_ + R"(","retention":{"run":5000},"workersMax":4})");
   EXPECT_EQ(member(made, "inForce"),
@@ -175,7 +175,7 @@ TEST_F(EndpointRoutesTest, EachWorkerIsShownOnDemand) {
             "[" + worker("w-1", "RUNNING", "running") + "," + worker("w-2", "EXITED", "leaving") + "]");
 }
 
-TEST_F(EndpointRoutesTest, AReleaseRollsOrIsHaltedWithItsReason) {
+TEST_F(EndpointRoutesTest, AReleaseRollsOrIsHaltedWithAReason) {
   const EndpointId id = createEndpoint(node_, template_);
   workers_.pool.rolling = true;
   EXPECT_EQ(member(find(id), "release"), R"({"version":1,"state":"rolling"})");

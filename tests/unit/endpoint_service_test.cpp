@@ -30,7 +30,7 @@ class EndpointServiceTest : public testing::Test, protected test::EndpointFixtur
   const std::string template_ = createTemplate(node_, "t");
 };
 
-TEST_F(EndpointServiceTest, ANewEndpointHasTheDefaultsAndItsRelease) {
+TEST_F(EndpointServiceTest, ANewEndpointHasTheDefaultsAndARelease) {
   const EndpointId id = createEndpoint(node_, template_);
   const EndpointPtr endpoint = node_.registry.find(id);
   EXPECT_EQ(endpoint->spec.workersMin, 0U);
@@ -64,7 +64,7 @@ TEST_F(EndpointServiceTest, AFilterMustBeAbleToRun) {
               HasSubstr("filters cannot be used: nothing cannot run"));
 }
 
-TEST_F(EndpointServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
+TEST_F(EndpointServiceTest, AnUpdateChangesOnlyTheNamedFields) {
   const EndpointId id = createEndpoint(node_, template_);
   (void)node_.endpoints.update(id, R"({"workersMax":9,"retention":{"run":5000}})");
   (void)node_.endpoints.update(id, R"({"idleTimeout":60})");
@@ -74,7 +74,7 @@ TEST_F(EndpointServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
   EXPECT_EQ(node_.registry.find(id)->spec.version, 1U);
 }
 
-TEST_F(EndpointServiceTest, AnotherTemplateIsARelease) {
+TEST_F(EndpointServiceTest, ADifferentTemplateIsARelease) {
   const EndpointId id = createEndpoint(node_, template_);
   const std::string next = createTemplate(node_, "u");
   (void)node_.endpoints.update(id, R"({"templateId":")" + next + "\"}");
@@ -96,7 +96,7 @@ TEST_F(EndpointServiceTest, AnEndpointOfTheFileDoesNotChange) {
   EXPECT_EQ(node_.registry.find("fixed")->spec.workersMax, 3U);
 }
 
-TEST_F(EndpointServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
+TEST_F(EndpointServiceTest, AnUpdateKeepsAConcurrentChangeOfADifferentNode) {
   const EndpointId id = createEndpoint(node_, template_);
   Node other(*this);
   other.registry.refresh();
@@ -129,7 +129,7 @@ TEST_F(EndpointServiceTest, ARemovedEndpointIsUnknownToEveryCall) {
   EXPECT_TRUE(storage.real->records().list(kPauseKind).empty());
 }
 
-TEST_F(EndpointServiceTest, AStoredRecordIsAnsweredThoughTheRegistryCannotReadItYet) {
+TEST_F(EndpointServiceTest, AStoredRecordIsAnsweredBeforeTheRegistryCanReadTheRecord) {
   const EndpointId id = createEndpoint(node_, template_);
   storage.faults.failOperation("records.changedSince");
   const auto changed = node_.endpoints.update(id, R"({"workersMax":9})");
@@ -140,7 +140,7 @@ TEST_F(EndpointServiceTest, AStoredRecordIsAnsweredThoughTheRegistryCannotReadIt
   EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 9U);
 }
 
-TEST_F(EndpointServiceTest, AStorageThatFailsLeavesNoEndpointBehind) {
+TEST_F(EndpointServiceTest, AFailingStorageLeavesNoEndpointBehind) {
   for (int failing = 1; failing <= 3; ++failing) {
     storage.faults.failCall("records.find", static_cast<std::uint64_t>(failing), fault::CallFault::before);
     EXPECT_THROW((void)node_.endpoints.create(R"({"templateId":")" + template_ + "\"}"), StorageError) << failing;

@@ -34,7 +34,7 @@ std::size_t unknownJobs(const NodeNews& news) {
   return count;
 }
 
-TEST(RemoteNewsTest, MadeUpJobsOfOneEndpointLeaveOutNothingOfAnother) {
+TEST(RemoteNewsTest, InventedJobsOfAnEndpointDoNotLeaveOutJobsOfTheRest) {
   NodeNews news = flood("a", 320);
   WorkerNews& living = news.workers[{"z", "w"}];
   living.isConnected = true;
@@ -47,7 +47,7 @@ TEST(RemoteNewsTest, MadeUpJobsOfOneEndpointLeaveOutNothingOfAnother) {
   EXPECT_GE(unknownJobs(read), kMostNews - 400) << "unknown jobs fill the rest of the room";
 }
 
-TEST(RemoteNewsTest, WhatIsKnownToBeRealIsNeverLeftOut) {
+TEST(RemoteNewsTest, RealWorkersAndJobsAreNeverLeftOut) {
   NodeNews news;
   for (int i = 0; i < 9'000; ++i) {
     WorkerNews& worker = news.workers[{"a", std::to_string(i)}];
@@ -79,7 +79,7 @@ TEST(RemoteNewsTest, UnknownJobsAreLeftOutBeforeStops) {
   EXPECT_LT(unknownJobs(read), 10'000U);
 }
 
-TEST(EndpointSharesTest, AnEndpointGetsWhatItWantsUpToAnEvenShare) {
+TEST(EndpointSharesTest, AnEndpointGetsTheWantedPlacesUpToAnEvenShare) {
   EXPECT_EQ(fairShares({{"a", 32'000}, {"b", 10}, {"c", 400}}, 1'000),
             (CountsByEndpoint{{"a", 590}, {"b", 10}, {"c", 400}}));
   EXPECT_EQ(fairShares({{"a", 9}, {"b", 9}}, 5), (CountsByEndpoint{{"a", 2}, {"b", 3}}));
@@ -97,7 +97,7 @@ TEST(EndpointSharesTest, TheEndpointsTakeTurns) {
   EXPECT_EQ(nextInTurn(lists, last)->first, "c") << "the turn goes to the next endpoint";
 }
 
-TEST(EndpointSharesTest, AnEndpointTakesHalfOfThePlacesThatAreLeft) {
+TEST(EndpointSharesTest, AnEndpointTakesHalfOfTheRemainingPlaces) {
   EndpointPlaces places(100, 20, 4);
   for (const auto& [endpoint, share] : {std::pair("a", 40), std::pair("b", 20), std::pair("c", 10)}) {
     for (int i = 0; i < share; ++i) EXPECT_TRUE(places.reserve(endpoint));
@@ -122,7 +122,7 @@ TEST(EndpointSharesTest, TheLastPlacesAreForEndpointsWithFew) {
   EXPECT_EQ(reserveAll("d"), 2);
 }
 
-TEST(InheritedJobsTest, MadeUpStopsOfOneEndpointTakeNoPlaceOfAnother) {
+TEST(InheritedJobsTest, InventedStopsOfAnEndpointTakeNoPlaceOfOtherEndpoints) {
   NodeNews news;
   for (int worker = 0; worker < 30; ++worker) {
     WorkerNews& flooder = news.workers[{"a", std::to_string(worker)}];

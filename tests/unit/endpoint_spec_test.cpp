@@ -77,7 +77,7 @@ TEST(EndpointSpecTest, TheFileAndTheApiHaveTheSameBounds) {
   EXPECT_FALSE(row("executionTimeoutMs").read(spec, {json::Kind::number, "604800001"}));
 }
 
-TEST(EndpointSpecTest, OnlyAnotherTemplateMakesARelease) {
+TEST(EndpointSpecTest, OnlyADifferentTemplateMakesARelease) {
   EndpointSpec before;
   before.templateId = "t";
   EndpointSpec after = before;

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-TEST(ErrorResponse, HasTheShapeOfTheApiThatWasAsked) {
+TEST(ErrorResponse, HasTheShapeOfTheCalledApi) {
   for (const char* path : {"/v1", "/v1/", "/v1/keys"}) {
     EXPECT_EQ(errorResponse(path, 404, "no").body, R"({"message":"no"})") << path;
   }
@@ -45,7 +45,7 @@ TEST(ErrorResponse, RetryAfterIsInWholeSecondsAndNeverTooEarly) {
   EXPECT_EQ(after(9'999), "10");
 }
 
-TEST(ErrorResponse, RateLimitHeadersSayWhatIsLeftAndWhenThereIsMore) {
+TEST(ErrorResponse, RateLimitHeadersShowTheRemainingCallsAndTheReset) {
   ApiResponse response;
   addRateLimitHeaders(response, {RateLimit{1000, Millis(10'000), 200}, 7, Millis(0)});
   EXPECT_THAT(response.headers, ElementsAre(Pair("RateLimit-Limit", "1000"), Pair("RateLimit-Remaining", "7"),
@@ -62,7 +62,7 @@ TEST(ErrorResponse, WithoutALimitThereAreNoRateLimitHeaders) {
   EXPECT_THAT(response.headers, IsEmpty());
 }
 
-TEST(FailureResponse, TellsEveryWrongFieldInOneSentenceAndOneByOne) {
+TEST(FailureResponse, NamesEveryWrongFieldInASentenceAndInAList) {
   const Failure failure{Failure::Kind::invalid, {{"name", "name is \"odd\""}, {"", "and more"}}};
   const ApiResponse response = failureResponse(ApiRequest(), failure);
   EXPECT_EQ(response.status, 400);

@@ -46,7 +46,7 @@ class EventPollTest : public testing::Test, protected test::ConnectionFixture {
   EventPoll poll_;
 };
 
-TEST_F(EventPollTest, AWakeupStaysUntilItIsCleared) {
+TEST_F(EventPollTest, AWakeupStaysUntilCleared) {
   EXPECT_THAT(events(), IsEmpty());
   poll_.wake();
   poll_.wake();
@@ -59,7 +59,7 @@ TEST_F(EventPollTest, AWakeupStaysUntilItIsCleared) {
   EXPECT_THAT(events(), ElementsAre(EventPoll::kWakeup));
 }
 
-TEST_F(EventPollTest, AWakeupEndsTheWaitOfAnotherThread) {
+TEST_F(EventPollTest, AWakeupEndsTheWaitOfASecondThread) {
   for (const int limit : {kHang, -1}) {
     auto waiting = std::async(std::launch::async, [this, limit] {
       const auto events = poll_.wait(limit);
@@ -80,7 +80,7 @@ TEST_F(EventPollTest, AnAddedConnectionRequestsNoEvent) {
   EXPECT_FALSE(poll_.add(*connection)) << "the system refuses a second registration";
 }
 
-TEST_F(EventPollTest, AnArmedConnectionHasOneEvent) {
+TEST_F(EventPollTest, AnArmedConnectionHasASingleEvent) {
   test::SocketPair client;
   const auto connection = connect(7, client);
   ASSERT_TRUE(poll_.add(*connection));
@@ -117,7 +117,7 @@ TEST_F(EventPollTest, TheEndOfTheClientIsAnEvent) {
   EXPECT_EQ(gone[0].events & EPOLLHUP, static_cast<std::uint32_t>(EPOLLHUP));
 }
 
-TEST_F(EventPollTest, AClosedConnectionHasNoEventAndItsDescriptorIsFree) {
+TEST_F(EventPollTest, AClosedConnectionHasNoEventAndTheDescriptorIsFree) {
   test::SocketPair client;
   auto connection = connect(7, client);
   ASSERT_TRUE(poll_.add(*connection));

@@ -124,7 +124,7 @@ TEST_F(EventStreamTest, StreamsReadAtTheSameMoments) {
   EXPECT_THAT(partsAfter(Millis(1)), ElementsAre(HasSubstr("IN_PROGRESS\n")));
 }
 
-TEST_F(EventStreamTest, AProgressIsSentOnceAndEachChangeOfIt) {
+TEST_F(EventStreamTest, EachChangeOfAProgressIsSentOnce) {
   const LeaseRef lease = start();
   ASSERT_FALSE(open(kStatus));
   EXPECT_THAT(parts(), SizeIs(1));
@@ -136,7 +136,7 @@ TEST_F(EventStreamTest, AProgressIsSentOnceAndEachChangeOfIt) {
 }
 
 // Hundreds of quiet streams must cost no work.
-TEST_F(EventStreamTest, AnIdleStreamReadsItsJobOnlyBesideAComment) {
+TEST_F(EventStreamTest, AnIdleStreamReadsTheJobOnlyWithAComment) {
   (void)start();
   for (const char* path : {kStatus, kLogs}) {
     call_.reset();
@@ -177,7 +177,7 @@ TEST_F(EventStreamTest, AmongNodesARunningJobIsReadOnceASecond) {
 }
 
 // However often the job changes, its streams read the job once a second.
-TEST_F(EventStreamTest, ManyChangesAreOneReading) {
+TEST_F(EventStreamTest, ManyChangesCauseASingleRead) {
   const LeaseRef lease = start();
   ASSERT_FALSE(open(kStatus));
   EXPECT_THAT(parts(), SizeIs(1));
@@ -188,7 +188,7 @@ TEST_F(EventStreamTest, ManyChangesAreOneReading) {
   EXPECT_THAT(partsAfter(Millis(100)), ElementsAre(HasSubstr("\"output\":99")));
 }
 
-TEST_F(EventStreamTest, AStorageThatFailsIsAskedAgain) {
+TEST_F(EventStreamTest, AFailingStorageIsAskedAgain) {
   const LeaseRef lease = start();
   (void)reports_.append(lease, 0, {{"1", ""}});
   (void)storage_->chunks().appendLog(lease, 0, {{{}, LogLevel::error, "line"}});
@@ -205,7 +205,7 @@ TEST_F(EventStreamTest, AStorageThatFailsIsAskedAgain) {
   }
 }
 
-TEST_F(EventStreamTest, AStreamEndsWithItsClient) {
+TEST_F(EventStreamTest, AStreamEndsWithTheClient) {
   start();
   ASSERT_FALSE(open(kStream));
   EXPECT_THAT(parts(), ElementsAre());
@@ -221,7 +221,7 @@ TEST_F(EventStreamTest, AStreamEndsWithTheServer) {
   EXPECT_THAT(parts(), ElementsAre("END"));
 }
 
-TEST_F(EventStreamTest, AJobThatExpiresEndsItsStream) {
+TEST_F(EventStreamTest, AnExpiryOfTheJobEndsTheStream) {
   storage_.insert("a");
   for (const char* path : {kStream, kStatus, kLogs}) {
     ASSERT_FALSE(open(path));

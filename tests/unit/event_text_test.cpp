@@ -22,7 +22,7 @@ TEST(EventTextTest, TheAcceptHeaderNamesTheMediaType) {
   }
 }
 
-TEST(EventTextTest, AnEventHasItsNameIdAndData) {
+TEST(EventTextTest, AnEventHasNameIdAndData) {
   EventText text;
   EXPECT_TRUE(text.empty());
   text.add("status", "1-2", "{}");

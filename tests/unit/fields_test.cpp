@@ -94,7 +94,7 @@ TEST(Fields, AFaultNamesTheFieldAndTheRemedy) {
   for (const auto& [read, sentence] : kCases) EXPECT_EQ(faultOf(read), sentence);
 }
 
-TEST(Fields, AnErrorHasItsParts) {
+TEST(Fields, AnErrorHasAllParts) {
   try {
     (void)Fields("crop", R"({"x":-1})").integer("x", 0, 9);
     FAIL() << "the number was accepted";
@@ -119,13 +119,13 @@ TEST(Fields, RefusesUnknownKeysAndNamesTheNearest) {
   EXPECT_LT(faultOf([&] { Fields(longer).allowOnly({"key"}); }).size(), 200U);
 }
 
-TEST(Fields, NestedObjectsHaveNamesOfTheirOwn) {
+TEST(Fields, NestedObjectsHaveSeparateNames) {
   const std::string input = R"({"crop":{"size":{"w":"x"}}})";
   const Fields size = Fields(input).requiredObject("crop").requiredObject("size");
   EXPECT_EQ(faultOf([&] { (void)size.integer("w", 1, 2); }), "input.crop.size.w must be a whole number from 1 to 2");
 }
 
-TEST(Fields, RefusesWhatIsNoObjectOrTooLarge) {
+TEST(Fields, RefusesNonObjectsAndTooLargeTexts) {
   for (const char* text : {"", "[1]", "1", "null", "{", "{}x"}) {
     EXPECT_EQ(faultOf([&] { const Fields fields(text); }), "input must be a JSON object") << text;
   }
@@ -139,7 +139,7 @@ TEST(Fields, TheLastOfSeveralValuesCounts) {
   EXPECT_EQ(Fields(input).integer("a", 0, 9), 2);
 }
 
-TEST(Fields, ACompleteListOfKeysRefusesAKeyThatIsThereTwice) {
+TEST(Fields, ACompleteListOfKeysRefusesARepeatedKey) {
   const std::string input = R"({"a":1,"b":2,"a":2})";
   try {
     Fields(input).allowOnly({"a", "b"});

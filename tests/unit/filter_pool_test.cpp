@@ -77,7 +77,7 @@ TEST(FilterNames, AreScriptsOrPlugins) {
   EXPECT_FALSE(parseFilter(std::string(65, 'a')));
 }
 
-TEST(FilterNames, AListHasSixteenAndNoneTwice) {
+TEST(FilterNames, AListHasAtMostSixteenDifferentFilters) {
   std::vector<std::string> names;
   for (int i = 0; i < 16; ++i) names.push_back("f" + std::to_string(i));
   EXPECT_TRUE(checkFilterNames(names));
@@ -119,14 +119,14 @@ TEST_F(FilterPoolTest, AnInstanceIsUsedAgain) {
   EXPECT_EQ(factory_.lastScript(), "the_script");
 }
 
-TEST_F(FilterPoolTest, AnInstanceThatThrewIsNot) {
+TEST_F(FilterPoolTest, AnInstanceIsNotKeptAfterAnException) {
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw Error("lost"); };
   for (int i = 0; i < 5; ++i) EXPECT_THROW((void)review(), Error);
   EXPECT_EQ(factory_.made, 5);
   EXPECT_EQ(factory_.alive, 0);
 }
 
-TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
+TEST_F(FilterPoolTest, AnInstanceJudgesASingleJobAtATime) {
   std::promise<void> both;
   std::atomic<int> inside = 0;
   std::shared_future<void> met = both.get_future().share();
@@ -141,7 +141,7 @@ TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
   EXPECT_EQ(factory_.made, 2);
 }
 
-TEST_F(FilterPoolTest, AFilterThatIsNotThereSaysSoAndRefusesEveryJob) {
+TEST_F(FilterPoolTest, AMissingFilterIsNamedAndRefusesEveryJob) {
   FilterPool absent("gone", "there is no filter gone");
   EXPECT_EQ(absent.check().failure().message(), "there is no filter gone");
   EXPECT_THROW((void)absent.review({"ep", "key", "{}", job_.policy, endpoint_.spec.env}), ConfigError);
@@ -167,7 +167,7 @@ TEST_F(FilterPoolTest, ARejectionIsTheFiltersOwnWord) {
   EXPECT_EQ(admit(job_, endpoint_).failure().message, "the filter first refuses this job");
 }
 
-TEST_F(FilterPoolTest, EachFilterSeesWhatTheOneBeforeMadeOfTheJob) {
+TEST_F(FilterPoolTest, EachFilterSeesTheJobAsChangedByTheFilterBefore) {
   JudgingFactory later;
   FilterPool second("second", later, "");
   endpoint_.filters = {&first_, &second};
@@ -203,7 +203,7 @@ TEST_F(FilterPoolTest, EmptyFieldsOfAReplacementStay) {
   EXPECT_EQ(job_.policy.priority, 3);
 }
 
-TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndRefusesEveryJob) {
+TEST_F(FilterPoolTest, AFailingFilterIsNamedAndRefusesEveryJob) {
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw std::out_of_range("index 9"); };
   EXPECT_EQ(failure(), "the filter first of this endpoint failed: index 9");
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw 7; };
@@ -213,7 +213,7 @@ TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndRefusesEveryJob) {
   EXPECT_EQ(job_.input, R"({"n":1})");
 }
 
-TEST_F(FilterPoolTest, AFilterMayWriteWhatACallerMaySend) {
+TEST_F(FilterPoolTest, AFilterMayWriteOnlyValuesAllowedToACaller) {
   for (const char* input : {"", "[]", "{", "{} {}", "null"}) {
     factory_.judge = [input](const AdmissionRequest&) { return Replace{input, std::nullopt}; };
     EXPECT_THAT(failure(), HasSubstr("not a JSON object")) << input;

@@ -81,7 +81,7 @@ TEST_F(FormTest, AbsentAndNullFieldsStay) {
   EXPECT_EQ(box_.size, 1);
 }
 
-TEST_F(FormTest, EveryWrongFieldIsToldAndTheOthersAreRead) {
+TEST_F(FormTest, EveryWrongFieldIsReportedAndGoodFieldsAreRead) {
   const std::string faults = read(R"({"name":"","size":10,"open":1,"labels":["a",1],"color":"green","secret":"s"})");
   EXPECT_THAT(faults, HasSubstr("name must be a string of 1 to 5 bytes"));
   EXPECT_THAT(faults, HasSubstr("size must be an integer from 1 to 9"));
@@ -98,7 +98,7 @@ TEST_F(FormTest, ATextsLengthIsInBytes) {
   EXPECT_NE(read(R"({"name":5})"), "");
 }
 
-TEST_F(FormTest, ANumberIsAPlainIntegerInItsRange) {
+TEST_F(FormTest, ANumberIsAPlainIntegerInTheRange) {
   for (const char* wrong : {"0", "10", "1.5", "\"1\"", "1e0", "true", "99999999999999999999"}) {
     EXPECT_NE(read(std::string(R"({"size":)") + wrong + "}"), "") << wrong;
   }
@@ -121,7 +121,7 @@ TEST_F(FormTest, FieldsFixedAtCreationDoNotChange) {
   EXPECT_EQ(box_.owner, "me");
 }
 
-TEST_F(FormTest, ABodyIsOneObjectWithEachKeyOnce) {
+TEST_F(FormTest, ABodyIsASingleObjectWithEachKeyOnce) {
   EXPECT_THAT(read("{"), HasSubstr("the body is not valid JSON"));
   EXPECT_THAT(read(""), HasSubstr("the body is not valid JSON"));
   EXPECT_THAT(read("[]"), HasSubstr("the body must be a JSON object"));
@@ -143,7 +143,7 @@ TEST_F(FormTest, AResponseHasPublicFieldsAndARecordHasAll) {
   EXPECT_EQ(writeForm(copy, boxFields(), true), record);
 }
 
-TEST_F(FormTest, ADamagedRecordIsRefusedAndAnUnknownFieldOfANewerOneIsNot) {
+TEST_F(FormTest, OnlyADamagedRecordIsRefusedAndAnUnknownNewerFieldIsIgnored) {
   EXPECT_FALSE(readRecord(box_, "{", boxFields()));
   const auto damaged = readRecord(box_, R"({"size":"many"})", boxFields());
   ASSERT_FALSE(damaged);
@@ -158,7 +158,7 @@ TEST_F(FormTest, AFaultOfTheWholeBodyIsAFaultOfEachField) {
   EXPECT_FALSE(isFaulty({{"size", "wrong"}}, "name"));
 }
 
-TEST(ImageNames, SayWhatRuns) {
+TEST(ImageNames, NameAPluginAScriptOrAnImage) {
   EXPECT_EQ(parseImage("plugin/echo").kind, Image::Kind::plugin);
   EXPECT_EQ(parseImage("plugin/echo").name, "echo");
   EXPECT_EQ(parseImage("lua/hello").kind, Image::Kind::lua);
@@ -193,7 +193,7 @@ class TemplateRecordTest : public testing::Test {
   const SecretBox box_{folder_ / "secret.key"};
 };
 
-TEST_F(TemplateRecordTest, ARecordBringsTheTemplateBackWithItsEnvSealed) {
+TEST_F(TemplateRecordTest, ARecordBringsTheTemplateBackWithASealedEnv) {
   Template form;
   form.id = "t1";
   form.name = "mine";
@@ -209,7 +209,7 @@ TEST_F(TemplateRecordTest, ARecordBringsTheTemplateBackWithItsEnvSealed) {
   EXPECT_THAT(back.env, ElementsAre(Pair("TOKEN", "s3cr3t")));
 }
 
-TEST_F(TemplateRecordTest, OneThatIsGoneLeavesItsNameToOthers) {
+TEST_F(TemplateRecordTest, ARemovedTemplateFreesTheName) {
   Template form;
   form.id = "t1";
   form.name = "mine";
@@ -219,7 +219,7 @@ TEST_F(TemplateRecordTest, OneThatIsGoneLeavesItsNameToOthers) {
   EXPECT_TRUE(isGone(templateOf(toRecord(form, box_), box_)));
 }
 
-TEST_F(TemplateRecordTest, ARecordOfAnotherKeyFileOrADamagedOneIsRefused) {
+TEST_F(TemplateRecordTest, ADamagedRecordAndARecordOfADifferentKeyFileAreRefused) {
   Template form;
   form.id = "t1";
   const Record record = toRecord(form, box_);
@@ -236,7 +236,7 @@ TEST_F(TemplateRecordTest, ARecordOfAnotherKeyFileOrADamagedOneIsRefused) {
   }
 }
 
-TEST_F(TemplateRecordTest, PortsAndPathsAndEnvsHaveTheirShapes) {
+TEST_F(TemplateRecordTest, PortsAndPathsAndEnvsHaveFixedShapes) {
   EXPECT_EQ(faultsOf(R"({"ports":["1/http","65535/tcp"],"volumeMountPath":"/a","env":{"A":""}})"), "");
   for (const char* port : {"0/http", "65536/tcp", "80", "80/udp", "/http", "-1/tcp", "8 0/tcp", "000080/tcp"}) {
     EXPECT_THAT(faultsOf(std::string(R"({"ports":[")") + port + "\"]}"), HasSubstr("ports must hold")) << port;

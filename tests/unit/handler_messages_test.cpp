@@ -64,7 +64,7 @@ TEST(HandlerMessagesTest, AStreamInPiecesOfEachSize) {
   }
 }
 
-TEST(HandlerMessagesTest, ATornMessageIsNone) {
+TEST(HandlerMessagesTest, ATornMessageIsNotAMessage) {
   const std::string stream = encodeMessage(MessageKind::refused, {"too warm"});
   for (std::size_t size = 0; size < stream.size(); ++size) {
     EXPECT_THAT(readAll(std::string_view(stream).substr(0, size), 1), IsEmpty()) << size;
@@ -185,7 +185,7 @@ class ParentLinkTest : public testing::Test {
   std::optional<ParentLink> link_;
 };
 
-TEST_F(ParentLinkTest, AStopFiresTheTokenOfTheJobBeforeIt) {
+TEST_F(ParentLinkTest, AStopFiresTheTokenOfThePrecedingJob) {
   for (const char* input : {"1", "2"}) {
     send(encodeMessage(MessageKind::job, {"id", "1", "", "", input}));
     EXPECT_EQ(readJob(awaitWork().value()).input, input);
@@ -199,7 +199,7 @@ TEST_F(ParentLinkTest, AStopFiresTheTokenOfTheJobBeforeIt) {
   }
 }
 
-TEST_F(ParentLinkTest, AnswersComeInTheirOrder) {
+TEST_F(ParentLinkTest, AnswersComeInOrder) {
   for (const MessageKind kind : {MessageKind::noted, MessageKind::refused}) {
     send(encodeMessage(kind));
     auto answer = std::async(std::launch::async, [this] { return link_->awaitAnswer(); });

@@ -105,7 +105,7 @@ TEST_F(HandlerProcessTest, ARefusedReportIsTheHandlers) {
   EXPECT_THAT(std::get<Failed>(run(handler, "refused").value()).error, HasSubstr("is not JSON"));
 }
 
-TEST_F(HandlerProcessTest, AnotherProcessFollowsOneThatHasDied) {
+TEST_F(HandlerProcessTest, ANewProcessFollowsADeadProcess) {
   HandlerProcess handler(setup_, clock_, log_);
   EXPECT_FALSE(run(handler, "die"));
   EXPECT_THAT(log_.text(), HasSubstr("ended with SIGKILL\n"));
@@ -131,7 +131,7 @@ TEST_F(HandlerProcessTest, AFaultOfTheFirstProcessIsThrown) {
   }
 }
 
-TEST_F(HandlerProcessTest, AProcessThatDiesAtItsStartIsReplacedUntilTheEnd) {
+TEST_F(HandlerProcessTest, AProcessDyingAtTheStartIsReplacedUntilTheEnd) {
   const HandlerSetup dying = setupOf("dying");
   auto prepared = std::async(std::launch::async, [&] {
     HandlerProcess handler(dying, clock_, log_);

@@ -43,7 +43,7 @@ class HeapKeeperTest : public testing::Test {
                       }}};
 };
 
-TEST_F(HeapKeeperTest, ReturnsWhatWasFreeAtTenLooks) {
+TEST_F(HeapKeeperTest, ReturnsMemoryFoundFreeTenTimes) {
   checkHeap(9, 50);
   EXPECT_TRUE(fake.released.empty());
   checkHeap(1, 50);
@@ -52,7 +52,7 @@ TEST_F(HeapKeeperTest, ReturnsWhatWasFreeAtTenLooks) {
   EXPECT_EQ(fake.released.size(), 1U);
 }
 
-TEST_F(HeapKeeperTest, KeepsWhatIsUsedAgainAndAgain) {
+TEST_F(HeapKeeperTest, KeepsMemoryInRepeatedUse) {
   for (int i = 0; i < 50; ++i) {
     checkHeap(5, 400);
     checkHeap(1, 1);
@@ -75,7 +75,7 @@ TEST_F(HeapKeeperTest, ReturnsMuchMemoryInParts) {
   EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 64 * kMegabyte, 64 * kMegabyte, 7 * kMegabyte}));
 }
 
-TEST_F(HeapKeeperTest, ReturnsNoPageThatIsInUseMeanwhile) {
+TEST_F(HeapKeeperTest, ReturnsNoPageRecentlyInUse) {
   checkHeap(10, 200);
   checkHeap(1, 20);
   EXPECT_EQ(fake.released, (std::vector{64 * kMegabyte, 19 * kMegabyte}));

@@ -76,7 +76,7 @@ TEST_F(HttpServerTest, AFailedStartIsNoStart) {
 }
 
 // A text without a key leaves in small steps, and the next answers on its connection do not.
-TEST_F(HttpServerTest, TheBoundOfAKeylessTextEndsWithIt) {
+TEST_F(HttpServerTest, TheBoundOfAKeylessTextEndsWithTheText) {
   static constexpr std::string_view kText = "a text of the program";
   std::vector<int> bounds;
   test::FunctionHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
@@ -113,7 +113,7 @@ TEST_F(HttpServerTest, TheBoundOfAKeylessTextEndsWithIt) {
 }
 
 // At the stop of a server all waiting callers get an answer at once, also with few threads.
-TEST_F(HttpServerTest, AStopAnswersItsCallersAlthoughItsGraceIsOver) {
+TEST_F(HttpServerTest, AStopAnswersTheCallersAfterTheGracePeriod) {
   constexpr int kCallers = 200;
   Mutex mutex;
   std::set<std::uint64_t> waiting;

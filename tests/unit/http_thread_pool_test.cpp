@@ -64,7 +64,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
   std::vector<std::uint64_t> begun_ JOBQ_GUARDED_BY(mutex_);
 };
 
-TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrder) {
+TEST_F(HttpThreadPoolTest, EachThreadServesACallAndTheRestWaitsInOrder) {
   HttpThreadPool threads({2, 2}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
@@ -79,7 +79,7 @@ TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrde
   EXPECT_TRUE(ends(4));
 }
 
-TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
+TEST_F(HttpThreadPoolTest, ARestingThreadIsUsedAgain) {
   HttpThreadPool threads({1, 1}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 20; ++id) {
     letEnd(1);
@@ -101,7 +101,7 @@ TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
   EXPECT_TRUE(holdsSoon([&] { return !threads.busyFlag(); })) << "the threads are still busy";
 }
 
-TEST_F(HttpThreadPoolTest, ThreadsBeyondTheKeptOnesEndSoon) {
+TEST_F(HttpThreadPoolTest, ThreadsBeyondTheKeptThreadsEndSoon) {
   HttpThreadPool threads({4, 1}, *this, crowd_);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(4));
@@ -129,7 +129,7 @@ TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
   EXPECT_EQ(begun(), served);
 }
 
-TEST_F(HttpThreadPoolTest, AnUnusedOneStops) {
+TEST_F(HttpThreadPoolTest, AnUnusedPoolStops) {
   HttpThreadPool threads({8, 8}, *this, crowd_);
   threads.stop();
   threads.stop();

@@ -67,7 +67,7 @@ class ClaimedInputsTest : public DispatcherTest {
       clock_,    log_,         "busy",    {endpoint(handlers_, "ep", 1, 1), endpoint(handlers_, "other", 1, 1)}};
 };
 
-TEST_F(ClaimedInputsTest, WithoutRoomAJobWithALargeInputWaitsAndSmallOnesGoOn) {
+TEST_F(ClaimedInputsTest, WithoutRoomALargeInputWaitsAndSmallInputsGoOn) {
   auto others = running_.inputs().hold("full", InputMemory::kMost);
   submitInput("ep", 100'000);
   submitInput("other", 1);
@@ -78,7 +78,7 @@ TEST_F(ClaimedInputsTest, WithoutRoomAJobWithALargeInputWaitsAndSmallOnesGoOn) {
   EXPECT_EQ(claimed(), (std::vector<JobId>{"other2", "ep1"})) << "freed inputs wake the dispatcher";
 }
 
-TEST_F(ClaimedInputsTest, AnEndpointThatHasUsedUpItsPartDelaysNoOther) {
+TEST_F(ClaimedInputsTest, AnEndpointAtTheLimitDelaysNoOtherEndpoint) {
   auto own = running_.inputs().hold("ep", InputMemory::kOfEndpoint);
   submitInput("ep", 100'000);
   submitInput("other", 100'000);
@@ -98,7 +98,7 @@ TEST_F(ClaimedInputsTest, AClaimWithoutRoomLeavesTheSignalsOfOtherEndpoints) {
   EXPECT_FALSE(queueSignal_.isSet("other")) << "the next job would not wake the dispatcher";
 }
 
-TEST_F(ClaimedInputsTest, AnIdleWorkerWhoseTimeIsOverMakesNoPassAfterPass) {
+TEST_F(ClaimedInputsTest, AnExpiredIdleWorkerDoesNotCausePassAfterPass) {
   Dispatch scaled{*storage_, queueSignal_, executor_, running_,
                   clock_,    log_,         "scaled",  {endpoint(handlers_, "ep", 0, 1)}};
   const auto others = running_.inputs().hold("full", InputMemory::kMost);

@@ -49,7 +49,7 @@ TEST(JobPolicyTest, TheDefaultsAndBothEndsOfEachRangeAreGood) {
   for (const std::int32_t priority : {-1'000, 0, 1'000}) EXPECT_EQ(policyFault(withPriority(priority)), "") << priority;
 }
 
-TEST(JobPolicyTest, ANumberBeyondItsRangeIsNamedWithTheRange) {
+TEST(JobPolicyTest, ANumberOutOfRangeIsNamedWithTheRange) {
   for (const std::int64_t timeout : {4'999, 604'800'001, 0, -1}) {
     EXPECT_EQ(policyFault(withTimeout(timeout)), kTimeoutSentence) << timeout;
   }
@@ -100,7 +100,7 @@ TEST(FilterVerdictTest, AnInputIsAJsonObjectOf20MegabytesAtMost) {
   }
 }
 
-TEST(FilterVerdictTest, APolicyIsOneThatACallerMightSend) {
+TEST(FilterVerdictTest, APolicyOfAFilterObeysTheBoundsOfACaller) {
   EXPECT_EQ(verdictError([] {
               checkReplacement({{}, withTimeout(4'999)});
             }),
@@ -116,7 +116,7 @@ TEST(FilterVerdictTest, APolicyIsOneThatACallerMightSend) {
       << "the input comes first";
 }
 
-TEST(FilterVerdictTest, ARefusalHasOneOfSixStatuses) {
+TEST(FilterVerdictTest, ARefusalMayUseOnlySixStatuses) {
   for (const int status : {400, 403, 409, 413, 422, 429}) {
     EXPECT_EQ(verdictError([&] { checkRefusal({status, "no", Millis(0)}); }), "") << status;
   }

@@ -128,7 +128,7 @@ TEST_F(JobCallsTest, StatusSyncWaitsForRoom) {
   EXPECT_EQ(testkit::resultOf("the answer of /status-sync", answer).status, 200);
 }
 
-TEST_F(JobCallsTest, StatusSyncHoldsNoMemoryForAProgressWhileItWaits) {
+TEST_F(JobCallsTest, AWaitingStatusSyncHoldsNoMemoryForAProgress) {
   storage_.insert("a");
   const LeaseRef lease = claim();
   (void)storage_->leases().progress(lease, '"' + std::string(1UL << 20, 'x') + '"');
@@ -149,7 +149,7 @@ TEST_F(JobCallsTest, StatusSyncAnswersAtTheEndOfTheJob) {
   EXPECT_EQ(waiting_.left(), 4U);
 }
 
-TEST_F(JobCallsTest, StatusSyncAnswersWhenItsTimeIsOver) {
+TEST_F(JobCallsTest, StatusSyncAnswersAtTheEndOfTheWait) {
   storage_.insert("a");
   auto answer = callAndWait("GET", "/v2/ep/status-sync/a", Millis(5'000));
   storage_.clock.advance(Millis(5'000));
@@ -205,7 +205,7 @@ TEST_F(JobCallsTest, AFailedJobIsQueuedAgain) {
   EXPECT_EQ(headersOf(refused), "Retry-After: 1\n");
 }
 
-TEST_F(JobCallsTest, ACallBeyondItsRateChangesNothing) {
+TEST_F(JobCallsTest, ACallBeyondTheRateChangesNothing) {
   storage_.insert("a");
   const ApiResponse cancelled = callTooOften(Operation::cancel, "POST", "/v2/ep/cancel/a");
   expectAnswer(cancelled, 429, tooOften("cancel"));

@@ -20,14 +20,14 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
+TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherIsNotified) {
   EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
   EXPECT_EQ(jobs_.find(key("a"), nullptr).job->state, JobState::inQueue);
   EXPECT_TRUE(wasNotified());
   EXPECT_FALSE(jobs_.find({"other", "a"}, nullptr).job) << "a job of a different endpoint is absent";
 }
 
-TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
+TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstSubmission) {
   const Idempotency idempotency{"k", "hash"};
   EXPECT_FALSE(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency));
   (void)jobs_.submit(job("a"), endpoint_, idempotency);
@@ -46,7 +46,7 @@ TEST_F(JobServiceTest, AFailedSubmissionNotifiesNoThread) {
   EXPECT_FALSE(wasNotified());
 }
 
-TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
+TEST_F(JobServiceTest, AWaiterGetsTheEndedJob) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   EXPECT_EQ(reports_.finish(claim(), Completed{"7"}, false), ReportResult::accepted);
@@ -54,21 +54,21 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
   EXPECT_EQ(deliveries_.count, 0) << "the job has no webhook";
 }
 
-TEST_F(JobServiceTest, AFailureWithoutAMessageGetsOne) {
+TEST_F(JobServiceTest, AFailureWithoutAMessageGetsAMessage) {
   submit("a");
   EXPECT_EQ(reports_.finish(claim(), Failed{"", "7"}, false), ReportResult::accepted);
   EXPECT_EQ(jobs_.find(key("a"), nullptr).job->error, "the handler failed without a message");
   EXPECT_EQ(jobs_.find(key("a"), nullptr).job->output, "7");
 }
 
-TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
+TEST_F(JobServiceTest, AWaiterGetsTheCurrentJobAtTheEndOfTheWait) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   storage_.clock.advance(Millis(5'000));
   EXPECT_EQ(testkit::resultOf("the end of the wait", waiting)->state, JobState::inQueue);
 }
 
-TEST_F(JobServiceTest, AJobThatHasEndedIsNotWaitedFor) {
+TEST_F(JobServiceTest, AnEndedJobIsNotWaitedFor) {
   submit("a");
   (void)jobs_.cancel(key("a"));
   EXPECT_EQ(awaitNow("a", Millis(5'000))->state, JobState::cancelled);
@@ -112,7 +112,7 @@ TEST_F(JobServiceTest, ARetryWaitsAgainAndNotifies) {
   EXPECT_FALSE(wasNotified());
 }
 
-TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
+TEST_F(JobServiceTest, APurgeRemovesQueuedJobsAndAnswersTheWaiters) {
   submit("running");
   (void)claim();
   submit("a");
@@ -123,7 +123,7 @@ TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
   EXPECT_EQ(jobs_.counts("ep").inProgress, 1U);
 }
 
-TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersAllItConcerned) {
+TEST_F(JobServiceTest, AnInterruptedPurgeAnswersAllConcernedCallers) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   (void)storage_.real->jobs().purgeQueued("ep");  // the purge is done in the storage, and then reports a failure
@@ -142,7 +142,7 @@ TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndNotifies) {
   EXPECT_FALSE(wasNotified()) << "the job has already gone back";
 }
 
-TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
+TEST_F(JobServiceTest, AWaitingSubmissionGetsTheResult) {
   bool isStored = false;
   test::CallingClaimer claimer([&] {
     EXPECT_TRUE(isStored) << "a job runs only after the submission";
@@ -172,7 +172,7 @@ class OfferingClaimer final : public Claimer {
   const std::function<InsertResult(JobSpec&)> insert_;
 };
 
-TEST_F(JobServiceTest, ASubmissionOfferedToAWorkerMayEndBeforeItReturns) {
+TEST_F(JobServiceTest, AJobOfferedToAWorkerMayEndBeforeTheSubmissionReturns) {
   OfferingClaimer claimer([&](JobSpec& job) -> InsertResult {
     storage_.insert(job.id);
     (void)reports_.finish(claim(), Completed{"7"}, false);
@@ -204,7 +204,7 @@ TEST_F(JobServiceTest, ASubmissionWithoutAPollNotifiesTheDispatcher) {
   EXPECT_TRUE(wasNotified());
 }
 
-TEST_F(JobServiceTest, ARepeatedSubmissionThatWaitsGetsTheFirstJobsResult) {
+TEST_F(JobServiceTest, AWaitingRepeatedSubmissionGetsTheFirstJobsResult) {
   const Idempotency idempotency{"k", "hash"};
   test::HeldCaller caller;
   (void)jobs_.submit(job("a"), endpoint_, idempotency);
@@ -217,7 +217,7 @@ TEST_F(JobServiceTest, ARepeatedSubmissionThatWaitsGetsTheFirstJobsResult) {
   EXPECT_FALSE(other.job);
 }
 
-TEST_F(JobServiceTest, ASubmissionWhoseCallerHasGoneWaitsNoLonger) {
+TEST_F(JobServiceTest, ASubmissionOfADepartedCallerWaitsNoLonger) {
   test::HeldCaller caller;
   auto waiting = std::async(std::launch::async, [&] { return submitAndAwait("a", std::nullopt, caller); });
   storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
@@ -262,7 +262,7 @@ class StreamTest : public JobServiceTest {
   std::uint64_t appended_ = 0;
 };
 
-TEST_F(StreamTest, TheChunksOfATenthOfASecondAreOneAnswer) {
+TEST_F(StreamTest, TheChunksOfATenthOfASecondShareAnAnswer) {
   auto waiting = stream();
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   for (const char* output : {"1", "2", "3"}) append(output);
@@ -272,7 +272,7 @@ TEST_F(StreamTest, TheChunksOfATenthOfASecondAreOneAnswer) {
   EXPECT_EQ(chunksOf(waiting), 3U);
 }
 
-TEST_F(StreamTest, AHeldStreamGathersFromItsFirstChunkOn) {
+TEST_F(StreamTest, AHeldStreamGathersFromTheFirstChunkOn) {
   auto waiting = stream();
   pass(Millis(100));
   storage_.clock.awaitWaiter(Millis(4'900), Millis(4'900));
@@ -312,14 +312,14 @@ TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
   EXPECT_FALSE(streamNow({key("b"), std::nullopt, 1'000, Millis(5'000)}).page);
 }
 
-TEST_F(StreamTest, WithoutAPlaceToWaitTheAnswerIsWhatIsThere) {
+TEST_F(StreamTest, WithoutAPlaceToWaitTheAnswerHasTheAvailableChunks) {
   append("1");
   const Stream answer = streamNow({key("a"), std::nullopt, 1'000, Millis(0)});
   EXPECT_THAT(answer.page->chunks, SizeIs(1));
   EXPECT_FALSE(answer.hasWaited);
 }
 
-TEST_F(StreamTest, AClientThatLeavesWhileChunksAreGatheredTakesNone) {
+TEST_F(StreamTest, AClientLeavingDuringTheGatheringTakesNoChunks) {
   auto waiting = stream();
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   append("1");

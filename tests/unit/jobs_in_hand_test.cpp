@@ -35,7 +35,7 @@ TEST_F(JobsInHandTest, TheDemandIsTheNumberOfFreeHandlers) {
   EXPECT_FALSE(jobs_.awaitDemand()->holdsJobs);
 }
 
-TEST_F(JobsInHandTest, AHandlerIsFreeBeforeItsResultHasArrived) {
+TEST_F(JobsInHandTest, AHandlerIsFreeBeforeTheResultHasArrived) {
   jobs_.addHandler();
   (void)jobs_.add({job("a"), job("b")});
   const JobPtr first = jobs_.awaitJob();
@@ -58,7 +58,7 @@ TEST_F(JobsInHandTest, NotMoreResultsThanHandlersAreUnsent) {
   EXPECT_EQ(testkit::resultOf("the demand", demand)->free, 1U) << "a job runs, and two results are unsent";
 }
 
-TEST_F(JobsInHandTest, EachJobThatWaitsWakesAHandler) {
+TEST_F(JobsInHandTest, EachWaitingJobWakesAHandler) {
   jobs_.addHandler();
   auto one = std::async(std::launch::async, [this] { return jobs_.awaitJob(); });
   auto other = std::async(std::launch::async, [this] { return jobs_.awaitJob(); });
@@ -87,13 +87,13 @@ TEST_F(JobsInHandTest, ADemandWaitsForAFreeHandler) {
   EXPECT_EQ(testkit::resultOf("the end of the handler", handler), nullptr);
 }
 
-TEST_F(JobsInHandTest, AJobThatIsInHandIsNotAddedAgain) {
+TEST_F(JobsInHandTest, AJobInHandIsNotAddedAgain) {
   EXPECT_THAT(jobs_.add({job("a"), job("b"), job("a")}), ElementsAre("a"));
   EXPECT_EQ(jobs_.awaitJob()->job.id, "a");
   EXPECT_EQ(jobs_.awaitJob()->job.id, "b");
 }
 
-TEST_F(JobsInHandTest, AStopFiresTheTokenOfItsJob) {
+TEST_F(JobsInHandTest, AStopFiresTheTokenOfTheJob) {
   (void)jobs_.add({job("a"), job("b")});
   const JobPtr first = jobs_.awaitJob();
   const JobPtr second = jobs_.awaitJob();

@@ -25,7 +25,7 @@ TEST(Json, AcceptsEveryKindOfValue) {
   }
 }
 
-TEST(Json, RefusesWhatIsNotJson) {
+TEST(Json, RefusesInvalidJson) {
   const std::string bad[] = {"",
                              " ",
                              "{",
@@ -148,7 +148,7 @@ TEST(Json, ALongStringIsScannedFromEveryAlignment) {
   }
 }
 
-TEST(Json, AFaultSaysWhereAndWhat) {
+TEST(Json, AFaultNamesPlaceAndReason) {
   const auto result = json::read("{\"a\": 01}");
   ASSERT_TRUE(std::holds_alternative<json::Fault>(result));
   EXPECT_EQ(std::get<json::Fault>(result).offset, 7U);

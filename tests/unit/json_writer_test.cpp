@@ -45,7 +45,7 @@ TEST(JsonWriter, WritesAnArray) {
   EXPECT_EQ(json::array([](ArrayWriter&) {}), "[]");
 }
 
-TEST(JsonWriter, ClosesWhatItNests) {
+TEST(JsonWriter, ClosesNestedValues) {
   const std::string text = json::object([](ObjectWriter& out) {
     out.object("none", [](ObjectWriter&) {});
     out.array("rows", [](ArrayWriter& rows) {
@@ -65,7 +65,7 @@ TEST(JsonWriter, AppendsBehindAText) {
   EXPECT_EQ(out, R"(data: {"a":1}[2])");
 }
 
-TEST(JsonWriter, EscapesNamesThatAreKnownAtRunTimeOnly) {
+TEST(JsonWriter, EscapesNamesKnownOnlyAtRunTime) {
   const std::string text = json::object([](ObjectWriter& out) {
     out.namedMember("a\"\n", 1);
     out.namedMember(std::string("\xff"), 2);
@@ -107,7 +107,7 @@ TEST(JsonWriter, WritesOptionalsListsAndMaps) {
   EXPECT_EQ(written(std::map<std::string, std::vector<int>>{{"k", {1, 2}}}), R"({"k":[1,2]})");
 }
 
-TEST(JsonWriter, LetsFunctionsAppendTheirValues) {
+TEST(JsonWriter, LetsFunctionsAppendValues) {
   int calls = 0;
   const auto pieces = [&calls](std::string& out) {
     ++calls;

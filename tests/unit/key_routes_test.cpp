@@ -39,7 +39,7 @@ class KeyRoutesTest : public testing::Test, protected test::RouteFixture {
   ApiKeys keys_{storage_->records(), storage_.clock, wall_, storage_.log};
 };
 
-TEST_F(KeyRoutesTest, ANewKeyIsShownOnceAndOpensWhatItsScopesSay) {
+TEST_F(KeyRoutesTest, ANewKeyIsShownOnceAndOpensTheCallsOfTheScopes) {
   const ApiResponse response =
       call("POST", "/v1/keys",
            R"({"name":"ci","scopes":["client","client"],"endpoints":["ep"],"expiresAt":"2026-01-01T00:01:00Z"})");
@@ -63,7 +63,7 @@ TEST_F(KeyRoutesTest, ANewKeyIsShownOnceAndOpensWhatItsScopesSay) {
   EXPECT_THAT(call("GET", "/v1/keys").body, Not(HasSubstr(secret)));
 }
 
-TEST_F(KeyRoutesTest, TheListHasEachKeyWithoutItsSecret) {
+TEST_F(KeyRoutesTest, TheListHasEachKeyWithoutTheSecret) {
   expectAnswer(call("GET", "/v1/keys"), 200, "[]");
   const std::string id = member(create(R"({"name":"a","scopes":["admin","worker"]})"), "id");
   expectAnswer(call("GET", "/v1/keys"), 200,

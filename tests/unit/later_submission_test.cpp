@@ -96,7 +96,7 @@ TEST_F(LaterSubmissionTest, AResultBeforeThePollResumesNothing) {
   EXPECT_FALSE(queueSignal_.isSet("ep")) << "no job was inserted";
 }
 
-TEST_F(LaterSubmissionTest, TheDispatcherHearsOfAJobWhoseResultCameBeforeThePoll) {
+TEST_F(LaterSubmissionTest, AResultBeforeThePollNotifiesTheDispatcher) {
   auto submission = submit();
   end(Inserted{});
   EXPECT_TRUE(std::holds_alternative<Inserted>(poll(*submission).value()));
@@ -120,7 +120,7 @@ TEST_F(LaterSubmissionTest, AnErrorReachesTheCall) {
   }
 }
 
-TEST_F(LaterSubmissionTest, AJobWhoseCallIsGoneWakesTheDispatcherItself) {
+TEST_F(LaterSubmissionTest, AJobWithoutACallWakesTheDispatcher) {
   auto submission = submit();
   EXPECT_FALSE(poll(*submission));
   (void)queueSignal_.consume();
@@ -130,7 +130,7 @@ TEST_F(LaterSubmissionTest, AJobWhoseCallIsGoneWakesTheDispatcherItself) {
   EXPECT_TRUE(queueSignal_.consume());
 }
 
-TEST_F(LaterSubmissionTest, AServerWaitsForItsInsertsAtItsEnd) {
+TEST_F(LaterSubmissionTest, AServerWaitsForInsertsAtTheEnd) {
   auto submissions = std::make_unique<LaterSubmissions>(storage_, queueSignal_);
   EXPECT_TRUE(submissions->arePossible());
   (void)submissions->submit({}, endpoint_, std::nullopt);

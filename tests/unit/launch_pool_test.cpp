@@ -76,7 +76,7 @@ TEST_F(LaunchPoolTest, AStartingWorkerCountsForTheJobs) {
   EXPECT_EQ(decide().starts, 1U) << "a job runs, a worker starts, and two jobs wait";
 }
 
-TEST_F(LaunchPoolTest, AWorkerThatSomebodyElseHasStartedCounts) {
+TEST_F(LaunchPoolTest, AWorkerStartedFromOutsideCounts) {
   connect("elsewhere");
   queueJobs(1);
   EXPECT_EQ(decide().starts, 0U);
@@ -120,7 +120,7 @@ TEST_F(LaunchPoolTest, WorkersMinIsKept) {
   EXPECT_THAT(step.retired, IsEmpty());
 }
 
-TEST_F(LaunchPoolTest, AnIdleWorkerLeavesAfterItsIdleTime) {
+TEST_F(LaunchPoolTest, AnIdleWorkerLeavesAfterTheIdleTime) {
   addWorker("a");
   now_ += Millis(4'999);
   EXPECT_THAT(decide().retired, IsEmpty());
@@ -143,7 +143,7 @@ TEST_F(LaunchPoolTest, AJobBetweenTwoStepsEndsTheIdleTime) {
   EXPECT_THAT(decide().retired, ElementsAre("a"));
 }
 
-TEST_F(LaunchPoolTest, ALongJobEndsTheIdleTimeWhenItEnds) {
+TEST_F(LaunchPoolTest, TheEndOfALongJobEndsTheIdleTime) {
   addWorker("a", 1);
   now_ += 60 * kSecond;
   EXPECT_THAT(decide().retired, IsEmpty());
@@ -171,7 +171,7 @@ TEST_F(LaunchPoolTest, ALoweredWorkersMaxEndsWorkersAtOnce) {
   EXPECT_THAT(decide().retired, ElementsAre("a"));
 }
 
-TEST_F(LaunchPoolTest, ARetiredWorkerEndsItsJobsFirst) {
+TEST_F(LaunchPoolTest, ARetiredWorkerEndsTheJobsFirst) {
   addWorker("a", 2);
   situation_.loads["a"].isLeaving = true;
   EXPECT_THAT(decide().retired, ElementsAre("a"));
@@ -180,7 +180,7 @@ TEST_F(LaunchPoolTest, ARetiredWorkerEndsItsJobsFirst) {
   EXPECT_THAT(decide().stopped, ElementsAre("a"));
 }
 
-TEST_F(LaunchPoolTest, AWorkerThatIgnoresAStopIsReplaced) {
+TEST_F(LaunchPoolTest, AWorkerIgnoringAStopIsReplaced) {
   addWorker("a", 1);
   connect("a", 0);  // its job was cancelled
   queueJobs(1);
@@ -195,7 +195,7 @@ TEST_F(LaunchPoolTest, AWorkerThatIgnoresAStopIsReplaced) {
   EXPECT_THAT(decide().killed, ElementsAre("a")) << "the worker would also ignore a SIGTERM";
 }
 
-TEST_F(LaunchPoolTest, AWorkerThatHasLostItsConnectionIsReplaced) {
+TEST_F(LaunchPoolTest, AWorkerWithoutAConnectionIsReplaced) {
   addWorker("a");
   addWorker("b");
   decide();
@@ -221,7 +221,7 @@ TEST_F(LaunchPoolTest, WithoutAReleaseAllWorkersLeave) {
   EXPECT_THAT(decide().stopped, ElementsAre("a"));
 }
 
-TEST_F(LaunchPoolTest, AFailedStartDelaysTheNextOne) {
+TEST_F(LaunchPoolTest, AFailedStartDelaysTheNextStart) {
   queueJobs(1);
   for (const int seconds : {1, 2, 4, 8, 16, 30, 30}) {
     ASSERT_EQ(decide().starts, 1U);
@@ -240,7 +240,7 @@ TEST_F(LaunchPoolTest, AnEndWithoutAJobIsAFailure) {
   EXPECT_TRUE(recordExit("a", false));
 }
 
-TEST_F(LaunchPoolTest, AnEndBehindAJobIsNone) {
+TEST_F(LaunchPoolTest, AnEndAfterAJobIsNotAFailure) {
   addWorker("a", 1);
   connect("a", 0);
   EXPECT_FALSE(recordExit("a", false));
@@ -253,7 +253,7 @@ TEST_F(LaunchPoolTest, ACrashBehindAJobIsAFailure) {
   EXPECT_TRUE(recordExit("a", true));
 }
 
-TEST_F(LaunchPoolTest, AWorkerThatLivesEndsTheBackoff) {
+TEST_F(LaunchPoolTest, ALivingWorkerEndsTheBackoff) {
   pool_.addWorker("a", situation_.release, now_);
   recordExit("a", true);
   now_ += kSecond;
@@ -266,7 +266,7 @@ TEST_F(LaunchPoolTest, AWorkerThatLivesEndsTheBackoff) {
   EXPECT_FALSE(pool_.isThrottled(now_)) << "the first pause is 1 s again";
 }
 
-TEST_F(LaunchPoolTest, AWorkerThatNeverComesIsGivenUp) {
+TEST_F(LaunchPoolTest, AMissingWorkerIsGivenUp) {
   pool_.addWorker("a", situation_.release, now_);
   now_ += Millis(599'999);
   EXPECT_THAT(decide().retired, IsEmpty());
@@ -295,7 +295,7 @@ TEST_F(LaunchPoolTest, ANewReleaseIsTriedBeforeAWorkerLeaves) {
   EXPECT_THAT(decide().retired, ElementsAre("a"));
 }
 
-TEST_F(LaunchPoolTest, AReleaseThatDoesNotStartLeavesTheOldWorkers) {
+TEST_F(LaunchPoolTest, AFailedReleaseLeavesTheOldWorkers) {
   endpoint_->spec.workersMin = 1;
   addWorker("a");
   situation_.release = std::make_shared<Release>();

@@ -100,7 +100,7 @@ class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixtur
   CallId lastClaim_ = 100;
 };
 
-TEST_F(LaunchedWorkersTest, AJobStartsAWorkerWithItsEnvironment) {
+TEST_F(LaunchedWorkersTest, AJobStartsAWorkerWithTheEnvironment) {
   launched_.run();
   EXPECT_THAT(launcher_.launches, IsEmpty());
   EXPECT_TRUE(launched_.view("ep").isLaunched);
@@ -159,7 +159,7 @@ TEST_F(LaunchedWorkersTest, TheJobOfACrashedWorkerIsLostAtOnce) {
   EXPECT_TRUE(launched_.view("ep").isThrottled);
 }
 
-TEST_F(LaunchedWorkersTest, ADeletedEndpointEndsItsWorkers) {
+TEST_F(LaunchedWorkersTest, ADeletedEndpointEndsTheWorkers) {
   insert("a");
   launched_.run();
   pools_.retire("ep");
@@ -172,7 +172,7 @@ TEST_F(LaunchedWorkersTest, ADeletedEndpointEndsItsWorkers) {
   EXPECT_THAT(keys_.forgotten, ElementsAre("ep"));
 }
 
-TEST_F(LaunchedWorkersTest, AContainerThatTheLauncherCannotRunStartsNothing) {
+TEST_F(LaunchedWorkersTest, AContainerUnfitForTheLauncherStartsNoWorker) {
   release_->container.command.clear();
   insert("a");
   launched_.run();
@@ -181,7 +181,7 @@ TEST_F(LaunchedWorkersTest, AContainerThatTheLauncherCannotRunStartsNothing) {
   EXPECT_EQ(launched_.view("ep").fault, "the template has no dockerStartCmd");
 }
 
-TEST_F(LaunchedWorkersTest, ADrainedNodeStartsNoneAndEndsItsWorkers) {
+TEST_F(LaunchedWorkersTest, ADrainedNodeStartsNoWorkerAndEndsTheOldWorkers) {
   insert("a");
   launched_.run();
   node_.setDrained({"node"});
@@ -191,7 +191,7 @@ TEST_F(LaunchedWorkersTest, ADrainedNodeStartsNoneAndEndsItsWorkers) {
   EXPECT_THAT(launcher_.launches, SizeIs(1));
 }
 
-TEST_F(LaunchedWorkersTest, AFencedNodeLeavesItsWorkers) {
+TEST_F(LaunchedWorkersTest, AFencedNodeLeavesTheWorkers) {
   insert("a");
   launched_.run();
   insert("b");
@@ -202,7 +202,7 @@ TEST_F(LaunchedWorkersTest, AFencedNodeLeavesItsWorkers) {
   EXPECT_THAT(launcher_.launches, SizeIs(1));
 }
 
-TEST_F(LaunchedWorkersTest, AStorageThatFailsStartsNone) {
+TEST_F(LaunchedWorkersTest, AFailingStorageStartsNoWorker) {
   insert("a");
   storage.faults.failNext("jobs.counts");
   launched_.run();
@@ -235,7 +235,7 @@ TEST_F(LaunchedWorkersTest, APingTellsOfAnIgnoredStop) {
   EXPECT_TRUE(launched_.view("ep").workers.at("p-r1").isStuck);
 }
 
-TEST_F(LaunchedWorkersTest, ANodeStartsItsPartOfWorkersMax) {
+TEST_F(LaunchedWorkersTest, ANodeStartsAPartOfWorkersMax) {
   node_.setShare({0, 2});
   for (const char* job : {"a", "b", "c", "d", "e"}) insert(job);
   launched_.run();

@@ -104,7 +104,7 @@ TEST_F(LeaseKeeperTest, BeatsKeepTheLeasesOfANode) {
   EXPECT_FALSE(one_.life.isFenced());
 }
 
-TEST_F(LeaseKeeperTest, ANodeThatCannotBeatStopsItsHandlersBeforeItsLifeEnds) {
+TEST_F(LeaseKeeperTest, ANodeWithoutBeatsStopsTheHandlersBeforeTheLifeEnds) {
   const RunningJobs::Entry run(one_.running, one_.claim());
   pass(test::kLeaseLife - Millis(5'001), {&two_});
   EXPECT_FALSE(one_.life.isFenced());
@@ -161,7 +161,7 @@ TEST_F(LeaseKeeperTest, TheJobsOfStoppedHandlersGoBackUncountedIfTheLifeGoesOn) 
 }
 
 // A claim that hangs together with the beats is answered together with them.
-TEST_F(LeaseKeeperTest, ARunThatBeginsDuringTheReturnIsNotForgotten) {
+TEST_F(LeaseKeeperTest, ARunBegunDuringTheReturnIsNotForgotten) {
   const LeaseRef lease = one_.claim();
   pass(Millis(10'000), {&two_});
   auto run = std::make_unique<RunningJobs::Entry>(one_.running, lease);
@@ -174,7 +174,7 @@ TEST_F(LeaseKeeperTest, ARunThatBeginsDuringTheReturnIsNotForgotten) {
   EXPECT_EQ(job("a").state, JobState::inQueue);
 }
 
-TEST_F(LeaseKeeperTest, ANodeWhoseLifeHasEndedBeginsAnother) {
+TEST_F(LeaseKeeperTest, ANodeBeginsANewLifeAfterTheEndOfALife) {
   const LeaseRef lease = one_.claim();
   const Holder holder = one_.life.holder();
   const RunningJobs::Entry run(one_.running, lease);
@@ -231,7 +231,7 @@ class SlowBeats final : public test::PassedStorage {
 };
 
 // The life may end a moment later, so a job claimed now could soon run at another node, too.
-TEST_F(LeaseKeeperTest, ABeatThatIsAnsweredTooLateDoesNotEndTheFence) {
+TEST_F(LeaseKeeperTest, ABeatAnsweredTooLateDoesNotEndTheFence) {
   SlowBeats slow(storage_, clock_);
   Node node(slow, "slow", clock_);
   clock_.advance(Millis(10'000));
@@ -246,7 +246,7 @@ TEST_F(LeaseKeeperTest, ABeatThatIsAnsweredTooLateDoesNotEndTheFence) {
 }
 
 // A pause of the process, such as SIGSTOP, is noticed by the first beat after it: the fence had no time to act.
-TEST_F(LeaseKeeperTest, ANodeThatWasPausedStopsItsHandlers) {
+TEST_F(LeaseKeeperTest, APausedNodeStopsTheHandlers) {
   const RunningJobs::Entry run(one_.running, one_.claim());
   for (int second = 0; second < 15; ++second) {
     clock_.advance(Millis(1'000));
@@ -260,7 +260,7 @@ TEST_F(LeaseKeeperTest, ANodeThatWasPausedStopsItsHandlers) {
   EXPECT_THAT(one_.log.lines(), ElementsAre(HasSubstr("node.fenced"), HasSubstr("node.resumed")));
 }
 
-TEST_F(LeaseKeeperTest, AReportThatHasBegunIsMade) {
+TEST_F(LeaseKeeperTest, ABegunReportIsCompleted) {
   const LeaseRef lease = one_.claim();
   const RunningJobs::Entry run(one_.running, lease);
   EXPECT_TRUE(run.beginReport());
@@ -270,7 +270,7 @@ TEST_F(LeaseKeeperTest, AReportThatHasBegunIsMade) {
   EXPECT_EQ(storage_.leases().finish(lease, Completed{"1"}), ReportResult::accepted);
 }
 
-TEST_F(LeaseKeeperTest, OfTwoServersOfOneNameTheOlderStaysFenced) {
+TEST_F(LeaseKeeperTest, OfTwoServersOfTheSameNameTheOlderStaysFenced) {
   const LeaseRef lease = one_.claim();
   const RunningJobs::Entry run(one_.running, lease);
   NodeLife twin(storage_, "one");
@@ -298,7 +298,7 @@ TEST_F(LeaseKeeperTest, NodesShareTheWorkers) {
   EXPECT_EQ(one_.life.share(), (NodeShare{0, 2}));
 }
 
-TEST_F(LeaseKeeperTest, ABeatStopsRunsThatWereEndedAtOtherNodes) {
+TEST_F(LeaseKeeperTest, ABeatStopsRunsEndedAtOtherNodes) {
   const RunningJobs::Entry cancelled(one_.running, one_.claim());
   const RunningJobs::Entry goesOn(one_.running, one_.claim());
   (void)storage_.jobs().cancel({"ep", "a"});
@@ -308,14 +308,14 @@ TEST_F(LeaseKeeperTest, ABeatStopsRunsThatWereEndedAtOtherNodes) {
   EXPECT_FALSE(one_.life.isFenced());
 }
 
-TEST_F(LeaseKeeperTest, ANodeThatLeavesIsReplacedAtOnce) {
+TEST_F(LeaseKeeperTest, ALeavingNodeIsReplacedAtOnce) {
   const LeaseRef lease = one_.claim();
   faults_.failCall("nodes.leave", 1, fault::CallFault::done);
   one_.keeper.leave();
   EXPECT_THAT(storage_.leases().sweep(9).stopped, ElementsAre(lease));
 }
 
-TEST_F(LeaseKeeperTest, ANodeThatCannotReturnItsJobsLeavesAllTheSame) {
+TEST_F(LeaseKeeperTest, ANodeLeavesAlsoWithoutAReturnOfTheJobs) {
   const LeaseRef lease = one_.claim();
   { const RunningJobs::Entry run(one_.running, (one_.running.fence(), lease)); }
   faults_.failOperation("leases.release");
@@ -323,14 +323,14 @@ TEST_F(LeaseKeeperTest, ANodeThatCannotReturnItsJobsLeavesAllTheSame) {
   EXPECT_THAT(storage_.leases().sweep(9).stopped, ElementsAre(lease)) << "no other node waits for the end of the life";
 }
 
-TEST_F(LeaseKeeperTest, AFencedNodeThatLeavesReturnsItsJobsUncounted) {
+TEST_F(LeaseKeeperTest, ALeavingFencedNodeReturnsTheJobsUncounted) {
   { const RunningJobs::Entry run(one_.running, (one_.running.fence(), one_.claim())); }
   one_.keeper.leave();
   EXPECT_EQ(job("a").state, JobState::inQueue);
   EXPECT_EQ(job("a").losses, 0U);
 }
 
-TEST_F(LeaseKeeperTest, OnAStorageForASingleProcessNothingIsKept) {
+TEST_F(LeaseKeeperTest, AStorageForASingleProcessKeepsNoLeases) {
   test::UnitStorage single;
   Node node(*single, "node", single.clock);
   node.keeper.start();

@@ -46,7 +46,7 @@ TEST_F(ListResponseTest, IsTheFirstMemberOfAnObject) {
   EXPECT_EQ(call_.room.held(), 0U);
 }
 
-TEST_F(ListResponseTest, DrawsOnlyWhatGoesBeyondTheFreePart) {
+TEST_F(ListResponseTest, DrawsOnlyBytesBeyondTheFreePart) {
   ListResponse list(call_);
   EXPECT_TRUE(list.add(item(kStep - 3)));
   EXPECT_EQ(call_.room.held(), 0U);
@@ -66,7 +66,7 @@ TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
   EXPECT_THAT(response.body, HasSubstr("too many large answers"));
 }
 
-TEST_F(ListResponseTest, MemoryOfOneListIsNotThereForAnother) {
+TEST_F(ListResponseTest, MemoryOfAListIsNotAvailableToASecondList) {
   ListResponse first(call_);
   EXPECT_TRUE(first.add(item(BodyMemory::kLargestBody / 2)));
   ApiRequest other;

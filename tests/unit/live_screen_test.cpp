@@ -128,7 +128,7 @@ TEST(LiveScreenTest, WithoutATerminalThePicturesFollowEachOther) {
   EXPECT_TRUE(goesOn) << "bytes on standard input are not keys";
 }
 
-TEST(LiveScreenTest, OnATerminalAPictureReplacesTheFormerOne) {
+TEST(LiveScreenTest, OnATerminalAPictureReplacesTheFormerPicture) {
   const Terminal terminal;
   std::string first;
   std::string second;
@@ -197,7 +197,7 @@ TEST(LiveScreenTest, TheKeyQEndsAPauseAndOtherKeysDoNot) {
   EXPECT_TRUE(other);
 }
 
-TEST(LiveScreenTest, ATerminalThatIsGoneEndsAPause) {
+TEST(LiveScreenTest, AClosedTerminalEndsAPause) {
   Terminal terminal;
   bool goesOn = true;
   {

@@ -40,7 +40,7 @@ std::string capturedText(LogLevel threshold, LogFormat format, Write&& write) {
   return testing::internal::GetCapturedStderr();
 }
 
-TEST(LoggerTest, AnEventIsOneLineWithItsTimeAndLevel) {
+TEST(LoggerTest, AnEventIsASingleLineWithTimeAndLevel) {
   const std::string text = capturedText(LogLevel::debug, LogFormat::text, [](Logger& logger) {
     logger.write(LogLevel::warning, "disk.full", "a gigabyte is left");
   });
@@ -67,7 +67,7 @@ TEST(LoggerTest, EscapesLineEndsAndControlCharacters) {
   EXPECT_THAT(text, HasSubstr("one\\n2026-01-01T00:00:00Z Error forged: two?[2J??\ttab \xc3\xa9\n"));
 }
 
-TEST(LoggerTest, AsJsonAnEventIsOneObject) {
+TEST(LoggerTest, AsJsonAnEventIsASingleObject) {
   const std::string text = capturedText(LogLevel::debug, LogFormat::json, [](Logger& logger) {
     for (const LogLevel level : {LogLevel::debug, LogLevel::information, LogLevel::warning, LogLevel::error}) {
       logger.write(level, "an.event", "a \"message\"\nof two lines");
@@ -87,7 +87,7 @@ TEST(LoggerTest, AsJsonAnEventIsOneObject) {
   EXPECT_THAT(levels, ElementsAre("debug", "information", "warning", "error"));
 }
 
-TEST(LoggerTest, APluginsLinesCarryItsName) {
+TEST(LoggerTest, APluginsLinesCarryTheNameOfThePlugin) {
   testkit::RecordingLog log;
   PrefixedLog prefixed(log, "storage.sqlite");
   prefixed.write(LogLevel::information, "opened", "in 3 ms");
@@ -124,7 +124,7 @@ class PipeTest : public testing::Test {
 };
 
 // The pipe holds 64 KiB, and the lines have more.
-TEST_F(PipeTest, NobodyReadsTheLog) {
+TEST_F(PipeTest, AnUnreadLogStopsNoWriter) {
   const testkit::HangGuard guard("the lines that nobody reads");
   Logger logger(LogLevel::debug, LogFormat::json, ends_[1]);
   const std::string message(1'000, 'x');
@@ -148,7 +148,7 @@ TEST_F(PipeTest, NobodyReadsTheLog) {
   EXPECT_THAT(read(), Not(HasSubstr("log.lost"))) << "a loss is logged once";
 }
 
-TEST_F(PipeTest, ALongLineThatWasCutGetsItsEndBeforeTheNextLine) {
+TEST_F(PipeTest, ACutLongLineGetsTheEndBeforeTheNextLine) {
   LineWriter writer(ends_[1], losses_);
   const testkit::HangGuard guard("a line that nobody reads");
   writer.write(std::string(1 << 20, 'x'));
@@ -159,7 +159,7 @@ TEST_F(PipeTest, ALongLineThatWasCutGetsItsEndBeforeTheNextLine) {
 }
 
 // The system calls a terminal ready that has less room than a line needs.
-TEST_F(PipeTest, ATerminalThatNobodyReadsStopsNoWriter) {
+TEST_F(PipeTest, AnUnreadTerminalStopsNoWriter) {
   const testkit::HangGuard guard("the lines of a terminal that stands still");
   const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   ASSERT_GE(master, 0);
@@ -176,7 +176,7 @@ TEST_F(PipeTest, ATerminalThatNobodyReadsStopsNoWriter) {
   ::close(master);
 }
 
-TEST_F(PipeTest, TheEndOfTheServerTellsItsLosses) {
+TEST_F(PipeTest, TheEndOfTheServerReportsTheLosses) {
   const std::string message(1'000, 'x');
   {
     Logger logger(LogLevel::error, LogFormat::text, ends_[1]);
@@ -211,7 +211,7 @@ TEST_F(DeclaredConfigTest, WithoutASettingTheFallbackCounts) {
   EXPECT_TRUE(config_.flag("on", true, "a switch"));
 }
 
-TEST_F(DeclaredConfigTest, ASettingIsReadWithItsUnit) {
+TEST_F(DeclaredConfigTest, ASettingIsReadWithTheUnit) {
   settings_ = {{"limiter.window.name", "x"},  {"limiter.window.count", "9"},  {"limiter.window.wait", "2s"},
                {"limiter.window.log", "4KB"}, {"limiter.window.on", "false"}, {"limiter.other.count", "1"}};
   EXPECT_EQ(config_.text("name", "none", ""), "x");
@@ -221,7 +221,7 @@ TEST_F(DeclaredConfigTest, ASettingIsReadWithItsUnit) {
   EXPECT_FALSE(config_.flag("on", true, ""));
 }
 
-TEST_F(DeclaredConfigTest, AWrongSettingNamesItsWholeKeyAndItsRange) {
+TEST_F(DeclaredConfigTest, AWrongSettingNamesTheWholeKeyAndTheRange) {
   const auto refusal = [](auto&& ask) {
     try {
       ask();
@@ -238,7 +238,7 @@ TEST_F(DeclaredConfigTest, AWrongSettingNamesItsWholeKeyAndItsRange) {
   EXPECT_THAT(refusal([this] { (void)config_.flag("on", true, ""); }), HasSubstr("limiter.window.on"));
 }
 
-TEST_F(DeclaredConfigTest, ASecretIsReadAndShownToNobody) {
+TEST_F(DeclaredConfigTest, ASecretIsReadAndNeverShown) {
   settings_ = {{"limiter.window.password", "hunter2"}, {"limiter.window.empty", ""}};
   EXPECT_EQ(readSecret(config_, "password", "a password"), "hunter2");
   EXPECT_EQ(readSecret(config_, "empty", ""), "");

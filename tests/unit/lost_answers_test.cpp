@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 class LostAnswersTest : public JobServiceTest {};
 
-TEST_F(LostAnswersTest, ACallWhoseAnswerIsLostIsRepeated) {
+TEST_F(LostAnswersTest, ACallWithALostAnswerIsRepeated) {
   storage_.faults.failCall("jobs.insert", 1, fault::CallFault::done);
   EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
   EXPECT_EQ(jobs_.counts("ep").inQueue, 1U);
@@ -33,7 +33,7 @@ TEST_F(LostAnswersTest, ACallWhoseAnswerIsLostIsRepeated) {
   EXPECT_THAT(storage_.faults.failed(), ElementsAre("jobs.insert", "jobs.requeue", "jobs.cancel"));
 }
 
-TEST_F(LostAnswersTest, AJobThatMayBeStoredIsDispatchedThoughNoAnswerCame) {
+TEST_F(LostAnswersTest, APossiblyStoredJobIsDispatchedWithoutAnAnswer) {
   storage_.faults.failCall("jobs.insert", 1, fault::CallFault::unanswered);
   EXPECT_THROW(submit("a"), OutcomeUnknown);
   EXPECT_THAT(storage_.faults.failed(), SizeIs(3)) << "the call, and two repetitions";

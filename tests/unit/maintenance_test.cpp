@@ -47,7 +47,7 @@ class SweeperTest : public testing::Test {
   std::unique_ptr<test::CallingSweepListener> listener_;
 };
 
-TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
+TEST_F(SweeperTest, SweepsAllExpiredJobs) {
   insertExpired(1'201);
   sweeper()->sweepAll();
   EXPECT_GE(sweeps_, 3) << "the sweep has bounded batches";
@@ -73,7 +73,7 @@ TEST_F(SweeperTest, ABatchWithoutAnAnswerIsMadeKnown) {
   EXPECT_EQ(listener_->unanswered(), 2);
 }
 
-TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {
+TEST_F(SweeperTest, ARecoveryLeavesExpiredJobsToLaterSweeps) {
   insertExpired(2'500);
   for (int i = 0; i < 700; ++i) {
     storage_.insert("late" + std::to_string(i));
@@ -89,7 +89,7 @@ TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {
   EXPECT_FALSE(recovering->endOverdue());
 }
 
-TEST_F(SweeperTest, AStopWaitsForOneBatchAndNoMore) {
+TEST_F(SweeperTest, AStopWaitsForASingleBatch) {
   insertExpired(1'201);
   const auto stopped = sweeper();
   stopped->stop();
@@ -98,7 +98,7 @@ TEST_F(SweeperTest, AStopWaitsForOneBatchAndNoMore) {
   EXPECT_GT(storage_.real->leases().sweep(1'000).removed, 0U);
 }
 
-TEST_F(SweeperTest, AJobThatRanTooLongIsTold) {
+TEST_F(SweeperTest, AnOverlongJobIsReported) {
   storage_.insert("a");
   (void)storage_.claim();
   storage_.clock.advance(Millis(600'000));
@@ -133,7 +133,7 @@ TEST_F(SweeperTest, RunsOnceASecondBetweenTheOtherTasks) {
   EXPECT_THAT(done, ElementsAre("first after 0", "last after 1", "first after 1", "last after 2"));
 }
 
-TEST_F(SweeperTest, ATaskThatFailsKeepsNoOtherFromItsTurn) {
+TEST_F(SweeperTest, AFailedTaskDoesNotDelayTheOtherTasks) {
   std::atomic<int> last = 0;
   const auto each = sweeper([] { throw Error("the first one failed"); },
                             [&last] {
@@ -176,7 +176,7 @@ class EndpointRemoverTest : public testing::Test, private LeavingEndpoints, priv
   EndpointRemover late_{{storage_->jobs(), *this, *this, storage_.clock}, Millis(3'000)};
 };
 
-TEST_F(EndpointRemoverTest, JobsOfAnEndpointThatWasDeletedAreRemovedAndThenItIsForgotten) {
+TEST_F(EndpointRemoverTest, ADeletedEndpointIsForgottenAfterTheRemovalOfTheJobs) {
   insert(3, "gone");
   insert(3, "stays");
   leaving_ = {"gone"};
@@ -194,7 +194,7 @@ TEST_F(EndpointRemoverTest, AnEndpointWithoutJobsIsForgottenWithoutAWord) {
   EXPECT_THAT(forgotten_, ElementsAre("gone"));
 }
 
-TEST_F(EndpointRemoverTest, WhileItsJobsRunNothingIsRemoved) {
+TEST_F(EndpointRemoverTest, RunningJobsDelayTheRemoval) {
   insert(3, "gone");
   leaving_ = {"gone"};
   running_ = {"gone"};
@@ -206,7 +206,7 @@ TEST_F(EndpointRemoverTest, WhileItsJobsRunNothingIsRemoved) {
   EXPECT_EQ(jobsOf("gone"), 0U);
 }
 
-TEST_F(EndpointRemoverTest, WhileACallMayBringItAJobItIsNotForgotten) {
+TEST_F(EndpointRemoverTest, AnEndpointWithACallUnderWayIsNotForgotten) {
   insert(3, "gone");
   leaving_ = {"gone"};
   inUse_ = {"gone"};
@@ -251,7 +251,7 @@ TEST_F(EndpointRemoverTest, AStepIsABoundedPieceOfWork) {
   EXPECT_THAT(forgotten_, ElementsAre("gone"));
 }
 
-TEST_F(EndpointRemoverTest, AStorageThatFailsForgetsNothing) {
+TEST_F(EndpointRemoverTest, AFailingStorageForgetsNothing) {
   insert(3, "gone");
   leaving_ = {"gone"};
   storage_.faults.failNext("jobs.remove");
@@ -283,7 +283,7 @@ class OutboxCleanerTest : public testing::Test {
   OutboxCleaner cleaner_{storage_->outbox(), bounds_, storage_.clock, storage_.log};
 };
 
-TEST_F(OutboxCleanerTest, WithinTheBoundsItSaysNothing) {
+TEST_F(OutboxCleanerTest, WithinTheBoundsNoLossIsReported) {
   owe(10);
   storage_.clock.advance(Millis(86'399'999));
   cleaner_.step();
@@ -291,7 +291,7 @@ TEST_F(OutboxCleanerTest, WithinTheBoundsItSaysNothing) {
   EXPECT_THAT(storage_.log.lines(), IsEmpty());
 }
 
-TEST_F(OutboxCleanerTest, GivesUpWhatIsBeyondABoundAndTellsOncePerEndpoint) {
+TEST_F(OutboxCleanerTest, GivesUpWebhooksBeyondABoundAndReportsOncePerEndpoint) {
   owe(700);
   owe(4, "old");
   owe(10, "other");
@@ -311,7 +311,7 @@ TEST_F(OutboxCleanerTest, GivesUpWhatIsBeyondABoundAndTellsOncePerEndpoint) {
   EXPECT_EQ(storage_.log.lines().size(), 3U);
 }
 
-TEST_F(OutboxCleanerTest, WebhooksThatBecameOldWithoutAServerHaveAnHour) {
+TEST_F(OutboxCleanerTest, WebhooksAgedWithoutAServerHaveAnHour) {
   owe(3);
   storage_.clock.advance(Millis(90'000'000));  // the server was down
   OutboxCleaner started(storage_->outbox(), bounds_, storage_.clock, storage_.log);
@@ -372,7 +372,7 @@ class LostJobsTest : public testing::Test {
   test::UnitStorage storage_;
 };
 
-TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
+TEST_F(LostJobsTest, EachLostJobIsNamedWithTheNumberOfLosses) {
   runInAnEarlierLife("a");
   EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("job.lost"), HasSubstr("a of ep was running"),
                                                    HasSubstr("waits again"), HasSubstr("lost 1 time so far"))));
@@ -383,7 +383,7 @@ TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
   EXPECT_THAT(report(), IsEmpty());
 }
 
-TEST_F(LostJobsTest, WhoseWorkerLivesIsNotNamed) {
+TEST_F(LostJobsTest, AJobOfALivingWorkerIsNotNamed) {
   runInAnEarlierLife("a");
   storage_.insert("waits");
   EXPECT_THAT(report(true), IsEmpty());

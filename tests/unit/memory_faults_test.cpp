@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kEnough = 1'000;  // allocations of a report
 
 // A job IN_PROGRESS without a worker would end only with the timeout.
-TEST(MemoryFaults, AReportThatLacksMemoryLosesNoJob) {
+TEST(MemoryFaults, AReportWithoutMemoryLosesNoJob) {
 #if JOBQ_SANITIZED_THREADS
   GTEST_SKIP() << "takes the memory away, and ThreadSanitizer has an operator new of its own";
 #endif
@@ -93,7 +93,7 @@ class JobTakeMemory : public test::RemoteWorkersFixture {
   ApiRequest request_;
 };
 
-TEST_F(JobTakeMemory, AnAnswerThatLacksMemoryReturnsItsJobs) {
+TEST_F(JobTakeMemory, AnAnswerWithoutMemoryReturnsTheJobs) {
   auto served = std::make_shared<Endpoint>(*endpoint);
   served->spec.workersMax = 1;
   request_.params = {{"worker", "w"}};

@@ -29,7 +29,7 @@ class CountedClock final : public Clock {
   testkit::ManualClock manual_;
 };
 
-TEST(MemoryPurge, OtherCallsComeBetweenItsSteps) {
+TEST(MemoryPurge, OtherCallsComeBetweenTheSteps) {
   CountedClock clock;
   testkit::RecordingLog log;
   const testkit::MapConfig config;

@@ -43,7 +43,7 @@ TEST_F(NodeDrainsTest, TheDispatcherIsWokenWhenTheDrainEnds) {
   EXPECT_TRUE(signal_.isSet("ep")) << "jobs may wait";
 }
 
-TEST_F(NodeDrainsTest, TheOrderForAnotherNodeIsKnownHere) {
+TEST_F(NodeDrainsTest, ANodeKnowsTheDrainOfADifferentNode) {
   drains_.begin("other");
   drains_.refresh();
   EXPECT_TRUE(node_.isDrained("other"));

@@ -89,7 +89,7 @@ TEST_F(OfferedJobTest, AnIdleWorkerGetsTheJobAtOnce) {
   EXPECT_EQ(offering_.workers, 1U);
 }
 
-TEST_F(OfferedJobTest, WithoutAnIdleWorkerTheCallerStoresItsJob) {
+TEST_F(OfferedJobTest, WithoutAnIdleWorkerTheCallerStoresTheJob) {
   ASSERT_TRUE(offer("a"));
   EXPECT_FALSE(offer("b"));
   EXPECT_EQ(job_.id, "b");
@@ -139,7 +139,7 @@ TEST_F(OfferedJobTest, TheJobOfAStepWithoutAnAnswerRunsOnce) {
 }
 
 // The dispatcher thread has to look for more: the claim has found as many jobs as workers.
-TEST_F(OfferedJobTest, JobsThatAreLeftAreClaimedByTheDispatcher) {
+TEST_F(OfferedJobTest, RemainingJobsAreClaimedByTheDispatcher) {
   submit("ep");
   ASSERT_TRUE(offer("a"));
   EXPECT_EQ(executor_.runs.size(), 1U);
@@ -274,7 +274,7 @@ TEST_F(UnstoredJobTest, AStoppedDispatcherGivesNoJob) {
   EXPECT_EQ(counts().idle, 1U);
 }
 
-TEST_F(UnstoredJobTest, WithoutMemoryTheCallerStoresItsJob) {
+TEST_F(UnstoredJobTest, WithoutMemoryTheCallerStoresTheJob) {
   executor_.fails = true;
   EXPECT_FALSE(offer("a"));
   EXPECT_EQ(counts().idle, 1U) << "the worker is free again";
@@ -284,7 +284,7 @@ TEST_F(UnstoredJobTest, WithoutMemoryTheCallerStoresItsJob) {
 }
 
 // An executor without the operation stores the job first. The job waits in its queue then.
-TEST_F(UnstoredJobTest, AStoredJobWithoutAWorkerReturnsToItsQueue) {
+TEST_F(UnstoredJobTest, AStoredJobWithoutAWorkerReturnsToTheQueue) {
   executor_.fails = executor_.storesFirst = true;
   EXPECT_TRUE(offer("a"));
   EXPECT_EQ(storage_->jobs().find({"ep", "a"})->state, JobState::inQueue);
@@ -308,7 +308,7 @@ class NextJobTest : public OfferedJobTest {
   JobState stateOf(const JobId& id) { return storage_->jobs().find({"ep", id})->state; }
 };
 
-TEST_F(NextJobTest, AWorkerGetsItsNextJobWithTheReport) {
+TEST_F(NextJobTest, AWorkerGetsTheNextJobWithTheReport) {
   const auto done = finish();
   ASSERT_TRUE(done);
   EXPECT_EQ(done->result, ReportResult::accepted);
@@ -339,7 +339,7 @@ TEST_F(NextJobTest, WithoutASignalNoJobIsClaimed) {
   EXPECT_EQ(offering_.calls, 0);
 }
 
-TEST_F(NextJobTest, AWorkerThatHasToLeaveGetsNoJob) {
+TEST_F(NextJobTest, ALeavingWorkerGetsNoJob) {
   auto newer = std::make_shared<Endpoint>(*endpoint(handlers_, "ep", 1, 1));
   dispatch_.pools.setEndpoint(newer);
   turn();  // a worker of the old release leaves after its job
@@ -357,7 +357,7 @@ TEST_F(NextJobTest, AStorageWithoutTheStepIsAskedOnceForANextJob) {
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
 }
 
-TEST_F(NextJobTest, AFailedStepLeavesTheOutcomeToItsWorker) {
+TEST_F(NextJobTest, AFailedStepLeavesTheOutcomeToTheWorker) {
   offering_.fails = true;
   EXPECT_THROW((void)finish(), StorageError);
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
@@ -367,7 +367,7 @@ TEST_F(NextJobTest, AFailedStepLeavesTheOutcomeToItsWorker) {
 }
 
 // Between the claim and its acceptance the endpoint is deleted, or the life of the node ends.
-TEST_F(NextJobTest, ANextJobThatComesTooLateGoesBack) {
+TEST_F(NextJobTest, ALateNextJobGoesBack) {
   offering_.onFinish = [&] { dispatch_.pools.retire("ep"); };
   const auto done = finish();
   ASSERT_TRUE(done);

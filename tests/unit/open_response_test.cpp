@@ -73,7 +73,7 @@ TEST_F(OpenResponseTest, WithoutChunksTheEndOfTheConnectionIsTheEnd) {
   EXPECT_TRUE(client_.sawEnd() || client_.received().empty());
 }
 
-TEST_F(OpenResponseTest, AClientThatDoesNotReadKeepsThePartsWaiting) {
+TEST_F(OpenResponseTest, ANonReadingClientKeepsThePartsWaiting) {
   PartHandlers handlers(std::string(8UL << 20, 'x'));
   Connection& connection = connect(handlers);
   Next next = connection.serve();
@@ -89,7 +89,7 @@ TEST_F(OpenResponseTest, AClientThatDoesNotReadKeepsThePartsWaiting) {
   EXPECT_GT(answer.size(), 16UL << 20);
 }
 
-TEST_F(OpenResponseTest, AHandlerLearnsThatItsClientIsGone) {
+TEST_F(OpenResponseTest, AHandlerLearnsOfTheDepartureOfTheClient) {
   PartHandlers handlers(std::string(8UL << 20, 'x'));
   Connection& connection = connect(handlers);
   ASSERT_EQ(connection.serve(), Next::awaitOutput);

@@ -65,7 +65,7 @@ TEST(OpenAiAnswer, TheWholeAnswerIsTheOutputOrTheChunks) {
   }
 }
 
-TEST(OpenAiAnswer, AnErrorOfTheHandlerHasItsStatus) {
+TEST(OpenAiAnswer, AnErrorOfTheHandlerHasTheGivenStatus) {
   struct Case {
     std::string output;
     int status;
@@ -98,7 +98,7 @@ TEST(OpenAiAnswer, AnErrorOfTheHandlerHasItsStatus) {
   }
 }
 
-TEST(OpenAiAnswer, AJobThatDidNotCompleteIsAnError) {
+TEST(OpenAiAnswer, AnIncompleteJobIsAnError) {
   Job job;
   job.id = "j";
   job.state = JobState::failed;
@@ -129,7 +129,7 @@ TEST(OpenAiEvents, StringsStayAndObjectsBecomeEvents) {
   EXPECT_EQ(events.end(), "data: [DONE]\n\n");
 }
 
-TEST(OpenAiEvents, ThereIsOneEnd) {
+TEST(OpenAiEvents, ThereIsASingleEnd) {
   struct Case {
     std::vector<std::string> outputs;
     std::string end;
@@ -148,7 +148,7 @@ TEST(OpenAiEvents, ThereIsOneEnd) {
   }
 }
 
-TEST(OpenAiEvents, AnEventLeavesWhenItIsWhole) {
+TEST(OpenAiEvents, OnlyAWholeEventIsSent) {
   OpenAiEvents events;
   EXPECT_EQ(events.add(R"("data: {\"b\"")"), "");
   EXPECT_EQ(events.comment("still there"), ": still there\n\n") << "the event has not begun for the client";
@@ -178,7 +178,7 @@ TEST(OpenAiEvents, AnEventOfOverAMegabyteLeavesInPieces) {
   EXPECT_TRUE(events.error("no").starts_with("\n\ndata: {\"error\""));
 }
 
-TEST(OutputJoiner, PiecesBecomeOneOutput) {
+TEST(OutputJoiner, PiecesBecomeASingleOutput) {
   OutputJoiner joiner;
   EXPECT_EQ(joiner.add({R"({"a":1})", "", false}), R"({"a":1})");
   EXPECT_EQ(joiner.add({R"("{\"b64\":\"x")", "", true}), std::nullopt);
@@ -187,7 +187,7 @@ TEST(OutputJoiner, PiecesBecomeOneOutput) {
   EXPECT_EQ(joiner.add({R"("text")", "", false}), R"("text")") << "an incomplete value is dropped";
 }
 
-TEST(OpenAiEvents, ALongListIsOneEvent) {
+TEST(OpenAiEvents, ALongListIsASingleEvent) {
   std::string list = "[0";
   for (int i = 0; i < 10'000; ++i) list += ",0";
   list += "]";

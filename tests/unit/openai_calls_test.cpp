@@ -73,7 +73,7 @@ class OpenAiCallsTest : public testing::Test, protected test::QueueRoutesFixture
   }
 };
 
-TEST_F(OpenAiCallsTest, AClientThatLeavesCancelsTheJobOfItsCall) {
+TEST_F(OpenAiCallsTest, ALeavingClientCancelsTheJobOfTheCall) {
   for (const char* body : {kWhole, kStream}) {
     auto call = begin(body);
     const LeaseRef lease = claim();
@@ -83,7 +83,7 @@ TEST_F(OpenAiCallsTest, AClientThatLeavesCancelsTheJobOfItsCall) {
   EXPECT_THAT(runs_.stopped, SizeIs(2));
 }
 
-TEST_F(OpenAiCallsTest, AJobWithAKeyOutlivesItsCallers) {
+TEST_F(OpenAiCallsTest, AJobWithAKeyOutlivesTheCallers) {
   for (const char* body : {kWhole, kStream}) {
     auto first = begin(body, body);
     auto second = begin(body, body);
@@ -103,7 +103,7 @@ TEST_F(OpenAiCallsTest, AJobWithAKeyOutlivesItsCallers) {
 }
 
 // An output and chunks of 20 MB each then have room in the quarter of an endpoint, 128 MB.
-TEST_F(OpenAiCallsTest, AWholeAnswerDrawsThreeTimesItsSize) {
+TEST_F(OpenAiCallsTest, AWholeAnswerDrawsThreeTimesTheSize) {
   auto call = begin(kWhole);
   const std::size_t size = 2UL << 20;
   (void)reports_.finish(claim(), Completed{'"' + std::string(size - 2, 'x') + '"'}, false);
@@ -186,7 +186,7 @@ TEST_F(OpenAiCallsTest, AfterASilenceTheOutputIsTheAnswerOfAJobWithoutChunks) {
   EXPECT_EQ(call->parts(), "data: {\"n\":1}\n\ndata: [DONE]\n\nEND");
 }
 
-TEST_F(OpenAiCallsTest, AWorkerThatDiesLeavesNoBrokenEvent) {
+TEST_F(OpenAiCallsTest, ADyingWorkerLeavesNoBrokenEvent) {
   auto call = begin(kStream);
   const LeaseRef lease = claim();
   emit(lease, R"("data: {\"a\":1}\n\ndata: {\"b\"")");

@@ -19,7 +19,7 @@ std::string refusal(OutputQuota& outputQuota, std::string_view chunk, std::strin
   }
 }
 
-TEST(OutputQuota, TakesJsonAndNothingElse) {
+TEST(OutputQuota, TakesOnlyJson) {
   OutputQuota outputQuota;
   EXPECT_EQ(refusal(outputQuota, "{\"a\":1}"), "");
   EXPECT_EQ(refusal(outputQuota, "1", "{\"rate\":2}"), "");

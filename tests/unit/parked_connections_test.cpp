@@ -58,7 +58,7 @@ TEST_F(ParkedConnectionsTest, TellTheEarliestDeadline) {
   EXPECT_EQ(parked_.nextDeadline(), at(20));
 }
 
-TEST_F(ParkedConnectionsTest, ATakenConnectionKeepsItsStateAndIsGone) {
+TEST_F(ParkedConnectionsTest, ATakenConnectionKeepsTheStateAndIsGone) {
   park(7, State::lingeringClose, 30);
   const auto taken = parked_.extract(7);
   ASSERT_TRUE(taken);
@@ -70,7 +70,7 @@ TEST_F(ParkedConnectionsTest, ATakenConnectionKeepsItsStateAndIsGone) {
   EXPECT_EQ(parked_.nextDeadline(), std::nullopt);
 }
 
-TEST_F(ParkedConnectionsTest, AConnectionIsLateFromItsDeadlineOn) {
+TEST_F(ParkedConnectionsTest, AConnectionIsLateFromTheDeadlineOn) {
   park(1, State::idle, 30);
   park(2, State::readingHead, 10);
   park(3, State::idle, 10);
@@ -81,7 +81,7 @@ TEST_F(ParkedConnectionsTest, AConnectionIsLateFromItsDeadlineOn) {
   EXPECT_EQ(parked_.nextDeadline(), at(30));
 }
 
-TEST_F(ParkedConnectionsTest, UnservedAreThoseWithoutARequest) {
+TEST_F(ParkedConnectionsTest, ConnectionsWithoutARequestAreUnserved) {
   park(1, State::idle, 30);
   park(2, State::readingHead, 10);
   park(3, State::lingeringClose, 20);

@@ -72,7 +72,7 @@ TEST_F(PoolTableTest, EachTaskVisitsAChangedPoolOnce) {
   EXPECT_THAT(taken(PoolTask::release), ElementsAre("b", "c"));
 }
 
-TEST_F(PoolTableTest, APoolIsVisitedWhenItsTimeHasCome) {
+TEST_F(PoolTableTest, APoolIsVisitedWhenDue) {
   addIdle("b", "w1");
   visitAll();
   now_ += Millis(1);
@@ -120,7 +120,7 @@ TEST_F(PoolTableTest, ARemovedPoolIsVisitedNoMore) {
   EXPECT_THAT(taken(PoolTask::claim), ElementsAre("b"));
 }
 
-TEST_F(PoolTableTest, AnAttemptIsFoundUntilItsRunEnds) {
+TEST_F(PoolTableTest, AnAttemptIsFoundUntilTheRunEnds) {
   addIdle("a", "w1");
   addIdle("a", "w2");
   addIdle("b", "w3");

@@ -13,7 +13,7 @@
 namespace jobq {
 namespace {
 
-TEST(ProcessKeys, AnEndpointHasOneKeyUntilItIsForgotten) {
+TEST(ProcessKeys, AnEndpointKeepsTheKeyUntilForgotten) {
   ProcessKeys keys;
   const std::string secret = keys.keyFor("ep");
   EXPECT_EQ(keys.keyFor("ep"), secret);
@@ -25,7 +25,7 @@ TEST(ProcessKeys, AnEndpointHasOneKeyUntilItIsForgotten) {
   EXPECT_NE(keys.keyFor("ep"), secret);
 }
 
-TEST(ProcessKeys, AKeyOpensTheWorkerCallsOfItsEndpointAlone) {
+TEST(ProcessKeys, AKeyOpensTheWorkerCallsOfASingleEndpoint) {
   test::UnitStorage storage;
   const ClockAsWallClock wall(storage.clock);
   ProcessKeys launched;

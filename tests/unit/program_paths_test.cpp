@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(ProgramPathsTest, TheFolderOfPluginsIsTheOneOfTheBuild) {
+TEST(ProgramPathsTest, ThePluginsAreInTheBuildFolder) {
   const fs::path folder = defaultPluginFolder();
   EXPECT_TRUE(folder.is_absolute()) << folder;
   EXPECT_EQ(fs::canonical(folder), fs::canonical(JOBQ_PLUGIN_DIR));
   EXPECT_TRUE(fs::exists(folder / "libjobq_storage_memory.so"));
 }
 
-TEST(ProgramPathsTest, TheFolderOfScriptsIsTheOneOfTheSources) {
+TEST(ProgramPathsTest, TheScriptsAreInTheSourceFolder) {
   const fs::path folder = defaultScriptFolder();
   EXPECT_TRUE(folder.is_absolute()) << folder;
   EXPECT_EQ(fs::canonical(folder), fs::canonical(JOBQ_SOURCE_DIR "/scripts/lua"));

@@ -61,7 +61,7 @@ class PropertiesTest : public testing::Test {
   const SettingPlaces places_{file_.string()};
 };
 
-TEST_F(PropertiesTest, NoCharacterEscapesAnother) {
+TEST_F(PropertiesTest, NoCharacterEscapesTheNext) {
   const Properties read = this->read("a = p\\ass\nb = C:\\tmp\\new\nc = ends\\\nd = here\ne = \\u0041 \\\\ \\# \\\"\n");
   EXPECT_EQ(read.at("a").value, "p\\ass");
   EXPECT_EQ(read.at("b").value, "C:\\tmp\\new");
@@ -93,7 +93,7 @@ TEST_F(PropertiesTest, QuotesKeepBlanksAndSharps) {
   EXPECT_THAT(refusal("a = 'secret'#"), HasSubstr("text after its closing quote"));
 }
 
-TEST_F(PropertiesTest, LinesHaveTheirNumbersAndAnyEnd) {
+TEST_F(PropertiesTest, LinesHaveNumbersAndAnyEnd) {
   const Properties read = this->read(
       "\xEF\xBB\xBF"
       "a = 1\r\n\r\n# c\nb:2\r\nc=\n d = x = y : z",
@@ -131,7 +131,7 @@ TEST_F(PropertiesTest, ReferencesHaveBounds) {
   EXPECT_THAT(refusal("a = ${k200}\n" + chain), HasSubstr("has too long a chain of references"));
 }
 
-TEST_F(PropertiesTest, AFileThatIsNoTextIsRefused) {
+TEST_F(PropertiesTest, ABinaryOrTooLargeFileIsRefused) {
   EXPECT_THAT(refusal(std::string("\xFF\xFE"
                                   "a\0=\0"
                                   "1\0",
@@ -140,7 +140,7 @@ TEST_F(PropertiesTest, AFileThatIsNoTextIsRefused) {
   EXPECT_THAT(refusal(std::string((16U << 20) + 1, '\n')), HasSubstr("is larger than 16 MB"));
 }
 
-TEST_F(PropertiesTest, AllMistakesAreNamedAtOnceWithTheirLines) {
+TEST_F(PropertiesTest, AllMistakesAreNamedAtOnceWithTheLines) {
   const std::string refused = configRefusal(
       "server.port = 70000\n"
       "# a comment\n"
@@ -173,7 +173,7 @@ TEST_F(PropertiesTest, AFileOfMistakesIsNotNamedWhole) {
   EXPECT_THAT(refused, HasSubstr("\nthere are more mistakes: mend these first"));
 }
 
-TEST(SettingPlaces, ASentenceHasThePlaceOfItsSetting) {
+TEST(SettingPlaces, ASentenceHasThePlaceOfTheSetting) {
   SettingPlaces places("f");
   places.add("storage.mysql.host", 3);
   places.add("endpoint.a.image", 7);

@@ -124,7 +124,7 @@ TEST_F(QueueCallsTest, APurgeRemovesTheQueuedJobs) {
   expectAnswer(call("POST", "/v2/ep/purge-queue"), 200, R"({"removed":0,"status":"completed"})");
 }
 
-TEST_F(QueueCallsTest, ACallBeyondItsRateChangesNothing) {
+TEST_F(QueueCallsTest, ACallBeyondTheRateChangesNothing) {
   storage_.insert("a");
   expectAnswer(callTooOften(Operation::purgeQueue, "POST", "/v2/ep/purge-queue"), 429, tooOften("purgeQueue"));
   expectAnswer(callTooOften(Operation::requests, "GET", "/v2/ep/requests"), 429, tooOften("requests"));

@@ -6,7 +6,7 @@
 namespace jobq {
 namespace {
 
-TEST(QueueSignalTest, JobsOfOneTurnWakeTheDispatcherOnce) {
+TEST(QueueSignalTest, JobsOfTheSameTurnWakeTheDispatcherOnce) {
   QueueSignal signal({"a", "b"});
   signal.clear("a");
   signal.clear("b");
@@ -22,7 +22,7 @@ TEST(QueueSignalTest, JobsOfOneTurnWakeTheDispatcherOnce) {
   EXPECT_FALSE(signal.consume()) << "the signal of the endpoint was set already";
 }
 
-TEST(QueueSignalTest, ASignalIsNewsWhenItIsSetAndNotWhileItStaysSet) {
+TEST(QueueSignalTest, OnlyANewlySetSignalIsNews) {
   QueueSignal signal({"a", "b", "c"});
   EXPECT_EQ(signal.collectNews(), (std::vector<EndpointId>{"a", "b", "c"})) << "no queue has been read yet";
   signal.notify("b", false);
@@ -58,7 +58,7 @@ TEST_F(QueueCountTest, AnEmptyQueueClearsTheSignal) {
   EXPECT_FALSE(signal_.isSet("ep"));
 }
 
-TEST_F(QueueCountTest, AJobThatComesDuringTheCountKeepsTheSignal) {
+TEST_F(QueueCountTest, AJobArrivingDuringTheCountKeepsTheSignal) {
   for (const bool isLow : {true, false}) {
     signal_.rearm("ep");
     signal_.beginCount("ep");
@@ -69,7 +69,7 @@ TEST_F(QueueCountTest, AJobThatComesDuringTheCountKeepsTheSignal) {
   }
 }
 
-TEST_F(QueueCountTest, ANormalJobBehindLowOnesIsNews) {
+TEST_F(QueueCountTest, ANormalJobAfterLowPriorityJobsIsNews) {
   signal_.rearm("ep");
   signal_.beginCount("ep");
   signal_.endCount("ep", false, true);

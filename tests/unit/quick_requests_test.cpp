@@ -231,7 +231,7 @@ TEST_F(QuickRequestsTest, ASecondRequestOfTheSameMomentIsServed) {
   EXPECT_EQ(handlers_.answers().size(), 3U);
 }
 
-TEST_F(QuickRequestsTest, RequestsThatWaitForTheStorageGoOnTogether) {
+TEST_F(QuickRequestsTest, RequestsWaitingForTheStorageGoOnTogether) {
   handlers_.begin = [](ServerRequest&) { return Progress::waitsForStorage; };
   start(0);
   std::vector<Poco::Net::StreamSocket> clients;
@@ -314,7 +314,7 @@ TEST_F(QuickRequestsTest, ATurnHasABoundAndThreadsServeTheRest) {
 }
 
 // A turn that ended before its last answer would leave the dispatcher asleep.
-TEST_F(QuickRequestsTest, ATurnEndsBehindTheConnectionsWhoseTimeIsOver) {
+TEST_F(QuickRequestsTest, ATurnEndsAfterTheExpiredConnections) {
   listen(0, std::chrono::milliseconds(0));
   auto client = connect();
   send(client, kQuick);
@@ -324,7 +324,7 @@ TEST_F(QuickRequestsTest, ATurnEndsBehindTheConnectionsWhoseTimeIsOver) {
   EXPECT_EQ(handlers_.byReactor(), 1U);  // the reactor thread is known from the end of its first turn on
 }
 
-TEST_F(QuickRequestsTest, AStopEndsRequestsThatWaitForTheStorage) {
+TEST_F(QuickRequestsTest, AStopEndsRequestsWaitingForTheStorage) {
   handlers_.begin = [](ServerRequest&) { return Progress::waitsForStorage; };
   start(0);
   auto client = connect();
@@ -339,7 +339,7 @@ TEST_F(QuickRequestsTest, AStopEndsRequestsThatWaitForTheStorage) {
   EXPECT_EQ(handlers_.answers().size(), 0U);
 }
 
-TEST_F(QuickRequestsTest, ADrainAnswersRequestsThatWaitForTheStorage) {
+TEST_F(QuickRequestsTest, ADrainAnswersRequestsWaitingForTheStorage) {
   handlers_.begin = [](ServerRequest&) { return Progress::waitsForStorage; };
   start(0);
   auto client = connect();

@@ -56,7 +56,7 @@ TEST(RateLimits, TheEffectiveLimitIsTheHigherOfBaseAndWorkers) {
   EXPECT_EQ(RateLimits(config).at(Operation::run).with(9).requests, 0U) << "an absent limit stays absent";
 }
 
-TEST(RateLimits, EachNodeHasAPartThatIsNeverZero) {
+TEST(RateLimits, EachNodeHasAPartAboveZero) {
   const RateLimit whole{10, Millis(1'000), 4};
   EXPECT_EQ(partOf(whole, 1).requests, 10U);
   EXPECT_EQ(partOf(whole, 3).requests, 4U);
@@ -187,7 +187,7 @@ TEST_F(RateLimitGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
   EXPECT_EQ(limiter_.lastLimit.requests, 5000U);
 }
 
-TEST_F(RateLimitGateTest, SwitchedOffItAsksNoLimiter) {
+TEST_F(RateLimitGateTest, ASwitchedOffGateAsksNoLimiter) {
   LimitsConfig off;
   off.enabled = false;
   off.queue = false;
@@ -227,7 +227,7 @@ TEST_F(RateLimitGateTest, EntersWithoutTheStorageWhileTheCountsAreKnown) {
   EXPECT_STREQ(enter(Operation::run), "refused") << "the rate needs no queue";
 }
 
-TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
+TEST_F(RateLimitGateTest, AnOverlongQueueRefusesSubmissions) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
     RateLimitGate rates = gateOf();
@@ -255,7 +255,7 @@ TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
   EXPECT_TRUE(passes(rates));
 }
 
-TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
+TEST_F(RateLimitGateTest, APurgedQueueIsSeenWithinATenthOfASecond) {
   RateLimitGate rates = gateOf();
   load_.waitingJobs = 51;
   EXPECT_FALSE(passes(rates));
@@ -266,7 +266,7 @@ TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
   EXPECT_TRUE(passes(rates)) << "a refusal is believed for a tenth of a second";
 }
 
-TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
+TEST_F(RateLimitGateTest, ARefusalShowsTheLengthOfTheQueue) {
   RateLimitGate rates = gateOf();
   load_.waitingJobs = 51;
   const auto result = rates.enter("e", Operation::run, 0);
@@ -320,7 +320,7 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   EXPECT_TRUE(passes(ratesOnly)) << "the length of the queue does not count";
 }
 
-TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
+TEST_F(RateLimitGateTest, MalformedCallsUseUpASeparateRate) {
   CountingLimiter counting;
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 3;
@@ -339,7 +339,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   EXPECT_EQ(counted.failure().rateLimitStatus->retryAfter, Millis(7'000));
 }
 
-TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
+TEST_F(RateLimitGateTest, AUsedUpRateRefusesUnreadUntilTheRefill) {
   CountingLimiter counting;
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
@@ -375,7 +375,7 @@ TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
   EXPECT_EQ(freeing.inside, 0U);
 }
 
-TEST_F(RateLimitGateTest, ALineThatIsTooLongCountsNothing) {
+TEST_F(RateLimitGateTest, ARefusalOfAnOverlongQueueIsNotCounted) {
   CountingLimiter counting;
   load_.waitingJobs = 51;
   RateLimitGate rates({}, {counting, clock_, load_});
@@ -383,14 +383,14 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongCountsNothing) {
   EXPECT_THAT(counting.counted, testing::Each(testing::Pair(testing::_, 0U)));
 }
 
-TEST_F(RateLimitGateTest, AStorageThatFailsGivesThePlaceBack) {
+TEST_F(RateLimitGateTest, AFailingStorageGivesThePlaceBack) {
   const FailingLoad failing(StorageError("gone"));
   RateLimitGate rates({}, {limiter_, clock_, failing});
   EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
   EXPECT_EQ(limiter_.inside, 0);
 }
 
-TEST_F(RateLimitGateTest, AStorageThatThrowsAnyTypeGivesThePlaceBack) {
+TEST_F(RateLimitGateTest, AStorageThrowingAnyTypeGivesThePlaceBack) {
   const FailingLoad failing(7);
   RateLimitGate rates({}, {limiter_, clock_, failing});
   EXPECT_THROW((void)rates.enter("e", Operation::run, 0), int);

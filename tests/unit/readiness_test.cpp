@@ -62,7 +62,7 @@ class SlowStorage final : public test::PassedStorage {
   bool fails = false;
 };
 
-TEST_F(ReadinessTest, WhileOneCallerChecksTheOthersWaitWithoutAThread) {
+TEST_F(ReadinessTest, DuringACheckOtherCallersWaitWithoutAThread) {
   SlowStorage slow(*storage_);
   slow.fails = true;
   Readiness readiness(slow, storage_.clock);

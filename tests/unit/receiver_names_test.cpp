@@ -91,7 +91,7 @@ TEST(ReceiverNames, DecodeAHost) {
   EXPECT_EQ(nameOf("http://%31%32%37.1/"), "127.0.0.1");
 }
 
-TEST(ReceiverNames, NamesOfHostsThatAreAlmostAddressesAreTheHosts) {
+TEST(ReceiverNames, NamesSimilarToAddressesAreNamesOfHosts) {
   for (const char* host : {"256.1", "1.2.3.4.5", "4294967296", "0x", "1..2", "08.1"}) {
     EXPECT_EQ(nameOf("http://" + std::string(host) + "/"), host);
   }

@@ -48,7 +48,7 @@ class ReceiverTableTest : public testing::Test {
   ReceiverTable table_;
 };
 
-TEST_F(ReceiverTableTest, AnUnknownHostHasOnePlace) {
+TEST_F(ReceiverTableTest, AnUnknownHostHasASinglePlace) {
   EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("a", 1), places("b", 1)));
   table_.begin("a", 0);
   EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("b", 1)));
@@ -81,7 +81,7 @@ TEST_F(ReceiverTableTest, SeveralNodesShareThePlacesOfAHost) {
   EXPECT_EQ(allowed("a"), kPlacesPerHost);
 }
 
-TEST_F(ReceiverTableTest, ACallWithoutAnAnswerTakesAllButOneAwayUntilOneIsAnswered) {
+TEST_F(ReceiverTableTest, AnUnansweredCallLeavesOnlyOnePlaceUntilAnAnswer) {
   answer("a", 9);
   begin("a", 2);
   table_.end("a", 0, CallEnd::timedOut);
@@ -92,14 +92,14 @@ TEST_F(ReceiverTableTest, ACallWithoutAnAnswerTakesAllButOneAwayUntilOneIsAnswer
   EXPECT_EQ(allowed("a"), 2U);
 }
 
-TEST_F(ReceiverTableTest, ACallThatFailsAtOnceChangesNothing) {
+TEST_F(ReceiverTableTest, AnImmediateFailureChangesNothing) {
   answer("a", 3);
   begin("a", 1);
   table_.end("a", 0, CallEnd::unknown);
   EXPECT_EQ(allowed("a"), 4U);
 }
 
-TEST_F(ReceiverTableTest, AHostThatAnswersLateHasASmallerPart) {
+TEST_F(ReceiverTableTest, ALateAnsweringHostHasASmallerPart) {
   for (int i = 0; i < 20; ++i) {
     table_.begin("late", 0);
     table_.end("late", 0, CallEnd::answeredLate);
@@ -111,7 +111,7 @@ TEST_F(ReceiverTableTest, AHostThatAnswersLateHasASmallerPart) {
   EXPECT_EQ(allowed("was prompt"), kPlacesPerLateHost);
 }
 
-TEST_F(ReceiverTableTest, HostsThatAreNotKnownToAnswerLeavePlacesToThoseThatAre) {
+TEST_F(ReceiverTableTest, UnknownHostsLeavePlacesToAnsweringHosts) {
   for (const char* host : {"good", "fine"}) answer(host, kPlacesPerHost);
   for (const std::string& host : hosts("hangs", 100)) {
     for (const HostPlaces& shared : table_.placesFor({host})) begin(host, shared.places);
@@ -149,7 +149,7 @@ TEST_F(ReceiverTableTest, TwoHostsWithoutAnEndShareThePlaces) {
 }
 
 // An oldest-first order fails here: one place is free at a time, and more hosts wait than places exist.
-TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
+TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTurns) {
   const auto all = hosts("h", 600);
   for (const std::string& host : all) answer(host, 1);
   std::map<std::string, int> served;
@@ -173,7 +173,7 @@ TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
 }
 
 // Host names cost a sender no effort: a stream of new names must not keep the last place from a waiting host.
-TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAHostThatWaits) {
+TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAWaitingHost) {
   for (const std::string& host : hosts("hangs", kPlacesForOthers - 1)) begin(host, 1);
   for (const bool isKnown : {false, true}) {
     if (isKnown) {
@@ -207,7 +207,7 @@ TEST_F(ReceiverTableTest, BytesInHandAreBounded) {
   EXPECT_THAT(table_.placesFor({"new"}), ElementsAre(places("new", 1)));
 }
 
-TEST_F(ReceiverTableTest, ClaimedDeliveriesChangeSidesWithTheirHost) {
+TEST_F(ReceiverTableTest, ClaimedDeliveriesChangeSidesWithTheHost) {
   begin("a", 1);
   table_.end("a", 0, CallEnd::answered);
   begin("a", 2);

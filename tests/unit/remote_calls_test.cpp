@@ -40,7 +40,7 @@ class RemoteCallsTest : public test::RemoteWorkersFixture {
 
 // The place is gone with the refused job, so no other job would ever come. After an immediate answer, a worker that
 // calls again at once would loop.
-TEST_F(RemoteCallsTest, ACallThatHasRefusedAJobEndsBehindASecond) {
+TEST_F(RemoteCallsTest, ACallWithARefusedJobEndsAfterASecond) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
   storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
@@ -84,7 +84,7 @@ TEST_F(RemoteCallsTest, AnEndedCallLeavesNoPlace) {
   EXPECT_THAT(pools_.view("ep").workers, IsEmpty());
 }
 
-TEST_F(RemoteCallsTest, RefusedPlacesAreOfferedUntilThePoolTakesThem) {
+TEST_F(RemoteCallsTest, RefusedPlacesAreOfferedUntilTaken) {
   RemotePools pools(pools_);
   RemoteOffers offers(pools);
   setWorkersMax(0);
@@ -100,7 +100,7 @@ TEST_F(RemoteCallsTest, RefusedPlacesAreOfferedUntilThePoolTakesThem) {
   EXPECT_THAT(pools_.view("ep").workers, IsEmpty()) << "an accepted offer is over";
 }
 
-TEST_F(RemoteCallsTest, JobsThatWaitForTheNextCallKeepTheirOrder) {
+TEST_F(RemoteCallsTest, JobsWaitingForTheNextCallKeepTheOrder) {
   for (const char* id : {"a", "b", "c"}) storage.insert(id);
   const auto take = remote_.beginTake(key_, 3, false, caller_.call());
   const auto jobs = claimForPlaces();

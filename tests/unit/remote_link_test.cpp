@@ -23,7 +23,7 @@ using testing::Not;
 class RemoteLinkTest : public test::RemoteWorkersFixture {};
 
 // A proxy may close the connection after each answer, and an early public worker closes an idle connection after 15 s.
-TEST_F(RemoteLinkTest, AfterAnEndInOrderThePingsTellWhichJobsAreThere) {
+TEST_F(RemoteLinkTest, AfterAnOrderlyEndThePingsListTheJobs) {
   auto connection = connectWorker();
   deliverJob("a");
   deliverJob("b");
@@ -41,7 +41,7 @@ TEST_F(RemoteLinkTest, AfterAnEndInOrderThePingsTellWhichJobsAreThere) {
   EXPECT_EQ(find("a").losses, 1U) << "two pings are missing";
 }
 
-TEST_F(RemoteLinkTest, AJobHasTwoIntervalsOfPingsToAppearInOne) {
+TEST_F(RemoteLinkTest, AJobHasTwoIntervalsToAppearInAPing) {
   auto connection = connectWorker();
   deliverJob("a");
   connection.reset();
@@ -52,7 +52,7 @@ TEST_F(RemoteLinkTest, AJobHasTwoIntervalsOfPingsToAppearInOne) {
 }
 
 // The kernel closes the connections of a killed process one after the other.
-TEST_F(RemoteLinkTest, AnEndInOrderNextToATornConnectionSaysNothing) {
+TEST_F(RemoteLinkTest, AnOrderlyEndNextToATornConnectionIsNoSign) {
   auto first = connectWorker();
   auto last = connectWorker();
   deliverJob("a");
@@ -67,7 +67,7 @@ TEST_F(RemoteLinkTest, AnEndInOrderNextToATornConnectionSaysNothing) {
   EXPECT_EQ(find("a").losses, 1U);
 }
 
-TEST_F(RemoteLinkTest, ACallBehindATornConnectionShowsThatTheWorkerLives) {
+TEST_F(RemoteLinkTest, ACallAfterATornConnectionIsASignOfLife) {
   auto torn = connectWorker();
   deliverJob("a");
   tear(torn);
@@ -96,7 +96,7 @@ TEST_F(RemoteLinkTest, TheEndOfAConnectionWithReportsAloneIsInOrder) {
 }
 
 // Replicas of a container share their environment.
-TEST_F(RemoteLinkTest, TwoProcessesThatCallUnderOneIdAreAWarning) {
+TEST_F(RemoteLinkTest, TwoProcessesWithTheSameIdAreAWarning) {
   std::vector<std::shared_ptr<RemoteTake>> takes;
   const auto callTimes = [&](int times) {
     for (int call = 0; call < times; ++call) takes.push_back(remote_.beginTake(key_, 1, false, caller_.call()));
@@ -113,7 +113,7 @@ TEST_F(RemoteLinkTest, TwoProcessesThatCallUnderOneIdAreAWarning) {
   EXPECT_EQ(storage.log.lines().size(), lines) << "the log has a single line in ten minutes";
 }
 
-TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProcess) {
+TEST_F(RemoteLinkTest, AResultOfADisownedJobIsASignOfASecondProcess) {
   const auto connection = connectWorker();
   for (const char* id : {"a", "b", "c", "d"}) {
     deliverJob(id);
@@ -127,7 +127,7 @@ TEST_F(RemoteLinkTest, TheResultOfAJobThatACallHasDisownedIsASignOfASecondProces
   EXPECT_THAT(storage.log.text(), HasSubstr("remote.sharedId"));
 }
 
-TEST_F(RemoteLinkTest, JobsThatShareAnAnswerNameIt) {
+TEST_F(RemoteLinkTest, JobsInTheSameAnswerNameTheAnswer) {
   std::string shared;
   deliverJob("a")->moveText(shared, "", "b1");
   EXPECT_THAT(shared, HasSubstr(R"("batchId":"b1")"));
@@ -137,7 +137,7 @@ TEST_F(RemoteLinkTest, JobsThatShareAnAnswerNameIt) {
 }
 
 // Else a text of 20 MB is copied at each growth, and the processors have less time for others.
-TEST_F(RemoteLinkTest, TheTextOfAJobFitsIntoItsSize) {
+TEST_F(RemoteLinkTest, TheTextOfAJobFitsIntoTheSize) {
   const auto run = deliverJob("a");
   std::string text;
   text.reserve(run->textSize());
@@ -155,7 +155,7 @@ TEST_F(RemoteLinkTest, TheReasonOfAnUnhealthyPingIsShownUntilTheWorkerIsWell) {
   EXPECT_EQ(remote_.view("ep").at(0).reason, "");
 }
 
-TEST_F(RemoteLinkTest, AProcessThatHasEndedHasLostItsJobsOnceItsConnectionsAreClosed) {
+TEST_F(RemoteLinkTest, AnEndedProcessWithoutConnectionsHasLostTheJobs) {
   RemoteLink link;
   const Instant now(Millis(1'000'000));
   link.begin(now);

@@ -50,7 +50,7 @@ TEST_F(RemoteLivesTest, AnEndOfALifeMovesTheMoment) {
   EXPECT_EQ(lives_.check(), replaced) << "a restarted node ends the former life";
 }
 
-TEST_F(RemoteLivesTest, AnotherReaderNoticesAnEndSooner) {
+TEST_F(RemoteLivesTest, ASecondReaderNoticesAnEndSooner) {
   const Holder node = storage_.nodes().join("node");
   EXPECT_EQ(lives_.check(), clock_.now());
   storage_.nodes().leave(node);
@@ -62,7 +62,7 @@ TEST_F(RemoteLivesTest, AnotherReaderNoticesAnEndSooner) {
   EXPECT_EQ(lives_.check(), noticed) << "an older answer is not a change";
 }
 
-TEST_F(RemoteLivesTest, AStorageThatFailsTellsNothing) {
+TEST_F(RemoteLivesTest, AFailureOfTheStorageGivesTheLatestMoment) {
   (void)storage_.nodes().join("node");
   faults_.failOperation("nodes.nodes");
   EXPECT_EQ(lives_.check(), Instant::max());
@@ -73,7 +73,7 @@ TEST(RemoteLivesAloneTest, ASingleProcessHasNoOtherLives) {
   EXPECT_EQ(RemoteLives(*storage, storage.clock).check(), Instant::min());
 }
 
-TEST(RemoteWorkerTest, AWorkerWhoseJobsAreNotKnownGetsNoJobThatHasRunBefore) {
+TEST(RemoteWorkerTest, AWorkerWithUnknownJobsGetsNoJobRunBefore) {
   const Instant now{Millis(1'000'000)};
   RemoteWorker worker;
   worker.lastPing = now;

@@ -21,7 +21,7 @@ using testing::Pair;
 
 const RemoteWorkerKey kKey{"ep", "w"};
 
-TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
+TEST(RemoteNewsTest, TheTextHasAllNews) {
   NodeNews news{7, {}};
   WorkerNews& worker = news.workers[kKey];
   worker.jobs = {{"a", 1}, {"quoted \"", 4'000'000'000}};
@@ -44,7 +44,7 @@ TEST(RemoteNewsTest, TheTextSaysAllThatIsSaid) {
   EXPECT_FALSE(readNews(R"({"epoch":1,"workers":[{"endpoint":"ep","worker":"w","connected":1}]})").hasJobs());
 }
 
-TEST(RemoteNewsTest, ATextThatCannotBeReadSaysNothing) {
+TEST(RemoteNewsTest, AnUnreadableTextHasNoNews) {
   for (const char* text : {"", "[]", "{", R"({"workers":7})", R"({"workers":[7]})"}) {
     EXPECT_THAT(readNews(text).workers, IsEmpty()) << text;
   }
@@ -93,7 +93,7 @@ WorkerNews withStop() {
   return news;
 }
 
-TEST_F(RemoteElsewhereTest, AWorkerDoesNotGetAJobThatItHasElsewhere) {
+TEST_F(RemoteElsewhereTest, AWorkerDoesNotGetAJobHeldElsewhere) {
   EXPECT_FALSE(elsewhere_.mayRun(kKey, "a"));
   hear(withJob());
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "a"));
@@ -110,7 +110,7 @@ TEST_F(RemoteElsewhereTest, AWorkerDoesNotGetAJobThatItHasElsewhere) {
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "a")) << "the worker may run the job of a dead node";
 }
 
-TEST_F(RemoteElsewhereTest, APingTellsOfAJobThatThisNodeHasKnownFor20Seconds) {
+TEST_F(RemoteElsewhereTest, APingMayOmitAJobForTheFirst20Seconds) {
   hear(withJob());
   now_ += Millis(19'999);
   notePing({});
@@ -143,7 +143,7 @@ TEST_F(RemoteElsewhereTest, AStopIsToldEverySecondUntilTheWorkerObeys) {
   EXPECT_TRUE(answers().isEmpty());
 }
 
-TEST_F(RemoteElsewhereTest, PingsAtAnotherNodeCountOnceTheWorkerKnowsTheJob) {
+TEST_F(RemoteElsewhereTest, PingsAtADifferentNodeCountOnceTheWorkerKnowsTheJob) {
   WorkerNews pings;
   pings.omitted = {{"a", 3}};
   const auto hearPing = [&] {
@@ -164,7 +164,7 @@ TEST_F(RemoteElsewhereTest, PingsAtAnotherNodeCountOnceTheWorkerKnowsTheJob) {
   EXPECT_FALSE(hearPing()) << "the worker has received the answer by now";
 }
 
-TEST_F(RemoteElsewhereTest, APingThatCameBeforeTheNewsHasListedTheJob) {
+TEST_F(RemoteElsewhereTest, APingReceivedBeforeTheNewsHasListedTheJob) {
   EXPECT_TRUE(notePing({"a"}));
   EXPECT_THAT(answers().unknown, ElementsAre("a"));
   hear(withJob());
@@ -175,7 +175,7 @@ TEST_F(RemoteElsewhereTest, APingThatCameBeforeTheNewsHasListedTheJob) {
   EXPECT_THAT(answers().listed, IsEmpty()) << "the last ping counts";
 }
 
-TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByTheWordOfAnother) {
+TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByNewsOfADifferentNode) {
   const auto hasStop = [this](const WorkerNews& news) {
     worker_->stops["a"] = {now_, now_, 0, 3, true};
     hear(news);
@@ -202,7 +202,7 @@ TEST_F(RemoteElsewhereTest, AStopOfThisNodeEndsByTheWordOfAnother) {
   EXPECT_FALSE(worker_->stops.contains("a"));
 }
 
-TEST_F(RemoteElsewhereTest, AWorkerWithoutJobsHasStillThoseOfAnotherNode) {
+TEST_F(RemoteElsewhereTest, AWorkerWithoutJobsHasStillJobsOfADifferentNode) {
   hear(withJob());
   elsewhere_.noteIdle(kKey);
   EXPECT_TRUE(elsewhere_.mayRun(kKey, "a")) << "the call may be older than the job";
@@ -250,7 +250,7 @@ TEST_F(RemoteElsewhereTest, AQuestionForTheJobsIsAnsweredBehindALaterPing) {
   EXPECT_THAT(answers().shown, IsEmpty()) << "the asking node is gone";
 }
 
-TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
+TEST_F(RemoteElsewhereTest, OnlyAnswersAboutJobsOfOtherNodesAreNews) {
   worker_->link.noteOpened();
   notePing({});
   EXPECT_TRUE(answers().isEmpty()) << "an idle worker makes no news";
@@ -263,7 +263,7 @@ TEST_F(RemoteElsewhereTest, OnlyTheAnswersAboutJobsOfOthersAreSaid) {
   EXPECT_FALSE(answers().isConnected);
 }
 
-TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
+TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileTheNodeLives) {
   WorkerNews news;
   news.isConnected = true;
   hear(news);
@@ -275,7 +275,7 @@ TEST_F(RemoteElsewhereTest, AConnectionElsewhereCountsWhileItsNodeLives) {
   EXPECT_FALSE(worker_->link.hasLost(now_ - Millis(11'999), now_ + Millis(10'000)));
 }
 
-TEST_F(RemoteElsewhereTest, AConnectionThatWasTornElsewhereIsASignOfDeath) {
+TEST_F(RemoteElsewhereTest, AConnectionTornElsewhereIsASignOfDeath) {
   WorkerNews news;
   news.isConnected = true;
   hear(news);
@@ -312,7 +312,7 @@ TEST_F(RemoteElsewhereTest, TheEndOfAConnectionElsewhereIsNoConnectionHere) {
   EXPECT_FALSE(answers().isConnected);
 }
 
-TEST_F(RemoteElsewhereTest, NewsThatLeftSomethingOutIsNoSilence) {
+TEST_F(RemoteElsewhereTest, PartialNewsIsNotSilence) {
   WorkerNews news;
   news.isPartial = true;
   hear(news);
@@ -343,7 +343,7 @@ TEST_F(RemoteElsewhereTest, UnknownJobsOfAForgottenWorkerAreForgotten) {
   EXPECT_FALSE(elsewhere_.mayRun(unnamed, "a")) << "the table does not know the worker";
 }
 
-TEST_F(RemoteElsewhereTest, AWorkerThatLeavesAnotherNodeLeavesThisOne) {
+TEST_F(RemoteElsewhereTest, AWorkerLeavingADifferentNodeLeavesThisNode) {
   const auto take = std::make_shared<RemoteTake>();
   table_.beginTake(kKey, *worker_, take, false, now_, changes_);
   take->places = {"w:1"};

@@ -27,7 +27,7 @@ class RemoteWorkersRestartTest : public test::RemoteWorkersFixture {
 };
 
 // The jobs are those of an earlier life of the server, which are in the queue again.
-TEST_F(RemoteWorkersRestartTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
+TEST_F(RemoteWorkersRestartTest, AWorkerWithUnknownJobsGetsNoJobOfTheFormerServer) {
   insertReturned("old");
   storage.clock.advance(Millis(1'000));
   RemoteWorkers later({remoteRuns, pools_, draining_, storage.log});
@@ -43,7 +43,7 @@ TEST_F(RemoteWorkersRestartTest, AWorkerWithUnknownJobsGetsNoneOfThatTime) {
 }
 
 // Another job of the worker may have ended by a fault and be queued again, while the handler still runs.
-TEST_F(RemoteWorkersRestartTest, AWorkerWithAnAdoptedJobGetsNoOtherOneOfThatTime) {
+TEST_F(RemoteWorkersRestartTest, AWorkerWithAnAdoptedJobGetsNoOtherJobOfTheFormerServer) {
   storage.insert("adopted");
   ClaimedJob job = storage.claim("w:7");
   insertReturned("again");
@@ -59,7 +59,7 @@ TEST_F(RemoteWorkersRestartTest, AWorkerWithAnAdoptedJobGetsNoOtherOneOfThatTime
   EXPECT_THAT(later.pollStopWait(key_, *wait, false).value(), ElementsAre("again"));
 }
 
-TEST_F(RemoteWorkersRestartTest, AJobThatHasNeverRunIsNoneOfTheUnknownJobs) {
+TEST_F(RemoteWorkersRestartTest, AJobWithoutARunIsNotAnUnknownJob) {
   storage.insert("new");
   storage.clock.advance(Millis(1'000));
   RemoteWorkers later({remoteRuns, pools_, draining_, storage.log});
@@ -80,7 +80,7 @@ TEST_F(RemoteWorkersRestartTest, ManyPingsOfUnknownJobsAreBounded) {
 }
 
 // The server closes the connections then, and the next life adopts the jobs.
-TEST_F(RemoteWorkersRestartTest, AServerThatStopsLosesNoJob) {
+TEST_F(RemoteWorkersRestartTest, AStoppingServerLosesNoJob) {
   auto connection = connectWorker();
   deliverJob("a");
   draining_ = true;
@@ -89,7 +89,7 @@ TEST_F(RemoteWorkersRestartTest, AServerThatStopsLosesNoJob) {
   EXPECT_EQ(find("a").state, JobState::inProgress);
 }
 
-TEST_F(RemoteWorkersRestartTest, AnAdoptedJobGoesOnWithItsChunks) {
+TEST_F(RemoteWorkersRestartTest, AnAdoptedJobGoesOnWithTheChunks) {
   storage.insert("a");
   ClaimedJob job = storage.claim("w:7");
   std::vector<Chunk> chunks(5, Chunk{"1", "", false});
@@ -108,7 +108,7 @@ TEST_F(RemoteWorkersRestartTest, AnAdoptedJobGoesOnWithItsChunks) {
   EXPECT_EQ(find("a").losses, 1U);
 }
 
-TEST_F(RemoteWorkersRestartTest, ADrainReturnsTheJobsThatDoNotEnd) {
+TEST_F(RemoteWorkersRestartTest, ADrainReturnsRunningJobs) {
   const auto connection = connectWorker();
   deliverJob("a");
   remote_.drain(Millis(0), std::nullopt);

@@ -80,7 +80,7 @@ TEST_F(RemoteWorkersTest, ResultsOfSeveralRunsAreStoredTogether) {
 }
 
 // Two processes with one id would otherwise make each other call without a pause.
-TEST_F(RemoteWorkersTest, ACallInWhosePlaceAnotherHasComeIsAnsweredWithinASecond) {
+TEST_F(RemoteWorkersTest, AReplacedCallIsAnsweredWithinASecond) {
   test::HeldCaller other;
   const auto take = remote_.beginTake(key_, 1, std::nullopt, caller_.call());
   const auto later = remote_.beginTake(key_, 1, std::nullopt, other.call());
@@ -107,7 +107,7 @@ TEST_F(RemoteWorkersTest, AResultEndsTheRunAndFreesThePlace) {
 }
 
 // A ping that was sent before the job came may arrive later.
-TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseIt) {
+TEST_F(RemoteWorkersTest, TwoPingsWithoutTheJobLoseTheJob) {
   const auto connection = connectWorker();
   deliverJob("a");
   remote_.notePing(key_, {}, false);
@@ -142,7 +142,7 @@ TEST_F(RemoteWorkersTest, TenSecondsAfterATornConnectionTheJobsAreLost) {
 }
 
 // The worker takes no job now. The jobs of the worker have 10 seconds, because the worker may come back.
-TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
+TEST_F(RemoteWorkersTest, AWorkerWithoutConnectionsIsNotIdle) {
   const auto states = [this] {
     std::vector<std::string> states;
     for (const WorkerView& worker : remote_.view("ep")) states.emplace_back(worker.state);
@@ -166,7 +166,7 @@ TEST_F(RemoteWorkersTest, AWorkerWhoseConnectionsAreClosedIsNotIdle) {
 }
 
 // Ids are free text: a client may make up any number of them.
-TEST_F(RemoteWorkersTest, AWorkerTakesThePlaceOfOneThatHasNeverHadAJob) {
+TEST_F(RemoteWorkersTest, AWorkerTakesThePlaceOfAWorkerWithoutAnyJob) {
   const auto connection = connectWorker();
   const RemoteRunPtr run = deliverJob("a", {"ep", "has worked"});
   remote_.noteResults({"ep", "has worked"}, std::vector{RemoteWorkers::Reported{"a", run}}, false);
@@ -204,7 +204,7 @@ TEST(RemoteRosterTest, EndpointsWithoutAWorkerAreRememberedUpToABound) {
 }
 
 // The storage may fail just then.
-TEST_F(RemoteWorkersTest, ALossIsStoredAsSoonAsTheStorageTakesIt) {
+TEST_F(RemoteWorkersTest, ALossIsOfferedUntilTheStorageAccepts) {
   auto connection = connectWorker();
   deliverJob("a");
   tear(connection);
@@ -259,7 +259,7 @@ TEST_F(RemoteWorkersTest, AStopIsRepeatedUntilTwoPingsOmitTheJob) {
 }
 
 // Pings come from a separate process: a ping leaves out a job until the worker has read the answer with the job.
-TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
+TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndTheStop) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
   for (int ping = 0; ping < 3; ++ping) {
@@ -273,7 +273,7 @@ TEST_F(RemoteWorkersTest, PingsBeforeTheWorkerKnowsTheJobDoNotEndItsStop) {
   EXPECT_FALSE(stopsOf().has_value()) << "a worker that calls again has read the answer";
 }
 
-TEST_F(RemoteWorkersTest, AStopOfAJobThatAPingHasListedEndsByTwoPings) {
+TEST_F(RemoteWorkersTest, AStopOfAListedJobEndsByTwoPings) {
   const auto connection = connectWorker();
   const LeaseRef lease = deliverJob("a")->lease();
   remote_.notePing(key_, {"a"}, false);
@@ -297,7 +297,7 @@ TEST_F(RemoteWorkersTest, WithoutCallsForStopsPingsCountAfterTwentySeconds) {
 }
 
 // The result of the earlier attempt would look like one of the new attempt.
-TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
+TEST_F(RemoteWorkersTest, APossiblyRunningJobGoesBack) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
   storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
@@ -310,7 +310,7 @@ TEST_F(RemoteWorkersTest, AJobThatTheWorkerMayStillRunGoesBack) {
   EXPECT_NE(deliverNextJob(), nullptr);
 }
 
-TEST_F(RemoteWorkersTest, AJobBehindItsCallWaitsForTheNextOne) {
+TEST_F(RemoteWorkersTest, AJobClaimedAfterTheCallWaitsForTheNextCall) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
   const auto jobs = claimForPlaces();
@@ -334,7 +334,7 @@ TEST_F(RemoteWorkersTest, AJobWithoutANextCallGoesBackUncounted) {
 }
 
 // The claim of a place may end behind its call: the job is for the call that is parked now.
-TEST_F(RemoteWorkersTest, AJobBehindItsCallTakesAPlaceOfTheNextOne) {
+TEST_F(RemoteWorkersTest, AJobClaimedAfterTheCallTakesAPlaceOfTheNextCall) {
   storage.insert("a");
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
   const auto jobs = claimForPlaces();
@@ -347,7 +347,7 @@ TEST_F(RemoteWorkersTest, AJobBehindItsCallTakesAPlaceOfTheNextOne) {
   EXPECT_EQ(pools_.view("ep").workers.size(), 1U);
 }
 
-TEST_F(RemoteWorkersTest, APlaceWithoutACallEndsWithItsClaim) {
+TEST_F(RemoteWorkersTest, APlaceWithoutACallEndsWithTheClaim) {
   const auto take = remote_.beginTake(key_, 1, false, caller_.call());
   const auto wants = pools_.reserveWorkers({nullptr, 10, true});
   ASSERT_EQ(wants.size(), 1U);
@@ -357,7 +357,7 @@ TEST_F(RemoteWorkersTest, APlaceWithoutACallEndsWithItsClaim) {
   EXPECT_EQ(pools_.status("ep").counts.idle, 0U) << "the next job would have no receiver";
 }
 
-TEST_F(RemoteWorkersTest, AWorkerThatWasCutOffGetsNoJobThatItMayStillRun) {
+TEST_F(RemoteWorkersTest, ACutOffWorkerGetsNoPossiblyRunningJob) {
   auto connection = connectWorker();
   deliverJob("a");
   tear(connection);

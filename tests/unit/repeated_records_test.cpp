@@ -31,7 +31,7 @@ class RepeatedRecordsTest : public testing::Test {
   RepeatedRecords records_{storage_->records()};
 };
 
-TEST_F(RepeatedRecordsTest, AChangeWhoseAnswerIsLostIsDoneOnce) {
+TEST_F(RepeatedRecordsTest, AChangeWithALostAnswerIsDoneOnce) {
   loseAnswers("records.create");
   const std::uint64_t created = create();
   loseAnswers("records.update");
@@ -45,7 +45,7 @@ TEST_F(RepeatedRecordsTest, AChangeWhoseAnswerIsLostIsDoneOnce) {
   EXPECT_THAT(storage_.faults.failed(), ElementsAre("records.create", "records.update", "records.remove"));
 }
 
-TEST_F(RepeatedRecordsTest, EachChangeHasItsOwnId) {
+TEST_F(RepeatedRecordsTest, EachChangeHasASeparateId) {
   const std::uint64_t created = create();
   EXPECT_TRUE(std::holds_alternative<NameTaken>(records_.create(named("alpha")))) << "a second change, not the first";
   ASSERT_TRUE(std::holds_alternative<Stored>(records_.update(named("alpha"), created)));

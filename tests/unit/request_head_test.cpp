@@ -29,7 +29,7 @@ RequestHead headOf(const std::string& bytes) {
   return *std::move(parsed);
 }
 
-TEST(RequestHead, IsReadAsItWasSent) {
+TEST(RequestHead, IsReadAsSent) {
   const std::string bytes = get("Content-Length:  12 \r\nX-Odd: \ta\tb \r\nEmpty:\r\n", "POST /v2/x?y=%20 HTTP/1.1");
   const RequestHead head = headOf(bytes);
   EXPECT_EQ(head.method, "POST");
@@ -42,7 +42,7 @@ TEST(RequestHead, IsReadAsItWasSent) {
   EXPECT_EQ(head.fields[3], RequestHead::Field("Empty", ""));
 }
 
-TEST(RequestHead, TargetsLoseTheirAuthority) {
+TEST(RequestHead, TargetsLoseTheAuthority) {
   const auto target = [](const std::string& text) {
     const std::string bytes = get("", "GET " + text + " HTTP/1.1");
     return std::string(headOf(bytes).target);

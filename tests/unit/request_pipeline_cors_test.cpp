@@ -27,7 +27,7 @@ class CorsTest : public RequestPipelineTest {
   }
 };
 
-TEST_F(CorsTest, APreflightNeedsNoKeyAndSaysWhatAPageMaySend) {
+TEST_F(CorsTest, APreflightNeedsNoKeyAndListsThePermissionsOfAPage) {
   const std::string answer = ask(preflight("https://app.example"));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 204 "));
   EXPECT_THAT(answer, HasSubstr("\r\nAccess-Control-Allow-Origin: https://app.example\r\n"));
@@ -43,7 +43,7 @@ TEST_F(CorsTest, APreflightNeedsNoKeyAndSaysWhatAPageMaySend) {
       << "the request is not a preflight";
 }
 
-TEST_F(CorsTest, EachAnswerSaysWhichPageMayReadIt) {
+TEST_F(CorsTest, EachAnswerNamesThePermittedPage) {
   const std::string origin = "Origin: https://app.example\r\n";
   for (const std::string& text :
        {head("GET /ping", "", origin), head("GET /v1/things", "", origin), head("GET /no", "", origin)}) {

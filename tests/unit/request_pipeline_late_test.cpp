@@ -44,7 +44,7 @@ class LateRequestTest : public RequestPipelineTest {
   Connection connection_{1, caller_.releaseStream(), server_};
 };
 
-TEST_F(LateRequestTest, AKeyThatIsRevokedDuringTheBodyIsRefused) {
+TEST_F(LateRequestTest, AKeyRevokedDuringTheBodyIsRefused) {
   bool hasRun = false;
   act_ = [&](ApiRequest&) {
     hasRun = true;
@@ -57,7 +57,7 @@ TEST_F(LateRequestTest, AKeyThatIsRevokedDuringTheBodyIsRefused) {
   EXPECT_EQ(limiter_.inside, 0) << "the answer gives the place back";
 }
 
-TEST_F(LateRequestTest, AnEndpointThatIsDeletedDuringTheBodyIsUnknown) {
+TEST_F(LateRequestTest, AnEndpointDeletedDuringTheBodyIsUnknown) {
   const EndpointId id = createEndpoint(node_, createTemplate(node_, "t"));
   begin("/v2/" + id + "/run", client_);
   ASSERT_TRUE(node_.endpoints.remove(id));
@@ -105,11 +105,11 @@ class WaitingRequestTest : public LateRequestTest {
   }
 };
 
-TEST_F(WaitingRequestTest, AWaitingCallOfACallerEndsWithItsKey) {
+TEST_F(WaitingRequestTest, AWaitingCallOfACallerEndsWithTheKey) {
   EXPECT_THAT(revokeDuring([] { return std::make_unique<EndlessCall>(); }), StartsWith("HTTP/1.1 401 "));
 }
 
-TEST_F(WaitingRequestTest, AnOpenAnswerEndsWithItsKey) {
+TEST_F(WaitingRequestTest, AnOpenAnswerEndsWithTheKey) {
   const auto open = [] {
     ApiResponse begin{200, "data: 1\n\n"};
     begin.isOpen = true;
@@ -118,7 +118,7 @@ TEST_F(WaitingRequestTest, AnOpenAnswerEndsWithItsKey) {
   EXPECT_THAT(revokeDuring(open), HasSubstr("data: 1\n\n"));
 }
 
-TEST_F(LateRequestTest, TwoIdempotencyKeysAreOneList) {
+TEST_F(LateRequestTest, TwoIdempotencyKeysAreASingleList) {
   std::optional<std::string> seen;
   act_ = [&](ApiRequest& request) {
     seen = request.idempotencyKey;

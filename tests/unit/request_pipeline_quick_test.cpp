@@ -78,7 +78,7 @@ TEST_F(QuickRequestTest, OtherRequestsNeedAThread) {
   EXPECT_EQ(next_, Next::needsThread);
 }
 
-TEST_F(QuickRequestTest, AHeadThatNeedsTheStorageNeedsAThread) {
+TEST_F(QuickRequestTest, AHeadDependingOnTheStorageNeedsAThread) {
   const std::string text = head("POST /v2/ep/run", client_, "Content-Length: 2\r\n") + "{}";
   test::SocketPair client;
   Connection connection(1, client.releaseStream(), server_);
@@ -106,7 +106,7 @@ TEST_F(QuickRequestTest, ABodyWithoutRoomInTheBudgetNeedsAThread) {
   EXPECT_THAT(ask(quick(2)), StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(QuickRequestTest, ASubmissionThatWaitsIsAnsweredThoughItsKeyWasRevoked) {
+TEST_F(QuickRequestTest, AWaitingSubmissionIsAnsweredAfterARevocationOfTheKey) {
   class Submission final : public PendingCall {
    public:
     std::optional<ApiResponse> poll(ApiRequest&) override {
@@ -134,7 +134,7 @@ TEST_F(QuickRequestTest, ASubmissionThatWaitsIsAnsweredThoughItsKeyWasRevoked) {
   EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200")) << "the job is accepted";
 }
 
-TEST_F(QuickRequestTest, AThreadServesWhatTheReactorHasBegun) {
+TEST_F(QuickRequestTest, AThreadServesRequestsBegunByTheReactor) {
   test::SocketPair client;
   Connection connection(1, client.releaseStream(), server_);
   client.send(head("GET /ping", ""));
@@ -144,7 +144,7 @@ TEST_F(QuickRequestTest, AThreadServesWhatTheReactorHasBegun) {
   EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(QuickRequestTest, ABodyThatComesLaterWaitsWithoutAThread) {
+TEST_F(QuickRequestTest, ALateBodyWaitsWithoutAThread) {
   test::SocketPair client;
   Connection connection(1, client.releaseStream(), server_);
   client.send(head("POST /quick/ep", client_, "Content-Length: 2\r\n") + "{");
@@ -156,7 +156,7 @@ TEST_F(QuickRequestTest, ABodyThatComesLaterWaitsWithoutAThread) {
   EXPECT_TRUE(mayBlock_) << "a thread of the pool goes on";
 }
 
-TEST_F(QuickRequestTest, ASecondRequestBehindAQuickOneNeedsAThread) {
+TEST_F(QuickRequestTest, ASecondRequestAfterAQuickRequestNeedsAThread) {
   test::SocketPair client;
   Connection connection(1, client.releaseStream(), server_);
   client.send(quick(2) + quick(2));

@@ -86,7 +86,7 @@ TEST_F(RequestPipelineTest, AByteOrderMarkIsNoPartOfTheBody) {
   EXPECT_EQ(body, "{\"a\":1}");
 }
 
-TEST_F(RequestPipelineTest, APathThatDoesNotExistNeedsNoKey) {
+TEST_F(RequestPipelineTest, AnUnknownPathNeedsNoKey) {
   EXPECT_THAT(ask(head("GET /v2/ep/nothing", "")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/nothing", "")), HasSubstr("{\"message\":\"there is nothing at /v1/nothing"));
   EXPECT_THAT(ask(head("GET /v1%2Fthings", "")), HasSubstr("there is nothing at /v1%2Fthings"));
@@ -110,7 +110,7 @@ TEST_F(RequestPipelineTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
   EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "the route requires no key";
 }
 
-TEST_F(RequestPipelineTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {
+TEST_F(RequestPipelineTest, ATooFastCallIsRefusedUnreadWithATimeToRetry) {
   limiter_.verdict = {false, Millis(1'500), 0};
   bool served = false;
   act_ = [&served](ApiRequest&) {
@@ -128,7 +128,7 @@ TEST_F(RequestPipelineTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {
   EXPECT_THAT(ask(head("GET /ping", "")), Not(HasSubstr("RateLimit")));
 }
 
-TEST_F(RequestPipelineTest, ACallThatIsMalformedCountsAmongThose) {
+TEST_F(RequestPipelineTest, AMalformedCallCountsAgainstTheRateOfMalformedCalls) {
   act_ = [](ApiRequest& call) { return call.body == "good" ? ApiResponse{} : ApiResponse{400, "{}"}; };
   EXPECT_THAT(run("bad"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed"));
@@ -186,7 +186,7 @@ TEST_F(RequestPipelineTest, LargeBodiesShareAMemory) {
   EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1);
 }
 
-TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
+TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryDuringTheReception) {
   std::uint64_t announced = 0;
   std::uint64_t come = 0;
   handlers_.entered = [&] { announced = bodyMemory_.left(); };
@@ -213,7 +213,7 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
 }
 
-TEST_F(RequestPipelineTest, ABodyThatHadToWaitGoesOnInSmallSteps) {
+TEST_F(RequestPipelineTest, AWaitingBodyGoesOnInSmallSteps) {
   constexpr std::size_t kSize = 5UL << 19;
   constexpr std::size_t kBegin = kSize / 2;
   test::SocketPair client;
@@ -298,7 +298,7 @@ TEST_F(RequestPipelineTest, ARefusalWithoutARouteMayComeLater) {
   EXPECT_THAT(ask(head("GET /v2/ep/other", "")), StartsWith("HTTP/1.1 404 "));
 }
 
-TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithItsKey) {
+TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithTheKey) {
   std::vector<std::size_t> polls;
   Route waiting;
   waiting.methods = {"GET"};
@@ -321,7 +321,7 @@ TEST_F(RequestPipelineTest, AParkedCallOfAWorkerEndsWithItsKey) {
   EXPECT_EQ(polls.size(), 1U) << "a further poll would have claimed a job";
 }
 
-TEST_F(RequestPipelineTest, ABodyThatIsNeededMustHaveALength) {
+TEST_F(RequestPipelineTest, ANeededBodyMustHaveALength) {
   EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask(head("POST /v1/things", admin_)), StartsWith("HTTP/1.1 200 ")) << "the route requires no body";
 }
@@ -333,7 +333,7 @@ TEST_F(RequestPipelineTest, ABrokenBodyIsA400AndTheRouteDoesNotRun) {
   EXPECT_EQ(next_, Connection::Next::discardInput);
 }
 
-TEST_F(RequestPipelineTest, AStorageThatFailsIsA503) {
+TEST_F(RequestPipelineTest, AFailingStorageIsA503) {
   act_ = [](ApiRequest&) -> ApiResponse { throw StorageError("the disk is full"); };
   const std::string answer = run("{}");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
@@ -369,7 +369,7 @@ TEST_F(RequestPipelineTest, AFaultOfTheServerIsToldByANumberOnly) {
   EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));
 }
 
-TEST_F(RequestPipelineTest, AClientThatIsGoneIsNoFaultOfTheServer) {
+TEST_F(RequestPipelineTest, ADepartedClientIsNotAFaultOfTheServer) {
   test::SocketPair client;
   Connection connection(1, client.releaseStream(), server_);
   client.send(head("GET /ping", ""));

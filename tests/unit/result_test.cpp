@@ -30,14 +30,14 @@ TEST(ResultTest, HoldsAValueOrAFailure) {
   EXPECT_THROW((void)*bad, std::bad_variant_access);
 }
 
-TEST(ResultTest, MovesItsValueOut) {
+TEST(ResultTest, MovesTheValueOut) {
   Result<std::unique_ptr<int>> made(std::make_unique<int>(7));
   EXPECT_EQ(**made, 7);
   const std::unique_ptr<int> taken = *std::move(made);
   EXPECT_EQ(*taken, 7);
 }
 
-TEST(ResultTest, WithoutAValueIsASuccessUnlessItHasAFailure) {
+TEST(ResultTest, WithoutAValueIsASuccessUnlessThereIsAFailure) {
   const Result<void> done;
   EXPECT_TRUE(done);
   const Result<void> failed(notFound("there is no such thing"));
@@ -60,7 +60,7 @@ Result<void, CustomFailure> checkThird(int number) {
   return {};
 }
 
-TEST(ResultTest, MayFailWithAnotherTypeOfReason) {
+TEST(ResultTest, MayFailWithADifferentTypeOfReason) {
   EXPECT_EQ(*third(9), 3);
   const auto bad = third(1);
   ASSERT_FALSE(bad);
@@ -73,7 +73,7 @@ TEST(ResultTest, MayFailWithAnotherTypeOfReason) {
   EXPECT_EQ(refused.failure().status, 503);
 }
 
-TEST(ResultTest, AFailureJoinsItsSentences) {
+TEST(ResultTest, AFailureJoinsTheSentences) {
   EXPECT_EQ((Failure{Failure::Kind::invalid, {{"a", "a is wrong"}, {"b", "b is wrong"}}}).message(),
             "a is wrong; b is wrong");
 }

@@ -76,7 +76,7 @@ TEST_F(ReturnedJobsTest, EachCallOfTheStorageHasABoundedNumberOfJobs) {
   EXPECT_EQ(counted_.counted.sizes.size(), 3U) << "no job, no call";
 }
 
-TEST_F(ReturnedJobsTest, ALossThatFailsHalfWayIsRepeated) {
+TEST_F(ReturnedJobsTest, AnInterruptedLossIsRepeated) {
   const std::vector<LeaseRef> leases = run(kMostReturned + 5);
   counted_.counted.failing = 2;
   EXPECT_THROW(countedReports_.lose(leases), StorageError);

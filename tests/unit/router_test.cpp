@@ -62,7 +62,7 @@ TEST_F(RouterTest, APlaceholderIsNeverEmpty) {
   EXPECT_EQ(find("GET", "/v2//health"), "no path");
 }
 
-TEST_F(RouterTest, ASegmentOfAPathWithoutARouteMayChangeItsRefusal) {
+TEST_F(RouterTest, ASegmentOfAPathWithoutARouteMayChangeTheRefusal) {
   struct Change final : RefusalChange {
     RouteResult answer(ApiRequest&, ApiResponse refusal) const override { return refusal; }
   };
@@ -77,7 +77,7 @@ TEST_F(RouterTest, ASegmentOfAPathWithoutARouteMayChangeItsRefusal) {
   }
 }
 
-TEST_F(RouterTest, TheRootIsAPathOfItsOwn) {
+TEST_F(RouterTest, TheRootIsASeparatePath) {
   add({"GET"}, "/");
   EXPECT_EQ(find("GET", "/"), "/");
   EXPECT_EQ(find("GET", "/x"), "no path");
@@ -98,7 +98,7 @@ TEST_F(RouterTest, AHeadIsAGet) {
   EXPECT_EQ(find("HEAD", "/only/post"), "use POST");
 }
 
-TEST_F(RouterTest, TheRouteThatWasAddedFirstCounts) {
+TEST_F(RouterTest, TheFirstAddedRouteCounts) {
   add({"GET"}, "/v1/webhooks/secret");
   add({"GET", "POST"}, "/v1/webhooks/{id}");
   EXPECT_EQ(find("GET", "/v1/webhooks/secret"), "/v1/webhooks/secret");
@@ -106,13 +106,13 @@ TEST_F(RouterTest, TheRouteThatWasAddedFirstCounts) {
   EXPECT_EQ(find("GET", "/v1/webhooks/w"), "/v1/webhooks/{id}");
 }
 
-TEST_F(RouterTest, ListsOneLineForEachMethod) {
+TEST_F(RouterTest, ListsALineForEachMethod) {
   add({"GET", "DELETE"}, "/v1/keys/{id}");
   add({"POST"}, "/v1/keys");
   EXPECT_THAT(router_.list(), ElementsAre("GET /v1/keys/{id}", "DELETE /v1/keys/{id}", "POST /v1/keys"));
 }
 
-TEST_F(RouterTest, ATailMatchesOneOrMoreSegments) {
+TEST_F(RouterTest, ATailMatchesAtLeastOneSegment) {
   add({"POST"}, "/v2/{endpoint}/openai/{route...}");
   add({"GET"}, "/v2/{endpoint}/openai/{route...}");
   EXPECT_EQ(find("GET", "/v2/a/openai/v1/models/x"), "/v2/{endpoint}/openai/{route...}");

@@ -43,7 +43,7 @@ class RunContextTest : public testing::Test {
   JobContext& context_ = run_;  // the context as seen by a handler
 };
 
-TEST_F(RunContextTest, TellsTheHandlerWhatItRuns) {
+TEST_F(RunContextTest, ShowsTheHandlerTheJob) {
   EXPECT_EQ(context_.id(), "a");
   EXPECT_EQ(context_.attempt(), 1U);
   EXPECT_EQ(context_.deadline(), storage_.clock.now() + Millis(600'000));
@@ -53,7 +53,7 @@ TEST_F(RunContextTest, TellsTheHandlerWhatItRuns) {
   EXPECT_TRUE(context_.stopToken().stop_requested());
 }
 
-TEST_F(RunContextTest, ReportsAreStoredAsTheyAre) {
+TEST_F(RunContextTest, ReportsAreStoredUnchanged) {
   context_.emit(R"({ "n" : 1.0 })", R"({"tokens":3})");
   context_.emit("2");
   context_.progress("50");
@@ -96,7 +96,7 @@ TEST_F(RunContextTest, EightKilobytesOfALongLineAreKept) {
   EXPECT_TRUE(lines.at(0).text.starts_with(std::string(8'000, 'x')));
 }
 
-TEST_F(RunContextTest, AReportOfAJobThatEndedIsDroppedWithoutAnError) {
+TEST_F(RunContextTest, AReportOfAnEndedJobIsDroppedWithoutAnError) {
   (void)storage_.real->jobs().cancel({"ep", "a"});
   EXPECT_NO_THROW(context_.emit("1"));
   EXPECT_NO_THROW(context_.progress("1"));
@@ -113,7 +113,7 @@ TEST_F(RunContextTest, AfterAStopTheStorageIsNotAsked) {
   EXPECT_EQ(storage_.faults.calls(), calls);
 }
 
-TEST_F(RunContextTest, AReportIsOfferedUntilTheStorageTakesIt) {
+TEST_F(RunContextTest, AReportIsOfferedUntilTheStorageAccepts) {
   storage_.faults.failOperation("leases.progress");
   auto reporting = std::async(std::launch::async, [this] { context_.progress("50"); });
   storage_.clock.awaitWaiter(Millis(1), Millis(2'000));

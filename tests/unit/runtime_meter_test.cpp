@@ -68,7 +68,7 @@ TEST_F(RuntimeMeterTest, LessThanAMinuteIsNotWrittenYet) {
   EXPECT_EQ(storage_.real->records().list("runtime").size(), 1U);
 }
 
-TEST_F(RuntimeMeterTest, AStorageThatFailsLosesNothing) {
+TEST_F(RuntimeMeterTest, AFailingStorageLosesNothing) {
   meter_.tick({{"t", 1}});
   storage_.faults.failNext("records.create");
   EXPECT_THROW(run(meter_, 1, Millis(60'000)), StorageError);
@@ -80,7 +80,7 @@ TEST_F(RuntimeMeterTest, AStorageThatFailsLosesNothing) {
   EXPECT_EQ(other.minutes("t"), 2);
 }
 
-TEST_F(RuntimeMeterTest, AFirstTickThatFailsIsMadeUpForByTheNext) {
+TEST_F(RuntimeMeterTest, AFailedFirstTickIsMadeUpForByTheNext) {
   meter_.tick({{"t", 1}});
   run(meter_, 1, Millis(60'000));
   RuntimeMeter other(storage_->records(), storage_.clock);

@@ -132,7 +132,7 @@ TEST(Scaler, MinAndMaxBindUnderBothRules) {
 }
 
 // A stuck worker without a replacement occupies a slot and serves no job.
-TEST(Scaler, ASlotThatServesNoJobIsNoCapacity) {
+TEST(Scaler, ANonServingSlotIsNotCapacity) {
   expectRows({
       {"nobody serves", {kFourSeconds, 0, 3, 1, 0, 0, 0, 1, Millis(0)}, {2, kNoDate}},
       {"one for four jobs", {kFourJobs, 0, 3, 1, 0, 0, 0, 4, {}}, {2, Millis(1'000)}},
@@ -260,7 +260,7 @@ TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNoWorker) {
 }
 
 // The purpose of idleTimeout: a gap below the timeout keeps the worker, and a longer gap costs exactly one start.
-TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanItsIdleTimeout) {
+TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanTheIdleTimeout) {
   for (const Scaling scaling : everyScaling()) {
     const auto starts = [&scaling](Millis gap) {
       const auto jobs = bench::evenLoad(gap, Millis(1'000), kHour);
@@ -287,7 +287,7 @@ TEST(ScalerOverTime, ABurstIsServedAsTheRuleSays) {
   EXPECT_LE(count.starts.back(), Millis(1'000)) << "the queue became longer, and was counted again";
 }
 
-TEST(ScalerOverTime, ALowPriorityJobNeverHasAWorkerOfItsOwn) {
+TEST(ScalerOverTime, ALowPriorityJobNeverHasASeparateWorker) {
   for (const Scaling scaling : everyScaling()) {
     std::vector<bench::Arrival> jobs(50, {Millis(0), Millis(1'000), true});
     EXPECT_TRUE(bench::playWorkerPool({scaling, 0, 20}, jobs, kHour).starts.empty());

@@ -56,7 +56,7 @@ class ScarceSteps : public testing::Test {
   }
 };
 
-TEST_F(ScarceSteps, AnInputThatCouldNotBeCountedIsNotSubtracted) {
+TEST_F(ScarceSteps, AnUncountedInputIsNotSubtracted) {
   bool lacked = true;
   for (std::size_t at = 1; lacked; ++at) {
     ASSERT_LT(at, kMostAllocations);
@@ -142,7 +142,7 @@ TEST_F(ScarcePools, AClaimWithoutMemoryLeavesNoIdleWorkerAside) {
   expectEachWorkerOnce([](Pools& pools) { return pools.all.reserveWorkers({nullptr, 10}); });
 }
 
-TEST_F(ScarcePools, EachIdleWorkerThatLeavesIsTold) {
+TEST_F(ScarcePools, EachLeavingIdleWorkerIsReported) {
   expectEachWorkerOnce([](Pools& pools) {
     for (const EndpointId& id : pools.ids) pools.signal.clear(id);
     pools.clock.advance(Millis(60'000));

@@ -58,7 +58,7 @@ TEST_F(ProcessRoutesTest, TheRootNamesTheOtherRoutes) {
   EXPECT_EQ(scope_, Scope::none);
 }
 
-TEST_F(ProcessRoutesTest, TheServerIsReadyWhileItsStorageTakesWrites) {
+TEST_F(ProcessRoutesTest, TheServerIsReadyWhileTheStorageTakesWrites) {
   expectAnswer(call("GET", "/readyz"), 200, R"({"status":"ready"})");
   EXPECT_EQ(scope_, Scope::none);
   storage_.faults.failOperation("check");
@@ -191,7 +191,7 @@ TEST_F(BackupRoutesTest, ACopyIsTheBodyOfTheAnswer) {
   EXPECT_EQ(text, "content");
 }
 
-TEST_F(BackupRoutesTest, OneCopyAtATimeUntilItIsSent) {
+TEST_F(BackupRoutesTest, ASecondCopyIsRefusedUntilTheFirstIsSent) {
   {
     const ApiResponse first = call("POST", "/v1/backup");
     ASSERT_EQ(first.status, 200);

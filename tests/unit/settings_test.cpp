@@ -33,7 +33,7 @@ void expectWhole(const Setting<Form>& row, const Form& standard) {
   EXPECT_EQ(row.print(read), value);
 }
 
-TEST(Settings, EachRowReadsWhatItPrints) {
+TEST(Settings, EachRowReadsThePrintedValue) {
   for (const SettingSection& section : serverSettings()) {
     for (const auto& row : section.settings) expectWhole(row, Config());
     const LimitSetting limit{1, Millis(2'000), 3, 4};

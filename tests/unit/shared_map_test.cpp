@@ -35,7 +35,7 @@ std::vector<std::string> keysOf(const std::vector<Things::Value>& things) {
   return keys;
 }
 
-TEST(SharedMapTest, APageBeginsBehindAKeyThatMayBeGone) {
+TEST(SharedMapTest, APageBeginsAfterAPossiblyRemovedKey) {
   Things things;
   EXPECT_THAT(things.all(), IsEmpty());
   EXPECT_EQ(things.find("a"), nullptr);
@@ -49,7 +49,7 @@ TEST(SharedMapTest, APageBeginsBehindAKeyThatMayBeGone) {
   EXPECT_THAT(things.all(), IsEmpty());
 }
 
-TEST(SharedMapTest, AVersionStaysAsItIs) {
+TEST(SharedMapTest, AVersionStaysUnchanged) {
   Things first;
   first.apply({{"a", thing("a", 1)}});
   Things second = first;

@@ -83,7 +83,7 @@ TEST_F(SlowReadersTest, WithRoomEachReaderStays) {
   EXPECT_EQ(readers_.taken(), 7U);
 }
 
-TEST_F(SlowReadersTest, TheOldestOfThoseThatReadNothingMakesRoom) {
+TEST_F(SlowReadersTest, TheOldestIdleReaderMakesRoom) {
   Client& reading = enter(1);
   const auto silent = enterMany(7, 2);
   pass(5, {{&reading, kDemandedPace}});
@@ -98,7 +98,7 @@ TEST_F(SlowReadersTest, TheOldestOfThoseThatReadNothingMakesRoom) {
   EXPECT_FALSE(reading.isEnded()) << "the oldest client reads and stays";
 }
 
-TEST_F(SlowReadersTest, AReaderThatMovesLeastMakesRoom) {
+TEST_F(SlowReadersTest, TheSlowestReaderMakesRoom) {
   const auto clients = enterMany(8, 1);
   std::vector<std::pair<Client*, std::uint64_t>> paces;
   for (std::size_t i = 0; i < 8; ++i) paces.emplace_back(clients[i], (20 - i) * kDemandedPace);
@@ -108,7 +108,7 @@ TEST_F(SlowReadersTest, AReaderThatMovesLeastMakesRoom) {
   EXPECT_FALSE(clients[0]->isEnded());
 }
 
-TEST_F(SlowReadersTest, AnAddressWithManyPlacesMakesRoomForOthers) {
+TEST_F(SlowReadersTest, AnAddressWithManyPlacesMakesRoomForOtherAddresses) {
   Client& other = enter(1);
   const auto many = enterMany(7, 2);
   std::vector<std::pair<Client*, std::uint64_t>> paces{{&other, kDemandedPace}};
@@ -119,7 +119,7 @@ TEST_F(SlowReadersTest, AnAddressWithManyPlacesMakesRoomForOthers) {
   EXPECT_TRUE(many[0]->isEnded());
 }
 
-TEST_F(SlowReadersTest, AReaderThatBeginsIsNotJudgedYet) {
+TEST_F(SlowReadersTest, ANewReaderIsNotJudgedYet) {
   const auto silent = enterMany(7, 1);
   time_.pass(seconds(1));
   Client& young = enter(1);
@@ -143,7 +143,7 @@ TEST_F(SlowReadersTest, ReadersWithoutAKeyHaveAQuarter) {
   for (const Client* client : withKey) EXPECT_FALSE(client->isEnded());
 }
 
-TEST_F(SlowReadersTest, AReaderWithoutAKeyEndsNoneWithAKey) {
+TEST_F(SlowReadersTest, AReaderWithoutAKeyEndsNoReaderWithAKey) {
   const auto withKey = enterMany(8, 1);
   time_.pass(seconds(2));
   EXPECT_FALSE(enter(2, false).place.isTaken());

@@ -120,7 +120,7 @@ TEST_F(StreamCallsTest, TheEndIsToldWithTheLastChunks) {
   EXPECT_EQ(second.body.size(), 2 * each + 1);
 }
 
-TEST_F(StreamCallsTest, WithMemoryForOnePieceOnePieceIsSent) {
+TEST_F(StreamCallsTest, WithMemoryForASinglePieceASinglePieceIsSent) {
   const std::string large = '"' + std::string(900UL << 10, 'x') + '"';
   (void)reports_.finish(start("a", {large, large}), Completed{"7"}, false);
   const auto all = reserveAnswers(2UL << 20);
@@ -163,7 +163,7 @@ TEST_F(StreamCallsTest, AWaitingStreamHoldsNoMemory) {
   expectAnswer(testkit::resultOf("the answer of /stream", waiting), 200, "[]");
 }
 
-TEST_F(StreamCallsTest, AStreamBeyondItsRateIsAnsweredBecauseItsChunksAreTaken) {
+TEST_F(StreamCallsTest, AStreamBeyondTheRateIsAnsweredBecauseTheChunksAreTaken) {
   (void)reports_.finish(start("a", {"1"}), Completed{"7"}, false);
   expectAnswer(callTooOften(Operation::stream, "GET", "/v2/ep/stream/a"), 200, R"([{"output":1}])");
 }
@@ -194,7 +194,7 @@ class LogCallsTest : public StreamCallsTest {
   std::map<JobId, std::uint64_t> nextLines_;
 };
 
-TEST_F(LogCallsTest, EachLineHasItsTimeAndLevel) {
+TEST_F(LogCallsTest, EachLineHasTimeAndLevel) {
   const LeaseRef lease = start("a", {});
   expectAnswer(logs("a"), 200, R"({"lines":[],"next":"0-0","more":false,"status":"IN_PROGRESS"})");
   log(lease, {{LogLevel::debug, "one"}, {LogLevel::information, "two"}});

@@ -56,7 +56,7 @@ TEST_F(SubmissionTest, DefaultsComeFromTheEndpoint) {
   EXPECT_FALSE(job.id.starts_with("sync-"));
 }
 
-TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
+TEST_F(SubmissionTest, RetentionFollowsTheCallAndTheWait) {
   Endpoint endpoint;
   EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(1'800'000));
   EXPECT_EQ(retentionFor(Millis(1'000), endpoint), Millis(60'000));
@@ -73,7 +73,7 @@ TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
   EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(3'600'000));
 }
 
-TEST_F(SubmissionTest, APolicyWithinItsBoundsIsTaken) {
+TEST_F(SubmissionTest, APolicyWithinTheBoundsIsTaken) {
   const JobSpec job = accepted(
       R"({"input":{},"policy":{"executionTimeout":5000,"ttl":604800000,"lowPriority":true,"priority":-1000}})");
   EXPECT_EQ(job.policy.executionTimeout, Millis(5'000));
@@ -82,7 +82,7 @@ TEST_F(SubmissionTest, APolicyWithinItsBoundsIsTaken) {
   EXPECT_EQ(job.policy.priority, -1'000);
 }
 
-TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
+TEST_F(SubmissionTest, EachWrongFieldIsNamedWithTheRemedy) {
   EXPECT_THAT(refused("{}"), HasSubstr("input is missing"));
   EXPECT_THAT(refused(R"({"input":null})"), HasSubstr("input is missing"));
   EXPECT_THAT(refused(R"({"input":[]})"), HasSubstr("input must be a JSON object"));
@@ -108,7 +108,7 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
 }
 
 // The scanner needs memory beside the body, and only the body's size is counted: 10 MB of short keys took 124 MB.
-TEST_F(SubmissionTest, KeysBesideTheInputAreLimitedAndThoseInItAreNot) {
+TEST_F(SubmissionTest, OnlyKeysBesideTheInputAreLimited) {
   const auto keys = [](int count) {
     std::string text;
     for (int i = 0; i < count; ++i) text += ",\"k" + std::to_string(i) + "\":1";
@@ -141,7 +141,7 @@ TEST_F(SubmissionTest, AWebhookIsJudgedByTheServersRules) {
   }
 }
 
-TEST_F(SubmissionTest, AWebhookIsReadWithItsEscapesResolved) {
+TEST_F(SubmissionTest, AWebhookIsReadWithResolvedEscapes) {
   EXPECT_EQ(accepted(R"({"input":{},"webhook":"https:\/\/h\/\u0078"})").webhook, "https://h/x");
   EXPECT_THAT(refused(R"({"input":{},"webhook":"http://\u0031\u0030.0.0.1/"})"), HasSubstr("private"));
 }

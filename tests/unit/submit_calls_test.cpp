@@ -52,7 +52,7 @@ struct CountingFilter {
   FilterPool pool{"plugin/counting", filters, ""};
 };
 
-TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfItsInput) {
+TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfTheInput) {
   queueSignal_.clear("ep");
   const ApiResponse response = call("POST", "/v2/ep/run", kBody);
   const std::string id = idOf(response);
@@ -65,7 +65,7 @@ TEST_F(SubmitCallsTest, ARunIsQueuedWithTheBytesOfItsInput) {
   EXPECT_TRUE(queueSignal_.isSet("ep")) << "the dispatcher is notified of the job";
 }
 
-TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockIsTheSame) {
+TEST_F(SubmitCallsTest, ARunOnANonBlockingThreadIsTheSame) {
   queueSignal_.clear("ep");
   (void)queueSignal_.consume();
   storage_.faults.failOperation("jobs.insert");  // which may block
@@ -81,7 +81,7 @@ TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockIsTheSame) {
   EXPECT_FALSE(queueSignal_.consume()) << "no further job waits";
 }
 
-TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockKnowsRepeatedKeysAndFaults) {
+TEST_F(SubmitCallsTest, ARunOnANonBlockingThreadKnowsRepeatedKeysAndFaults) {
   const ApiResponse first = submit("k");
   mayBlock_ = false;
   expectAnswer(submit("k"), 200, first.body);
@@ -93,7 +93,7 @@ TEST_F(SubmitCallsTest, ARunOnAThreadThatMustNotBlockKnowsRepeatedKeysAndFaults)
   EXPECT_EQ(queued(), 1U);
 }
 
-TEST_F(SubmitCallsTest, AWrongBodyIsRefusedWithOneSentence) {
+TEST_F(SubmitCallsTest, AWrongBodyIsRefusedWithASingleSentence) {
   const std::pair<std::string, std::string> cases[] = {
       {"{}", R"({"error":"input is missing: send {\"input\": {...}}"})"},
       {R"({"input":7})", R"({"error":"input must be a JSON object"})"},
@@ -145,7 +145,7 @@ TEST_F(SubmitCallsTest, ADrainingServerTakesNoJob) {
   EXPECT_EQ(queued(), 0U);
 }
 
-TEST_F(SubmitCallsTest, ARunBeyondItsRateReachesNoFilter) {
+TEST_F(SubmitCallsTest, ARunBeyondTheRateReachesNoFilter) {
   CountingFilter counting;
   filter(counting.pool);
   const ApiResponse refused = callTooOften(Operation::run, "POST", "/v2/ep/run", kBody);
@@ -197,7 +197,7 @@ TEST_F(SubmitCallsTest, RunsyncAnswersTheEndedJob) {
                    R"(","status":"COMPLETED","delayTime":0,"executionTime":0,"workerId":"w","output":{"a" : 1.50}})");
 }
 
-TEST_F(SubmitCallsTest, RunsyncAnswersTheQueuedJobWhenItsTimeIsOver) {
+TEST_F(SubmitCallsTest, RunsyncAnswersTheQueuedJobAtTheEndOfTheWait) {
   auto answer = callAndWait("POST", "/v2/ep/runsync", Millis(5'000), kBody);
   storage_.clock.advance(Millis(5'000));
   const ApiResponse response = testkit::resultOf("the answer of /runsync", answer);

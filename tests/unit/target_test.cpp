@@ -18,7 +18,7 @@ Target targetOf(std::string_view text) {
   return target ? *target : Target{};
 }
 
-TEST(RequestTarget, WithoutAQueryIsItsPath) {
+TEST(RequestTarget, WithoutAQueryIsThePath) {
   for (const char* text : {"/", "/v2/echo/run", "*", "//a//", "/a;b,c:d@e!$'()*=&~-._"}) {
     EXPECT_EQ(targetOf(text).path, text);
     EXPECT_TRUE(targetOf(text).query.empty()) << text;
@@ -44,13 +44,13 @@ TEST(RequestTarget, IsDecodedOnce) {
   EXPECT_EQ(targetOf("/?a=%252B%2526").query, (Query{{"a", "%2B%26"}}));
 }
 
-TEST(RequestTarget, SeparatorsThatAreEncodedSeparateNothing) {
+TEST(RequestTarget, EncodedSeparatorsSeparateNothing) {
   EXPECT_EQ(targetOf("/a%3Fb%23c").path, "/a?b#c");
   EXPECT_TRUE(targetOf("/a%3Fb%23c").query.empty());
   EXPECT_EQ(targetOf("/?a%3Db=c%26d%3De%23f").query, (Query{{"a=b", "c&d=e#f"}}));
 }
 
-TEST(RequestTarget, ASlashThatIsEncodedIsNoSeparatorOfThePath) {
+TEST(RequestTarget, AnEncodedSlashIsNotASeparatorOfThePath) {
   EXPECT_EQ(targetOf("/v2/echo%2Fhealth").path, "/v2/echo%2Fhealth");
   EXPECT_EQ(targetOf("/v2/echo%2fhealth?a%2Fb=%2f").path, "/v2/echo%2fhealth");
   EXPECT_EQ(targetOf("/?a%2Fb=%2f").query, (Query{{"a/b", "/"}}));
@@ -72,21 +72,21 @@ TEST(RequestTarget, NamesAndValuesMayBeMissing) {
   EXPECT_EQ(targetOf("/?a&b=&=c&=").query, (Query{{"a", ""}, {"b", ""}, {"", "c"}, {"", ""}}));
 }
 
-TEST(RequestTarget, ARepeatedKeyKeepsTheOrderOfItsValues) {
+TEST(RequestTarget, ARepeatedKeyKeepsTheOrderOfTheValues) {
   const Target target = targetOf("/?k=2&other=x&k=1&%6b=3");
   std::vector<std::string> values;
   for (auto [at, end] = target.query.equal_range("k"); at != end; ++at) values.push_back(at->second);
   EXPECT_EQ(values, (std::vector<std::string>{"2", "1", "3"}));
 }
 
-TEST(RequestTarget, AFragmentIsNoPartOfIt) {
+TEST(RequestTarget, AFragmentIsNotAPartOfTheTarget) {
   EXPECT_EQ(targetOf("/a#b?c=d").path, "/a");
   EXPECT_TRUE(targetOf("/a#b?c=d").query.empty());
   EXPECT_EQ(targetOf("/a?b=c#&d=e").query, (Query{{"b", "c"}}));
   EXPECT_EQ(targetOf("/a#%zz%").path, "/a") << "a fragment is not decoded";
 }
 
-TEST(RequestTarget, ABrokenEncodingIsRefusedWhereverItStands) {
+TEST(RequestTarget, ABrokenEncodingIsRefusedAtAnyPlace) {
   for (const std::string bad : {"%", "%4", "%zz", "%4g", "%g4", "%%41", "%-1", "%+1", "% 1", "%0x", "%00"}) {
     EXPECT_FALSE(readTarget("/" + bad)) << bad;
     EXPECT_FALSE(readTarget("/" + bad + "?a=b")) << bad;

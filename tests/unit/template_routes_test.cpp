@@ -70,7 +70,7 @@ TEST_F(TemplateRoutesTest, EachWrongFieldOfANewTemplateIsNamed) {
   expectAnswer(call("GET", "/v1/templates"), 200, "[]");
 }
 
-TEST_F(TemplateRoutesTest, ANameBelongsToOneTemplate) {
+TEST_F(TemplateRoutesTest, ANameBelongsToASingleTemplate) {
   const std::string first = createTemplate(node_, "t");
   const std::string second = createTemplate(node_, "u");
   const std::string taken =
@@ -108,7 +108,7 @@ TEST_F(TemplateRoutesTest, AnUnknownTemplateIs404) {
   expectAnswer(call("GET", "/v1/templates/" + longId), 404, notThere(longId.substr(0, 64) + "..."));
 }
 
-TEST_F(TemplateRoutesTest, ATemplateInUseStaysAndAnUnusedOneGoes) {
+TEST_F(TemplateRoutesTest, ATemplateInUseStaysAndAnUnusedTemplateGoes) {
   const std::string id = createTemplate(node_, "t");
   const EndpointId endpoint = createEndpoint(node_, id);
   const ApiResponse used = call("DELETE", "/v1/templates/" + id);
@@ -121,7 +121,7 @@ TEST_F(TemplateRoutesTest, ATemplateInUseStaysAndAnUnusedOneGoes) {
   EXPECT_THAT(call("GET", "/v1/templates").body, Not(HasSubstr(unused)));
 }
 
-TEST_F(TemplateRoutesTest, AWrongFlagIsNamedAndARightOneChangesNoAnswer) {
+TEST_F(TemplateRoutesTest, AWrongFlagIsNamedAndARightFlagChangesNoAnswer) {
   const std::string id = createTemplate(node_, "t");
   for (const char* flag : {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"}) {
     for (const std::string& path : {std::string("/v1/templates"), "/v1/templates/" + id}) {

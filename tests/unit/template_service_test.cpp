@@ -27,7 +27,7 @@ class TemplateServiceTest : public testing::Test, protected test::EndpointFixtur
   Node node_{*this};
 };
 
-TEST_F(TemplateServiceTest, ANewTemplateIsStoredAndKnownAndItsEnvIsSealed) {
+TEST_F(TemplateServiceTest, ANewTemplateIsStoredAndKnownAndTheEnvIsSealed) {
   const auto made = node_.templates.create(R"({"name":"t","imageName":"plugin/echo","env":{"TOKEN":"s3cr3t"}})");
   const auto& form = *made;
   EXPECT_EQ(form.env.at("TOKEN"), "s3cr3t");
@@ -76,7 +76,7 @@ TEST_F(TemplateServiceTest, ANameIsTakenOnce) {
   EXPECT_THAT(faultsOf(node_.templates.update(second, R"({"name":"t"})")), HasSubstr("name t is the name of"));
 }
 
-TEST_F(TemplateServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
+TEST_F(TemplateServiceTest, AnUpdateChangesOnlyTheNamedFields) {
   const std::string id = createTemplate(node_, "t");
   (void)node_.templates.update(id, R"({"readme":"how","volumeInGb":7})");
   const auto changed = node_.templates.update(id, R"({"volumeInGb":8})");
@@ -84,7 +84,7 @@ TEST_F(TemplateServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
   EXPECT_EQ(node_.registry.findTemplate(id)->form.volumeInGb, 8);
 }
 
-TEST_F(TemplateServiceTest, AnUpdateThatChangesNothingIsNoRelease) {
+TEST_F(TemplateServiceTest, AnUpdateWithoutAChangeIsNotARelease) {
   const std::string id = createTemplate(node_, "t");
   const EndpointId endpoint = createEndpoint(node_, id);
   (void)node_.templates.update(id, R"({"env":{"A":"1"}})");
@@ -93,12 +93,12 @@ TEST_F(TemplateServiceTest, AnUpdateThatChangesNothingIsNoRelease) {
   EXPECT_EQ(node_.registry.find(endpoint)->spec.version, 2U);
 }
 
-TEST_F(TemplateServiceTest, AFieldThatIsFixedAtCreationDoesNotChange) {
+TEST_F(TemplateServiceTest, AFieldFixedAtCreationDoesNotChange) {
   const std::string id = createTemplate(node_, "t");
   EXPECT_THAT(faultsOf(node_.templates.update(id, R"({"category":"CPU"})")), HasSubstr("is fixed when it is created"));
 }
 
-TEST_F(TemplateServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
+TEST_F(TemplateServiceTest, AnUpdateKeepsAConcurrentChangeOfADifferentNode) {
   Node other(*this);
   const std::string id = createTemplate(node_, "t");
   other.registry.refresh();
@@ -108,7 +108,7 @@ TEST_F(TemplateServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
   EXPECT_EQ(node_.registry.findTemplate(id)->form.volumeInGb, 8);
 }
 
-TEST_F(TemplateServiceTest, ATemplateThatIsUsedIsNotRemoved) {
+TEST_F(TemplateServiceTest, AUsedTemplateIsNotRemoved) {
   const std::string id = createTemplate(node_, "t");
   const EndpointId endpoint = createEndpoint(node_, id);
   EXPECT_THAT(faultsOf(node_.templates.remove(id)), HasSubstr("is used by endpoint " + endpoint));
@@ -133,7 +133,7 @@ TEST_F(TemplateServiceTest, AnUnknownTemplateIsUnknownToEveryCall) {
   }
 }
 
-TEST_F(TemplateServiceTest, AStorageThatFailsChangesNothing) {
+TEST_F(TemplateServiceTest, AFailingStorageChangesNothing) {
   storage.faults.failNext("records.create");
   EXPECT_THROW((void)node_.templates.create(R"({"name":"t","imageName":"plugin/echo"})"), StorageError);
   const std::string id = createTemplate(node_, "t");

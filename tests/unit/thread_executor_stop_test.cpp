@@ -20,7 +20,7 @@ using testing::IsEmpty;
 
 class ThreadExecutorStop : public testing::Test, protected test::ExecutorFixture {};
 
-TEST_F(ThreadExecutorStop, AStopFiresTheTokenOfItsAttemptAlone) {
+TEST_F(ThreadExecutorStop, AStopFiresOnlyTheTokenOfTheAttempt) {
   std::promise<void> begun;
   handlers.run = [&begun](std::string_view, JobContext& context) {
     begun.set_value();
@@ -38,7 +38,7 @@ TEST_F(ThreadExecutorStop, AStopFiresTheTokenOfItsAttemptAlone) {
   ASSERT_TRUE(events.has(2));
 }
 
-TEST_F(ThreadExecutorStop, AJobThatWasStoppedBeforeItBeganDoesNotRun) {
+TEST_F(ThreadExecutorStop, AJobStoppedBeforeTheBeginningDoesNotRun) {
   std::atomic<int> runs = 0;
   handlers.run = [&runs](std::string_view, JobContext&) {
     ++runs;
@@ -59,7 +59,7 @@ TEST_F(ThreadExecutorStop, AJobThatWasStoppedBeforeItBeganDoesNotRun) {
   EXPECT_EQ(find("a").state, JobState::cancelled);
 }
 
-TEST_F(ThreadExecutorStop, AStopWaitsForJobsThatEndInTime) {
+TEST_F(ThreadExecutorStop, AStopWaitsForJobsEndingInTime) {
   std::promise<void> begun;
   std::promise<void> released;
   handlers.run = [&](std::string_view, JobContext&) {
@@ -80,7 +80,7 @@ TEST_F(ThreadExecutorStop, AStopWaitsForJobsThatEndInTime) {
   EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w", "gone w"));
 }
 
-TEST_F(ThreadExecutorStop, AJobThatDoesNotEndInTimeGoesBackUnharmed) {
+TEST_F(ThreadExecutorStop, ALateJobGoesBackUnharmed) {
   std::promise<void> begun;
   handlers.run = [&begun](std::string_view, JobContext& context) {
     begun.set_value();
@@ -100,7 +100,7 @@ TEST_F(ThreadExecutorStop, AJobThatDoesNotEndInTimeGoesBackUnharmed) {
 }
 
 // Another node may run the job as soon as the job is back in the queue.
-TEST_F(ThreadExecutorStop, AJobGoesBackWhenItsHandlerHasEnded) {
+TEST_F(ThreadExecutorStop, AJobGoesBackAtTheEndOfTheHandler) {
   std::promise<void> begun;
   std::promise<void> stopped;
   handlers.run = [&](std::string_view, JobContext& context) {
@@ -120,7 +120,7 @@ TEST_F(ThreadExecutorStop, AJobGoesBackWhenItsHandlerHasEnded) {
   EXPECT_EQ(find("a").state, JobState::inQueue);
 }
 
-TEST_F(ThreadExecutorStop, AHandlerThatIsStillRunningKeepsNoOtherJobBack) {
+TEST_F(ThreadExecutorStop, ARunningHandlerKeepsNoOtherJobBack) {
   std::promise<void> released;
   auto mayEnd = released.get_future().share();
   std::atomic<int> begun = 0;
@@ -146,7 +146,7 @@ TEST_F(ThreadExecutorStop, AHandlerThatIsStillRunningKeepsNoOtherJobBack) {
   EXPECT_EQ(find("slow").state, JobState::inQueue);
 }
 
-TEST_F(ThreadExecutorStop, AStopWithoutWorkersIsNothing) {
+TEST_F(ThreadExecutorStop, AStopWithoutWorkersReturnsAtOnce) {
   EXPECT_EQ(executor.stop(Millis(1'000)), 0U);
   EXPECT_EQ(executor.stop(Millis(1'000)), 0U);
   EXPECT_THAT(events.all(), IsEmpty());
@@ -159,7 +159,7 @@ struct AbandonedFixture : test::ExecutorFixture {
   std::promise<void> never;
 };
 
-TEST(ThreadExecutorAbandon, AHandlerThatIgnoresItsStopIsAbandonedAndItsJobGoesBack) {
+TEST(ThreadExecutorAbandon, AHandlerIgnoringTheStopIsAbandonedAndTheJobGoesBack) {
   static auto& kept = *new std::vector<AbandonedFixture*>;
   AbandonedFixture& world = *kept.emplace_back(new AbandonedFixture);
   auto impatient = std::make_shared<Endpoint>(*world.endpoint);

@@ -33,7 +33,7 @@ class ThreadExecutorTest : public testing::Test, protected test::ExecutorFixture
   }
 };
 
-TEST_F(ThreadExecutorTest, AStartedWorkerIsReadyAndRunsItsJob) {
+TEST_F(ThreadExecutorTest, AStartedWorkerIsReadyAndRunsTheJob) {
   std::string input;
   const Job job = runOnce([&input](std::string_view text, JobContext& context) {
     input = text;
@@ -49,7 +49,7 @@ TEST_F(ThreadExecutorTest, AStartedWorkerIsReadyAndRunsItsJob) {
   EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w"));
 }
 
-TEST_F(ThreadExecutorTest, AWorkerRunsOneJobAfterTheOtherInOneHandler) {
+TEST_F(ThreadExecutorTest, AWorkerRunsSuccessiveJobsInTheSameHandler) {
   std::atomic<int> made = 0;
   handlers.onMake = [&made](const HandlerEnv&) { ++made; };
   startWorker();
@@ -83,7 +83,7 @@ class NextJobs final : public Claimer {
   test::ExecutorFixture& fixture_;
 };
 
-TEST_F(ThreadExecutorTest, AWorkerWithItsNextJobIsNotReportedReady) {
+TEST_F(ThreadExecutorTest, AWorkerWithANextJobIsNotReportedReady) {
   NextJobs next(*this);
   queueSignal.setClaimer(next);
   startWorker();
@@ -124,7 +124,7 @@ TEST_F(ThreadExecutorTest, WorkersRunAtTheSameTime) {
   EXPECT_EQ(find("b").state, JobState::completed);
 }
 
-TEST_F(ThreadExecutorTest, AHandlerIsMadeForItsEndpointAndRelease) {
+TEST_F(ThreadExecutorTest, AHandlerIsMadeForEndpointAndRelease) {
   std::promise<HandlerEnv> seen;
   handlers.onMake = [&seen](const HandlerEnv& env) { seen.set_value(env); };
   startWorker("w-7");
@@ -137,7 +137,7 @@ TEST_F(ThreadExecutorTest, AHandlerIsMadeForItsEndpointAndRelease) {
   EXPECT_THAT(env.variables, ElementsAre(testing::Pair("CITY", "Ulm")));
 }
 
-TEST_F(ThreadExecutorTest, AHandlerThatCannotBeMadeIsAWorkerThatIsGone) {
+TEST_F(ThreadExecutorTest, AFailedHandlerCreationEndsTheWorker) {
   handlers.onMake = [](const HandlerEnv&) { throw Error("no such model"); };
   startWorker();
   ASSERT_TRUE(events.has(1));
@@ -151,7 +151,7 @@ TEST_F(ThreadExecutorTest, AHandlerThatCannotBeMadeIsAWorkerThatIsGone) {
                                         "gone u: the handler gave no reason"));
 }
 
-TEST_F(ThreadExecutorTest, AFailureOnPurposeKeepsItsMessageAndOutput) {
+TEST_F(ThreadExecutorTest, AFailureOnPurposeKeepsMessageAndOutput) {
   const Job job =
       runOnce([](std::string_view, JobContext&) -> std::string { throw JobFailed("no luck", R"({"half":true})"); });
   EXPECT_EQ(job.state, JobState::failed);
@@ -159,7 +159,7 @@ TEST_F(ThreadExecutorTest, AFailureOnPurposeKeepsItsMessageAndOutput) {
   EXPECT_EQ(job.output, R"({"half":true})");
 }
 
-TEST_F(ThreadExecutorTest, AnOutputBesideAnErrorThatIsNoJsonIsDropped) {
+TEST_F(ThreadExecutorTest, AnInvalidOutputBesideAnErrorIsDropped) {
   const Job job = runOnce([](std::string_view, JobContext&) -> std::string { throw JobFailed("no luck", "{half"); });
   EXPECT_EQ(job.error, "no luck");
   EXPECT_EQ(job.output, "");
@@ -180,7 +180,7 @@ TEST_F(ThreadExecutorTest, WhateverAHandlerThrowsFailsTheJobAndNotTheWorker) {
   EXPECT_EQ(find("c").state, JobState::completed);
 }
 
-TEST_F(ThreadExecutorTest, AnOutputThatIsNoJsonFailsTheJob) {
+TEST_F(ThreadExecutorTest, AnInvalidOutputFailsTheJob) {
   const Job job = runOnce([](std::string_view, JobContext&) { return std::string("{\"a\":"); });
   EXPECT_EQ(job.state, JobState::failed);
   EXPECT_THAT(job.error, HasSubstr("not JSON"));
@@ -232,7 +232,7 @@ TEST_F(ThreadExecutorTest, AStoppedWorkerEndsWithoutAFailure) {
   ASSERT_TRUE(events.has(3)) << "the name is free again";
 }
 
-TEST_F(ThreadExecutorTest, AResultThatComesTooLateChangesNothing) {
+TEST_F(ThreadExecutorTest, ALateResultChangesNothing) {
   const Job job = runOnce([this](std::string_view, JobContext&) {
     (void)storage.real->jobs().cancel({"ep", "a"});
     return std::string("1");
@@ -271,7 +271,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeJustBeforeTheDeadlineCounts) {
 }
 
 // The storage failed at the report of the outcome, and stores the outcome after the deadline.
-TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsHoweverLateItIsStored) {
+TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsDespiteALateStore) {
   handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
   storage.faults.failOperation("leases.finish");
   startWorker();
@@ -284,7 +284,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsHoweverLateItIsStored) {
   EXPECT_EQ(find("a").state, JobState::completed);
 }
 
-TEST_F(ThreadExecutorTest, AnOutcomeIsOfferedUntilTheStorageTakesIt) {
+TEST_F(ThreadExecutorTest, AnOutcomeIsOfferedUntilTheStorageAccepts) {
   std::atomic<int> runs = 0;
   handlers.run = [&runs](std::string_view, JobContext&) {
     ++runs;

@@ -132,7 +132,7 @@ TEST_F(StayTest, ASecondThreadSendsTheAnswerAndTheFirstServesOn) {
   EXPECT_FALSE(connection.inHead());
 }
 
-TEST_F(StayTest, ALoanThatHasToWaitAgainSuspendsTheRequest) {
+TEST_F(StayTest, ALoanWaitingAgainSuspendsTheRequest) {
   BriefHandlers handlers(Progress::waitsBriefly);
   const auto lend = [&] {
     client_.emplace();
@@ -149,7 +149,7 @@ TEST_F(StayTest, ALoanThatHasToWaitAgainSuspendsTheRequest) {
   testkit::waitFor("a loan within a stay", lend);
 }
 
-TEST_F(StayTest, AStayEndsAfterItsTime) {
+TEST_F(StayTest, AStayEndsAfterTheTimeLimit) {
   BriefHandlers handlers(Progress::answered);
   Connection& connection = connectWithRequest(handlers);
   const auto began = std::chrono::steady_clock::now();
@@ -176,7 +176,7 @@ TEST_F(StayTest, NoThreadStaysWhileMostThreadsAreBusyOrTheServerDrains) {
   EXPECT_FALSE(mayStay());
 }
 
-TEST_F(StayTest, ARequestThatWasResumedMeanwhileGoesOnAtOnce) {
+TEST_F(StayTest, ARequestResumedMeanwhileGoesOnAtOnce) {
   BriefHandlers handlers(Progress::answered);
   watch_.isResumed = true;
   EXPECT_EQ(connectWithRequest(handlers).serve(), Next::park);

@@ -52,7 +52,7 @@ TEST_F(TlsContextTest, TheHandshakeTakesPlaceInsideRead) {
   EXPECT_EQ(SSL_version(client.ssl()), TLS1_3_VERSION);
 }
 
-TEST_F(TlsContextTest, AHandshakeThatComesByteByByteIsNoEnd) {
+TEST_F(TlsContextTest, AHandshakeArrivingByteByByteIsNotAnEnd) {
   const TlsContext context(certificate(), key());
   for (const int version : {TLS1_3_VERSION, TLS1_2_VERSION}) {
     TlsClient client(version);
@@ -108,7 +108,7 @@ TEST_F(TlsContextTest, AHandshakeGoesOnWhenTheSocketWasFull) {
   EXPECT_EQ(readAll(*stream), "text");
 }
 
-TEST_F(TlsContextTest, AClientThatClosesInsideTheHandshakeIsTheEnd) {
+TEST_F(TlsContextTest, ACloseInsideTheHandshakeIsTheEnd) {
   const TlsContext context(certificate(), key());
   TlsClient client;
   const auto stream = context.stream(client.server());
@@ -137,7 +137,7 @@ TEST_F(TlsContextTest, OtherBytesThanAHandshakeEndTheConnection) {
   }
 }
 
-TEST_F(TlsContextTest, AStreamOutlivesItsContextAndClosesItsDescriptor) {
+TEST_F(TlsContextTest, AStreamOutlivesTheContextAndClosesTheDescriptor) {
   TlsClient client;
   std::optional<TlsContext> context(std::in_place, certificate(), key());
   auto stream = connected(client, *context);
@@ -182,7 +182,7 @@ TEST_F(TlsContextTest, AReloadServesLaterConnections) {
   EXPECT_EQ(early.received(), "old") << "a connection survives the reload";
 }
 
-TEST_F(TlsContextTest, WrongFilesAreRefusedAndTheFormerOnesStayInUse) {
+TEST_F(TlsContextTest, WrongFilesAreRefusedAndTheFormerFilesStayInUse) {
   const std::string name = writeIdentity();
   TlsContext context(certificate(), key());
   std::filesystem::rename(key(), folder_ / "kept.pem");
@@ -202,7 +202,7 @@ TEST_F(TlsContextTest, WrongFilesAreRefusedAndTheFormerOnesStayInUse) {
   EXPECT_EQ(client.serverName(), name);
 }
 
-TEST_F(TlsContextTest, AKeyWithAPassphraseIsRefusedByThatReason) {
+TEST_F(TlsContextTest, AKeyWithAPassphraseIsRefusedWithAReason) {
   std::string pem;
   {
     const test::Identity identity = test::certify({});
@@ -223,7 +223,7 @@ TEST_F(TlsContextTest, AKeyWithAPassphraseIsRefusedByThatReason) {
                 " -out PLAIN`, and protect the file with mode 0600");
 }
 
-TEST_F(TlsContextTest, AFileMayHaveAByteOrderMarkAndTheNameOfAWrongOneIsSaid) {
+TEST_F(TlsContextTest, AFileMayHaveAByteOrderMarkAndAWrongFileIsNamed) {
   const auto read = [](const std::string& file) {
     std::ifstream in(file);
     return std::string(std::istreambuf_iterator<char>(in), {});

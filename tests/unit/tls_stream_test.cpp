@@ -28,7 +28,7 @@ class TlsStreamTest : public testing::Test, protected test::TlsFixture {
   const std::unique_ptr<ByteStream> stream_ = connected(client_, context_);
 };
 
-TEST_F(TlsStreamTest, ARecordInPiecesIsTextOnlyWhenItIsWhole) {
+TEST_F(TlsStreamTest, OnlyAWholeRecordIsText) {
   client_.encrypt("0123456789");
   while (client_.waiting() > 1) {
     client_.transfer(7 < client_.waiting() ? 7 : client_.waiting() - 1);
@@ -43,7 +43,7 @@ TEST_F(TlsStreamTest, ARecordInPiecesIsTextOnlyWhenItIsWhole) {
   EXPECT_EQ(read(*stream_), std::nullopt);
 }
 
-TEST_F(TlsStreamTest, NoRecordIsHeldBackWhenReadReportsNone) {
+TEST_F(TlsStreamTest, NoRecordIsHeldBackWhenReadReportsNoData) {
   std::string sent;
   for (int i = 0; i < 5; ++i) {
     const std::string text(10'000, static_cast<char>('a' + i));
@@ -70,7 +70,7 @@ TEST_F(TlsStreamTest, LingeringWaitsForTheNextTextAndHasAnEnd) {
   EXPECT_EQ(testkit::resultOf("the read that lingers", reading), 4U);
 }
 
-TEST_F(TlsStreamTest, ASmallAnswerIsOneRecord) {
+TEST_F(TlsStreamTest, ASmallAnswerIsASingleRecord) {
   EXPECT_TRUE(stream_->write("head,", "body", TransferDeadline(places_)));
   EXPECT_EQ(client_.received(), "head,body");
   EXPECT_EQ(client_.records(), 1);
@@ -96,12 +96,12 @@ TEST_F(TlsStreamTest, WritesMoreThanTheSocketHolds) {
   EXPECT_EQ(places_.left(), 8U) << "a finished write gives the place back";
 }
 
-TEST_F(TlsStreamTest, AHurriedWriteGivesUpWhereItWouldHaveToWait) {
+TEST_F(TlsStreamTest, AHurriedWriteGivesUpInsteadOfWaiting) {
   EXPECT_FALSE(stream_->write("head", std::string(4UL << 20, 'x'), TransferDeadline::hurried()));
   EXPECT_THAT(client_.received(), StartsWith("headxxx")) << "the first bytes fit into the socket";
 }
 
-TEST_F(TlsStreamTest, AWriteToAClientThatHasGoneFails) {
+TEST_F(TlsStreamTest, AWriteToADepartedClientFails) {
   client_.hangUp();
   EXPECT_FALSE(stream_->write("head", "body", TransferDeadline(places_)));
   EXPECT_FALSE(stream_->write("head", "body", TransferDeadline(places_))) << "the stream stays broken";
@@ -118,7 +118,7 @@ TEST_F(TlsStreamTest, ACloseNotifyIsTheEndBehindTheText) {
   EXPECT_EQ(client_.received(), "answer");
 }
 
-TEST_F(TlsStreamTest, AClientThatClosesWithoutCloseNotifyIsTheEndBehindTheText) {
+TEST_F(TlsStreamTest, ACloseWithoutCloseNotifyIsTheEndAfterTheText) {
   client_.encrypt("last");
   client_.transfer();
   client_.endSending();
@@ -127,7 +127,7 @@ TEST_F(TlsStreamTest, AClientThatClosesWithoutCloseNotifyIsTheEndBehindTheText) 
   EXPECT_EQ(read(*stream_), 0U);
 }
 
-TEST_F(TlsStreamTest, AClientThatClosesInsideARecordGivesNoText) {
+TEST_F(TlsStreamTest, ACloseInsideARecordGivesNoText) {
   client_.encrypt("never whole");
   client_.transfer(client_.waiting() - 1);
   client_.endSending();
@@ -159,7 +159,7 @@ TEST_F(TlsStreamTest, EndSendingSendsCloseNotifyAndLetsTheClientGoOn) {
   EXPECT_EQ(stream_->drop(bytes_.data(), bytes_.size()), 0U);
 }
 
-TEST_F(TlsStreamTest, ShutDownEndsAReadOfAnotherThread) {
+TEST_F(TlsStreamTest, ShutDownEndsAReadOfASecondThread) {
   auto reading = std::async(std::launch::async, [&] {
     std::optional<std::size_t> got;
     while (!(got = read(*stream_, ByteStream::Wait::linger))) {

@@ -116,7 +116,7 @@ class UnsyncedEndTest : public DispatcherTest {
   Dispatch dispatch_{offering_, queueSignal_, executor_, running_, clock_, log_, "other", endpoints(handlers_)};
 };
 
-TEST_F(UnsyncedEndTest, TheWorkerGetsItsNextJob) {
+TEST_F(UnsyncedEndTest, TheWorkerGetsTheNextJob) {
   const auto done = finish(false);
   ASSERT_TRUE(done);
   EXPECT_EQ(done->result, ReportResult::accepted);
@@ -138,7 +138,7 @@ TEST_F(UnsyncedEndTest, WithoutANextJobTheOutcomeIsUnsyncedToo) {
   EXPECT_EQ(offering_.unsynced.workers, std::vector<std::size_t>{0});
 }
 
-TEST_F(UnsyncedEndTest, AnEndThatIsToldIsSynced) {
+TEST_F(UnsyncedEndTest, AReportedEndIsSynced) {
   EXPECT_FALSE(finish(true)) << "the storage has no such step";
   EXPECT_TRUE(offering_.unsynced.workers.empty());
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
@@ -160,7 +160,7 @@ TEST_F(UnsyncedEndTest, AStorageWithTheOtherStepGivesTheNextJobToo) {
   EXPECT_EQ(stateOf("job2"), JobState::inProgress);
 }
 
-TEST_F(UnsyncedEndTest, AFailedStepLeavesTheOutcomeToItsWorker) {
+TEST_F(UnsyncedEndTest, AFailedStepLeavesTheOutcomeToTheWorker) {
   offering_.unsynced.fails = true;
   EXPECT_THROW((void)finish(false), StorageError);
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
@@ -168,7 +168,7 @@ TEST_F(UnsyncedEndTest, AFailedStepLeavesTheOutcomeToItsWorker) {
   EXPECT_TRUE(finish(false)->hasNext);
 }
 
-TEST_F(UnsyncedEndTest, ANodeThatMayNotClaimLeavesTheOutcomeToItsWorker) {
+TEST_F(UnsyncedEndTest, ANonClaimingNodeLeavesTheOutcomeToTheWorker) {
   dispatch_.life.setFenced(true);
   EXPECT_FALSE(finish(false));
   EXPECT_TRUE(offering_.unsynced.workers.empty());

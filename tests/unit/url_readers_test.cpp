@@ -54,7 +54,7 @@ TEST(UrlReaders, AgreeOnEveryAddressInEverySpelling) {
   for (const UrlRow& row : kAddresses) expectCalledAsSubmitted(row);
 }
 
-TEST(UrlReaders, TheNameOfAReceiverIsOfTheHostThatIsCalled) {
+TEST(UrlReaders, TheNameOfAReceiverIsTheCalledHost) {
   const CurlReceiverNames names;
   const auto check = [&names](const UrlRow& row) {
     if (row.may == May::never) return;
@@ -66,7 +66,7 @@ TEST(UrlReaders, TheNameOfAReceiverIsOfTheHostThatIsCalled) {
   for (const UrlRow& row : kAddresses) check(row);
 }
 
-TEST(UrlReaders, TellThePartForWhichAUrlIsRefused) {
+TEST(UrlReaders, NameTheRefusedPartOfAUrl) {
   const auto sentenceOf = [](const std::string& url) { return readUrlParts(url).failure().message(); };
   EXPECT_EQ(sentenceOf("http://h:65536/"), kWrongPort);
   EXPECT_EQ(sentenceOf("http://[1.2.3.4]/"), kNoIpv6);
@@ -74,7 +74,7 @@ TEST(UrlReaders, TellThePartForWhichAUrlIsRefused) {
   EXPECT_EQ(sentenceOf(std::string("http://a\0b/", 11)), kNoUrl);
 }
 
-TEST(UrlReaders, ReadThePartsThatDecideWhereAConnectionLeads) {
+TEST(UrlReaders, ReadTheDestinationOfAUrl) {
   const auto partsOf = [](const std::string& url) { return *readUrlParts(url); };
   EXPECT_EQ(partsOf("HTTPS://u:p@H/x").scheme, "https");
   EXPECT_EQ(partsOf("https://h/x").port, 443);

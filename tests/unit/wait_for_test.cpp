@@ -23,7 +23,7 @@ TEST(WaitFor, PollsUntilTheConditionHolds) {
   EXPECT_EQ(looks, 3);
 }
 
-TEST(WaitFor, SaysWhatItWaitedFor) {
+TEST(WaitFor, NamesTheAwaitedCondition) {
   EXPECT_THAT(
       [] {
         waitFor(
@@ -46,7 +46,7 @@ TEST(ResultOf, PassesValuesAndExceptionsOn) {
   EXPECT_THROW(resultOf("an exception", broken), std::runtime_error);
 }
 
-TEST(HangGuardDeathTest, EndsTheProcessThatHangs) {
+TEST(HangGuardDeathTest, EndsTheHangingProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -63,7 +63,7 @@ TEST(RunTogether, RunsEachOnce) {
   EXPECT_EQ(ran, std::vector<int>(16, 1));
 }
 
-TEST(ManualClockTest, NamesTheWaitsThatThereAre) {
+TEST(ManualClockTest, NamesTheCurrentWaits) {
   ManualClock clock;
   Mutex mutex;
   Condition changed;
@@ -84,7 +84,7 @@ TEST(ManualClockTest, NamesTheWaitsThatThereAre) {
 }
 
 // A clock of the system wakes in the same way. A thread that waits for too long would be awake for another reason.
-TEST(ManualClockTest, WakesAWaitWhoseTimeHasComeAndNoOther) {
+TEST(ManualClockTest, WakesOnlyAnExpiredWait) {
   ManualClock clock;
   Mutex mutex;
   Condition changed;

@@ -77,7 +77,7 @@ TEST(WebhookBody, SaysHowAJobFailed) {
 // Signature
 
 // The example of the libraries used by receivers.
-TEST(WebhookSignature, IsTheOneOfThePublicExample) {
+TEST(WebhookSignature, MatchesThePublicExample) {
   const auto key = fromBase64("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
   ASSERT_TRUE(key);
   const auto headers = signatureHeaders(*key, "msg_p5jXN8AQM9LWM0D4loKWxJek", fromEpochMillis(1'614'265'330'999),
@@ -114,7 +114,7 @@ class SecretsTest : public testing::Test {
   std::unique_ptr<Storage> storage_;
 };
 
-TEST_F(SecretsTest, OneIsMadeAndKeptSealed) {
+TEST_F(SecretsTest, ASecretIsMadeAndKeptSealed) {
   WebhookSecrets first = secrets();
   const std::string text = first.serverSecret();
   ASSERT_TRUE(text.starts_with("whsec_")) << text;
@@ -129,7 +129,7 @@ TEST_F(SecretsTest, OneIsMadeAndKeptSealed) {
   EXPECT_EQ(records[0].body.find(*key), std::string::npos);
 }
 
-TEST_F(SecretsTest, NodesThatStartTogetherEndWithOne) {
+TEST_F(SecretsTest, NodesStartingTogetherEndWithTheSameSecret) {
   constexpr int kNodes = 16;
   std::vector<std::string> found(kNodes);
   std::vector<std::thread> threads;
@@ -149,7 +149,7 @@ TEST_F(SecretsTest, TheConfiguredSecretCounts) {
   EXPECT_TRUE(storage_->records().list("secret").empty()) << "the configured secret is enough";
 }
 
-TEST_F(SecretsTest, AStorageThatFailsIsAskedAgainNextTime) {
+TEST_F(SecretsTest, AFailingStorageIsAskedAgainNextTime) {
   WebhookSecrets some = secrets();
   plan_.failNext("records.find");
   EXPECT_THROW((void)some.keyOf("ep"), StorageError);
@@ -186,7 +186,7 @@ TEST(TransportsTest, AUrlsSchemeSelects) {
   EXPECT_EQ(transports.find(""), nullptr);
 }
 
-TEST(TransportsTest, TwoForOneSchemeAreRefused) {
+TEST(TransportsTest, TwoTransportsForTheSameSchemeAreRefused) {
   const testkit::ManualClock clock;
   NamedTransports named;
   named["one"] = std::make_unique<FakeTransport>(clock, "http https");
@@ -209,7 +209,7 @@ Delivery withBodies(std::size_t input, std::size_t output) {
   return delivery;
 }
 
-TEST(DeliveryPoolTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
+TEST(DeliveryPoolTest, BeginsNoFurtherCallWhileTheBodiesInHandAreLarge) {
   std::promise<void> answer;
   std::atomic<int> freed = 0;
   test::CallingRunner runner(

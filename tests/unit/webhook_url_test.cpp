@@ -63,7 +63,7 @@ TEST(WebhookUrl, AHostHasTheLengthsOfDns) {
   EXPECT_THAT(refusalOf("http://" + label + "a/", {}).value_or(""), HasSubstr("63"));
 }
 
-TEST(WebhookUrl, OtherSchemesAreTakenWhenATransportServesThem) {
+TEST(WebhookUrl, OtherSchemesAreTakenWithATransport) {
   const WebhookRules rules{false, {"queue", "https"}};
   EXPECT_EQ(refusalOf("queue:/var/lib/hooks/%", rules), std::nullopt);
   EXPECT_EQ(refusalOf("QUEUE:", rules), std::nullopt);
@@ -89,7 +89,7 @@ TEST(WebhookUrl, AFileIsANameInTheFolderOfTheTransport) {
   }
 }
 
-TEST(WebhookUrl, ARefusalNamesTheFieldItIsAskedFor) {
+TEST(WebhookUrl, ARefusalNamesTheGivenField) {
   EXPECT_THAT(refusalOf("x", {}, "webhookV2").value_or(""), testing::StartsWith("webhookV2 must be"));
 }
 

@@ -68,7 +68,7 @@ class WorkerPoolTest : public testing::Test {
 
 // A worker that ends a job between a release and the next pass of the dispatcher would run the next job with the old
 // image, although the worker is due to leave.
-TEST_F(WorkerPoolTest, AnOldWorkerGoesOnOnlyWhileAnotherOneLeaves) {
+TEST_F(WorkerPoolTest, AnOldWorkerGoesOnOnlyDuringTheDrainOfASecondWorker) {
   join("a");
   busy("a");
   join("b");
@@ -94,7 +94,7 @@ TEST_F(WorkerPoolTest, WithoutAReleaseWorkersStay) {
   EXPECT_FALSE(pool_.isRolling());
 }
 
-TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
+TEST_F(WorkerPoolTest, WithRoomTheFirstNewWorkerComesBeforeAnOldWorkerGoes) {
   join("a");
   join("b");
   pool_.change(endpoint(second_));
@@ -111,7 +111,7 @@ TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
 }
 
-TEST_F(WorkerPoolTest, AFullPoolGivesUpOneAtATime) {
+TEST_F(WorkerPoolTest, AFullPoolGivesUpASingleWorkerAtATime) {
   for (const char* id : {"a", "b", "c"}) join(id);
   pool_.change(endpoint(second_));
   WorkerPool::Step step = pool_.nextStep(now_);
@@ -123,7 +123,7 @@ TEST_F(WorkerPoolTest, AFullPoolGivesUpOneAtATime) {
   EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("b"));
 }
 
-TEST_F(WorkerPoolTest, ABusyWorkerLeavesAfterItsJob) {
+TEST_F(WorkerPoolTest, ABusyWorkerLeavesAfterTheJob) {
   for (const char* id : {"a", "b", "c"}) {
     join(id);
     busy(id);
@@ -141,7 +141,7 @@ TEST_F(WorkerPoolTest, ABusyWorkerLeavesAfterItsJob) {
   EXPECT_TRUE(step.startWorker && step.replaces);
 }
 
-TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
+TEST_F(WorkerPoolTest, AllWorkersHaveTheReleaseInTheEnd) {
   for (const char* id : {"a", "b", "c"}) join(id);
   busy("b");
   pool_.change(endpoint(second_));
@@ -165,7 +165,7 @@ TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
   EXPECT_EQ(pool_.slots(), 3U);
 }
 
-TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
+TEST_F(WorkerPoolTest, AFailedReleaseHalts) {
   join("a");
   pool_.change(endpoint(second_));
   EXPECT_TRUE(pool_.nextStep(now_).startWorker);
@@ -190,7 +190,7 @@ TEST_F(WorkerPoolTest, AFailureWithoutAReasonIsAFailure) {
   EXPECT_TRUE(gone("c", "")) << "the release is halted";
 }
 
-TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
+TEST_F(WorkerPoolTest, TheSlotEmptiedByAHaltedReleaseIsFilledAgain) {
   pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");
   pool_.change(endpoint(second_, 1));
@@ -267,7 +267,7 @@ TEST_F(WorkerPoolTest, AFailedReplacementIsTriedAgainAfterTheBackoff) {
   }
 }
 
-TEST_F(WorkerPoolTest, AHealthyWorkerStaysWhileItsReplacementCouldNotStart) {
+TEST_F(WorkerPoolTest, AHealthyWorkerStaysAfterAFailedStartOfTheReplacement) {
   for (const char* id : {"a", "b"}) join(id);
   busy("b");
   pool_.change(endpoint(second_));
@@ -303,7 +303,7 @@ TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
   EXPECT_EQ(outdated(), 0U);
 }
 
-TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
+TEST_F(WorkerPoolTest, AReleaseLeavesTheNumberOfWorkersUnchanged) {
   join("a");
   for (const ReleasePtr& release : {second_, third_}) {
     pool_.change(endpoint(release));
@@ -321,7 +321,7 @@ TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
   }
 }
 
-TEST_F(WorkerPoolTest, AWorkerOverALoweredMaximumLeavesWhenItIsFree) {
+TEST_F(WorkerPoolTest, AWorkerOverALoweredMaximumLeavesWhenFree) {
   join("a");
   join("b");
   busy("a");
@@ -347,7 +347,7 @@ TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
   EXPECT_TRUE(step.startWorker || drains("b")) << "the next old worker has a turn";
 }
 
-TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {
+TEST_F(WorkerPoolTest, AnUnusableEndpointLosesTheWorkersAfterTheJobs) {
   join("a");
   join("b");
   busy("b");
@@ -359,7 +359,7 @@ TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJ
   EXPECT_FALSE(pool_.isRolling()) << "no replacement is missing";
 }
 
-TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
+TEST_F(WorkerPoolTest, ARemovedEndpointStopsTheJobs) {
   join("a");
   join("b");
   busy("b");
@@ -370,7 +370,7 @@ TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
   EXPECT_FALSE(ready("b"));
 }
 
-TEST_F(WorkerPoolTest, AStuckWorkerThatComesBackLeavesWhenItsSlotIsTaken) {
+TEST_F(WorkerPoolTest, AReturningStuckWorkerLeavesIfTheSlotIsTaken) {
   pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");
   busy("a");

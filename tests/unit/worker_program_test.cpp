@@ -53,7 +53,7 @@ Variables callVariables() {
           {"RUNPOD_WEBHOOK_PING", base + "/ping/$RUNPOD_POD_ID?gpu=none"}};
 }
 
-TEST(CallAddressesTest, ThoseOfAnEndpoint) {
+TEST(CallAddressesTest, AreMadeOfAnEndpoint) {
   const auto calls = CallAddresses::ofEndpoint("http://host:8000/behind/", "ep", "w-1", "");
   EXPECT_EQ(calls.server().host, "host");
   EXPECT_EQ(calls.endpoint(), "ep");
@@ -67,7 +67,7 @@ TEST(CallAddressesTest, ThoseOfAnEndpoint) {
   EXPECT_EQ(calls.chunk("a-u1", 7), "/behind/v2/ep/job-stream/w-1/a-u1?gpu=none&first=7");
 }
 
-TEST(CallAddressesTest, ThoseOfVariables) {
+TEST(CallAddressesTest, AreMadeOfVariables) {
   const auto calls = CallAddresses::ofVariables(callVariables(), "w-1", "");
   EXPECT_EQ(calls.server().port, 8000);
   EXPECT_EQ(calls.endpoint(), "ep");
@@ -95,7 +95,7 @@ TEST(CallAddressesTest, EndpointsAndWorkersWithTheNameOfACall) {
   }
 }
 
-TEST(CallAddressesTest, AnAddressOfAnotherFormMayNameAnything) {
+TEST(CallAddressesTest, AnAddressOfADifferentFormMayNameAnything) {
   Variables variables = callVariables();
   variables["RUNPOD_WEBHOOK_PING"] = "http://host:8000/sdk/ping/$RUNPOD_POD_ID";
   variables["RUNPOD_WEBHOOK_POST_OUTPUT"] = "http://host:8000/sdk/v2/ep/job-done/job-done/$ID";
@@ -289,7 +289,7 @@ TEST_F(ServerConnectionTest, EveryStatusIsAnAnswer) {
 }
 
 // The server of the test closes each connection after its answer, without a word.
-TEST_F(ServerConnectionTest, AKeptConnectionThatHasEndedIsReplaced) {
+TEST_F(ServerConnectionTest, AnEndedKeptConnectionIsReplaced) {
   for (int i = 0; i < 3; ++i) {
     server_.answer("[]");
     EXPECT_EQ(connection_.get("/a").body, "[]");
@@ -297,7 +297,7 @@ TEST_F(ServerConnectionTest, AKeptConnectionThatHasEndedIsReplaced) {
   EXPECT_THAT(server_.calls(), ElementsAre("GET /a", "GET /a", "GET /a"));
 }
 
-TEST_F(ServerConnectionTest, AnAnswerThatIsNotWholeIsNone) {
+TEST_F(ServerConnectionTest, AnIncompleteAnswerIsAFailure) {
   server_.answerRaw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort");
   EXPECT_THAT(failureOf([this] { (void)connection_.get("/a"); }), StartsWith("3 "));
   EXPECT_THAT(failureOf([this] { (void)connection_.get("/a"); }), StartsWith("3 cannot reach the server at "));

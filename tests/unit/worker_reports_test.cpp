@@ -57,7 +57,7 @@ class WorkerReportsTest : public test::RemoteWorkersFixture {
 
 // The caller of the job learns of the end, and may submit the next job at once. The storage fails, so the end of the
 // run frees no place.
-TEST_F(WorkerReportsTest, AWorkerThatLeavesGetsNoJobAlreadyBeforeItsResultIsStored) {
+TEST_F(WorkerReportsTest, ALeavingWorkerGetsNoJobEvenBeforeTheResultIsStored) {
   const auto connection = connectWorker();
   (void)deliverJob("a");
   ASSERT_EQ(park(), 1U);
@@ -82,7 +82,7 @@ TEST_F(WorkerReportsTest, TheSameHoldsForABatch) {
 }
 
 // Pieces behind the numbers that the server has are new, although the chunk begins at an old number.
-TEST_F(WorkerReportsTest, AChunkThatBeginsAtAnOldNumberIsCharged) {
+TEST_F(WorkerReportsTest, AChunkBeginningAtAnOldNumberIsCharged) {
   AttemptReports attempt(reports, *storage, "ep", {"gone", 1}, false);
   const std::string large = '"' + std::string(19UL << 20, 'x') + '"';
   std::uint64_t next = attempt.addChunkAt(0, "1", "");
@@ -151,7 +151,7 @@ TEST_F(WorkerReportsTest, TheChunksOfOtherNodesAreCharged) {
 }
 
 // A chunk whose metrics leave no room for its output would be split into pieces of one byte.
-TEST_F(WorkerReportsTest, TheMetricsOfAChunkThatComesAgainAreChecked) {
+TEST_F(WorkerReportsTest, TheMetricsOfARepeatedChunkAreChecked) {
   const RemoteRunPtr run = deliverJob("a");
   EXPECT_EQ(run->addChunkAt(0, "1", ""), 1U);
   const std::string metrics = "{}" + std::string(kChunkLimit, ' ');

@@ -46,7 +46,7 @@ class ResultQueueTest : public testing::Test {
   ResultQueue results_;
 };
 
-TEST_F(ResultQueueTest, ABatchHasWhatHasGathered) {
+TEST_F(ResultQueueTest, ABatchHasAllGatheredResults) {
   for (const char* id : {"a", "b", "c"}) add(id);
   EXPECT_THAT(next(2), ElementsAre("a", "b"));
   EXPECT_THAT(next(2), ElementsAre("c"));
@@ -69,7 +69,7 @@ TEST_F(ResultQueueTest, ABatchIsBoundedInBytes) {
   EXPECT_THAT(next(), ElementsAre("e"));
 }
 
-TEST_F(ResultQueueTest, AResultThatIsAloneGoesByItself) {
+TEST_F(ResultQueueTest, ALoneResultIsSentSeparately) {
   for (const char* id : {"a", "b", "c"}) add(id);
   auto batch = results_.awaitBatch(2);
   for (UnsentResult& result : batch) result.isAlone = true;
@@ -143,7 +143,7 @@ TEST_F(ResultSenderTest, ResultsGoTogether) {
   EXPECT_THAT(jobs_.ids(), IsEmpty());
 }
 
-TEST_F(ResultSenderTest, ASingleResultIsAReportOfItsOwn) {
+TEST_F(ResultSenderTest, ASingleResultIsASeparateReport) {
   add("a");
   server_.answer("{}");
   send();
@@ -177,7 +177,7 @@ TEST_F(ResultSenderTest, ARefusedBatchIsSentAsSingleResults) {
   EXPECT_THAT(jobs_.ids(), IsEmpty());
 }
 
-TEST_F(ResultSenderTest, ABatchThatCannotBeStoredIsRepeatedInHalves) {
+TEST_F(ResultSenderTest, ARefusedBatchIsRepeatedInHalves) {
   for (const char* id : {"a", "b", "c", "d"}) add(id);
   server_.answer(R"({"error":"the disk is full"})", "503 Service Unavailable");
   for (int i = 0; i < 2; ++i) server_.answer("{}");
@@ -186,7 +186,7 @@ TEST_F(ResultSenderTest, ABatchThatCannotBeStoredIsRepeatedInHalves) {
   EXPECT_THAT(jobs_.ids(), IsEmpty());
 }
 
-TEST_F(ResultSenderTest, OneResultThatCannotBeStoredDoesNotHoldUpTheOthers) {
+TEST_F(ResultSenderTest, ARefusedResultDoesNotHoldUpTheOtherResults) {
   for (const char* id : {"a", "b"}) add(id);
   const char* const kFull = "507 Insufficient Storage";
   server_.answer("{}", kFull);
@@ -197,7 +197,7 @@ TEST_F(ResultSenderTest, OneResultThatCannotBeStoredDoesNotHoldUpTheOthers) {
   EXPECT_THAT(calls(), ElementsAre(batch({"a", "b"}), single("a"), single("b"), single("a")));
 }
 
-TEST_F(ResultSenderTest, StoppedAndLateResultsGetOneTry) {
+TEST_F(ResultSenderTest, StoppedAndLateResultsGetASingleTry) {
   add("a")->stop.request_stop();
   add("b", clock_.now());
   add("c");
@@ -248,7 +248,7 @@ TEST_F(RemoteContextTest, ChunksAreCounted) {
 }
 
 // core/http/API.md, "/job-done, /job-done-batch and /job-stream": the server stores no chunk behind a missing one.
-TEST_F(RemoteContextTest, AChunkBehindMissingOnesFailsTheJob) {
+TEST_F(RemoteContextTest, AChunkAfterMissingChunksFailsTheJob) {
   server_.answer(R"({"next":2})");
   server_.answer(R"({"next":1})");
   context_.emit("1", "");
@@ -270,7 +270,7 @@ class LossTest : public ResultSenderTest {
   const std::string call_ = R"(POST /v2/ep/job-done-batch/w?gpu=none {"lost":["a-u1"]})";
 };
 
-TEST_F(LossTest, AServerThatCannotStoreIsAskedAgain) {
+TEST_F(LossTest, AnUnavailableServerIsAskedAgain) {
   server_.answer("", "503 Service Unavailable");
   server_.answer("{}");
   EXPECT_THAT(report(), ElementsAre(call_, call_));

@@ -93,7 +93,7 @@ class WorkerSetTest : public testing::Test {
   WorkerSet set_;
 };
 
-TEST_F(WorkerSetTest, AReservationEndsWithAJobOrWithoutOne) {
+TEST_F(WorkerSetTest, AReservationEndsWithOrWithoutAJob) {
   for (const char* id : {"a", "b", "c"}) addIdle(id);
   EXPECT_THAT(set_.reserve(2), ElementsAre("a", "b"));
   EXPECT_THAT(set_.reserve(2), ElementsAre("c")) << "a reserved worker is not reserved twice";
@@ -125,7 +125,7 @@ TEST_F(WorkerSetTest, TheStopGraceBeginsOnceAndEndsWithTheJob) {
   EXPECT_EQ(info("a").lease, LeaseRef{});
 }
 
-TEST_F(WorkerSetTest, ARefusedEventChangesNothingAndIsReportedOnce) {
+TEST_F(WorkerSetTest, ARefusedEventChangesNoStateAndIsReportedOnce) {
   addBusy("a");
   set_.stopWorker("a");
   set_.assignJob(jobFor("a"));
@@ -142,7 +142,7 @@ TEST_F(WorkerSetTest, ARefusedEventChangesNothingAndIsReportedOnce) {
   EXPECT_THROW(set_.makeIdle("unknown", now_), std::out_of_range);
 }
 
-TEST_F(WorkerSetTest, WorkersThatLeaveOrAreStuckDoNotStay) {
+TEST_F(WorkerSetTest, LeavingAndStuckWorkersDoNotStay) {
   const auto first = std::make_shared<const Release>();
   const auto second = std::make_shared<const Release>();
   for (const auto& [id, release] : {std::pair("a", first), {"b", first}, {"c", second}, {"d", second}}) {

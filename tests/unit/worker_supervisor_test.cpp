@@ -122,7 +122,7 @@ TEST_F(WorkerSupervisorTest, WorkersAreKeptAtTheMinimum) {
 }
 
 // Used after a sweep whose lists are lost.
-TEST_F(WorkerSupervisorTest, ARunWhoseAttemptHasEndedInTheStorageIsStopped) {
+TEST_F(WorkerSupervisorTest, ARunOfAnEndedAttemptIsStopped) {
   begin(endpoint(2, 2));
   const ClaimedJob ended = runJob();
   const ClaimedJob goesOn = runJob();
@@ -203,7 +203,7 @@ TEST_F(CountRaceTest, AJobClaimedDuringTheCountCountsOnce) {
   EXPECT_TRUE(isWoken()) << "the counted job may differ, so the next pass counts again";
 }
 
-TEST_F(CountRaceTest, AJobThatEndsDuringTheCountCountsNoMore) {
+TEST_F(CountRaceTest, AJobEndingDuringTheCountCountsNoMore) {
   submit();
   const ClaimedJob job = runFirst();
   submit();
@@ -286,7 +286,7 @@ TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForATaskBeforeTheNextPass)
   EXPECT_TRUE(isWoken());
 }
 
-TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndItsSlotReplaced) {
+TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndTheSlotReplaced) {
   const auto rules = endpoint(1, 1);
   rules->spec.maxStuck = 1;
   begin(rules);
@@ -316,7 +316,7 @@ TEST_F(WorkerSupervisorTest, AReleaseReplacesAnIdleWorkerOfAFullPool) {
   EXPECT_EQ(counts().idle, 1U);
 }
 
-TEST_F(WorkerSupervisorTest, AReleaseThatDoesNotStartIsLoggedOnce) {
+TEST_F(WorkerSupervisorTest, AFailedReleaseIsLoggedOnce) {
   begin(endpoint(1, 2));
   release();
   supervisor_.rollReleases();
@@ -328,7 +328,7 @@ TEST_F(WorkerSupervisorTest, AReleaseThatDoesNotStartIsLoggedOnce) {
   EXPECT_THAT(executor_.stopped, IsEmpty()) << "the old worker continues";
 }
 
-TEST_F(WorkerSupervisorTest, ARetiredEndpointReturnsItsJobsAndItsPoolEnds) {
+TEST_F(WorkerSupervisorTest, ARetiredEndpointReturnsTheJobsAndThePoolEnds) {
   begin(endpoint(1, 1));
   const ClaimedJob job = runJob();
   const RunningJobs::Entry run(running_, job.lease);
@@ -345,7 +345,7 @@ TEST_F(WorkerSupervisorTest, ARetiredEndpointReturnsItsJobsAndItsPoolEnds) {
   EXPECT_FALSE(pools_.status("ep").exists);
 }
 
-TEST_F(WorkerSupervisorTest, AReportThatTheStateRefusesIsLoggedAndChangesNothing) {
+TEST_F(WorkerSupervisorTest, ARefusedReportIsLoggedAndChangesNoState) {
   begin(endpoint(1, 1));
   supervisor_.workerReady("ep", "node-1");
   EXPECT_THAT(log_.events, ElementsAre("worker.state"));
@@ -356,7 +356,7 @@ TEST_F(WorkerSupervisorTest, AReportThatTheStateRefusesIsLoggedAndChangesNothing
   EXPECT_EQ(counts().idle, 1U);
 }
 
-TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAQueueThatIsServed) {
+TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAServedQueue) {
   const auto rules = endpoint(3, 3);
   begin(rules);
   EXPECT_THAT(pools_.reserveWorkers({nullptr, 64}), IsEmpty()) << "no job waits";
