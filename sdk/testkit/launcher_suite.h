@@ -131,7 +131,7 @@ class LauncherSuite : public testing::TestWithParam<LauncherUnderTest> {
   std::vector<WorkerExit> exits_;
 };
 
-TEST_P(LauncherSuite, AFaultIsASentenceAndStartsNothing) {
+TEST_P(LauncherSuite, AFaultIsASentenceAndStartsNoWorker) {
   const ContainerSpec good = rig_->containerOf("exit 0", {});
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(rig_->launcher().fault(good), std::nullopt);
@@ -161,7 +161,7 @@ TEST_P(LauncherSuite, AnExitWithCode0IsNoFailure) {
   EXPECT_FALSE(exit.reason.empty());
 }
 
-TEST_P(LauncherSuite, AnotherExitCodeIsAFailureWithThatCode) {
+TEST_P(LauncherSuite, AnExitCodeOtherThanZeroIsAFailureWithTheCode) {
   start("w1", "exit 37");
   const WorkerExit exit = exitOf("w1");
   EXPECT_TRUE(exit.isFailure);
@@ -258,7 +258,7 @@ TEST_P(LauncherSuite, ALaterStopNeverExtendsTheGrace) {
   EXPECT_TRUE(exitOf("w1").isFailure);
 }
 
-TEST_P(LauncherSuite, AWorkerThatHasNotBegunDoesNotBegin) {
+TEST_P(LauncherSuite, AWorkerStoppedAtTheStartDoesNotBegin) {
   for (int i = 0; i < 10; ++i) {
     const WorkerId worker = "w" + std::to_string(i);
     start(worker, "trap '' TERM; exec 9>\"$LIFE\"; while :; do sleep 0.1; done");
@@ -303,7 +303,7 @@ TEST_P(LauncherSuite, DescendantsHaveEndedBeforeTheExit) {
   awaitFile("ready");
 }
 
-TEST_P(LauncherSuite, DescendantsThatLeftTheSessionHaveEndedBeforeTheExit) {
+TEST_P(LauncherSuite, DescendantsOutsideTheSessionEndBeforeTheExit) {
   start("w1",
         "exec 9>\"$LIFE\"; (setsid sh -c 'trap \"\" TERM HUP; echo > \"$FOLDER/ready\"; sleep 3600' &) ; "
         "until [ -e \"$FOLDER/ready\" ]; do sleep 0.01; done; exit 0");

@@ -81,7 +81,7 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
   std::unique_ptr<RateLimiter> limiter_ = GetParam().make();
 };
 
-TEST_P(LimiterSuite, AllRequestsMayComeAtOnceAndNoneMore) {
+TEST_P(LimiterSuite, AllRequestsMayComeAtOnceAndNoMore) {
   for (std::uint32_t left = 5; left > 0; --left) {
     const RateVerdict verdict = enter(rate(5));
     EXPECT_TRUE(verdict.allowed);
@@ -109,7 +109,7 @@ TEST_P(LimiterSuite, RetryAfterARateIsExact) {
   }
 }
 
-TEST_P(LimiterSuite, ARefusedRequestCountsForNothing) {
+TEST_P(LimiterSuite, ARefusedRequestIsNotCounted) {
   EXPECT_EQ(pass(3, rate(3)), 3U);
   const RateVerdict first = enter(rate(3));
   for (int i = 0; i < 1'000; ++i) EXPECT_EQ(enter(rate(3)).retryAfter, first.retryAfter);
@@ -120,7 +120,7 @@ TEST_P(LimiterSuite, AWindowOfSilenceGivesAllBack) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(pass(8, rate(7), Millis(10'000 * i)), 7U);
 }
 
-TEST_P(LimiterSuite, TheGreedyGetTheirRateAndNoMore) {
+TEST_P(LimiterSuite, AGreedyKeyGetsTheRateAndNoMore) {
   constexpr std::uint32_t kWindows = 50;
   std::uint32_t passed = 0;
   for (std::uint32_t ms = 0; ms < 100 * kWindows; ++ms) passed += pass(2, rate(30, Millis(100)), Millis(ms));
@@ -187,7 +187,7 @@ TEST_P(LimiterSuite, KeysDoNotInfluenceEachOther) {
   }
 }
 
-TEST_P(LimiterSuite, NoLimitWhereThereIsNone) {
+TEST_P(LimiterSuite, ARuleWithoutLimitsAdmitsEveryRequest) {
   for (int i = 0; i < 10'000; ++i) {
     const RateVerdict verdict = enter(RateLimit{});
     EXPECT_TRUE(verdict.allowed);
@@ -207,7 +207,7 @@ TEST_P(LimiterSuite, AGrowingRateHasRoomAtOnce) {
   (void)expectExactRetry(rate(25), Millis(0));
 }
 
-TEST_P(LimiterSuite, AShrinkingRateRemembersWhatWasCounted) {
+TEST_P(LimiterSuite, AShrinkingRateRemembersCountedRequests) {
   EXPECT_EQ(pass(30, rate(30)), 30U);
   EXPECT_EQ(pass(1, rate(3), Millis(1)), 0U);
   EXPECT_EQ(pass(1, rate(30), Millis(1)), 0U) << "the smaller rate forgets no counted call";
@@ -226,7 +226,7 @@ TEST_P(LimiterSuite, FewerPlacesWaitUntilEnoughHaveLeft) {
   EXPECT_TRUE(enter(places(4)).allowed) << "a larger limit has free places at once";
 }
 
-TEST_P(LimiterSuite, AnInstantThatIsLateCountsAsTheNewest) {
+TEST_P(LimiterSuite, ALateInstantCountsAsTheNewest) {
   const RateLimit limit = rate(4);
   EXPECT_EQ(pass(4, limit), 4U);
   EXPECT_EQ(enter(limit, Millis(10'000)).remaining, 3U);
@@ -268,7 +268,7 @@ TEST_P(LimiterSuite, ThreadsAtOneKeyAreNeverTooManyAndNoPlaceIsLost) {
   EXPECT_FALSE(enter(places(kPlaces)).allowed);
 }
 
-TEST_P(LimiterSuite, ThreadsWhoseClocksRaceGetTheirRateAndNoMore) {
+TEST_P(LimiterSuite, ThreadsWithRacingClocksGetTheRateAndNoMore) {
   constexpr std::uint32_t kWindows = 20;
   const RateLimit limit{40, Millis(100), 0};
   std::atomic<int> tick = 0;

@@ -33,7 +33,7 @@ TEST_P(StorageSuite, BodiesComeBackByteForByte) {
   }
 }
 
-TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
+TEST_P(StorageSuite, EveryFieldKeepsArbitraryBytes) {
   const std::string odd = "{\"b\":1.0,\"a\":1e400,\"a\\u0041\":\"\\ud83d\\ude00 \\/ \xc3\xa9\\u0000\" , \"x\" :[ ]}";
   const std::string sealed("\0\xff\xfe'\"\x01 sealed\0", 13);
   JobSpec job = spec("a");
@@ -65,7 +65,7 @@ TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
   EXPECT_EQ(owed[0].url, "http://example.com/?q=%27'\"");
 }
 
-TEST_P(StorageSuite, AClaimOfDeliveriesEndsWithTheOneThatMakesItLarge) {
+TEST_P(StorageSuite, AClaimOfDeliveriesEndsAtTheBoundOfBytes) {
   const auto owe = [this](const JobId& id, std::size_t input, std::size_t output) {
     JobSpec job = spec(id);
     job.input = std::string(input, ' ');

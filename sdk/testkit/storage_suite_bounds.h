@@ -16,7 +16,7 @@
 
 namespace jobq::testkit {
 
-TEST_P(StorageSuite, AnOutputOverTheLimitIsLeftOutAndHasItsSize) {
+TEST_P(StorageSuite, AnOutputOverTheLimitIsLeftOutAndTheSizeIsReturned) {
   for (const std::uint64_t size : {20UL, 300UL << 10}) {
     const JobId id = "a" + std::to_string(size);
     submit(id);
@@ -129,7 +129,7 @@ TEST_P(StorageSuite, AJobWithManyChunksGoesWithinSomeSteps) {
 }
 
 // The removal of the former chunks may need several writes, and no reader may see the chunks in between.
-TEST_P(StorageSuite, AJobThatGoesBackHasNoFormerChunk) {
+TEST_P(StorageSuite, AReturnedJobHasNoFormerChunk) {
   const std::vector<std::pair<const char*, std::function<void(const LeaseRef&)>>> ways{
       {"release", [this](const LeaseRef& lease) { EXPECT_EQ(leases().release(std::vector{lease}), 1U); }},
       {"loss", [this](const LeaseRef& lease) { EXPECT_EQ(leases().lose(std::vector{lease}).requeuedAt.size(), 1U); }},

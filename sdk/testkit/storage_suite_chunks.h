@@ -146,7 +146,7 @@ TEST_P(StorageSuite, ChunksAreReadByTheirNumber) {
   EXPECT_FALSE(chunks().read({"ep", "a"}, 0, 100));
 }
 
-TEST_P(StorageSuite, AStreamIsGivenOutInOrderHoweverItIsAskedFor) {
+TEST_P(StorageSuite, AStreamIsReadInOrderInPagesOfAnySize) {
   submit("a");
   const LeaseRef lease = claimOne();
   std::vector<std::string> got;

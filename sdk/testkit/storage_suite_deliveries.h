@@ -36,7 +36,7 @@ TEST_P(OutboxSuite, DueCallsOfAHostComeOldestFirstWithinItsPlaces) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], "j" + std::to_string(i));
 }
 
-TEST_P(OutboxSuite, AClaimTakesOfTheHostsThatItNamesOnly) {
+TEST_P(OutboxSuite, AClaimTakesDeliveriesOfTheNamedHostsOnly) {
   owe("a", "http://u:p@Slow.example.com/1");
   owe("b", "http://slow.example.com:8443/1");
   clock_.advance(Millis(1));
@@ -63,7 +63,7 @@ TEST_P(OutboxSuite, AClaimTakesTheHostsInTurns) {
   EXPECT_EQ(idsOf(due()), std::vector<JobId>{"y2"});
 }
 
-TEST_P(OutboxSuite, HostsWithSomethingDueAreListedInPages) {
+TEST_P(OutboxSuite, HostsWithDueCallsAreListedInPages) {
   EXPECT_TRUE(outbox().dueHosts("", 9).hosts.empty());
   for (const char* host : {"d", "b", "c", "a", "e"}) {
     for (int i = 0; i < 2; ++i) owe(host + std::to_string(i), "http://" + std::string(host) + "/");
@@ -88,7 +88,7 @@ TEST_P(OutboxSuite, HostsWithSomethingDueAreListedInPages) {
   EXPECT_EQ(outbox().dueHosts("b", 1).hosts, std::vector<std::string>{"c"});
 }
 
-TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
+TEST_P(OutboxSuite, AReportOfAnEarlierClaimHasNoEffect) {
   owe("a", "http://example.com/");
   const DeliveryClaim first = due().at(0).claim();
   clock_.advance(Millis(30'000));

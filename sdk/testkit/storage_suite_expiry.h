@@ -98,7 +98,7 @@ TEST_P(StorageSuite, SetTtlShortensOrLengthensInEveryState) {
   }
 }
 
-TEST_P(StorageSuite, ATtlThatWasSetBoundsTheDeadlineOfALaterClaim) {
+TEST_P(StorageSuite, ASetTtlBoundsTheDeadlineOfALaterClaim) {
   submit("a");
   (void)jobs().setTtl({"ep", "a"}, Millis(3'000));
   const auto claimed = claim(1);
@@ -106,7 +106,7 @@ TEST_P(StorageSuite, ATtlThatWasSetBoundsTheDeadlineOfALaterClaim) {
   EXPECT_EQ(claimed[0].runsFor, Millis(3'000));
 }
 
-TEST_P(StorageSuite, AJobExpiresWhileItRunsAndItsWorkerIsNamed) {
+TEST_P(StorageSuite, ARunningJobExpiresAndTheWorkerIsNamed) {
   JobSpec job = spec("a");
   job.policy.ttl = Millis(10'000);
   job.webhook = "http://example.com/";

@@ -18,7 +18,7 @@ class FinishAllSuite : public StorageSuite {
   std::vector<ReportResult> finishAll(const std::vector<EndedAttempt>& ends) { return leases().finishAll(ends); }
 };
 
-TEST_P(FinishAllSuite, EachOutcomeIsRecordedAsItsOwn) {
+TEST_P(FinishAllSuite, EachOutcomeIsRecordedWithTheRightJob) {
   for (const char* id : {"a", "b", "c", "d"}) submit(id);
   const LeaseRef a = claimOne();
   const LeaseRef b = claimOne();
@@ -41,7 +41,7 @@ TEST_P(FinishAllSuite, EachOutcomeIsRecordedAsItsOwn) {
 
 TEST_P(FinishAllSuite, NoOutcomesAreNoAnswers) { EXPECT_TRUE(finishAll({}).empty()); }
 
-TEST_P(FinishAllSuite, AStaleAttemptDoesNotHoldUpTheOthers) {
+TEST_P(FinishAllSuite, AStaleAttemptDoesNotHoldUpOtherReports) {
   submit("a");
   submit("b");
   const LeaseRef a = claimOne();
@@ -53,7 +53,7 @@ TEST_P(FinishAllSuite, AStaleAttemptDoesNotHoldUpTheOthers) {
   EXPECT_EQ(find("b")->output, "2");
 }
 
-TEST_P(FinishAllSuite, ALongBatchIsRecordedInItsOrder) {
+TEST_P(FinishAllSuite, ALongBatchIsRecordedInOrder) {
   constexpr std::size_t kJobs = 150;
   std::vector<EndedAttempt> ends;
   for (std::size_t i = 0; i < kJobs; ++i) {

@@ -23,7 +23,7 @@ class FinishAndClaimSuite : public StorageSuite {
   }
 };
 
-TEST_P(FinishAndClaimSuite, AWorkerGetsTheNextJobWithItsReport) {
+TEST_P(FinishAndClaimSuite, AWorkerReportsAndGetsTheNextJob) {
   submit("a");
   submit("b");
   submit("c");
@@ -56,7 +56,7 @@ TEST_P(FinishAndClaimSuite, WithoutAQueueOnlyTheOutcomeIsStored) {
   EXPECT_EQ(find("a")->error, "bad luck");
 }
 
-TEST_P(FinishAndClaimSuite, AStaleReportChangesNothingAndClaims) {
+TEST_P(FinishAndClaimSuite, AStaleReportHasNoEffectAndClaims) {
   submit("a");
   const LeaseRef a = claimOne();
   ASSERT_EQ(storage_->leases().release(std::vector{a}), 1U);
@@ -77,7 +77,7 @@ TEST_P(FinishAndClaimSuite, ARepeatedReportIsAccepted) {
   EXPECT_EQ(complete(a, "2"), ReportResult::staleAttempt);
 }
 
-TEST_P(FinishAndClaimSuite, ALifeThatHasEndedClaimsNothing) {
+TEST_P(FinishAndClaimSuite, AnEndedLifeClaimsNoJob) {
   submit("a");
   submit("b");
   const LeaseRef a = claimOne();

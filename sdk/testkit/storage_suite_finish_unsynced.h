@@ -48,7 +48,7 @@ TEST_P(FinishUnsyncedSuite, TheWorkerGetsItsNextJob) {
   EXPECT_EQ(*find("a")->finishedAt, clock_.now());
 }
 
-TEST_P(FinishUnsyncedSuite, AWantWithoutWorkersClaimsNothing) {
+TEST_P(FinishUnsyncedSuite, AWantWithoutWorkersClaimsNoJob) {
   const auto done = finish(Failed{"bad luck", "1"}, {"ep", {}});
   if (!done) return;
   EXPECT_EQ(done->finished, ReportResult::accepted);
@@ -67,7 +67,7 @@ TEST_P(FinishUnsyncedSuite, EachReadShowsTheEnd) {
   EXPECT_EQ(stateOf("a"), JobState::completed);
 }
 
-TEST_P(FinishUnsyncedSuite, AStaleReportChangesNothingAndClaims) {
+TEST_P(FinishUnsyncedSuite, AStaleReportHasNoEffectAndClaims) {
   ASSERT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
   const auto done = finish(Completed{"1"});
   if (!done) return;
@@ -83,7 +83,7 @@ TEST_P(FinishUnsyncedSuite, ARepeatedReportIsAccepted) {
   EXPECT_EQ(complete(first_, "2"), ReportResult::staleAttempt);
 }
 
-TEST_P(FinishUnsyncedSuite, ALifeThatHasEndedClaimsNothing) {
+TEST_P(FinishUnsyncedSuite, AnEndedLifeClaimsNoJob) {
   const Holder former = holder_;
   newLife();
   holder_ = former;

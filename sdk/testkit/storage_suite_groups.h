@@ -94,7 +94,7 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   EXPECT_EQ(asked.job.maxAttempts, job.maxAttempts);
 }
 
-TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
+TEST_P(GroupSuite, ARetrysTtlIsTheRemainingTimeOfTheJob) {
   JobSpec job = spec("a");
   job.policy.ttl = Millis(3'600'000);
   job.policy.lowPriority = true;
@@ -115,7 +115,7 @@ TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
   EXPECT_EQ(retried(Millis(400'000)), Millis(86'000'000));
 }
 
-TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {
+TEST_P(GroupSuite, TheLastRankIsOfTheGroupAndTheEndpoint) {
   put("a", "red", 5);
   EXPECT_FALSE(told().lastRank);
   EXPECT_FALSE(told().lowestWaiting);
@@ -132,7 +132,7 @@ TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {
   EXPECT_FALSE(told().lowestWaiting);
 }
 
-TEST_P(GroupSuite, TheLowestWaitingRankIsOfWhatWaitsNow) {
+TEST_P(GroupSuite, TheLowestWaitingRankIsOfCurrentlyWaitingJobs) {
   put("a", "red", 2);
   put("low", "red", -3, true);
   EXPECT_FALSE(told().lowestWaiting) << "no job of the normal class waits";

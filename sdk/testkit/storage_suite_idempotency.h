@@ -107,7 +107,7 @@ TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
   EXPECT_EQ(first(), "none") << "the endpoint is removed";
 }
 
-TEST_P(StorageSuite, KeysThatLookAlikeAreDifferent) {
+TEST_P(StorageSuite, SimilarKeysAreDifferent) {
   const auto insert = [this](const JobId& id, const std::string& apiKey, const std::string& key) {
     JobSpec job = spec(id);
     job.apiKeyId = apiKey;

@@ -114,7 +114,7 @@ TEST_P(InsertAndClaimSuite, AQueueComesFirst) {
   EXPECT_EQ(all->claimed[2].lease.job, "third");
 }
 
-TEST_P(InsertAndClaimSuite, ALifeThatHasEndedClaimsNothing) {
+TEST_P(InsertAndClaimSuite, AnEndedLifeClaimsNoJob) {
   const Holder former = holder_;
   newLife();
   const auto done = storage_->insertAndClaim(spec("a"), fifo_, std::nullopt, {"ep", {"w1"}}, former, nextCall());

@@ -138,7 +138,7 @@ TEST_P(InsertLaterSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
   EXPECT_EQ(insertLater(spec("g"), Idempotency{"once", "h2"}), "inserted");
 }
 
-TEST_P(InsertLaterSuite, OneKeyOfManyInsertsAtOnceIsOneJob) {
+TEST_P(InsertLaterSuite, ManyInsertsAtOnceWithTheSameKeyMakeOneJob) {
   if (!storage_->insertsLater()) return;
   for (int i = 0; i < 20; ++i) beginInsert(spec("j" + std::to_string(i)), Idempotency{"once", i < 10 ? "h1" : "h2"});
   const auto results = inserts_.awaitAll();
@@ -148,7 +148,7 @@ TEST_P(InsertLaterSuite, OneKeyOfManyInsertsAtOnceIsOneJob) {
   EXPECT_EQ(claimedIds(), std::vector<JobId>{"j0"});
 }
 
-TEST_P(InsertLaterSuite, ARepeatedInsertChangesNothing) {
+TEST_P(InsertLaterSuite, ARepeatedInsertHasNoEffect) {
   if (!storage_->insertsLater()) return;
   EXPECT_EQ(insertLater(spec("a")), "inserted");
   submit("b");
@@ -165,7 +165,7 @@ TEST_P(InsertLaterSuite, ARepeatedInsertChangesNothing) {
   EXPECT_EQ(describe(*find("a")), running);
 }
 
-TEST_P(InsertLaterSuite, ATakenIdIsRefusedAndChangesNothing) {
+TEST_P(InsertLaterSuite, ATakenIdIsRefusedWithoutEffect) {
   if (!storage_->insertsLater()) return;
   submit("a");
   JobSpec other = spec("a");
@@ -181,7 +181,7 @@ TEST_P(InsertLaterSuite, ATakenIdIsRefusedAndChangesNothing) {
   EXPECT_EQ(claim(1).at(0).input, spec("a").input);
 }
 
-TEST_P(InsertLaterSuite, EachOfManyInsertsIsToldOnceAndTheQueueHasTheirOrder) {
+TEST_P(InsertLaterSuite, EachOfManyInsertsIsReportedOnceAndTheQueueKeepsTheOrder) {
   if (!storage_->insertsLater()) return;
   constexpr std::size_t kJobs = 200;
   std::vector<JobId> ids;
@@ -265,7 +265,7 @@ TEST_P(InsertLaterSuite, ALargeInputIsStoredWhole) {
   for (std::size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(claimed[i].input == inputs[i]) << inputs[i].size();
 }
 
-TEST_P(InsertLaterSuite, AStorageThatClosesTellsEachReceiverBefore) {
+TEST_P(InsertLaterSuite, AClosingStorageAnswersEachReceiverFirst) {
   if (!storage_->insertsLater()) return;
   constexpr std::size_t kJobs = 50;
   for (std::size_t i = 0; i < kJobs; ++i) beginInsert(spec("j" + std::to_string(i)));

@@ -177,7 +177,7 @@ TEST_P(InsertRunSuite, AnEndedJobOwesItsWebhook) {
   EXPECT_EQ(due[0].input, job.input);
 }
 
-TEST_P(InsertRunSuite, AQueueIsLeftAsItIs) {
+TEST_P(InsertRunSuite, AQueueIsLeftUnchanged) {
   submit("first");
   if (!insertRun(spec("a"), std::nullopt)) return;
   EXPECT_EQ(stateOf("first"), JobState::inQueue);
@@ -186,7 +186,7 @@ TEST_P(InsertRunSuite, AQueueIsLeftAsItIs) {
   EXPECT_TRUE(storage_->leases().claimed(std::vector{ClaimWant{"ep", {"w0"}}}, nextCall()).empty());
 }
 
-TEST_P(InsertRunSuite, ATakenIdIsRefusedAndChangesNothing) {
+TEST_P(InsertRunSuite, ATakenIdIsRefusedWithoutEffect) {
   submit("a");
   if (!storage_->insertsRuns()) return;
   JobSpec other = spec("a");
@@ -200,7 +200,7 @@ TEST_P(InsertRunSuite, ATakenIdIsRefusedAndChangesNothing) {
   EXPECT_EQ(claim(1).at(0).input, "{\"n\":1.0}");
 }
 
-TEST_P(InsertRunSuite, ALifeThatHasEndedRunsNoJob) {
+TEST_P(InsertRunSuite, AnEndedLifeRunsNoJob) {
   if (!storage_->insertsRuns()) return;
   const Holder former = holder_;
   newLife();

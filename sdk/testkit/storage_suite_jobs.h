@@ -121,7 +121,7 @@ TEST_P(StorageSuite, RetryResetsAJobAndPutsItAtTheEndOfTheQueue) {
   EXPECT_EQ(claimOne().job, "a");
 }
 
-TEST_P(StorageSuite, PurgeRemovesWhatWaitsAndNothingElse) {
+TEST_P(StorageSuite, PurgeRemovesWaitingJobsOnly) {
   bring("runs", JobState::inProgress);
   submit("a");
   submit("b");
@@ -211,7 +211,7 @@ TEST_P(StorageSuite, EachStepOfARemovalIsBounded) {
   EXPECT_EQ(jobs().remove("ep", 2), 0U);
 }
 
-TEST_P(StorageSuite, TheIdOfAnExpiredJobIsFreeOnceItIsSwept) {
+TEST_P(StorageSuite, TheIdOfAnExpiredJobIsFreeAfterTheSweep) {
   submit("a");
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(86'400'000));
@@ -223,7 +223,7 @@ TEST_P(StorageSuite, TheIdOfAnExpiredJobIsFreeOnceItIsSwept) {
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
 }
 
-TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
+TEST_P(StorageSuite, AThrowingInsertHasNoEffect) {
   submit("a");
   const std::string before = describe(*find("a"));
   JobSpec twin = spec("a", "other");
@@ -236,7 +236,7 @@ TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
       << "no idempotency record was left";
 }
 
-TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
+TEST_P(StorageSuite, CancelKeepsTheAttemptAndUnreadChunks) {
   submit("a");
   const LeaseRef lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
@@ -288,7 +288,7 @@ TEST_P(StorageSuite, ATimedOutJobCanBeRetriedAgainAndAgain) {
   EXPECT_EQ(counts().retried, 3U);
 }
 
-TEST_P(StorageSuite, AListIsOfSubmissionsWhateverBecameOfThem) {
+TEST_P(StorageSuite, AListHasSubmissionsInEveryState) {
   bring("first", JobState::failed);
   clock_.advance(Millis(10));
   bring("second", JobState::completed);
@@ -340,7 +340,7 @@ TEST_P(StorageSuite, RunningJobsAreListedInPages) {
   EXPECT_EQ(idsOf(jobs().list(running, window)), (std::vector<JobId>{"r2", "r1"}));
 }
 
-TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingOne) {
+TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingJob) {
   JobSpec brief = spec("brief");
   brief.policy.ttl = Millis(10'000);
   submit(std::move(brief));
@@ -358,7 +358,7 @@ TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingOne) {
   EXPECT_EQ(counts().inProgress, 1U);
 }
 
-TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
+TEST_P(StorageSuite, ARemovedEndpointLeavesNoDataInTheStorage) {
   const auto findByIdempotencyKey = [this](const JobId& id) {
     return jobs().insert(spec(id), policy_, Idempotency{"k", "h"});
   };

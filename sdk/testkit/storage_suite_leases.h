@@ -134,7 +134,7 @@ TEST_P(StorageSuite, TheEndpointsWithQueuedJobsAreNamed) {
 
 TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage_->check()); }
 
-TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsTakesNothing) {
+TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsIsEmpty) {
   EXPECT_TRUE(claim(3).empty()) << "the storage has never seen the endpoint";
   submit("a");
   EXPECT_TRUE(leases().claim({}, holder_, nextCall()).empty());
@@ -157,7 +157,7 @@ TEST_P(StorageSuite, ALowPriorityJobRunsWhenNoNormalJobWaits) {
   EXPECT_TRUE(find("low")->lowPriority);
 }
 
-TEST_P(StorageSuite, AClaimSkipsWhatHasExpired) {
+TEST_P(StorageSuite, AClaimSkipsExpiredJobs) {
   JobSpec brief = spec("brief");
   brief.policy.ttl = Millis(10'000);
   submit(std::move(brief));
@@ -185,7 +185,7 @@ TEST_P(StorageSuite, AReportIsTakenUntilASweepHasEndedTheAttempt) {
   EXPECT_EQ(counts().failed + counts().retried, 0U);
 }
 
-TEST_P(StorageSuite, ProgressIsTheLastReportOfThisAttempt) {
+TEST_P(StorageSuite, ProgressIsTheLastReportOfTheCurrentAttempt) {
   submit("a");
   LeaseRef lease = claimOne();
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);

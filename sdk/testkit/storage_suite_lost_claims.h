@@ -37,7 +37,7 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
 }
 
 // An attempt may have ended before the caller asks: its worker must not run it.
-TEST_P(RepeatedCalls, AnAttemptThatHasEndedIsNoJobOfItsClaimAnyMore) {
+TEST_P(RepeatedCalls, AnEndedAttemptIsNoLongerAJobOfTheClaim) {
   const ClaimWant want{"ep", {"w1", "w2", "w3", "w4", "w5"}};
   for (const char* id : {"done", "stopped", "returned", "late", "kept"}) submit(id);
   ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).size(), 5U);
@@ -64,7 +64,7 @@ TEST_P(RepeatedCalls, AClaimIsStoredWithItsJobs) {
   EXPECT_EQ(leases().claimed({&want, 1}, kLargest).at(0).lease, (LeaseRef{"a", 1}));
 }
 
-TEST_P(RepeatedCalls, AClaimWhoseLeaseHasEndedHasNoJobs) {
+TEST_P(RepeatedCalls, AClaimWithAnEndedLeaseHasNoJobs) {
   submit("a");
   const ClaimWant want{"ep", {"w1"}};
   ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).size(), 1U);

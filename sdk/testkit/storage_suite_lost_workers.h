@@ -105,7 +105,7 @@ TEST_P(LostWorkerSuite, AJobFailsAtMaxAttemptsAndOwesItsWebhook) {
   EXPECT_EQ(failed->error, "its worker was lost 2 times, maxAttempts is 2");
 }
 
-TEST_P(LostWorkerSuite, TheErrorIsThatOfASweep) {
+TEST_P(LostWorkerSuite, TheErrorIsTheSameAsOfASweep) {
   for (const std::uint32_t maxAttempts : {1U, 3U}) {
     const JobId id = "j" + std::to_string(maxAttempts);
     JobSpec job = spec(id);
@@ -161,7 +161,7 @@ TEST_P(LostWorkerSuite, AStaleLeaseIsSkipped) {
   EXPECT_TRUE(namesNothing(leases().lose({})));
 }
 
-TEST_P(LostWorkerSuite, ALossDiscardsWhatTheAttemptReported) {
+TEST_P(LostWorkerSuite, ALossDiscardsTheReportsOfTheAttempt) {
   submit("a");
   const LeaseRef lease = claimOne();
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
@@ -198,7 +198,7 @@ TEST_P(LostWorkerSuite, AReportAfterTheLossIsStale) {
   EXPECT_EQ(find("b", "other")->state, JobState::failed);
 }
 
-TEST_P(LostWorkerSuite, ARepeatedCallNamesNothing) {
+TEST_P(LostWorkerSuite, ARepeatedCallNamesNoJob) {
   submit("a");
   const LeaseRef lease = claimOne();
   (void)lose(lease);
@@ -239,7 +239,7 @@ TEST_P(LostWorkerSuite, ManyLeasesOfTwoEndpointsAreTakenBackInOneCall) {
   EXPECT_EQ(claim(9, "one").size(), 3U);
 }
 
-TEST_P(LostWorkerSuite, ALossAndAFinishThatRaceHaveOneEffect) {
+TEST_P(LostWorkerSuite, ARacingLossAndFinishHaveOneEffect) {
   for (int round = 0; round < 20; ++round) {
     const JobId id = "j" + std::to_string(round);
     submit(id);

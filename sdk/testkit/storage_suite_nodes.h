@@ -40,7 +40,7 @@ TEST_P(StorageSuite, ANewLifeOfTheNodeEndsItsLeases) {
   EXPECT_EQ(claimOne().job, "a") << "the new life claims";
 }
 
-TEST_P(StorageSuite, ALifeThatHasLeftClaimsNothingAndItsJobsGoBack) {
+TEST_P(StorageSuite, ALeavingLifeClaimsNoJobAndTheHeldJobsGoBack) {
   submit("a");
   submit("b");
   const LeaseRef lease = claimOne();
@@ -54,7 +54,7 @@ TEST_P(StorageSuite, ALifeThatHasLeftClaimsNothingAndItsJobsGoBack) {
   EXPECT_EQ(claim(9).size(), 2U);
 }
 
-TEST_P(StorageSuite, AnOlderLifeClaimsNothingAndIsToldThatItWasReplaced) {
+TEST_P(StorageSuite, AnOlderLifeClaimsNoJobAndTheBeatAnswersReplaced) {
   submit("a");
   const Holder old = holder_;
   newLife();
@@ -71,7 +71,7 @@ TEST_P(StorageSuite, AnOlderLifeClaimsNothingAndIsToldThatItWasReplaced) {
   EXPECT_EQ(nodes().beat(holder_, {}), BeatResult::ended);
 }
 
-TEST_P(StorageSuite, AJobThatHasEndedIsNotLostWithItsHolder) {
+TEST_P(StorageSuite, AnEndedJobIsNotLostWithTheHolder) {
   const LeaseRef done = bring("done", JobState::completed);
   const LeaseRef returned = bring("returned", JobState::inProgress);
   EXPECT_EQ(leases().release(std::vector{returned}), 1U);
@@ -186,7 +186,7 @@ TEST_P(SharedSuite, ALifeEndsInASweepOnly) {
   EXPECT_EQ(leaseState(lease), LeaseState::held);
 }
 
-TEST_P(SharedSuite, AStorageThatWasOutOfReachEndsNoLife) {
+TEST_P(SharedSuite, AnOutageOfTheStorageEndsNoLife) {
   const Holder other = nodes().join("other");
   submit("a");
   const LeaseRef lease = claimOne();
@@ -200,7 +200,7 @@ TEST_P(SharedSuite, AStorageThatWasOutOfReachEndsNoLife) {
   EXPECT_EQ(sweep().stopped, (std::vector{lease}));
 }
 
-TEST_P(SharedSuite, ANodeThatJoinsAfterAGapGivesTheOthersTimeToo) {
+TEST_P(SharedSuite, ANodeJoiningAfterAGapGivesOtherNodesTimeToo) {
   submit("a");
   const LeaseRef lease = claimOne();
   clock_.advance(life_ * 4);

@@ -36,12 +36,12 @@ class OutboxSuite : public StorageSuite {
   }
 };
 
-TEST_P(StorageSuite, AJobWithoutAWebhookOwesNothing) {
+TEST_P(StorageSuite, AJobWithoutAWebhookOwesNoCall) {
   bring("a", JobState::completed);
   EXPECT_TRUE(claimDue(Millis(1'000)).empty());
 }
 
-TEST_P(OutboxSuite, EveryEndOfAJobOwesACallWithItsSnapshot) {
+TEST_P(OutboxSuite, EveryEndOfAJobOwesACallWithASnapshot) {
   submit(hooked("done"));
   EXPECT_EQ(complete(claimOne(), "[1]"), ReportResult::accepted);
   submit(hooked("cancelled"));
@@ -71,7 +71,7 @@ TEST_P(OutboxSuite, EveryEndOfAJobOwesACallWithItsSnapshot) {
   EXPECT_EQ(owed[3].job.state, JobState::failed);
 }
 
-TEST_P(OutboxSuite, PurgeAndExpiryOweNothing) {
+TEST_P(OutboxSuite, PurgeAndExpiryOweNoCall) {
   submit(hooked("purged"));
   (void)storage_->jobs().purgeQueued("ep");
   submit(hooked("expired"));
@@ -166,7 +166,7 @@ TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   EXPECT_TRUE(storage_->outbox().list("ep", "a", 9).empty());
 }
 
-TEST_P(OutboxSuite, ADeliveryHoldsTheJobAsItWasWhenItEnded) {
+TEST_P(OutboxSuite, ADeliveryHoldsTheJobAsOfTheEnd) {
   submit(hooked("a"));
   clock_.advance(Millis(100));
   const LeaseRef lease = claimOne();
@@ -184,7 +184,7 @@ TEST_P(OutboxSuite, ADeliveryHoldsTheJobAsItWasWhenItEnded) {
   EXPECT_TRUE(owed[0].attempts.empty());
 }
 
-TEST_P(OutboxSuite, OnlyTheReportThatEndedTheJobOwesACall) {
+TEST_P(OutboxSuite, OnlyTheReportOfTheEndOwesACall) {
   submit(hooked("a"));
   const LeaseRef lease = claimOne();
   (void)leases().release(std::vector{lease});
@@ -199,7 +199,7 @@ TEST_P(OutboxSuite, OnlyTheReportThatEndedTheJobOwesACall) {
   EXPECT_EQ(owed[0].id, "a." + std::to_string(again.attempt));
 }
 
-TEST_P(OutboxSuite, ALossThatGoesBackToTheQueueOwesNothing) {
+TEST_P(OutboxSuite, ALostJobBackInTheQueueOwesNoCall) {
   submit(hooked("a"));
   (void)claimOne();
   newLife();
@@ -297,7 +297,7 @@ TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
   EXPECT_EQ(outbox().list("ep", "", 9).at(0).attempts.size(), 3U);
 }
 
-TEST_P(OutboxSuite, AnOwedCallIsKeptHoweverLongItTakes) {
+TEST_P(OutboxSuite, AnOwedCallIsKeptWithoutALimitOfTime) {
   submit(hooked("a"));
   EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   clock_.advance(kDeliveryRecordLife * 3);

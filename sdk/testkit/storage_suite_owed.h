@@ -92,7 +92,7 @@ TEST_P(OwedSuite, AReplayIsOwedSinceItsReplay) {
   EXPECT_EQ(oldestAge(), Millis(30));
 }
 
-TEST_P(OwedSuite, AnEndpointThatIsDeletedOwesWhatItOwed) {
+TEST_P(OwedSuite, ADeletedEndpointStillOwesTheSameCalls) {
   oweAll({"a", "b"});
   while (jobs().remove("ep", 100) == 100) continue;
   EXPECT_EQ(counts().completed, 0U);
@@ -103,7 +103,7 @@ TEST_P(OwedSuite, AnEndpointThatIsDeletedOwesWhatItOwed) {
   EXPECT_EQ(owedBy(), 2U) << "the name may belong to a later endpoint";
 }
 
-TEST_P(OwedSuite, WithinItsBoundsNothingIsAbandoned) {
+TEST_P(OwedSuite, NoDeliveryWithinTheBoundsIsAbandoned) {
   oweAll({"a", "b"});
   clock_.advance(kADay.maxAge - Millis(1));
   const AbandonResult result = outbox().abandonOwed({kADay.maxAge, 2}, 100);
@@ -112,7 +112,7 @@ TEST_P(OwedSuite, WithinItsBoundsNothingIsAbandoned) {
   EXPECT_EQ(due().size(), 2U);
 }
 
-TEST_P(OwedSuite, DeliveriesThatWaitedTooLongAreAbandonedWithTheReason) {
+TEST_P(OwedSuite, OverdueDeliveriesAreAbandonedWithTheReason) {
   JobSpec old = hooked("old");
   old.policy.ttl = old.retention = kADay.maxAge * 2;
   submit(std::move(old));
@@ -147,7 +147,7 @@ TEST_P(OwedSuite, DeliveriesThatWaitedTooLongAreAbandonedWithTheReason) {
   EXPECT_TRUE(outbox().abandonOwed(kADay, 100).endpoints.empty());
 }
 
-TEST_P(OwedSuite, AnAbandonedOneMayBeReplayedAndHasItsTimeAgain) {
+TEST_P(OwedSuite, AnAbandonedDeliveryMayBeReplayedWithTheFullTime) {
   owe("a", "http://example.com/");
   clock_.advance(kADay.maxAge);
   EXPECT_EQ(outbox().abandonOwed(kADay, 100).endpoints.size(), 1U);
@@ -190,7 +190,7 @@ TEST_P(OwedSuite, TooOldDeliveriesCountAmongTooMany) {
   EXPECT_EQ(owedJobs(), (std::vector<JobId>{"d", "e"}));
 }
 
-TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
+TEST_P(OwedSuite, OnlyWaitingDeliveriesAreAbandoned) {
   owe("called", "http://called.example.com/");
   owe("putOff", "http://putOff.example.com/");
   owe("delivered", "http://delivered.example.com/");
@@ -216,7 +216,7 @@ TEST_P(OwedSuite, OnlyOnesThatWaitAreAbandoned) {
   EXPECT_TRUE(outbox().finishDelivery(last("delivered.0"), DeliveryState::delivered));
 }
 
-TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
+TEST_P(OwedSuite, ALateReportOfAnAbandonedDeliveryHasNoEffect) {
   owe("a", "http://example.com/");
   const auto claimed = due();
   ASSERT_EQ(claimed.size(), 1U);
@@ -231,7 +231,7 @@ TEST_P(OwedSuite, ALateReportOfAnAbandonedOneChangesNothing) {
   EXPECT_EQ(owedBy(), 0U);
 }
 
-TEST_P(OwedSuite, ACallIsBoundedAndSaysThatThereIsMore) {
+TEST_P(OwedSuite, ACallIsBoundedAndReportsRemainingWork) {
   oweSome(5);
   oweSome(3, "other");
   clock_.advance(kADay.maxAge);
@@ -247,7 +247,7 @@ TEST_P(OwedSuite, ACallIsBoundedAndSaysThatThereIsMore) {
   }
 }
 
-TEST_P(OwedSuite, ARecordThatIsFullKeepsTheReason) {
+TEST_P(OwedSuite, AFullRecordKeepsTheReason) {
   owe("a", "http://example.com/");
   for (std::size_t i = 0; i < kMaxAttempts; ++i) {
     EXPECT_TRUE(recordNext(outbox(), last("a.0"), {{}, 500, Millis(1), "no", ""}));
@@ -259,7 +259,7 @@ TEST_P(OwedSuite, ARecordThatIsFullKeepsTheReason) {
   EXPECT_EQ(given.attempts.back().reason, tooOldReason(kADay));
 }
 
-TEST_P(OwedSuite, AbandonedOnesAreSettledOnes) {
+TEST_P(OwedSuite, AbandonedDeliveriesCountAsSettled) {
   constexpr int kMore = static_cast<int>(kMaxDeliveriesPerEndpoint) + 5;
   race(8, [&](int thread) {
     for (int i = thread; i < kMore; i += 8) owe("j" + std::to_string(i), "http://example.com/");

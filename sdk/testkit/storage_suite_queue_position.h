@@ -10,7 +10,7 @@
 
 namespace jobq::testkit {
 
-TEST_P(StorageSuite, AJobsPlaceIsHowManyWillBeClaimedBeforeIt) {
+TEST_P(StorageSuite, AJobsPositionIsTheNumberOfEarlierClaims) {
   JobSpec low = spec("low");
   low.policy.lowPriority = true;
   submit(std::move(low));
@@ -51,7 +51,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAheadOfNoOther) {
   EXPECT_EQ(counts().headWait, Millis(10'000));
 }
 
-TEST_P(StorageSuite, TheHeadOfTheQueueIsTheNormalJobThatIsClaimedNext) {
+TEST_P(StorageSuite, TheHeadOfTheQueueIsTheNextClaimedNormalJob) {
   EXPECT_EQ(counts().headWait, std::nullopt);
   JobSpec low = spec("low");
   low.policy.lowPriority = true;

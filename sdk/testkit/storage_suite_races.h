@@ -138,7 +138,7 @@ TEST_P(StorageSuite, RacingDispatchersShareTheOwedCalls) {
   EXPECT_EQ(std::set<std::string>(claimed.begin(), claimed.end()).size(), 50U);
 }
 
-TEST_P(StorageSuite, RacingSubmittersAndWorkersLoseNothing) {
+TEST_P(StorageSuite, RacingSubmittersAndWorkersLoseNoJob) {
   constexpr int kEach = 40;
   std::atomic<int> finished = 0;
   race(kRacers, [&](int i) {
@@ -219,7 +219,7 @@ TEST_P(StorageSuite, RacingSweepsDoEachTaskOnce) {
   EXPECT_EQ(counts().inQueue, static_cast<std::uint64_t>(kJobs));
 }
 
-TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
+TEST_P(StorageSuite, ChunksAreTakenOnceDuringAppends) {
   submit("a");
   const LeaseRef lease = claimOne();
   constexpr int kChunks = 150;

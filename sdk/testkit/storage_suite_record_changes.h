@@ -74,7 +74,7 @@ TEST_P(StorageSuite, ChangesSinceAVersionAreListed) {
   EXPECT_TRUE(changes.removed.empty());
 }
 
-TEST_P(StorageSuite, ChangesFromTheBeginningAreAllThatExists) {
+TEST_P(StorageSuite, ChangesFromTheBeginningAreAllExistingRecords) {
   EXPECT_TRUE(records().changedSince("template", 0).changed.empty());
   for (const char* id : {"c", "a", "b", "gone"}) (void)records().create(record(id, id, std::string("\"") + id + "\""));
   (void)records().update(record("c", "again"), records().find("template", "c")->version);
@@ -100,7 +100,7 @@ TEST_P(StorageSuite, ChangesAreOfOneKind) {
   EXPECT_EQ(idsOf(records().changedSince("template", version).changed), (std::vector<std::string>{"x"}));
 }
 
-TEST_P(StorageSuite, NoChangeFollowsAVersionThatIsYetToCome) {
+TEST_P(StorageSuite, NoChangeFollowsAFutureVersion) {
   (void)records().create(record("t1", "a"));
   (void)records().create(record("t2", "b"));
   EXPECT_TRUE(records().remove("template", "t2"));
@@ -112,7 +112,7 @@ TEST_P(StorageSuite, NoChangeFollowsAVersionThatIsYetToCome) {
   }
 }
 
-TEST_P(StorageSuite, ARecordThatCameBackIsChangedAndNotRemoved) {
+TEST_P(StorageSuite, ARecreatedRecordIsChangedAndNotRemoved) {
   (void)records().create(record("t1", "a"));
   const auto version = records().changedSince("template", 0).version;
   EXPECT_TRUE(records().remove("template", "t1"));

@@ -94,7 +94,7 @@ TEST_P(StorageSuite, RacingRenamesToOneNameHaveOneWinner) {
   EXPECT_EQ(names.count("wanted"), 1U);
 }
 
-TEST_P(StorageSuite, RacingUpdatersEachWinARoundWhenTheyReadAgain) {
+TEST_P(StorageSuite, RacingUpdatersEachWinARoundAfterReadingAgain) {
   (void)records().create({"key", "k", "", "0", 0, {}});
   race(kRacers, [&](int) {
     for (int round = 0; round < kRecordRounds;) {
@@ -131,7 +131,7 @@ TEST_P(StorageSuite, RacingWritersOfAllKindsNeverGetTheSameVersion) {
   }
 }
 
-TEST_P(StorageSuite, ARemovalAndUpdatesAgreeWhoWasFirst) {
+TEST_P(StorageSuite, ARemovalAndUpdatesAgreeOnTheOrder) {
   for (int round = 0; round < kRecordRounds; ++round) {
     const auto version = versionOf(records().create(record("t", "name")));
     std::atomic<int> removals = 0;
@@ -156,7 +156,7 @@ TEST_P(StorageSuite, ARemovalAndUpdatesAgreeWhoWasFirst) {
 
 // Readers that ask only for changes have in the end exactly the stored records, and at no moment two records of one
 // name.
-TEST_P(StorageSuite, FollowersHaveInTheEndWhatIsThere) {
+TEST_P(StorageSuite, FollowersHaveAllRecordsInTheEnd) {
   constexpr int kFollowers = 4;
   constexpr int kIds = 6;
   std::atomic<int> writing = kRacers - kFollowers;

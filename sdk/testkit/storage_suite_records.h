@@ -77,14 +77,14 @@ TEST_P(StorageSuite, ARecordIsCreatedOnceByIdAndByName) {
   EXPECT_EQ(idsOf(records().list("endpoint")), (std::vector<std::string>{"t1"}));
 }
 
-TEST_P(StorageSuite, ARecordWhoseIdAndNameAreTakenNamesOneOfTheHolders) {
+TEST_P(StorageSuite, ARecordWithATakenIdAndNameNamesAHolder) {
   (void)records().create(record("t1", "alpha"));
   (void)records().create(record("t2", "beta"));
   const std::string holder = holderOf(records().create(record("t1", "beta")));
   EXPECT_TRUE(holder == "t1" || holder == "t2") << holder;
 }
 
-TEST_P(StorageSuite, ACreationThatFailsChangesNothing) {
+TEST_P(StorageSuite, AFailedCreationHasNoEffect) {
   (void)records().create(record("t1", "alpha", "{\"n\":1}"));
   const std::string before = describe(records().list("template"));
   const auto version = records().changedSince("template", 0).version;
@@ -98,7 +98,7 @@ TEST_P(StorageSuite, ACreationThatFailsChangesNothing) {
   EXPECT_TRUE(stored(records().create(record("t2", "x")))) << "a failed creation takes no id and no name";
 }
 
-TEST_P(StorageSuite, ARecordIsUpdatedOnlyFromTheVersionThatWasRead) {
+TEST_P(StorageSuite, ARecordIsUpdatedOnlyFromTheReadVersion) {
   const auto first = versionOf(records().create(record("t1", "alpha")));
   (void)records().create(record("t2", "beta"));
   const auto now = versionOf(records().update(record("t1", "gamma", "{\"n\":2}"), first));
@@ -113,7 +113,7 @@ TEST_P(StorageSuite, ARecordIsUpdatedOnlyFromTheVersionThatWasRead) {
   EXPECT_EQ(records().find("template", "t1")->name, "gamma");
 }
 
-TEST_P(StorageSuite, AnUpdateOfARecordThatWasRemovedFindsNoneOrAnother) {
+TEST_P(StorageSuite, AnUpdateOfARemovedRecordFindsNoRecordOrAConflict) {
   const auto first = versionOf(records().create(record("t1", "alpha")));
   EXPECT_TRUE(records().remove("template", "t1"));
   EXPECT_TRUE(std::holds_alternative<NoRecord>(records().update(record("t1", "x"), first)));
@@ -124,7 +124,7 @@ TEST_P(StorageSuite, AnUpdateOfARecordThatWasRemovedFindsNoneOrAnother) {
   EXPECT_TRUE(stored(records().update(record("t1", "x"), second)));
 }
 
-TEST_P(StorageSuite, AnUpdateThatFailsChangesNothing) {
+TEST_P(StorageSuite, AFailedUpdateHasNoEffect) {
   const auto first = versionOf(records().create(record("t1", "alpha", "{\"n\":1}")));
   const auto second = versionOf(records().create(record("t2", "beta")));
   const std::string before = describe(records().list("template"));

@@ -37,7 +37,7 @@ class RepeatedCalls : public StorageSuite {
   }
 };
 
-TEST_P(RepeatedCalls, ARepeatedReleaseOrPurgeFindsNothingMore) {
+TEST_P(RepeatedCalls, ARepeatedReleaseOrPurgeFindsNoJob) {
   submit("a");
   const LeaseRef lease = claimOne();
   EXPECT_EQ(leases().release(std::vector{lease}), 1U);
@@ -62,7 +62,7 @@ TEST_P(RepeatedCalls, ARepeatedInsertIsOneJobInEveryState) {
   }
 }
 
-TEST_P(RepeatedCalls, AnInsertThatDiffersFindsTheIdTaken) {
+TEST_P(RepeatedCalls, ADifferentInsertFindsTheIdTaken) {
   submit("a");
   const std::string before = picture("a");
   JobSpec otherKey = spec("a");
@@ -197,7 +197,7 @@ TEST_P(RepeatedCalls, ARepeatedFinishIsOneEnd) {
   }
 }
 
-TEST_P(RepeatedCalls, AReportThatDiffersFromTheEndIsStale) {
+TEST_P(RepeatedCalls, AReportDifferentFromTheEndIsStale) {
   submit("a");
   const LeaseRef a = claimOne();
   EXPECT_EQ(leases().finish(a, Failed{"no", "1"}), ReportResult::accepted);

@@ -165,7 +165,7 @@ TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
   EXPECT_EQ(find("low")->expiresAt, expiry) << "a cancel does not change the ttl";
 }
 
-TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
+TEST_P(RestartSuite, AStreamGoesOnAfterARestart) {
   submit("a");
   const LeaseRef lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), ReportResult::accepted);
@@ -265,7 +265,7 @@ TEST_P(RestartSuite, RecordsAreTheSameAfterAReopen) {
   EXPECT_TRUE(stored(records().create(record("t3", "beta"))));
 }
 
-TEST_P(RestartSuite, AFollowerGoesOnWhereItWasAfterAReopen) {
+TEST_P(RestartSuite, AFollowerGoesOnFromTheLastVersionAfterAReopen) {
   RecordFollower follower("template");
   for (const char* id : {"t1", "t2", "t3"}) (void)records().create(record(id, id));
   follower.follow(records());

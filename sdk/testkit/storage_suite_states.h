@@ -123,7 +123,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
   }
 }
 
-TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
+TEST_P(StorageSuite, AStaleAttemptHasNoEffect) {
   submit("a");
   const LeaseRef old = claimOne();
   EXPECT_EQ(storage_->leases().release(std::vector{old}), 1U);
@@ -165,7 +165,7 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEachOperation) {
   }
 }
 
-TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeItIsSwept) {
+TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeTheSweep) {
   for (JobState state : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));
     const JobKey key{"ep", id};

@@ -14,7 +14,7 @@
 
 namespace jobq::testkit {
 
-TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
+TEST_P(StorageSuite, AJobPastTheExecutionTimeoutIsTimedOut) {
   JobSpec job = spec("a");
   job.policy.executionTimeout = Millis(5'000);
   submit(std::move(job));
@@ -33,7 +33,7 @@ TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
 }
 
-TEST_P(StorageSuite, AJobThatIsDeletedInTheQueueIsNamedAndNoOther) {
+TEST_P(StorageSuite, OnlyJobsDeletedInTheQueueAreNamed) {
   submit("waits");
   submit("runs");
   submit("ended");
@@ -47,7 +47,7 @@ TEST_P(StorageSuite, AJobThatIsDeletedInTheQueueIsNamedAndNoOther) {
   EXPECT_TRUE(swept.finished.empty());
 }
 
-TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
+TEST_P(StorageSuite, AJobWithLostWorkersFailsAtMaxAttempts) {
   JobSpec job = spec("a");
   job.maxAttempts = 3;
   submit(std::move(job));
@@ -93,7 +93,7 @@ TEST_P(StorageSuite, ASweepIsBounded) {
   EXPECT_FALSE(swept.more);
 }
 
-TEST_P(StorageSuite, ASweepOfNothingDoesNothing) {
+TEST_P(StorageSuite, AnEmptySweepHasNoEffect) {
   submit("a");
   (void)claimOne();
   const SweepResult swept = sweep();
@@ -167,7 +167,7 @@ TEST_P(StorageSuite, EachTaskOfASweepIsBounded) {
   EXPECT_EQ(counts("lost").retried, 3U);
 }
 
-TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
+TEST_P(StorageSuite, AnEndpointIsNamedOnceForManyReturnedJobs) {
   for (int i = 0; i < 3; ++i) submit(spec("a" + std::to_string(i), "one"));
   submit(spec("b", "two"));
   (void)claim(9, "one");
@@ -180,7 +180,7 @@ TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
   EXPECT_EQ(swept.stopped.size(), 4U);
 }
 
-TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
+TEST_P(StorageSuite, ALossDiscardsTheReportsOfTheAttempt) {
   submit("a");
   const LeaseRef lease = claimOne();
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);

@@ -215,7 +215,7 @@ TEST_P(TransportSuite, KeepsAtMost1KiBOfTheReply) {
   EXPECT_EQ(std::get<Delivered>(result).reply.size(), 1024U);
 }
 
-TEST_P(TransportSuite, AStopThatCameBeforeSendsNothing) {
+TEST_P(TransportSuite, AnEarlierStopPreventsTheCall) {
   std::stop_source stop;
   stop.request_stop();
   const PaceWatch watch;
@@ -224,7 +224,7 @@ TEST_P(TransportSuite, AStopThatCameBeforeSendsNothing) {
   EXPECT_TRUE(rig_->taken().empty());
 }
 
-TEST_P(TransportSuite, AStopEndsACallThatIsNotAnswered) {
+TEST_P(TransportSuite, AStopEndsAnUnansweredCall) {
   const std::string url = rig_->silentUrl();
   if (url.empty()) GTEST_SKIP() << "this transport waits for no answer";
   std::stop_source stop;
@@ -236,7 +236,7 @@ TEST_P(TransportSuite, AStopEndsACallThatIsNotAnswered) {
   watch.end("a stopped delivery", kSoon);
 }
 
-TEST_P(TransportSuite, ACallThatIsNotAnsweredEndsWithItsTimeout) {
+TEST_P(TransportSuite, AnUnansweredCallEndsAtTheTimeout) {
   const std::string url = rig_->silentUrl();
   if (url.empty()) GTEST_SKIP() << "this transport waits for no answer";
   WebhookCall call = callTo(url);
