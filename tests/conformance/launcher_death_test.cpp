@@ -82,7 +82,7 @@ TEST_F(LauncherDeath, AllProcessesOfAKilledServerEnd) {
                    [this] { return processesWith(folder_.path().string()).empty() && processesWith(name_).empty(); });
 }
 
-TEST_F(LauncherDeath, ProcessesThatOutliveServerAndGuardsEndAtTheNextStart) {
+TEST_F(LauncherDeath, ProcessesOutlivingServerAndGuardsEndAtTheNextStart) {
   holder_.suspend();
   for (const char* const worker : {"-a", "-b"}) ASSERT_EQ(::kill(guardOf(name_ + worker), SIGKILL), 0);
   holder_.kill();

@@ -172,7 +172,7 @@ TEST_F(LauncherDocker, SendsTheCredentialsOfTheTemplate) {
   EXPECT_FALSE(contains(log_.text(), "word"));
 }
 
-TEST_F(LauncherDocker, RefusesCredentialsThatOthersMayRead) {
+TEST_F(LauncherDocker, RefusesCredentialsReadableByOtherUsers) {
   docker_ = std::make_unique<FakeDocker>("{}");
   const std::string file = writeAuths("{}", 0644);
   try {
@@ -183,7 +183,7 @@ TEST_F(LauncherDocker, RefusesCredentialsThatOthersMayRead) {
   }
 }
 
-TEST_F(LauncherDocker, StartsWithoutABoundOfTheDiskIfTheDriverKnowsNone) {
+TEST_F(LauncherDocker, StartsWithoutABoundOfTheDiskIfTheDriverHasNoBounds) {
   open(R"({"refusesDisk":true,"images":{"shell:1":{"state":"present"}}})");
   ContainerSpec container = dockerShell("exit 0");
   container.diskInGb = 50;
@@ -192,7 +192,7 @@ TEST_F(LauncherDocker, StartsWithoutABoundOfTheDiskIfTheDriverKnowsNone) {
   EXPECT_EQ(linesOf("launcher.disk"), 1U) << log_.text();
 }
 
-TEST_F(LauncherDocker, AProgramThatTheImageLacksIsTheReason) {
+TEST_F(LauncherDocker, AProgramMissingInTheImageIsTheReason) {
   open(kShellImage);
   ContainerSpec container = dockerShell("");
   container.entrypoint = {"no-such-program"};
@@ -216,7 +216,7 @@ TEST_F(LauncherDocker, ATakenNameIsTheReason) {
   EXPECT_TRUE(contains(docker_->report(), R"("name": "jobq-w1")")) << "the container of a different program stays";
 }
 
-TEST_F(LauncherDocker, AContainerThatVanishesIsAnExit) {
+TEST_F(LauncherDocker, AVanishedContainerIsAnExit) {
   open(kShellImage);
   start("w1", dockerShell(kForever));
   (void)docker_->reportWith(R"("state": "running")");
@@ -224,7 +224,7 @@ TEST_F(LauncherDocker, AContainerThatVanishesIsAnExit) {
   EXPECT_TRUE(exitOf("w1").isFailure);
 }
 
-TEST_F(LauncherDocker, ADaemonThatDoesNotAnswerIsNoExit) {
+TEST_F(LauncherDocker, AnUnreachableDaemonIsNotAnExit) {
   open(kShellImage);
   const testkit::TemporaryFolder folder;
   const std::string ready = (folder / "ready").string();
@@ -283,7 +283,7 @@ TEST_F(LauncherDocker, SpeaksTheOldestVersionOfANewerDaemon) {
   EXPECT_FALSE(exitOf("w1").isFailure) << exitOf("w1").reason;
 }
 
-TEST_F(LauncherDocker, NamesTheVersionOfADaemonThatIsTooOld) {
+TEST_F(LauncherDocker, NamesTheVersionOfATooOldDaemon) {
   open(R"({"api":"1.40"})");
   start("w1", "shell:1");
   EXPECT_TRUE(contains(exitOf("w1").reason, "use Docker 20.10 or newer")) << exitOf("w1").reason;

@@ -205,7 +205,7 @@ TEST_F(LauncherProcess, AClosedOutputIsNoEnd) {
   EXPECT_EQ(reasonOf("echo before; exec >&- 2>&-; sleep 0.1; exit 4"), "it ended with exit code 4: before");
 }
 
-TEST_F(LauncherProcess, AnOutputThatCannotBeWrittenStopsNoWorker) {
+TEST_F(LauncherProcess, AnUnwritableOutputStopsNoWorker) {
   std::ofstream(data_ / "workers") << "no folder";
   EXPECT_EQ(reasonOf("echo one; sleep 0.1; echo two; exit 3"), "it ended with exit code 3: two");
   EXPECT_EQ(log_.lines().size(), 1U) << log_.text();
@@ -222,7 +222,7 @@ TEST_F(LauncherProcess, TheLogsOf20EndedWorkersAreKept) {
   EXPECT_EQ(content(logOf("w22")), "22\n");
 }
 
-TEST_F(LauncherProcess, AHundredChildrenThatIgnoreSigtermEndWithTheWorker) {
+TEST_F(LauncherProcess, AHundredChildrenIgnoringSigtermEndWithTheWorker) {
   // The worker ignores the signal before reporting its readiness.
   start("w1",
         "i=0; while [ $i -lt 100 ]; do i=$((i+1)); (trap '' TERM HUP INT; sleep 3600) & done; trap '' TERM; "
@@ -234,7 +234,7 @@ TEST_F(LauncherProcess, AHundredChildrenThatIgnoreSigtermEndWithTheWorker) {
   EXPECT_TRUE(processesWith(folder_.path().string()).empty());
 }
 
-TEST_F(LauncherProcess, AWorkerWhoseGuardIsKilledEndsWithAllItsProcesses) {
+TEST_F(LauncherProcess, AWorkerWithAKilledGuardEndsWithAllProcesses) {
   const std::string worker = "w-" + std::to_string(::getpid());
   start(worker, "(setsid sh -c 'trap \"\" TERM; sleep 3600' &); echo > $FOLDER/ready; while :; do sleep 0.1; done");
   awaitFile("ready");
@@ -246,7 +246,7 @@ TEST_F(LauncherProcess, AWorkerWhoseGuardIsKilledEndsWithAllItsProcesses) {
                    [&] { return processesWith(folder_.path().string()).empty(); });
 }
 
-TEST_F(LauncherProcess, AWorkerThatHasStoppedItsGuardEndsAllTheSame) {
+TEST_F(LauncherProcess, AWorkerWithAStoppedGuardEndsAllTheSame) {
   start("w1",
         "(setsid sh -c 'trap \"\" TERM; sleep 3600' &); kill -STOP $PPID; echo > $FOLDER/ready; "
         "while :; do sleep 0.1; done");

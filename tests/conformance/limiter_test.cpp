@@ -84,7 +84,7 @@ TEST(Window, HalfABurstLeavesBeforeTheOtherHalf) {
   EXPECT_EQ(window.pass(600, kRun, 15'000), 500);
 }
 
-TEST(Window, EachMillisecondLeavesByItself) {
+TEST(Window, EachMillisecondLeavesTheWindowSeparately) {
   Counter window("window");
   for (int ms = 0; ms < 1'000; ++ms) EXPECT_EQ(window.pass(1, kRun, ms), 1);
   EXPECT_EQ(window.pass(1, kRun, 9'999), 0);
@@ -131,7 +131,7 @@ TEST(Bucket, HasRoomForTheGreatestNumbers) {
   }
 }
 
-TEST(Bucket, KeepsItsTokensWhenTheWindowIsAnother) {
+TEST(Bucket, KeepsTheTokensWhenTheWindowChanges) {
   Counter bucket("bucket");
   EXPECT_EQ(bucket.pass(10, {10, Millis(10'000), 0}, 0), 10);
   EXPECT_EQ(bucket.ask({10, Millis(1'000), 0}, 0).retryAfter, Millis(100));
@@ -150,7 +150,7 @@ class EachLimiter : public testing::TestWithParam<std::string> {
   std::unique_ptr<RateLimiter> limiter_ = limiter(GetParam()).make();
 };
 
-TEST_P(EachLimiter, ForgetsKeysThatNobodyUses) {
+TEST_P(EachLimiter, ForgetsUnusedKeys) {
 #if JOBQ_SANITIZED_THREADS
   GTEST_SKIP() << "counts allocations, and ThreadSanitizer has an operator new of its own";
 #endif
@@ -169,7 +169,7 @@ TEST_P(EachLimiter, ForgetsKeysThatNobodyUses) {
   }
 }
 
-TEST_P(EachLimiter, RemembersForThoseWhoComeLate) {
+TEST_P(EachLimiter, RemembersCountedCallsForLateRequests) {
   constexpr int kKeys = 1'000;
   for (int key = 0; key < kKeys; ++key) ASSERT_TRUE(enter(key, 0).allowed);
   for (int i = 0; i < 2; ++i) {

@@ -110,7 +110,7 @@ TEST_F(MysqlChecks, ADatabaseWithoutRowLocksIsRefusedEachTime) {
   EXPECT_EQ(refusal(settings), "");
 }
 
-TEST_F(MysqlChecks, ABinaryLogOfStatementsIsRefusedAndAnUnsyncedOneIsNamed) {
+TEST_F(MysqlChecks, ABinaryLogOfStatementsIsRefusedAndAnUnsyncedLogIsNamed) {
   MariadbServer logging(
       {"--log-bin=binlog", "--binlog-format=STATEMENT", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=1"});
   logging.run("", {"CREATE DATABASE jobs"});

@@ -55,7 +55,7 @@ TEST_F(MysqlClock, AStepBackIsFollowedSlowlyAndTimeGoesOn) {
   EXPECT_THAT(log_.text(), HasSubstr("was set back by 300 s"));
 }
 
-TEST_F(MysqlClock, ANodeThatStartsLaterHasTheTimeOfTheOthers) {
+TEST_F(MysqlClock, ALaterNodeHasTheTimeOfTheEarlierNodes) {
   const auto first = open();
   const Holder holder = first->nodes().join("first");
   (void)first->jobs().insert(brief("waits"), policy_, std::nullopt);

@@ -107,7 +107,7 @@ class MysqlConnectionIds : public MysqlConnection {
 };
 
 // A backup holds such a lock. The node fences its runs, and callers still read results.
-TEST_F(MysqlConnectionIds, ABeatThatWaitsForALockCutsNoConnection) {
+TEST_F(MysqlConnectionIds, ABeatWaitingForALockCutsNoConnection) {
   const auto storage = openWatched();
   const Holder holder = storage->nodes().join("node");
   (void)storage->jobs().insert(spec("a"), policy_, std::nullopt);
@@ -124,7 +124,7 @@ TEST_F(MysqlConnectionIds, ABeatThatWaitsForALockCutsNoConnection) {
 }
 
 // The other side ends a connection for changes, as a load balancer does at a switch.
-TEST_F(MysqlConnectionIds, AConnectionForChangesThatIsEndedEndsTheOthers) {
+TEST_F(MysqlConnectionIds, TheEndOfTheConnectionForChangesEndsAllConnections) {
   const auto storage = openWatched();
   storage->check();
   const std::string writer = newest();
@@ -143,7 +143,7 @@ std::int64_t closedStatements(mysql::Connection& connection) {
   return query.next() ? query.integer(0) : -1;
 }
 
-TEST_F(MysqlConnection, ABrokenStatementIsClosedBehindItsTransaction) {
+TEST_F(MysqlConnection, ABrokenStatementIsClosedAfterTheTransaction) {
   const auto connection = connect();
   constexpr char kInsert[] = "INSERT INTO ended_life (epoch) VALUES (?)";
   connection->execute("BEGIN");
@@ -175,7 +175,7 @@ TEST_F(MysqlConnection, ACommitOfAnEndedTransactionIsAConflict) {
 }
 
 // Behind a load balancer or a moving address the next connection reaches the server that takes the writes now.
-TEST_F(MysqlConnectionIds, AServerThatTakesNoWritesAnyMoreIsLeft) {
+TEST_F(MysqlConnectionIds, AReadOnlyServerIsLeft) {
   const auto storage = openWatched();
   storage->check();
   const std::int64_t before = std::stoll(newest());

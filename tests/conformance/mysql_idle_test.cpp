@@ -72,7 +72,7 @@ TEST_F(MysqlIdle, TheOutcomesOfABatchShareTransactions) {
   EXPECT_EQ(commits() - commitsBefore, 2) << "64 outcomes a transaction";
 }
 
-TEST_F(MysqlIdle, AnAnswerThatServesSeveralCallsHasTheChangesOfThisNode) {
+TEST_F(MysqlIdle, AnAnswerForSeveralCallsHasTheChangesOfTheNode) {
   const auto node = open();
   const Holder holder = node->nodes().join("node");
   EXPECT_TRUE(node->leases().queuedEndpoints().empty());
@@ -98,7 +98,7 @@ TEST_F(MysqlIdle, ABeatOfAnEndedLifeIsRefused) {
 }
 
 /// The report must be stored again after a beat of another epoch.
-TEST_F(MysqlIdle, AReportIsStoredWhenItChanges) {
+TEST_F(MysqlIdle, AChangedReportIsStored) {
   const auto node = open();
   const Holder holder = node->nodes().join("node");
   const auto idle = [&] { return node->nodes().count("ep", "other").idle; };

@@ -24,7 +24,7 @@ TEST_F(MysqlOpening, FourNodesAtOnceMigrateOnce) {
 }
 
 // The checks of an opening change rows, and once made one of several openings at a time end with a deadlock.
-TEST_F(MysqlOpening, NodesThatStartAtOnceDoNotRefuseEachOther) {
+TEST_F(MysqlOpening, NodesStartingAtOnceDoNotRefuseEachOther) {
   constexpr int kNodes = 6;
   constexpr int kStarts = 20;
   open().reset();
@@ -69,7 +69,7 @@ TEST_F(MysqlOpening, AServerWithSmallPacketsIsRefused) {
 }
 
 // One session asks twice here: a database without locks answers two sessions in the same way.
-TEST_F(MysqlOpening, ADatabaseWhoseLocksExcludeNoSessionIsRefused) {
+TEST_F(MysqlOpening, ADatabaseWithoutExclusiveLocksIsRefused) {
   open().reset();
   const mysql::Connector connector{mysql::Options(MapConfig(settingsFor(server(), database())))};
   const auto first = connector.open(mysql::Isolation::readCommitted);
@@ -81,7 +81,7 @@ TEST_F(MysqlOpening, ADatabaseWhoseLocksExcludeNoSessionIsRefused) {
   EXPECT_THAT(refused.text, HasSubstr("MariaDB 10.6"));
 }
 
-TEST_F(MysqlOpening, AServerThatMayLoseCommitsIsNamedInTheLog) {
+TEST_F(MysqlOpening, AServerWithUnsafeCommitsIsNamedInTheLog) {
   server().run("", {"SET GLOBAL innodb_flush_log_at_trx_commit = 1"});
   open().reset();
   EXPECT_EQ(log_.text(), "");
@@ -90,7 +90,7 @@ TEST_F(MysqlOpening, AServerThatMayLoseCommitsIsNamedInTheLog) {
   EXPECT_THAT(log_.text(), HasSubstr("storage.durability: the variable innodb_flush_log_at_trx_commit"));
 }
 
-TEST_F(MysqlOpening, TheUserMayHaveAPasswordAndNoMessageShowsIt) {
+TEST_F(MysqlOpening, TheUserMayHaveAPasswordAndNoMessageShowsThePassword) {
   Settings settings = settingsFor(server(), database());
   server().run("", {"CREATE OR REPLACE USER 'jobs'@'localhost' IDENTIFIED BY 'open sesame'",
                     "GRANT ALL ON " + database() + ".* TO 'jobs'@'localhost'"});

@@ -170,7 +170,7 @@ class MysqlProcesses : public MysqlTest {
 
 // In even rounds the killed process is started again, as by a supervisor: its node takes a new life. In odd rounds
 // the other node waits for the end of the dead life.
-TEST_F(MysqlProcesses, OneIsKilledInTheMiddleAndNothingIsHalfWritten) {
+TEST_F(MysqlProcesses, AProcessKilledInTheMiddleLeavesNoHalfWrittenStep) {
   constexpr int kRounds = 20;
   int lost = 0;
   for (int round = 0; round < kRounds; ++round) {

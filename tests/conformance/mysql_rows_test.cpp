@@ -218,7 +218,7 @@ TEST_F(MysqlNumbers, GoOnBehindTheJobsOfTheDatabase) {
 }
 
 /// Two of more than 64 nodes share a generator, and may make one number.
-TEST_F(MysqlNumbers, AJobWhoseNumberIsTakenGetsAnother) {
+TEST_F(MysqlNumbers, AJobWithATakenNumberGetsANewNumber) {
   const auto storage = open();
   const auto twin = source();
   for (int i = 0; i < 63; ++i) (void)source();  // the next opening shares the generator of `twin`

@@ -92,7 +92,7 @@ TEST_F(MysqlSwitch, ABeatFindsTheSwitch) {
 }
 
 // A server without writes may be the old server, with old answers.
-TEST_F(MysqlSwitch, NothingIsReadAtAServerWithoutWrites) {
+TEST_F(MysqlSwitch, NoReadGoesToAServerWithoutWrites) {
   const auto storage = openLinked();
   (void)storage->jobs().insert(spec("job"), policy_, std::nullopt);
   server().run("", {"SET GLOBAL read_only = 1"});
@@ -103,7 +103,7 @@ TEST_F(MysqlSwitch, NothingIsReadAtAServerWithoutWrites) {
 }
 
 // A proxy may lead the statements of an open session to a second server with a different name.
-TEST_F(MysqlSwitch, ABeatNoticesThatAnotherServerAnswers) {
+TEST_F(MysqlSwitch, ABeatNoticesAChangeOfTheServer) {
   const auto storage = openLinked();
   const Holder holder = storage->nodes().join("node");
   for (int i = 0; i < 2; ++i) EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);
@@ -114,7 +114,7 @@ TEST_F(MysqlSwitch, ABeatNoticesThatAnotherServerAnswers) {
 }
 
 // Every new session changes the name of the server, as with a load balancer that spreads connections.
-TEST_F(MysqlSwitch, ConnectionsThatReachDifferentServersAreRefused) {
+TEST_F(MysqlSwitch, ConnectionsToDifferentServersAreRefused) {
   server().run("", {"GRANT REPLICATION MASTER ADMIN ON *.* TO 'jobs'@'localhost'"});
   const MapConfig config(settings());
   const mysql::Connector connector{mysql::Options(config)};

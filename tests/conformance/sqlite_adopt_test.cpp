@@ -23,7 +23,7 @@ class AdoptTest : public SqliteTest {
   LeaseStore& leases() { return storage_->leases(); }
 };
 
-TEST_F(AdoptTest, TheNextLifeHoldsTheJobsOfWorkersThatOutliveTheirNode) {
+TEST_F(AdoptTest, TheNextLifeHoldsTheJobsOfWorkersOutlivingTheNode) {
   const LeaseRef remote = claimFor("remote", "w:1");
   const LeaseRef local = claimFor("local", "node-1");
   ASSERT_EQ(storage_->chunks().append(remote, 0, {{"1", "", false}}), ReportResult::accepted);
@@ -42,7 +42,7 @@ TEST_F(AdoptTest, TheNextLifeHoldsTheJobsOfWorkersThatOutliveTheirNode) {
   EXPECT_EQ(storage_->chunks().read({"ep", "remote"}, 0, 100)->chunks.size(), 2U);
 }
 
-TEST_F(AdoptTest, AJobWhoseTimeIsOverIsLeftToTheSweep) {
+TEST_F(AdoptTest, ATimedOutJobIsLeftToTheSweep) {
   const LeaseRef remote = claimFor("remote", "w:1");
   clock_.advance(JobPolicy{}.executionTimeout + Millis(1));
   open();
@@ -51,7 +51,7 @@ TEST_F(AdoptTest, AJobWhoseTimeIsOverIsLeftToTheSweep) {
   EXPECT_EQ(find("remote")->state, JobState::timedOut);
 }
 
-TEST_F(AdoptTest, ALifeThatHasEndedAdoptsNothing) {
+TEST_F(AdoptTest, AnEndedLifeAdoptsNoJob) {
   claimFor("remote", "w:1");
   const Holder former = holder_;
   open();

@@ -51,7 +51,7 @@ TEST_F(SqliteBackup, TheCopyIsAStorageOfTheSameContent) {
 }
 
 // A copy that fills the disk would stop the acceptance of jobs.
-TEST_F(SqliteBackup, ACopyThatTheDiskCannotHoldIsRefusedBeforeItBegins) {
+TEST_F(SqliteBackup, ACopyTooLargeForTheDiskIsRefusedAtTheStart) {
   constexpr std::uint64_t kBytes = 500UL << 20;
   EXPECT_NO_THROW(sqlite::requireRoom(kBytes, kBytes + sqlite::kRoomForWrites));
   try {
@@ -87,7 +87,7 @@ TEST_F(SqliteBackup, ACopyBesideTheLogOfAnotherFileIsRefused) {
   EXPECT_TRUE(find("a"));
 }
 
-TEST_F(SqliteBackup, WritersGoOnAndTheCopyHasWhatWasStoredBefore) {
+TEST_F(SqliteBackup, WritersGoOnAndTheCopyHasAllEarlierWrites) {
   open();
   std::atomic<int> stored = 0;
   std::atomic<bool> over = false;
@@ -113,7 +113,7 @@ TEST_F(SqliteBackup, WritersGoOnAndTheCopyHasWhatWasStoredBefore) {
   for (int i = 0; i < there; ++i) EXPECT_TRUE(find("job" + std::to_string(i))) << "no job is left out";
 }
 
-TEST_F(SqliteBackup, AStopEndsItAndLeavesNoFile) {
+TEST_F(SqliteBackup, AStopEndsABackupAndLeavesNoFile) {
   open();
   for (int i = 0; i < 50; ++i) submit("job" + std::to_string(i));
   std::stop_source stop;
@@ -123,7 +123,7 @@ TEST_F(SqliteBackup, AStopEndsItAndLeavesNoFile) {
   EXPECT_EQ(backup(), BackupResult::written);
 }
 
-TEST_F(SqliteBackup, ACopyThatCannotBeMadeChangesNothing) {
+TEST_F(SqliteBackup, AFailedCopyHasNoEffect) {
   open();
   submit("before");
   EXPECT_THROW((void)storage_->backupTo(restored_.path() / "none" / "jobq.db", {}), StorageError);

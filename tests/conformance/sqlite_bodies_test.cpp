@@ -58,7 +58,7 @@ TEST_F(SqliteBodies, ALargeBodyDoesNotPassTheLog) {
 }
 
 // Else the disk and the processors are busy with the same input again and again.
-TEST_F(SqliteBodies, TheInputOfAJobThatReturnsToItsQueueStaysInTheCache) {
+TEST_F(SqliteBodies, TheInputOfAReturnedJobStaysInTheCache) {
   open();
   submit(large("a"));
   const int before = countedCalls().drops;
@@ -205,7 +205,7 @@ TEST_F(SqliteBodies, ARetryDropsTheOutputAndKeepsTheInput) {
   EXPECT_EQ(claim(1).at(0).input, bodyOf(kLargeBody));
 }
 
-TEST_F(SqliteBodies, ACallThatStoresNothingLeavesNoFile) {
+TEST_F(SqliteBodies, ACallWithoutAStoredJobLeavesNoFile) {
   open();
   const Idempotency key{"k", "hash"};
   EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(large("a"), policy_, key)));
@@ -253,7 +253,7 @@ TEST_F(SqliteBodies, FilesWithoutARowGoAtTheOpening) {
   EXPECT_THAT(files(), ElementsAre("07", "1", "8", "note")) << "a loss of power may bring a deleted file back";
 }
 
-TEST_F(SqliteBodies, AMigratedDatabaseKeepsItsLargeBodiesInTheirRows) {
+TEST_F(SqliteBodies, AMigratedDatabaseKeepsLargeBodiesInTheRows) {
   open();
   submit("a");
   submit("b");

@@ -50,7 +50,7 @@ TEST_F(BodyDamage, AFullDiskIsTheCallersErrorAndHeals) {
   submit(large("a"));
 }
 
-TEST_F(BodyDamage, AnErrorOfTheDiskIsTheErrorOfThatCallerAlone) {
+TEST_F(BodyDamage, AnErrorOfTheDiskIsTheErrorOfTheAffectedCallerAlone) {
   open();
   submit(spec("runs"));
   const LeaseRef lease = claim(1).at(0).lease;
@@ -69,7 +69,7 @@ TEST_F(BodyDamage, AnErrorOfTheDiskIsTheErrorOfThatCallerAlone) {
   EXPECT_EQ(finish(lease, output), ReportResult::accepted);
 }
 
-TEST_F(BodyDamage, AStepThatFailsLeavesNoFile) {
+TEST_F(BodyDamage, AFailedStepLeavesNoFile) {
   open();
   logFaults().writeAnswers = SQLITE_FULL;
   EXPECT_NE(errorOf([&] { submit(large("a")); }), "");
@@ -137,7 +137,7 @@ TEST_F(BodyDamage, AFailedSweepForgetsNoLeftOutJob) {
   EXPECT_THAT(sweep().finished, SizeIs(1));
 }
 
-TEST_F(BodyDamage, AClaimOfAJobThatWasDeletedMeanwhileIsLeftOut) {
+TEST_F(BodyDamage, AClaimOfAMeanwhileDeletedJobIsLeftOut) {
   open();
   storage_.reset();
   OpenSqlite parts(file(), clock_, log_);
@@ -148,7 +148,7 @@ TEST_F(BodyDamage, AClaimOfAJobThatWasDeletedMeanwhileIsLeftOut) {
   EXPECT_EQ(parts.leases.sweep(9).requeuedAt, std::vector<EndpointId>{"ep"}) << "other jobs may wait";
 }
 
-TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfThatJobAlone) {
+TEST_F(BodyDamage, AMissingOutputHarmsTheReadsOfTheAffectedJobAlone) {
   open();
   submitAndEnd(spec("broken"));
   submitAndEnd(spec("sound"));
@@ -194,7 +194,7 @@ TEST_F(BodyDamage, AWebhookWithoutItsBodyIsGivenUp) {
   EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
 }
 
-TEST_F(BodyDamage, AWebhookWhoseBodyCannotBeOpenedKeepsNoOtherBack) {
+TEST_F(BodyDamage, AWebhookWithAnUnreadableBodyKeepsNoOtherBack) {
   open();
   for (const JobId id : {"broken", "sound"}) {
     JobSpec job = id == "broken" ? large(id) : spec(id);
@@ -264,7 +264,7 @@ TEST_F(BodyBackup, ACopyIsOneFileWithAllBodies) {
   EXPECT_TRUE(fs::is_empty(restored_ / "bodies"));
 }
 
-TEST_F(BodyBackup, ACopyThatCannotReadABodyLeavesNoFile) {
+TEST_F(BodyBackup, ACopyWithAnUnreadableBodyLeavesNoFile) {
   open();
   submit(large("a"));
   fs::remove(onlyFile());

@@ -96,7 +96,7 @@ TEST_F(Crash, AClaimOfTheDeadProcessIsLostAndCounted) {
   EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
-TEST_F(Crash, TheQueueGoesOnWhereItWas) {
+TEST_F(Crash, TheQueueGoesOnAfterACrash) {
   open();
   submit("first");
   submit("second");

@@ -55,7 +55,7 @@ class SqliteDiscardedChunks : public SqliteTest {
   }
 };
 
-TEST_F(SqliteDiscardedChunks, GoInStepsWhicheverCallDiscardsThem) {
+TEST_F(SqliteDiscardedChunks, GoInStepsAfterEachDiscardingCall) {
   using Steps = std::vector<std::int64_t>;
   LeaseRef lease = run("a", 50'000);
   const std::int64_t ofRelease = stepsOf([&] { EXPECT_EQ(storage_->leases().release(std::vector{lease}), 1U); });
@@ -99,7 +99,7 @@ TEST_F(SqliteDiscardedChunks, AWriteHasOneBoundForAllItsJobs) {
   EXPECT_EQ(notes(), 0);
 }
 
-TEST_F(SqliteDiscardedChunks, NewChunksReplaceThem) {
+TEST_F(SqliteDiscardedChunks, AreReplacedByNewChunks) {
   ASSERT_EQ(storage_->leases().release(std::vector{run("a", 45'000)}), 1U);
   LeaseRef lease = claim(1).at(0).lease;
   add(lease, 0, 5, "2");
@@ -136,7 +136,7 @@ TEST_F(SqliteDiscardedChunks, AnotherJobWithTheNumberKeepsItsChunks) {
   EXPECT_EQ(storage_->leases().finish(lease, Completed{"1"}), ReportResult::accepted);
 }
 
-TEST_F(SqliteDiscardedChunks, ARemovedEndpointLeavesThemToTheSweeps) {
+TEST_F(SqliteDiscardedChunks, OfARemovedEndpointAreLeftToTheSweeps) {
   (void)run("a", 45'000);
   EXPECT_LT(storage_->jobs().remove("ep", 10), 10U);
   EXPECT_EQ(chunkRows(), 45'000);

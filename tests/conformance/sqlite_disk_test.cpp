@@ -34,7 +34,7 @@ TEST_F(Disk, AFullDiskRecoversWhenThereIsSpaceAgain) {
   EXPECT_EQ(claim(9).size(), 2U);
 }
 
-TEST_F(Disk, AFailedSyncMakesTheStorageReadOnlyUntilItIsOpenedAgain) {
+TEST_F(Disk, AFailedSyncMakesTheStorageReadOnlyUntilTheNextOpening) {
   open();
   submit("before");
   logFaults().syncAnswers = SQLITE_IOERR_FSYNC;

@@ -79,7 +79,7 @@ TEST_F(EndedJobsTest, AJobOfASweepIsKeptToo) {
   expectSame("a");
 }
 
-TEST_F(EndedJobsTest, AnotherEndpointFindsNothing) {
+TEST_F(EndedJobsTest, AnotherEndpointFindsNoJob) {
   finish(runs("a"), Completed{"1"});
   EXPECT_FALSE(storage_->jobs().find({"other", "a"}));
   expectSame("a");
@@ -104,7 +104,7 @@ TEST_F(EndedJobsTest, AJobOfTheQueueIsKeptWithItsTimes) {
   expectSame("retried");
 }
 
-TEST_F(EndedJobsTest, AJobThatWasClaimedBeforeTheStartIsRead) {
+TEST_F(EndedJobsTest, AJobClaimedBeforeTheStartIsRead) {
   const LeaseRef lease = runs("a");
   open();
   finish(lease, Completed{"1"});
@@ -142,7 +142,7 @@ TEST_F(EndedJobsTest, AnExpiredJobIsAbsent) {
 }
 
 // The step of the end is undone: the kept job must not show it.
-TEST_F(EndedJobsTest, AnEndThatWasNotStoredIsNotKept) {
+TEST_F(EndedJobsTest, AnUnstoredEndIsNotKept) {
   const LeaseRef lease = runs("a");
   logFaults().writeAnswers = SQLITE_FULL;
   EXPECT_THROW((void)storage_->leases().finish(lease, Completed{"1"}), StorageError);
@@ -159,7 +159,7 @@ TEST_F(EndedJobsTest, AChangeIsForgottenBeforeItsCommit) {
   EXPECT_TRUE(readsFile("a"));
 }
 
-TEST_F(EndedJobsTest, ManyJobsTakeOneAnothersPlace) {
+TEST_F(EndedJobsTest, ManyJobsReplaceEachOther) {
   for (int i = 0; i < 2'000; ++i) finish(runs("job" + std::to_string(i)), Completed{std::to_string(i)});
   for (int i = 0; i < 2'000; ++i) EXPECT_EQ(find("job" + std::to_string(i)).value().output, std::to_string(i));
 }

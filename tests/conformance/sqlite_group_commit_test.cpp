@@ -63,7 +63,7 @@ class OfferedJobs : public GroupCommit {
   CallId calls_ = 0;
 };
 
-TEST_F(OfferedJobs, AreNotShownBeforeTheyAreDurable) {
+TEST_F(OfferedJobs, AreShownOnlyWhenDurable) {
   const Idempotency key{"k", "hash"};
   open();
   submit("before");
@@ -120,7 +120,7 @@ TEST_F(OfferedJobs, AreShownWhenAFullDiskHasSpaceAgain) {
   EXPECT_TRUE(find("a"));
 }
 
-// The number of commits depends on the machine: WriterTest.WritesThatWaitTogetherShareACommit counts them.
+// The number of commits depends on the machine: WriterTest.WritesWaitingTogetherShareACommit counts them.
 TEST_F(GroupCommit, NoJobOfManyCallersIsLost) {
   constexpr int kCallers = 64;
   constexpr int kEach = 8;
@@ -265,7 +265,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
 
 // The second job with the same id and webhook owes a delivery with a used id: the step fails at its end, after all
 // other changes of the step.
-TEST_F(GroupCommit, AStepThatFailsAtItsEndChangesNoCounter) {
+TEST_F(GroupCommit, AStepFailingAtTheEndChangesNoCounter) {
   open();
   JobSpec job = spec("a");
   job.webhook = "http://example.com/";

@@ -193,7 +193,7 @@ TEST_F(LaterWrites, AFailedAwaitedWriteHarmsNoInsert) {
   EXPECT_EQ(sqlite_->counters.of("ep").owed, 0);
 }
 
-TEST_F(LaterWrites, AGroupThatFindsTheDiskFullTellsEachReceiver) {
+TEST_F(LaterWrites, AGroupOnAFullDiskAnswersEachReceiver) {
   occupy(1);
   for (int i = 0; i < 10; ++i) beginInsert("j" + std::to_string(i));
   queue([](sqlite::Step& step) { writeBytes(step, 1); });
@@ -302,7 +302,7 @@ TEST_F(LaterStorage, TheQueueHasTheOrderOfTheCallsOfAThread) {
   EXPECT_EQ(order, expected);
 }
 
-TEST_F(LaterStorage, AStorageThatClosesEndsTheQueuedInserts) {
+TEST_F(LaterStorage, AClosingStorageEndsTheQueuedInserts) {
   constexpr std::size_t kJobs = 100;
   open();
   holdTheWriter();
@@ -316,7 +316,7 @@ TEST_F(LaterStorage, AStorageThatClosesEndsTheQueuedInserts) {
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, kJobs + 1);
 }
 
-TEST_F(LaterStorage, AStorageThatClosesOnAFailingDiskTellsEachReceiver) {
+TEST_F(LaterStorage, AClosingStorageOnAFailingDiskAnswersEachReceiver) {
   constexpr std::size_t kJobs = 20;
   open();
   holdTheWriter();
@@ -369,7 +369,7 @@ TEST_F(LaterStorage, ALargeInputIsInAFile) {
   EXPECT_EQ(claim(1).at(0).input, large("a").input);
 }
 
-TEST_F(LaterStorage, ALargeInputThatIsNotInsertedLeavesNoFile) {
+TEST_F(LaterStorage, AnUninsertedLargeInputLeavesNoFile) {
   open();
   ASSERT_EQ(insertLater(large("a"), Idempotency{"k", "h1"}), "inserted");
   EXPECT_EQ(insertLater(large("a", 'y')), "StorageError") << "the id is taken";
@@ -383,7 +383,7 @@ TEST_F(LaterStorage, ALargeInputThatIsNotInsertedLeavesNoFile) {
   EXPECT_THAT(files(), SizeIs(1));
 }
 
-TEST_F(LaterStorage, AFileThatCannotBeWrittenIsToldBeforeTheCallReturns) {
+TEST_F(LaterStorage, AnUnwritableFileIsReportedBeforeTheCallReturns) {
   open();
   bodyFaults().writeAnswers = SQLITE_FULL;
   beginInsert(large("a"));

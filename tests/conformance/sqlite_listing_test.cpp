@@ -192,7 +192,7 @@ TEST_F(ListingTest, AnEndpointIsRemovedWithAllItsJobs) {
   EXPECT_TRUE(storage_->jobs().find({"elsewhere", "other"}));
 }
 
-TEST_F(ListingTest, AFullDiskListsNothing) {
+TEST_F(ListingTest, AFullDiskListsNoJob) {
   open();
   submitMany(0, kMany - 1);
   logFaults().writeAnswers = SQLITE_FULL;
@@ -206,7 +206,7 @@ TEST_F(ListingTest, AFullDiskListsNothing) {
 }
 
 // A listing needs pages for hundreds of jobs, and must not keep a small write out.
-TEST_F(ListingTest, AWriteThatHasRoomIsStoredWithoutTheListing) {
+TEST_F(ListingTest, AWriteWithRoomIsStoredWithoutTheListing) {
   open();
   submitMany(0, kMany - 1);
   logFaults().writeAnswers = SQLITE_FULL;

@@ -81,7 +81,7 @@ class RandomTransactions {
 // Another connection, and a process after a kill, see only whole commits. Half of the runs have a page cache of ten
 // pages, so SQLite writes pages before the commit, rewrites the pages, and reads the pages again. The other runs have
 // savepoints instead: SQLite 3.40 does not do both together rightly (`writer.cpp`).
-TEST_F(LogWritesTest, NothingIsHeldBehindACommit) {
+TEST_F(LogWritesTest, NoMemoryIsHeldAfterACommit) {
   for (unsigned seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const bool spills = seed % 2 == 0;

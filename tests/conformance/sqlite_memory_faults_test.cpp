@@ -105,12 +105,12 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
   CallId calls_ = 0;
 };
 
-TEST_F(SqliteMemoryFaults, AnEndThatClaimsLosesNoJob) { endAndClaim(true, 10); }
+TEST_F(SqliteMemoryFaults, AClaimingEndLosesNoJob) { endAndClaim(true, 10); }
 
-TEST_F(SqliteMemoryFaults, AnUnsyncedEndThatClaimsLosesNoJob) { endAndClaim(false, 10); }
+TEST_F(SqliteMemoryFaults, AnUnsyncedClaimingEndLosesNoJob) { endAndClaim(false, 10); }
 
 // The input is read behind the commit of the claim.
-TEST_F(SqliteMemoryFaults, AClaimedJobWhoseInputFindsNoMemoryIsLeftOut) { endAndClaim(false, kLargeBody); }
+TEST_F(SqliteMemoryFaults, AClaimedJobWithoutMemoryForTheInputIsLeftOut) { endAndClaim(false, kLargeBody); }
 
 TEST_F(SqliteMemoryFaults, TheFirstJobOfAnEndpointIsStoredOrNot) {
   JobSpec job;
@@ -145,7 +145,7 @@ TEST_F(SqliteMemoryFaults, AClaimGivesItsJobOrLeavesTheJob) {
   withEachAllocationFailing(prepare, claim, check);
 }
 
-TEST_F(SqliteMemoryFaults, AnInsertThatClaimsHappensOrNot) {
+TEST_F(SqliteMemoryFaults, AClaimingInsertHappensOrNot) {
   JobSpec job;
   ClaimWant want;
   std::size_t claimed = 0;
@@ -167,7 +167,7 @@ TEST_F(SqliteMemoryFaults, AnInsertThatClaimsHappensOrNot) {
 }
 
 // A step lists all jobs, and a later one of the same group adds a job.
-TEST_F(SqliteMemoryFaults, AListingBeforeANewJobOfItsGroupNeedsNoMemoryBehindTheCommit) {
+TEST_F(SqliteMemoryFaults, AListingBeforeANewJobOfTheGroupNeedsNoMemoryAfterTheCommit) {
   storage_.reset();
   OpenSqlite sqlite(file(), clock_, log_);
   sqlite::ListingChange change(sqlite.numbers);

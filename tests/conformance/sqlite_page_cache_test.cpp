@@ -67,7 +67,7 @@ TEST(PageNumbersTest, TheGreatestPageIsTheBound) {
   EXPECT_FALSE(numbers.mayReach(5));
 }
 
-TEST(PageNumbersTest, TheNumberOfAnExchangeCountsWhileAPageHasIt) {
+TEST(PageNumbersTest, TheNumberOfAnExchangeCountsWhileAPageUsesTheNumber) {
   PageNumbers numbers(kPageSize);
   numbers.add(9);
   numbers.move(5, kExchange);
@@ -208,7 +208,7 @@ class ModelledCache {
   std::set<unsigned> pages_;
 };
 
-TEST_F(PageCacheTest, TheLayerDropsWhatSqlitesCacheWouldDrop) {
+TEST_F(PageCacheTest, TheLayerDropsTheSamePagesAsSqlitesCache) {
   ASSERT_EQ(sqlite3_initialize(), SQLITE_OK);
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -275,7 +275,7 @@ constexpr char kContent[] =
     "FROM (SELECT * FROM row ORDER BY n)";
 
 // SQLite above the layer. The test above judges which pages leave the cache.
-TEST_F(PageCacheTest, FilesThatShrinkAndGrowKeepTheirContent) {
+TEST_F(PageCacheTest, ShrinkingAndGrowingFilesKeepTheContent) {
   cacheCalls.exchanges = 0;
   cacheCalls.drops = 0;
   for (unsigned seed = 1; seed <= 4; ++seed) {

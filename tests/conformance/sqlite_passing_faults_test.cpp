@@ -25,7 +25,7 @@ class PassingFaults : public SqliteBodiesTest {
   }
 };
 
-TEST_F(PassingFaults, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {
+TEST_F(PassingFaults, AJobWithATemporarilyUnreadableInputGoesBackToTheQueue) {
   open();
   submit(large("a"));
   bodyFaults().openAnswers = SQLITE_CANTOPEN;
@@ -40,7 +40,7 @@ TEST_F(PassingFaults, AJobWhoseInputCannotBeOpenedForNowGoesBackToTheQueue) {
   EXPECT_EQ(claim(1).at(0).input, bodyOf(kLargeBody));
 }
 
-TEST_F(PassingFaults, AJobWhoseInputCannotBeOpenedIsNotClaimedForEver) {
+TEST_F(PassingFaults, AJobWithAnUnreadableInputIsNotClaimedForEver) {
   open();
   submit(large("a"));
   bodyFaults().openAnswers = SQLITE_CANTOPEN;
@@ -50,7 +50,7 @@ TEST_F(PassingFaults, AJobWhoseInputCannotBeOpenedIsNotClaimedForEver) {
   EXPECT_EQ(find("a")->state, JobState::failed);
 }
 
-TEST_F(PassingFaults, AFaultOfThisMachineCountsAgainstNoJob) {
+TEST_F(PassingFaults, AFaultOfTheMachineCountsAgainstNoJob) {
   open();
   submit(large("a"));
   bodyFaults().openAnswers = SQLITE_CANTOPEN;

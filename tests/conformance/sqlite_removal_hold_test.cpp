@@ -36,7 +36,7 @@ class RemovalHolds : public SqliteTest {
   }
 };
 
-TEST_F(RemovalHolds, AClockThatNobodyConfirmsRemovesNothingForAnHour) {
+TEST_F(RemovalHolds, AnUnconfirmedClockRemovesNoJobForAnHour) {
   pause();
   clock_.setLead(std::nullopt);
   reopen();
@@ -85,7 +85,7 @@ TEST_F(RemovalHolds, ASmallGapRemovesAtOnce) {
   EXPECT_EQ(removed(), 1U);
 }
 
-TEST_F(RemovalHolds, AServiceThatConfirmsTheTimeEndsTheHold) {
+TEST_F(RemovalHolds, AServiceConfirmingTheTimeEndsTheHold) {
   pause();
   clock_.setLead(std::nullopt);
   reopen();

@@ -39,7 +39,7 @@ TEST_F(SchemaTest, TheFilesAreTheOwnersAlone) {
   for (const char* name : {"jobq.db", "jobq.db-wal", "jobq.db-shm"}) EXPECT_EQ(modeOf(dir_ / name), 0600U) << name;
 }
 
-TEST_F(SchemaTest, AFileThatIsNoDatabaseIsRefusedAndLeftAlone) {
+TEST_F(SchemaTest, AFileWithoutADatabaseIsRefusedAndLeftAlone) {
   const std::string shopping = "bread, milk, " + std::string(5'000, 'x');
   std::ofstream(file()) << shopping;
   fs::permissions(file(), fs::perms(0644));
@@ -78,7 +78,7 @@ TEST_F(SchemaTest, ANewerDatabaseIsRefusedAndLeftAlone) {
   EXPECT_EQ(contentOf(file()), before);
 }
 
-TEST_F(SchemaTest, ANewerDatabaseWhoseVersionIsOnlyInTheLogIsRefusedToo) {
+TEST_F(SchemaTest, ANewerDatabaseWithTheVersionOnlyInTheLogIsRefusedToo) {
   open();
   storage_.reset();
   const fs::path crashed = dir_ / "crashed";
@@ -95,7 +95,7 @@ TEST_F(SchemaTest, ANewerDatabaseWhoseVersionIsOnlyInTheLogIsRefusedToo) {
   EXPECT_EQ(contentOf(crashed / "jobq.db-wal"), log);
 }
 
-TEST_F(SchemaTest, ADirectoryThatIsNotThereIsRefused) { EXPECT_THROW((void)openAt(dir_ / "none"), StorageError); }
+TEST_F(SchemaTest, AMissingDirectoryIsRefused) { EXPECT_THROW((void)openAt(dir_ / "none"), StorageError); }
 
 TEST_F(SchemaTest, AMigrationKeepsACopy) {
   bringTo(kThen);
@@ -147,7 +147,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   EXPECT_EQ(claim(9).size(), 3U);
 }
 
-TEST_F(SchemaTest, AStepThatFailsLeavesTheVersionBefore) {
+TEST_F(SchemaTest, AFailedStepLeavesTheEarlierVersion) {
   bringTo(kThen);
   EXPECT_THROW(bringTo(kBroken), StorageError);
   EXPECT_EQ(ask(file(), "PRAGMA user_version"), 1);

@@ -90,7 +90,7 @@ TEST_F(Shrink, AFileShrinksToItsContent) {
   expectSound();
 }
 
-TEST_F(Shrink, ASweepCutsABoundedPieceAndOneASecond) {
+TEST_F(Shrink, ASweepCutsABoundedPieceOnceASecond) {
   open();
   fill();
   clock_.advance(Millis(60'000));
@@ -105,7 +105,7 @@ TEST_F(Shrink, ASweepCutsABoundedPieceAndOneASecond) {
   EXPECT_GE(after + 520, before) << "a cut removes 512 pages and the pages of the pointer map";
 }
 
-TEST_F(Shrink, ASweepWithAnAwaitedResultCutsNothing) {
+TEST_F(Shrink, ASweepWithAnAwaitedResultCutsNoPage) {
   open();
   fill();
   clock_.advance(Millis(60'000));
@@ -122,7 +122,7 @@ TEST_F(Shrink, ASweepWithAnAwaitedResultCutsNothing) {
   EXPECT_LT(number(file(), "PRAGMA page_count"), before);
 }
 
-TEST_F(Shrink, APausedShrinkerCutsNothing) {
+TEST_F(Shrink, APausedShrinkerCutsNoPage) {
   open();
   fill();
   clock_.advance(Millis(60'000));
@@ -150,7 +150,7 @@ TEST_F(Shrink, APausedShrinkerCutsNothing) {
   EXPECT_LT(number(file(), "PRAGMA page_count"), before);
 }
 
-TEST_F(Shrink, AFileWithLittleFreeSpaceStaysAsItIs) {
+TEST_F(Shrink, AFileWithLittleFreeSpaceStaysUnchanged) {
   open();
   for (int number = 0; number < 20; ++number) {
     JobSpec job = spec(idOf(number));
@@ -166,7 +166,7 @@ TEST_F(Shrink, AFileWithLittleFreeSpaceStaysAsItIs) {
   EXPECT_EQ(number(file(), "PRAGMA page_count"), pages) << "the next jobs need the space again";
 }
 
-TEST_F(Shrink, AnOlderFileStaysAsLargeAsItIsUntilItIsConverted) {
+TEST_F(Shrink, AnOlderFileKeepsTheSizeUntilTheConversion) {
   runScript(file(), "PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = WAL; PRAGMA user_version = 0;");
   ASSERT_EQ(number(file(), "PRAGMA auto_vacuum"), 0U);
   open();

@@ -59,7 +59,7 @@ TEST_F(SqliteStatements, AllStatementsOfThePluginAreJudged) {
 }
 
 // A statement prepared by the plugin but not found by the search would show an incomplete search.
-TEST_F(SqliteStatements, ThatThePluginPreparesAreFoundInItsLibrary) {
+TEST_F(SqliteStatements, PreparedByThePluginAreFoundInTheLibrary) {
   const std::set<std::string> statements = statementsOfThePlugin();
   (void)test::extractJudgedStatements();
   open();

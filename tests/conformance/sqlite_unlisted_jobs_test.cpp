@@ -67,7 +67,7 @@ TEST_F(UnlistedJobTest, AnIdIsLocatedFromItsWriteOn) {
   EXPECT_EQ(located(sqlite_->numbers.locate("new")), 0) << "the index has the id now";
 }
 
-TEST_F(UnlistedJobTest, AFailedWriteListsNothing) {
+TEST_F(UnlistedJobTest, AFailedWriteListsNoJob) {
   occupy(1);
   queue([](sqlite::Step& step) {
     listAll(step);

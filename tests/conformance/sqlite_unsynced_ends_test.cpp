@@ -35,7 +35,7 @@ class UnsyncedEnds : public SqliteTest {
 };
 
 // The failing sync shows that the call does not wait for one.
-TEST_F(UnsyncedEnds, AreNotShownBeforeTheyAreDurable) {
+TEST_F(UnsyncedEnds, AreShownOnlyWhenDurable) {
   const LeaseRef ended = claimed("ended");
   const LeaseRef running = claimed("running");
   logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
@@ -79,7 +79,7 @@ TEST_F(UnsyncedEnds, AreShownOnAFullDisk) {
 }
 
 // Detects a missing sync unless the writer's own sync, 5 ms after the end, has come before the insert.
-TEST_F(UnsyncedEnds, AreSyncedByAGroupThatFails) {
+TEST_F(UnsyncedEnds, AreSyncedByAFailingGroup) {
   const LeaseRef lease = claimed("a");
   end(lease);
   logFaults().writeAnswers = SQLITE_FULL;

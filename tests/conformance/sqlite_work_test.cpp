@@ -32,7 +32,7 @@ class SqliteWorkTest : public SqliteTest {
   int deliveries_ = 0;
 };
 
-TEST_F(SqliteWorkTest, ADeliveryDoesNotCountThoseThatAreKept) {
+TEST_F(SqliteWorkTest, ADeliveryDoesNotCountKeptDeliveries) {
   constexpr int kBound = static_cast<int>(kMaxDeliveriesPerEndpoint);
   for (int i = 1; i < 10; ++i) stepsOfADelivery();
   const std::int64_t ofFew = stepsOfADelivery();

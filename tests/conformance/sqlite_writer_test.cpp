@@ -20,7 +20,7 @@ constexpr std::size_t kLarge = 1UL << 20;
 constexpr std::size_t kBeyondLog = 17UL << 20;
 constexpr auto kUnsyncedLife = sqlite::WriteTurns::kUnsyncedLife;
 
-TEST_F(WriterTest, WritesThatWaitTogetherShareACommit) {
+TEST_F(WriterTest, WritesWaitingTogetherShareACommit) {
   constexpr int kCallers = 64;
   sqlite_->writer.write([](sqlite::Step& step) { return writeBytes(step, 1), true; });  // SQLite syncs a new log twice
   occupy(1);
@@ -46,7 +46,7 @@ TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
 }
 
 // Also a small write that arrives during the checkpoint.
-TEST_F(WriterTest, ASmallWriteThatArrivesDuringACheckpointGoesBeforeTheNextLargeGroup) {
+TEST_F(WriterTest, ASmallWriteDuringACheckpointGoesBeforeTheNextLargeGroup) {
   std::vector<std::string> events;  // only the writer's thread adds events before its end
   std::atomic<bool> inCheckpoint = false;
   std::promise<void> queued;
@@ -195,7 +195,7 @@ TEST_F(LoneWriterTest, ACallersCommitWithoutASyncEndsAllWrites) {
 
 // A group with a failed write is applied a second time, each write alone. A write still sees the changes of the earlier
 // writes: without them the bound on owed webhooks would abandon too many.
-TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
+TEST_F(WriterTest, AWriteSeesTheCountersOfEarlierWritesInARepeatedGroup) {
   std::vector<std::int64_t> seen;
   const auto owe = [&](sqlite::Step& step) {
     step.counters.owes("ep", 1);
@@ -252,7 +252,7 @@ TEST_F(WriterTest, ASyncAloneWithoutUnsyncedJobsSyncsNothing) {
 }
 
 // A sync needs no space.
-TEST_F(LoneWriterTest, ASyncInAGroupThatFailsIsDone) {
+TEST_F(LoneWriterTest, ASyncInAFailingGroupIsDone) {
   occupy(1);
   queue([&](sqlite::Step& step) {
     sqlite_->writer.unsynced().add("job");
