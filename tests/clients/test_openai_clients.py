@@ -71,7 +71,7 @@ class OpenAiClientTest(HttpTest):
             caller.join(LONGEST)
         assert said == [text] * STREAMS
 
-    def test_a_python_client_that_leaves(self):
+    def test_a_leaving_python_client(self):
         """The server cancels the job of a client that leaves."""
         long = {"model": "m", "messages": [{"role": "user", "content": "word " * 100_000}]}
         stream = self.client().chat.completions.create(**long, stream=True)

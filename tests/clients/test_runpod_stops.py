@@ -70,7 +70,7 @@ class StopTest(RunpodTest):
         assert self.results(job) == 0
         assert self.server.status("remote", job)["status"] == "CANCELLED"
 
-    def test_a_handler_that_goes_on(self):
+    def test_a_stubborn_handler_goes_on(self):
         """The server answers 200 to the result of the cancelled job, and drops the result."""
         job = self.begin({"stubborn": True})
         self.cancel("remote", job)
@@ -81,7 +81,7 @@ class StopTest(RunpodTest):
         assert "output" not in status, status
         self.serves_a_job()
 
-    def test_jobs_whose_time_is_over(self):
+    def test_jobs_past_the_time_limits(self):
         """policy.executionTimeout ends a job as TIMED_OUT, policy.ttl removes a job; both handlers get the stop."""
         late = self.begin(executionTimeout=5000)
         expired = self.begin({"stubborn": True}, ttl=10_000)
@@ -97,7 +97,7 @@ class StopTest(RunpodTest):
         self.serves_a_job()
         assert self.results(late) == 0
 
-    def test_jobs_cancelled_as_they_are_handed_out(self):
+    def test_jobs_cancelled_during_the_handout(self):
         """Each stop reaches the handler, also a stop before the worker has started the handler. A job is IN_PROGRESS a
         moment before the answer with the job is written. A job that is cancelled in between never comes to the
         worker."""
@@ -158,7 +158,7 @@ class LossTest(RunpodTest):
         log.wait(pings + 1, "/ping/w-old")
         assert len(new.recorded(event="begun", id=job)) == 1
 
-    def test_a_handler_that_blocks_its_process(self):
+    def test_a_handler_blocking_the_process(self):
         """The server cannot stop the handler, and the worker sends only pings. The result has no effect, and the next
         job runs."""
         worker = self.worker("blocked", BLOCKED)
@@ -173,7 +173,7 @@ class LossTest(RunpodTest):
         assert status["status"] == "CANCELLED"
         assert "output" not in status, status
 
-    def test_a_result_that_python_cannot_send(self):
+    def test_an_unsendable_result(self):
         """The worker loses the job, and reports the loss. The job runs three times; the storage counts the last loss,
         too."""
         worker = self.worker("lost")

@@ -112,7 +112,7 @@ class RunpodWorkersTest(RunpodTest):
             assert all(type(count) is int for part in health.values() for count in part.values()), health
             assert health["workers"]["idle"] + health["workers"]["running"] == 1, health
 
-    def test_a_worker_that_comes_later(self):
+    def test_a_later_worker(self):
         with RunpodClient(self.server, "late", """job = endpoint.run({"a": 1})
 record(first=job.status())
 record(output=job.output(timeout=60), last=job.status())""") as client:
@@ -136,7 +136,7 @@ record(id=job.job_id, output=job.output(timeout=60))""", request={
         assert call.headers["Content-Type"] == "application/json"
         assert (call.json()["id"], call.json()["output"], call.json()["input"]) == (job["id"], {"a": 1}, {"a": 1})
 
-    def test_a_handler_that_raises(self):
+    def test_a_raising_handler(self):
         assert self.client("remote", 'record(output=endpoint.run_sync({"raise": "äh"}))') == {"output": None}
         job = self.server.runsync("remote", {"raise": "äh"})
         assert (job["status"], job["workerId"]) == ("FAILED", "w-remote")
@@ -166,7 +166,7 @@ except RuntimeError as fault:
         assert job["status"] == "FAILED"
         assert json.loads(job["error"]) == {"code": 7}
 
-    def test_numbers_that_json_lacks(self):
+    def test_numbers_missing_in_json(self):
         answer = self.server.request("POST", "/v2/remote/runsync", {"input": {
             "evaluate": "{'v': float('nan'), 'i': [float('inf'), -float('inf')], 's': 'NaN'}"}})
 
@@ -175,7 +175,7 @@ except RuntimeError as fault:
         job = json.loads(answer.body, parse_constant=refuse)
         assert (job["status"], job["output"]) == ("COMPLETED", {"v": None, "i": [None, None], "s": "NaN"})
 
-    def test_a_result_that_is_too_large(self):
+    def test_a_too_large_result(self):
         """The job ends, and the worker serves the next job."""
         job = self.server.runsync("remote", {"evaluate": "'x' * 21_500_000"})
         assert (job["status"], job["workerId"]) == ("FAILED", "w-remote")
@@ -225,7 +225,7 @@ except RuntimeError as fault:
             {"numbers": [0, 1, 2], "output": [], "status": "COMPLETED"},
             {"numbers": [0, 1, 2], "output": whole, "status": "COMPLETED"}, {"numbers": [0, 1, 2]}]
 
-    def test_a_generator_that_raises(self):
+    def test_a_raising_generator(self):
         job = self.server.runsync("stream", {"count": 2, "raise": "äh"})
         assert job["status"] == "FAILED"
         assert job["error"].startswith("handler: äh")
@@ -233,7 +233,7 @@ except RuntimeError as fault:
         assert chunks == [{"output": {"n": 0}}, {"output": {"n": 1}}]
 
     @pytest.mark.parametrize(("value", "text"), [("too warm", "too warm"), ({"code": 7}, "{'code': 7}")])
-    def test_a_generator_that_yields_an_error(self, value, text):
+    def test_a_generator_yielding_an_error(self, value, text):
         """The SDK ends the job there, and makes a text of the error."""
         job = self.server.runsync("stream", {"count": 1, "error": value})
         assert (job["status"], job["error"]) == ("FAILED", text)

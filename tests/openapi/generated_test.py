@@ -59,7 +59,7 @@ class PythonTest(GeneratedTest):
 @pytest.mark.timeout(2 * LONGEST)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 class TypeScriptTest(GeneratedTest):
-    def test_it_compiles_and_works(self, tmp_path):
+    def test_the_generated_client_compiles_and_works(self, tmp_path):
         """The program compiles: the types of the requests and answers match the use in the program."""
         program = typescript_program(described(self.server, tmp_path), "generated.ts")
         told = subprocess.run(["node", program, self.server.url, self.server.key], capture_output=True, text=True,

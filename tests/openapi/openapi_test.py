@@ -84,7 +84,7 @@ def call_everything(server, document, stage, config, folder):
 
 @pytest.mark.timeout(LONGEST_RUN + 60)
 class DescriptionTest:
-    def test_it_is_sound_by_itself(self, run):
+    def test_the_description_is_sound(self, run):
         """The description satisfies the rules of OpenAPI 3.1, and the examples satisfy the schemas of the
         description."""
         faults = [f"{fault.instance_path}: {fault.message[:300]}"
@@ -95,7 +95,7 @@ class DescriptionTest:
                        for fault in judge.iter_errors(example)]
         assert not faults, "\n".join(faults)
 
-    def test_each_answer_is_as_it_says(self, run, subtests):
+    def test_each_answer_is_as_described(self, run, subtests):
         """Every check of schemathesis on every answer, operation by operation."""
         assert run.cases
         for case in run.cases:
