@@ -60,7 +60,7 @@ TEST_P(RemoteClusterTest, ACountedChunkIsStoredOnceAtAnyServer) {
   EXPECT_EQ(storage_->chunks().read({"remote", id}, 0, 10'000)->chunks.size(), 2U);
 }
 
-TEST_P(RemoteClusterTest, AConnectionToAnotherServerKeepsTheJobs) {
+TEST_P(RemoteClusterTest, AConnectionToASecondServerKeepsTheJobs) {
   openRemote();
   StopLoop& loop = startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -73,7 +73,7 @@ TEST_P(RemoteClusterTest, AConnectionToAnotherServerKeepsTheJobs) {
       "the loss of the job", [&] { return find(id).losses == 1; }, Millis(25'000));
 }
 
-TEST_P(RemoteClusterTest, MadeUpWorkersOfOneEndpointLoseNoJobOfAnother) {
+TEST_P(RemoteClusterTest, MadeUpWorkersLoseNoJobOfAForeignEndpoint) {
   openRemote("endpoint.flood.image = docker.io/acme/worker:1\n");
   startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -90,7 +90,7 @@ TEST_P(RemoteClusterTest, MadeUpWorkersOfOneEndpointLoseNoJobOfAnother) {
 }
 
 // Each call opens a connection and closes the connection in order, as a proxy does.
-TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepTheJobsOfAWorkerWithoutAConnection) {
+TEST_P(RemoteClusterTest, PingsAtASecondServerKeepTheJobsOfAWorkerWithoutAConnection) {
   openRemote();
   const std::string id = submit(one(), "remote", kLong);
   ASSERT_EQ(fetchJob(one()), id);
@@ -103,7 +103,7 @@ TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepTheJobsOfAWorkerWithoutAConnec
       "the loss of the job", [&] { return find(id).losses == 1; }, Millis(30'000));
 }
 
-TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepAndLoseAJob) {
+TEST_P(RemoteClusterTest, PingsAtASecondServerKeepAndLoseAJob) {
   openRemote();
   startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -124,7 +124,7 @@ TEST_P(RemoteClusterTest, PingsAtAnotherServerKeepAndLoseAJob) {
       "the loss of the job", [&] { return find(id).losses == 1; }, Millis(3'000));
 }
 
-TEST_P(RemoteClusterTest, AStopIsToldAtAnotherServerUntilThePingsThereOmitTheJob) {
+TEST_P(RemoteClusterTest, AStopIsSentAtASecondServerUntilThePingsThereOmitTheJob) {
   openRemote();
   StopLoop& loop = startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -145,7 +145,7 @@ TEST_P(RemoteClusterTest, AStopIsToldAtAnotherServerUntilThePingsThereOmitTheJob
   EXPECT_EQ(loop.told(), told) << "the worker has obeyed";
 }
 
-TEST_P(RemoteClusterTest, AResultAtAnotherServerEndsTheStop) {
+TEST_P(RemoteClusterTest, AResultAtASecondServerEndsTheStop) {
   openRemote();
   StopLoop& loop = startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -162,7 +162,7 @@ TEST_P(RemoteClusterTest, AResultAtAnotherServerEndsTheStop) {
   EXPECT_EQ(loop.told(), told);
 }
 
-TEST_P(RemoteClusterTest, AWorkerGetsItsFailedJobAgainWithinSeconds) {
+TEST_P(RemoteClusterTest, AWorkerGetsAFailedJobAgainWithinSeconds) {
   openRemote();
   startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -226,7 +226,7 @@ TEST_P(RemoteClusterTest, TheJobsOfADeadServerAreStoppedAndRunAgain) {
   one().isConnected = true;
 }
 
-TEST_P(RemoteClusterTest, AWorkerThatAsksToBeReplacedLeavesAllServers) {
+TEST_P(RemoteClusterTest, AWorkerAskingForReplacementLeavesAllServers) {
   openRemote();
   const std::string id = submit(one(), "remote", kLong);
   ASSERT_EQ(fetchJob(one()), id);
@@ -243,7 +243,7 @@ TEST_P(RemoteClusterTest, AWorkerThatAsksToBeReplacedLeavesAllServers) {
   EXPECT_EQ(fetchJob(two()), next) << "a new process under the same id";
 }
 
-TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNothing) {
+TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNoRecord) {
   openRemote();
   startLoop(two());
   pass(Millis(5'000));

@@ -59,7 +59,7 @@ def await_nothing_left(folder):
 
 
 class EndTest:
-    def test_after_its_seconds(self, script):
+    def test_after_the_given_seconds(self, script):
         process, folder = script("--seconds", "1", "--load")
         assert process.wait(machine.LONGEST_START) == 0
         await_nothing_left(folder)

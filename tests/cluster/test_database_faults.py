@@ -246,7 +246,7 @@ class DatabaseTest(FaultCase):
 
 @pytest.mark.timeout(600)
 class DeadNodeTest(FaultCase):
-    def test_its_jobs_run_again_after_the_lease(self):
+    def test_jobs_run_again_after_the_lease(self):
         for _ in range(ROUNDS):
             with self.load(callers=0) as traffic, Hold(self.cluster) as hold:
                 jobs = dict(self.submit_at(traffic, self.one, 0, until=hold.path) for _ in range(4))

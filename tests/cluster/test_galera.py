@@ -152,7 +152,7 @@ class OneWriterTest:
 
 
 class SeveralWritersTest:
-    def test_no_job_is_lost_and_none_succeeds_twice(self, several_writers):
+    def test_no_job_is_lost_or_succeeds_twice(self, several_writers):
         before = several_writers.conflicts()
         for _ in range(ROUNDS):
             with galera.Load(several_writers.api()) as load:
@@ -193,7 +193,7 @@ class BalancerTest:
         finally:
             alone.stop()
 
-    def test_a_node_whose_connections_reach_several_servers_is_refused(self, cluster, tmp_path):
+    def test_a_node_connected_to_several_servers_is_refused(self, cluster, tmp_path):
         """The locks of a server exclude only sessions of the same server, so a load balancer must not spread
         connections."""
         spreading = balancer.Balancer(tmp_path, cluster.ports, [], cluster.balancer.servers["database"])

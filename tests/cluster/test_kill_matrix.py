@@ -92,7 +92,7 @@ class KillMatrixTest:
                     self.cluster.record_for_all("cut off", begin)
                 self.cluster.balancer.await_ready(*self.cluster.nodes)
 
-    def test_the_node_that_runs_the_job(self):
+    def test_the_node_running_the_job(self):
         for _ in range(ROUNDS):
             with self.load() as traffic, Hold(self.cluster) as hold:
                 number, job = traffic.submit(0, until=hold.path)
@@ -108,7 +108,7 @@ class KillMatrixTest:
                 judge_pace("from the death of a node to the next run of its job", (second.began - killed) / 1e9, LEASE + 2.0)
                 self.restart(victim)
 
-    def test_the_node_that_the_caller_waits_at(self):
+    def test_the_node_of_the_waiting_caller(self):
         for _ in range(ROUNDS):
             with self.load() as traffic, Hold(self.cluster) as hold:
                 number, job = traffic.submit(0, until=hold.path)
@@ -126,7 +126,7 @@ class KillMatrixTest:
                 assert len([run for run in self.cluster.runs() if run.number == number]) == 1
                 self.restart(victim)
 
-    def test_a_node_that_sleeps_past_its_lease(self):
+    def test_a_node_sleeping_past_the_lease(self):
         for _ in range(ROUNDS):
             with self.load() as traffic, Hold(self.cluster) as hold:
                 sleeper = self.dice.choice(self.cluster.nodes)

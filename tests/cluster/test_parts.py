@@ -90,7 +90,7 @@ class BalancerTest:
             assert [self.ask(balancer)[0] for _ in range(4)] == [200] * 4
             assert len(b.calls) == 4
 
-    def test_a_call_that_was_sent_is_not_repeated(self, balancer):
+    def test_a_sent_call_is_not_repeated(self, balancer):
         with AnsweringNode("a", WHOLE[:-1]) as a, AnsweringNode("b", b"") as b:
             balancer.add(a)
             balancer.add(b)
@@ -98,7 +98,7 @@ class BalancerTest:
             assert [self.ask(balancer)[0] for _ in range(2)] == [502, 502]
             assert (len(a.calls), len(b.calls)) == (1, 1)
 
-    def test_a_node_that_is_not_ready_gets_no_calls(self, balancer):
+    def test_an_unready_node_gets_no_calls(self, balancer):
         with AnsweringNode("a", WHOLE, ready=b"HTTP/1.1 503 No\r\n\r\n") as a, AnsweringNode("b", WHOLE) as b:
             balancer.add(a)
             balancer.add(b)

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 constexpr const char* kForever = R"({"input":{"sleepMs":3600000},"policy":{"executionTimeout":7200000}})";
 
-TEST_P(ClusterTest, JobsRunAtTheServerThatHasTheWorkers) {
+TEST_P(ClusterTest, JobsRunAtTheServerWithTheWorkers) {
   open(singleWorkers());
   for (const std::uint32_t index : {0U, 1U}) {
     const std::string endpoint = endpointAt(index);
@@ -25,7 +25,7 @@ TEST_P(ClusterTest, JobsRunAtTheServerThatHasTheWorkers) {
   }
 }
 
-TEST_P(ClusterTest, ACallerWaitsForAJobThatRunsElsewhere) {
+TEST_P(ClusterTest, ACallerWaitsForAJobRunningElsewhere) {
   open(singleWorkers());
   const std::string endpoint = endpointAt(1);
   auto waiting = std::async(std::launch::async, [&] {
@@ -211,7 +211,7 @@ TEST_P(ClusterTest, TheJobsOfAServerWithoutStorageRunAgainElsewhere) {
 }
 
 // An outage of the storage for all servers costs no attempt: results of jobs that end meanwhile are stored afterwards.
-TEST_P(ClusterTest, AnOutageOfTheStorageLosesNothing) {
+TEST_P(ClusterTest, AnOutageOfTheStorageLosesNoJob) {
   open(
       "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\nendpoint.t.scalerType = REQUEST_COUNT\n"
       "endpoint.t.scalerValue = 1\n");
@@ -232,7 +232,7 @@ TEST_P(ClusterTest, AnOutageOfTheStorageLosesNothing) {
   }
 }
 
-TEST_P(ClusterTest, AServerThatStopsHandsItsJobsOverAtOnce) {
+TEST_P(ClusterTest, AStoppingServerHandsTheJobsOverAtOnce) {
   open(
       "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 4\nendpoint.t.scalerType = REQUEST_COUNT\n"
       "endpoint.t.scalerValue = 1\n");
@@ -245,7 +245,7 @@ TEST_P(ClusterTest, AServerThatStopsHandsItsJobsOverAtOnce) {
   EXPECT_EQ(storage_->jobs().counts("t").retried, 0U) << "a drain counts no attempt";
 }
 
-TEST_P(ClusterTest, ADrainedServerClaimsNothingUntilItResumes) {
+TEST_P(ClusterTest, ADrainedServerClaimsNoJobUntilTheResume) {
   open("endpoint.echo.image = plugin/echo\nendpoint.echo.workersMax = 4\n");
   EXPECT_EQ(call(one(), "POST", "/v1/nodes/node1/drain").status, 200) << "any server takes the order";
   eventually(
@@ -263,7 +263,7 @@ TEST_P(ClusterTest, ADrainedServerClaimsNothingUntilItResumes) {
 constexpr char kQuick[] = R"({"input":{"output":1}})";
 
 // The only worker of the endpoint is idle at the drained server, and has to count no more.
-TEST_P(ClusterTest, AnotherServerStartsTheWorkersOfADrainedOne) {
+TEST_P(ClusterTest, AnotherServerStartsTheWorkersOfADrainedServer) {
   open(singleWorkers());
   const std::string endpoint = endpointAt(1);
   awaitState(one(), endpoint, submit(one(), endpoint, kQuick), "COMPLETED");

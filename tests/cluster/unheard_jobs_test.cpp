@@ -8,7 +8,7 @@ namespace {
 
 class UnheardJobsTest : public RemoteClusterTest {};
 
-TEST_P(UnheardJobsTest, AServerThatDiesWithAJobThatNobodyHasHeardOf) {
+TEST_P(UnheardJobsTest, AServerDiesWithAnUnheardJob) {
   openRemote();
   StopLoop& loop = startLoop(two());
   const std::string id = submit(one(), "remote", kLong);
@@ -27,7 +27,7 @@ TEST_P(UnheardJobsTest, AServerThatDiesWithAJobThatNobodyHasHeardOf) {
   one().isConnected = true;
 }
 
-TEST_P(UnheardJobsTest, AResultOfARunThatNobodyHasHeardOfDoesNotCountForTheNextAttempt) {
+TEST_P(UnheardJobsTest, AResultOfAnUnheardRunDoesNotCountForTheNextAttempt) {
   openRemote();
   const std::string id = loseUnheardJob();
   const std::string fresh = submit(two(), "remote", kLong);
@@ -61,7 +61,7 @@ TEST_P(UnheardJobsTest, APingShowsThatAWorkerDoesNotRunAJob) {
   reconnect(one());
 }
 
-TEST_P(UnheardJobsTest, APingThatListsTheJobKeepsItFromItsWorker) {
+TEST_P(UnheardJobsTest, APingListingTheJobKeepsTheJobFromTheWorker) {
   openRemote();
   const std::string id = loseUnheardJob();
   EXPECT_EQ(fetchJob(two(), true), "");
