@@ -143,7 +143,7 @@ TEST_P(ManagementOutage, ADayOfRemovalsWithEachQuestionStruck) {
 }
 
 // A release is stored for one endpoint after another: no event in between leaves an endpoint behind.
-TEST_P(ManagementOutage, AReleaseThatIsCutOffLeavesNoEndpointBehind) {
+TEST_P(ManagementOutage, AnInterruptedReleaseLeavesNoEndpoint) {
   for (const CallFault how : {CallFault::before, CallFault::done, CallFault::onward}) {
     for (const std::uint64_t number : {2U, 11U, 21U}) {  // after the template itself
       begin(how);

@@ -51,7 +51,7 @@ class RemovalRace : public HeldCallTest {
   std::string body_;   // makes an endpoint of the template
 };
 
-TEST_P(RemovalRace, AnEndpointThatIsStoredIsSeen) {
+TEST_P(RemovalRace, AStoredEndpointIsSeen) {
   plan_.hold("records.create");
   auto maker = start("POST", "/v1/endpoints", body_);
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 400);
@@ -60,7 +60,7 @@ TEST_P(RemovalRace, AnEndpointThatIsStoredIsSeen) {
   expectKept(made.field("id"));
 }
 
-TEST_P(RemovalRace, AnEndpointThatComesAfterTheFirstLookIsSeen) {
+TEST_P(RemovalRace, AnEndpointStoredAfterTheFirstLookIsSeen) {
   plan_.hold("records.list");
   auto removal = startRemoval();
   const Answer made = call("POST", "/v1/endpoints", body_);
@@ -80,7 +80,7 @@ TEST_P(RemovalRace, ANewUseStepsBackFromARequestedRemoval) {
   expectGone();
 }
 
-TEST_P(RemovalRace, AnUpdateThatFoundTheRecordHearsOfTheRemoval) {
+TEST_P(RemovalRace, AnUpdateAfterTheLookupNoticesTheRemoval) {
   plan_.hold("records.find", 2);
   auto maker = start("POST", "/v1/endpoints", body_);
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 204);
@@ -90,7 +90,7 @@ TEST_P(RemovalRace, AnUpdateThatFoundTheRecordHearsOfTheRemoval) {
   expectGone();
 }
 
-TEST_P(RemovalRace, AnEndpointThatHasChosenItGoesBackToItsOwn) {
+TEST_P(RemovalRace, AnEndpointAboutToUseTheTemplateKeepsTheFormerTemplate) {
   const std::string own = kept(kEndpointKind, other_, "templateId");
   plan_.hold("records.find", 3);
   auto change = start("PATCH", "/v1/endpoints/" + other_, R"({"workersMax":2,"templateId":")" + template_ + "\"}");
@@ -110,7 +110,7 @@ TEST_P(RemovalRace, ARecordChangedMeanwhileIsRemoved) {
 }
 
 // The caller of the removal is gone, or the storage: the next sweep decides.
-TEST_P(RemovalRace, ARemovalThatIsCutOffGoesOn) {
+TEST_P(RemovalRace, AnInterruptedRemovalGoesOn) {
   plan_.failNext("records.changedSince");
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 503);
   EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 400)
@@ -120,7 +120,7 @@ TEST_P(RemovalRace, ARemovalThatIsCutOffGoesOn) {
   expectGone();
 }
 
-TEST_P(RemovalRace, ARemovalThatIsCutOffIsTakenBackForAUser) {
+TEST_P(RemovalRace, AnInterruptedRemovalIsTakenBackForAUser) {
   plan_.hold("records.list");
   auto removal = startRemoval();
   const Answer made = call("POST", "/v1/endpoints", body_);
@@ -135,7 +135,7 @@ class DeletedMeanwhile : public HeldCallTest {};
 
 // A job arrives after the removal of the endpoint's last job: without another removal the job would stay unseen
 // forever.
-TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
+TEST_P(DeletedMeanwhile, AJobUnderSubmissionIsRemovedToo) {
   begin(CallFault::before);
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"), R"(,"workersMax":1)");
@@ -156,7 +156,7 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
 }
 
 // A node without news of the deletion pauses the deleted endpoint: no record of the pause stays.
-TEST_P(DeletedMeanwhile, APauseThatComesTooLateLeavesNothing) {
+TEST_P(DeletedMeanwhile, ALatePauseLeavesNoRecord) {
   begin(CallFault::before);
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"));

@@ -48,7 +48,7 @@ class OperationOutage : public FaultTest {
   std::vector<Delivery> deliveries(const std::string& job) const { return inner_->outbox().list("", job, 10); }
 };
 
-TEST_P(OperationOutage, APurgeThatFailsRemovesNothing) {
+TEST_P(OperationOutage, AFailedPurgeRemovesNoJob) {
   openFaulty(kOutageEndpoints);
   for (int i = 0; i < 3; ++i) (void)run("q", R"({"input":{}})");
   EXPECT_EQ(refusedThenDone("jobs.list", "GET", "/v2/q/requests").field("total"), "3");
@@ -56,7 +56,7 @@ TEST_P(OperationOutage, APurgeThatFailsRemovesNothing) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 0U);
 }
 
-TEST_P(OperationOutage, ATtlThatFailsChangesNothing) {
+TEST_P(OperationOutage, AFailedChangeOfTheTtlHasNoEffect) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
   const Instant day = stored("q", id)->expiresAt;
@@ -147,7 +147,7 @@ TEST_P(OperationOutage, AClaimWithoutAnAnswerRunsItsJobOnce) {
 }
 
 // Neither the call nor its answer has happened.
-TEST_P(OperationOutage, ACallThatIsLostWholeIsMadeAgain) {
+TEST_P(OperationOutage, AWhollyLostCallIsMadeAgain) {
   openFaulty(kOutageEndpoints);
   for (const char* operation : {"jobs.insert", "leases.claim", "leases.finish", "chunks.append", "chunks.appendLog"}) {
     plan_.failCall(operation, 1, CallFault::lost);
@@ -176,7 +176,7 @@ TEST_P(OperationOutage, ChunksWithoutAnAnswerAreStoredOnce) {
 }
 
 // The idempotency key is looked up before the filters run: no filter runs while the result of the lookup is unknown.
-TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
+TEST_P(OperationOutage, AKeyIsJudgedOnce) {
   openFaulty(std::string(kOutageEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR
                                              "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
                                              "endpoint.q.env.TENANT_QUOTA = 1/60\n");
@@ -189,7 +189,7 @@ TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 
-TEST_P(OperationOutage, AStreamThatFailsConsumesNothing) {
+TEST_P(OperationOutage, AFailedStreamConsumesNoChunk) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"chunks":2,"output":1}})").field("id");
   ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
@@ -260,7 +260,7 @@ TEST_P(OperationOutage, AReplayWithoutAnAnswerIsRepeated) {
 }
 
 // The chunks of one answer are read in pieces: the chunks of the first piece must survive a failure of the second.
-TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
+TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNoPiece) {
   openFaulty(kOutageEndpoints);
   for (std::uint64_t k = 1; k <= 3; ++k) {
     const std::string id = run("t", R"({"input":{"chunks":3,"chunkBytes":700000,"output":1}})").field("id");
@@ -282,7 +282,7 @@ TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
 }
 
 // A caller waiting for chunks is answered when the storage fails.
-TEST_P(OperationOutage, AStreamThatWaitsIsToldOfTheFailure) {
+TEST_P(OperationOutage, AWaitingStreamGetsTheFailure) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
   auto caller = std::async(std::launch::async, [&] { return call("GET", "/v2/q/stream/" + id + "?wait=20000"); });

@@ -71,7 +71,7 @@ TEST_P(Outage, FinishFailsForHalfAMinuteAndNoOutcomeIsLost) {
   expectSlots("t", 4);
 }
 
-TEST_P(Outage, KeysThatCannotBeReadAreGoodForASecond) {
+TEST_P(Outage, UnreadableKeysAreGoodForASecond) {
   openFaulty(kFour);
   plan_.failOperation("records.changedSince");
   clock_.advance(Millis(600));
@@ -95,7 +95,7 @@ TEST_P(Outage, WhateverIsThrownNoJobAndNoWorkerIsLost) {
   expectSlots("t", 4);
 }
 
-TEST_P(Outage, ARunsyncThatWasStoredIsAcknowledged) {
+TEST_P(Outage, AStoredRunsyncIsAcknowledged) {
   openFaulty(kFour);
   plan_.failOperation("jobs.find");
   const Answer answer = callPatiently(key_, "POST", "/v2/t/runsync", R"({"input":{"output":7}})");
@@ -107,7 +107,7 @@ TEST_P(Outage, ARunsyncThatWasStoredIsAcknowledged) {
 }
 
 // The storage may be gone when an abandoned handler goes on.
-TEST_P(Outage, AfterAStopNothingIsReported) {
+TEST_P(Outage, NoReportFollowsAStop) {
   openFaulty(kFour);
   application_.reset();
   plan_.failOperation("");
@@ -129,7 +129,7 @@ TEST_P(Outage, AfterAStopNothingIsReported) {
   EXPECT_TRUE(plan_.failed().empty());
 }
 
-TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
+TEST_P(Outage, AllCallsFailForHalfAMinuteAndAllJobsGoOn) {
   openFaulty(kFour);
   const auto ids = submit(6, sleeper);
   ASSERT_TRUE(awaitRunning(4));
@@ -192,7 +192,7 @@ TEST_P(Outage, AWaitingCallerIsServedWhenTheClaimWorksAgain) {
 }
 
 // The report of a handler is repeated until stored: a short failure of the storage is no failure of the job.
-TEST_P(Outage, AReportThatFailsDoesNotFailItsJob) {
+TEST_P(Outage, AFailedReportDoesNotFailTheJob) {
   openFaulty(kFour);
   for (const char* operation : {"leases.progress", "chunks.append", "chunks.appendLog"}) {
     plan_.failOperation(operation);
@@ -210,7 +210,7 @@ TEST_P(Outage, AReportThatFailsDoesNotFailItsJob) {
   }
 }
 
-TEST_P(Outage, AJobThatWaitsToReportCanBeCancelledAndTimesOut) {
+TEST_P(Outage, AJobWaitingToReportCanBeCancelledAndTimesOut) {
   openFaulty(kFour);
   plan_.failOperation("chunks.append");
   const std::string cancelled = run("t", R"({"input":{"chunks":1}})").field("id");

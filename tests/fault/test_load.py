@@ -25,7 +25,7 @@ class ManyJobsTest:
     JOBS = int(os.environ.get("JOBQ_LOAD_JOBS", "30000"))
     CONNECTIONS = 64
 
-    def test_every_job_ends_with_its_own_output(self, own_server):
+    def test_every_job_ends_with_the_right_output(self, own_server):
         """Many jobs over 64 connections, each with a different input, on the durable storage."""
         server = own_server(endpoint__echo__workersMax=64)
         before = server.health("echo")["jobs"]
@@ -167,7 +167,7 @@ class WaitingCallersTest(HttpTest):
                 wanted = callers.jobs[3 + number - 3 * CrowdedEndpoints.EACH][1]
                 assert (job["status"], job["id"]) == ("CANCELLED", wanted)
 
-    def test_all_wait_and_nobody_starves(self):
+    def test_all_callers_wait_and_no_caller_starves(self):
         """2,000 callers wait, and the calls without a wait take no longer than ever."""
         before = self.wakeups_a_round()
         callers = self.crowd()
@@ -184,7 +184,7 @@ class WaitingCallersTest(HttpTest):
         self.check_wakeups_and_latencies(beside, before, times, released)
 
     @pytest.mark.parametrize("server", [{"server__waiting": 1536}], indirect=True, ids=["places for some"])
-    def test_beyond_the_places_nobody_waits_and_nobody_starves(self):
+    def test_no_caller_waits_beyond_the_places_and_no_caller_starves(self):
         """core/http/API.md, "Places for waiting callers": a waiting call beyond server.waiting answers the present state
         of the job."""
         before = self.wakeups_a_round()
@@ -216,7 +216,7 @@ class LargeBodiesTest:
     WHOLE = int(os.environ.get("JOBQ_LOAD_WHOLE_BODIES", "40"))
     DEADLINE = 300  # seconds: bounds a hang
 
-    def test_memory_stays_within_its_bound(self, own_server):
+    def test_memory_stays_within_the_bound(self, own_server):
         """core/http/API.md, "When the answer is 503": bodies over 1 MB share server.bodyMemory; a body without room
         reads 503 with Retry-After, and gets in later."""
         server = own_server(server__bodyMemory=f"{self.BODY_MEMORY}MB")
@@ -256,7 +256,7 @@ class LargeAnswersTest(HttpTest):
                       .encode())
         return plain, int(plain.recv(12).split()[1])
 
-    def test_answers_that_nobody_reads_have_a_bound(self):
+    def test_unread_answers_have_a_bound(self):
         """core/http/API.md, "When the answer is 503": 503 with Retry-After; a refused result is readable a moment
         later."""
         job = self.server.run("echo", {"x": "y" * self.SIZE})

@@ -59,7 +59,7 @@ class RefusedStartTest(DiskTest):
             for path in [folder, *(os.path.join(folder, file) for file in files)]:
                 os.chown(path, 65534, 65534)
 
-    def test_a_directory_that_cannot_be_written(self):
+    def test_an_unwritable_directory(self):
         server = self.idle_server()
         os.mkdir(server.data)
         self.give_to_nobody(server)
@@ -67,7 +67,7 @@ class RefusedStartTest(DiskTest):
         self.refused(server, server.data, "Permission denied", "data.dir", nobody=True)
         assert os.listdir(server.data) == []
 
-    def test_a_directory_that_cannot_be_made(self):
+    def test_a_directory_in_an_unwritable_folder(self):
         server = self.idle_server()
         self.give_to_nobody(server)
         os.chmod(server.folder, 0o500)
@@ -75,7 +75,7 @@ class RefusedStartTest(DiskTest):
         self.refused(server, server.data, "Permission denied", nobody=True)
         assert not os.path.exists(server.data)
 
-    def test_an_address_that_is_taken(self):
+    def test_a_taken_address(self):
         """The start ends before it does anything: it makes no key and runs no job."""
         server = self.idle_server()
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -86,7 +86,7 @@ class RefusedStartTest(DiskTest):
         assert re.search(r"\Ajobqd: server.host and server.port: cannot listen on [^\n]+\n\Z", done.stderr)
         assert not os.path.exists(os.path.join(server.data, "admin.key"))
 
-    def test_a_directory_that_is_a_file(self):
+    def test_a_file_in_place_of_the_directory(self):
         server = self.idle_server()
         with open(server.data, "wb") as file:
             file.write(b"hello")
@@ -98,7 +98,7 @@ class RefusedStartTest(DiskTest):
             assert file.read() == b"hello"
 
     @pytest.mark.parametrize("mode", [0o000, 0o400], ids=oct)
-    def test_a_database_that_may_not_be_used(self, mode):
+    def test_an_inaccessible_database(self, mode):
         server = self.used_server()
         before = fingerprint(server.data)
         self.give_to_nobody(server)
@@ -109,7 +109,7 @@ class RefusedStartTest(DiskTest):
         os.chmod(self.database(server), 0o600)
         assert fingerprint(server.data) == before
 
-    def test_a_file_that_is_no_database_of_ours(self):
+    def test_a_foreign_file_in_place_of_the_database(self):
         def foreign():
             os.remove(path)
             with contextlib.closing(sqlite3.connect(path)) as other:
@@ -134,7 +134,7 @@ class RefusedStartTest(DiskTest):
         server.start()
         assert server.health("parked")["jobs"]["inQueue"] == 20
 
-    def test_a_log_that_does_not_fit(self):
+    def test_a_log_without_the_matching_database(self):
         """The write-ahead log holds acknowledged jobs: SQLite by itself would delete it, or pass over it."""
         server = self.used_server(crash=True)
         path, log = self.database(server), self.database(server, "-wal")
@@ -155,7 +155,7 @@ class RefusedStartTest(DiskTest):
         assert server.health("parked")["jobs"]["inQueue"] == 20
 
     @pytest.mark.parametrize("how", ["BEGIN IMMEDIATE", "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"])
-    def test_a_database_that_somebody_else_holds(self, how):
+    def test_a_database_held_by_a_second_program(self, how):
         server = self.used_server(jobs=1)
         with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
             other.executescript(how)

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST_F(Rule, AJobThatNeverEndedDoesNotExpire) {
+TEST_F(Rule, AnUnfinishedJobDoesNotExpire) {
   job_.plan.sync = true;
   job_.absences.push_back({at(61'000), 0});
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
@@ -86,7 +86,7 @@ TEST_F(Rule, ReportsARunAfterACancel) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been seen CANCELLED")));
 }
 
-TEST_F(Rule, AClaimOnItsWayBeginsAfterACancelAndEndsWithTheStop) {
+TEST_F(Rule, AClaimUnderwayBeginsAfterACancelAndEndsWithTheStop) {
   ordered(Order::Command::cancel, 5);
   seen(JobState::cancelled, 5).whole = false;
   ran(1, 10, 15);
@@ -96,7 +96,7 @@ TEST_F(Rule, AClaimOnItsWayBeginsAfterACancelAndEndsWithTheStop) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been seen CANCELLED")));
 }
 
-TEST_F(Rule, ARefusedRetryExcusesNothing) {
+TEST_F(Rule, ARefusedRetryExcusesNoRun) {
   job_.plan.failBelow = 2;
   ran(1, 1, 2, Run::End::failed);
   seen(JobState::failed, 3).error = "number 7 was told to fail";
@@ -112,7 +112,7 @@ TEST_F(Rule, AnEndStays) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("seen COMPLETED with 0 retries in life 0 and later IN_QUEUE")));
 }
 
-TEST_F(Rule, ItsOutputStaysToo) {
+TEST_F(Rule, TheOutputOfAnEndStaysToo) {
   job_.plan.failBelow = 2;
   ran(1, 10, 15, Run::End::failed);
   seen(JobState::failed, 20).error = "number 7 was told to fail";
@@ -120,7 +120,7 @@ TEST_F(Rule, ItsOutputStaysToo) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("with another output, error or number of retries")));
 }
 
-TEST_F(Rule, TwoEndsAtTheSameTimeAreOneTooMany) {
+TEST_F(Rule, TwoEndsAtTheSameTimeAreReported) {
   ran(1, 10, 15);
   ordered(Order::Command::cancel, 20);
   seen(JobState::completed, 20);
@@ -140,7 +140,7 @@ TEST_F(Rule, ADeathIsCounted) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("the death of its worker was not counted")));
 }
 
-TEST_F(Rule, ADeathIsCountedWhenItRunsAgainToo) {
+TEST_F(Rule, ADeathIsCountedIfTheJobRunsAgainToo) {
   seen(JobState::inProgress, 10);
   seen(JobState::inProgress, 110);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("the death of its worker was not counted")));
@@ -164,7 +164,7 @@ TEST_F(Rule, EachFurtherRunIsARetry) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("although 2 runs had begun")));
 }
 
-TEST_F(Rule, ACompletionNeedsARunThatReturned) {
+TEST_F(Rule, ACompletionNeedsAReturnedRun) {
   cutOff(1, 10);
   seen(JobState::completed, 20);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("no run of it had returned an output")));
@@ -182,7 +182,7 @@ TEST_F(Rule, AMissingOutputIsNoticed) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("its output is missing")));
 }
 
-TEST_F(Rule, AFailureNeedsARunThatFailed) {
+TEST_F(Rule, AFailureNeedsAFailedRun) {
   ran(1, 10, 15);
   seen(JobState::failed, 20).error = "number 7 was told to fail";
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("no run of it had failed")));
@@ -208,7 +208,7 @@ TEST_F(Rule, LossesNeedDeaths) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("after only 1 deaths")));
 }
 
-TEST_F(Rule, LossesEndAJobAtItsLimitOnly) {
+TEST_F(Rule, LossesEndAJobAtTheLimitOnly) {
   cutOff(1, 10);
   seen(JobState::failed, 110, 1).error = "its worker was lost 1 time, maxAttempts is 1";
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("not its endpoint's maxAttempts")));
@@ -266,7 +266,7 @@ class Lives : public testing::Test {
   History history_{kRules};
 };
 
-TEST_F(Lives, AJobIsForgottenWhenItsEndWasSeenInTwoLives) {
+TEST_F(Lives, AJobIsForgottenWhenTheEndWasSeenInTwoLives) {
   submit("j");
   runOnce();
   see(20);
@@ -279,7 +279,7 @@ TEST_F(Lives, AJobIsForgottenWhenItsEndWasSeenInTwoLives) {
   EXPECT_EQ(history_.totals().completed, 1U);
 }
 
-TEST_F(Lives, AJobOfWhichOnlyTheStateWasSeenIsAskedAboutAgain) {
+TEST_F(Lives, AJobWithOnlyTheStateSeenIsAskedAboutAgain) {
   submit("j");
   runOnce();
   for (const Nanos moment : {20, 120}) {  // like answers of /stream
@@ -292,7 +292,7 @@ TEST_F(Lives, AJobOfWhichOnlyTheStateWasSeenIsAskedAboutAgain) {
   EXPECT_THAT(history_.open(), IsEmpty());
 }
 
-TEST_F(Lives, AForgottenJobThatRunsAgainIsNoticed) {
+TEST_F(Lives, ANewRunOfAForgottenJobIsNoticed) {
   submit("j");
   runOnce();
   see(20);
@@ -303,7 +303,7 @@ TEST_F(Lives, AForgottenJobThatRunsAgainIsNoticed) {
   EXPECT_THAT(lifeEnds(), ElementsAre(HasSubstr("attempt 3 began in life 2, long after it had been seen COMPLETED")));
 }
 
-TEST_F(Lives, AJobWithoutAnAnswerIsAskedAboutOnceItHasRun) {
+TEST_F(Lives, AJobWithoutAnAnswerIsAskedAboutAfterTheRun) {
   submit("");
   EXPECT_THAT(lifeEnds(), IsEmpty());
   EXPECT_THAT(history_.open(), IsEmpty());
@@ -338,7 +338,7 @@ TEST_F(Lives, AnEndHasABeginning) {
   EXPECT_THAT(lifeEnds(), ElementsAre(HasSubstr("attempt 1 ended without having begun")));
 }
 
-TEST_F(Lives, AJobThatDoesNotEndIsNamed) {
+TEST_F(Lives, AnUnendingJobIsNamed) {
   submit("j");
   EXPECT_THAT(lifeEnds(), IsEmpty());
   const auto left = history_.unfinished();
@@ -347,7 +347,7 @@ TEST_F(Lives, AJobThatDoesNotEndIsNamed) {
   EXPECT_THAT(left[0].evidence, HasSubstr("acknowledged"));
 }
 
-TEST_F(Lives, AViolationIsReportedOnceWithItsEvidence) {
+TEST_F(Lives, AViolationIsReportedOnceWithTheEvidence) {
   submit("j");
   see(20);
   const auto found = history_.lifeEnds();
@@ -356,7 +356,7 @@ TEST_F(Lives, AViolationIsReportedOnceWithItsEvidence) {
   EXPECT_THAT(lifeEnds(), IsEmpty());
 }
 
-TEST(Journal, IsReadPieceByPieceAndRefusesWhatIsNoLine) {
+TEST(Journal, IsReadPieceByPieceAndRefusesInvalidLines) {
   std::string pattern = testing::TempDir() + "journal-XXXXXX";
   const int file = ::mkstemp(pattern.data());
   ASSERT_GE(file, 0);

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 // Purges and ttls
 
-TEST_F(Rule, APurgeMayTakeAJobThatWaits) {
+TEST_F(Rule, APurgeMayTakeAWaitingJob) {
   seen(JobState::inQueue, 5);
   missed(20);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
@@ -20,26 +20,26 @@ TEST_F(Rule, APurgeMayTakeAJobThatWaits) {
   EXPECT_THAT(faults(), IsEmpty());
 }
 
-TEST_F(Rule, APurgeWithoutAnAnswerMayHaveTakenIt) {
+TEST_F(Rule, APurgeWithoutAnAnswerMayHaveTakenTheJob) {
   ordered(Order::Command::purge, 10, Order::Effect::unknown);
   missed(120);
   EXPECT_THAT(faults(), IsEmpty());
 }
 
-TEST_F(Rule, ALaterPurgeExcusesNothing) {
+TEST_F(Rule, ALaterPurgeExcusesNoLoss) {
   missed(20);
   ordered(Order::Command::purge, 30);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
-TEST_F(Rule, APurgeTakesNoJobThatRuns) {
+TEST_F(Rule, APurgeTakesNoRunningJob) {
   ran(1, 5, 40);
   ordered(Order::Command::purge, 10);
   missed(50);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
-TEST_F(Rule, APurgeTakesNoJobThatWasSeenToRunOrEnd) {
+TEST_F(Rule, APurgeTakesNoJobSeenToRunOrEnd) {
   seen(JobState::inProgress, 5);
   ordered(Order::Command::purge, 10);
   missed(50);
@@ -49,7 +49,7 @@ TEST_F(Rule, APurgeTakesNoJobThatWasSeenToRunOrEnd) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
-TEST_F(Rule, AJobThatADeathPutBackInTheQueueMayBePurged) {
+TEST_F(Rule, AJobPutBackInTheQueueByADeathMayBePurged) {
   cutOff(1, 5);
   ordered(Order::Command::purge, 110);
   missed(120);
@@ -70,7 +70,7 @@ TEST_F(Rule, APurgedJobIsNotSeenAgain) {
   EXPECT_THAT(faults(), ElementsAre("it was seen IN_QUEUE in life 1 after it had been 404 in life 0"));
 }
 
-TEST_F(Rule, APurgeOutlivesItsServer) {
+TEST_F(Rule, APurgeOutlivesTheServer) {
   ordered(Order::Command::purge, 10);
   cutOff(1, 110);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("although the line had been purged in life 0")));
@@ -86,7 +86,7 @@ TEST_F(Rule, AShortTtlEndsAJobThenAndNotBefore) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
-TEST_F(Rule, ReportsAJobBeyondItsTtl) {
+TEST_F(Rule, ReportsAJobBeyondTheTtl) {
   ordered(Order::Command::ttl, 10, Order::Effect::done, 1'500);
   seen(JobState::inQueue, 2'600);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("ms after its ttl had ended")));
@@ -115,7 +115,7 @@ class Streams : public Rule {
   void lost(Nanos ms) { page(ms, JobState::inQueue, {}).read = false; }
 };
 
-TEST_F(Streams, ACleanOnePasses) {
+TEST_F(Streams, ACleanStreamPasses) {
   page(5, JobState::inQueue, {}, 0);
   page(20, JobState::inProgress, {0, 1});
   page(42, JobState::completed, {2});
@@ -162,7 +162,7 @@ TEST_F(Streams, TheEndComesWithTheLastChunks) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("with 2 of 3 chunks handed out")));
 }
 
-TEST_F(Streams, NoOthersChunks) {
+TEST_F(Streams, ReportsForeignChunks) {
   page(20, JobState::inProgress, {0}).pieces[0].number = 8;
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("with a chunk of number 8")));
   job_.pages[0].pieces[0] = {7, 3, 0};
@@ -177,7 +177,7 @@ TEST_F(Streams, AfterTheEndAllAreThere) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("chunk 2 at place 1"), HasSubstr("chunk 1 at place 2")));
 }
 
-TEST_F(Streams, TheyAreOfTheAttemptThatEnded) {
+TEST_F(Streams, AreOfTheEndedAttempt) {
   all(45, JobState::completed, {0, 1, 2}, 3);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 3, COMPLETED, which has returned no output")));
 }
@@ -262,14 +262,14 @@ TEST_F(WebhookRule, AnEndIsToldOf) {
   EXPECT_EQ(webhooks_.repeated(), 1U);
 }
 
-TEST_F(WebhookRule, AnotherEndIsNotIt) {
+TEST_F(WebhookRule, AWebhookWithAWrongEndDoesNotCount) {
   seen(JobState::completed, 20);
   close();
   call(1, "FAILED", "why");
   EXPECT_THAT(webhooks_.missing(), ElementsAre("j"));
 }
 
-TEST_F(WebhookRule, AnotherOutputIsNotIt) {
+TEST_F(WebhookRule, AWebhookWithAWrongOutputDoesNotCount) {
   seen(JobState::completed, 20).output = "{}";
   close();
   call(1);
