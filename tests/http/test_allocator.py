@@ -21,7 +21,7 @@ def page_faults(pid):
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer has an allocator of its own")
 class AllocatorTest(HttpTest):
-    def test_a_large_body_uses_the_memory_of_the_last_one(self, own_server):
+    def test_a_large_body_uses_the_memory_of_the_previous_body(self, own_server):
         """core/decisions/http.md: freed pages are used again. Each body has 2,048 pages of 4 KB, and passes several
         buffers."""
         server = own_server(storage="sqlite")

@@ -104,7 +104,7 @@ class StatusTtlTest(HttpTest):
         assert self.assert_job(answer)["status"] == "IN_QUEUE"
         self.gone("parked", job)
 
-    def test_it_survives_completion(self, own_server):
+    def test_a_ttl_survives_completion(self, own_server):
         """core/http/API.md, "/status": a `/status?ttl=` of a running job survives its completion: a job without one
         that ends later is gone earlier."""
         server, held = held_server(self.at_end, own_server)
@@ -121,7 +121,7 @@ class StatusTtlTest(HttpTest):
         self.gone(endpoint, server.run(endpoint, {}))
         assert server.status(endpoint, job)["status"] == "COMPLETED"
 
-    def test_a_longer_one_than_allowed(self):
+    def test_a_longer_ttl_than_allowed(self):
         """core/http/API.md, "/status": at most submission + 7 days; more is no fault."""
         job = self.server.runsync("echo", {})
         for ttl in (604800000, 604800001, 10**15):
@@ -192,7 +192,7 @@ class RuleTest(HttpTest):
         assert waited >= 1.15
         judge_pace("/runsync?wait=1200 of a job that waits", waited, 5)
 
-    def test_purge_takes_only_what_waits(self, own_server):
+    def test_purge_takes_only_waiting_jobs(self, own_server):
         """core/http/API.md, "/purge-queue": /purge-queue affects only jobs waiting in the queue."""
         server, held = held_server(self.at_end, own_server, endpoint__trial__workersMax=1)
         answers = []
@@ -209,7 +209,7 @@ class RuleTest(HttpTest):
         assert (answers[0]["status"], answers[0]["output"]) == ("COMPLETED", 1)
         assert server.status("echo", done)["status"] == "COMPLETED"
 
-    def test_a_purge_wakes_who_waits(self, own_server):
+    def test_a_purge_wakes_waiting_callers(self, own_server):
         """core/http/API.md, "/purge-queue": purged jobs are gone; a caller waiting for one reads 404 before the end of
         the wait."""
         server = own_server()

@@ -101,7 +101,7 @@ class CallTest(EventTest):
         failed = next(body for body in bodies if body["status"] == "FAILED")
         assert failed["error"] == "no luck"
 
-    def test_no_event_before_the_end_and_none_on_a_purge(self, own_server):
+    def test_no_event_before_the_end_or_on_a_purge(self, own_server):
         """core/http/API.md, "When a webhook is called": called when the job ends, and at no other event; not on purge
         or expiry."""
         server = self.server = own_server()
@@ -119,7 +119,7 @@ class CallTest(EventTest):
         for absent in (purged, expired, silent):
             assert absent not in values(self.listed(absent))
 
-    def test_each_end_has_its_own_call(self):
+    def test_each_end_has_a_separate_call(self):
         """core/http/API.md, "When a webhook is called": written with the outcome, so a retried job has a call for each
         of its ends."""
         receiver = self.receiver()
@@ -303,7 +303,7 @@ class BoundTest(EventTest):
         assert server.health("echo")["webhooks"]["owed"] == self.JOBS
 
     @pytest.mark.parametrize(("setting", "value"), [("maxAge", "1s"), ("maxOwed", 5)])
-    def test_one_that_waits_is_given_up_and_says_why(self, own_server, setting, value):
+    def test_a_waiting_delivery_is_given_up_with_the_reason(self, own_server, setting, value):
         """A failed delivery with the reason; the job keeps its outcome, and a replay is accepted."""
         server = own_server(**{f"webhook.{setting}": value})
         jobs = self.owe(server)
@@ -335,7 +335,7 @@ class AddressTest(EventTest):
                 body = {"input": {}, "webhook": f"http://{host}/hook"}
                 self.assert_job(self.server.request("POST", "/v2/parked/run", body))
 
-    def test_a_name_that_leads_to_one(self, own_server):
+    def test_a_name_leading_to_a_forbidden_address(self, own_server):
         """core/http/API.md, "Webhook URLs": the check is made on the connected address, so no name leads to a forbidden
         address."""
         server = self.server = own_server(net__allowPrivate="false")

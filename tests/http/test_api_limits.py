@@ -96,7 +96,7 @@ class SharedBucketTest(LimitTest):
         for path in ("health", "status/none"):
             self.assert_too_many(self.server.request("GET", f"/v2/trial/{path}"), 2000)
 
-    def test_status_sync_has_its_own(self):
+    def test_status_sync_has_a_separate_bucket(self):
         """core/http/API.md, "Rate limits": /status-sync has a bucket like /status's, of its own."""
         with RequestStream(self.server) as stream:
             assert stream.statuses("GET", "/v2/parked/status/none", 2001)[-1] == 429

@@ -58,7 +58,7 @@ class ExecutionTimeoutTest(HttpTest):
     def end(self, endpoint, name):
         return self.server.finished(endpoint, self.jobs[name])
 
-    def test_that_of_the_job_wins_over_the_endpoints(self):
+    def test_the_timeout_of_the_job_wins_over_the_endpoints(self):
         """core/http/API.md, "Policy": `executionTimeout` overrides the endpoint-level setting, for this job only."""
         for name in ("theirs", "shorter"):
             end = self.end("trial", name)
@@ -173,7 +173,7 @@ class StreamChunkTest(HttpTest):
 
 @pytest.mark.endpoints("parked")
 class PurgeResultTest(HttpTest):
-    def test_its_two_fields(self):
+    def test_a_purge_result_has_two_fields(self):
         """core/http/API.md, "/purge-queue": `removed`, an integer, and `status`, a lower-case completion indicator."""
         self.server.run("parked", {})
         answer = self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))

@@ -66,7 +66,7 @@ class ExecutionTest(StateTest):
 
 
 class CancelTest(StateTest):
-    def test_a_cancelled_job_is_removed_before_it_starts(self, blocker):
+    def test_a_cancelled_job_is_removed_before_the_start(self, blocker):
         """core/http/API.md, "States and transitions": IN_QUEUE, /cancel, CANCELLED; the job is removed before it
         starts."""
         server = self.server
@@ -155,7 +155,7 @@ class TimedOutTest(StateTest):
             cls.ends = [own.finished("trial", job) for job in cls.jobs]
             yield own
 
-    def test_its_members(self):
+    def test_the_members_of_the_job(self):
         """core/http/API.md, "States and transitions" and "Job object": TIMED_OUT is the execution timeout; the answer
         has the fields of an ended job."""
         for end in self.ends:
@@ -165,14 +165,14 @@ class TimedOutTest(StateTest):
             judge_pace("the end of a job after its execution timeout", end["executionTime"] / 1000 - 5, 0.02)
             assert "output" not in end, "it has produced no result"
 
-    def test_its_webhook(self):
+    def test_the_webhook_of_the_job(self):
         """core/http/API.md, "When a webhook is called": called on TIMED_OUT."""
         bodies = {call.json()["id"]: call.json() for call in self.receiver.wait(3)}
         assert sorted(bodies) == sorted(self.jobs)
         for end in self.ends:
             assert bodies[end["id"]]["status"] == "TIMED_OUT"
 
-    def test_it_is_not_cancelled(self):
+    def test_a_timed_out_job_is_not_cancelled(self):
         """core/http/API.md, "/cancel": cancel of a terminal job is 200 with its unchanged state."""
         job = self.jobs[0]
         assert self.assert_job(self.post("trial", "cancel", job)) == {"id": job, "status": "TIMED_OUT"}

@@ -36,7 +36,7 @@ class BriefRunsTest(HttpTest):
         assert jobs["failed"] == self.before["failed"], jobs
         return jobs["completed"] - self.before["completed"]
 
-    def test_such_jobs_are_shown_like_others(self):
+    def test_brief_jobs_are_shown_like_other_jobs(self):
         answers = [self.server.runsync("echo", {"n": n}) for n in range(CALLS)]
         for n, answer in enumerate(answers):
             assert (answer["status"], answer["output"]) == ("COMPLETED", {"n": n}), answer
@@ -134,7 +134,7 @@ class KilledServerTest(HttpTest):
 
 class BriefLifeTest(HttpTest):
     @pytest.mark.skipif(is_foreign(), reason="reads the database of a server of this build")
-    def test_a_brief_job_is_stored_with_its_outcome(self):
+    def test_a_brief_job_is_stored_with_the_outcome(self):
         """core/decisions/storage.md, "SQLite: commits and syncs": one commit stores the job and its outcome."""
         with BriefLives() as lives:
             until(lambda: lives.run()[1], "a job and its outcome are stored in one step")

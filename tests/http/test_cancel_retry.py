@@ -27,7 +27,7 @@ class CancelTest(HttpTest):
         until(lambda: not self.server.health("trial")["workers"]["running"], "its worker is free again")
         assert self.server.status("trial", job)["status"] == "CANCELLED"
 
-    def test_a_job_that_is_about_to_run_does_not(self, own_server):
+    def test_a_job_about_to_run_is_stopped_too(self, own_server):
         """core/decisions/jobs.md: the stop token fires, also when the cancel comes between the claim and the run."""
         server = own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
         with contextlib.closing(server.connect()) as connection:

@@ -144,7 +144,7 @@ class MountTest(HttpTest):
                 self.assert_job(self.server.request("POST", "/sdk/v2/echo/runsync", body))
                 self.assert_refused(self.server.request("POST", "/v2/echo/runsync", body), 400)
 
-    def test_clamped_is_not_ignored_and_not_taken_as_it_is(self):
+    def test_a_value_out_of_range_is_clamped_and_not_ignored(self):
         """core/http/API.md, "The two mounts": a value out of range becomes the nearest value in range."""
         begin = time.monotonic()
         body = {"input": {}, "policy": {"ttl": 1}}
@@ -213,7 +213,7 @@ class IdTest(HttpTest):
 
 class ProcessTest(HttpTest):
     @pytest.mark.endpoints("echo")
-    def test_they_say_nothing_about_jobs(self):
+    def test_health_contains_no_data_of_jobs(self):
         """core/http/API.md, "The process": health of the process, without a key and therefore without data of
         callers."""
         job = self.server.runsync("echo", {"word": "w-83ff2"})

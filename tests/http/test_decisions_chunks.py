@@ -89,7 +89,7 @@ class OnceTest(ChunkTest):
         assert self.numbers(self.stream(job, mount="/sdk/v2")[0]["stream"]) == [0, 1]
         assert self.stream(job)[:2] == ([], "COMPLETED")
 
-    def test_they_survive_a_restart(self, own_server):
+    def test_chunks_survive_a_restart(self, own_server):
         """core/http/API.md, "Reading a stream": handed out once per job: the place is kept in storage, as the chunks
         are."""
         server = self.server = own_server()
@@ -101,7 +101,7 @@ class OnceTest(ChunkTest):
         assert self.stream(other)[:2] == ([], "COMPLETED")
         assert self.numbers(self.stream(job)[0]) == [0, 1, 2]
 
-    def test_output_is_what_the_handler_returned(self):
+    def test_output_is_the_result_of_the_handler(self):
         """core/http/API.md, "Reading a stream": `/status.output` is the handler's return value, with or without
         chunks."""
         job = self.server.runsync("trial", {"chunks": 2, "output": {"result": 1}})
@@ -271,7 +271,7 @@ class AttemptTest(ChunkTest):
         assert self.numbers(taken) == [0, 1, 2, 3]
         assert int(self.stream(job)[2].headers["X-Job-Attempt"]) > attempt
 
-    def test_a_cancelled_job_keeps_what_it_has_sent(self):
+    def test_a_cancelled_job_keeps_the_sent_chunks(self):
         """core/http/API.md, "Reading a stream": a final state comes with the last chunks, sent before the cancel."""
         job = self.server.run("trial", {"chunks": 100_000, "chunkMs": 50})
         until(lambda: len(self.stream(job, "?offset=0&wait=1000")[0]) >= 2, "two chunks were sent")

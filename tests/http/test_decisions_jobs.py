@@ -48,7 +48,7 @@ class IdempotencyTest(HttpTest):
         assert self.assert_job(self.submit(word, "runsync", "trial", body)) == first
         assert self.server.quiet("trial")["completed"] == before + 1
 
-    def test_runsync_joins_a_job_that_runs(self):
+    def test_runsync_joins_a_running_job(self):
         """core/http/API.md, "Idempotency key": a second caller with the same /runsync during the first wait gets the
         answer of the first job."""
         word = self.new_key()
@@ -62,7 +62,7 @@ class IdempotencyTest(HttpTest):
         jobs = [self.assert_job(answer) for answer in answers]
         assert {(job["id"], job["status"], job["output"]) for job in jobs} == {(jobs[0]["id"], "COMPLETED", "one")}
 
-    def test_another_body(self):
+    def test_a_different_body(self):
         """core/http/API.md, "Idempotency key": the same Idempotency-Key with another body is 400, and makes no job."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))
@@ -72,7 +72,7 @@ class IdempotencyTest(HttpTest):
         assert self.waiting() == before
         assert self.assert_job(self.submit(word)) == first
 
-    def test_another_endpoint_and_another_api_key(self):
+    def test_a_different_endpoint_and_a_different_api_key(self):
         """core/http/API.md, "Idempotency key": the key belongs to an endpoint and an API key: elsewhere the same key
         starts another job."""
         word = self.new_key()
@@ -103,13 +103,13 @@ class IdempotencyTest(HttpTest):
         assert len({self.assert_job(answer)["id"] for answer in answers}) == 1
         assert self.waiting() == before + 1
 
-    def test_a_refused_request_uses_up_nothing(self):
+    def test_a_refused_request_uses_up_no_key(self):
         """core/http/API.md, "Idempotency key": only a job's answer is kept, not a refusal."""
         word = self.new_key()
         self.assert_refused(self.submit(word, body={"input": 5}), 400, "input")
         self.assert_job(self.submit(word))
 
-    def test_it_outlives_the_job_and_the_server(self, own_server):
+    def test_a_key_outlives_the_job_and_the_server(self, own_server):
         """core/http/API.md, "Idempotency key": within 24 h the first job's answer, also when the job is gone, and after
         a restart."""
         server = self.server = own_server()
@@ -125,7 +125,7 @@ class IdempotencyTest(HttpTest):
 
 
 class StuckTest(HttpTest):
-    def test_a_handler_that_ignores_its_stop(self, own_server):
+    def test_a_handler_ignoring_the_stop(self, own_server):
         """core/http/API.md, "/cancel": a handler that ignores the stop for `stopGrace` is logged as stuck, and its slot
         is replaced."""
         server = own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms", server__drain="500ms")
@@ -142,7 +142,7 @@ class StuckTest(HttpTest):
       return "late"
     end"""
 
-    def test_its_late_result_is_ignored(self, own_server, tmp_path):
+    def test_a_late_result_is_ignored(self, own_server, tmp_path):
         """core/http/API.md, "/cancel": cancel of a running job answers at once; a late result is ignored."""
         make_folder(str(tmp_path), {"late": self.LATE})
         server = own_server(scripts__path=tmp_path, endpoint__trial__image="lua/late", endpoint__trial__workersMax=1)
@@ -191,7 +191,7 @@ class RetryTest(HttpTest):
 
 class PriorityTest(HttpTest):
     @pytest.mark.parametrize("policy", ["priority", "fifo", "deadline", "fair"])
-    def test_low_priority_waits_for_all_others(self, policy, own_server):
+    def test_low_priority_waits_for_all_other_jobs(self, policy, own_server):
         """core/http/API.md, "Order of jobs": two classes under every queue policy; low runs when no normal job
         waits."""
         server = own_server(queue__policy=policy, endpoint__trial__workersMax=1)

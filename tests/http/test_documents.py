@@ -50,7 +50,7 @@ def read(name):
 
 class FormTest:
     @pytest.mark.parametrize("name", CONVERTED)
-    def test_each_block_says_what_it_is(self, name):
+    def test_each_block_is_declared(self, name):
         faults = read(name).faults()
         assert not faults, "\n".join(f"{name}, {fault}" for fault in faults)
 
@@ -172,7 +172,7 @@ def runs(block):
 class RunTest:
     @pytest.mark.parametrize("name", [name for name in CONVERTED if any(map(runs, read(name).blocks))])
     @pytest.mark.timeout(SHELL_DEADLINE + 60)
-    def test_the_commands_do_what_the_page_says(self, name, tree):
+    def test_the_commands_do_as_described(self, name, tree):
         """The page's sh blocks succeed one after the other, and print what the page says."""
         if jobq_server.is_foreign():
             pytest.skip("a page runs on a server of its own")
@@ -325,7 +325,7 @@ class RulesTest:
         "- an item\n\n  - one in it\n\n    - and in that\n", "- an item\n\n  " + "```sh\n  x\n  ```\n",
         FENCED.format("sh no-run: installs packages", "x"), FENCED.format("text", "IN_QUEUE --claim--> IN_PROGRESS"),
         FENCED.format("sh", "x") + "\n" + FENCED.format("console", "y")])
-    def test_other_pages_have_none(self, text):
+    def test_other_pages_have_no_faults(self, text):
         assert Page(text).faults() == []
 
     def test_an_indented_fence_loses_its_indentation(self):
@@ -350,7 +350,7 @@ class RulesTest:
         block = Page(FENCED.format("sh", "x") + FENCED.format("json", expected)).blocks[1]
         assert (differs(block, real) is None) == same
 
-    def test_a_shell_that_fails_is_told(self, tree):
+    def test_a_failing_shell_is_reported(self, tree):
         """The block that fails is the last one that ran, and its words are in the report. Files are written before."""
         page = Page(FENCED.format("sh", "A=1") + FENCED.format("lua file a/b.lua", "return $A")
                     + FENCED.format("sh", "cat a/b.lua; echo $A; echo why >&2; false; echo not here")

@@ -118,7 +118,7 @@ class StopTest(RemovalTest):
         self.removed()
         self.server.stop()  # fails after 90 s: no handler is left that the drain of ten minutes has to wait for
 
-    def test_a_handler_that_ignores_it(self, own_server):
+    def test_a_handler_ignoring_the_stop(self, own_server):
         """core/decisions/workers.md: a handler that ignores its stop is stuck after stopGraceMs, and no caller waits
         for the handler."""
         self.server = own_server(server__drain="200ms")

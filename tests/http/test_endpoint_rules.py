@@ -52,7 +52,7 @@ class CallableTest(RuleTest):
         for endpoint in endpoints:
             self.remove("/endpoints/" + endpoint)
 
-    def test_a_key_bound_to_it(self):
+    def test_a_key_bound_to_the_endpoint(self):
         """core/http/API.md, "Scopes": scopes may be bound to endpoints, also to those of `/v1`."""
         first, second = self.new_endpoint(), self.new_endpoint()
         key = self.server.new_key("client", endpoints=[first["id"]])

@@ -177,7 +177,7 @@ class RefusalTest(EndpointTest):
         ("rateLimits", '{"run":{},"run":{}}', "run"),
         ("rateLimits", '{"run":{"requests":1,"requests":2}}', "run.requests"),
         ("maxStuck", '1,"maxStuck":2', "maxStuck")])
-    def test_a_key_that_is_there_twice(self, field, value, key):
+    def test_a_repeated_key(self, field, value, key):
         """core/decisions/endpoints.md: 400 at any depth; the sentence names the key."""
         body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
         answer = self.server.request("POST", "/v1/endpoints", body)
@@ -199,7 +199,7 @@ class RefusalTest(EndpointTest):
 
 
 class ImageTest(EndpointTest):
-    def test_a_handler_that_is_not_installed(self):
+    def test_an_uninstalled_handler(self):
         """core/http/API.md, "Images": plugin/<handler> is an installed handler; otherwise the endpoint is refused with
         the reason."""
         message = self.refused("templateId", templateId=self.new_template(imageName="plugin/nosuch")["id"])

@@ -190,7 +190,7 @@ class AnswerTest(EventTest):
         assert not [event for event in reader.read_rest() if event[0] == "end"]
 
     @pytest.mark.parametrize("call", ["stream", "status", "logs"])
-    def test_a_job_that_is_gone(self, call):
+    def test_a_removed_job(self, call):
         """Behind the end of a purged job a repeated call is 404."""
         job = self.server.run("parked", {})
         reader = self.read(f"/v2/parked/{call}/{job}")
@@ -346,7 +346,7 @@ class LogEventTest(EventTest):
         assert self.read(path + "?after=" + events[0][1], Last_Event_ID=events[1][1]).read_rest() == events[2:]
         assert self.read(path, Last_Event_ID="x").read_rest() == events
 
-    def test_while_it_runs(self):
+    def test_a_running_job(self):
         job = self.running("slow")
         reader = self.read(f"/v2/slow/logs/{job}")
         assert reader.next()[2]["text"] == "begun"
@@ -361,7 +361,7 @@ class LogEventTest(EventTest):
 
 
 class ServerTest(HttpTest):
-    def test_a_key_in_the_query_is_none(self):
+    def test_a_key_in_the_query_is_ignored(self):
         for name in ("key", "api_key", "access_token", "authorization"):
             answer = self.server.request("GET", f"/v2/echo/stream/nobody?{name}={self.server.key}", key=None, headers=EVENTS)
             self.assert_refused(answer, 401)

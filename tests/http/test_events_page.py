@@ -9,7 +9,7 @@ PAGE = pathlib.Path(ROOT) / "etc/events.md"
 
 
 class EventsPageTest:
-    def test_the_page_is_what_the_program_prints(self):
+    def test_the_page_is_the_output_of_the_program(self):
         """`jobqd --events` prints etc/events.md, byte by byte."""
         done = jobqd("--events")
         assert (done.returncode, done.stderr) == (0, "")

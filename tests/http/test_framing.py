@@ -91,7 +91,7 @@ class LengthTest(WireTest):
         self.refuse(self.request(*fields, body=BODY), 400)
 
     @pytest.mark.parametrize("length", ["5, 5", "abc", "-5", "+5", "0x5", "", "1" * 25, "5 5", "18446744073709551617"])
-    def test_a_length_that_is_no_number(self, length):
+    def test_a_length_other_than_a_number(self, length):
         """RFC 9112, 6.3: an invalid Content-Length is 400."""
         self.refuse(self.request(f"Content-Length: {length}", body=BODY), 400)
 
@@ -158,7 +158,7 @@ class ChunkTest(WireTest):
         self.refuse(self.chunked(b"d00000\r\n" + b"x" * (13 * 1024 * 1024) + b"\r\n0\r\n\r\n"), 413)
 
     @pytest.mark.parametrize("size", [b"a00001", b"FFFFFFFF"])
-    def test_a_size_that_is_too_large(self, size):
+    def test_a_too_large_size(self, size):
         """core/http/API.md, "Bounds of heads and bodies": 413 before the body is read; the announced size is enough, no
         data has to come."""
         self.refuse(self.chunked(size + b"\r\n"), 413, hidden=False)
@@ -229,7 +229,7 @@ class HeadTest(WireTest):
             answers = self.talk(lines + self.request(f"Content-Length: {len(BODY)}", body=BODY) + lines + self.LAST)
             assert [answer.status for answer in answers] == [200, 200]
 
-    def test_targets_that_are_allowed(self, subtests):
+    def test_allowed_targets(self, subtests):
         """RFC 9112, 3.2: absolute targets are served as their path; `OPTIONS *` is a ping."""
         for line in ("GET http://anything/healthz HTTP/1.1", "GET HTTPS://a:1/healthz?x=y HTTP/1.1",
                      "GET /healthz#part HTTP/1.1", "GET /%68ealthz HTTP/1.1", "GET /healthz HTTP/1.2",

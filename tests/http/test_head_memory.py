@@ -19,7 +19,7 @@ SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.g
 
 class HeadMemoryTest(HttpTest):
     @pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory")
-    def test_heads_that_never_end(self, own_server):
+    def test_endless_heads(self, own_server):
         """core/decisions/http.md: bytes of heads beyond 8 KB share 64 MB; the memory of a departed crowd is
         returned."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

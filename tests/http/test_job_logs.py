@@ -86,7 +86,7 @@ class ReadTest(LogTest):
         page = self.read("odd", job)
         assert ([line["text"] for line in page["lines"]], page["status"]) == (["\x1b[31mred\0\ufffd"], "FAILED")
 
-    def test_while_it_runs(self):
+    def test_a_running_job(self):
         """Lines are there as soon as they are logged."""
         job = self.server.run("follows", {})
         until(lambda: self.server.status("follows", job).get("output") == "begun", "the job has begun")
@@ -125,7 +125,7 @@ class JobqctlLogTest(LogTest):
         self.jobqctl("job", "logs", "odd", failed, "--follow", code=NOT_COMPLETED)
         assert "nobody" in self.sentence("job", "logs", "odd", "nobody", code=REFUSED)
 
-    def test_follow_a_job_that_runs(self):
+    def test_follow_a_running_job(self):
         """Lines are shown as they come, until the job's end."""
         job = self.server.run("follows", {})
         command = [JOBQCTL, "job", "logs", "follows", job, "--follow"]

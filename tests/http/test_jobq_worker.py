@@ -78,7 +78,7 @@ class ResultTest(JobqWorkerTest):
         assert (job["status"], job["output"], job["workerId"]) == ("COMPLETED", {"a": [1.50, "ä"]}, "w-trial")
 
     @pytest.mark.parametrize("way", ["fail", "throw"])
-    def test_a_handler_that_fails(self, way):
+    def test_a_failing_handler(self, way):
         job = self.server.runsync("trial", {way: "too \"warm\""})
         assert (job["status"], job["error"]) == ("FAILED", "too \"warm\"")
         assert "output" not in job
@@ -94,7 +94,7 @@ class ResultTest(JobqWorkerTest):
         chunks = self.server.request("GET", f"/v2/trial/stream/{job}").json()
         assert [chunk["output"]["chunk"] for chunk in chunks] == list(range(200))
 
-    def test_a_chunk_that_is_too_large(self):
+    def test_a_too_large_chunk(self):
         """The job fails, and the worker goes on."""
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": 21_000_000})
         assert job["status"] == "FAILED"
@@ -175,7 +175,7 @@ class ResultTest(JobqWorkerTest):
         assert "endpoint echo needs no remote worker" in done.stderr and "plugin/echo" in done.stderr
         assert keys() == before
 
-    def test_a_name_that_no_worker_can_have(self):
+    def test_an_invalid_name(self):
         done = subprocess.run([JOBQCTL, "worker", "env", "variables", "--worker", "a b"], capture_output=True, timeout=HANG,
                               text=True, check=False, env={"JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key})
         assert (done.returncode, done.stdout) == (2, "")
@@ -211,7 +211,7 @@ class EndTest(JobqWorkerTest):
         assert self.server.status("drained", waiting)["status"] == "IN_QUEUE"
         self.server.request("POST", f"/v2/drained/cancel/{waiting}")
 
-    def test_jobs_that_do_not_end(self):
+    def test_unending_jobs(self):
         """A job that has not ended after --drain is reported as lost, and another worker runs it."""
         worker = self.worker("abandoned", "plugin/trial", "--drain", "100ms", name="w-old")
         job = self.begin("abandoned")
@@ -223,7 +223,7 @@ class EndTest(JobqWorkerTest):
         done = self.server.finished("abandoned", job)
         assert (done["workerId"], done["retries"]) == ("w-new", 1), done
 
-    def test_a_handler_that_ignores_its_stop(self):
+    def test_a_handler_ignoring_the_stop(self):
         """The process ends all the same."""
         worker = self.worker("abandoned", "plugin/trial", "--drain", "100ms", name="w-deaf")
         job = self.begin("abandoned", {**ENDLESS, "ignoreStop": True})
@@ -381,7 +381,7 @@ class CommandLineTest:
         (["--image", "lua/about", "--set", "lua.memory=1TB"], "lua.memory"),
         (["--image", "plugin/echo", "--set", "lua.memori=1MB"], "lua.memory"),
     ])
-    def test_handlers_that_cannot_run(self, arguments, words, tmp_path):
+    def test_unusable_handlers(self, arguments, words, tmp_path):
         make_folder(tmp_path, HANDLERS)
         done = run_worker("--endpoint", "e", "--scripts", str(tmp_path), *arguments)
         self.assert_ended(done, FAULT, words)

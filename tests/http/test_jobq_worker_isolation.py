@@ -136,7 +136,7 @@ class CrashTest(IsolatedWorkerTest):
     endpoints = ("crash", "killed", "wild", "idle", "deaf")
 
     @pytest.mark.parametrize(("crash", "sign"), [("segv", "SIGSEGV"), ("abort", "SIGABRT"), ("exit", "exit code 3")])
-    def test_a_handler_that_crashes(self, crash, sign):
+    def test_a_crashing_handler(self, crash, sign):
         """The job comes again until it is FAILED. The jobs beside it and the process of the worker stay."""
         # A sanitizer would end the process by itself, with exit code 1.
         worker = self.worker("crash", slots=4, name="w-" + crash, ASAN_OPTIONS="handle_segv=0", TSAN_OPTIONS="handle_segv=0")
@@ -155,7 +155,7 @@ class CrashTest(IsolatedWorkerTest):
         worker.terminate()
         assert worker.ended() == OK
 
-    def test_a_process_that_is_killed(self):
+    def test_a_killed_process(self):
         """The same worker runs the job again, in a new process. A program that the handler has started ends, too."""
         worker, job, held = self.begin_held("killed")
         child, = children_of(worker.process.pid)
@@ -173,7 +173,7 @@ class CrashTest(IsolatedWorkerTest):
     @pytest.mark.parametrize(("data", "words"), [(bytes(4), "a message of a wrong size"), (b"\1\0\0\0\5", "does not belong into a run"),
                                                  (b"\6\0\0\0\x0b\1\0\0\0}", "an output that is not JSON")],
                              ids=["size", "kind", "output"])
-    def test_a_process_that_sends_no_messages(self, data, words):
+    def test_a_process_without_messages(self, data, words):
         """The process is killed, and the job runs again."""
         worker, job, held = self.begin_held("wild")
         child, = children_of(worker.process.pid)
@@ -185,7 +185,7 @@ class CrashTest(IsolatedWorkerTest):
         assert worker.logged(f"handler.lost: the handler process of {job} sent .*{words} and was killed\n")
         assert child not in children_of(worker.process.pid)
 
-    def test_an_idle_process_that_is_killed(self):
+    def test_a_killed_idle_process(self):
         """No job is lost."""
         worker = self.worker("idle")
         self.server.runsync("idle", {})
@@ -196,7 +196,7 @@ class CrashTest(IsolatedWorkerTest):
         assert (job["output"], job.get("retries", 0)) == ({"n": 1}, 0)
         assert worker.logged("handler.restart: an idle handler process ended with SIGKILL\n")
 
-    def test_a_handler_that_ignores_its_stop(self):
+    def test_a_handler_ignoring_the_stop(self):
         """The process of the handler is killed, and a new one runs the next job."""
         worker = self.worker("deaf")
         child, = children_of(worker.process.pid)
@@ -245,7 +245,7 @@ class EndTest(IsolatedWorkerTest):
         assert (done["status"], done.get("retries", 0)) == ("COMPLETED", 0)
 
     @pytest.mark.parametrize("job", [DEAF, ENDLESS], ids=["deaf", "obedient"])
-    def test_a_drain_with_a_job_that_does_not_end(self, job):
+    def test_a_drain_with_an_unending_job(self, job):
         job = self.start(job)
         self.isolated.terminate()
         assert self.isolated.ended() == OK
@@ -259,7 +259,7 @@ class FaultTest:
         (["--image", "lua/faulty"], "faulty"),
         (["--image", "lua/about", "--set", "lua.memory=1TB"], "lua.memory"),
     ])
-    def test_handlers_that_cannot_run(self, arguments, words, tmp_path):
+    def test_unusable_handlers(self, arguments, words, tmp_path):
         """The program ends, as with threads."""
         make_folder(tmp_path, HANDLERS)
         done = run_worker("--endpoint", "e", "--url", "http://127.0.0.1:9", "--isolation", "process", "--scripts", str(tmp_path),

@@ -196,7 +196,7 @@ class JobCommandsTest(JobqctlTest):
 
     @pytest.mark.parametrize("text", [
         "", "{", "[]", "null", '"x"', "{} x", '{},"webhook":"http://x.example/"', '{"a":1,}'])
-    def test_input_that_is_no_object(self, text):
+    def test_input_other_than_an_object(self, text):
         """Wrong usage, found before anything is sent; text that would add members to the request is not sent either."""
         self.sentence("run", "echo", text, code=USAGE, JOBQ_URL=NOWHERE)
 
@@ -207,7 +207,7 @@ class JobCommandsTest(JobqctlTest):
         assert "no ?[31m luck" in text
         assert self.json("run", "trial", '{"fail":"x"}', "--sync", code=NOT_COMPLETED)["error"] == "x"
 
-    def test_run_sync_of_a_job_that_takes_longer(self):
+    def test_run_sync_of_a_job_longer_than_the_wait(self):
         """Exit code 4 when `--wait` elapsed; the wait goes to the server, which judges its range."""
         job = self.json("run", "parked", "{}", "--sync", "--wait", "1000", code=NOT_COMPLETED)
         assert job["status"] == "IN_QUEUE"

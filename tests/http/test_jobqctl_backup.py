@@ -61,7 +61,7 @@ class BackupCommandTest(JobqctlTest):
         file = os.path.join(self.there, "jobq.db")
         assert told == {"file": file, "bytes": os.path.getsize(file)}
 
-    def test_a_directory_that_has_one_already(self):
+    def test_a_directory_with_an_earlier_copy(self):
         """Neither an older copy nor a server's own data is overwritten, and no request is sent."""
         for name in ("jobq.db", "jobq.db-wal"):
             folder = os.path.join(self.folder, name + ".there")
@@ -72,7 +72,7 @@ class BackupCommandTest(JobqctlTest):
             with open(os.path.join(folder, name), encoding="ascii") as file:
                 assert file.read() == "precious"
 
-    def test_a_directory_that_cannot_be_made(self):
+    def test_an_invalid_directory(self):
         file = os.path.join(self.folder, "file")
         with open(file, "w", encoding="ascii"):
             pass
@@ -84,7 +84,7 @@ class BackupCommandTest(JobqctlTest):
         assert "API key" in self.sentence("backup", self.there, code=REFUSED, JOBQ_KEY=key)
         assert os.listdir(self.there) == []
 
-    def test_a_storage_that_cannot_be_copied(self, own_server):
+    def test_a_storage_without_backups(self, own_server):
         self.server = own_server(storage="memory")
         assert "memory" in self.sentence("backup", self.there, code=REFUSED)
         assert os.listdir(self.there) == []
@@ -121,11 +121,11 @@ class BackupRouteTest(HttpTest):
         for key in (None, self.server.new_key("client")["key"], self.server.new_key("worker")["key"]):
             self.assert_refused(self.server.request("POST", PATH, key=key), 401, member="message")
 
-    def test_a_look_makes_none(self):
+    def test_get_and_head_make_no_copy(self):
         """GET and HEAD are for calls without an effect: a copy of gigabytes is an effect."""
         self.assert_refused(self.server.request("GET", PATH), 405, "POST", member="message")
 
-    def test_memory_says_what_to_do(self, own_server):
+    def test_memory_names_the_remedy(self, own_server):
         answer = own_server(storage="memory").request("POST", PATH)
         self.assert_refused(answer, 409, "memory", "sqlite", member="message")
 
@@ -135,7 +135,7 @@ class BackupRouteTest(HttpTest):
         assert server.request("POST", PATH).status == 200
         assert sorted(os.listdir(server.data)) == before
 
-    def test_one_at_a_time_until_it_was_read(self, own_server):
+    def test_one_copy_at_a_time_until_the_end_of_reading(self, own_server):
         """A client that stops reading holds the place; when the client leaves, the place is free."""
         server = own_server()
         for _ in range(40):

@@ -26,13 +26,13 @@ def docker():
         yield fake
 
 
-def test_docker_that_answers(docker):
+def test_reachable_docker(docker):
     found, = json.loads(probe("launcher=docker", f"launcher.docker.socket={docker.socket}", code=OK).stdout)
     assert (found["check"], found["result"]) == ("docker", "ok"), found
     assert "24.0.5" in found["text"], found
 
 
-def test_docker_that_does_not_answer(tmp_path):
+def test_unreachable_docker(tmp_path):
     socket = tmp_path / "docker.sock"
     found, = json.loads(probe("launcher=docker", f"launcher.docker.socket={socket}", code=REFUSED).stdout)
     assert found["result"] == "failed"

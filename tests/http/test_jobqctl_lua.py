@@ -98,7 +98,7 @@ class RunHandlerTest(ScriptCommandTest):
         assert done.returncode == REFUSED
         assert "the output cannot be written" in done.stderr
 
-    def test_a_reader_that_has_enough(self):
+    def test_a_reader_leaving_early(self):
         """`jobqctl ... | head` is no fault of the disk, and leaves standard error empty."""
         script = self.script("return function() return ('x'):rep(1000000) end")
         with subprocess.Popen([JOBQCTL, "lua", "run", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
@@ -141,7 +141,7 @@ class RunFilterTest(ScriptCommandTest):
         ("{policy = {ttl = -5}}", "the filter returned a wrong policy: policy.ttl"),
         ("{input = json.array()}", "the filter returned an input that is not a JSON object"),
         ("false, ''", "the filter script refuses this job")])
-    def test_values_that_the_server_refuses(self, made, words):
+    def test_values_refused_by_the_server(self, made, words):
         """The result of a filter is judged like in the server."""
         script = self.script(f"return function() return {made} end", folder="filters")
         assert words in self.sentence(NOT_COMPLETED, "run", script)

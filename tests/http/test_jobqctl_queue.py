@@ -101,7 +101,7 @@ class StreamTest(FormTest):
         chunks = self.server.request("GET", f"/v2/{self.endpoint}/stream/{job}").json()
         assert [chunk["output"]["chunk"] for chunk in chunks] == [0, 1]
 
-    def test_while_it_runs(self):
+    def test_a_running_job(self):
         """A chunk is shown when it comes, not at the end."""
         job = self.server.run(self.endpoint, {"chunks": 10_000, "chunkMs": 500})
         with subprocess.Popen([JOBQCTL, "job", "stream", self.endpoint, job], stdout=subprocess.PIPE,

@@ -61,7 +61,7 @@ def test_a_warning_is_no_refusal(database, tmp_path):
     assert "innodb_flush_log_at_trx_commit" in found["durability"][1]
 
 
-def test_a_refusal_has_the_code_1_and_its_remedy(database, tmp_path):
+def test_a_refusal_has_the_code_1_and_a_remedy(database, tmp_path):
     config = settings_of(database, tmp_path)
     database.query("SET GLOBAL read_only = 1")
     done = probe("--config", config, "--json", code=REFUSED)

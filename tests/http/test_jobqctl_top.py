@@ -121,7 +121,7 @@ class LiveTest(FormTest):
             out.read()
         self.end(process)
 
-    def test_a_server_that_is_away_for_a_while(self, own_server):
+    def test_a_server_away_for_a_while(self, own_server):
         """The view reports a server without an answer, and goes on when the server is back."""
         port = self.at_end.enter_context(contextlib.closing(ReservedPort()))
         self.server = own_server(**{"server.drain": "200ms", "server.port": port.number})

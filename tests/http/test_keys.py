@@ -244,7 +244,7 @@ class KeepingTest(KeyTest):
         assert (self.status_with(kept), self.status_with(gone)) == (200, 401)
         assert len(server.request("GET", "/v1/keys").json()) == 2
 
-    def test_an_admin_key_that_is_there_is_taken_in(self):
+    def test_an_existing_admin_key_is_taken_over(self):
         """core/http/API.md, "The first admin key": an existing `admin.key` is taken over."""
         server = self.at_end.enter_context(Server(start=False))
         own = "0123456789abcdef" * 4

@@ -44,14 +44,14 @@ class LauncherDockerTest(DockerTest):
         until(lambda: "worker.ended" in self.server.log(), "the end is in the log", HANG)
         assert self.server.runsync(endpoint, {"output": 2})["output"] == 2
 
-    def test_an_image_that_does_not_exist(self):
+    def test_a_missing_image(self):
         endpoint = self.launch(image="registry.example/absent:1")
         job = self.server.run(endpoint, {})
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
         assert "pull access denied for registry.example/absent" in advice, advice
         assert self.server.status(endpoint, job)["queueAdvice"] == advice
 
-    def test_a_container_that_is_killed(self):
+    def test_a_killed_container(self):
         """The job is lost at once, and runs again in the next container."""
         endpoint = self.launch(workersMax=1)
         job = self.begin(endpoint)
@@ -60,7 +60,7 @@ class LauncherDockerTest(DockerTest):
         until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
         until(lambda: self.server.status(endpoint, job).get("workerId") not in (None, "", first), "another runs it", HANG)
 
-    def test_a_docker_that_does_not_answer_ends_no_job(self):
+    def test_an_unreachable_docker_ends_no_job(self):
         endpoint = self.launch(workersMax=1)
         assert self.server.runsync(endpoint, {"output": 1})["output"] == 1
         self.docker.set(isDown=True)
@@ -78,7 +78,7 @@ class LauncherDockerTest(DockerTest):
         self.server.stop()
         assert self.containers() == []
 
-    def test_the_next_server_removes_what_a_killed_one_has_left(self):
+    def test_the_next_server_removes_the_containers_of_a_killed_server(self):
         endpoint = self.launch(workersMin=2)
         self.until_containers(2, "two containers run")
         before = {each["id"] for each in self.containers()}

@@ -90,13 +90,13 @@ class LauncherRealDockerTest(RealDockerTest):
         assert [self.server.finished(endpoint, job)["output"] for job in jobs] == list(range(8))
         until(lambda: not self.docker.containers(), "the containers are removed", HANG)
 
-    def test_an_image_that_does_not_exist(self):
+    def test_a_missing_image(self):
         endpoint = self.launch(image="127.0.0.1:9/absent:1")
         self.server.run(endpoint, {})
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
         assert "127.0.0.1:9" in advice, advice
 
-    def test_a_program_that_the_image_does_not_have(self):
+    def test_a_program_missing_in_the_image(self):
         template = self.new_template(imageName=IMAGE, dockerEntrypoint=["/absent"])
         endpoint = self.new_endpoint(template, workersMax=1)["id"]
         self.server.run(endpoint, {})
@@ -104,7 +104,7 @@ class LauncherRealDockerTest(RealDockerTest):
         assert "/absent" in advice, advice
         assert not self.running()
 
-    def test_a_container_that_is_killed(self):
+    def test_a_killed_container(self):
         endpoint = self.launch(workersMax=1)
         job = self.begin(endpoint)
         first = self.server.status(endpoint, job)["workerId"]
@@ -119,7 +119,7 @@ class LauncherRealDockerTest(RealDockerTest):
         self.server.stop()
         assert self.docker.containers() == []
 
-    def test_the_next_server_removes_what_a_killed_one_has_left(self):
+    def test_the_next_server_removes_the_containers_of_a_killed_server(self):
         endpoint = self.launch(workersMin=2)
         until(lambda: len(self.running()) == 2, "two containers run", HANG)
         before = {each["Id"] for each in self.docker.containers()}

@@ -110,7 +110,7 @@ class LaunchTest(LaunchersTest):
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the end of the worker is known", HANG)
         assert re.search(rf"one\|two\|with blank\|ä b {endpoint} jobq_[0-9a-f]+$", advice), advice
 
-    def test_a_program_that_ends_with_an_error(self):
+    def test_a_program_ending_with_an_error(self):
         endpoint, _ = self.launch(BROKEN)
         job = self.server.run(endpoint, {})
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
@@ -130,7 +130,7 @@ class LaunchTest(LaunchersTest):
         for sentence in (told(f"/v2/{endpoint}/health", "advice"), told(f"/v2/{endpoint}/status/{job}", "queueAdvice")):
             assert f"GET /v1/endpoints/{endpoint}" in sentence and "torch" not in sentence, sentence
 
-    def test_a_program_that_does_not_exist(self):
+    def test_a_missing_program(self):
         endpoint, _ = self.launch(["/does/not/exist"])
         self.server.run(endpoint, {})
         advice = until(lambda: self.server.health(endpoint).get("advice"), "the failure is known", HANG)
@@ -165,7 +165,7 @@ class LaunchTest(LaunchersTest):
         assert self.endpoint({"id": endpoint})["release"]["state"] == "halted"
         assert self.server.runsync(endpoint, {"output": 1})["workerId"] == before["id"]
 
-    def test_a_worker_that_is_killed(self):
+    def test_a_killed_worker(self):
         """The job is lost at once, and runs again on the next worker."""
         endpoint, _ = self.launch(workersMax=1)
         job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
@@ -178,7 +178,7 @@ class LaunchTest(LaunchersTest):
         until(lambda: self.server.status(endpoint, job).get("workerId") not in ("", first), "another runs it", HANG)
         self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))
 
-    def test_a_handler_that_ignores_its_stop(self):
+    def test_a_handler_ignoring_the_stop(self):
         """The worker is replaced and killed; a thread inside the server would be held until the restart. A ping each second
         tells that the handler goes on."""
         endpoint, _ = self.launch(["/usr/bin/env", "RUNPOD_PING_INTERVAL=1000", *self.program()], stopGraceMs=100, workersMax=1)
@@ -223,7 +223,7 @@ class ServerEndTest(LaunchersTest):
         answer = self.server.status(endpoint, job)
         assert (answer["status"], answer["output"]) == ("COMPLETED", "whole"), answer
 
-    def test_a_stop_returns_the_jobs_that_do_not_end(self, own_server):
+    def test_a_stop_returns_unending_jobs(self, own_server):
         self.server = own_server(launcher="process", server__drain="100ms")
         endpoint, _ = self.launch()
         job = self.begin(endpoint)
@@ -255,7 +255,7 @@ class SettingsTest(LaunchersTest):
     def server(cls, class_server):
         return class_server()
 
-    def test_without_the_setting_nothing_is_launched(self):
+    def test_without_the_setting_no_worker_is_launched(self):
         endpoint, _ = self.launch(workersMin=1)
         job = self.server.run(endpoint, {})
         answer = self.server.status(endpoint, job)

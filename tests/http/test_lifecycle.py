@@ -142,7 +142,7 @@ class CrashTest(HttpTest):
         assert server.finished("trial", first)["status"] == "COMPLETED"
         assert server.finished("trial", second)["status"] == "COMPLETED"
 
-    def test_a_job_that_crashes_the_server(self, own_server):
+    def test_a_job_crashing_the_server(self, own_server):
         """core/http/API.md, "Attempts and lost workers": a job that ends the server's process is counted, and FAILED at
         maxAttempts."""
         server = self.server = own_server(**ONE_WORKER, **{"endpoint.trial.maxAttempts": 3})

@@ -103,7 +103,7 @@ class TimeTest(LuaTest):
             assert self.server.health(name)["workers"]["unhealthy"] == 0, name
         until(lambda: is_asleep(self.server.process.pid, "worker"), "no script runs on")
 
-    def test_cancelled_while_it_loops(self):
+    def test_a_looping_job_is_cancelled(self):
         """scripts/README.md: the stop token ends a script that ignores job:stopped(): its worker is free for the next
         job at once."""
         job = self.server.run("one", {"loop": True})
@@ -115,7 +115,7 @@ class TimeTest(LuaTest):
         assert self.server.status("one", job)["status"] == "CANCELLED"
         assert self.server.health("one")["workers"]["unhealthy"] == 0
 
-    def test_expired_while_it_loops(self):
+    def test_a_looping_job_expires(self):
         """core/http/API.md, "Lifetime of jobs and results": past its ttl a job is deleted, even while running; its
         worker is free then."""
         job = self.server.run("one", {"loop": True}, policy={"ttl": 10_000})

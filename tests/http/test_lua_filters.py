@@ -116,7 +116,7 @@ class VerdictTest(FilterTest):
                 answer = self.submit("says", {"says": says})
                 assert (answer.status, answer.json()) == (400, {"error": error})
 
-    def test_values_that_a_filter_may_return(self, subtests):
+    def test_allowed_results_of_a_filter(self, subtests):
         """scripts/README.md: no value or true permits; false refuses; a table changes the job; any other value is a
         fault of the script."""
         for which in ("none", "yes", "empty"):
@@ -130,7 +130,7 @@ class VerdictTest(FilterTest):
             with subtests.test(which):
                 self.assert_failed(self.submit("verdict", {"which": which}), "verdict", words)
 
-    def test_fields_that_a_filter_sees(self):
+    def test_fields_visible_to_a_filter(self):
         """scripts/README.md: job.size, job.endpoint, job.key; policy and env too. The size counts the received
         bytes."""
         text = '{"ä" : [1,  2 ]\n}'
@@ -232,7 +232,7 @@ class PolicyTest(FilterTest):
 
 
 class FailureTest(FilterTest):
-    def test_one_that_fails(self):
+    def test_a_failing_filter(self):
         """core/decisions/lua.md: a failing filter is 500 and is named; no job is stored."""
         for operation in ("run", "runsync"):
             self.assert_failed(self.submit("fails", {"what": "no idea"}, operation), "fails", "fails.lua:2: no idea")
@@ -240,26 +240,26 @@ class FailureTest(FilterTest):
         self.assert_nothing_stored("fails")
         self.assert_failed(self.submit("second", {"what": "no"}), "fails", "fails.lua:2: no")
 
-    def test_one_that_overruns(self):
+    def test_an_overrunning_filter(self):
         """scripts/README.md: a budget of 5 ms of processor time, even if the script catches errors."""
         for operation in ("run", "runsync"):
             self.assert_failed(self.submit("loops", {}, operation), "loops",
                                "the script took more than 5 ms of processor time (lua.filterTime)")
         self.assert_nothing_stored("loops")
 
-    def test_many_that_overrun(self):
+    def test_many_overrunning_filters(self):
         """A hostile filter costs its own callers only."""
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             answers = list(pool.map(lambda _: self.submit("loops", {}), range(60)))
         assert {answer.status for answer in answers} == {500}
         assert self.output("ab", {}) == {"trace": "ab"}
 
-    def test_a_budget_for_what_is_decoded(self):
+    def test_a_budget_for_decoded_values(self):
         """scripts/README.md: 20 ms more for each MB of decoded JSON."""
         assert len(self.output("large", {"text": "x" * (4 << 20)})["text"]) == 4 << 20
         self.assert_refused(self.submit("large", {"text": ""}), 400)
 
-    def test_one_that_allocates_without_end(self):
+    def test_a_filter_allocating_without_end(self):
         """core/decisions/lua.md: time and memory are bounded, 500 either way; the server's memory is as before."""
         bomb = "return function() local s = 'x' while true do s = s .. s end end"
         tables = "return function() local t = {} while true do t[#t + 1] = { t } end end"
@@ -374,16 +374,16 @@ class StartTest(LuaTest):
         ("nosuch", "nosuch.lua"), ("a, nosuch", "nosuch.lua"), ("plugin/none", "none"), ("plugin/echo", "echo"),
         ("a, a", "twice"), ("../a", NAME_RULE), ("a b", NAME_RULE)])
     @pytest.mark.parametrize("key", ["filters", "endpoint.echo.filters"])
-    def test_filters_that_are_not_there(self, key, value, words):
+    def test_missing_filters(self, key, value, words):
         """core/decisions/lua.md: a missing filter stops the start with its name; so does --check."""
         self.assert_refused_start(key, words, **{key: value})
 
-    def test_the_servers_when_no_endpoint_of_the_file_has_them(self):
+    def test_missing_filters_of_the_server(self):
         """core/decisions/lua.md: endpoints created over REST use the server's filters: these have to be installed."""
         own = {f"endpoint.{name}.filters": "" for name in ("echo", "trial", "parked")}
         self.assert_refused_start("filters", "nosuch.lua", **own, **{"filters": "nosuch"})
 
-    def test_filters_that_do_not_compile(self):
+    def test_uncompilable_filters(self):
         """The message has file and line."""
         self.assert_refused_start("endpoint.echo.filters", "bad.lua:1:", check=False,
                                   filter_scripts={"bad": "return function( end"}, **{"endpoint.echo.filters": "bad"})

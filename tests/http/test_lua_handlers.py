@@ -70,7 +70,7 @@ class RunTest(LuaTest):
             assert chunks == wanted
             assert self.server.status("chunks", job)["output"] == "done"
 
-    def test_stream_while_it_runs(self):
+    def test_stream_of_a_running_job(self):
         """core/http/API.md, "Reading a stream": chunks come as they are emitted, before the job has ended."""
         self.write("handlers", "patient", """return function(input, job)
           job:emit("early")
@@ -208,7 +208,7 @@ class FailureTest(LuaTest):
         assert self.failure("says", {"what": "it is so"}) == "says.lua:1: it is so"
         assert self.failure("says", {"what": "it is so", "level": 0}) == "it is so"
 
-    def test_errors_that_are_no_text(self):
+    def test_errors_other_than_text(self):
         """core/http/API.md, "Job object": `error` is always a string."""
         assert self.failure("tables", {}) == '{"code":7}'
         assert self.failure("nothing", {}) == "the error is a nil"
@@ -230,7 +230,7 @@ class FailureTest(LuaTest):
         error = self.failure("says", {"what": "ä" * 100_000, "level": 0})
         assert 10_000 < len(error.encode()) < 20_000, len(error)
 
-    def test_outputs_that_are_no_json(self, subtests):
+    def test_outputs_other_than_json(self, subtests):
         """scripts/README.md: the job fails, and its error names the wrong place in the output."""
         wanted = {"nan": "nan at .a[1]", "infinite": "a number too large for a double at .a",
                   "function": "a function at .list[2]",

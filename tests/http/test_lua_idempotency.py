@@ -30,7 +30,7 @@ class IdempotencyKeyTest(FilterTest):
         self.assert_refused(self.submit_once("once", {"name": "else"}, "repeat"), 400, "Idempotency-Key")
         assert len(self.server.request("GET", "/v2/once/requests").json()["requests"]) == 1
 
-    def test_a_repeat_of_what_waits_or_is_gone(self):
+    def test_a_repeat_of_a_waiting_or_removed_job(self):
         first = self.assert_job(self.submit_once("waits", {"name": "gone"}, "gone"))
         waiting = self.assert_job(self.submit_once("waits", {"name": "gone"}, "gone", "runsync?wait=1000"))
         assert (waiting["id"], waiting["status"]) == (first["id"], "IN_QUEUE")
@@ -38,7 +38,7 @@ class IdempotencyKeyTest(FilterTest):
         assert self.assert_job(self.submit_once("waits", {"name": "gone"}, "gone"))["id"] == first["id"]
         self.assert_refused(self.submit_once("waits", {"name": "gone"}, "gone", "runsync"), 404, first["id"])
 
-    def test_another_body(self):
+    def test_a_different_body(self):
         """400, although the filter makes the same of both."""
         self.assert_job(self.submit_once("counts", {"n": 1}, "other"))
         self.assert_refused(self.submit_once("counts", {"n": 2}, "other"), 400, "Idempotency-Key")

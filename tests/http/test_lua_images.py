@@ -31,7 +31,7 @@ class TemplateTest(LuaTest):
         self.complete(endpoint, 4)
         assert self.output(endpoint["id"], {"a": 1}) == {"a": 1}
 
-    def test_a_script_that_is_not_there(self):
+    def test_a_missing_script(self):
         """core/http/API.md, "Images": an endpoint with an image that cannot run here is 400, with the missing part in
         the message."""
         template = self.new_template(imageName="lua/later")
@@ -42,7 +42,7 @@ class TemplateTest(LuaTest):
         self.at_end.callback(os.remove, path)
         assert self.output(self.new_endpoint(template)["id"], {}) == "now", "no restart is needed"
 
-    def test_a_script_that_does_not_compile(self):
+    def test_an_uncompilable_script(self):
         """scripts/README.md: refused with file and line."""
         path = self.write("handlers", "broken", "return function(\n  oops oops\nend")
         self.at_end.callback(os.remove, path)
@@ -50,7 +50,7 @@ class TemplateTest(LuaTest):
         answer = self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]})
         assert re.search(r"broken\.lua:2: ", self.assert_faults(answer, "templateId"))
 
-    def test_a_release_that_cannot_run(self):
+    def test_a_faulty_release(self):
         """core/http/API.md, "Releases": a release with a faulty script halts with a reason, the old worker serves; the
         next good release goes on."""
         template = self.new_template(imageName="lua/env", env={"N": "1"})
@@ -65,7 +65,7 @@ class TemplateTest(LuaTest):
         assert self.output(endpoint["id"], {}) == {"N": "2"}
 
     @pytest.mark.parametrize("name, text", [("wrong_at_first", "return function("), ("missing_at_first", None)])
-    def test_a_script_that_is_written_after_its_release(self, name, text):
+    def test_a_script_written_after_the_release(self, name, text):
         """core/decisions/endpoints.md: the reason names the remedy, and after the remedy the release goes on by
         itself."""
         if text:
@@ -99,7 +99,7 @@ class TemplateTest(LuaTest):
     @pytest.mark.parametrize("image", [
         "lua/../x", "lua/a b", "lua/", "lua/a/b", "lua/.", "lua/a.lua", "lua/" + "n" * 65, "lua/%2e", "lua/a\0",
         "lua/ä", "lua/../handlers/env"])
-    def test_names_that_are_none(self, image):
+    def test_invalid_names(self, image):
         """core/http/API.md, "Images": <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
         answer = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
         self.assert_faults(answer, "imageName")
@@ -127,13 +127,13 @@ class StartTest(LuaTest):
         ("syntax", "return function( end", "syntax.lua:1:"), ("none", "local x = 1", "returns no function"),
         ("fails", "error('at once')", "fails.lua:1: at once"), ("loops", "while true do end", "longer than a second"),
         ("bytecode", "\x1bLua", "is bytecode")])
-    def test_a_script_that_does_not_run(self, name, text, words):
+    def test_an_unrunnable_script(self, name, text, words):
         """core/decisions/lua.md: an error that the first job would meet stops the start; a check compiles no script."""
         checked, _ = self.refused(words, handlers={name: text}, **{"endpoint.a.image": "lua/" + name})
         assert checked.returncode == 0, checked.stderr
 
     @pytest.mark.parametrize("image", ["lua/../x", "lua/a b", "lua/"])
-    def test_names_that_are_none(self, image):
+    def test_invalid_names(self, image):
         """core/http/API.md, "Images": no path leads out of the folder."""
         checked, _ = self.refused("endpoint.a.image", "[A-Za-z0-9_-]{1,64}", **{"endpoint.a.image": image})
         assert checked.returncode == 1

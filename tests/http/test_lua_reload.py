@@ -110,7 +110,7 @@ class EditTest(ReloadTest):
             os.replace(path + ".new", path)
             assert [self.greeting() for _ in range(6)] == [word] * 6
 
-    def test_a_job_that_runs(self):
+    def test_a_running_job(self):
         """scripts/README.md: a running job ends with the text of its start."""
         self.write("handlers", "greet", "return function(_, job) job:emit(1) while not job:stopped() do end end")
         running = self.server.run("greet", {})
@@ -175,7 +175,7 @@ class BrokenTest(ReloadTest):
                 assert self.scripts_of("filter")["gate"] == ("loaded", None)
         self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run; the previous text stays")
 
-    def test_it_is_told_once(self):
+    def test_a_fault_is_reported_once(self):
         """scripts/README.md: one line in the log for each edit, not for each job."""
         before = self.server.log().count("script.faulty")
         self.write("handlers", "greet", "return function(")
@@ -257,7 +257,7 @@ class ReportTest(ReloadTest):
 
 
 class FolderTest(LuaTest):
-    def test_a_folder_that_comes_later(self):
+    def test_a_later_folder(self):
         """A server starts without scripts; they may come, with their folder, while it runs."""
         self.fresh_server()
         for kind in ("handlers", "filters"):

@@ -64,7 +64,7 @@ class InventoryTest(HttpTest):
 
 
 class ReverseTextTest(ShippedTest):
-    def test_its_example(self):
+    def test_the_example_of_the_head_comment(self):
         """The example of the head comment."""
         text = shipped("handlers")["reverse_text"]
         assert self.output("reverse_text", example_of(text, "input")) == example_of(text, "output")
@@ -87,7 +87,7 @@ class CountStreamTest(ShippedTest):
         assert end["status"] == "COMPLETED", end
         return self.server.request("GET", f"/v2/count_stream/stream/{job}").json(), end["output"]
 
-    def test_its_example(self):
+    def test_the_example_of_the_head_comment(self):
         """The example of the head comment: input, chunks with metrics, output."""
         text = shipped("handlers")["count_stream"]
         chunks, output = self.streamed(example_of(text, "input"))
@@ -131,7 +131,7 @@ class WordFrequencyTest(ShippedTest):
         output = self.output("word_frequency", {"text": text, **more})
         return [(row["word"], row["count"]) for row in output["top"]], output["words"], output["distinct"]
 
-    def test_its_example(self):
+    def test_the_example_of_the_head_comment(self):
         """The example of the head comment, up to the dots."""
         text = shipped("handlers")["word_frequency"]
         output = self.output("word_frequency", example_of(text, "input"))
@@ -204,7 +204,7 @@ class ShippedFilterTest(ShippedTest):
 class RequireFieldsTest(ShippedFilterTest):
     script = "require_fields"
 
-    def test_its_example(self, subtests):
+    def test_the_example_of_the_head_comment(self, subtests):
         """The example of the head comment: REQUIRE_FIELDS = prompt, options.steps."""
         value = re.search(r"REQUIRE_FIELDS = (\S+, \S+)\. ", head(shipped("filters")[self.script])).group(1)
         assert value == "prompt, options.steps"
@@ -252,7 +252,7 @@ class SizeLimitTest(ShippedFilterTest):
         assert len(text) == size
         return self.server.request("POST", f"/v2/{endpoint}/run", '{"input":' + text + "}")
 
-    def test_its_examples(self, subtests):
+    def test_the_examples_of_the_head_comment(self, subtests):
         """The example of the head comment: 65536 bytes, or with a unit, 64KB or 2MB: exact."""
         comment = head(shipped("filters")[self.script]).replace("\n", " ")
         assert "SIZE_LIMIT = 65536 bytes, or with a unit, 64KB or 2MB" in comment
@@ -326,7 +326,7 @@ class TenantQuotaTest(ShippedFilterTest):
         self.assert_welcome(endpoint, {"tenant": "key " + key["id"]})
         self.assert_welcome(endpoint, {}, key=key["key"])
 
-    def test_its_example(self):
+    def test_the_example_of_the_head_comment(self):
         """The example of the head comment: TENANT_QUOTA = 100/60."""
         rule = re.search(r"TENANT_QUOTA = (\d+/\d+) \(jobs / seconds\)", head(shipped("filters")[self.script])).group(1)
         endpoint = self.guarded(TENANT_QUOTA=rule)

@@ -157,7 +157,7 @@ class FramingTest(MalformedTest):
         self.assert_refused(answer, answer.status)
 
     @pytest.mark.parametrize("length", ["abc", "-5", "0x5", "5, 5", "1" * 30, ""])
-    def test_a_length_that_is_not_a_number(self, length):
+    def test_a_length_other_than_a_number(self, length):
         """core/http/API.md, "Statuses": malformed is 400."""
         data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
         self.assert_refused(self.raw_answer(data), 400)
@@ -170,7 +170,7 @@ class FramingTest(MalformedTest):
                 answer = self.raw_answer(self.head(f"Content-Length: {length}") + body, half_close=True)
                 self.assert_refused(answer, 400)
 
-    def test_chunks_that_end_early(self, subtests):
+    def test_chunks_ending_early(self, subtests):
         """core/http/API.md, "Statuses": malformed is 400; a chunked body without its last chunk is not a body."""
         body = b'{"input":{"a":1}}'
         whole_chunk = b"%x\r\n%s\r\n" % (len(body), body)
@@ -180,7 +180,7 @@ class FramingTest(MalformedTest):
                 answer = self.raw_answer(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
                 self.assert_refused(answer, 400)
 
-    def test_chunk_sizes_that_are_none(self, subtests):
+    def test_invalid_chunk_sizes(self, subtests):
         """A bad chunk gets 400; later bytes are never read as a request."""
         hidden = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
         for size in (b"xyz", b"-5", b""):
@@ -210,7 +210,7 @@ class SizeTest(MalformedTest):
         return head + b"x" * (size - len(head) - len(tail)) + tail
 
     @pytest.mark.parametrize("operation, limit", [("run", 10 * MB), ("runsync", 20 * MB)])
-    def test_one_byte_too_many(self, operation, limit):
+    def test_a_byte_too_many(self, operation, limit):
         """core/http/API.md, "Bounds of heads and bodies": `/run` 10 MB, `/runsync` 20 MB; a larger
         body is 413."""
         answer = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))

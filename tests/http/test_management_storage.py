@@ -74,7 +74,7 @@ class SecretTest(KeptTest):
 
 
 class RestartTest(KeptTest):
-    def test_everything_is_kept(self):
+    def test_all_records_are_kept(self):
         """core/README.md: a created record is kept in storage, whole; a removed record does not come back."""
         template = self.new_template(**TEMPLATE)
         self.new_endpoint(template, **ENDPOINT)
@@ -119,7 +119,7 @@ class RestartTest(KeptTest):
             assert self.call("GET", "/templates") == [template]
             assert self.call("GET", "/endpoints/" + endpoint["id"]) == changed
 
-    def test_jobs_wait_for_their_endpoint(self):
+    def test_jobs_wait_for_the_endpoint(self):
         """A job of an endpoint of `/v1` runs after the restart, like any other."""
         endpoint = self.new_endpoint()
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
@@ -130,7 +130,7 @@ class RestartTest(KeptTest):
 
 
 class ClashTest(KeptTest):
-    def test_a_static_id_that_is_stored(self):
+    def test_a_stored_static_id(self):
         """core/decisions/endpoints.md: a static id that is also stored stops the start, with the remedy."""
         endpoint = self.new_endpoint()["id"]
         self.server.stop()

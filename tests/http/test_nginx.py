@@ -54,7 +54,7 @@ class NginxTest(LuaTest):
             assert answer.readline() == b'data: {"n":1}\n'
         assert self.server.request("POST", f"/v2/steps/cancel/{job}").status == 200
 
-    def test_the_example_repeats_no_call_that_takes(self):
+    def test_the_example_repeats_no_call_with_an_effect(self):
         """The connection breaks before the answer, and nginx cannot know what the call has done."""
         for _ in range(4):
             self.server.run("remote", {})

@@ -79,7 +79,7 @@ class InputTest(OpenAiTest):
         self.assert_error(self.ask("mirror", body), 400, "must be a JSON object", "invalid_request_error")
 
     @pytest.mark.parametrize("body", [b"", b"{", b'{"a":"\\ud800"}', b'{"a":' + b"[" * 600 + b"]" * 600 + b"}"])
-    def test_a_body_that_is_not_json(self, body):
+    def test_a_body_other_than_json(self, body):
         answer = self.ask("mirror", body)
         self.assert_error(answer, 400, "the body is not valid JSON: ", "invalid_request_error")
         assert "at byte" in answer.json()["error"]["message"]
@@ -106,7 +106,7 @@ class InputTest(OpenAiTest):
 
 
 class WholeTest(OpenAiTest):
-    def test_a_list_of_one_is_its_element(self):
+    def test_a_list_of_one_element_is_the_element(self):
         assert self.ask("list", {}).json() == {"seen": "/v1/chat/completions"}
 
     def test_chunks_are_the_answer(self):
@@ -125,7 +125,7 @@ class WholeTest(OpenAiTest):
     def test_a_failed_job(self):
         self.assert_error(self.ask("failure", {}), 429, "the model said", "rate_limit_error")
 
-    def test_a_job_that_takes_too_long(self):
+    def test_a_too_slow_job(self):
         """504 with x-should-retry: false, because the clients would run the job three times."""
         server = self.fresh_server({"slow": SLOW}, endpoint__slow__image="lua/slow",
                                    endpoint__slow__executionTimeout="5s")
@@ -192,7 +192,7 @@ class StreamTest(OpenAiTest):
     @pytest.mark.parametrize("endpoint, expected", [("pieces", [{"a": 1}, {"b": 2}, "[DONE]"]),
                                                     ("mirror", [{"openai_route": "/v1/x",
                                                                  "openai_input": {"stream": True}}, "[DONE]"])])
-    def test_a_stream_of_a_job_that_has_ended(self, endpoint, expected):
+    def test_a_stream_of_an_ended_job(self, endpoint, expected):
         """The answer begins in the thread of the call, which never waits: so do streams of jobs that end at once."""
         headers = {"Idempotency-Key": f"ended-{endpoint}"}
         for _ in range(2):
@@ -228,7 +228,7 @@ class StreamTest(OpenAiTest):
         connection.close()
 
     @pytest.mark.parametrize("endpoint", ["steps", "slow"])
-    def test_a_client_that_leaves_cancels_its_job(self, endpoint):
+    def test_a_leaving_client_cancels_the_job(self, endpoint):
         """Behind the head of the stream, and before."""
         connection = self.begin_stream(endpoint)
         until(lambda: self.server.health(endpoint)["jobs"]["inProgress"] == 1, "the job to run")
@@ -237,7 +237,7 @@ class StreamTest(OpenAiTest):
         page = self.server.request("GET", f"/v2/{endpoint}/requests?status=CANCELLED").json()
         assert page["total"] >= 1
 
-    def test_an_early_error_has_its_status(self):
+    def test_an_early_error_has_the_right_status(self):
         assert self.ask("early", {"stream": True}).status == 422
         assert self.ask("refusal", {"stream": True}).status == 418
         self.assert_error(self.ask("failure", {"stream": True}), 429, "the model said", "rate_limit_error")

@@ -63,7 +63,7 @@ class OpenapiTest(HttpTest):
         properties = self.document["components"]["schemas"][schema]["properties"]
         return {name: field["default"] for name, field in properties.items() if "default" in field}
 
-    def test_it_is_told_without_a_key(self):
+    def test_the_description_needs_no_key(self):
         """core/http/API.md, "Addresses": `GET /openapi.json` needs no key."""
         answer = self.server.request("GET", "/openapi.json", key=None)
         assert answer.status == 200
@@ -71,7 +71,7 @@ class OpenapiTest(HttpTest):
         assert re.search(r"\A3\.1\.\d+\Z", answer.json()["openapi"])
         assert self.server.request("HEAD", "/openapi.json", key=None).status == 200
 
-    def test_it_hangs_together(self, subtests):
+    def test_all_references_are_resolved_and_used(self, subtests):
         """Every reference leads to a component, every component is used, and each operation has a name of its own."""
         used = set(references(self.document))
         for reference in used:
@@ -119,7 +119,7 @@ class OpenapiTest(HttpTest):
                     documented.add("HEAD")
                 assert set(answer.headers["Allow"].split(", ")) == documented
 
-    def test_its_defaults_are_the_servers(self, subtests):
+    def test_the_defaults_are_the_servers(self, subtests):
         template = self.server.request("POST", "/v1/templates", {"name": "openapi", "imageName": "plugin/echo"}).json()
         self.at_end.callback(self.server.request, "DELETE", "/v1/templates/" + template["id"])
         endpoint = self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]}).json()
@@ -131,6 +131,6 @@ class OpenapiTest(HttpTest):
                 assert {name: thing[name] for name in defaults} == defaults
 
     @pytest.mark.parametrize("path, member", [("/v1/templates", "message"), ("/v2/echo/health", "error")])
-    def test_a_broken_target_is_refused_in_the_shape_of_its_api(self, path, member):
+    def test_a_broken_target_is_refused_in_the_shape_of_the_api(self, path, member):
         """core/http/API.md, "Shape": `{"message"}` under /v1, else `{"error"}`, also when the query is not encoded."""
         self.assert_refused(self.server.request("GET", path + "?a=%00"), 400, member=member)

@@ -76,7 +76,7 @@ class PayloadTests(HttpTest):
         self.assert_output(self.through_run("echo", request), raw)
         self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
 
-    def test_blanks_around_the_input_are_not_part_of_it(self):
+    def test_blanks_around_the_input_are_not_carried(self):
         """core/http/API.md, "Job request body": the value of `input` is carried, from its first byte to its last."""
         raw = b'{"a": [ ]}'
         request = b' \r\n{ "x" : 1 , "input" \t:\n ' + raw + b' \n, "y" : {} } \n'

@@ -145,7 +145,7 @@ class RejectedPluginTest(HttpTest):
         self.start()
         assert self.rejected() == {}
 
-    def test_a_second_plugin_of_one_name(self):
+    def test_a_second_plugin_of_the_same_name(self):
         """core/http/API.md, "Plugins and nodes": of two entries with one kind and name the second file is rejected, and
         says so."""
         shutil.copy(os.path.join(PLUGINS, "libjobq_handler_echo.so"), os.path.join(self.extra, "libjobq_copy.so"))
@@ -154,7 +154,7 @@ class RejectedPluginTest(HttpTest):
         assert list(rejected) == ["libjobq_copy.so"]
         assert "echo" in rejected["libjobq_copy.so"]["reason"]
 
-    def test_a_required_plugin_that_was_rejected(self):
+    def test_a_rejected_required_plugin(self):
         """etc/README.md: the server starts unless the configuration requires the plugin."""
         shutil.copy(os.path.join(PLUGINS, "libjobq_handler_echo.so"), os.path.join(self.extra, "whole.so"))
         for name in ("libjobq_storage_sqlite.so", "libjobq_handler_echo.so", "libjobq_handler_trial.so"):

@@ -103,7 +103,7 @@ class ReasonTest(WaitingTest):
         self.call("POST", node + "/resume")
         assert self.server.finished(endpoint["id"], job)["output"] == 1
 
-    def test_only_of_jobs_that_wait(self):
+    def test_only_of_waiting_jobs(self):
         """core/http/API.md, "Job object": /status of a queued job has both fields; a running or ended job has
         neither."""
         endpoint, running = self.occupied()
@@ -164,7 +164,7 @@ class PositionTest(WaitingTest):
         assert self.server.request("POST", f"/v2/{endpoint['id']}/retry/{failed}").status == 200
         assert self.positions(endpoint, [*jobs, failed]) == [1, 2, 3]
 
-    def test_each_endpoint_has_its_queue(self):
+    def test_each_endpoint_has_a_queue(self):
         """core/http/API.md, "Order of jobs": each endpoint has a queue of its own."""
         first, second = self.new_endpoint(workersMax=0), self.new_endpoint(workersMax=0)
         self.server.run(first["id"], {})
@@ -237,7 +237,7 @@ class PauseTest(WaitingTest):
         assert self.server.finished(endpoint["id"], job)["output"] == 1
         assert self.server.finished("trial", static)["output"] == 2
 
-    def test_a_job_that_may_be_cancelled_or_purged(self):
+    def test_a_queued_job_may_be_cancelled_or_purged(self):
         """core/http/API.md, "Pause": queued jobs of a paused endpoint are cancelled, purged and refused like any
         other."""
         endpoint = self.new_endpoint()

@@ -104,7 +104,7 @@ class VersionTest(ReleaseTest):
         assert self.call("POST", path + "/resume")["version"] == 1
         assert self.workers(endpoint) == [worker]
 
-    def test_another_template(self):
+    def test_a_different_template(self):
         """core/http/API.md, "Releases": another template is a release; later changes of the former template are no
         release."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
@@ -156,7 +156,7 @@ class RollingTest(ReleaseTest):
             self.release(env={"N": str(version)})
         self.worker(endpoint, 8)
 
-    def test_busy_workers_after_their_job(self, own_server):
+    def test_busy_workers_after_the_current_job(self, own_server):
         """core/http/API.md, "Releases": a busy worker ends its job first and is replaced afterwards."""
         held = self.held_jobs(own_server)
         endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=3600)
@@ -228,7 +228,7 @@ class RollingTest(ReleaseTest):
         now = self.complete(endpoint, 11)
         assert [worker["env"] for worker in now["workers"]] == [{"N": "10"}] * 4
 
-    def test_a_handler_that_is_stuck_delays_no_release(self, own_server):
+    def test_a_stuck_handler_delays_no_release(self, own_server):
         """core/decisions/workers.md: a stuck worker is replaced; a release does not wait for the worker either."""
         self.server = own_server(server__drain="200ms")
         self.template = self.new_template(env={"N": "0"})
@@ -334,7 +334,7 @@ class RollingTest(ReleaseTest):
 
 
 class HaltTest(ReleaseTest):
-    def test_an_image_that_does_not_exist(self):
+    def test_a_missing_image(self):
         """core/http/API.md, "Releases": the release halts, old workers keep serving, the endpoint states the reason;
         the next good update goes on."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
@@ -366,7 +366,7 @@ class HaltTest(ReleaseTest):
         now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"workersMax": 2})
         assert now["release"]["state"] == "halted", "still"
 
-    def test_back_to_what_it_was(self):
+    def test_back_to_the_former_image(self):
         """core/http/API.md, "Releases": an update back to the image before is a good one."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         self.worker(endpoint, 1)

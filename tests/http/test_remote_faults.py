@@ -64,7 +64,7 @@ class HostileTest(FaultTest):
     def server(cls, class_server):
         return class_server(**{"endpoint.remote.image": IMAGE, "endpoint.other.image": IMAGE})
 
-    def test_a_job_of_another_worker_or_endpoint(self):
+    def test_a_job_of_a_foreign_worker_or_endpoint(self):
         """Neither a worker of another endpoint nor a key for it can end or feed a job, whatever it writes into its path."""
         job = self.taken_job("w")
         other_key = self.server.new_key("worker", endpoints=["other"])["key"]
@@ -100,7 +100,7 @@ class HostileTest(FaultTest):
             assert "late" not in [chunk["output"] for chunk in self.server.request("GET", f"/v2/remote/stream/{job}").json()]
 
     @pytest.mark.parametrize("end", ["close", "reset"])
-    def test_calls_that_end_at_once(self, end):
+    def test_calls_ending_at_once(self, end):
         """Jobs that were handed to clients that had left are counted as losses or not, but come again."""
         jobs = {self.server.run("remote", {}) for _ in range(CLOSED_CALLS)}
         for _ in range(CLOSED_CALLS):
@@ -180,7 +180,7 @@ class LossTest(FaultTest):
     @pytest.mark.parametrize(("lost", "words"), [("x", "the array lost"), (None, "the array lost"), ([7], "element 0 of lost"),
                                                  (["x"] * 1001, "more than 1000 lost jobs")],
                              ids=["text", "null", "number", "1001"])
-    def test_a_loss_that_cannot_be_read(self, lost, words):
+    def test_an_unreadable_loss(self, lost, words):
         self.assert_refused(self.lose("w-odd", lost), 400, words)
 
 

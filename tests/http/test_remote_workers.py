@@ -48,7 +48,7 @@ class TakeTest(PlaneTest):
         self.done("w-amp", job + "&isStream=false", {"output": 1})
         assert self.server.status("remote", job)["output"] == 1
 
-    def test_a_client_that_leaves_gets_no_job(self):
+    def test_a_leaving_client_gets_no_job(self):
         with socket.create_connection(self.server.address) as client:
             client.sendall(f"GET /v2/other/job-take/w-gone HTTP/1.1\r\nHost: x\r\nAuthorization: {self.worker_key}\r\n"
                            "\r\n".encode())
@@ -75,7 +75,7 @@ class TakeTest(PlaneTest):
 
 
 class ReportTest(PlaneTest):
-    def test_a_report_for_nothing(self):
+    def test_a_report_without_effect(self):
         """A job that is unknown, ended, or of another worker: the report is dropped with 200, because a refused report is
         never sent again."""
         job = self.taken_job("w-one")
@@ -91,7 +91,7 @@ class ReportTest(PlaneTest):
     @pytest.mark.parametrize(("result", "word"), [
         (b"{", "is not JSON"), (b"[1]", "not a JSON object"), (b"", "is not JSON"),
         (b'{"output":' + b"[" * 600 + b"]" * 600 + b"}", "nested"), (b'{"output":"\xff"}', "UTF-8")])
-    def test_a_result_that_cannot_be_read(self, result, word):
+    def test_an_unreadable_result(self, result, word):
         """The job fails with the reason, and the worker gets the next one."""
         job = self.taken_job("w-broken")
         self.done("w-broken", job, result)
@@ -155,7 +155,7 @@ class ReportTest(PlaneTest):
     @pytest.mark.parametrize(("chunk", "reason"), [
         (b"[]", "not a JSON object with an output"), (b'{"metrics":{}}', "not a JSON object with an output"),
         (b'{"output":"\\ud800"}', "not JSON: "), (b'{"output":' + b"[" * 600 + b"]" * 600 + b"}", "nested")])
-    def test_a_chunk_that_is_none(self, chunk, reason):
+    def test_an_invalid_chunk(self, chunk, reason):
         """The job fails with the reason, and the worker is told to stop the job."""
         job = self.taken_job("w-none")
         assert self.call(f"job-stream/w-none/{job}", chunk).status == 200
@@ -177,7 +177,7 @@ class ReportTest(PlaneTest):
         (b'{"output":{"error":NaN}}', ("COMPLETED", {"error": None}, None)),
         (b'{"output":[{"error":1},NaN]}', ("COMPLETED", [{"error": 1}, None], None)),
         (b'{"output":"\\"error\\":","b\\"error":NaN}', ("COMPLETED", '"error":', None))])
-    def test_an_error_that_is_no_number(self, result, end):
+    def test_an_error_other_than_a_number(self, result, end):
         """Python takes NaN for true, so a handler that returns it has reported an error. Null is none."""
         job, beside = self.taken_job("w-nan"), self.taken_job("w-nan-batch")
         self.done("w-nan", job, result)
@@ -218,7 +218,7 @@ class BatchTest(PlaneTest):
         return status["status"], status.get("output"), status.get("error")
 
     @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
-    def test_each_result_is_its_own(self, mount):
+    def test_each_result_counts_separately(self, mount):
         """The bytes of an output are those of the worker."""
         first, second, third, fourth = self.taken_jobs("w-each", 4)
         body = (f'[{{"id":"{first}","output":{{"b":1.50, "a":"\\u00e4"}}}}, {{"error":"too warm","id":"{second}"}},'
@@ -229,7 +229,7 @@ class BatchTest(PlaneTest):
         assert self.outcome(third) == ("COMPLETED", None, None)
         assert self.outcome(fourth) == ("COMPLETED", [None], None)
 
-    def test_results_that_do_not_count(self):
+    def test_results_without_effect(self):
         """Repeated, unknown, ended, and of another worker: dropped, and the others count."""
         mine, late = self.taken_jobs("w-mine", 2)
         other = self.taken_job("w-other")
@@ -251,7 +251,7 @@ class BatchTest(PlaneTest):
         (b",{}]", "element 1 is not an object with the id"), (b',{"id":7}]', "element 1"),
         (b"," + b"{}," * 10_000 + b"{}]", "more than 1000 results"), (b',{"id":"x","output":"\xff"}]', "UTF-8")],
         ids=["truncated", "comma", "number", "nameless", "numbered", "10001", "bytes"])
-    def test_a_batch_that_cannot_be_read(self, tail, words):
+    def test_an_unreadable_batch(self, tail, words):
         """No result of it counts, also those in front of the fault: the worker sends all of them again."""
         job = self.taken_job("w-torn")
         good = json.dumps({"id": job, "output": 1}).encode()
@@ -260,10 +260,10 @@ class BatchTest(PlaneTest):
         self.batch("w-torn", b"[" + good + b"]")
         assert self.outcome(job) == ("COMPLETED", 1, None)
 
-    def test_a_body_that_is_no_array(self):
+    def test_a_body_other_than_an_array(self):
         assert "not an array" in self.batch("w-none", {"id": "x"}, status=400)["error"]
 
-    def test_a_body_that_ends_too_soon(self):
+    def test_a_body_ending_too_soon(self):
         job = self.taken_job("w-cut")
         with socket.create_connection(self.server.address) as client:
             body = json.dumps([{"id": job, "output": 1}]).encode()
@@ -298,7 +298,7 @@ class BatchTest(PlaneTest):
 
 
 class LossTest(PlaneTest):
-    def test_a_worker_without_its_job(self):
+    def test_a_worker_without_the_job(self):
         """job_in_progress=0: the job has not reached the worker, or was lost there. It is counted, and comes again; the
         third loss is the last."""
         job = self.taken_job("w-lost")
@@ -327,7 +327,7 @@ class LossTest(PlaneTest):
         assert self.server.status("remote", job)["status"] == "CANCELLED"
         assert self.server.health("remote")["workers"]["running"] == 0
 
-    def test_a_worker_gets_no_job_that_it_may_still_run(self):
+    def test_a_worker_gets_no_job_possibly_still_running(self):
         """Its result of the earlier attempt would look like one of the new attempt."""
         job = self.taken_job("w-sync", policy={"executionTimeout": 5000})
         assert self.server.finished("remote", job)["status"] == "TIMED_OUT"
@@ -340,7 +340,7 @@ class LossTest(PlaneTest):
         self.done("w-free", job, {"output": "of the second"})
         assert self.server.status("remote", job)["output"] == "of the second"
 
-    def test_a_worker_that_leaves(self):
+    def test_a_leaving_worker(self):
         """`stopPod` answers the parked calls at once, and the worker gets no further job."""
         job = self.taken_job("w-leaves")
         stops = self.park("job-stop/w-leaves")

@@ -46,7 +46,7 @@ class RunTest(HttpTest):
         assert (job["status"], job["output"]) == ("COMPLETED", {"n": [1, 2]})
 
     @pytest.mark.parametrize("output", [{"deep": [{}]}, [1, None], "text", 7, True, None])
-    def test_trial_returns_what_it_is_told(self, output):
+    def test_trial_returns_the_requested_output(self, output):
         """core/http/API.md, "Job object": the handler chooses the keys of `output`, which need not be an object."""
         job = self.assert_job(self.server.request("POST", "/v2/trial/runsync", {"input": {"output": output}}))
         assert "output" in job
@@ -129,7 +129,7 @@ class PrivateFieldsTest(HttpTest):
           "endpointUrl": "https://s3.example"}
     HOOK = "http://127.0.0.1:9/hook-31f7"
 
-    def test_they_are_never_echoed(self):
+    def test_private_fields_are_never_echoed(self):
         """core/http/API.md, "Job object": `/status` never echoes `input`, `webhook` or `s3Config`."""
         body = {"input": {"output": 1, "own": "input-8c11"}, "s3Config": self.S3, "webhook": self.HOOK}
         answers = [self.server.request("POST", "/v2/trial/runsync", body)]

@@ -92,7 +92,7 @@ class WaitTest(HttpTest):
         join("the answer of each waiter", *threads)
         assert [answer["status"] for answer in answers] == ["COMPLETED"] * 20
 
-    def test_a_caller_that_leaves_does_not_cancel(self, own_server):
+    def test_a_leaving_caller_does_not_cancel(self, own_server):
         """core/http/API.md, "/runsync": the client going away does not cancel the job."""
         held = self.at_end.enter_context(HeldJobs())
         server = own_server(**held.settings)

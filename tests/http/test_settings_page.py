@@ -24,7 +24,7 @@ def refusal(kind, bounds):
 
 
 class PrintedSettingsTest:
-    def test_the_page_has_what_the_program_prints(self):
+    def test_the_page_has_the_output_of_the_program(self):
         """core/decisions/operations.md: `jobqd --settings` prints the tables of the page, byte by byte."""
         page, program = settings_page.parts()[1], settings_page.printed(JOBQD)
         same = page == program  # in a variable, because pytest would explain the comparison at length

@@ -126,7 +126,7 @@ class RefusedStartTest(HttpTest):
             with subtests.test(key=key):
                 self.refused(self.not_started(**{key: value}), key, value.rpartition("/")[2], others)
 
-    def test_a_key_that_is_twice(self):
+    def test_a_repeated_key(self):
         """etc/jobq.properties: of two lines with one key, none is dropped unseen."""
         server = self.not_started(storage="memory")
         with open(server.file, "a", encoding="utf-8") as file:

@@ -58,7 +58,7 @@ def test_the_server_waits_and_then_works(database, waiting):
     assert waiting.runsync("echo", {"n": 1})["output"] == {"n": 1}
 
 
-def test_a_waiting_server_ends_when_it_is_told_to(waiting):
+def test_a_waiting_server_stops_on_request(waiting):
     waiting.stop()
 
 

@@ -56,7 +56,7 @@ class ShutdownTest(HttpTest):
         with socket.socket() as newcomer:
             return newcomer.connect_ex(self.server.address) != 0
 
-    def test_clients_who_do_not_let_go(self, own_server):
+    def test_clients_holding_connections(self, own_server):
         """Half a head, half a body, an unread answer, a byte now and then: no such client holds the server."""
         server = self.server = own_server(server__drain="4s")
         half_head, half_body, drip = connect(server), connect(server), connect(server)

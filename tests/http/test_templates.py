@@ -221,7 +221,7 @@ class UpdateTest(TemplateTest):
             back = {name: template[name] for name in self.CHANGES}
             assert self.call(method, path, back) == template
 
-    def test_nothing(self):
+    def test_an_empty_update(self):
         """core/http/API.md, "Template API": every field of an update is optional."""
         template = self.new_template(**EVERY_FIELD)
         for method, path in self.ways(template):

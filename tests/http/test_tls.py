@@ -91,7 +91,7 @@ class TlsTest(HttpTest):
             secure.sendall(GET[10:-2] + b"Connection: close\r\n\r\n")
             assert ends(secure).count(b"200 OK") == 201
 
-    def test_clients_without_tls_harm_no_others(self):
+    def test_clients_without_tls_harm_no_other_clients(self):
         half = connect(self.server)
         half.sendall(b"\x16\x03\x01\x02\x00\x01")
         with connect(self.server) as plain:
@@ -133,7 +133,7 @@ class TlsTest(HttpTest):
             answer = ends(secure)
         assert answer.count(b"x" * 1024) == size // 1024
 
-    def test_handshakes_take_none_of_the_acceptors_time(self):
+    def test_handshakes_take_no_time_of_the_acceptor(self):
         """core/decisions/http.md: handshakes run on the threads that serve; a silent client delays no other."""
         silent = [connect(self.server) for _ in range(50)]
         half = [connect(self.server) for _ in range(50)]
@@ -180,7 +180,7 @@ class TlsTest(HttpTest):
                     agreed = False
             assert agreed == is_taken, ciphers
 
-    def test_a_certificate_that_is_none(self):
+    def test_an_invalid_certificate(self):
         with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:
             file.write("no certificate")
         self.server.stop()

@@ -74,7 +74,7 @@ def test_wrong_calls():
     assert [is_wrong(*call) for call in calls] == [False, False, False, True, True, True]
 
 
-def test_a_round_that_proves_nothing_is_repeated():
+def test_a_round_without_proof_is_repeated():
     rounds = [("reset", READS_ON), (413, 0.1)]
     assert_refused(lambda: {"calls": [rounds.pop(0)] * TIMES})
     assert rounds == []
@@ -82,7 +82,7 @@ def test_a_round_that_proves_nothing_is_repeated():
         assert_refused(lambda: {"calls": [("reset", READS_ON)] * TIMES})
 
 
-def test_an_early_break_is_raised_and_the_answer_before_a_late_one_is_read(monkeypatch):
+def test_an_early_break_is_raised_and_the_answer_before_a_late_break_is_read(monkeypatch):
     def refuse_and_break():
         with listener.accept()[0] as plain:
             plain.recv(1)
@@ -103,7 +103,7 @@ def test_an_early_break_is_raised_and_the_answer_before_a_late_one_is_read(monke
             join("the end of the connection", breaker)
 
 
-def test_a_program_whose_connection_broke_early_is_not_run_again(monkeypatch):
+def test_a_program_with_an_early_broken_connection_is_not_run_again(monkeypatch):
     monkeypatch.setattr(early_refusal, "READS_ON", 10 * HANG)
     assert run_unbroken(["sh", "-c", "exit 55"]).returncode == 55
     monkeypatch.setattr(early_refusal, "READS_ON", 0)
