@@ -109,14 +109,58 @@ def script_comments(name, text):
     return comments(text, LUA if name.endswith(".lua") else HASH)
 
 
+def prose(page):
+    """The blocks of a Markdown page: paragraphs, items and cells of tables, without code blocks, headings and targets of links."""
+    blocks, lines = [], []
+
+    def end_block():
+        if lines:
+            blocks.append(" ".join(lines))
+            lines.clear()
+
+    for line in BLOCK.sub("", page).splitlines():
+        line = line.strip()
+        item = re.match(r"([-*]|\d+\.) ", line)
+        if not line or line.startswith(("#", "|")) or item:
+            end_block()
+        if line.startswith("|"):
+            blocks += [cell.strip() for cell in line.strip("|").split("|") if re.search(r"[A-Za-z]{3}", cell)]
+        elif line and not line.startswith("#"):
+            lines.append(line[item.end():] if item else line)
+    end_block()
+    return [re.sub(r"\]\([^)]*\)", "]", block) for block in blocks]
+
+
+def names_of_tests(text):
+    """The names of the tests of a source as sentences."""
+    return [" ".join(WORD.findall(name)) + "." for name in re.findall(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)", text)] + [
+        name.replace("_", " ") + "." for name in re.findall(r"^ *def test_(\w+)\(", text, re.MULTILINE)]
+
+
+def messages(text):
+    """The messages with three words or more that the assertions of a C++ source print."""
+    assertions = re.findall(r"(?:EXPECT|ASSERT)_\w+\((?:[^;\"]|\"(?:[^\"\\]|\\.)*\")*;", text)
+    found = [message for each in assertions for message in re.findall(r"<<\s*\"((?:[^\"\\]|\\.)*)\"", each)]
+    return [message + "." for message in found if len(message.split()) > 2]
+
+
 def groups():
-    """Yields each group of files with a separate bound, as a name and the blocks of comments."""
-    for folder in FOLDERS:
-        yield folder, [block for name in tracked(f"{folder}/*.h", f"{folder}/*.cpp")
-                       for block in comments((ROOT / name).read_text())]
-    yield "Python", [block for name in tracked("*.py") for block in python_comments((ROOT / name).read_text())]
-    yield "shell, CMake, Lua, properties", [block for name in tracked(*SCRIPTS)
-                                            for block in script_comments(name, (ROOT / name).read_text())]
+    """Returns the texts of each group with separate bounds: comments, names of tests and messages of a folder, and a page."""
+    found = {}
+    for name in tracked(*(f"{folder}/*.{end}" for folder in FOLDERS for end in ("h", "cpp"))):
+        text, folder = (ROOT / name).read_text(), pathlib.Path(name).parent
+        found.setdefault(f"comments of {folder}", []).extend(comments(text))
+        found.setdefault(f"names of tests of {folder}", []).extend(names_of_tests(text))
+        found.setdefault(f"messages of {folder}", []).extend(messages(text))
+    for name in tracked("*.py"):
+        text, folder = (ROOT / name).read_text(), pathlib.Path(name).parent
+        found.setdefault(f"Python of {folder}", []).extend(python_comments(text))
+        found.setdefault(f"names of tests of {folder}", []).extend(names_of_tests(text))
+    for name in tracked(*SCRIPTS):
+        found.setdefault("shell, CMake, Lua, properties", []).extend(script_comments(name, (ROOT / name).read_text()))
+    for name in tracked("*.md"):
+        found[name] = prose((ROOT / name).read_text())
+    return {group: blocks for group, blocks in found.items() if blocks}
 
 
 def descriptions(part):
@@ -235,7 +279,21 @@ class B:
         assert list(descriptions(api)) == ["One.", "Two.", "Three.", "Four."]
 
     def test_each_folder_is_plain(self):
-        assert_none([fault for group, blocks in groups() for fault in puzzles(group, blocks)])
+        found = groups()
+        assert len(found) > 100, "folders and pages are found"
+        assert_none([fault for group, blocks in found.items() for fault in puzzles(group, blocks)])
+
+    def test_the_prose_of_a_page(self):
+        page = "# Title\n\nOne [link](#a)\ntwo.\n- Three.\n  Four.\n\n| a | Five. |\n|---|---|\n\n```sh\nno\n```\n"
+        assert prose(page) == ["One [link] two.", "Three. Four.", "Five."]
+
+    def test_the_names_of_tests(self):
+        assert names_of_tests("TEST_F(A, AJobIsRun) {\nTEST(B, HTTPIsSpoken) {\n") == ["A Job Is Run.", "HTTP Is Spoken."]
+        assert names_of_tests("class A:\n    def test_a_job(self):\n") == ["a job."]
+
+    def test_the_messages_of_assertions(self):
+        text = 'EXPECT_EQ(a(";"), 1) << "one two three";\nASSERT_TRUE(b) << "four";\nout << "no no no";'
+        assert messages(text) == ["one two three."]
 
     def test_the_api_description_is_plain(self):
         assert_none(puzzles(API.name, list(descriptions(json.loads(API.read_text())))))
@@ -290,7 +348,7 @@ class PaceTest: pass
             faults += [f"{name} has {each}, a former name: take a word of the field" for each in sorted(old)]
         assert_none(faults)
 
-    def test_names_of_cpp(self):
+    def names_of_tests_of_cpp(self):
         faults = []
         for name in tracked(*(f"{folder}/*.{end}" for folder in FOLDERS for end in ("h", "cpp"))):
             code = CPP.sub("", (ROOT / name).read_text())
