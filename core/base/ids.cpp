@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/words.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -97,11 +98,7 @@ std::string randomBytes(std::size_t bytes) {
   return raw;
 }
 
-bool isIdentifier(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
-}
+bool isIdentifier(std::string_view text) { return !text.empty() && text.size() <= 128 && isPlain(text, "_-"); }
 
 CallIds::CallIds() : last_(randomCallId()) {}
 

@@ -8,6 +8,17 @@
 
 namespace jobq {
 
+/// Returns true for the letters and digits of ASCII, whatever the locale.
+constexpr bool isLetterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// Returns true if each character is a letter, a digit or one of `marks`.
+constexpr bool isPlain(std::string_view text, std::string_view marks) {
+  return std::ranges::all_of(text,
+                             [marks](char c) { return isLetterOrDigit(c) || marks.find(c) != std::string_view::npos; });
+}
+
 /// Returns the text, or for a text over `most` bytes the beginning and "...", so that an answer or a log line stays a
 /// single sentence. The cut lies between characters.
 inline std::string clipped(std::string_view text, std::size_t most = 64) {

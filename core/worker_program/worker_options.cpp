@@ -12,6 +12,7 @@
 #include "core/client/input_text.h"
 #include "core/client/table_print.h"
 #include "core/model/image.h"
+#include "core/model/worker_environment.h"
 #include "core/process/program_paths.h"
 
 namespace jobq::worker {
@@ -24,7 +25,6 @@ using cli::harmless;
 using Environment = std::map<std::string, std::string>;
 
 constexpr std::size_t kNameLetters = 14;
-constexpr std::size_t kLongestName = 128;
 constexpr std::int64_t kMostJobs = 1'000;  // the server hands out no more at once
 constexpr Millis kDrain{30'000};
 constexpr cli::DurationRange kDrains{Millis(0), Millis(24 * 3'600'000)};
@@ -53,11 +53,7 @@ std::size_t jobsOf(const Arguments& arguments, const std::string& option, std::s
 WorkerId readName(const Arguments& arguments, const Environment& environment) {
   WorkerId name = arguments.value("worker", variableOf(environment, "RUNPOD_POD_ID"));
   if (name.empty()) return newName(kNameLetters);
-  const bool isGood = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.';
-  });
-  if (isGood && name.size() <= kLongestName) return name;
+  if (isWorkerName(name)) return name;
   throw wrongUsage("--worker (or RUNPOD_POD_ID) takes a name of 1 to 128 letters, digits and . _ -, not '" +
                    harmless(name) + "'");
 }

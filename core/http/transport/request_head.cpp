@@ -7,6 +7,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "core/base/words.h"
+
 namespace jobq {
 namespace {
 
@@ -19,9 +21,9 @@ constexpr std::size_t kEmptyLines = 2;
 constexpr std::array<bool, 256> kTokenBytes = [] {
   std::array<bool, 256> table{};
   for (int c = 0; c < 256; ++c) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    table[static_cast<std::size_t>(c)] =
-        letter || (c != 0 && std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos);
+    const bool isMark =
+        c != 0 && std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+    table[static_cast<std::size_t>(c)] = isMark || isLetterOrDigit(static_cast<char>(c));
   }
   return table;
 }();

@@ -22,13 +22,6 @@ constexpr const char* kGoesOn = "the job goes on";
 
 constexpr std::size_t kPageBytes = 1UL << 20;
 
-bool isRoute(std::string_view route) {
-  return std::all_of(route.begin(), route.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._:-").find(c) != std::string_view::npos;
-  });
-}
-
 void cancelJob(const QueueDeps& deps, const JobKey& key) noexcept {
   try {
     const CancelResult result = deps.jobs.cancel(key);
@@ -302,7 +295,7 @@ class StreamedOpenAi final : public AwaitedOpenAi {
 
 RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
   const std::string route = "/" + request.params.at("route");
-  if (!isRoute(route)) {
+  if (!isPlain(route, "/._:-")) {
     return errorResponse(request.path, 404,
                          "there is no route " + clipped(route) + ": use letters, digits and . _ : -");
   }

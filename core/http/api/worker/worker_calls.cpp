@@ -15,6 +15,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/query_parameters.h"
 #include "core/http/api/queue/queue_calls.h"
+#include "core/model/worker_environment.h"
 #include "core/workers/remote/remote_workers.h"
 #include "jobq/json_writer.h"
 
@@ -23,8 +24,6 @@ namespace {
 
 /// A refused call for jobs is answered so much later, because workers call again at once.
 constexpr Millis kRefusalDelay{3'000};
-
-constexpr std::size_t kLongestId = 128;
 
 /// Bytes of the name of a check, and of the reason, in the ping of an unhealthy worker.
 constexpr std::size_t kLongestCheck = 64;
@@ -38,13 +37,6 @@ constexpr const char* kNoWorkerId =
     "RUNPOD_POD_ID is empty, so the path names no worker: unset the variable, or set it to 1 to 128 letters, digits "
     "and "
     ". _ -";
-
-bool isWorkerId(std::string_view id) {
-  return !id.empty() && id.size() <= kLongestId && std::all_of(id.begin(), id.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.';
-  });
-}
 
 /// A job with the clear text of its secret.
 struct OpenedJob {
@@ -241,7 +233,7 @@ Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
   }
   const std::string& worker = request.params.at("worker");
   if (worker.empty()) return invalid(kNoWorkerId);
-  if (!isWorkerId(worker)) {
+  if (!isWorkerName(worker)) {
     return invalid("the id of the worker must have 1 to 128 letters, digits and . _ -, not " + clipped(worker));
   }
   return RemoteWorkerKey{request.endpoint->spec.id, worker};
