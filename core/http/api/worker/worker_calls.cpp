@@ -54,8 +54,8 @@ std::string textOf(const std::vector<OpenedJob>& jobs, bool isArray) {
   text.reserve(bytes);
   if (isArray) {
     json::appendArray(text, [&](json::ArrayWriter& out) {
-      for (const auto& [run, s3Config] : jobs) {
-        out.element([&](std::string& to) { run->moveText(to, s3Config, batch); });
+      for (const OpenedJob& job : jobs) {
+        out.element([&](std::string& to) { job.run->moveText(to, job.s3Config, batch); });
       }
     });
   } else {
