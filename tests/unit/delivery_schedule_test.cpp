@@ -64,7 +64,6 @@ TEST_F(DeliveryUnit, WithoutANotificationAPassComesOnceASecond) {
 
 // Receivers that answer at once free places all the time: a pass that continued until an empty claim would not end.
 TEST_F(DeliveryUnit, APassIsARoundOfClaimsAndAnEqualPause) {
-  std::atomic<int> rounds = 0;
   outbox.before = [this](const std::string& call) {
     if (call != "pass" || hookCalls_ == 3) return;
     storage.clock.advance(Millis(10));
