@@ -1,13 +1,16 @@
-// Stores that pass each call on to another storage. Decorators of tests derive from the classes and override the
-// watched or broken calls.
+// Stores that forward each call to another storage: the bases of decorators in tests. A decorator overrides the watched
+// or broken calls, or has a hook around all calls. Operations that a storage may lack (such as Storage::insertLater()
+// and LeaseStore::claimWithin()) are not forwarded: the decorator has the form that every storage has.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,105 +21,282 @@
 #include "jobq/storage.h"
 #include "jobq/time.h"
 
-namespace jobq::test {
+namespace jobq::testkit {
 
-class PassedJobs : public JobStore {
+/// Makes the calls of a forwarding storage. Any thread calls the function.
+class CallHook {
  public:
-  /// `inner` outlives the object, as in each class of the file.
-  explicit PassedJobs(JobStore& inner) : inner_(inner) {}
+  virtual ~CallHook() = default;
+  /// Makes the call, or throws in the place of the call. `operation` is a name such as "jobs.insert". `call` returns
+  /// false if the call found nothing: a claim without a job, a sweep without effects, a consumption without a chunk.
+  virtual void around(const char* operation, const std::function<bool()>& call) = 0;
+};
 
+/// A store in front of another store. Without a hook each call goes on directly.
+template <class Store>
+class Forwarding : public Store {
+ protected:
+  /// `inner` and the hook outlive the object.
+  explicit Forwarding(Store& inner, CallHook* hook) : inner_(inner), hook_(hook) {}
+
+  template <class Call>
+  auto forward(const char* operation, Call call) {
+    return forward(operation, call, [](const auto&) { return true; });
+  }
+  /// `finds` returns false for an answer that found nothing.
+  template <class Call, class Finds>
+  auto forward(const char* operation, Call call, Finds finds) {
+    using Answer = decltype(call());
+    if (hook_ == nullptr) return call();
+    if constexpr (std::is_void_v<Answer>) {
+      hook_->around(operation, [&] { return call(), true; });
+    } else {
+      std::optional<Answer> answer;
+      hook_->around(operation, [&] {
+        answer.emplace(call());
+        return finds(*answer);
+      });
+      return Answer(std::move(*answer));
+    }
+  }
+  bool isHooked() const { return hook_ != nullptr; }
+
+  Store& inner_;
+
+ private:
+  CallHook* const hook_;
+};
+
+class ForwardingJobs : public Forwarding<JobStore> {
+ public:
+  explicit ForwardingJobs(JobStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
+
+  /// A hook may make the call and throw OutcomeUnknown, after which the caller repeats the call with the job.
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                       const std::optional<Idempotency>& idempotency) override {
-    return inner_.insert(std::move(job), policy, idempotency);
+    if (!isHooked()) return inner_.insert(std::move(job), policy, idempotency);
+    return forward("jobs.insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); });
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {
-    return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency);
+    return forward("jobs.findByIdempotencyKey",
+                   [&] { return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
   }
-  std::optional<Job> find(const JobKey& key) override { return inner_.find(key); }
+  std::optional<Job> find(const JobKey& key) override {
+    return forward("jobs.find", [&] { return inner_.find(key); });
+  }
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
-    return inner_.summaries(keys);
+    return forward("jobs.summaries", [&] { return inner_.summaries(keys); });
   }
-  CancelResult cancel(const JobKey& key) override { return inner_.cancel(key); }
+  CancelResult cancel(const JobKey& key) override {
+    return forward("jobs.cancel", [&] { return inner_.cancel(key); });
+  }
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override {
-    return inner_.requeue(key, failedAttempt, policy);
+    return forward("jobs.requeue", [&] { return inner_.requeue(key, failedAttempt, policy); });
   }
-  std::size_t purgeQueued(std::string_view endpoint) override { return inner_.purgeQueued(endpoint); }
-  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return inner_.setTtl(key, ttl); }
-  JobPage list(const JobFilter& filter, const PageWindow& window) override { return inner_.list(filter, window); }
-  EndpointCounts counts(std::string_view endpoint) override { return inner_.counts(endpoint); }
-  std::size_t remove(std::string_view endpoint, std::size_t batch) override { return inner_.remove(endpoint, batch); }
-
- protected:
-  JobStore& inner_;
+  std::size_t purgeQueued(std::string_view endpoint) override {
+    return forward("jobs.purgeQueued", [&] { return inner_.purgeQueued(endpoint); });
+  }
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
+    return forward("jobs.setTtl", [&] { return inner_.setTtl(key, ttl); });
+  }
+  JobPage list(const JobFilter& filter, const PageWindow& window) override {
+    return forward("jobs.list", [&] { return inner_.list(filter, window); });
+  }
+  EndpointCounts counts(std::string_view endpoint) override {
+    return forward("jobs.counts", [&] { return inner_.counts(endpoint); });
+  }
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override {
+    return forward("jobs.remove", [&] { return inner_.remove(endpoint, batch); });
+  }
 };
 
-class PassedLeases : public LeaseStore {
+class ForwardingLeases : public Forwarding<LeaseStore> {
  public:
-  explicit PassedLeases(LeaseStore& inner) : inner_(inner) {}
+  explicit ForwardingLeases(LeaseStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
-    return inner_.claim(wants, holder, id);
+    return forward(
+        "leases.claim", [&] { return inner_.claim(wants, holder, id); },
+        [](const auto& jobs) { return !jobs.empty(); });
   }
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
-    return inner_.claimed(wants, id);
+    return forward("leases.claimed", [&] { return inner_.claimed(wants, id); });
   }
-  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override { return inner_.states(leases); }
-  std::vector<QueuedEndpoint> queuedEndpoints() override { return inner_.queuedEndpoints(); }
+  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override {
+    return forward("leases.states", [&] { return inner_.states(leases); });
+  }
+  std::vector<QueuedEndpoint> queuedEndpoints() override {
+    return forward("leases.queuedEndpoints", [&] { return inner_.queuedEndpoints(); });
+  }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    return inner_.finish(lease, std::move(outcome));
+    return forward("leases.finish", [&] { return inner_.finish(lease, std::move(outcome)); });
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
-    return inner_.progress(lease, std::move(json));
+    return forward("leases.progress", [&] { return inner_.progress(lease, std::move(json)); });
   }
-  std::size_t release(std::span<const LeaseRef> leases) override { return inner_.release(leases); }
-  SweepResult sweep(std::size_t max) override { return inner_.sweep(max); }
-  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
-
- protected:
-  LeaseStore& inner_;
+  std::size_t release(std::span<const LeaseRef> leases) override {
+    return forward("leases.release", [&] { return inner_.release(leases); });
+  }
+  SweepResult sweep(std::size_t max) override {
+    return forward(
+        "leases.sweep", [&] { return inner_.sweep(max); },
+        [](const SweepResult& swept) {
+          return !swept.stopped.empty() || !swept.finished.empty() || !swept.expired.empty() ||
+                 !swept.requeuedAt.empty();
+        });
+  }
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
+    return forward("leases.ahead", [&] { return inner_.ahead(key, most); });
+  }
 
  private:
-  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
-  SweepResult doLose(std::span<const LeaseRef> leases) override { return inner_.lose(leases); }
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override { return inner_.finishAll(ends); }
+  std::vector<ClaimedJob> doAdopt(const Holder& holder) override {
+    return forward("leases.adopt", [&] { return inner_.adopt(holder); });
+  }
+  SweepResult doLose(std::span<const LeaseRef> leases) override {
+    return forward(
+        "leases.lose", [&] { return inner_.lose(leases); },
+        [](const SweepResult& lost) { return !lost.stopped.empty(); });
+  }
+  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override {
+    return forward("leases.finishAll", [&] { return inner_.finishAll(ends); });
+  }
 };
 
-class PassedNodes : public NodeStore {
+class ForwardingChunks : public Forwarding<ChunkStore> {
  public:
-  explicit PassedNodes(NodeStore& inner) : inner_(inner) {}
+  explicit ForwardingChunks(ChunkStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
 
-  Holder join(std::string_view name) override { return inner_.join(name); }
+  ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
+    return forward("chunks.append", [&] { return inner_.append(lease, first, std::move(chunks)); });
+  }
+  std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override {
+    return forward(
+        "chunks.consume", [&] { return inner_.consume(key, maxBytes, id); },
+        [](const auto& page) { return page && !page->chunks.empty(); });
+  }
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
+    return forward("chunks.read", [&] { return inner_.read(key, offset, maxBytes); });
+  }
+  ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override {
+    return forward("chunks.appendLog", [&] { return inner_.appendLog(lease, first, std::move(lines)); });
+  }
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override {
+    return forward("chunks.readLog", [&] { return inner_.readLog(key); });
+  }
+};
+
+class ForwardingOutbox : public Forwarding<OutboxStore> {
+ public:
+  explicit ForwardingOutbox(OutboxStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
+
+  DueHosts dueHosts(std::string_view after, std::size_t max) override {
+    return forward("outbox.dueHosts", [&] { return inner_.dueHosts(after, max); });
+  }
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
+    return forward("outbox.claimDue", [&] { return inner_.claimDue(hosts, lease); });
+  }
+  bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
+    return forward("outbox.finishDelivery", [&] { return inner_.finishDelivery(claim, state); });
+  }
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override {
+    return forward("outbox.reschedule", [&] { return inner_.reschedule(claim, delay); });
+  }
+  bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
+    return forward("outbox.recordAttempt", [&] { return inner_.recordAttempt(claim, number, std::move(attempt)); });
+  }
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
+    return forward("outbox.list", [&] { return inner_.list(endpoint, job, limit); });
+  }
+  bool replay(std::string_view id) override {
+    return forward("outbox.replay", [&] { return inner_.replay(id); });
+  }
+  OwedDeliveries owed(std::string_view endpoint) override {
+    return forward("outbox.owed", [&] { return inner_.owed(endpoint); });
+  }
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override {
+    return forward("outbox.abandonOwed", [&] { return inner_.abandonOwed(bounds, max); });
+  }
+};
+
+class ForwardingNodes : public Forwarding<NodeStore> {
+ public:
+  explicit ForwardingNodes(NodeStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
+
+  Holder join(std::string_view name) override {
+    return forward("nodes.join", [&] { return inner_.join(name); });
+  }
   BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
-    return inner_.beat(holder, workers);
+    return forward("nodes.beat", [&] { return inner_.beat(holder, workers); });
   }
-  void leave(const Holder& holder) override { inner_.leave(holder); }
+  void leave(const Holder& holder) override {
+    forward("nodes.leave", [&] { inner_.leave(holder); });
+  }
   WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
-    return inner_.count(endpoint, exceptNode);
+    return forward("nodes.count", [&] { return inner_.count(endpoint, exceptNode); });
   }
-  std::vector<NodeInfo> nodes() override { return inner_.nodes(); }
-
- protected:
-  NodeStore& inner_;
+  std::vector<NodeInfo> nodes() override {
+    return forward("nodes.nodes", [&] { return inner_.nodes(); });
+  }
 };
 
-/// A decorator overrides the replaced stores.
-class PassedStorage : public Storage {
+class ForwardingRecords : public Forwarding<RecordStore> {
  public:
-  explicit PassedStorage(Storage& inner) : inner_(inner) {}
+  explicit ForwardingRecords(RecordStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
 
-  JobStore& jobs() override { return inner_.jobs(); }
-  LeaseStore& leases() override { return inner_.leases(); }
-  ChunkStore& chunks() override { return inner_.chunks(); }
-  OutboxStore& outbox() override { return inner_.outbox(); }
-  NodeStore& nodes() override { return inner_.nodes(); }
-  RecordStore& records() override { return inner_.records(); }
+  CreateResult create(Record record) override {
+    return forward("records.create", [&] { return inner_.create(std::move(record)); });
+  }
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override {
+    return forward("records.update", [&] { return inner_.update(std::move(record), expectedVersion); });
+  }
+  std::optional<Record> find(std::string_view kind, std::string_view id) override {
+    return forward("records.find", [&] { return inner_.find(kind, id); });
+  }
+  std::vector<Record> list(std::string_view kind) override {
+    return forward("records.list", [&] { return inner_.list(kind); });
+  }
+  bool remove(std::string_view kind, std::string_view id) override {
+    return forward("records.remove", [&] { return inner_.remove(kind, id); });
+  }
+  Changes changedSince(std::string_view kind, std::uint64_t version) override {
+    return forward("records.changedSince", [&] { return inner_.changedSince(kind, version); });
+  }
+};
+
+/// The thread rules of the inner storage apply. With a hook all calls but now() and leaseLife() pass through the hook.
+/// Without one the stores are those of the inner storage, and a decorator overrides the replaced stores.
+class ForwardingStorage : public Forwarding<Storage> {
+ public:
+  explicit ForwardingStorage(Storage& inner, CallHook* hook = nullptr)
+      : Forwarding(inner, hook),
+        jobs_(inner.jobs(), hook),
+        leases_(inner.leases(), hook),
+        chunks_(inner.chunks(), hook),
+        outbox_(inner.outbox(), hook),
+        nodes_(inner.nodes(), hook),
+        records_(inner.records(), hook) {}
+
+  JobStore& jobs() override { return isHooked() ? jobs_ : inner_.jobs(); }
+  LeaseStore& leases() override { return isHooked() ? leases_ : inner_.leases(); }
+  ChunkStore& chunks() override { return isHooked() ? chunks_ : inner_.chunks(); }
+  OutboxStore& outbox() override { return isHooked() ? outbox_ : inner_.outbox(); }
+  NodeStore& nodes() override { return isHooked() ? nodes_ : inner_.nodes(); }
+  RecordStore& records() override { return isHooked() ? records_ : inner_.records(); }
   std::optional<Millis> leaseLife() const noexcept override { return inner_.leaseLife(); }
   Instant now() override { return inner_.now(); }
-  void check() override { inner_.check(); }
+  void check() override {
+    forward("check", [&] { inner_.check(); });
+  }
 
- protected:
-  Storage& inner_;
+ private:
+  ForwardingJobs jobs_;
+  ForwardingLeases leases_;
+  ForwardingChunks chunks_;
+  ForwardingOutbox outbox_;
+  ForwardingNodes nodes_;
+  ForwardingRecords records_;
 };
 
-}  // namespace jobq::test
+}  // namespace jobq::testkit

@@ -26,6 +26,7 @@
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/same_answers.h"
 #include "testkit/storage_suite.h"
 
@@ -59,23 +60,14 @@ auto callTwice(const char* operation, Call&& call, Same&& isSame = {}) {
 }
 
 /// Calls each operation twice whose repeated call has no further effect.
-class JobsWithLostAnswers final : public JobStore {
+class JobsWithLostAnswers final : public ForwardingJobs {
  public:
-  /// `inner` outlives the object.
-  explicit JobsWithLostAnswers(JobStore& inner) : inner_(inner) {}
+  using ForwardingJobs::ForwardingJobs;
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                       const std::optional<Idempotency>& idempotency) override {
     return callTwice(
         "insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); }, kSame);
-  }
-  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                                        const Idempotency& idempotency) override {
-    return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency);
-  }
-  std::optional<Job> find(const JobKey& key) override { return inner_.find(key); }
-  std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
-    return inner_.summaries(keys);
   }
   CancelResult cancel(const JobKey& key) override {
     return callTwice(
@@ -92,29 +84,18 @@ class JobsWithLostAnswers final : public JobStore {
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override {
     return callTwice("setTtl", [&] { return inner_.setTtl(key, ttl); });
   }
-  JobPage list(const JobFilter& filter, const PageWindow& window) override { return inner_.list(filter, window); }
-  EndpointCounts counts(std::string_view endpoint) override { return inner_.counts(endpoint); }
-  std::size_t remove(std::string_view endpoint, std::size_t batch) override { return inner_.remove(endpoint, batch); }
-
- private:
-  JobStore& inner_;
 };
 
 /// Calls each operation twice whose repeated call has no further effect.
-class LeasesWithLostAnswers final : public LeaseStore {
+class LeasesWithLostAnswers final : public ForwardingLeases {
  public:
   /// Both outlive the object. `jobs` tells which attempts have ended.
-  LeasesWithLostAnswers(LeaseStore& inner, JobStore& jobs) : inner_(inner), jobs_(jobs) {}
+  LeasesWithLostAnswers(LeaseStore& inner, JobStore& jobs) : ForwardingLeases(inner), jobs_(jobs) {}
 
   /// Loses the answer of the claim, and asks for the jobs. Another thread may end an attempt in between.
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
     return askFor(inner_.claim(wants, holder, id), wants, id);
   }
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
-    return inner_.claimed(wants, id);
-  }
-  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override { return inner_.states(leases); }
-  std::vector<QueuedEndpoint> queuedEndpoints() override { return inner_.queuedEndpoints(); }
   ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
     return callTwice("finish", [&] { return inner_.finish(lease, outcome); });
   }
@@ -125,12 +106,9 @@ class LeasesWithLostAnswers final : public LeaseStore {
     const std::size_t lost = inner_.release(leases);
     return lost + inner_.release(leases);
   }
-  SweepResult sweep(std::size_t max) override { return inner_.sweep(max); }
-  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
 
  private:
   /// Returns the lists of the first call, since the repeated call names no job.
-  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
   SweepResult doLose(std::span<const LeaseRef> leases) override {
     SweepResult lost = inner_.lose(leases);
     const SweepResult again = inner_.lose(leases);
@@ -169,15 +147,13 @@ class LeasesWithLostAnswers final : public LeaseStore {
     return job && job->state == JobState::inProgress && job->attempt == claimed.lease.attempt;
   }
 
-  LeaseStore& inner_;
   JobStore& jobs_;
 };
 
 /// Calls each operation twice whose repeated call has no further effect.
-class ChunksWithLostAnswers final : public ChunkStore {
+class ChunksWithLostAnswers final : public ForwardingChunks {
  public:
-  /// `inner` outlives the object.
-  explicit ChunksWithLostAnswers(ChunkStore& inner) : inner_(inner) {}
+  using ForwardingChunks::ForwardingChunks;
 
   ReportResult append(const LeaseRef& lease, std::uint64_t first, std::vector<Chunk> chunks) override {
     return callTwice("append", [&] { return inner_.append(lease, first, chunks); });
@@ -192,29 +168,19 @@ class ChunksWithLostAnswers final : public ChunkStore {
     }
     return page;
   }
-  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
-    return inner_.read(key, offset, maxBytes);
-  }
   ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override {
     return callTwice("appendLog", [&] { return inner_.appendLog(lease, first, lines); });
   }
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return inner_.readLog(key); }
 
  private:
-  ChunkStore& inner_;
   std::mutex consuming_;
 };
 
 /// Calls each operation twice whose repeated call has no further effect.
-class OutboxWithLostAnswers final : public OutboxStore {
+class OutboxWithLostAnswers final : public ForwardingOutbox {
  public:
-  /// `inner` outlives the object.
-  explicit OutboxWithLostAnswers(OutboxStore& inner) : inner_(inner) {}
+  using ForwardingOutbox::ForwardingOutbox;
 
-  DueHosts dueHosts(std::string_view after, std::size_t max) override { return inner_.dueHosts(after, max); }
-  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
-    return inner_.claimDue(hosts, lease);
-  }
   bool finishDelivery(const DeliveryClaim& claim, DeliveryState state) override {
     return callTwice("finishDelivery", [&] { return inner_.finishDelivery(claim, state); });
   }
@@ -224,24 +190,12 @@ class OutboxWithLostAnswers final : public OutboxStore {
   bool recordAttempt(const DeliveryClaim& claim, std::uint32_t number, DeliveryAttempt attempt) override {
     return callTwice("recordAttempt", [&] { return inner_.recordAttempt(claim, number, attempt); });
   }
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
-    return inner_.list(endpoint, job, limit);
-  }
-  bool replay(std::string_view id) override { return inner_.replay(id); }
-  OwedDeliveries owed(std::string_view endpoint) override { return inner_.owed(endpoint); }
-  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override {
-    return inner_.abandonOwed(bounds, max);
-  }
-
- private:
-  OutboxStore& inner_;
 };
 
 /// Makes each change twice, with one id.
-class RecordsWithLostAnswers final : public RecordStore {
+class RecordsWithLostAnswers final : public ForwardingRecords {
  public:
-  /// `inner` outlives the object.
-  explicit RecordsWithLostAnswers(RecordStore& inner) : inner_(inner) {}
+  using ForwardingRecords::ForwardingRecords;
 
   CreateResult create(Record record) override {
     const std::lock_guard lock(changing_);
@@ -255,16 +209,11 @@ class RecordsWithLostAnswers final : public RecordStore {
     return callTwice(
         "update", [&] { return inner_.update(record, expectedVersion); }, kSame);
   }
-  std::optional<Record> find(std::string_view kind, std::string_view id) override { return inner_.find(kind, id); }
-  std::vector<Record> list(std::string_view kind) override { return inner_.list(kind); }
   bool remove(std::string_view kind, std::string_view id) override {
     const std::lock_guard lock(changing_);
     const bool lost = inner_.remove(kind, id);
     EXPECT_FALSE(inner_.remove(kind, id)) << "the record is removed";
     return lost;
-  }
-  Changes changedSince(std::string_view kind, std::uint64_t version) override {
-    return inner_.changedSince(kind, version);
   }
 
  private:
@@ -272,16 +221,14 @@ class RecordsWithLostAnswers final : public RecordStore {
     if (record.change == 0) record.change = ++lastChange_;
   }
 
-  RecordStore& inner_;
   std::mutex changing_;  // a further change in between would take the place of the lost one
   CallId lastChange_ = (static_cast<CallId>(std::random_device()()) << 32U) + 1;
 };
 
 /// Calls each operation twice that is repeatable.
-class NodesWithLostAnswers final : public NodeStore {
+class NodesWithLostAnswers final : public ForwardingNodes {
  public:
-  /// `inner` outlives the object.
-  explicit NodesWithLostAnswers(NodeStore& inner) : inner_(inner) {}
+  using ForwardingNodes::ForwardingNodes;
 
   Holder join(std::string_view name) override {
     const Holder lost = inner_.join(name);
@@ -296,26 +243,20 @@ class NodesWithLostAnswers final : public NodeStore {
     inner_.leave(holder);
     inner_.leave(holder);
   }
-  WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
-    return inner_.count(endpoint, exceptNode);
-  }
-  std::vector<NodeInfo> nodes() override { return inner_.nodes(); }
-
- private:
-  NodeStore& inner_;
 };
 
 /// The storage `inner` with lost answers. The thread rules of `inner` apply.
-class StorageWithLostAnswers final : public Storage {
+class StorageWithLostAnswers final : public ForwardingStorage {
  public:
   explicit StorageWithLostAnswers(std::unique_ptr<Storage> inner)
-      : inner_(std::move(inner)),
-        jobs_(inner_->jobs()),
-        leases_(inner_->leases(), inner_->jobs()),
-        chunks_(inner_->chunks()),
-        outbox_(inner_->outbox()),
-        nodes_(inner_->nodes()),
-        records_(inner_->records()) {}
+      : ForwardingStorage(*inner),
+        owned_(std::move(inner)),
+        jobs_(inner_.jobs()),
+        leases_(inner_.leases(), inner_.jobs()),
+        chunks_(inner_.chunks()),
+        outbox_(inner_.outbox()),
+        nodes_(inner_.nodes()),
+        records_(inner_.records()) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
@@ -323,15 +264,12 @@ class StorageWithLostAnswers final : public Storage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
-  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
-  Instant now() override { return inner_->now(); }
-  void check() override { inner_->check(); }
   BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
-    return inner_->backupTo(file, std::move(stop));
+    return inner_.backupTo(file, std::move(stop));
   }
 
  private:
-  const std::unique_ptr<Storage> inner_;
+  const std::unique_ptr<Storage> owned_;
   JobsWithLostAnswers jobs_;
   LeasesWithLostAnswers leases_;
   ChunksWithLostAnswers chunks_;

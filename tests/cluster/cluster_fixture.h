@@ -19,6 +19,7 @@
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "settling_clock.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/recording_log.h"
@@ -31,23 +32,10 @@
 namespace jobq::test {
 
 /// Gives each server a separate object for the same storage, like separate connections of real servers.
-class BorrowedStorage final : public Storage {
+class BorrowedStorage final : public testkit::ForwardingStorage {
  public:
   /// `other` outlives the object.
-  explicit BorrowedStorage(Storage& other) : other_(other) {}
-
-  JobStore& jobs() override { return other_.jobs(); }
-  LeaseStore& leases() override { return other_.leases(); }
-  ChunkStore& chunks() override { return other_.chunks(); }
-  OutboxStore& outbox() override { return other_.outbox(); }
-  NodeStore& nodes() override { return other_.nodes(); }
-  RecordStore& records() override { return other_.records(); }
-  std::optional<Millis> leaseLife() const noexcept override { return other_.leaseLife(); }
-  Instant now() override { return other_.now(); }
-  void check() override { other_.check(); }
-
- private:
-  Storage& other_;
+  explicit BorrowedStorage(Storage& other) : ForwardingStorage(other) {}
 };
 
 /// A server of the cluster.

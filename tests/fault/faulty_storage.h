@@ -6,11 +6,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jobq/job.h"
@@ -18,6 +20,7 @@
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq::fault {
 
@@ -114,37 +117,23 @@ class FaultPlan {
 /// Part of the message of every injected failure.
 inline constexpr std::string_view kInjected = "the disk of this test has failed";
 
-class FaultyStorage final : public Storage {
+class FaultyStorage final : private testkit::CallHook, public testkit::ForwardingStorage {
  public:
   /// `plan` must outlive the storage.
-  FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan);
-
-  JobStore& jobs() override { return *jobs_; }
-  LeaseStore& leases() override { return *leases_; }
-  ChunkStore& chunks() override { return *chunks_; }
-  OutboxStore& outbox() override { return *outbox_; }
-  NodeStore& nodes() override { return *nodes_; }
-  RecordStore& records() override { return *records_; }
-  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
-  Instant now() override { return inner_->now(); }
-  void check() override;
+  FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan)
+      : ForwardingStorage(*inner, this), plan_(plan), owned_(std::move(inner)) {}
 
  private:
-  bool doInsertsRuns() const noexcept override { return inner_->insertsRuns(); }
+  void around(const char* operation, const std::function<bool()>& call) override;
+  bool doInsertsRuns() const noexcept override { return inner_.insertsRuns(); }
   void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) override;
-  bool doInsertsLater() const noexcept override { return inner_->insertsLater(); }
+  bool doInsertsLater() const noexcept override { return inner_.insertsLater(); }
   /// Fails as `jobs.insertLater`. A call that is held blocks.
   void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
                      std::unique_ptr<InsertReceiver> receiver) override;
 
   FaultPlan& plan_;
-  const std::unique_ptr<Storage> inner_;
-  const std::unique_ptr<JobStore> jobs_;
-  const std::unique_ptr<LeaseStore> leases_;
-  const std::unique_ptr<ChunkStore> chunks_;
-  const std::unique_ptr<OutboxStore> outbox_;
-  const std::unique_ptr<NodeStore> nodes_;
-  const std::unique_ptr<RecordStore> records_;
+  const std::unique_ptr<Storage> owned_;
 };
 
 }  // namespace jobq::fault

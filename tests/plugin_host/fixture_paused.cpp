@@ -12,7 +12,7 @@
 #include "jobq/plugin.h"
 #include "jobq/storage.h"
 #include "memory_storage.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace {
 
@@ -37,14 +37,14 @@ class HeldCalls {
   const std::filesystem::path held_;
 };
 
-class PausedJobs final : public test::PassedJobs {
+class PausedJobs final : public testkit::ForwardingJobs {
  public:
-  PausedJobs(JobStore& inner, const HeldCalls& calls) : PassedJobs(inner), calls_(calls) {}
+  PausedJobs(JobStore& inner, const HeldCalls& calls) : ForwardingJobs(inner), calls_(calls) {}
 
   InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                       const std::optional<Idempotency>& idempotency) override {
     calls_.pass("insert");
-    return PassedJobs::insert(std::move(job), policy, idempotency);
+    return ForwardingJobs::insert(std::move(job), policy, idempotency);
   }
 
  private:
@@ -57,10 +57,10 @@ struct Memory {
   memory::MemoryStorage memory;
 };
 
-class PausedStorage final : private Memory, public test::PassedStorage {
+class PausedStorage final : private Memory, public testkit::ForwardingStorage {
  public:
   explicit PausedStorage(const PluginEnv& env)
-      : Memory(env), PassedStorage(memory), calls_(env.dataDir), jobs_(memory.jobs(), calls_) {}
+      : Memory(env), ForwardingStorage(memory), calls_(env.dataDir), jobs_(memory.jobs(), calls_) {}
 
   JobStore& jobs() override { return jobs_; }
   void check() override { calls_.pass("check"); }

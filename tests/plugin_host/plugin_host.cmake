@@ -29,7 +29,8 @@ endfunction()
 jobq_add_served_plugin(children)  # for tests/http/test_signals.py
 # The storage `memory` with calls that wait, for tests/http/test_standstill.py.
 jobq_add_served_plugin(paused)
-target_include_directories(jobq_paused_objects PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/plugins/storage_memory)
+target_include_directories(jobq_paused_objects PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk
+  ${PROJECT_SOURCE_DIR}/plugins/storage_memory)
 target_sources(jobq_paused PRIVATE $<FILTER:$<TARGET_OBJECTS:jobq_storage_memory_objects>,EXCLUDE,/plugin[.]cpp[.]o$>)
 
 jobq_add_test(plugin_host_test SMALL LABELS unit

@@ -17,23 +17,23 @@
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "nodes_judge.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq::model {
 
-class ObservedStorage final : public test::PassedStorage {
+class ObservedStorage final : public testkit::ForwardingStorage {
  public:
   ObservedStorage(Storage& inner, NodesJudge& judge)
-      : PassedStorage(inner), jobs_(inner.jobs(), judge), leases_(inner, judge), nodes_(inner.nodes(), judge) {}
+      : ForwardingStorage(inner), jobs_(inner.jobs(), judge), leases_(inner, judge), nodes_(inner.nodes(), judge) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
   NodeStore& nodes() override { return nodes_; }
 
  private:
-  class Jobs final : public test::PassedJobs {
+  class Jobs final : public testkit::ForwardingJobs {
    public:
-    Jobs(JobStore& inner, NodesJudge& judge) : PassedJobs(inner), judge_(judge) {}
+    Jobs(JobStore& inner, NodesJudge& judge) : ForwardingJobs(inner), judge_(judge) {}
     InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                         const std::optional<Idempotency>& idempotency) override;
     RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -43,9 +43,9 @@ class ObservedStorage final : public test::PassedStorage {
     NodesJudge& judge_;
   };
 
-  class Leases final : public test::PassedLeases {
+  class Leases final : public testkit::ForwardingLeases {
    public:
-    Leases(Storage& inner, NodesJudge& judge) : PassedLeases(inner.leases()), storage_(inner), judge_(judge) {}
+    Leases(Storage& inner, NodesJudge& judge) : ForwardingLeases(inner.leases()), storage_(inner), judge_(judge) {}
     std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
     ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
     std::size_t release(std::span<const LeaseRef> leases) override;
@@ -61,9 +61,9 @@ class ObservedStorage final : public test::PassedStorage {
     std::map<JobId, EndpointId> endpoints_;  // endpoint of each claimed job
   };
 
-  class Nodes final : public test::PassedNodes {
+  class Nodes final : public testkit::ForwardingNodes {
    public:
-    Nodes(NodeStore& inner, NodesJudge& judge) : PassedNodes(inner), judge_(judge) {}
+    Nodes(NodeStore& inner, NodesJudge& judge) : ForwardingNodes(inner), judge_(judge) {}
     Holder join(std::string_view name) override;
     BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
     void leave(const Holder& holder) override;

@@ -31,8 +31,8 @@
 #include "nodes_judge.h"
 #include "nodes_workers.h"
 #include "nodes_world.h"
+#include "testkit/forwarding_storage.h"
 #include "tests/support/fakes.h"
-#include "tests/support/passed_storage.h"
 
 namespace jobq::model {
 
@@ -52,15 +52,15 @@ class NodeLog final : public Log {
 
 /// A storage in which a join answers the current life of another NodeLife. A second NodeLife over the storage has the
 /// same life, and never sees the fence.
-class SameLife final : public test::PassedStorage {
+class SameLife final : public testkit::ForwardingStorage {
  public:
-  SameLife(Storage& inner, const NodeLife& life) : PassedStorage(inner), nodes_(inner.nodes(), life) {}
+  SameLife(Storage& inner, const NodeLife& life) : ForwardingStorage(inner), nodes_(inner.nodes(), life) {}
   NodeStore& nodes() override { return nodes_; }
 
  private:
-  class Nodes final : public test::PassedNodes {
+  class Nodes final : public testkit::ForwardingNodes {
    public:
-    Nodes(NodeStore& inner, const NodeLife& life) : PassedNodes(inner), life_(life) {}
+    Nodes(NodeStore& inner, const NodeLife& life) : ForwardingNodes(inner), life_(life) {}
     Holder join(std::string_view) override { return life_.holder(); }
 
    private:

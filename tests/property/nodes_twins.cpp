@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "memory_storage.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/plain_receiver_names.h"
-#include "tests/support/passed_storage.h"
 #include "tests/support/shared_memory.h"
 
 namespace jobq::model {
@@ -21,19 +21,19 @@ namespace {
 constexpr Millis kTooShort{900};  // a node beats every second
 
 /// Says kLeaseLife, whatever the lives last.
-class ShortLease final : public test::PassedStorage {
+class ShortLease final : public testkit::ForwardingStorage {
  public:
-  using PassedStorage::PassedStorage;
+  using ForwardingStorage::ForwardingStorage;
   std::optional<Millis> leaseLife() const noexcept override { return test::kLeaseLife; }
 };
 
 /// Replaces one store by `Store`.
 template <class Store>
-class WithLeases final : public test::PassedStorage {
+class WithLeases final : public testkit::ForwardingStorage {
  public:
   template <class... Args>
   explicit WithLeases(Storage& inner, Args&&... args)
-      : PassedStorage(inner), leases_(inner, std::forward<Args>(args)...) {}
+      : ForwardingStorage(inner), leases_(inner, std::forward<Args>(args)...) {}
   LeaseStore& leases() override { return leases_; }
 
  private:
@@ -41,9 +41,9 @@ class WithLeases final : public test::PassedStorage {
 };
 
 /// Keeps the last attempt of each claimed job.
-class KnownClaims : public test::PassedLeases {
+class KnownClaims : public testkit::ForwardingLeases {
  public:
-  explicit KnownClaims(Storage& storage) : PassedLeases(storage.leases()) {}
+  explicit KnownClaims(Storage& storage) : ForwardingLeases(storage.leases()) {}
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
     std::vector<ClaimedJob> jobs = inner_.claim(wants, holder, id);
     for (const ClaimedJob& job : jobs) last_[job.lease.job] = job.lease;
@@ -71,32 +71,32 @@ class SweepWithoutCause final : public KnownClaims {
   }
 };
 
-class RunsNotFollowed final : public test::PassedLeases {
+class RunsNotFollowed final : public testkit::ForwardingLeases {
  public:
-  explicit RunsNotFollowed(Storage& storage) : PassedLeases(storage.leases()) {}
+  explicit RunsNotFollowed(Storage& storage) : ForwardingLeases(storage.leases()) {}
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override {
     return std::vector<LeaseState>(leases.size(), LeaseState::held);
   }
 };
 
-class ClaimsForgotten final : public test::PassedLeases {
+class ClaimsForgotten final : public testkit::ForwardingLeases {
  public:
-  explicit ClaimsForgotten(Storage& storage) : PassedLeases(storage.leases()) {}
+  explicit ClaimsForgotten(Storage& storage) : ForwardingLeases(storage.leases()) {}
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant>, CallId) override { return {}; }
 };
 
 /// Ends the lives of all nodes that have not beaten for kLeaseLife, also if no node could reach the storage.
-class NoBeatGap final : public test::PassedStorage {
+class NoBeatGap final : public testkit::ForwardingStorage {
  public:
   NoBeatGap(Storage& inner, const Clock& clock)
-      : PassedStorage(inner), nodes_(inner.nodes(), clock), leases_(inner.leases(), nodes_) {}
+      : ForwardingStorage(inner), nodes_(inner.nodes(), clock), leases_(inner.leases(), nodes_) {}
   LeaseStore& leases() override { return leases_; }
   NodeStore& nodes() override { return nodes_; }
 
  private:
-  class Nodes final : public test::PassedNodes {
+  class Nodes final : public testkit::ForwardingNodes {
    public:
-    Nodes(NodeStore& inner, const Clock& clock) : PassedNodes(inner), clock_(clock) {}
+    Nodes(NodeStore& inner, const Clock& clock) : ForwardingNodes(inner), clock_(clock) {}
     Holder join(std::string_view name) override {
       Holder life = inner_.join(name);
       lives_.emplace_back(life, clock_.now());
@@ -120,9 +120,9 @@ class NoBeatGap final : public test::PassedStorage {
     const Clock& clock_;
     std::vector<std::pair<Holder, Instant>> lives_;
   };
-  class Leases final : public test::PassedLeases {
+  class Leases final : public testkit::ForwardingLeases {
    public:
-    Leases(LeaseStore& inner, Nodes& nodes) : PassedLeases(inner), nodes_(nodes) {}
+    Leases(LeaseStore& inner, Nodes& nodes) : ForwardingLeases(inner), nodes_(nodes) {}
     SweepResult sweep(std::size_t max) override {
       nodes_.endOverdue();
       return inner_.sweep(max);
@@ -136,15 +136,15 @@ class NoBeatGap final : public test::PassedStorage {
   Leases leases_;
 };
 
-class EpochNotGrown final : public test::PassedStorage {
+class EpochNotGrown final : public testkit::ForwardingStorage {
  public:
-  explicit EpochNotGrown(Storage& inner) : PassedStorage(inner), nodes_(inner.nodes()) {}
+  explicit EpochNotGrown(Storage& inner) : ForwardingStorage(inner), nodes_(inner.nodes()) {}
   NodeStore& nodes() override { return nodes_; }
 
  private:
-  class Nodes final : public test::PassedNodes {
+  class Nodes final : public testkit::ForwardingNodes {
    public:
-    using PassedNodes::PassedNodes;
+    using ForwardingNodes::ForwardingNodes;
     Holder join(std::string_view name) override {
       Holder& life = lives_[std::string(name)];
       if (life.epoch == 0 || inner_.beat(life, {}) != BeatResult::extended) life = inner_.join(name);
@@ -157,15 +157,15 @@ class EpochNotGrown final : public test::PassedStorage {
   Nodes nodes_;
 };
 
-class InsertTwice final : public test::PassedStorage {
+class InsertTwice final : public testkit::ForwardingStorage {
  public:
-  explicit InsertTwice(Storage& inner) : PassedStorage(inner), jobs_(inner.jobs()) {}
+  explicit InsertTwice(Storage& inner) : ForwardingStorage(inner), jobs_(inner.jobs()) {}
   JobStore& jobs() override { return jobs_; }
 
  private:
-  class Jobs final : public test::PassedJobs {
+  class Jobs final : public testkit::ForwardingJobs {
    public:
-    using PassedJobs::PassedJobs;
+    using ForwardingJobs::ForwardingJobs;
     InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& key) override {
       if (!known_.insert(job.id).second) job.id += "again";
       return inner_.insert(std::move(job), policy, key);
@@ -177,17 +177,17 @@ class InsertTwice final : public test::PassedStorage {
   Jobs jobs_;
 };
 
-class FinishTwice final : public test::PassedStorage {
+class FinishTwice final : public testkit::ForwardingStorage {
  public:
   explicit FinishTwice(Storage& inner)
-      : PassedStorage(inner), leases_(inner.leases()), jobs_(inner.jobs(), leases_.repeated) {}
+      : ForwardingStorage(inner), leases_(inner.leases()), jobs_(inner.jobs(), leases_.repeated) {}
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
 
  private:
-  class Leases final : public test::PassedLeases {
+  class Leases final : public testkit::ForwardingLeases {
    public:
-    using PassedLeases::PassedLeases;
+    using ForwardingLeases::ForwardingLeases;
     ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
       const bool isHeld = inner_.states(std::vector{lease})[0] == LeaseState::held;
       const ReportResult result = inner_.finish(lease, std::move(outcome));
@@ -196,9 +196,9 @@ class FinishTwice final : public test::PassedStorage {
     }
     std::uint64_t repeated = 0;
   };
-  class Jobs final : public test::PassedJobs {
+  class Jobs final : public testkit::ForwardingJobs {
    public:
-    Jobs(JobStore& inner, const std::uint64_t& repeated) : PassedJobs(inner), repeated_(repeated) {}
+    Jobs(JobStore& inner, const std::uint64_t& repeated) : ForwardingJobs(inner), repeated_(repeated) {}
     EndpointCounts counts(std::string_view endpoint) override {
       EndpointCounts counts = inner_.counts(endpoint);
       counts.completed += repeated_;

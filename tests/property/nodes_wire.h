@@ -17,7 +17,7 @@
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq::model {
 
@@ -111,19 +111,22 @@ class Wire {
 };
 
 /// The storage as the node sees it.
-class WiredStorage final : public test::PassedStorage {
+class WiredStorage final : public testkit::ForwardingStorage {
  public:
   WiredStorage(Storage& inner, Wire& wire)
-      : PassedStorage(inner), jobs_(inner.jobs(), wire), leases_(inner.leases(), wire), nodes_(inner.nodes(), wire) {}
+      : ForwardingStorage(inner),
+        jobs_(inner.jobs(), wire),
+        leases_(inner.leases(), wire),
+        nodes_(inner.nodes(), wire) {}
 
   JobStore& jobs() override { return jobs_; }
   LeaseStore& leases() override { return leases_; }
   NodeStore& nodes() override { return nodes_; }
 
  private:
-  class Jobs final : public test::PassedJobs {
+  class Jobs final : public testkit::ForwardingJobs {
    public:
-    Jobs(JobStore& inner, Wire& wire) : PassedJobs(inner), wire_(wire) {}
+    Jobs(JobStore& inner, Wire& wire) : ForwardingJobs(inner), wire_(wire) {}
     InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                         const std::optional<Idempotency>& idempotency) override;
     std::optional<Job> find(const JobKey& key) override;
@@ -137,9 +140,9 @@ class WiredStorage final : public test::PassedStorage {
     Wire& wire_;
   };
 
-  class Leases final : public test::PassedLeases {
+  class Leases final : public testkit::ForwardingLeases {
    public:
-    Leases(LeaseStore& inner, Wire& wire) : PassedLeases(inner), wire_(wire) {}
+    Leases(LeaseStore& inner, Wire& wire) : ForwardingLeases(inner), wire_(wire) {}
     std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
     std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
     std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
@@ -154,9 +157,9 @@ class WiredStorage final : public test::PassedStorage {
     Wire& wire_;
   };
 
-  class Nodes final : public test::PassedNodes {
+  class Nodes final : public testkit::ForwardingNodes {
    public:
-    Nodes(NodeStore& inner, Wire& wire) : PassedNodes(inner), wire_(wire) {}
+    Nodes(NodeStore& inner, Wire& wire) : ForwardingNodes(inner), wire_(wire) {}
     Holder join(std::string_view name) override;
     BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
     void leave(const Holder& holder) override;

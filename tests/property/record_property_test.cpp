@@ -10,6 +10,7 @@
 #include "random_operations.h"
 #include "seeds.h"
 #include "shrink.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/temporary_folder.h"
 #include "tests/conformance/named_storages.h"
@@ -20,23 +21,15 @@ namespace {
 constexpr std::size_t kOperations = 800;  // a seventh concerns records, time or sweeps
 
 /// A storage whose records pass through a store of the test.
-class OtherRecords final : public Storage {
+class OtherRecords final : public testkit::ForwardingStorage {
  public:
   OtherRecords(std::unique_ptr<Storage> inner, std::unique_ptr<RecordStore> records)
-      : inner_(std::move(inner)), records_(std::move(records)) {}
+      : ForwardingStorage(*inner), owned_(std::move(inner)), records_(std::move(records)) {}
 
-  JobStore& jobs() override { return inner_->jobs(); }
-  LeaseStore& leases() override { return inner_->leases(); }
-  ChunkStore& chunks() override { return inner_->chunks(); }
-  OutboxStore& outbox() override { return inner_->outbox(); }
-  NodeStore& nodes() override { return inner_->nodes(); }
   RecordStore& records() override { return *records_; }
-  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
-  Instant now() override { return inner_->now(); }
-  void check() override { inner_->check(); }
 
  private:
-  const std::unique_ptr<Storage> inner_;
+  const std::unique_ptr<Storage> owned_;
   const std::unique_ptr<RecordStore> records_;
 };
 

@@ -4,6 +4,7 @@
 #include "jobq/mutex.h"
 #include "jobq/queue_policy.h"
 #include "server_fixture.h"
+#include "testkit/forwarding_storage.h"
 
 namespace {
 
@@ -52,9 +53,9 @@ struct SweepCount {
   std::atomic<std::size_t> expired = 0;  ///< queued jobs that the sweeps removed
 };
 
-class CountedLeases final : public LeaseStore {
+class CountedLeases final : public testkit::ForwardingLeases {
  public:
-  CountedLeases(LeaseStore& inner, SweepCount& count) : inner_(inner), count_(count) {}
+  CountedLeases(LeaseStore& inner, SweepCount& count) : ForwardingLeases(inner), count_(count) {}
 
   SweepResult sweep(std::size_t max) override {
     SweepResult swept = inner_.sweep(max);
@@ -62,50 +63,21 @@ class CountedLeases final : public LeaseStore {
     count_.expired += swept.expired.size();
     return swept;
   }
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
-    return inner_.claim(wants, holder, id);
-  }
-  std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
-    return inner_.claimed(wants, id);
-  }
-  std::vector<LeaseState> states(std::span<const LeaseRef> leases) override { return inner_.states(leases); }
-  std::vector<QueuedEndpoint> queuedEndpoints() override { return inner_.queuedEndpoints(); }
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    return inner_.finish(lease, std::move(outcome));
-  }
-  ReportResult progress(const LeaseRef& lease, std::string json) override {
-    return inner_.progress(lease, std::move(json));
-  }
-  std::size_t release(std::span<const LeaseRef> leases) override { return inner_.release(leases); }
-  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override { return inner_.ahead(key, most); }
 
  private:
-  std::vector<ClaimedJob> doAdopt(const Holder& holder) override { return inner_.adopt(holder); }
-  SweepResult doLose(std::span<const LeaseRef> leases) override { return inner_.lose(leases); }
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override { return inner_.finishAll(ends); }
-
-  LeaseStore& inner_;
   SweepCount& count_;
 };
 
 /// A storage that counts its sweeps.
-class CountedStorage final : public Storage {
+class CountedStorage final : public testkit::ForwardingStorage {
  public:
   CountedStorage(std::unique_ptr<Storage> inner, SweepCount& count)
-      : inner_(std::move(inner)), leases_(inner_->leases(), count) {}
+      : ForwardingStorage(*inner), owned_(std::move(inner)), leases_(inner_.leases(), count) {}
 
-  JobStore& jobs() override { return inner_->jobs(); }
   LeaseStore& leases() override { return leases_; }
-  ChunkStore& chunks() override { return inner_->chunks(); }
-  OutboxStore& outbox() override { return inner_->outbox(); }
-  NodeStore& nodes() override { return inner_->nodes(); }
-  RecordStore& records() override { return inner_->records(); }
-  std::optional<Millis> leaseLife() const noexcept override { return inner_->leaseLife(); }
-  Instant now() override { return inner_->now(); }
-  void check() override { inner_->check(); }
 
  private:
-  const std::unique_ptr<Storage> inner_;
+  const std::unique_ptr<Storage> owned_;
   CountedLeases leases_;
 };
 

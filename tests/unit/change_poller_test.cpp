@@ -16,7 +16,7 @@
 #include "jobq/job.h"
 #include "tests/fault/faulty_storage.h"
 #include "tests/support/held_caller.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 #include "tests/support/shared_memory.h"
 #include "unit_storage.h"
 
@@ -89,20 +89,20 @@ TEST_F(ChangePollerTest, AnEndOfAJobAtADifferentNodeWakesTheWaiters) {
 }
 
 /// Answers each question about jobs after a time.
-class SlowStorage final : public test::PassedStorage {
+class SlowStorage final : public testkit::ForwardingStorage {
  public:
-  SlowStorage(Storage& inner, testkit::ManualClock& clock) : PassedStorage(inner), jobs_(inner.jobs(), clock) {}
+  SlowStorage(Storage& inner, testkit::ManualClock& clock) : ForwardingStorage(inner), jobs_(inner.jobs(), clock) {}
   JobStore& jobs() override { return jobs_; }
   void answerAfter(Millis time) { jobs_.time = time; }
   int questions() const { return jobs_.questions; }
 
  private:
-  struct Jobs final : test::PassedJobs {
-    Jobs(JobStore& inner, testkit::ManualClock& of) : PassedJobs(inner), clock(of) {}
+  struct Jobs final : testkit::ForwardingJobs {
+    Jobs(JobStore& inner, testkit::ManualClock& of) : ForwardingJobs(inner), clock(of) {}
     std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
       ++questions;
       clock.advance(time);
-      return PassedJobs::summaries(keys);
+      return ForwardingJobs::summaries(keys);
     }
     testkit::ManualClock& clock;
     Millis time{0};

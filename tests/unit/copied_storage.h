@@ -12,24 +12,15 @@
 #include "jobq/error.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {
 
 /// A storage with a backup of one word; the copying lasts as long as the test wants.
-class CopiedStorage final : public Storage {
+class CopiedStorage final : public testkit::ForwardingStorage {
  public:
-  explicit CopiedStorage(Storage& other) : other_(other) {}
-
-  JobStore& jobs() override { return other_.jobs(); }
-  LeaseStore& leases() override { return other_.leases(); }
-  ChunkStore& chunks() override { return other_.chunks(); }
-  OutboxStore& outbox() override { return other_.outbox(); }
-  NodeStore& nodes() override { return other_.nodes(); }
-  RecordStore& records() override { return other_.records(); }
-  std::optional<Millis> leaseLife() const noexcept override { return other_.leaseLife(); }
-  Instant now() override { return other_.now(); }
-  void check() override { other_.check(); }
+  explicit CopiedStorage(Storage& other) : ForwardingStorage(other) {}
 
   std::atomic<bool> endless = false;
   std::atomic<bool> broken = false;
@@ -51,8 +42,6 @@ class CopiedStorage final : public Storage {
     }
     return BackupResult::written;
   }
-
-  Storage& other_;
 };
 
 }  // namespace jobq::test

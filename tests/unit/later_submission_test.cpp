@@ -22,16 +22,16 @@
 #include "jobq/storage.h"
 #include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 #include "unit_storage.h"
 
 namespace jobq {
 namespace {
 
 /// A storage that keeps the receivers of inserts until the test ends an insert.
-class HeldInserts final : public test::PassedStorage {
+class HeldInserts final : public testkit::ForwardingStorage {
  public:
-  using PassedStorage::PassedStorage;
+  using ForwardingStorage::ForwardingStorage;
 
   std::vector<std::unique_ptr<InsertReceiver>> receivers;
   std::vector<JobSpec> inserted;
@@ -171,7 +171,7 @@ TEST_F(LaterSubmissionTest, AStorageWithoutTheOperationRefuses) {
    private:
     int& failures_;
   };
-  test::PassedStorage former(*memory_.real);
+  testkit::ForwardingStorage former(*memory_.real);
   int failures = 0;
   EXPECT_FALSE(former.insertsLater());
   former.insertLater({}, memory_.policy, std::nullopt, std::make_unique<Receiver>(failures));

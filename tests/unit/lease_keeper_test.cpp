@@ -13,7 +13,7 @@
 #include "core/jobs/queue_signal.h"
 #include "core/workers/run/executor.h"
 #include "tests/fault/faulty_storage.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 #include "tests/support/shared_memory.h"
 #include "unit_storage.h"
 
@@ -210,17 +210,17 @@ TEST_F(LeaseKeeperTest, AJoinWithoutAnAnswerIsRepeated) {
 }
 
 /// Answers each beat after a time; the beat has its effect at once.
-class SlowBeats final : public test::PassedStorage {
+class SlowBeats final : public testkit::ForwardingStorage {
  public:
-  SlowBeats(Storage& inner, testkit::ManualClock& clock) : PassedStorage(inner), nodes_(inner.nodes(), clock) {}
+  SlowBeats(Storage& inner, testkit::ManualClock& clock) : ForwardingStorage(inner), nodes_(inner.nodes(), clock) {}
   NodeStore& nodes() override { return nodes_; }
   void answerAfter(Millis time) { nodes_.time = time; }
 
  private:
-  struct Nodes final : test::PassedNodes {
-    Nodes(NodeStore& inner, testkit::ManualClock& of) : PassedNodes(inner), clock(of) {}
+  struct Nodes final : testkit::ForwardingNodes {
+    Nodes(NodeStore& inner, testkit::ManualClock& of) : ForwardingNodes(inner), clock(of) {}
     BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
-      const BeatResult result = PassedNodes::beat(holder, workers);
+      const BeatResult result = ForwardingNodes::beat(holder, workers);
       clock.advance(time);
       return result;
     }

@@ -15,15 +15,15 @@
 #include "dispatcher_fixture.h"
 #include "jobq/error.h"
 #include "jobq/storage.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq {
 namespace {
 
 /// Has the steps, each made of the two operations of the inner storage.
-class OfferingStorage final : public test::PassedStorage {
+class OfferingStorage final : public testkit::ForwardingStorage {
  public:
-  using PassedStorage::PassedStorage;
+  using ForwardingStorage::ForwardingStorage;
 
   std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
                                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,

@@ -8,7 +8,7 @@
 
 #include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -47,9 +47,9 @@ TEST_F(ReadinessTest, ABadAnswerIsAskedForAgain) {
 }
 
 /// Checks when the test lets it.
-class SlowStorage final : public test::PassedStorage {
+class SlowStorage final : public testkit::ForwardingStorage {
  public:
-  using PassedStorage::PassedStorage;
+  using ForwardingStorage::ForwardingStorage;
 
   void check() override {
     ++checks;

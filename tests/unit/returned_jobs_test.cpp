@@ -13,7 +13,7 @@
 #include "core/jobs/run_reports.h"
 #include "job_service_fixture.h"
 #include "jobq/error.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq {
 namespace {
@@ -21,13 +21,13 @@ namespace {
 using testing::ElementsAre;
 
 /// Keeps the number of jobs of each call.
-class CountedLeases final : public test::PassedLeases {
+class CountedLeases final : public testkit::ForwardingLeases {
  public:
-  using PassedLeases::PassedLeases;
+  using ForwardingLeases::ForwardingLeases;
 
   std::size_t release(std::span<const LeaseRef> leases) override {
     sizes.push_back(leases.size());
-    return PassedLeases::release(leases);
+    return ForwardingLeases::release(leases);
   }
 
   std::vector<std::size_t> sizes;
@@ -41,9 +41,9 @@ class CountedLeases final : public test::PassedLeases {
   }
 };
 
-class CountedStorage final : public test::PassedStorage {
+class CountedStorage final : public testkit::ForwardingStorage {
  public:
-  explicit CountedStorage(Storage& inner) : PassedStorage(inner), counted(inner.leases()) {}
+  explicit CountedStorage(Storage& inner) : ForwardingStorage(inner), counted(inner.leases()) {}
   LeaseStore& leases() override { return counted; }
 
   CountedLeases counted;

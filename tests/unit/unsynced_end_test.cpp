@@ -13,7 +13,7 @@
 #include "job_service_fixture.h"
 #include "jobq/error.h"
 #include "jobq/storage.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq {
 namespace {
@@ -55,9 +55,9 @@ TEST_F(JobServiceTest, AnEndIsToldToWaitingCallersAndWebhooksOnly) {
 }
 
 /// Has the step, made of two operations of the inner store.
-class UnsyncedLeases final : public test::PassedLeases {
+class UnsyncedLeases final : public testkit::ForwardingLeases {
  public:
-  using PassedLeases::PassedLeases;
+  using ForwardingLeases::ForwardingLeases;
 
   bool hasStep = true;
   bool fails = false;
@@ -75,9 +75,9 @@ class UnsyncedLeases final : public test::PassedLeases {
   }
 };
 
-class UnsyncedStorage final : public test::PassedStorage {
+class UnsyncedStorage final : public testkit::ForwardingStorage {
  public:
-  using PassedStorage::PassedStorage;
+  using ForwardingStorage::ForwardingStorage;
   LeaseStore& leases() override { return unsynced; }
 
   std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,

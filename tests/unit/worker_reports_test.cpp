@@ -23,7 +23,7 @@
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
 #include "remote_workers_fixture.h"
-#include "tests/support/passed_storage.h"
+#include "testkit/forwarding_storage.h"
 
 namespace jobq {
 namespace {
@@ -107,9 +107,9 @@ TEST_F(WorkerReportsTest, TheChunksOfAnEarlierProcessCount) {
 
 /// A storage of several nodes. Each read returns one chunk of 1 MB, in the place of the small chunks stored by the
 /// test.
-class LargeChunks final : public test::PassedStorage, private ChunkStore {
+class LargeChunks final : public testkit::ForwardingStorage, private ChunkStore {
  public:
-  using PassedStorage::PassedStorage;
+  using ForwardingStorage::ForwardingStorage;
 
   std::optional<Millis> leaseLife() const noexcept override { return Millis(30'000); }
   ChunkStore& chunks() override { return *this; }

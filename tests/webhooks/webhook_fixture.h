@@ -36,6 +36,7 @@
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/outbox_access.h"
@@ -48,9 +49,9 @@
 namespace jobq {
 
 /// Counts claims and reports: a test can ask whether the WebhookDispatcher has no work left for now.
-class WatchedOutbox final : public OutboxStore {
+class WatchedOutbox final : public testkit::ForwardingOutbox {
  public:
-  explicit WatchedOutbox(OutboxStore& inner) : inner_(inner) {}
+  explicit WatchedOutbox(OutboxStore& inner) : ForwardingOutbox(inner) {}
 
   /// Returns true if every claimed delivery was settled or put off, and a later pass found no due delivery.
   bool isQuiet() const {
@@ -107,15 +108,6 @@ class WatchedOutbox final : public OutboxStore {
     step("after recordAttempt");
     return isLast ? isLast : conclude(isLast);  // a late report is the last report of its call
   }
-  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
-    return inner_.list(endpoint, job, limit);
-  }
-  bool replay(std::string_view id) override { return inner_.replay(id); }
-  OwedDeliveries owed(std::string_view endpoint) override { return inner_.owed(endpoint); }
-  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override {
-    return inner_.abandonOwed(bounds, max);
-  }
-
   /// Called between the steps of a delivery, on the thread of the step. Set before the WebhookDispatcher starts.
   std::function<void(std::string_view)> step = [](std::string_view) {};
 
@@ -127,7 +119,6 @@ class WatchedOutbox final : public OutboxStore {
     return done;
   }
 
-  OutboxStore& inner_;
   mutable Mutex mutex_;
   int open_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool looked_ JOBQ_GUARDED_BY(mutex_) = false;
