@@ -14,9 +14,9 @@
 
 #include "core/jobs/queue_signal.h"
 #include "jobq/job.h"
+#include "testkit/forwarding_storage.h"
 #include "tests/fault/faulty_storage.h"
 #include "tests/support/held_caller.h"
-#include "testkit/forwarding_storage.h"
 #include "tests/support/shared_memory.h"
 #include "unit_storage.h"
 

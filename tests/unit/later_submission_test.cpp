@@ -20,9 +20,9 @@
 #include "jobq/error.h"
 #include "jobq/job_store.h"
 #include "jobq/storage.h"
+#include "testkit/forwarding_storage.h"
 #include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
-#include "testkit/forwarding_storage.h"
 #include "unit_storage.h"
 
 namespace jobq {

@@ -12,8 +12,8 @@
 
 #include "core/jobs/queue_signal.h"
 #include "core/workers/run/executor.h"
-#include "tests/fault/faulty_storage.h"
 #include "testkit/forwarding_storage.h"
+#include "tests/fault/faulty_storage.h"
 #include "tests/support/shared_memory.h"
 #include "unit_storage.h"
 

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <future>
 
+#include "testkit/forwarding_storage.h"
 #include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
-#include "testkit/forwarding_storage.h"
 #include "unit_storage.h"
 
 namespace jobq {
