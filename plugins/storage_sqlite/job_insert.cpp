@@ -205,7 +205,7 @@ class Jobs::LaterInsert final : public PendingWrite {
 
   void end() noexcept override {
     const std::unique_ptr<LaterInsert> self(this);
-    if (error) return receiver().failed(error);
+    if (error) return receiver().failed(std::move(error));
     if (lostWith) return receiver().failed(std::make_exception_ptr(StorageError(*lostWith)));
     input_->noteCommit();
     receiver().inserted(std::move(*result_));

@@ -74,11 +74,14 @@ class OngoingCall final : public http_client::TransferReceiver {
   void ended(http_client::Outcome outcome) noexcept override {
     const std::unique_ptr<OngoingCall> self(this);
     DeliveryResult result = DeliveryFailed{};
+    std::exception_ptr fault;
     try {
       result = resultOf(call_, std::move(outcome));
     } catch (const std::exception&) {
-      return receiver_.failed(std::current_exception());
+      fault = std::current_exception();
     }
+    // The handler above is over: the thread that waits for the end gets the only reference to the exception.
+    if (fault) return receiver_.failed(std::move(fault));
     receiver_.ended(std::move(result));
   }
 

@@ -130,17 +130,19 @@ class FakeTransport final : public WebhookTransport {
   }
   void makeCall(const WebhookCall& call, const std::stop_token& stop, DeliveryReceiver& receiver) {
     DeliveryResult result = DeliveryFailed{};
+    std::exception_ptr fault;
     try {
       result = deliver(call, stop);
     } catch (const std::bad_alloc&) {
-      return receiver.failed(std::current_exception());
+      fault = std::current_exception();
     } catch (const std::system_error&) {
-      return receiver.failed(std::current_exception());
+      fault = std::current_exception();
     } catch (const std::exception& error) {
       result = DeliveryFailed{error.what(), 0, ""};
     } catch (...) {
       result = DeliveryFailed{"the transport threw an exception that is not a std::exception", 0, ""};
     }
+    if (fault) return receiver.failed(std::move(fault));
     receiver.ended(std::move(result));
   }
 
