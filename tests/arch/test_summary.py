@@ -89,3 +89,13 @@ def test_the_names_of_failed_tests_are_at_the_end(build, capsys):
     play(build, 'add_test(a sh -c "exit 1")', "add_test(b true)", 'add_test(c sh -c "echo the reason; exit 1")')
     assert summary.main(["release"]) == 1
     assert capsys.readouterr().out.splitlines()[-3:] == ["failed: release a", "failed: release c", "1 passed, 2 failed"]
+
+
+@pytest.mark.parametrize("report", ["a.cpp:7: Failure", "WARNING: ThreadSanitizer: data race (pid=7)",
+                                    "==7==ERROR: AddressSanitizer: heap-use-after-free", "a.cpp:7:5: runtime error: shift"])
+def test_a_report_far_from_the_end_is_printed(build, capsys, report):
+    """A sanitizer reports in the middle of a program's output, and the program fails at its end."""
+    play(build, f"add_test(a sh -c \"echo '{report}'; seq 1 3000; exit 1\")")
+    assert summary.main(["release"]) == 1
+    said = capsys.readouterr().out
+    assert f"{report}\n1\n2\n3\n" in said and "\n2998\n2999\n3000\n" in said

@@ -15,7 +15,9 @@ import xml.etree.ElementTree
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 SLOWEST = 12
-LONGEST_OUTPUT = 6000  # characters from the end of a failed test's output
+LONGEST_OUTPUT = 3000  # characters from the end of a failed test's output
+LONGEST_REPORT = 4000  # characters of the first failed check or report of a sanitizer
+REPORT = re.compile(r"^.*(: Failure$|WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|: runtime error: )", re.MULTILINE)
 
 
 def own_results(preset, name):
@@ -70,12 +72,16 @@ def count(case, preset, results):
 
 
 def print_failures(failures):
-    """Prints each failure with the end of the output, and then the names of all failures: a reader of CI may see only
-    the last lines."""
+    """Prints each failure with the end of the output and with the first report of a cause, which may be far from the
+    end, and then the names of all failures: a reader of CI may see only the last lines."""
     for preset, case in failures:
         output = case.findtext("system-out") or ""
         print(f"---- {preset}: {case.get('name')} failed after {float(case.get('time')):.1f} s")
         print(output[-LONGEST_OUTPUT:])
+        report = REPORT.search(output[:-LONGEST_OUTPUT])
+        if report:
+            print(f"---- {preset}: {case.get('name')} reported first:")
+            print(output[report.start():report.start() + LONGEST_REPORT])
     for preset, case in failures:
         print(f"failed: {preset} {case.get('name')}")
 
