@@ -21,8 +21,11 @@ import sys
 import time
 
 CALLS = (("/runsync", 1, "/v2/echo/runsync"), ("/runsync", 32, "/v2/echo/runsync"), ("/run", 64, "/v2/parked/run"),
+         ("/runsync of 10 ms", 32, "/v2/brief/runsync"),
          ("20 MB echoed", 1, "/v2/echo/runsync"))
 STORAGES = ("memory", "sqlite")
+# An endpoint whose handler runs for 10 ms.
+BRIEF = {"endpoint.brief.image": "plugin/trial", "endpoint.brief.workersMin": 32, "endpoint.brief.workersMax": 32}
 LARGE = 20 << 20  # bytes of the body of a row `20 MB`
 LEAST_MEAN, LEAST_ROW = 0.98, 0.97  # ratios of rates
 FINISHED = 5_000  # jobs
@@ -68,7 +71,7 @@ def serve(folder, storage):
     sys.path.insert(0, os.path.join(folder, "tests/bench"))
     import bench
     import servers
-    with servers.Jobq(storage) as server:
+    with servers.Jobq(storage, BRIEF) as server:
         for line in sys.stdin:
             call, seconds = json.loads(line)
             before = processor_time(server.process.pid)
@@ -87,6 +90,8 @@ def serve(folder, storage):
 
 def body(call, job):
     """Returns the body of a call: the job, or one of 20 MB."""
+    if "10 ms" in call[0]:
+        return b'{"input":{"sleepMs":10}}'
     frame = b'{"input":{"a":"%s"}}'
     return frame % (b"x" * (LARGE - len(frame % b""))) if call[0].startswith("20 MB") else job
 
