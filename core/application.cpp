@@ -160,7 +160,7 @@ void Application::start() {
   drains_.refresh();
   leaseKeeper_.join();
   leaseKeeper_.start();
-  remote_.adopt(storage_->leases().adopt(node_.holder()));
+  if (storage_->capabilities().has(Capability::adopt)) remote_.adopt(storage_->leases().adopt(node_.holder()));
   if (sweeper_.endOverdue()) {
     log_.write(LogLevel::information, "start.expired",
                "the storage holds expired jobs, which are removed while the server runs");

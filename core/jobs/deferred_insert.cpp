@@ -6,7 +6,7 @@
 
 namespace jobq {
 
-DeferredInsert::DeferredInsert(Storage& storage, Clock& clock, JobSpec job, const QueuePolicy& policy, FirstRun run)
+DeferredInsert::DeferredInsert(Storage& storage, Clock& clock, JobSpec job, const QueuePolicy& policy, Begun run)
     : storage_(storage),
       clock_(clock),
       job_(std::move(job)),
@@ -34,13 +34,14 @@ bool DeferredInsert::storeOnce(const Outcome* outcome) {
     if (state_ == State::lost) throw StorageError(reason_.empty() ? "the storage has refused the job" : reason_);
     state_ = State::storing;
   }
-  insertRun(outcome);
+  insertBegun(outcome);
   return true;
 }
 
-void DeferredInsert::insertRun(const Outcome* outcome) {
+void DeferredInsert::insertBegun(const Outcome* outcome) {
   try {
-    storage_.insertRun(job_, policy_, {run_.worker, run_.holder, clock_.now() - begin_}, outcome);
+    const Begun begun{run_.worker, run_.holder, clock_.now() - begin_, outcome};
+    (void)storage_.jobs().insert(std::move(job_), policy_, {.start = begun});  // only reads the job
   } catch (const std::exception& error) {
     end(State::lost, error.what());
     throw StorageError(error.what());

@@ -1,7 +1,8 @@
 // The insert of a job that runs before the storage has the job. Most runs of a short handler end within a millisecond:
-// the job and its outcome then reach the storage in one step (Storage::insertRun()), and a waiting caller pays for one
-// write instead of two. No caller can know the job before: the id is random, and the storage gets the job before the id
-// leaves the server or reaches the handler, and soon after the begin of a longer run (core/workers/deferred_inserts.h).
+// the job and its outcome then reach the storage in one step (JobStore::insert() with Begun), and a waiting caller pays
+// for one write instead of two. No caller can know the job before: the id is random, and the storage gets the job
+// before the id leaves the server or reaches the handler, and soon after the begin of a longer run
+// (core/workers/deferred_inserts.h).
 //
 // The storage is asked once. A job that the storage does not take is lost: its caller reads 503, as if the insert of
 // any other job had failed, and the outcome of the run is dropped.
@@ -30,9 +31,9 @@ class DeferredInsert {
     discarded  ///< the job does not run, and is absent
   };
 
-  /// The attempt begins now; `run.age` is not read. `storage`, which has insertRun(), `policy` and `clock` outlive the
-  /// object.
-  DeferredInsert(Storage& storage, Clock& clock, JobSpec job, const QueuePolicy& policy, FirstRun run);
+  /// The attempt begins now; `run.age` and `run.outcome` are not read. `storage`, which has Capability::insertBegun,
+  /// `policy` and `clock` outlive the object.
+  DeferredInsert(Storage& storage, Clock& clock, JobSpec job, const QueuePolicy& policy, Begun run);
   DeferredInsert(const DeferredInsert&) = delete;
   DeferredInsert& operator=(const DeferredInsert&) = delete;
 
@@ -55,14 +56,14 @@ class DeferredInsert {
  private:
   /// Returns false if the storage has the job already.
   bool storeOnce(const Outcome* outcome);
-  void insertRun(const Outcome* outcome);
+  void insertBegun(const Outcome* outcome);
   void end(State state, const char* reason);
 
   Storage& storage_;
   Clock& clock_;
-  const JobSpec job_;
+  JobSpec job_;  // never changed
   const QueuePolicy& policy_;
-  const FirstRun run_;
+  const Begun run_;
   const Instant begin_;
   std::atomic<State> state_ = State::deferred;  // written under the mutex
   Mutex mutex_;

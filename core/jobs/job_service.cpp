@@ -27,7 +27,7 @@ InsertResult JobService::insert(JobSpec job, const Endpoint& endpoint, const std
   const bool low = job.policy.lowPriority;
   try {
     // A call whose answer is lost leaves the job unchanged.
-    return callRepeatedly([&] { return storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency); });
+    return callRepeatedly([&] { return storage_.jobs().insert(std::move(job), *endpoint.policy, {idempotency}); });
   } catch (const OutcomeUnknown&) {
     queueSignal_.notify(endpoint.spec.id, low);  // the job may be in the queue
     throw;
@@ -70,11 +70,12 @@ JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpo
 FoundJob JobService::find(const JobKey& key, OutputRoom* room) {
   if (room == nullptr) return {storage_.jobs().find(key)};
   for (std::uint64_t most = OutputRoom::kFree;;) {
-    auto found = storage_.jobs().findWithin(key, most);
+    auto found = storage_.jobs().find(key, most);
     if (!found) return {};
     const bool isWhole = found->isWhole();
-    if (isWhole || !room->draw(found->bodyBytes)) return {std::move(found->job), isWhole};
-    most = found->bodyBytes;
+    const std::uint64_t bytes = found->bodyBytes;
+    if (isWhole || !room->draw(bytes)) return {std::move(found), isWhole};
+    most = bytes;
   }
 }
 
@@ -105,7 +106,7 @@ std::unique_ptr<ChunkFeed> JobService::followChunks(const JobKey& key, const Chu
 std::optional<JobService::Log> JobService::log(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
   const auto present = presentState(key);
   if (!present) return std::nullopt;
-  auto part = storage_.chunks().readLogPart(key, from, maxBytes);
+  auto part = storage_.chunks().readLog(key, from, maxBytes);
   if (!part) return std::nullopt;
   return Log{std::move(*part), present->state};
 }

@@ -48,7 +48,7 @@ LaterSubmission::LaterSubmission(const Deps& deps, JobSpec job, const EndpointPt
                                  std::optional<Idempotency> idempotency)
     : shared_(std::make_shared<Shared>()) {
   auto receiver = std::make_unique<Receiver>(deps, shared_, endpoint, job.policy.lowPriority);
-  deps.storage.insertLater(std::move(job), *endpoint->policy, std::move(idempotency), std::move(receiver));
+  deps.storage.jobs().insertLater(std::move(job), *endpoint->policy, std::move(idempotency), std::move(receiver));
 }
 
 LaterSubmission::~LaterSubmission() {

@@ -1,5 +1,5 @@
 // A submission whose caller waits for the storage without a thread: one thread submits many jobs, and the storage takes
-// them together (Storage::insertLater).
+// them together (JobStore::insertLater).
 #pragma once
 
 #include <exception>
@@ -24,7 +24,7 @@ class QueueSignal;
 class LaterSubmission {
  public:
   struct Deps {
-    Storage& storage;  ///< has insertLater()
+    Storage& storage;  ///< has Capability::insertLater
     QueueSignal& queueSignal;
     OutsideThreads& underWay;  ///< counts the inserts; close() waits for their ends
   };
@@ -66,7 +66,7 @@ class LaterSubmissions {
   LaterSubmissions& operator=(const LaterSubmissions&) = delete;
 
   /// Returns true if submit() may be called. The value is constant.
-  bool arePossible() const noexcept { return storage_.insertsLater(); }
+  bool arePossible() const noexcept { return storage_.capabilities().has(Capability::insertLater); }
   /// Does what JobService::submit() does, without blocking. The result comes later; the storage gets the job also if
   /// the returned object is destroyed before. Throws std::bad_alloc.
   std::unique_ptr<LaterSubmission> submit(JobSpec job, const EndpointPtr& endpoint,

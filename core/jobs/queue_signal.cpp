@@ -99,8 +99,8 @@ std::shared_ptr<DeferredInsert> QueueSignal::runBeforeInsert(const JobSpec& job,
   return claimer_ == nullptr ? nullptr : claimer_->runForCaller(job, policy);
 }
 
-std::optional<FinishedRun> QueueSignal::finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) {
-  return claimer_ == nullptr ? std::nullopt : claimer_->finishAndClaim(job, outcome, isTold);
+std::optional<FinishedRun> QueueSignal::finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold) {
+  return claimer_ == nullptr ? std::nullopt : claimer_->finishAndClaim(job, end, isTold);
 }
 
 void QueueSignal::wake() {

@@ -50,12 +50,12 @@ class Claimer {
   /// std::bad_alloc; the caller then answers with an error. Any thread.
   virtual std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) = 0;
 
-  /// Records the outcome of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
-  /// step of the storage (Storage::finishAndClaim). If nobody is told of the end now, `isTold` is false, and the worker
-  /// does not wait for the disk (LeaseStore::finishUnsynced). Returns no value, and nothing happened, if the storage
-  /// has no such step, if the node may not claim or stops, or if the worker must not get a job and the end is told.
-  /// Throws StorageError; the outcome is not recorded then. Any thread.
-  virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) = 0;
+  /// Records the end of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
+  /// step of the storage (LeaseStore::finish). If no caller learns of the end now, `isTold` is false, and the worker
+  /// does not wait for the disk (Durability::unsynced). Returns no value, and nothing happened, if the storage has no
+  /// such step, if the node may not claim or stops, or if the worker must not get a job and the end is told. Throws
+  /// StorageError; the outcome is not recorded then. Any thread.
+  virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold) = 0;
 };
 
 /// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
@@ -92,7 +92,7 @@ class QueueSignal {
   /// Calls Claimer::runForCaller(). Returns null without a claimer.
   std::shared_ptr<DeferredInsert> runBeforeInsert(const JobSpec& job, const QueuePolicy& policy);
   /// Calls Claimer::finishAndClaim(). Returns no value without a claimer.
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold);
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold);
   /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for
   /// its construction, so it is set afterwards, before the first notification. `claimer` is valid until the last
   /// notification.

@@ -60,22 +60,24 @@ ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owe
 
 void RunReports::finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks) {
   for (EndedAttempt& end : ends) limitError(end.outcome);
-  const std::vector<ReportResult> results = storage_.leases().finishAll(ends);
+  const auto results = storage_.leases().finish(ends, Durability::synced, std::nullopt).reports;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (results.at(i) == ReportResult::accepted) completions_.announce(ends[i].lease.job);
   }
   if (oweWebhooks) deliveries_.notify();
 }
 
-FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const Outcome& outcome, DeferredInsert* insert) {
-  std::optional<Outcome> limited;
-  if (std::holds_alternative<Failed>(outcome)) limitError(limited.emplace(outcome));
-  const Outcome& kept = limited ? *limited : outcome;
-  if (insert != nullptr && insert->storeEnded(kept)) return {};
+EndedAttempt RunReports::endOf(const LeaseRef& lease, Outcome outcome) {
+  limitError(outcome);
+  return {lease, std::move(outcome)};
+}
+
+FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, DeferredInsert* insert) {
+  if (insert != nullptr && insert->storeEnded(end.outcome)) return {};
   // A caller that begins to wait from here on reads the job, and the storage makes the end durable before.
   const bool isTold = !job.webhook.empty() || completions_.isAwaited(job.lease.job);
-  if (const auto done = queueSignal_.finishAndClaim(job, kept, isTold)) return *done;
-  return {storage_.leases().finish(job.lease, kept)};
+  if (const auto done = queueSignal_.finishAndClaim(job, end, isTold)) return *done;
+  return {storage_.leases().finish({&end, 1}, Durability::synced, std::nullopt).reports.front()};
 }
 
 void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {
@@ -87,14 +89,8 @@ void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {
   if (!job.webhook.empty()) deliveries_.notify();
 }
 
-void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
-  if (releaseAll(storage_.leases(), leases) == 0) return;
-  queueSignal_.notify(endpoint, false);
-  for (const LeaseRef& lease : leases) completions_.announceChange(lease.job);
-}
-
-void RunReports::lose(const std::vector<LeaseRef>& leases) {
-  forEachPart(leases, [this](std::span<const LeaseRef> part) { announce(storage_.leases().lose(part)); });
+void RunReports::giveBack(std::span<const LeaseRef> leases, bool areLost) {
+  giveBackAll(storage_.leases(), leases, areLost, [this](const SweepResult& returned) { announce(returned); });
 }
 
 void RunReports::announce(const SweepResult& swept) {

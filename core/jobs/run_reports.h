@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,24 +52,24 @@ class RunReports {
   /// call.
   void finishAll(std::vector<EndedAttempt> ends, bool oweWebhooks);
 
+  /// Returns the end of an attempt as finishAndClaim() records the end: a long error is cut (kMaxErrorBytes).
+  static EndedAttempt endOf(const LeaseRef& lease, Outcome outcome);
+
   /// Records how the run of a worker ended, and gives the worker its next job in the same step of the storage if one
   /// waits and the storage can. An end that no caller awaits and that owes no webhook may be unsynced
-  /// (LeaseStore::finishUnsynced). A job that runs before the insert is stored with the outcome instead, and is lost
+  /// (Durability::unsynced). A job that runs before the insert is stored with the outcome instead, and is lost
   /// behind an exception; `insert` is null for other jobs. Wakes no waiter: announceEnd() follows an accepted report.
-  FinishedRun finishAndClaim(const ClaimedJob& job, const Outcome& outcome, DeferredInsert* insert);
+  FinishedRun finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, DeferredInsert* insert);
 
   /// Wakes the waiters of a job behind finishAndClaim(). With `answersHere` this thread may send the answers to the
   /// waiting callers, so the worker should be ready for its next job already. Throws nothing.
   void announceEnd(const ClaimedJob& job, bool answersHere) noexcept;
 
-  /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss. Skips stale leases.
-  void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
+  /// Puts jobs back into their queues, as LeaseStore::giveBack() does: unharmed, or with a counted loss if `areLost`.
+  void giveBack(std::span<const LeaseRef> leases, bool areLost);
 
-  /// Puts the jobs of lost workers back into their queues, and counts the losses (LeaseStore::lose).
-  void lose(const std::vector<LeaseRef>& leases);
-
-  /// Reports the results of a sweep to waiters, dispatcher and webhook delivery. The calling code has to stop the
-  /// workers named in SweepResult::stopped.
+  /// Reports the results of a sweep, or of LeaseStore::giveBack(), to waiters, dispatcher and webhook delivery. The
+  /// calling code has to stop the workers named in SweepResult::stopped.
   void announce(const SweepResult& swept);
 
   /// Wakes all waiters, the dispatcher for all endpoints, and webhook delivery, because any job may have changed.

@@ -12,9 +12,8 @@ constexpr std::size_t kMostNamed = 1'000;
 std::string times(std::uint32_t number) { return std::to_string(number) + (number == 1 ? " time" : " times"); }
 
 // Returns the end of a sentence about the job's state after the sweep, or nullopt if the worker was not lost.
-std::optional<std::string> fateOf(const std::optional<BoundedJob>& found) {
-  if (!found) return "the job has expired since";
-  const Job* const job = &found->job;
+std::optional<std::string> fateOf(const std::optional<Job>& job) {
+  if (!job) return "the job has expired since";
   if (job->state == JobState::inQueue)
     return "the job waits again; its worker was lost " + times(job->losses) + " so far";
   if (job->state == JobState::inProgress) return std::nullopt;
@@ -31,7 +30,7 @@ void LostJobs::collect(const EndpointId& endpoint) {
 
 void LostJobs::report() {
   for (const JobKey& key : running_) {
-    const auto fate = fateOf(jobs_.findWithin(key, 0));
+    const auto fate = fateOf(jobs_.find(key, 0));
     if (!fate) continue;
     log_.write(LogLevel::warning, "job.lost",
                key.id + " of " + key.endpoint + " was running when the server's process died: " + *fate);

@@ -38,7 +38,7 @@ bool DeferredInserts::mayDefer(const EndpointId& endpoint) const {
 }
 
 void DeferredInserts::noteRun(const EndpointId& endpoint, bool isBrief) noexcept {
-  if (!storage_.insertsRuns()) return;
+  if (!storage_.capabilities().has(Capability::insertBegun)) return;
   try {
     Lock lock(mutex_);
     count(endpoint, isBrief);

@@ -35,7 +35,7 @@ void rearm(QueueSignal& queueSignal, const std::vector<ClaimWant>& wants) {
 // leaves the job IN_PROGRESS until its execution timeout or the end of the life.
 void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcept {
   try {
-    (void)callRepeatedly([&] { return storage.leases().release(std::vector{lease}); });
+    releaseAll(storage.leases(), {&lease, 1});
   } catch (const std::exception& error) {
     log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
@@ -129,19 +129,19 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
 
 std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                                         const std::optional<Idempotency>& idempotency) {
-  if (!insertsAndClaims_ || !deps_.node.mayClaim()) return std::nullopt;
+  if (!deps_.storage.capabilities().has(Capability::insertAndClaim) || !deps_.node.mayClaim()) return std::nullopt;
   const OutsideThreads::Entry caller(callers_);
   if (!caller.isAllowed()) return std::nullopt;
   auto wants = deps_.pools.reserveWorkers({&job.endpoint, kServedByCaller, true});
   if (wants.empty()) return std::nullopt;
+  const FusedClaim fused{wants.front(), deps_.node.holder(), callIds_.next()};
   std::list<Claim> claims;  // a single element, which unanswered_ takes without an allocation
-  const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
+  const Claim& claim = claims.emplace_back(Claim{std::move(wants), fused.id, fused.holder});
   const RunningJobs::Claiming claiming(deps_.running);
-  std::optional<InsertedAndClaimed> done;
+  InsertedAndClaimed done;
   deps_.queueSignal.clear(job.endpoint);
   try {
-    done =
-        deps_.storage.insertAndClaim(std::move(job), policy, idempotency, claim.wants.front(), claim.holder, claim.id);
+    done = deps_.storage.insertAndClaim(std::move(job), policy, idempotency, fused);
   } catch (const OutcomeUnknown&) {
     keepUnanswered(claims);
     deps_.queueSignal.wake();
@@ -154,15 +154,14 @@ std::optional<InsertResult> Dispatcher::insertForCaller(JobSpec& job, const Queu
     deps_.queueSignal.wake();
     throw;
   }
-  insertsAndClaims_ = done.has_value();
   try {
-    acceptOffered(claim, done ? std::move(done->claimed) : std::vector<ClaimedJob>());
+    acceptOffered(claim, std::move(done.claimed));
   } catch (const std::exception& error) {  // the job is stored, and its caller waits for the job
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     rearm(deps_.queueSignal, claim.wants);
     deps_.queueSignal.wake();
   }
-  return done ? std::optional(std::move(done->inserted)) : std::nullopt;
+  return std::move(done.inserted);
 }
 
 std::shared_ptr<DeferredInsert> Dispatcher::runForCaller(const JobSpec& job, const QueuePolicy& policy) {
@@ -185,30 +184,22 @@ void Dispatcher::acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs)
   deps_.queueSignal.wake();
 }
 
-std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) {
-  const bool triesUnsynced = !isTold && finishesUnsynced_;
-  if (!(triesUnsynced || finishesAndClaims_) || !deps_.node.mayClaim()) return std::nullopt;
+std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold) {
+  const bool isUnsynced = !isTold && deps_.storage.capabilities().has(Capability::finishUnsynced);
+  const bool fuses = deps_.storage.capabilities().has(Capability::finishAndClaim);
+  if (!(isUnsynced || fuses) || !deps_.node.mayClaim()) return std::nullopt;
   const OutsideThreads::Entry caller(callers_);
   if (!caller.isAllowed()) return std::nullopt;
-  auto wants = deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker});
-  const bool mayGoOn = !wants.empty();
-  if (!mayGoOn && !triesUnsynced) return std::nullopt;
-  if (!mayGoOn) wants.push_back({job.endpoint, {}});
+  auto wants = fuses ? deps_.pools.reserveWorkers({&job.endpoint, 1, false, &job.worker}) : std::vector<ClaimWant>();
+  if (wants.empty() && !isUnsynced) return std::nullopt;
   const Holder holder = deps_.node.holder();
-  const CallId call = callIds_.next();
+  std::optional<FusedClaim> claim;
+  if (!wants.empty()) claim = {std::move(wants.front()), holder, callIds_.next()};
   const RunningJobs::Claiming claiming(deps_.running);
-  std::optional<FinishedAndClaimed> done;
-  if (triesUnsynced) {
-    done = deps_.storage.leases().finishUnsynced(job.lease, outcome, wants.front(), holder, call);
-    finishesUnsynced_ = done.has_value();
-  }
-  if (!done && mayGoOn && finishesAndClaims_) {
-    done = deps_.storage.finishAndClaim(job.lease, outcome, wants.front(), holder, call);
-    finishesAndClaims_ = done.has_value();
-  }
-  if (!done) return std::nullopt;
-  FinishedRun run{done->finished, false};
-  for (const ClaimedJob& next : done->claimed) {  // one at most
+  FinishResult done =
+      deps_.storage.leases().finish({&end, 1}, isUnsynced ? Durability::unsynced : Durability::synced, claim);
+  FinishedRun run{done.reports.front(), false};
+  for (const ClaimedJob& next : done.claimed) {  // one at most
     try {
       run.hasNext = deps_.node.holder() == holder && deps_.pools.recordReady(next.endpoint, next.worker, &next).stays;
     } catch (const std::exception& error) {  // the outcome is stored: a repeated report would claim another job
@@ -219,7 +210,7 @@ std::optional<FinishedRun> Dispatcher::finishAndClaim(const ClaimedJob& job, con
     deps_.queueSignal.rearm(next.endpoint);
     deps_.queueSignal.wake();
   }
-  if (run.hasNext) assignJobs(std::move(done->claimed));
+  if (run.hasNext) assignJobs(std::move(done.claimed));
   return run;
 }
 
@@ -247,7 +238,7 @@ void Dispatcher::claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostByt
   std::list<Claim> claims;  // a single element, which unanswered_ takes without an allocation
   const Claim& claim = claims.emplace_back(Claim{std::move(wants), callIds_.next(), deps_.node.holder()});
   const RunningJobs::Claiming claiming(deps_.running);
-  BoundedClaim claimed;
+  ClaimResult claimed;
   for (const ClaimWant& want : claim.wants) deps_.queueSignal.clear(want.endpoint);
   try {
     claimed = claimJobs(claim, mostBytes);
@@ -281,9 +272,9 @@ void Dispatcher::keepUnanswered(std::list<Claim>& claims) {
 
 // Claims jobs, and asks for the jobs of the claim if the answer does not come. Throws OutcomeUnknown if the storage
 // answers neither call.
-BoundedClaim Dispatcher::claimJobs(const Claim& claim, std::uint64_t mostBytes) {
+ClaimResult Dispatcher::claimJobs(const Claim& claim, std::uint64_t mostBytes) {
   try {
-    return deps_.storage.leases().claimWithin(claim.wants, claim.holder, claim.id, mostBytes);
+    return deps_.storage.leases().claim(claim.wants, claim.holder, claim.id, mostBytes);
   } catch (const OutcomeUnknown&) {
     try {
       return {readJobs(claim), {}};
@@ -347,7 +338,7 @@ void Dispatcher::giveUp(const Claim& claim) {
   try {
     std::vector<LeaseRef> leases;
     for (const ClaimedJob& job : readJobs(claim)) leases.push_back(job.lease);
-    (void)callRepeatedly([&] { return releaseAll(deps_.storage.leases(), leases); });
+    releaseAll(deps_.storage.leases(), leases);
   } catch (const std::exception& error) {
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }

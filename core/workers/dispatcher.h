@@ -86,12 +86,12 @@ class Dispatcher final : public Service, private Claimer {
   std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
                                               const std::optional<Idempotency>& idempotency) override;
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) override;
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool isTold) override;
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold) override;
   void acceptOffered(const Claim& claim, std::vector<ClaimedJob> jobs);
   Found claimBatch(std::vector<ClaimWant> wants);
   void claimWithin(std::vector<ClaimWant> wants, std::uint64_t mostBytes, Found& found);
   void keepUnanswered(std::list<Claim>& claims);
-  BoundedClaim claimJobs(const Claim& claim, std::uint64_t mostBytes);
+  ClaimResult claimJobs(const Claim& claim, std::uint64_t mostBytes);
   std::vector<ClaimedJob> readJobs(const Claim& claim);
   bool acceptJobs(const std::vector<ClaimWant>& wants, std::vector<ClaimedJob> jobs);
   void askForUnanswered();
@@ -106,10 +106,6 @@ class Dispatcher final : public Service, private Claimer {
   OutsideThreads callers_;  // threads inside the functions of Claimer
   Mutex mutex_;
   std::list<Claim> unanswered_ JOBQ_GUARDED_BY(mutex_);  // in the order of the last questions
-  // Steps that the storage supports, as far as known.
-  std::atomic<bool> insertsAndClaims_ = true;
-  std::atomic<bool> finishesAndClaims_ = true;
-  std::atomic<bool> finishesUnsynced_ = true;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/repeated_call.h"
+#include "core/jobs/returned_jobs.h"
 
 namespace jobq {
 namespace {
@@ -48,7 +48,7 @@ std::shared_ptr<DeferredInsert> EarlyRuns::begin(const JobSpec& job, const Queue
   std::shared_ptr<DeferredInsert> insert;
   std::vector<ClaimedJob> jobs;
   try {
-    const FirstRun run{worker, deps_.node.holder(), {}};
+    const Begun run{worker, deps_.node.holder()};
     insert = std::make_shared<DeferredInsert>(deps_.storage, deps_.clock, job, policy, run);
     jobs.push_back(firstAttempt(job, worker, deps_.clock.now()));
     deps_.inserts.watch(insert);
@@ -103,7 +103,7 @@ void releaseWithoutWorker(Storage& storage, Log& logger, const LeaseRef& lease) 
     }
   };
   try {
-    (void)callRepeatedly([&] { return storage.leases().release(std::vector{lease}); });
+    releaseAll(storage.leases(), {&lease, 1});
     log(" was returned to the queue: no memory to hand it to its worker");
   } catch (...) {
     log(" stays IN_PROGRESS until its execution timeout: neither its worker nor the storage could take it");

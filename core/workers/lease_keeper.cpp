@@ -103,7 +103,7 @@ void LeaseKeeper::noteBeat(Instant asked) {
 void LeaseKeeper::releaseFenced() {
   const std::vector<LeaseRef> ended = deps_.running.endedFenced();
   if (ended.empty()) return;
-  (void)callRepeatedly([&] { return releaseAll(deps_.storage.leases(), ended); });
+  releaseAll(deps_.storage.leases(), ended);
   deps_.running.forgetFenced(ended.size());
   deps_.queueSignal.notifyAll();
 }

@@ -168,14 +168,14 @@ class ThreadExecutor::Worker {
       outcome = Failed{error.what(), ""};
     }
     end.answersHere = outputSize(outcome) <= kAnsweredHere;
-    return reportOutcome(task, outcome, end);
+    return reportOutcome(task, RunReports::endOf(job.lease, std::move(outcome)), end);
   }
 
   // Reports the outcome, with pauses, until the storage accepts the outcome or calls it stale. The job stays
   // IN_PROGRESS meanwhile, so no other worker runs the job. Past the deadline, overdue jobs are ended first: the job is
   // TIMED_OUT then, and the outcome is stale. After abandonJob(), or if the node was fenced while the handler ran, no
   // outcome is reported: the handler was stopped and has not failed. Returns true if the worker has a next job already.
-  bool reportOutcome(const Task& task, const Outcome& outcome, EndAnnouncement& end) {
+  bool reportOutcome(const Task& task, const EndedAttempt& ended, EndAnnouncement& end) {
     if (!task.entry.beginReport() || givenUp_.stop_requested()) return false;
     const ClaimedJob& job = task.job;
     const LeaseRef& lease = job.lease;
@@ -187,7 +187,7 @@ class ThreadExecutor::Worker {
         if (late && task.insert) task.insert->store();
         if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return false;
-        run = deps_.reports.finishAndClaim(job, outcome, task.insert.get());
+        run = deps_.reports.finishAndClaim(job, ended, task.insert.get());
       } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
         if (task.insert && task.insert->state() == DeferredInsert::State::lost) {
           deps_.log.write(LogLevel::error, "job.unstored", error.what());
@@ -364,7 +364,7 @@ void ThreadExecutor::awaitEndOf(const std::vector<Unfinished>& rest, Instant dea
 bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) {
   for (auto at = jobs.begin(); at != jobs.end();) {
     try {
-      deps_.reports.release(at->second, at->first);
+      deps_.reports.giveBack(at->second, false);
       at = jobs.erase(at);
     } catch (const std::exception& error) {
       deps_.log.write(LogLevel::error, "drain.release",

@@ -123,15 +123,7 @@ ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::
   return ReportResult::accepted;
 }
 
-std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
-  Lock lock(s_.mutex);
-  const Row* row = s_.find(key, s_.clock.now());
-  if (row == nullptr) return std::nullopt;
-  if (!row->run) return std::vector<LogLine>();
-  return std::vector<LogLine>(row->run->log.begin(), row->run->log.end());
-}
-
-std::optional<LogPart> Chunks::doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+std::optional<LogPart> Chunks::readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) {
   LogPartBuilder builder(from, maxBytes);
   Lock lock(s_.mutex);
   const Row* row = s_.find(key, s_.clock.now());

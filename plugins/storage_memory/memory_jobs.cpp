@@ -1,6 +1,6 @@
 // The store of jobs as callers see them.
 #include <algorithm>
-#include <limits>
+#include <exception>
 
 #include "memory_stores.h"
 
@@ -43,7 +43,14 @@ void Jobs::place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::i
   s_.enqueue(row);
 }
 
-InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) {
+  refusePlanned(job, terms);
+  if (const auto* begun = std::get_if<Begun>(&terms.start)) {
+    if (!capabilities_.has(Capability::insertBegun)) throwLacking("JobStore::insert() with Begun");
+    insertBegun(std::move(job), policy, *begun);
+    return Inserted{};
+  }
+  const auto& idempotency = terms.idempotency;
   const auto spec = std::make_shared<const JobSpec>(std::move(job));
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
@@ -72,12 +79,12 @@ InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::o
 namespace {
 
 /// Returns the values of the first attempt, with its outcome if there is one. Made in front of the critical section.
-std::unique_ptr<Run> firstRunOf(const FirstRun& run, const Outcome* outcome) {
+std::unique_ptr<Run> firstRunOf(const Begun& run) {
   auto made = std::make_unique<Run>();
   made->worker = run.worker;
   made->holder = run.holder.epoch;
-  if (outcome == nullptr) return made;
-  Report report(*outcome);
+  if (run.outcome == nullptr) return made;
+  Report report(*run.outcome);
   made->output = std::move(report.output);
   made->error = std::move(report.error);
   return made;
@@ -92,11 +99,27 @@ JobState stateBehind(const Outcome* outcome) {
 
 }  // namespace
 
-void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+void Jobs::insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                       std::unique_ptr<InsertReceiver> receiver) {
+  if (!capabilities_.has(Capability::insertLater)) throwLacking("JobStore::insertLater()");
+  std::optional<InsertResult> result;
+  std::exception_ptr error;
+  try {
+    result = insert(std::move(job), policy, {std::move(idempotency)});
+  } catch (const StorageError&) {
+    error = std::current_exception();
+  }
+  if (error) return receiver->failed(std::move(error));
+  receiver->inserted(std::move(*result));
+}
+
+void Jobs::insertBegun(JobSpec&& begun, const QueuePolicy& policy, const Begun& run) {
+  const Outcome* const outcome = run.outcome;
   Rows fresh;
   Row& row = fresh.emplace_front();
-  row.spec = std::make_shared<const JobSpec>(job);
-  row.run = firstRunOf(run, outcome);
+  row.spec = std::make_shared<const JobSpec>(begun);  // a copy: the caller keeps the job after an exception
+  const JobSpec& job = *row.spec;
+  row.run = firstRunOf(run);
   row.state = stateBehind(outcome);
   row.attempt = 1;
   Lock lock(s_.mutex);
@@ -152,12 +175,7 @@ std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view end
   return earlier(found->second, key, idempotency, s_.clock.now());
 }
 
-std::optional<Job> Jobs::find(const JobKey& key) {
-  auto found = doFindWithin(key, std::numeric_limits<std::uint64_t>::max());
-  return found ? std::optional(std::move(found->job)) : std::nullopt;
-}
-
-std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
   Found answer;
   {
     Lock lock(s_.mutex);
@@ -307,11 +325,20 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
 
 EndpointCounts Jobs::counts(std::string_view name) {
   Lock lock(s_.mutex);
-  const Instant now = s_.clock.now();
-  EndpointCounts counts;
   const auto at = s_.endpoints.find(name);
-  if (at == s_.endpoints.end()) return counts;
-  Endpoint& endpoint = at->second;
+  return at == s_.endpoints.end() ? EndpointCounts{} : countsOf(at->second, s_.clock.now());
+}
+
+std::map<EndpointId, EndpointCounts> Jobs::allCounts() {
+  std::map<EndpointId, EndpointCounts> all;
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  for (auto& [name, endpoint] : s_.endpoints) all.emplace(name, countsOf(endpoint, now));
+  return all;
+}
+
+EndpointCounts Jobs::countsOf(Endpoint& endpoint, Instant now) {
+  EndpointCounts counts;
   if (const Row* head = s_.head(endpoint.queues[false], now)) counts.headWait = now - head->queuedAt;
   counts.inQueueLow = endpoint.queues[true].size();
   counts.inQueue = endpoint.queues[false].size() + counts.inQueueLow;

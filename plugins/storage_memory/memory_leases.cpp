@@ -1,7 +1,6 @@
-// The operations of a worker: claim, finish, progress, release. The handling of overdue jobs and of lost workers
+// The operations of a worker: claim, finish, progress. The handling of overdue jobs and of lost workers
 // is in `memory_sweep.cpp`.
 #include <algorithm>
-#include <limits>
 #include <new>
 
 #include "memory_fencing.h"
@@ -74,8 +73,7 @@ void Leases::claimFor(const ClaimWant& want, const Holder& holder, CallId id, In
   }
 }
 
-BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                   std::uint64_t mostBytes) {
+ClaimResult Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes) {
   std::vector<ClaimedRow> taken;
   InputBound bound(mostBytes);
   {
@@ -85,10 +83,6 @@ BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holde
     for (const ClaimWant& want : wants) claimFor(want, holder, id, now, bound, taken);
   }
   return {claimedJobs(taken), bound.extractRefused()};
-}
-
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return doClaimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
 }
 
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
@@ -160,13 +154,13 @@ bool hasEnded(const Row* row, const LeaseRef& lease, JobState state, const Text&
 
 }  // namespace
 
-Report::Report(Outcome outcome) {
-  auto* failed = std::get_if<Failed>(&outcome);
-  std::string& body = failed != nullptr ? failed->output : std::get<Completed>(outcome).output;
-  if (!body.empty()) output = std::make_shared<const std::string>(std::move(body));
+Report::Report(const Outcome& outcome) {
+  const auto* failed = std::get_if<Failed>(&outcome);
+  const std::string& body = failed != nullptr ? failed->output : std::get<Completed>(outcome).output;
+  if (!body.empty()) output = std::make_shared<const std::string>(body);
   if (failed == nullptr) return;
   trigger = Trigger::fail;
-  error = std::move(failed->error);
+  error = failed->error;
 }
 
 ReportResult Leases::finishNow(const LeaseRef& lease, Report& report, Instant now) {
@@ -182,38 +176,36 @@ ReportResult Leases::finishNow(const LeaseRef& lease, Report& report, Instant no
   return ReportResult::accepted;
 }
 
-ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  Report report(std::move(outcome));
-  Lock lock(s_.mutex);
-  return finishNow(lease, report, s_.clock.now());
-}
-
-FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                          const Holder& holder, CallId id) {
-  Report report(outcome);
+FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durability,
+                            const std::optional<FusedClaim>& claim) {
+  if (durability == Durability::unsynced) throwLacking("unsynced LeaseStore::finish()");
+  refusePlanned(ends);
+  std::vector<Report> reports;
+  for (const EndedAttempt& end : ends) reports.emplace_back(end.outcome);
+  FinishResult done;
+  done.reports.reserve(ends.size());
   std::vector<ClaimedRow> taken;
-  taken.reserve(want.workers.size());
-  ReportResult finished{};
+  if (claim) taken.reserve(claim->want.workers.size());
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
-    finished = finishNow(lease, report, now);
-    if (!s_.lives.isAlive(holder)) return {finished, {}};
+    for (std::size_t i = 0; i < ends.size(); ++i) done.reports.push_back(finishNow(ends[i].lease, reports[i], now));
+    if (!claim || !s_.lives.isAlive(claim->holder)) return done;
     try {
       InputBound bound(kMostFusedInput);
-      claimFor(want, holder, id, now, bound, taken);
+      claimFor(claim->want, claim->holder, claim->id, now, bound, taken);
     } catch (const std::bad_alloc&) {
       sendBack(taken);
-      return {finished, {}};
+      return done;
     }
   }
   try {
-    return {finished, claimedJobs(taken)};
+    done.claimed = claimedJobs(taken);
   } catch (const std::bad_alloc&) {  // such as for a large input
     Lock lock(s_.mutex);
     sendBack(taken);
-    return {finished, {}};
   }
+  return done;
 }
 
 // The outcome is recorded, so the report must not fail: its caller would repeat it and claim further jobs.
@@ -232,20 +224,6 @@ ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
   if (row == nullptr) return ReportResult::staleAttempt;
   row->run->progress.swap(json);
   return ReportResult::accepted;
-}
-
-std::size_t Leases::release(std::span<const LeaseRef> leases) {
-  std::size_t released = 0;
-  DiscardedChunks discarded;
-  Lock lock(s_.mutex);
-  const Instant now = s_.clock.now();
-  for (const LeaseRef& ref : leases) {
-    Row* row = s_.held(ref, now);
-    if (row == nullptr) continue;
-    s_.sendBack(*row, Trigger::release, discarded);
-    ++released;
-  }
-  return released;
 }
 
 std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {

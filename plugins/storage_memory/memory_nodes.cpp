@@ -84,7 +84,8 @@ std::vector<NodeInfo> Lives::nodes(Instant now) {
   return nodes;
 }
 
-Holder Nodes::join(std::string_view name) {
+Holder Nodes::join(std::string_view name, const std::optional<JobKey>& culprit) {
+  refusePlanned(culprit);
   Lock lock(s_.mutex);
   return s_.lives.join(name, s_.clock.now());
 }

@@ -100,11 +100,11 @@ struct Found {
 
   /// Copies the output, unless output and progress have more than `mostBytes` bytes. Called outside the critical
   /// section.
-  BoundedJob within(std::uint64_t mostBytes) && {
-    const std::uint64_t bytes = (output ? output->size() : 0) + job.progress.size();
-    if (output && bytes <= mostBytes) job.output = *output;
-    if (bytes > mostBytes) std::string().swap(job.progress);
-    return {std::move(job), bytes};
+  Job within(std::uint64_t mostBytes) && {
+    job.bodyBytes = (output ? output->size() : 0) + job.progress.size();
+    if (output && job.bodyBytes <= mostBytes) job.output = *output;
+    if (job.bodyBytes > mostBytes) std::string().swap(job.progress);
+    return std::move(job);
   }
 };
 

@@ -1,18 +1,9 @@
 // The storage of the plugin `memory`: its content ends with the process.
 #pragma once
 
-#include <exception>
-#include <memory>
-#include <new>
 #include <optional>
-#include <utility>
 
-#include "jobq/call_id.h"
-#include "jobq/holder.h"
-#include "jobq/job.h"
-#include "jobq/lease_store.h"
 #include "jobq/plugin.h"
-#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "memory_state.h"
@@ -27,7 +18,7 @@ class MemoryStorage final : public Storage {
   explicit MemoryStorage(const PluginEnv& env, std::optional<Millis> leaseLife = std::nullopt)
       : leaseLife_(leaseLife),
         state_(env.clock, *env.receivers, leaseLife),
-        jobs_(state_),
+        jobs_(state_, capabilitiesWith(leaseLife)),
         leases_(state_),
         chunks_(state_),
         outbox_(state_),
@@ -43,30 +34,13 @@ class MemoryStorage final : public Storage {
   std::optional<Millis> leaseLife() const noexcept override { return leaseLife_; }
   Instant now() override { return state_.clock.now(); }
   void check() override {}
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return leases_.finishAndClaim(lease, outcome, want, holder, id);
-  }
+  /// Servers that share a storage in tests have the operations of a shared storage.
+  Capabilities capabilities() const noexcept override { return capabilitiesWith(leaseLife_); }
 
  private:
-  bool doInsertsRuns() const noexcept override { return !leaseLife_; }
-  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
-                   const Outcome* outcome) override {
-    jobs_.insertRun(job, policy, run, outcome);
-  }
-  // Servers that share a storage in tests have the operations of a shared storage.
-  bool doInsertsLater() const noexcept override { return !leaseLife_; }
-  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                     std::unique_ptr<InsertReceiver> receiver) override {
-    std::optional<InsertResult> result;
-    try {
-      result = jobs_.insert(std::move(job), policy, idempotency);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (...) {
-      return receiver->failed(std::current_exception());
-    }
-    receiver->inserted(std::move(*result));
+  static Capabilities capabilitiesWith(std::optional<Millis> leaseLife) noexcept {
+    if (leaseLife) return {Capability::finishAndClaim};
+    return {Capability::finishAndClaim, Capability::insertBegun, Capability::insertLater};
   }
 
   const std::optional<Millis> leaseLife_;

@@ -25,6 +25,7 @@
 #include "jobq/mutex.h"
 #include "jobq/node_store.h"
 #include "jobq/outbox_store.h"
+#include "jobq/planned.h"
 #include "jobq/queue_policy.h"
 #include "jobq/record_store.h"
 #include "jobq/storage.h"
@@ -40,13 +41,13 @@ inline constexpr std::size_t kPurgeBatch = 1'000;
 
 class Jobs final : public JobStore {
  public:
-  explicit Jobs(State& state) : s_(state) {}
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
-  /// Implements Storage::insertRun().
-  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
+  Jobs(State& state, Capabilities capabilities) : s_(state), capabilities_(capabilities) {}
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
+  void insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                   std::unique_ptr<InsertReceiver> receiver) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -54,10 +55,12 @@ class Jobs final : public JobStore {
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
   JobPage list(const JobFilter& filter, const PageWindow& window) override;
   EndpointCounts counts(std::string_view endpoint) override;
+  std::map<EndpointId, EndpointCounts> allCounts() override;
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
-  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
+  void insertBegun(JobSpec&& job, const QueuePolicy& policy, const Begun& run);
+  EndpointCounts countsOf(Endpoint& endpoint, Instant now) JOBQ_REQUIRES(s_.mutex);
   /// Returns the result of the first request under the key, if made within kIdempotencyLife.
   static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const IdempotencyRef& key,
                                                   const Idempotency& idempotency, Instant now);
@@ -69,7 +72,9 @@ class Jobs final : public JobStore {
   void purgeSome(Endpoint& endpoint, std::uint64_t last, Rows& dead) JOBQ_REQUIRES(s_.mutex);
   /// Adds the only row of `fresh` to the endpoint and to the indexes of its state. Without memory nothing changes.
   void placeRun(Rows& fresh, Endpoint& endpoint, Instant now) JOBQ_REQUIRES(s_.mutex);
+
   State& s_;
+  const Capabilities capabilities_;
 };
 
 /// A claimed job as the critical section shows it. The input is copied behind the section.
@@ -85,7 +90,7 @@ struct ClaimedRow {
 
 /// An outcome as a change of state, made in front of the critical section.
 struct Report {
-  explicit Report(Outcome outcome);
+  explicit Report(const Outcome& outcome);
   Trigger trigger = Trigger::complete;
   Text output;  ///< null: an empty output
   std::string error;
@@ -94,23 +99,19 @@ struct Report {
 class Leases final : public LeaseStore {
  public:
   explicit Leases(State& state) : s_(state) {}
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
   std::vector<QueuedEndpoint> queuedEndpoints() override;
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
-  /// Implements Storage::finishAndClaim().
-  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                    const Holder& holder, CallId id);
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
-  std::size_t release(std::span<const LeaseRef> leases) override;
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override;
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
-  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                             std::uint64_t mostBytes) override;
-  SweepResult doLose(std::span<const LeaseRef> leases) override;
   ReportResult finishNow(const LeaseRef& lease, Report& report, Instant now) JOBQ_REQUIRES(s_.mutex);
   void claimFor(const ClaimWant& want, const Holder& holder, CallId id, Instant now, InputBound& bound,
                 std::vector<ClaimedRow>& taken) JOBQ_REQUIRES(s_.mutex);
@@ -119,7 +120,7 @@ class Leases final : public LeaseStore {
   void markClaimed(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
   void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
-  /// The sets of one sweep, or of one call of lose().
+  /// The sets of one sweep, or of one call of giveBack().
   struct Lost {
     SweepResult& swept;
     std::set<EndpointId> requeuedAt{};
@@ -137,11 +138,9 @@ class Chunks final : public ChunkStore {
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override;
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+  std::optional<LogPart> readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) override;
 
  private:
-  std::optional<LogPart> doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) override;
-
   State& s_;
 };
 
@@ -166,7 +165,7 @@ class Outbox final : public OutboxStore {
 class Nodes final : public NodeStore {
  public:
   explicit Nodes(State& state) : s_(state) {}
-  Holder join(std::string_view name) override;
+  Holder join(std::string_view name, const std::optional<JobKey>& culprit) override;
   BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
   void leave(const Holder& holder) override;
   WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override;

@@ -104,13 +104,21 @@ SweepResult Leases::sweep(std::size_t max) {
   return swept;
 }
 
-SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
+SweepResult Leases::giveBack(std::span<const ReturnedJob> jobs) {
   SweepResult swept;
   Lost lost{swept};
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
-  for (const LeaseRef& lease : leases) {
-    if (Row* row = s_.held(lease, now)) loseOne(*row, now, lost);
+  for (const ReturnedJob& job : jobs) {
+    Row* const row = s_.held(job.lease, now);
+    if (row == nullptr) continue;
+    if (job.isLoss) {
+      loseOne(*row, now, lost);
+      continue;
+    }
+    swept.stopped.push_back(job.lease);
+    lost.requeuedAt.insert(row->spec->endpoint);
+    s_.sendBack(*row, Trigger::release, lost.discarded);
   }
   swept.requeuedAt.assign(lost.requeuedAt.begin(), lost.requeuedAt.end());
   return swept;

@@ -140,21 +140,8 @@ ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::
   return writer_.write(appendNow, {.job = lease.job});
 }
 
-std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
-  return readers_.read([&](Connection& connection) -> std::optional<std::vector<LogLine>> {
-    const Snapshot snapshot(connection);
-    const auto row = findRow(connection, key, clock_.now());
-    if (!row) return std::nullopt;
-    Query query = connection.query("SELECT written_at, log_level, line FROM job_log WHERE num = ? ORDER BY seq");
-    query.bind(row->num);
-    std::vector<LogLine> lines;
-    while (query.next()) lines.push_back({query.instant(0), static_cast<LogLevel>(query.integer(1)), query.text(2)});
-    return lines;
-  });
-}
-
 // The client library keeps all rows of a statement in memory, so each statement reads few lines.
-std::optional<LogPart> Chunks::doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+std::optional<LogPart> Chunks::readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) {
   constexpr std::size_t kTogether = 32;
   return readers_.read([&](Connection& connection) -> std::optional<LogPart> {
     const Snapshot snapshot(connection);

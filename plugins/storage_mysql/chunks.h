@@ -26,11 +26,9 @@ class Chunks final : public ChunkStore {
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override;
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+  std::optional<LogPart> readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) override;
 
  private:
-  std::optional<LogPart> doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) override;
-
   Writer& writer_;
   Readers& readers_;
   const DatabaseClock& clock_;

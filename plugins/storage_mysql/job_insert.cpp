@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "job_rows.h"
+#include "jobq/planned.h"
 #include "jobs.h"
 #include "queue_order.h"
 #include "writes/unique_step.h"
@@ -106,9 +107,11 @@ InsertResult insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy
 
 }  // namespace
 
-InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) {
+  refusePlanned(job, terms);
+  if (std::holds_alternative<Begun>(terms.start)) throwLacking("JobStore::insert() with Begun");
   return untilUnique([&](bool isRepeated) {
-    return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency, isRepeated); },
+    return writer_.write([&](Step& step) { return insertNow(step, job, policy, terms.idempotency, isRepeated); },
                          {.bytes = job.input.size()});
   });
 }

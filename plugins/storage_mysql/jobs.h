@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -25,10 +26,10 @@ class Jobs final : public JobStore {
   Jobs(Writer& writer, Readers& readers, const DatabaseClock& clock)
       : writer_(writer), readers_(readers), clock_(clock) {}
 
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -36,11 +37,10 @@ class Jobs final : public JobStore {
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
   JobPage list(const JobFilter& filter, const PageWindow& window) override;
   EndpointCounts counts(std::string_view endpoint) override;
+  std::map<EndpointId, EndpointCounts> allCounts() override;
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
-  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
-
   Writer& writer_;
   Readers& readers_;
   const DatabaseClock& clock_;

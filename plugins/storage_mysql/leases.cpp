@@ -1,4 +1,4 @@
-// The reports and requests of a worker: claim, states, finish, progress, release.
+// The reports and requests of a worker: claim, states, finish, progress.
 #include "leases.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <map>
 
 #include "job_rows.h"
+#include "jobq/planned.h"
 #include "lives.h"
 #include "reads/job_reads.h"
 #include "writes/counters.h"
@@ -252,10 +253,9 @@ constexpr std::size_t kManyWants = 4;
 
 }  // namespace
 
-BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                   std::uint64_t mostBytes) {
+ClaimResult Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes) {
   return writer_.write([&](Step& step) {
-    BoundedClaim claimed;
+    ClaimResult claimed;
     InputBound bound(mostBytes);
     if (!shareLife(step, holder)) return claimed;
     std::optional<std::vector<QueuedEndpoint>> queued;
@@ -267,10 +267,6 @@ BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holde
     claimed.left = bound.extractRefused();
     return claimed;
   });
-}
-
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return doClaimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
 }
 
 std::vector<ClaimedJob> Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
@@ -306,17 +302,14 @@ std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
 
 std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return glances_.read(kNewGlance).queued; }
 
-ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  const ReportsUnderWay::Entry entry(reports_, lease);
-  return writer_.write([&](Step& step) { return finishNow(step, lease, outcome); },
-                       {.bytes = endingOf(outcome).output.size(), .job = lease.job});
-}
-
-std::vector<ReportResult> Leases::doFinishAll(std::span<const EndedAttempt> ends) {
+FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durability,
+                            const std::optional<FusedClaim>& claim) {
+  if (claim || durability == Durability::unsynced) throwLacking("LeaseStore::finish() with a claim or without a sync");
+  refusePlanned(ends);
   std::deque<ReportsUnderWay::Entry> entries;  // an element never moves
   for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
-  std::vector<ReportResult> results;
-  results.reserve(ends.size());
+  FinishResult done;
+  done.reports.reserve(ends.size());
   while (!ends.empty()) {
     const auto part = ends.first(countOfPart(ends));
     ends = ends.subspan(part.size());
@@ -335,9 +328,9 @@ std::vector<ReportResult> Leases::doFinishAll(std::span<const EndedAttempt> ends
     };
     const std::span<const std::string_view> further = std::span(jobs).subspan(1);
     std::ranges::copy(writer_.write(finishPart, {.bytes = bytes, .job = jobs.front(), .furtherJobs = further}),
-                      std::back_inserter(results));
+                      std::back_inserter(done.reports));
   }
-  return results;
+  return done;
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
@@ -349,20 +342,6 @@ ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
     return ReportResult::accepted;
   };
   return writer_.write(setNow, {.bytes = json.size(), .job = lease.job});
-}
-
-std::size_t Leases::release(std::span<const LeaseRef> leases) {
-  if (leases.empty()) return 0;
-  return writer_.write([&](Step& step) {
-    std::size_t released = 0;
-    for (const LeaseRef& lease : leases) {
-      const auto row = lockHeld(step, lease);
-      if (!row || reports_.contains(lease)) continue;
-      returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
-      ++released;
-    }
-    return released;
-  });
 }
 
 std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {

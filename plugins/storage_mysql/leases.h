@@ -28,22 +28,19 @@ class Leases final : public LeaseStore {
   Leases(Writer& writer, Readers& readers, const DatabaseClock& clock, Glances& glances)
       : writer_(writer), readers_(readers), clock_(clock), glances_(glances) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
   std::vector<QueuedEndpoint> queuedEndpoints() override;
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
-  std::size_t release(std::span<const LeaseRef> leases) override;
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override;
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
-  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                             std::uint64_t mostBytes) override;
-  SweepResult doLose(std::span<const LeaseRef> leases) override;
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
-
   Writer& writer_;
   Readers& readers_;
   const DatabaseClock& clock_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "jobq/planned.h"
 #include "lives.h"
 
 namespace jobq::mysql {
@@ -65,7 +66,8 @@ std::uint64_t nextEpoch(Step& step) {
 
 }  // namespace
 
-Holder Nodes::join(std::string_view name) {
+Holder Nodes::join(std::string_view name, const std::optional<JobKey>& culprit) {
+  refusePlanned(culprit);
   Holder holder = deps_.writer.write([&](Step& step) {
     const std::uint64_t epoch = nextEpoch(step);
     const auto before = lockNode(step, name);

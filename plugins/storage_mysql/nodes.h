@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,7 @@ class Nodes final : public NodeStore {
   };
   explicit Nodes(const Deps& deps) : deps_(deps) {}
 
-  Holder join(std::string_view name) override;
+  Holder join(std::string_view name, const std::optional<JobKey>& culprit) override;
   BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
   void leave(const Holder& holder) override;
   WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override;

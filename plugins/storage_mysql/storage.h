@@ -50,6 +50,7 @@ class MysqlStorage final : public Storage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
+  Capabilities capabilities() const noexcept override { return {}; }
   std::optional<Millis> leaseLife() const noexcept override;
   Instant now() override { return clock_.now(); }
   void check() override;

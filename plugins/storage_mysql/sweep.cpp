@@ -162,18 +162,24 @@ SweepResult Leases::sweep(std::size_t max) {
   });
 }
 
-SweepResult Leases::doLose(std::span<const LeaseRef> leases) {
-  if (leases.empty()) return {};
+SweepResult Leases::giveBack(std::span<const ReturnedJob> jobs) {
+  if (jobs.empty()) return {};
   return writer_.write([&](Step& step) {
-    SweepResult lost;
+    SweepResult done;
     std::set<EndpointId> requeuedAt;
-    for (const LeaseRef& lease : leases) {
-      auto row = lockHeld(step, lease);
-      if (!row || reports_.contains(lease)) continue;
-      loseOne(step, std::move(*row), lost, requeuedAt);
+    for (const ReturnedJob& job : jobs) {
+      auto row = lockHeld(step, job.lease);
+      if (!row || reports_.contains(job.lease)) continue;
+      if (job.isLoss) {
+        loseOne(step, std::move(*row), done, requeuedAt);
+      } else {
+        done.stopped.push_back(job.lease);
+        requeuedAt.insert(row->endpoint);
+        returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
+      }
     }
-    lost.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
-    return lost;
+    done.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
+    return done;
   });
 }
 

@@ -132,23 +132,7 @@ ReportResult Chunks::appendLog(const LeaseRef& lease, std::uint64_t first, std::
   });
 }
 
-std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
-  const LocatedId located = numbers_.locate(key.id);
-  auto read = readers_.read([&](Connection& connection) -> std::optional<std::vector<LogLine>> {
-    const Snapshot snapshot(connection);
-    const auto row = findRow(connection, located, key.endpoint, clock_.now());
-    if (!row) return std::nullopt;
-    Query query = connection.query("SELECT at, level, text FROM job_log WHERE num = ?1 ORDER BY seq");
-    query.bind(row->num);
-    std::vector<LogLine> lines;
-    while (query.next()) lines.push_back({query.instant(0), static_cast<LogLevel>(query.integer(1)), query.text(2)});
-    return lines;
-  });
-  if (read) makeDurable(writer_, key.id);
-  return read;
-}
-
-std::optional<LogPart> Chunks::doReadLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
+std::optional<LogPart> Chunks::readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) {
   const LocatedId located = numbers_.locate(key.id);
   auto read = readers_.read([&](Connection& connection) -> std::optional<LogPart> {
     const Snapshot snapshot(connection);

@@ -3,6 +3,7 @@
 
 #include "claims.h"
 #include "job_rows.h"
+#include "jobq/planned.h"
 #include "jobs.h"
 #include "queue_order.h"
 #include "report.h"
@@ -167,11 +168,16 @@ void insertInput(Step& step, const JobSpec& job, NewBody& input, std::int64_t nu
 
 }  // namespace
 
-InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+InsertResult Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) {
+  refusePlanned(job, terms);
+  if (const auto* begun = std::get_if<Begun>(&terms.start)) {
+    insertBegun(job, policy, *begun);
+    return Inserted{};
+  }
   NewBody input(bodies_.files, writer_, job.input);
   const auto insertIt = [&](Step& step) {
     input.beginStep();
-    return insertNow(step, {job, input}, policy, idempotency);
+    return insertNow(step, {job, input}, policy, terms.idempotency);
   };
   InsertResult result = writer_.write(insertIt, input.inRow().size());
   input.noteCommit();
@@ -192,6 +198,7 @@ class Jobs::LaterInsert final : public PendingWrite {
 
   /// Writes the file of a large input. Throws StorageError. Called once, before apply().
   void prepare() {
+    refusePlanned(arguments_.job);
     input_.emplace(jobs_.bodies_.files, jobs_.writer_, arguments_.job.input);
     bytes = input_->inRow().size();
   }
@@ -218,18 +225,20 @@ class Jobs::LaterInsert final : public PendingWrite {
   std::optional<InsertResult> result_;
 };
 
-void Jobs::insertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
+void Jobs::insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
                        std::unique_ptr<InsertReceiver> receiver) {
   auto write = std::make_unique<LaterInsert>(
       *this, LaterInsert::Arguments{std::move(job), policy, std::move(idempotency), std::move(receiver)});
   LaterInsert& insert = *write;
+  std::exception_ptr refusal;
   try {
     insert.prepare();
     writer_.submit(insert);
     (void)write.release();
   } catch (const StorageError&) {
-    insert.receiver().failed(std::current_exception());
+    refusal = std::current_exception();
   }
+  if (refusal) insert.receiver().failed(std::move(refusal));
 }
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -269,7 +278,8 @@ void Jobs::insertNew(Step& step, const NewJob& newJob, const QueuePolicy& policy
   if (claim != nullptr) noteRunning(step, job, row.num, step.now, claim->worker);
 }
 
-void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
+void Jobs::insertBegun(const JobSpec& job, const QueuePolicy& policy, const Begun& run) {
+  const Outcome* const outcome = run.outcome;
   const Instant begin = clock_.now() - run.age;  // now, because the write waits for its turn
   NewBody input(bodies_.files, writer_, job.input);
   const Report report = outcome == nullptr ? Report{} : reportOf(*outcome);
@@ -307,49 +317,48 @@ void Jobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstR
 
 // A job that meets no queue runs at once: its row never enters the index of the queue.
 Jobs::InsertedWithClaims Jobs::insertAndClaimNow(Step& step, const NewJob& newJob, const QueuePolicy& policy,
-                                                 const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                                 const ClaimMark& mark) {
+                                                 const std::optional<Idempotency>& idempotency,
+                                                 const FusedClaim& claim) {
   const JobSpec& job = newJob.spec;
+  const ClaimMark mark{claim.holder.epoch, claim.id};
   InsertedWithClaims done;
   const auto queued = counters_.of(job.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)];
   if (queued + step.counters.queuedChange(job.endpoint) > 0) {
     done.inserted = insertNow(step, newJob, policy, idempotency);
     InputBound bound(kMostFusedInput);
-    claimFor(step, want, mark, bound, done.claimed);
+    claimFor(step, claim.want, mark, bound, done.claimed);
     return done;
   }
   if (auto before = formerInsert(step, bodies_.files, job, idempotency)) {
     done.inserted = std::move(*before);
     return done;
   }
-  const FirstClaim claim{want.workers.front(), mark};
-  insertNew(step, newJob, policy, idempotency, &claim);
-  done.claimed.push_back({claimedAtInsert(job, claim.worker, step.now), {}, {}, {}});
+  const FirstClaim first{claim.want.workers.front(), mark};
+  insertNew(step, newJob, policy, idempotency, &first);
+  done.claimed.push_back({claimedAtInsert(job, first.worker, step.now), {}, {}, {}});
   return done;
 }
 
 InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                        const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                        const Holder& holder, CallId id) {
+                                        const std::optional<Idempotency>& idempotency, const FusedClaim& claim) {
+  refusePlanned(job);
   NewBody input(bodies_.files, writer_, job.input);
   const auto step = [&](Step& step) {
     input.beginStep();
     writer_.unsynced().add(job.id);
-    if (isAlive(step, holder)) {
-      return insertAndClaimNow(step, {job, input}, policy, idempotency, want, {holder.epoch, id});
-    }
+    if (isAlive(step, claim.holder)) return insertAndClaimNow(step, {job, input}, policy, idempotency, claim);
     return InsertedWithClaims{insertNow(step, {job, input}, policy, idempotency), {}};
   };
   std::vector<ClaimedJob> jobs;
-  jobs.reserve(want.workers.size());  // behind the commit, a lack of memory would leave the jobs unanswered
+  jobs.reserve(claim.want.workers.size());  // after the commit, a lack of memory would leave the jobs unanswered
   InsertedWithClaims done = writer_.writeUnsynced(step, input.inRow().size());
   input.noteCommit();
   // The caller still has the input of its own job: its file needs no reading.
-  for (Claim& claim : done.claimed) {
-    if (claim.job.lease.job != job.id || !claim.job.input.empty()) continue;
-    claim.job.input = std::move(job.input);
+  for (Claim& each : done.claimed) {
+    if (each.job.lease.job != job.id || !each.job.input.empty()) continue;
+    each.job.input = std::move(job.input);
     if (input.file().exists()) bodies_.files.dropFromCache(input.file());
-    claim.inputFile = {};
+    each.inputFile = {};
   }
   bodies_.inputs.read(std::move(done.claimed), jobs);
   return {std::move(done.inserted), std::move(jobs)};

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,8 +17,6 @@
 #include "bodies/new_body.h"
 #include "claims.h"
 #include "connection.h"
-#include "jobq/call_id.h"
-#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "jobq/storage.h"
@@ -51,19 +50,15 @@ class Jobs final : public JobStore {
         numbers_(state.numbers),
         clock_(clock) {}
 
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
   /// Implements Storage::insertAndClaim().
   InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                    const Holder& holder, CallId id);
-  /// Implements Storage::insertLater().
-  void insertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                   std::unique_ptr<InsertReceiver> receiver);
-  /// Implements Storage::insertRun().
-  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim);
+  void insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                   std::unique_ptr<InsertReceiver> receiver) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -71,11 +66,10 @@ class Jobs final : public JobStore {
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
   JobPage list(const JobFilter& filter, const PageWindow& window) override;
   EndpointCounts counts(std::string_view endpoint) override;
+  std::map<EndpointId, EndpointCounts> allCounts() override;
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
-  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
-
   class LaterInsert;
 
   /// A job to insert, and its input on the way into the storage.
@@ -90,8 +84,8 @@ class Jobs final : public JobStore {
   };
 
   InsertedWithClaims insertAndClaimNow(Step& step, const NewJob& job, const QueuePolicy& policy,
-                                       const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                       const ClaimMark& mark);
+                                       const std::optional<Idempotency>& idempotency, const FusedClaim& claim);
+  void insertBegun(const JobSpec& job, const QueuePolicy& policy, const Begun& run);
   /// Inserts a job that was not inserted before: claimed, or into the queue if `claim` is null.
   void insertNew(Step& step, const NewJob& job, const QueuePolicy& policy,
                  const std::optional<Idempotency>& idempotency, const FirstClaim* claim);

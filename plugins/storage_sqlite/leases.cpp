@@ -1,9 +1,8 @@
-// The reports and requests of a worker: claim, finish, progress, release.
+// The reports and requests of a worker: claim, finish, progress, adopt.
 #include "leases.h"
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "claims.h"
 #include "job_rows.h"
+#include "jobq/planned.h"
 #include "report.h"
 
 namespace jobq::sqlite {
@@ -106,15 +106,14 @@ std::size_t numberOfWorkers(std::span<const ClaimWant> wants) {
 
 // Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
 // change before an insert returns, so no acknowledged job is missed.
-BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                   std::uint64_t mostBytes) {
+ClaimResult Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes) {
   const auto waits = [this](const ClaimWant& want) {
     return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;
   };
   if (std::none_of(wants.begin(), wants.end(), waits)) return {};
 
-  BoundedClaim done;
-  done.jobs.reserve(numberOfWorkers(wants));  // behind the commit, a lack of memory would leave the jobs unanswered
+  ClaimResult done;
+  done.jobs.reserve(numberOfWorkers(wants));  // after the commit, a lack of memory would leave the jobs unanswered
   auto claims = writer_.writeUnsynced([&](Step& step) {
     InputBound bound(mostBytes);
     std::vector<Claim> claimed;
@@ -125,10 +124,6 @@ BoundedClaim Leases::doClaimWithin(std::span<const ClaimWant> wants, const Holde
   });
   bodies_.inputs.read(std::move(claims), done.jobs);
   return done;
-}
-
-std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return doClaimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
 }
 
 // The writer runs the steps one by one, so this step comes behind every claim that was begun earlier.
@@ -165,59 +160,38 @@ std::vector<LeaseState> Leases::states(std::span<const LeaseRef> leases) {
 
 std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return counters_.queuedEndpoints(); }
 
-ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  const ReportsUnderWay::Entry entry(reports_, lease);
-  const Report report = reportOf(outcome);
-  NewBody output(bodies_.files, writer_, report.output);
-  const auto finishIt = [&](Step& step) { return finishNow(step, bodies_.files, lease, report, output); };
-  const ReportResult result = writer_.write(finishIt, output.inRow().size());
-  output.noteCommit();
-  return result;
-}
-
-std::vector<ReportResult> Leases::doFinishAll(std::span<const EndedAttempt> ends) {
+FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durability,
+                            const std::optional<FusedClaim>& claim) {
+  refusePlanned(ends);
   std::deque<ReportsUnderWay::Entry> entries;  // an element never moves
   std::deque<NewBody> outputs;
   for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
   for (const EndedAttempt& end : ends) outputs.emplace_back(bodies_.files, writer_, reportOf(end.outcome).output);
   std::size_t bytes = 0;
   for (const NewBody& output : outputs) bytes += output.inRow().size();
+  FinishResult done;
+  done.reports.reserve(ends.size());
+  if (claim)
+    done.claimed.reserve(claim->want.workers.size());  // after the commit, a lack of memory would lose the jobs
   const auto finishThem = [&](Step& step) {
-    std::vector<ReportResult> finished;
-    finished.reserve(ends.size());
+    std::vector<Claim> claimed;
+    done.reports.clear();
     auto output = outputs.begin();
     for (const EndedAttempt& end : ends) {
-      finished.push_back(finishNow(step, bodies_.files, end.lease, reportOf(end.outcome), *output++));
+      if (durability == Durability::unsynced) writer_.unsynced().add(end.lease.job);
+      done.reports.push_back(finishNow(step, bodies_.files, end.lease, reportOf(end.outcome), *output++));
     }
-    return finished;
-  };
-  auto results = writer_.write(finishThem, bytes);
-  for (NewBody& output : outputs) output.noteCommit();
-  return results;
-}
-
-FinishedAndClaimed Leases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                          const Holder& holder, CallId id, bool needsSync) {
-  const ReportsUnderWay::Entry entry(reports_, lease);
-  const Report report = reportOf(outcome);
-  NewBody output(bodies_.files, writer_, report.output);
-  std::vector<Claim> claimed;
-  std::vector<ClaimedJob> jobs;
-  jobs.reserve(want.workers.size());  // behind the commit, a lack of memory would lose the jobs
-  const auto finishAndClaimNow = [&](Step& step) {
-    if (!needsSync) writer_.unsynced().add(lease.job);
-    claimed.clear();
-    const ReportResult finished = finishNow(step, bodies_.files, lease, report, output);
     InputBound bound(kMostFusedInput);
-    if (isAlive(step, holder)) claimFor(step, want, {holder.epoch, id}, bound, claimed);
-    return finished;
+    if (claim && isAlive(step, claim->holder)) {
+      claimFor(step, claim->want, {claim->holder.epoch, claim->id}, bound, claimed);
+    }
+    return claimed;
   };
-  const std::size_t bytes = output.inRow().size();
-  const ReportResult result =
-      needsSync ? writer_.write(finishAndClaimNow, bytes) : writer_.writeUnsynced(finishAndClaimNow, bytes);
-  output.noteCommit();
-  bodies_.inputs.read(std::move(claimed), jobs);
-  return {result, std::move(jobs)};
+  std::vector<Claim> claimed =
+      durability == Durability::synced ? writer_.write(finishThem, bytes) : writer_.writeUnsynced(finishThem, bytes);
+  for (NewBody& output : outputs) output.noteCommit();
+  bodies_.inputs.read(std::move(claimed), done.claimed);
+  return done;
 }
 
 ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
@@ -231,21 +205,7 @@ ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
   });
 }
 
-std::size_t Leases::release(std::span<const LeaseRef> leases) {
-  if (leases.empty()) return 0;
-  return writer_.write([&](Step& step) {
-    std::size_t released = 0;
-    for (const LeaseRef& lease : leases) {
-      const auto row = findHeld(step, lease);
-      if (!row || reports_.contains(lease)) continue;
-      returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
-      ++released;
-    }
-    return released;
-  });
-}
-
-std::vector<ClaimedJob> Leases::doAdopt(const Holder& holder) {
+std::vector<ClaimedJob> Leases::adopt(const Holder& holder) {
   return writer_.writeUnsynced([&](Step& step) {
     std::vector<ClaimedJob> adopted;
     if (!isAlive(step, holder)) return adopted;

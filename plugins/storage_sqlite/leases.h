@@ -44,20 +44,18 @@ class Leases final : public LeaseStore {
         shrinker_(writer, readers, clock),
         bodySweep_(bodies.files, writer, readers) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
   std::vector<QueuedEndpoint> queuedEndpoints() override;
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
-  /// Implements Storage::finishAndClaim().
-  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                    const Holder& holder, CallId id) {
-    return finishAndClaim(lease, outcome, want, holder, id, true);
-  }
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
-  std::size_t release(std::span<const LeaseRef> leases) override;
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override;
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
+  std::vector<ClaimedJob> adopt(const Holder& holder) override;
   /// Ends or returns the jobs that were left out of their claims, before the storage is closed: the next start would
   /// count them as lost.
   void endLeftOutJobs() noexcept;
@@ -66,19 +64,6 @@ class Leases final : public LeaseStore {
   BodySweep& bodySweep() { return bodySweep_; }
 
  private:
-  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                             std::uint64_t mostBytes) override;
-  SweepResult doLose(std::span<const LeaseRef> leases) override;
-  std::vector<ClaimedJob> doAdopt(const Holder& holder) override;
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
-  std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
-                                                     const ClaimWant& want, const Holder& holder, CallId id) override {
-    return finishAndClaim(lease, outcome, want, holder, id, false);
-  }
-
-  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                    const Holder& holder, CallId id, bool needsSync);
-
   Writer& writer_;
   Readers& readers_;
   const LargeBodies bodies_;

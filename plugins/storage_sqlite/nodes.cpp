@@ -1,6 +1,7 @@
 #include "nodes.h"
 
 #include "former_claims.h"
+#include "jobq/planned.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -36,7 +37,8 @@ void changeLife(Step& step, std::uint64_t epoch) {
 
 }  // namespace
 
-Holder Nodes::join(std::string_view name) {
+Holder Nodes::join(std::string_view name, const std::optional<JobKey>& culprit) {
+  refusePlanned(culprit);
   const std::uint64_t epoch = writer_.write([&](Step& step) {
     Query counter = step.db.query("UPDATE number SET value = value + 1 WHERE name = 'epoch' RETURNING value");
     const std::uint64_t next = counter.next() ? static_cast<std::uint64_t>(counter.integer(0)) : 0;

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -24,9 +23,7 @@
 #include "bodies/claimed_inputs.h"
 #include "chunks.h"
 #include "connection.h"
-#include "jobq/call_id.h"
 #include "jobq/config.h"
-#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 #include "jobq/queue_policy.h"
@@ -68,31 +65,19 @@ class SqliteStorage final : public Storage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
-  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
+  Capabilities capabilities() const noexcept override {
+    return {Capability::insertBegun,    Capability::insertLater, Capability::insertAndClaim, Capability::finishAndClaim,
+            Capability::finishUnsynced, Capability::adopt,       Capability::backup};
   }
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return leases_.finishAndClaim(lease, outcome, want, holder, id);
+  InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim) override {
+    return jobs_.insertAndClaim(std::move(job), policy, idempotency, claim);
   }
+  BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override;
   Instant now() override { return clock_.now(); }
   void check() override;
 
  private:
-  BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override;
-  bool doInsertsRuns() const noexcept override { return true; }
-  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
-                   const Outcome* outcome) override {
-    jobs_.insertRun(job, policy, run, outcome);
-  }
-  bool doInsertsLater() const noexcept override { return true; }
-  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                     std::unique_ptr<InsertReceiver> receiver) override {
-    jobs_.insertLater(std::move(job), policy, std::move(idempotency), std::move(receiver));
-  }
-
   // Members are destroyed in reverse order: most stores, the readers, the writer after its last group, which may insert
   // jobs, then the store of jobs and the connection. The connection closes last and therefore moves the write-ahead log
   // into the file.

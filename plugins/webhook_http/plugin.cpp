@@ -72,7 +72,7 @@ class HttpTransport final : public WebhookTransport {
   }
 
  private:
-  bool doBegin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) override {
+  bool begin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) override {
     webhook_http::begin(loop_, call, std::move(stop), receiver);
     return true;
   }

@@ -151,10 +151,11 @@ def unguarded(types, first):
     return faults
 
 
+BEFORE = " Before the first release, sdk/abi/check.py --write alone is right."
 MAJOR = ("An old plugin does not survive this: raise kMajor (include/jobq/abi_version.h) and the symbol "
-         "jobq_plugin_v<major> (abi.h), set kMinor to 0, and run sdk/abi/check.py --write.")
+         "jobq_plugin_v<major> (abi.h), set kMinor to 0, and run sdk/abi/check.py --write." + BEFORE)
 MINOR = ("Old plugins survive this addition: raise kMinor to {} (include/jobq/abi_version.h), let each new virtual ask for "
-         "it (abi.h), and run sdk/abi/check.py --write.")
+         "it (abi.h), and run sdk/abi/check.py --write." + BEFORE)
 
 
 def check(sdk, blocks, major, minor):

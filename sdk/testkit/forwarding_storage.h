@@ -1,20 +1,28 @@
 // Stores that forward each call to another storage: the bases of decorators in tests. A decorator overrides the watched
-// or broken calls, or has a hook around all calls. Operations that a storage may lack (such as Storage::insertLater()
-// and LeaseStore::claimWithin()) are not forwarded: the decorator has the form that every storage has.
+// or broken calls, or has a hook around all calls. Operations in the place of several others (such as
+// JobStore::insertLater() and Storage::insertAndClaim()) are not shown: their callers make the calls that every storage
+// has. A decorator shows more of them by capabilities().
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "jobq/call_id.h"
+#include "jobq/error.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
@@ -72,18 +80,30 @@ class ForwardingJobs : public Forwarding<JobStore> {
   explicit ForwardingJobs(JobStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
 
   /// A hook may make the call and throw OutcomeUnknown, after which the caller repeats the call with the job.
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
-                      const std::optional<Idempotency>& idempotency) override {
-    if (!isHooked()) return inner_.insert(std::move(job), policy, idempotency);
-    return forward("jobs.insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); });
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override {
+    if (!isHooked()) return inner_.insert(std::move(job), policy, terms);
+    const bool hasBegun = std::holds_alternative<Begun>(terms.start);
+    return forward(hasBegun ? "jobs.insertBegun" : "jobs.insert",
+                   [&] { return inner_.insert(JobSpec(job), policy, terms); });
+  }
+  /// A hook may throw in front of the call; the receiver gets the StorageError.
+  void insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                   std::unique_ptr<InsertReceiver> receiver) override {
+    InsertReceiver* const failed = receiver.get();
+    try {
+      forward("jobs.insertLater",
+              [&] { inner_.insertLater(std::move(job), policy, std::move(idempotency), std::move(receiver)); });
+    } catch (const StorageError&) {
+      if (receiver) failed->failed(std::current_exception());
+    }
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override {
     return forward("jobs.findByIdempotencyKey",
                    [&] { return inner_.findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
   }
-  std::optional<Job> find(const JobKey& key) override {
-    return forward("jobs.find", [&] { return inner_.find(key); });
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override {
+    return forward("jobs.find", [&] { return inner_.find(key, mostBytes); });
   }
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override {
     return forward("jobs.summaries", [&] { return inner_.summaries(keys); });
@@ -106,6 +126,9 @@ class ForwardingJobs : public Forwarding<JobStore> {
   EndpointCounts counts(std::string_view endpoint) override {
     return forward("jobs.counts", [&] { return inner_.counts(endpoint); });
   }
+  std::map<EndpointId, EndpointCounts> allCounts() override {
+    return forward("jobs.allCounts", [&] { return inner_.allCounts(); });
+  }
   std::size_t remove(std::string_view endpoint, std::size_t batch) override {
     return forward("jobs.remove", [&] { return inner_.remove(endpoint, batch); });
   }
@@ -115,10 +138,11 @@ class ForwardingLeases : public Forwarding<LeaseStore> {
  public:
   explicit ForwardingLeases(LeaseStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override {
     return forward(
-        "leases.claim", [&] { return inner_.claim(wants, holder, id); },
-        [](const auto& jobs) { return !jobs.empty(); });
+        "leases.claim", [&] { return inner_.claim(wants, holder, id, mostBytes); },
+        [](const auto& claimed) { return !claimed.jobs.empty(); });
   }
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override {
     return forward("leases.claimed", [&] { return inner_.claimed(wants, id); });
@@ -129,14 +153,16 @@ class ForwardingLeases : public Forwarding<LeaseStore> {
   std::vector<QueuedEndpoint> queuedEndpoints() override {
     return forward("leases.queuedEndpoints", [&] { return inner_.queuedEndpoints(); });
   }
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    return forward("leases.finish", [&] { return inner_.finish(lease, std::move(outcome)); });
+  using LeaseStore::finish;
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override {
+    return forward("leases.finish", [&] { return inner_.finish(ends, durability, claim); });
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
     return forward("leases.progress", [&] { return inner_.progress(lease, std::move(json)); });
   }
-  std::size_t release(std::span<const LeaseRef> leases) override {
-    return forward("leases.release", [&] { return inner_.release(leases); });
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override {
+    return forward("leases.giveBack", [&] { return inner_.giveBack(jobs); });
   }
   SweepResult sweep(std::size_t max) override {
     return forward(
@@ -149,18 +175,8 @@ class ForwardingLeases : public Forwarding<LeaseStore> {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
     return forward("leases.ahead", [&] { return inner_.ahead(key, most); });
   }
-
- private:
-  std::vector<ClaimedJob> doAdopt(const Holder& holder) override {
+  std::vector<ClaimedJob> adopt(const Holder& holder) override {
     return forward("leases.adopt", [&] { return inner_.adopt(holder); });
-  }
-  SweepResult doLose(std::span<const LeaseRef> leases) override {
-    return forward(
-        "leases.lose", [&] { return inner_.lose(leases); },
-        [](const SweepResult& lost) { return !lost.stopped.empty(); });
-  }
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override {
-    return forward("leases.finishAll", [&] { return inner_.finishAll(ends); });
   }
 };
 
@@ -182,8 +198,8 @@ class ForwardingChunks : public Forwarding<ChunkStore> {
   ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override {
     return forward("chunks.appendLog", [&] { return inner_.appendLog(lease, first, std::move(lines)); });
   }
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override {
-    return forward("chunks.readLog", [&] { return inner_.readLog(key); });
+  std::optional<LogPart> readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) override {
+    return forward("chunks.readLog", [&] { return inner_.readLog(key, from, maxBytes); });
   }
 };
 
@@ -224,8 +240,8 @@ class ForwardingNodes : public Forwarding<NodeStore> {
  public:
   explicit ForwardingNodes(NodeStore& inner, CallHook* hook = nullptr) : Forwarding(inner, hook) {}
 
-  Holder join(std::string_view name) override {
-    return forward("nodes.join", [&] { return inner_.join(name); });
+  Holder join(std::string_view name, const std::optional<JobKey>& culprit) override {
+    return forward("nodes.join", [&] { return inner_.join(name, culprit); });
   }
   BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
     return forward("nodes.beat", [&] { return inner_.beat(holder, workers); });
@@ -284,10 +300,25 @@ class ForwardingStorage : public Forwarding<Storage> {
   OutboxStore& outbox() override { return isHooked() ? outbox_ : inner_.outbox(); }
   NodeStore& nodes() override { return isHooked() ? nodes_ : inner_.nodes(); }
   RecordStore& records() override { return isHooked() ? records_ : inner_.records(); }
+  Capabilities capabilities() const noexcept override { return only({Capability::adopt, Capability::backup}); }
   std::optional<Millis> leaseLife() const noexcept override { return inner_.leaseLife(); }
   Instant now() override { return inner_.now(); }
   void check() override {
     forward("check", [&] { inner_.check(); });
+  }
+  BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
+    return forward("backupTo", [&] { return inner_.backupTo(file, stop); });
+  }
+  InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim) override {
+    return forward("insertAndClaim", [&] { return inner_.insertAndClaim(std::move(job), policy, idempotency, claim); });
+  }
+
+ protected:
+  /// Returns the capabilities of the inner storage among `shown`.
+  Capabilities only(Capabilities shown) const noexcept {
+    shown.bits &= inner_.capabilities().bits;
+    return shown;
   }
 
  private:

@@ -1,7 +1,7 @@
-// Results of Storage::insertLater() for tests: receivers with a note of each call, and waits for the calls.
+// Results of JobStore::insertLater() for tests: receivers with a note of each call, and waits for the calls.
 //
 //     LaterInserts inserts;
-//     storage.insertLater(job, policy, std::nullopt, inserts.addReceiver());
+//     storage.jobs().insertLater(job, policy, std::nullopt, inserts.addReceiver());
 //     EXPECT_EQ(inserts.awaitAll(), std::vector<std::string>{"inserted"});
 #pragma once
 

@@ -64,10 +64,13 @@ class JobsWithLostAnswers final : public ForwardingJobs {
  public:
   using ForwardingJobs::ForwardingJobs;
 
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
-                      const std::optional<Idempotency>& idempotency) override {
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override {
+    if (std::holds_alternative<Begun>(terms.start)) throwLacking("JobStore::insert() with Begun");
     return callTwice(
-        "insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); }, kSame);
+        "insert", [&] { return inner_.insert(JobSpec(job), policy, terms); }, kSame);
+  }
+  void insertLater(JobSpec, const QueuePolicy&, std::optional<Idempotency>, std::unique_ptr<InsertReceiver>) override {
+    throwLacking("JobStore::insertLater()");
   }
   CancelResult cancel(const JobKey& key) override {
     return callTwice(
@@ -93,39 +96,31 @@ class LeasesWithLostAnswers final : public ForwardingLeases {
   LeasesWithLostAnswers(LeaseStore& inner, JobStore& jobs) : ForwardingLeases(inner), jobs_(jobs) {}
 
   /// Loses the answer of the claim, and asks for the jobs. Another thread may end an attempt in between.
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
-    return askFor(inner_.claim(wants, holder, id), wants, id);
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override {
+    ClaimResult lost = inner_.claim(wants, holder, id, mostBytes);
+    return {askFor(lost.jobs, wants, id), lost.left};
   }
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    return callTwice("finish", [&] { return inner_.finish(lease, outcome); });
+  using LeaseStore::finish;
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override {
+    if (claim || durability == Durability::unsynced)
+      throwLacking("LeaseStore::finish() with a claim or without a sync");
+    return {callTwice("finish", [&] { return inner_.finish(ends, durability, claim).reports; }), {}};
   }
   ReportResult progress(const LeaseRef& lease, std::string json) override {
     return callTwice("progress", [&] { return inner_.progress(lease, json); });
   }
-  std::size_t release(std::span<const LeaseRef> leases) override {
-    const std::size_t lost = inner_.release(leases);
-    return lost + inner_.release(leases);
+  /// Returns the lists of the first call, since the repeated call names no job.
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override {
+    SweepResult lost = inner_.giveBack(jobs);
+    const SweepResult again = inner_.giveBack(jobs);
+    EXPECT_TRUE(again.stopped.empty() && again.finished.empty() && again.requeuedAt.empty())
+        << "the repeated call of giveBack names a job";
+    return lost;
   }
 
  private:
-  /// Returns the lists of the first call, since the repeated call names no job.
-  SweepResult doLose(std::span<const LeaseRef> leases) override {
-    SweepResult lost = inner_.lose(leases);
-    const SweepResult again = inner_.lose(leases);
-    EXPECT_TRUE(again.stopped.empty() && again.finished.empty() && again.requeuedAt.empty())
-        << "the repeated call of lose names a job";
-    return lost;
-  }
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override {
-    return callTwice("finishAll", [&] { return inner_.finishAll(ends); });
-  }
-
-  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                             std::uint64_t mostBytes) override {
-    BoundedClaim lost = inner_.claimWithin(wants, holder, id, mostBytes);
-    return {askFor(lost.jobs, wants, id), lost.left};
-  }
-
   /// Returns the jobs of a claim whose answer is lost.
   std::vector<ClaimedJob> askFor(const std::vector<ClaimedJob>& lost, std::span<const ClaimWant> wants, CallId id) {
     std::vector<ClaimedJob> jobs = inner_.claimed(wants, id);
@@ -230,9 +225,9 @@ class NodesWithLostAnswers final : public ForwardingNodes {
  public:
   using ForwardingNodes::ForwardingNodes;
 
-  Holder join(std::string_view name) override {
-    const Holder lost = inner_.join(name);
-    const Holder holder = inner_.join(name);
+  Holder join(std::string_view name, const std::optional<JobKey>& culprit) override {
+    const Holder lost = inner_.join(name, culprit);
+    const Holder holder = inner_.join(name, culprit);
     EXPECT_GT(holder.epoch, lost.epoch);
     return holder;
   }
@@ -264,8 +259,9 @@ class StorageWithLostAnswers final : public ForwardingStorage {
   OutboxStore& outbox() override { return outbox_; }
   NodeStore& nodes() override { return nodes_; }
   RecordStore& records() override { return records_; }
-  BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
-    return inner_.backupTo(file, std::move(stop));
+  InsertedAndClaimed insertAndClaim(JobSpec&&, const QueuePolicy&, const std::optional<Idempotency>&,
+                                    const FusedClaim&) override {
+    throwLacking("Storage::insertAndClaim()");
   }
 
  private:

@@ -190,7 +190,7 @@ class StorageSuite : public JobOutput {
     return job;
   }
   void submit(JobSpec job) {
-    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy_, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy_)));
   }
   void submit(const JobId& id) { submit(spec(id)); }
 
@@ -200,7 +200,7 @@ class StorageSuite : public JobOutput {
   std::vector<ClaimedJob> claimAs(const Holder& holder, std::size_t max, const EndpointId& endpoint = "ep") {
     ClaimWant want{endpoint, {}};
     for (std::size_t i = 0; i < max; ++i) want.workers.push_back("w" + std::to_string(i));
-    return storage_->leases().claim(std::vector{want}, holder, nextCall());
+    return storage_->leases().claim(std::vector{want}, holder, nextCall()).jobs;
   }
   LeaseRef claimOne(const EndpointId& endpoint = "ep") {
     auto jobs = claim(1, endpoint);

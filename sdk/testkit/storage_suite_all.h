@@ -25,6 +25,7 @@
 #include "testkit/storage_suite_nodes.h"
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_owed.h"
+#include "testkit/storage_suite_planned.h"
 #include "testkit/storage_suite_queue_position.h"
 #include "testkit/storage_suite_races.h"
 #include "testkit/storage_suite_record_changes.h"

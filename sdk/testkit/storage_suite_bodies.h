@@ -129,7 +129,7 @@ TEST_P(StorageSuite, RepeatedCallsCompareBodiesOfEachSize) {
     const JobId id = "j" + std::to_string(size);
     JobSpec job = spec(id);
     job.input = std::string(size, 'i');
-    const auto insert = [&](JobSpec copy) { return jobs().insert(std::move(copy), policy_, std::nullopt); };
+    const auto insert = [&](JobSpec copy) { return jobs().insert(std::move(copy), policy_); };
     EXPECT_TRUE(std::holds_alternative<Inserted>(insert(job)));
     EXPECT_TRUE(std::holds_alternative<Inserted>(insert(job)));
     JobSpec other = job;

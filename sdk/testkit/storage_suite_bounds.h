@@ -12,6 +12,7 @@
 
 #include "jobq/call_id.h"
 #include "jobq/log.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -22,27 +23,27 @@ TEST_P(StorageSuite, AnOutputOverTheLimitIsLeftOutAndTheSizeIsReturned) {
     submit(id);
     const std::string output = '"' + std::string(size - 2, 'x') + '"';
     EXPECT_EQ(leases().finish(claimOne(), Completed{output}), ReportResult::accepted);
-    const auto whole = jobs().findWithin({"ep", id}, size);
+    const auto whole = jobs().find({"ep", id}, size);
     ASSERT_TRUE(whole);
     EXPECT_TRUE(whole->isWhole());
-    EXPECT_EQ(whole->job.output, output);
-    const auto bounded = jobs().findWithin({"ep", id}, size - 1);
+    EXPECT_EQ(whole->output, output);
+    const auto bounded = jobs().find({"ep", id}, size - 1);
     ASSERT_TRUE(bounded);
     EXPECT_FALSE(bounded->isWhole());
     EXPECT_EQ(bounded->bodyBytes, size);
-    EXPECT_EQ(bounded->job.output, "");
-    EXPECT_EQ(bounded->job.state, JobState::completed);
+    EXPECT_EQ(bounded->output, "");
+    EXPECT_EQ(bounded->state, JobState::completed);
     EXPECT_EQ(find(id)->output, output) << "a bounded read removes no output";
   }
-  EXPECT_FALSE(jobs().findWithin({"ep", "none"}, 1));
+  EXPECT_FALSE(jobs().find({"ep", "none"}, 1));
 }
 
 TEST_P(StorageSuite, ProgressCountsAsOutput) {
   const LeaseRef lease = bring("a", JobState::inProgress);
   EXPECT_EQ(leases().progress(lease, "[1,2,3]"), ReportResult::accepted);
-  EXPECT_EQ(jobs().findWithin({"ep", "a"}, 7)->job.progress, "[1,2,3]");
-  const auto bounded = jobs().findWithin({"ep", "a"}, 6);
-  EXPECT_EQ(bounded->job.progress, "");
+  EXPECT_EQ(jobs().find({"ep", "a"}, 7)->progress, "[1,2,3]");
+  const auto bounded = jobs().find({"ep", "a"}, 6);
+  EXPECT_EQ(bounded->progress, "");
   EXPECT_EQ(bounded->bodyBytes, 7U);
 }
 
@@ -59,7 +60,7 @@ TEST_P(StorageSuite, AClaimEndsBeforeAnInputWithoutRoom) {
   put("other", 20, "other");
   const std::vector<ClaimWant> wants{{"ep", {"w1", "w2", "w3", "w4"}}, {"other", {"w5"}}};
   const auto claimWithin = [&](CallId id, std::uint64_t mostBytes) {
-    const BoundedClaim claim = leases().claimWithin(wants, holder_, id, mostBytes);
+    const ClaimResult claim = leases().claim(wants, holder_, id, mostBytes);
     std::vector<JobId> ids;
     for (const ClaimedJob& job : claim.jobs) ids.push_back(job.lease.job);
     for (const EndpointId& endpoint : claim.left) ids.push_back("more at " + endpoint);
@@ -80,7 +81,7 @@ TEST_P(StorageSuite, ALogIsReadInParts) {
     EXPECT_EQ(chunks().appendLog(lease, first, std::move(lines)), ReportResult::accepted);
   };
   const auto read = [&](const LogPosition& from, std::size_t maxBytes) {
-    const auto part = chunks().readLogPart({"ep", "a"}, from, maxBytes);
+    const auto part = chunks().readLog({"ep", "a"}, from, maxBytes);
     std::string text;
     for (const LogLine& line : part.value().lines) text += line.text;
     return part->more ? text + "+" : text;
@@ -97,7 +98,7 @@ TEST_P(StorageSuite, ALogIsReadInParts) {
   EXPECT_EQ(read({clock_.now(), 0}, 4), "b1b2");
   EXPECT_EQ(read({clock_.now(), 2}, 100), "");
   EXPECT_EQ(read({first + Millis(1), 7}, 2), "b1+") << "only lines of the position's time are skipped";
-  EXPECT_FALSE(chunks().readLogPart({"ep", "none"}, {}, 1));
+  EXPECT_FALSE(chunks().readLog({"ep", "none"}, {}, 1));
 }
 
 // A million chunks removed in one step would keep all other writes waiting.
@@ -131,8 +132,9 @@ TEST_P(StorageSuite, AJobWithManyChunksGoesWithinSomeSteps) {
 // The removal of the former chunks may need several writes, and no reader may see the chunks in between.
 TEST_P(StorageSuite, AReturnedJobHasNoFormerChunk) {
   const std::vector<std::pair<const char*, std::function<void(const LeaseRef&)>>> ways{
-      {"release", [this](const LeaseRef& lease) { EXPECT_EQ(leases().release(std::vector{lease}), 1U); }},
-      {"loss", [this](const LeaseRef& lease) { EXPECT_EQ(leases().lose(std::vector{lease}).requeuedAt.size(), 1U); }},
+      {"release", [this](const LeaseRef& lease) { EXPECT_EQ(testkit::release(leases(), std::vector{lease}), 1U); }},
+      {"loss",
+       [this](const LeaseRef& lease) { EXPECT_EQ(testkit::lose(leases(), std::vector{lease}).requeuedAt.size(), 1U); }},
       {"retry",
        [this](const LeaseRef& lease) {
          EXPECT_EQ(fail(lease), ReportResult::accepted);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jobq/log.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -67,7 +68,7 @@ TEST_P(StorageSuite, ANewAttemptStartsItsStreamAgain) {
   LeaseRef lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"\"old\"", "", false}}), ReportResult::accepted);
   EXPECT_EQ(consume(key, 100)->chunks.size(), 1U);
-  (void)storage_->leases().release(std::vector{lease});
+  (void)testkit::release(storage_->leases(), std::vector{lease});
   EXPECT_TRUE(storage_->chunks().read(key, 0, 100)->chunks.empty());
   lease = claimOne();
   EXPECT_EQ(append(lease, {Chunk{"\"new\"", "", false}}), ReportResult::accepted);
@@ -83,14 +84,13 @@ TEST_P(StorageSuite, AJobKeepsItsLastLogLines) {
   std::vector<LogLine> lines;
   for (std::size_t i = 0; i < kMaxLogLines + 5; ++i) lines.push_back({{}, LogLevel::warning, std::to_string(i)});
   EXPECT_EQ(appendLog(lease, lines), ReportResult::accepted);
-  const auto log = storage_->chunks().readLog({"ep", "a"});
-  ASSERT_TRUE(log);
-  ASSERT_EQ(log->size(), kMaxLogLines);
-  EXPECT_EQ(log->front().text, "5");
-  EXPECT_EQ(log->front().level, LogLevel::warning);
-  EXPECT_EQ(log->back().at, clock_.now());
-  (void)storage_->leases().release(std::vector{lease});
-  EXPECT_EQ(storage_->chunks().readLog({"ep", "a"})->size(), kMaxLogLines) << "over all attempts";
+  const auto log = storage_->chunks().readLog({"ep", "a"}).value().lines;
+  ASSERT_EQ(log.size(), kMaxLogLines);
+  EXPECT_EQ(log.front().text, "5");
+  EXPECT_EQ(log.front().level, LogLevel::warning);
+  EXPECT_EQ(log.back().at, clock_.now());
+  (void)testkit::release(storage_->leases(), std::vector{lease});
+  EXPECT_EQ(storage_->chunks().readLog({"ep", "a"})->lines.size(), kMaxLogLines) << "over all attempts";
 }
 
 TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
@@ -164,26 +164,26 @@ TEST_P(StorageSuite, AStreamIsReadInOrderInPagesOfAnySize) {
 TEST_P(StorageSuite, ALogIsInOrderOverAllAttempts) {
   submit("a");
   ASSERT_TRUE(chunks().readLog({"ep", "a"}));
-  EXPECT_TRUE(chunks().readLog({"ep", "a"})->empty());
+  EXPECT_TRUE(chunks().readLog({"ep", "a"})->lines.empty());
   EXPECT_FALSE(chunks().readLog({"ep", "none"}));
   const LeaseRef first = claimOne();
   const Instant then = clock_.now();
   EXPECT_EQ(appendLog(first, {LogLine{clock_.now() + Millis(99), LogLevel::debug, "one"},
                               LogLine{{}, LogLevel::error, "two\nlines"}}),
             ReportResult::accepted);
-  (void)leases().release(std::vector{first});
+  (void)testkit::release(leases(), std::vector{first});
   clock_.advance(Millis(500));
   EXPECT_EQ(appendLog(first, {LogLine{{}, LogLevel::error, "late"}}), ReportResult::staleAttempt);
   EXPECT_EQ(appendLog(claimOne(), {LogLine{{}, LogLevel::information, ""}}), ReportResult::accepted);
-  const auto log = chunks().readLog({"ep", "a"});
-  ASSERT_EQ(log->size(), 3U);
-  EXPECT_EQ(log->at(0).text, "one");
-  EXPECT_EQ(log->at(0).at, then) << "the store sets the time";
-  EXPECT_EQ(log->at(0).level, LogLevel::debug);
-  EXPECT_EQ(log->at(1).text, "two\nlines");
-  EXPECT_EQ(log->at(1).level, LogLevel::error);
-  EXPECT_EQ(log->at(2).text, "");
-  EXPECT_EQ(log->at(2).at, clock_.now());
+  const auto log = chunks().readLog({"ep", "a"}).value().lines;
+  ASSERT_EQ(log.size(), 3U);
+  EXPECT_EQ(log.at(0).text, "one");
+  EXPECT_EQ(log.at(0).at, then) << "the store sets the time";
+  EXPECT_EQ(log.at(0).level, LogLevel::debug);
+  EXPECT_EQ(log.at(1).text, "two\nlines");
+  EXPECT_EQ(log.at(1).level, LogLevel::error);
+  EXPECT_EQ(log.at(2).text, "");
+  EXPECT_EQ(log.at(2).at, clock_.now());
 }
 
 TEST_P(StorageSuite, TheLogsCapCountsOverAllAppends) {
@@ -195,10 +195,10 @@ TEST_P(StorageSuite, TheLogsCapCountsOverAllAppends) {
     for (std::size_t i = 0; i < count; ++i) lines.push_back({{}, LogLevel::information, std::to_string(next++)});
     EXPECT_EQ(appendLog(lease, std::move(lines)), ReportResult::accepted);
   }
-  const auto log = chunks().readLog({"ep", "a"});
-  ASSERT_EQ(log->size(), kMaxLogLines);
-  EXPECT_EQ(log->front().text, "201");
-  EXPECT_EQ(log->back().text, "1200");
+  const auto log = chunks().readLog({"ep", "a"}).value().lines;
+  ASSERT_EQ(log.size(), kMaxLogLines);
+  EXPECT_EQ(log.front().text, "201");
+  EXPECT_EQ(log.back().text, "1200");
 }
 
 }  // namespace jobq::testkit

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -23,7 +24,7 @@ TEST_P(StorageSuite, CountsAreRightAtEveryMoment) {
   EXPECT_EQ(counts().inProgress, 3U);
   EXPECT_EQ(complete(jobs[0].lease), ReportResult::accepted);
   EXPECT_EQ(fail(jobs[1].lease), ReportResult::accepted);
-  (void)storage_->leases().release(std::vector{jobs[2].lease});
+  (void)testkit::release(storage_->leases(), std::vector{jobs[2].lease});
   EXPECT_EQ(counts().inProgress, 0U);
   EXPECT_EQ(counts().inQueue, 1U);
   EXPECT_EQ(counts().inQueueLow, 1U);
@@ -67,7 +68,7 @@ TEST_P(StorageSuite, CountsFollowEachOperation) {
   (void)sweep();
   expect(1, 1, 0, 0, 1, 2, "loss");
   const LeaseRef lease = claimOne();
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   expect(1, 1, 0, 0, 1, 2, "release");
   (void)jobs().cancel({"ep", "low"});
   expect(0, 0, 0, 0, 1, 2, "cancel of a waiting job");

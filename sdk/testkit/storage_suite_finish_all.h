@@ -1,11 +1,13 @@
-// Conformance: the outcomes of several attempts in one call (LeaseStore::finishAll in sdk/include/jobq/lease_store.h).
+// Conformance: the outcomes of several attempts in one call (LeaseStore::finish in sdk/include/jobq/lease_store.h).
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -15,7 +17,9 @@ class FinishAllSuite : public StorageSuite {
   static constexpr ReportResult kAccepted = ReportResult::accepted;
   static constexpr ReportResult kStale = ReportResult::staleAttempt;
 
-  std::vector<ReportResult> finishAll(const std::vector<EndedAttempt>& ends) { return leases().finishAll(ends); }
+  std::vector<ReportResult> finishAll(const std::vector<EndedAttempt>& ends) {
+    return leases().finish(ends, Durability::synced, std::nullopt).reports;
+  }
 };
 
 TEST_P(FinishAllSuite, EachOutcomeIsRecordedWithTheRightJob) {
@@ -46,7 +50,7 @@ TEST_P(FinishAllSuite, AStaleAttemptDoesNotHoldUpOtherReports) {
   submit("b");
   const LeaseRef a = claimOne();
   const LeaseRef b = claimOne();
-  ASSERT_EQ(leases().release(std::vector{a}), 1U);
+  ASSERT_EQ(testkit::release(leases(), std::vector{a}), 1U);
   EXPECT_EQ(finishAll({{a, Completed{"1"}}, {{"absent", 1}, Completed{"1"}}, {b, Completed{"2"}}}),
             (std::vector{kStale, kStale, kAccepted}));
   EXPECT_EQ(stateOf("a"), JobState::inQueue);

@@ -1,11 +1,13 @@
-// Conformance: the report of a worker that takes its next job (Storage::finishAndClaim in sdk/include/jobq/storage.h).
-// A storage without this step has to refuse each call and to change nothing.
+// Conformance: the report of a worker that takes its next job (LeaseStore::finish with a claim,
+// sdk/include/jobq/lease_store.h). A storage without this step has to refuse each call and to change nothing.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "jobq/error.h"
 #include "jobq/holder.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -13,13 +15,19 @@ namespace jobq::testkit {
 class FinishAndClaimSuite : public StorageSuite {
  protected:
   /// Returns no value for a storage without the step, and then checks that the attempt goes on.
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome) {
-    const LeaseState before = leaseState(lease);
-    auto done = storage_->finishAndClaim(lease, outcome, {"ep", {"w0"}}, holder_, nextCall());
-    if (!done) {
-      EXPECT_EQ(leaseState(lease), before);
+  std::optional<FinishResult> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const Holder& holder) {
+    const EndedAttempt end{lease, outcome};
+    const FusedClaim next{{"ep", {"w0"}}, holder, nextCall()};
+    if (storage_->capabilities().has(Capability::finishAndClaim)) {
+      return leases().finish({&end, 1}, Durability::synced, next);
     }
-    return done;
+    const LeaseState before = leaseState(lease);
+    EXPECT_THROW((void)leases().finish({&end, 1}, Durability::synced, next), StorageError);
+    EXPECT_EQ(leaseState(lease), before);
+    return std::nullopt;
+  }
+  std::optional<FinishResult> finishAndClaim(const LeaseRef& lease, const Outcome& outcome) {
+    return finishAndClaim(lease, outcome, holder_);
   }
 };
 
@@ -31,7 +39,7 @@ TEST_P(FinishAndClaimSuite, AWorkerReportsAndGetsTheNextJob) {
   clock_.advance(Millis(50));
   const auto done = finishAndClaim(a, Completed{"[1.0]"});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::accepted);
+  EXPECT_EQ(done->reports.at(0), ReportResult::accepted);
   ASSERT_EQ(done->claimed.size(), 1U);
   EXPECT_EQ(done->claimed[0].lease, (LeaseRef{"b", 1}));
   EXPECT_EQ(done->claimed[0].worker, "w0");
@@ -50,7 +58,7 @@ TEST_P(FinishAndClaimSuite, WithoutAQueueOnlyTheOutcomeIsStored) {
   submit("a");
   const auto done = finishAndClaim(claimOne(), Failed{"bad luck", "1"});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::accepted);
+  EXPECT_EQ(done->reports.at(0), ReportResult::accepted);
   EXPECT_TRUE(done->claimed.empty());
   EXPECT_EQ(stateOf("a"), JobState::failed);
   EXPECT_EQ(find("a")->error, "bad luck");
@@ -59,10 +67,10 @@ TEST_P(FinishAndClaimSuite, WithoutAQueueOnlyTheOutcomeIsStored) {
 TEST_P(FinishAndClaimSuite, AStaleReportHasNoEffectAndClaims) {
   submit("a");
   const LeaseRef a = claimOne();
-  ASSERT_EQ(storage_->leases().release(std::vector{a}), 1U);
+  ASSERT_EQ(testkit::release(storage_->leases(), std::vector{a}), 1U);
   const auto done = finishAndClaim(a, Completed{"1"});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::staleAttempt);
+  EXPECT_EQ(done->reports.at(0), ReportResult::staleAttempt);
   ASSERT_EQ(done->claimed.size(), 1U);
   EXPECT_EQ(done->claimed[0].lease, (LeaseRef{"a", 3}));
   EXPECT_EQ(find("a")->output, "");
@@ -83,9 +91,9 @@ TEST_P(FinishAndClaimSuite, AnEndedLifeClaimsNoJob) {
   const LeaseRef a = claimOne();
   const Holder former = holder_;
   newLife();
-  const auto done = storage_->finishAndClaim(a, Completed{"1"}, {"ep", {"w0"}}, former, nextCall());
+  const auto done = finishAndClaim(a, Completed{"1"}, former);
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::accepted) << "the job is not taken back yet";
+  EXPECT_EQ(done->reports.at(0), ReportResult::accepted) << "the job is not taken back yet";
   EXPECT_TRUE(done->claimed.empty());
   EXPECT_EQ(stateOf("b"), JobState::inQueue);
 }

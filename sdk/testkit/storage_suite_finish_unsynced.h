@@ -1,4 +1,4 @@
-// Conformance: the report of a worker whose job's end nobody is told of now (LeaseStore::finishUnsynced in
+// Conformance: the report of a worker whose job's end nobody is told of now (Durability::unsynced in
 // sdk/include/jobq/lease_store.h). A storage without this step has to refuse each
 // call and to change nothing.
 #pragma once
@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "jobq/error.h"
 #include "jobq/holder.h"
 #include "testkit/storage_suite.h"
 
@@ -22,13 +23,17 @@ class FinishUnsyncedSuite : public StorageSuite {
   }
 
   /// Returns no value for a storage without the step, and then checks that the attempt goes on.
-  std::optional<FinishedAndClaimed> finish(const Outcome& outcome, const ClaimWant& want = {"ep", {"w0"}}) {
-    const LeaseState before = leaseState(first_);
-    auto done = leases().finishUnsynced(first_, outcome, want, holder_, nextCall());
-    if (!done) {
-      EXPECT_EQ(leaseState(first_), before);
+  std::optional<FinishResult> finish(const Outcome& outcome, const ClaimWant& want = {"ep", {"w0"}}) {
+    const EndedAttempt end{first_, outcome};
+    std::optional<FusedClaim> next;
+    if (!want.workers.empty()) next = {want, holder_, nextCall()};
+    if (storage_->capabilities().has(Capability::finishUnsynced)) {
+      return leases().finish({&end, 1}, Durability::unsynced, next);
     }
-    return done;
+    const LeaseState before = leaseState(first_);
+    EXPECT_THROW((void)leases().finish({&end, 1}, Durability::unsynced, next), StorageError);
+    EXPECT_EQ(leaseState(first_), before);
+    return std::nullopt;
   }
 
   LeaseRef first_;  // the attempt of "a"
@@ -38,7 +43,7 @@ TEST_P(FinishUnsyncedSuite, TheWorkerGetsItsNextJob) {
   clock_.advance(Millis(50));
   const auto done = finish(Completed{"[1.0]"});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::accepted);
+  EXPECT_EQ(done->reports.at(0), ReportResult::accepted);
   ASSERT_EQ(done->claimed.size(), 1U);
   EXPECT_EQ(done->claimed[0].lease, (LeaseRef{"b", 1}));
   EXPECT_EQ(done->claimed[0].input, "{\"n\":1.0}");
@@ -51,7 +56,7 @@ TEST_P(FinishUnsyncedSuite, TheWorkerGetsItsNextJob) {
 TEST_P(FinishUnsyncedSuite, AWantWithoutWorkersClaimsNoJob) {
   const auto done = finish(Failed{"bad luck", "1"}, {"ep", {}});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::accepted);
+  EXPECT_EQ(done->reports.at(0), ReportResult::accepted);
   EXPECT_TRUE(done->claimed.empty());
   EXPECT_EQ(find("a")->error, "bad luck");
   EXPECT_EQ(stateOf("b"), JobState::inQueue);
@@ -71,14 +76,14 @@ TEST_P(FinishUnsyncedSuite, AStaleReportHasNoEffectAndClaims) {
   ASSERT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
   const auto done = finish(Completed{"1"});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::staleAttempt);
+  EXPECT_EQ(done->reports.at(0), ReportResult::staleAttempt);
   EXPECT_EQ(done->claimed.size(), 1U);
   EXPECT_EQ(stateOf("a"), JobState::cancelled);
 }
 
 TEST_P(FinishUnsyncedSuite, ARepeatedReportIsAccepted) {
   if (!finish(Completed{"1"})) return;
-  EXPECT_EQ(finish(Completed{"1"}, {"ep", {}})->finished, ReportResult::accepted);
+  EXPECT_EQ(finish(Completed{"1"}, {"ep", {}})->reports.at(0), ReportResult::accepted);
   EXPECT_EQ(complete(first_, "1"), ReportResult::accepted);
   EXPECT_EQ(complete(first_, "2"), ReportResult::staleAttempt);
 }
@@ -89,7 +94,7 @@ TEST_P(FinishUnsyncedSuite, AnEndedLifeClaimsNoJob) {
   holder_ = former;
   const auto done = finish(Completed{"1"});
   if (!done) return;
-  EXPECT_EQ(done->finished, ReportResult::accepted) << "the job is not taken back yet";
+  EXPECT_EQ(done->reports.at(0), ReportResult::accepted) << "the job is not taken back yet";
   EXPECT_TRUE(done->claimed.empty());
 }
 

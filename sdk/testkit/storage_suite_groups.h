@@ -10,6 +10,7 @@
 
 #include "jobq/mutex.h"
 #include "jobq/queue_policy.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -19,7 +20,7 @@ TEST_P(StorageSuite, AGroupKeepsItsLastRankAndSeesTheLowestWaiting) {
   const auto put = [&](const JobId& id, const std::string& key) {
     JobSpec job = spec(id);
     job.apiKeyId = key;
-    (void)storage_->jobs().insert(std::move(job), turns, std::nullopt);
+    (void)storage_->jobs().insert(std::move(job), turns);
   };
   for (int i = 0; i < 3; ++i) put("noisy" + std::to_string(i), "noisy");
   put("quiet0", "quiet");
@@ -65,7 +66,7 @@ class GroupSuite : public StorageSuite {
     job.apiKeyId = group;
     job.policy.priority = rank;
     job.policy.lowPriority = low;
-    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_)));
   }
   GroupState told() const { return recording_.last().state; }
 
@@ -76,7 +77,7 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   JobSpec job = spec("a");
   job.webhook = "http://example.com/";
   job.policy.priority = -7;
-  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(JobSpec(job), recording_, std::nullopt)));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(JobSpec(job), recording_)));
   EXPECT_EQ(recording_.last().now, clock_.now());
   EXPECT_EQ(recording_.last().job.id, "a");
   EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
@@ -98,7 +99,7 @@ TEST_P(GroupSuite, ARetrysTtlIsTheRemainingTimeOfTheJob) {
   JobSpec job = spec("a");
   job.policy.ttl = Millis(3'600'000);
   job.policy.lowPriority = true;
-  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_, std::nullopt)));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_)));
   EXPECT_EQ(recording_.last().job.policy.ttl, Millis(3'600'000)) << "the first call sees the whole ttl";
   const auto retried = [this](Millis after) {
     EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
@@ -190,7 +191,7 @@ TEST_P(GroupSuite, ALossAndAReleaseKeepTheRank) {
   EXPECT_EQ(order[0].lease.job, "c");
   EXPECT_EQ(order[1].lease.job, "a");
   EXPECT_EQ(order[2].lease.job, "b");
-  EXPECT_EQ(leases().release(std::vector{order[2].lease, order[1].lease}), 2U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{order[2].lease, order[1].lease}), 2U);
   const auto again = claim(9);
   ASSERT_EQ(again.size(), 2U);
   EXPECT_EQ(again[0].lease.job, "a");

@@ -15,7 +15,7 @@ TEST_P(StorageSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
     JobSpec job = spec(id, endpoint);
     job.apiKeyId = apiKey;
     job.policy.ttl = Millis(10'000);
-    return storage_->jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
+    return storage_->jobs().insert(std::move(job), policy_, {Idempotency{"once", hash}});
   };
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
   const InsertResult again = insert("b", "h1");
@@ -37,7 +37,7 @@ TEST_P(StorageSuite, AnIdempotencyRecordOutlivesPurgeCancelAndExpiry) {
   const auto insert = [this](const JobId& id, const std::string& key) {
     JobSpec job = spec(id);
     job.policy.ttl = Millis(10'000);
-    return jobs().insert(std::move(job), policy_, Idempotency{key, "h"});
+    return jobs().insert(std::move(job), policy_, {Idempotency{key, "h"}});
   };
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("purged", "k1")));
   EXPECT_EQ(jobs().purgeQueued("ep"), 1U);
@@ -56,7 +56,7 @@ TEST_P(StorageSuite, AnIdempotencyRecordOutlivesPurgeCancelAndExpiry) {
 
 TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesTheRecord) {
   const auto insert = [this](const JobId& id, const std::string& hash) {
-    return jobs().insert(spec(id), policy_, Idempotency{"k", hash});
+    return jobs().insert(spec(id), policy_, {Idempotency{"k", hash}});
   };
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
   clock_.advance(Millis(80'000'000));
@@ -83,7 +83,7 @@ TEST_P(StorageSuite, AnIdempotencyKeyIsFoundWithoutAnInsert) {
     JobSpec job = spec(id);
     job.apiKeyId = "key";
     job.policy.ttl = Millis(10'000);
-    return jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
+    return jobs().insert(std::move(job), policy_, {Idempotency{"once", hash}});
   };
   EXPECT_EQ(first(), "none") << "the endpoint has had no job";
   ASSERT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1"))) << "a lookup stores no key";
@@ -111,7 +111,7 @@ TEST_P(StorageSuite, SimilarKeysAreDifferent) {
   const auto insert = [this](const JobId& id, const std::string& apiKey, const std::string& key) {
     JobSpec job = spec(id);
     job.apiKeyId = apiKey;
-    return jobs().insert(std::move(job), policy_, Idempotency{key, "h"});
+    return jobs().insert(std::move(job), policy_, {Idempotency{key, "h"}});
   };
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "ab", "c")));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("b", "a", "bc")));

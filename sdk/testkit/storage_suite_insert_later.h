@@ -1,5 +1,6 @@
-// Conformance: the insert of a job with a receiver of the result (Storage::insertLater in sdk/include/jobq/storage.h).
-// A storage without the operation has to report a StorageError to the receiver of each call, and to change nothing.
+// Conformance: the insert of a job with a receiver of the result (JobStore::insertLater in
+// sdk/include/jobq/job_store.h). A storage without the operation has to report a StorageError to the receiver of each
+// call, and to change nothing.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class InsertLaterSuite : public StorageSuite {
  protected:
   /// Begins an insert. The receiver has the next number of `inserts_`.
   void beginInsert(JobSpec job, const std::optional<Idempotency>& idempotency = std::nullopt) {
-    storage_->insertLater(std::move(job), policy_, idempotency, inserts_.addReceiver());
+    storage_->jobs().insertLater(std::move(job), policy_, idempotency, inserts_.addReceiver());
   }
   /// Inserts a job and waits for the end of the insert. Returns the text of the receiver (LaterInserts).
   std::string insertLater(JobSpec job, const std::optional<Idempotency>& idempotency = std::nullopt) {
@@ -55,10 +56,10 @@ class InsertLaterSuite : public StorageSuite {
   LaterInserts inserts_;
 };
 
-TEST_P(InsertLaterSuite, AStorageWithoutTheOperationTellsTheReceiverOnce) {
-  if (storage_->insertsLater()) return;
-  beginInsert(spec("a"), Idempotency{"k", "h"});
-  EXPECT_EQ(inserts_.calls(), std::vector<std::string>{"StorageError"}) << "the refusal comes before the call returns";
+TEST_P(InsertLaterSuite, AStorageWithoutTheOperationThrows) {
+  if (storage_->capabilities().has(Capability::insertLater)) return;
+  EXPECT_THROW(beginInsert(spec("a"), Idempotency{"k", "h"}), StorageError);
+  EXPECT_EQ(inserts_.calls(), std::vector<std::string>{""}) << "the receiver is not called";
   EXPECT_EQ(inserts_.destroyed(), 1U);
   EXPECT_FALSE(find("a"));
   EXPECT_EQ(counts().inQueue, 0U);
@@ -66,7 +67,7 @@ TEST_P(InsertLaterSuite, AStorageWithoutTheOperationTellsTheReceiverOnce) {
 }
 
 TEST_P(InsertLaterSuite, AJobIsReadableFromTheCallOfTheReceiverOn) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   for (std::size_t i = 0; i < 20; ++i) {
     const JobId id = "j" + std::to_string(i);
     beginInsert(spec(id), Idempotency{id, "h"});
@@ -82,7 +83,7 @@ TEST_P(InsertLaterSuite, AJobIsReadableFromTheCallOfTheReceiverOn) {
 }
 
 TEST_P(InsertLaterSuite, AJobIsAsAfterAnInsert) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   JobSpec job = spec("a", "one");
   job.policy.executionTimeout = Millis(5'000);
   job.policy.ttl = Millis(20'000);
@@ -98,7 +99,7 @@ TEST_P(InsertLaterSuite, AJobIsAsAfterAnInsert) {
   submit(job);
   expectEqualTwins();
   const auto claimed =
-      leases().claim(std::vector{ClaimWant{"one", {"w0"}}, ClaimWant{"two", {"w0"}}}, holder_, nextCall());
+      leases().claim(std::vector{ClaimWant{"one", {"w0"}}, ClaimWant{"two", {"w0"}}}, holder_, nextCall()).jobs;
   ASSERT_EQ(claimed.size(), 2U);
   expectEqualTwins();
   for (const ClaimedJob& each : claimed) {
@@ -121,7 +122,7 @@ TEST_P(InsertLaterSuite, AJobIsAsAfterAnInsert) {
 }
 
 TEST_P(InsertLaterSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   EXPECT_EQ(insertLater(spec("a"), Idempotency{"once", "h1"}), "inserted");
   EXPECT_EQ(insertLater(spec("b"), Idempotency{"once", "h1"}), "duplicate of a");
   EXPECT_EQ(insertLater(spec("c"), Idempotency{"once", "h2"}), "key conflict");
@@ -129,17 +130,17 @@ TEST_P(InsertLaterSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
   EXPECT_FALSE(find("c"));
   EXPECT_EQ(insertLater(spec("a"), Idempotency{"once", "h1"}), "inserted") << "the call is repeated";
   EXPECT_EQ(counts().inQueue, 1U);
-  const InsertResult again = jobs().insert(spec("d"), policy_, Idempotency{"once", "h1"});
+  const InsertResult again = jobs().insert(spec("d"), policy_, {Idempotency{"once", "h1"}});
   ASSERT_TRUE(std::holds_alternative<Duplicate>(again)) << "both operations know the key";
   EXPECT_EQ(std::get<Duplicate>(again).id, "a");
-  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("e"), policy_, Idempotency{"twice", "h1"})));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("e"), policy_, {Idempotency{"twice", "h1"}})));
   EXPECT_EQ(insertLater(spec("f"), Idempotency{"twice", "h1"}), "duplicate of e");
   clock_.advance(kIdempotencyLife);
   EXPECT_EQ(insertLater(spec("g"), Idempotency{"once", "h2"}), "inserted");
 }
 
 TEST_P(InsertLaterSuite, ManyInsertsAtOnceWithTheSameKeyMakeOneJob) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   for (int i = 0; i < 20; ++i) beginInsert(spec("j" + std::to_string(i)), Idempotency{"once", i < 10 ? "h1" : "h2"});
   const auto results = inserts_.awaitAll();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -149,7 +150,7 @@ TEST_P(InsertLaterSuite, ManyInsertsAtOnceWithTheSameKeyMakeOneJob) {
 }
 
 TEST_P(InsertLaterSuite, ARepeatedInsertHasNoEffect) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   EXPECT_EQ(insertLater(spec("a")), "inserted");
   submit("b");
   const std::string first = describe(*find("a"));
@@ -166,7 +167,7 @@ TEST_P(InsertLaterSuite, ARepeatedInsertHasNoEffect) {
 }
 
 TEST_P(InsertLaterSuite, ATakenIdIsRefusedWithoutEffect) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   submit("a");
   JobSpec other = spec("a");
   other.input = "{}";
@@ -182,7 +183,7 @@ TEST_P(InsertLaterSuite, ATakenIdIsRefusedWithoutEffect) {
 }
 
 TEST_P(InsertLaterSuite, EachOfManyInsertsIsReportedOnceAndTheQueueKeepsTheOrder) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   constexpr std::size_t kJobs = 200;
   std::vector<JobId> ids;
   for (std::size_t i = 0; i < kJobs; ++i) {
@@ -195,7 +196,7 @@ TEST_P(InsertLaterSuite, EachOfManyInsertsIsReportedOnceAndTheQueueKeepsTheOrder
 }
 
 TEST_P(InsertLaterSuite, ARefusedInsertAmongManyHarmsNoOtherInsert) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   submit("taken");
   std::vector<std::string> expected;
   std::vector<JobId> ids{"taken"};
@@ -212,18 +213,18 @@ TEST_P(InsertLaterSuite, ARefusedInsertAmongManyHarmsNoOtherInsert) {
 }
 
 TEST_P(InsertLaterSuite, GroupsTakeTurns) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   for (const JobId id : {"x1", "x2", "x3", "y1"}) {
     JobSpec job = spec(id);
     job.apiKeyId = id.substr(0, 1);
-    storage_->insertLater(std::move(job), turns_, std::nullopt, inserts_.addReceiver());
+    storage_->jobs().insertLater(std::move(job), turns_, std::nullopt, inserts_.addReceiver());
   }
   EXPECT_EQ(inserts_.awaitAll(), std::vector<std::string>(4, "inserted"));
   EXPECT_EQ(claimedIds(), (std::vector<JobId>{"x1", "y1", "x2", "x3"}));
 }
 
 TEST_P(InsertLaterSuite, ThreadsInsertBothWays) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   constexpr int kThreads = 8;
   constexpr int kEach = 20;
   race(kThreads, [this](int thread) {
@@ -242,7 +243,7 @@ TEST_P(InsertLaterSuite, ThreadsInsertBothWays) {
 }
 
 TEST_P(InsertLaterSuite, ALargeInputIsStoredWhole) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   std::vector<std::string> inputs;
   for (const std::size_t bytes :
        {kLaterInput, kLaterInput + 1, std::size_t{256} << 10U, (std::size_t{256} << 10U) + 1, std::size_t{3} << 20U}) {
@@ -266,7 +267,7 @@ TEST_P(InsertLaterSuite, ALargeInputIsStoredWhole) {
 }
 
 TEST_P(InsertLaterSuite, AClosingStorageAnswersEachReceiverFirst) {
-  if (!storage_->insertsLater()) return;
+  if (!storage_->capabilities().has(Capability::insertLater)) return;
   constexpr std::size_t kJobs = 50;
   for (std::size_t i = 0; i < kJobs; ++i) beginInsert(spec("j" + std::to_string(i)));
   storage_.reset();
@@ -277,7 +278,7 @@ TEST_P(InsertLaterSuite, AClosingStorageAnswersEachReceiverFirst) {
 }
 
 TEST_P(InsertLaterSuite, AToldJobSurvivesTheDeathOfTheProcess) {
-  if (!GetParam().durable || !storage_->insertsLater()) return;
+  if (!GetParam().durable || !storage_->capabilities().has(Capability::insertLater)) return;
   inAProcessThatDies([this] {
     for (std::size_t i = 0; i < 5; ++i) {
       beginInsert(spec("j" + std::to_string(i)));

@@ -1,29 +1,36 @@
-// Conformance: the insert of a job whose first attempt has begun before (Storage::insertRun in
-// sdk/include/jobq/storage.h). A storage without this step has to refuse each call and to change nothing.
+// Conformance: the insert of a job whose first attempt has begun before (JobStore::insert with Begun in
+// sdk/include/jobq/job_store.h). A storage without this step has to refuse each call and to change nothing.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "jobq/error.h"
 #include "jobq/holder.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
 
 class InsertRunSuite : public StorageSuite {
  protected:
+  void insertBegun(JobSpec job, const Begun& begun) {
+    const JobSpec before = job;
+    EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), policy_, {.start = begun})));
+    EXPECT_EQ(job.input, before.input) << "the storage only reads the job";  // NOLINT(bugprone-use-after-move)
+  }
   /// Inserts the job as one whose attempt began `age` ago. Returns false for a storage without the step, and then
   /// checks that the call changes nothing.
   bool insertRun(const JobSpec& job, const std::optional<Outcome>& outcome, Millis age = Millis(0)) {
-    if (storage_->insertsRuns()) {
-      storage_->insertRun(job, policy_, {"w0", holder_, age}, outcome ? &*outcome : nullptr);
+    if (storage_->capabilities().has(Capability::insertBegun)) {
+      insertBegun(job, {"w0", holder_, age, outcome ? &*outcome : nullptr});
       return true;
     }
-    EXPECT_THROW(storage_->insertRun(job, policy_, {"w0", holder_, age}, nullptr), StorageError);
+    EXPECT_THROW(insertBegun(job, {"w0", holder_, age}), StorageError);
     EXPECT_FALSE(find(job.id, job.endpoint));
     return false;
   }
@@ -34,7 +41,7 @@ class InsertRunSuite : public StorageSuite {
     job.id = "b";
     job.endpoint = "two";
     submit(job);
-    EXPECT_EQ(storage_->leases().claim(std::vector{ClaimWant{"two", {"w0"}}}, holder_, nextCall()).size(), 1U);
+    EXPECT_EQ(storage_->leases().claim(std::vector{ClaimWant{"two", {"w0"}}}, holder_, nextCall()).jobs.size(), 1U);
     clock_.advance(Millis(30));
     if (outcome) {
       EXPECT_EQ(storage_->leases().finish({"b", 1}, *outcome), ReportResult::accepted);
@@ -88,10 +95,11 @@ TEST_P(InsertRunSuite, ARunningJobIsAsAfterAnInsertAndAClaim) {
   EXPECT_EQ(storage_->leases().progress({"a", 1}, "1"), ReportResult::accepted);
   EXPECT_EQ(storage_->leases().progress({"b", 1}, "1"), ReportResult::accepted);
   expectEqualTwins();
-  EXPECT_EQ(storage_->leases().release(std::vector{LeaseRef{"a", 1}, LeaseRef{"b", 1}}), 2U);
+  EXPECT_EQ(testkit::release(storage_->leases(), std::vector{LeaseRef{"a", 1}, LeaseRef{"b", 1}}), 2U);
   expectEqualTwins();
-  const auto again =
-      storage_->leases().claim(std::vector{ClaimWant{"one", {"w0"}}, ClaimWant{"two", {"w0"}}}, holder_, nextCall());
+  const auto again = storage_->leases()
+                         .claim(std::vector{ClaimWant{"one", {"w0"}}, ClaimWant{"two", {"w0"}}}, holder_, nextCall())
+                         .jobs;
   ASSERT_EQ(again.size(), 2U);
   EXPECT_EQ(again[0].input, again[1].input);
   EXPECT_EQ(again[0].s3Config, again[1].s3Config);
@@ -188,12 +196,12 @@ TEST_P(InsertRunSuite, AQueueIsLeftUnchanged) {
 
 TEST_P(InsertRunSuite, ATakenIdIsRefusedWithoutEffect) {
   submit("a");
-  if (!storage_->insertsRuns()) return;
+  if (!storage_->capabilities().has(Capability::insertBegun)) return;
   JobSpec other = spec("a");
   other.input = "{}";
   const Outcome outcome = Completed{"1"};
   for (const Outcome* end : {static_cast<const Outcome*>(nullptr), &outcome}) {
-    EXPECT_THROW(storage_->insertRun(other, policy_, {"w0", holder_, Millis(0)}, end), StorageError);
+    EXPECT_THROW(insertBegun(other, {"w0", holder_, Millis(0), end}), StorageError);
   }
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(describe(counts()), "1 0 0 0 0 0 ");
@@ -201,18 +209,18 @@ TEST_P(InsertRunSuite, ATakenIdIsRefusedWithoutEffect) {
 }
 
 TEST_P(InsertRunSuite, AnEndedLifeRunsNoJob) {
-  if (!storage_->insertsRuns()) return;
+  if (!storage_->capabilities().has(Capability::insertBegun)) return;
   const Holder former = holder_;
   newLife();
-  EXPECT_THROW(storage_->insertRun(spec("a"), policy_, {"w0", former, Millis(0)}, nullptr), StorageError);
+  EXPECT_THROW(insertBegun(spec("a"), {"w0", former, Millis(0), nullptr}), StorageError);
   EXPECT_FALSE(find("a"));
   const Outcome outcome = Completed{"1"};
-  storage_->insertRun(spec("a"), policy_, {"w0", former, Millis(0)}, &outcome);
+  insertBegun(spec("a"), {"w0", former, Millis(0), &outcome});
   EXPECT_EQ(stateOf("a"), JobState::completed) << "the outcome needs no life";
 }
 
 TEST_P(InsertRunSuite, AJobPastItsTtlIsRefused) {
-  if (!storage_->insertsRuns()) return;
+  if (!storage_->capabilities().has(Capability::insertBegun)) return;
   JobSpec job = spec("a");
   job.policy.ttl = Millis(10'000);
   job.webhook = "http://h/done";
@@ -231,7 +239,7 @@ TEST_P(InsertRunSuite, ALostWorkerOfSuchAJobIsCounted) {
 }
 
 TEST_P(InsertRunSuite, SuchJobsSurviveTheDeathOfTheProcess) {
-  if (!GetParam().durable || !storage_->insertsRuns()) return;
+  if (!GetParam().durable || !storage_->capabilities().has(Capability::insertBegun)) return;
   inAProcessThatDies([this] {
     EXPECT_TRUE(insertRun(spec("a"), std::nullopt));
     EXPECT_TRUE(insertRun(spec("b"), Completed{"[1]"}));

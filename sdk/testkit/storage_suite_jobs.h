@@ -11,6 +11,7 @@
 
 #include "jobq/error.h"
 #include "jobq/log.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -36,7 +37,7 @@ TEST_P(StorageSuite, AJobIdIsTakenOnce) {
   submit("a");
   JobSpec other = spec("a");
   other.input = "{\"n\":2}";
-  EXPECT_THROW((void)storage_->jobs().insert(std::move(other), policy_, std::nullopt), StorageError);
+  EXPECT_THROW((void)storage_->jobs().insert(std::move(other), policy_), StorageError);
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
@@ -75,7 +76,7 @@ TEST_P(StorageSuite, SummariesComeInTheOrderOfTheKeys) {
   std::optional<JobSummary> running = JobSummary{JobState::inProgress, runs.attempt, 2};
   EXPECT_EQ(jobs().summaries(keys),
             (std::vector<std::optional<JobSummary>>{queued, running, {}, done, {}, queued, stopped, done}));
-  EXPECT_EQ(leases().release(std::vector{runs}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{runs}), 1U);
   clock_.advance(Millis(10'000));
   running = JobSummary{JobState::inQueue, runs.attempt + 1, 0};
   EXPECT_EQ(jobs().summaries(keys),
@@ -203,7 +204,7 @@ TEST_P(StorageSuite, EachStepOfARemovalIsBounded) {
   for (int i = 0; i < 3; ++i) {
     JobSpec job = spec("j" + std::to_string(i));
     job.apiKeyId = "key" + std::to_string(i);
-    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, Idempotency{"k", "h"})));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, {Idempotency{"k", "h"}})));
   }
   for (int step = 0; step < 4; ++step)
     EXPECT_EQ(jobs().remove("ep", 2), 2U) << "three jobs, idempotency records and groups";
@@ -216,7 +217,7 @@ TEST_P(StorageSuite, TheIdOfAnExpiredJobIsFreeAfterTheSweep) {
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(86'400'000));
   EXPECT_FALSE(find("a"));
-  EXPECT_THROW((void)jobs().insert(spec("a"), policy_, std::nullopt), StorageError);
+  EXPECT_THROW((void)jobs().insert(spec("a"), policy_), StorageError);
   sweepAll();
   submit("a");
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
@@ -228,11 +229,11 @@ TEST_P(StorageSuite, AThrowingInsertHasNoEffect) {
   const std::string before = describe(*find("a"));
   JobSpec twin = spec("a", "other");
   twin.webhook = "http://example.com/";
-  EXPECT_THROW((void)jobs().insert(std::move(twin), policy_, Idempotency{"k", "h"}), StorageError);
+  EXPECT_THROW((void)jobs().insert(std::move(twin), policy_, {Idempotency{"k", "h"}}), StorageError);
   EXPECT_EQ(describe(*find("a")), before);
   EXPECT_FALSE(find("a", "other"));
   EXPECT_EQ(counts("other").inQueue, 0U);
-  EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("b", "other"), policy_, Idempotency{"k", "h2"})))
+  EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("b", "other"), policy_, {Idempotency{"k", "h2"}})))
       << "no idempotency record was left";
 }
 
@@ -267,7 +268,7 @@ TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
   EXPECT_EQ(find("a")->output, "");
   EXPECT_EQ(find("a")->progress, "");
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
-  ASSERT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
+  ASSERT_EQ(chunks().readLog({"ep", "a"})->lines.size(), 1U);
   const LeaseRef again = claimOne();
   EXPECT_EQ(append(again, {Chunk{"2", "", false}}), ReportResult::accepted);
   ASSERT_EQ(taken("a").size(), 1U) << "the cursor starts again";
@@ -360,7 +361,7 @@ TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingJob) {
 
 TEST_P(StorageSuite, ARemovedEndpointLeavesNoDataInTheStorage) {
   const auto findByIdempotencyKey = [this](const JobId& id) {
-    return jobs().insert(spec(id), policy_, Idempotency{"k", "h"});
+    return jobs().insert(spec(id), policy_, {Idempotency{"k", "h"}});
   };
   ASSERT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("a")));
   const LeaseRef lease = claimOne();

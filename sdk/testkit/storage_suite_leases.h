@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -14,7 +15,7 @@ TEST_P(StorageSuite, AClaimServesManyEndpointsAtOnceAndNamesEachWorker) {
   submit(spec("b", "one"));
   submit(spec("c", "two"));
   const std::vector<ClaimWant> wants{{"one", {"w1"}}, {"two", {"w2", "w3"}}, {"none", {"w4"}}};
-  const auto jobs = storage_->leases().claim(wants, holder_, nextCall());
+  const auto jobs = storage_->leases().claim(wants, holder_, nextCall()).jobs;
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[0].lease, (LeaseRef{"a", 1}));
   EXPECT_EQ(jobs[0].worker, "w1");
@@ -74,7 +75,7 @@ TEST_P(StorageSuite, ReleaseKeepsThePlaceAndCountsNoLoss) {
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(10));
   EXPECT_EQ(storage_->leases().progress(lease, "1"), ReportResult::accepted);
-  EXPECT_EQ(storage_->leases().release(std::vector{lease}), 1U);
+  EXPECT_EQ(testkit::release(storage_->leases(), std::vector{lease}), 1U);
   const auto job = find("first");
   EXPECT_EQ(job->state, JobState::inQueue);
   EXPECT_EQ(job->losses, 0U);
@@ -91,7 +92,7 @@ TEST_P(StorageSuite, TheStateOfALeaseTellsWhyTheAttemptHasEnded) {
   const LeaseRef stopped = bring("stopped", JobState::inProgress);
   (void)jobs().cancel({"ep", "stopped"});
   const LeaseRef returned = bring("returned", JobState::inProgress);
-  EXPECT_EQ(leases().release(std::vector{returned}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{returned}), 1U);
   const LeaseRef again = claimOne();
   EXPECT_EQ(again.job, "returned");
   EXPECT_EQ(complete(held), ReportResult::accepted);  // the timeout below would end the job too
@@ -127,7 +128,7 @@ TEST_P(StorageSuite, TheEndpointsWithQueuedJobsAreNamed) {
   const LeaseRef lease = claimOne("one");
   (void)claimOne("two");
   EXPECT_EQ(queued(), (std::multiset<std::pair<EndpointId, bool>>{{"three", false}, {"two", true}}));
-  EXPECT_EQ(leases().release(std::vector{lease}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{lease}), 1U);
   EXPECT_EQ(jobs().purgeQueued("two"), 1U);
   EXPECT_EQ(queued(), (std::multiset<std::pair<EndpointId, bool>>{{"one", true}, {"three", false}}));
 }
@@ -137,7 +138,7 @@ TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage
 TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsIsEmpty) {
   EXPECT_TRUE(claim(3).empty()) << "the storage has never seen the endpoint";
   submit("a");
-  EXPECT_TRUE(leases().claim({}, holder_, nextCall()).empty());
+  EXPECT_TRUE(leases().claim({}, holder_, nextCall()).jobs.empty());
   EXPECT_TRUE(claim(0).empty());
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
   EXPECT_EQ(find("a")->attempt, 0U);
@@ -191,7 +192,7 @@ TEST_P(StorageSuite, ProgressIsTheLastReportOfTheCurrentAttempt) {
   EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
   EXPECT_EQ(leases().progress(lease, "[2]"), ReportResult::accepted);
   EXPECT_EQ(find("a")->progress, "[2]");
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   EXPECT_EQ(find("a")->progress, "");
   lease = claimOne();
   EXPECT_EQ(find("a")->progress, "");
@@ -205,8 +206,8 @@ TEST_P(StorageSuite, ReleaseSkipsTheStaleAndTheRepeated) {
   ASSERT_EQ(claimed.size(), 3U);
   EXPECT_EQ(complete(claimed[1].lease), ReportResult::accepted);
   const std::vector<LeaseRef> refs{claimed[2].lease, claimed[1].lease, {"none", 1}, claimed[0].lease, claimed[0].lease};
-  EXPECT_EQ(leases().release(refs), 2U);
-  EXPECT_EQ(leases().release({}), 0U);
+  EXPECT_EQ(testkit::release(leases(), refs), 2U);
+  EXPECT_EQ(testkit::release(leases(), {}), 0U);
   EXPECT_EQ(stateOf("b"), JobState::completed);
   EXPECT_EQ(counts().inQueue, 2U);
   EXPECT_EQ(claimOne().job, "a");
@@ -218,7 +219,7 @@ TEST_P(StorageSuite, TheStartIsOfTheLastAttempt) {
   const LeaseRef lease = claimOne();
   const Instant first = clock_.now();
   clock_.advance(Millis(100));
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   EXPECT_EQ(find("a")->startedAt, first) << "the claim of the last attempt";
   EXPECT_EQ(find("a")->workerId, "w0");
   clock_.advance(Millis(100));

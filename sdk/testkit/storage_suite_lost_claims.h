@@ -10,6 +10,7 @@
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/time.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/same_answers.h"
 #include "testkit/storage_suite_repeated_calls.h"
 
@@ -21,7 +22,7 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
   submit(spec("d", "other"));
   const std::vector<ClaimWant> wants{{"other", {"w1"}}, {"ep", {"w3", "w2"}}, {"none", {"w4"}}};
   EXPECT_TRUE(leases().claimed(wants, 70).empty()) << "such a claim was never made";
-  const auto jobs = leases().claim(wants, holder_, 70);
+  const auto jobs = leases().claim(wants, holder_, 70).jobs;
   ASSERT_EQ(jobs.size(), 3U);
   clock_.advance(Millis(10));
   auto again = leases().claimed(wants, 70);
@@ -40,16 +41,16 @@ TEST_P(RepeatedCalls, TheJobsOfAClaimAreReadByItsId) {
 TEST_P(RepeatedCalls, AnEndedAttemptIsNoLongerAJobOfTheClaim) {
   const ClaimWant want{"ep", {"w1", "w2", "w3", "w4", "w5"}};
   for (const char* id : {"done", "stopped", "returned", "late", "kept"}) submit(id);
-  ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).size(), 5U);
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).jobs.size(), 5U);
   EXPECT_EQ(complete({"done", 1}), ReportResult::accepted);
   (void)jobs().cancel({"ep", "stopped"});
-  EXPECT_EQ(leases().release(std::vector{LeaseRef{"returned", 1}}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{LeaseRef{"returned", 1}}), 1U);
   ASSERT_TRUE(jobs().setTtl({"ep", "late"}, Millis(5'000)));
   clock_.advance(Millis(5'000));
   const auto left = leases().claimed({&want, 1}, 70);
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].lease, (LeaseRef{"kept", 1}));
-  ASSERT_EQ(leases().claim({&want, 1}, holder_, 71).size(), 1U) << "the next claim takes the returned job";
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 71).jobs.size(), 1U) << "the next claim takes the returned job";
   EXPECT_EQ(leases().claimed({&want, 1}, 70).size(), 1U);
   EXPECT_EQ(leases().claimed({&want, 1}, 71).at(0).lease.job, "returned");
 }
@@ -59,7 +60,7 @@ TEST_P(RepeatedCalls, AClaimIsStoredWithItsJobs) {
   constexpr CallId kLargest = ~CallId{0};
   submit("a");
   const ClaimWant want{"ep", {"w1"}};
-  ASSERT_EQ(leases().claim({&want, 1}, holder_, kLargest).size(), 1U);
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, kLargest).jobs.size(), 1U);
   reopen();
   EXPECT_EQ(leases().claimed({&want, 1}, kLargest).at(0).lease, (LeaseRef{"a", 1}));
 }
@@ -67,7 +68,7 @@ TEST_P(RepeatedCalls, AClaimIsStoredWithItsJobs) {
 TEST_P(RepeatedCalls, AClaimWithAnEndedLeaseHasNoJobs) {
   submit("a");
   const ClaimWant want{"ep", {"w1"}};
-  ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).size(), 1U);
+  ASSERT_EQ(leases().claim({&want, 1}, holder_, 70).jobs.size(), 1U);
   newLife();
   (void)leases().sweep(9);
   EXPECT_TRUE(leases().claimed({&want, 1}, 70).empty());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "jobq/log.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -17,7 +18,7 @@ namespace jobq::testkit {
 /// Fixture with short forms of lose().
 class LostWorkerSuite : public StorageSuite {
  protected:
-  SweepResult lose(const LeaseRef& lease) { return leases().lose(std::vector{lease}); }
+  SweepResult lose(const LeaseRef& lease) { return testkit::lose(leases(), std::vector{lease}); }
   static bool namesNothing(const SweepResult& lost) {
     return lost.stopped.empty() && lost.finished.empty() && lost.expired.empty() && lost.requeuedAt.empty() &&
            lost.removed == 0 && !lost.more;
@@ -126,7 +127,7 @@ TEST_P(LostWorkerSuite, LossesOfBothKindsCountTogether) {
   (void)claimOne();
   newLife();
   (void)sweep();
-  EXPECT_EQ(leases().release(std::vector{claimOne()}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{claimOne()}), 1U);
   EXPECT_EQ(find("a")->losses, 2U);
   (void)lose(claimOne());
   EXPECT_EQ(stateOf("a"), JobState::failed);
@@ -139,7 +140,7 @@ TEST_P(LostWorkerSuite, LossesOfBothKindsCountTogether) {
 TEST_P(LostWorkerSuite, AStaleLeaseIsSkipped) {
   submit("released");
   const LeaseRef released = claimOne();
-  EXPECT_EQ(leases().release(std::vector{released}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{released}), 1U);
   const LeaseRef again = claimOne();
   const LeaseRef done = bring("done", JobState::completed);
   const LeaseRef late = bring("late", JobState::timedOut);
@@ -150,15 +151,16 @@ TEST_P(LostWorkerSuite, AStaleLeaseIsSkipped) {
   clock_.advance(Millis(10'000));
   const LeaseRef held = bring("held", JobState::inProgress);
   submit("queued");
-  const SweepResult lost = leases().lose(std::vector{released, done, late, LeaseRef{"queued", 0}, LeaseRef{"absent", 1},
-                                                     LeaseRef{"held", held.attempt + 1}, held, expired});
+  const SweepResult lost =
+      testkit::lose(leases(), std::vector{released, done, late, LeaseRef{"queued", 0}, LeaseRef{"absent", 1},
+                                          LeaseRef{"held", held.attempt + 1}, held, expired});
   EXPECT_EQ(lost.stopped, (std::vector{held}));
   EXPECT_EQ(leaseState(again), LeaseState::held);
   EXPECT_EQ(stateOf("done"), JobState::completed);
   EXPECT_EQ(stateOf("late"), JobState::timedOut);
   EXPECT_EQ(counts().retried, 1U);
   EXPECT_EQ(find("queued")->losses, 0U);
-  EXPECT_TRUE(namesNothing(leases().lose({})));
+  EXPECT_TRUE(namesNothing(testkit::lose(leases(), {})));
 }
 
 TEST_P(LostWorkerSuite, ALossDiscardsTheReportsOfTheAttempt) {
@@ -173,7 +175,7 @@ TEST_P(LostWorkerSuite, ALossDiscardsTheReportsOfTheAttempt) {
   EXPECT_EQ(find("a")->error, "");
   EXPECT_FALSE(find("a")->finishedAt);
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
-  EXPECT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
+  EXPECT_EQ(chunks().readLog({"ep", "a"})->lines.size(), 1U);
   const LeaseRef again = claimOne();
   EXPECT_EQ(append(again, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U) << "the cursor starts again";
@@ -209,7 +211,7 @@ TEST_P(LostWorkerSuite, ARepeatedCallNamesNoJob) {
   const LeaseRef again = claimOne();
   EXPECT_TRUE(namesNothing(lose(lease))) << "a later attempt runs";
   EXPECT_EQ(leaseState(again), LeaseState::held);
-  const SweepResult twice = leases().lose(std::vector{again, again});
+  const SweepResult twice = testkit::lose(leases(), std::vector{again, again});
   EXPECT_EQ(twice.stopped, (std::vector{again})) << "an attempt named twice is lost once";
   EXPECT_EQ(find("a")->losses, 2U);
 }
@@ -225,7 +227,7 @@ TEST_P(LostWorkerSuite, ManyLeasesOfTwoEndpointsAreTakenBackInOneCall) {
     for (const ClaimedJob& job : claim(9, endpoint)) lost.push_back(job.lease);
   }
   ASSERT_EQ(lost.size(), 6U);
-  const SweepResult result = leases().lose(lost);
+  const SweepResult result = testkit::lose(leases(), lost);
   EXPECT_EQ(result.stopped, lost);
   EXPECT_EQ(result.finished, (std::vector<JobKey>{{"three", "c"}}));
   EXPECT_EQ(result.requeuedAt.size(), 2U) << "each endpoint once";

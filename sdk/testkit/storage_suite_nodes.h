@@ -10,6 +10,7 @@
 
 #include "jobq/holder.h"
 #include "jobq/mutex.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -74,7 +75,7 @@ TEST_P(StorageSuite, AnOlderLifeClaimsNoJobAndTheBeatAnswersReplaced) {
 TEST_P(StorageSuite, AnEndedJobIsNotLostWithTheHolder) {
   const LeaseRef done = bring("done", JobState::completed);
   const LeaseRef returned = bring("returned", JobState::inProgress);
-  EXPECT_EQ(leases().release(std::vector{returned}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{returned}), 1U);
   newLife();
   EXPECT_TRUE(sweep().stopped.empty());
   EXPECT_EQ(complete(done), ReportResult::accepted) << "a repeated report";

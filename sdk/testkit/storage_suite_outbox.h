@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -187,7 +188,7 @@ TEST_P(OutboxSuite, ADeliveryHoldsTheJobAsOfTheEnd) {
 TEST_P(OutboxSuite, OnlyTheReportOfTheEndOwesACall) {
   submit(hooked("a"));
   const LeaseRef lease = claimOne();
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   const LeaseRef again = claimOne();
   EXPECT_EQ(complete(again), ReportResult::accepted);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -29,7 +30,7 @@ TEST_P(StorageSuite, AJobsPositionIsTheNumberOfEarlierClaims) {
   EXPECT_EQ(ahead("a"), std::nullopt) << "a claimed job does not wait";
   EXPECT_EQ(ahead("b"), 0U);
   EXPECT_EQ(ahead("low"), 1U);
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   EXPECT_EQ(ahead("a"), 0U) << "a released job has the old place again";
   (void)jobs().cancel({"ep", "a"});
   EXPECT_EQ(ahead("a"), std::nullopt);
@@ -65,7 +66,7 @@ TEST_P(StorageSuite, TheHeadOfTheQueueIsTheNextClaimedNormalJob) {
   const LeaseRef lease = claimOne();
   EXPECT_EQ(counts().headWait, Millis(0));
   clock_.advance(Millis(100));
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   EXPECT_EQ(counts().headWait, Millis(107)) << "a released job has waited since the submission";
   (void)jobs().purgeQueued("ep");
   EXPECT_EQ(counts().headWait, std::nullopt);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "jobq/mutex.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -60,7 +61,7 @@ TEST_P(StorageSuite, CancelFinishAndReleaseRaceToOneLegalEnd) {
     race(kRacers, [&](int i) {
       if (i % 3 == 0 && std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", id}))) ++cancels;
       if (i % 3 == 1 && complete(lease, std::to_string(i)) == ReportResult::accepted) ++finishes;
-      if (i % 3 == 2) (void)storage_->leases().release(std::vector{lease});
+      if (i % 3 == 2) (void)testkit::release(storage_->leases(), std::vector{lease});
     });
     const bool cancelled = stateOf(id) == JobState::cancelled;
     EXPECT_TRUE(cancelled || stateOf(id) == JobState::completed) << nameOf(stateOf(id));
@@ -90,7 +91,7 @@ TEST_P(StorageSuite, RacingClaimAndCancelAgree) {
 TEST_P(StorageSuite, RacingInsertsWithOneIdempotencyKeyMakeOneJob) {
   std::atomic<int> inserted = 0;
   race(kRacers, [&](int i) {
-    const auto result = storage_->jobs().insert(spec("j" + std::to_string(i)), policy_, Idempotency{"k", "h"});
+    const auto result = storage_->jobs().insert(spec("j" + std::to_string(i)), policy_, {Idempotency{"k", "h"}});
     if (std::holds_alternative<Inserted>(result)) ++inserted;
   });
   EXPECT_EQ(inserted, 1);

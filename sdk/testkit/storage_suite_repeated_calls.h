@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "jobq/error.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -24,7 +25,7 @@ class RepeatedCalls : public StorageSuite {
     return job;
   }
   bool insertAgain(const JobSpec& job, const std::optional<Idempotency>& idempotency = std::nullopt) {
-    return std::holds_alternative<Inserted>(jobs().insert(JobSpec(job), policy_, idempotency));
+    return std::holds_alternative<Inserted>(jobs().insert(JobSpec(job), policy_, {idempotency}));
   }
   /// Returns the job and the counters of its endpoint as text.
   std::string picture(const JobId& id) {
@@ -40,9 +41,9 @@ class RepeatedCalls : public StorageSuite {
 TEST_P(RepeatedCalls, ARepeatedReleaseOrPurgeFindsNoJob) {
   submit("a");
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(leases().release(std::vector{lease}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{lease}), 1U);
   const std::string before = picture("a");
-  EXPECT_EQ(leases().release(std::vector{lease}), 0U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{lease}), 0U);
   EXPECT_EQ(picture("a"), before);
   EXPECT_EQ(jobs().purgeQueued("ep"), 1U);
   EXPECT_EQ(jobs().purgeQueued("ep"), 0U);
@@ -72,7 +73,7 @@ TEST_P(RepeatedCalls, ADifferentInsertFindsTheIdTaken) {
   JobSpec noInput = spec("a");
   noInput.input.clear();
   for (const JobSpec& other : {otherKey, otherInput, noInput, spec("a", "other")}) {
-    EXPECT_THROW((void)jobs().insert(JobSpec(other), policy_, std::nullopt), StorageError);
+    EXPECT_THROW((void)jobs().insert(JobSpec(other), policy_), StorageError);
   }
   EXPECT_EQ(picture("a"), before);
   EXPECT_TRUE(claim(1, "other").empty());
@@ -84,7 +85,7 @@ TEST_P(RepeatedCalls, ARepeatedInsertOfALargeInputIsOneJob) {
   submit(job);
   EXPECT_TRUE(insertAgain(job));
   job.input.back() = '\'';
-  EXPECT_THROW((void)jobs().insert(JobSpec(job), policy_, std::nullopt), StorageError) << "the last byte differs";
+  EXPECT_THROW((void)jobs().insert(JobSpec(job), policy_), StorageError) << "the last byte differs";
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
@@ -93,7 +94,7 @@ TEST_P(RepeatedCalls, ARepeatedInsertLeavesTheTurnsOfItsGroupAlone) {
   const auto insert = [&](const JobId& id, const std::string& group) {
     JobSpec job = spec(id);
     job.apiKeyId = group;
-    EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, std::nullopt))) << id;
+    EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns))) << id;
   };
   insert("a1", "a");
   insert("b1", "b");
@@ -115,8 +116,8 @@ TEST_P(RepeatedCalls, ARepeatedInsertWithAnIdempotencyKeyIsNoDuplicate) {
   EXPECT_TRUE(insertAgain(job, once));
   EXPECT_TRUE(insertAgain(job, once));
   EXPECT_EQ(counts().inQueue, 1U);
-  EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs().insert(JobSpec(job), policy_, Idempotency{"k", "other"})));
-  EXPECT_THROW((void)jobs().insert(spec("a", "other"), policy_, once), StorageError)
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs().insert(JobSpec(job), policy_, {Idempotency{"k", "other"}})));
+  EXPECT_THROW((void)jobs().insert(spec("a", "other"), policy_, {once}), StorageError)
       << "the key is used at a different endpoint";
   clock_.advance(Millis(10'000));
   sweepAll();
@@ -135,7 +136,7 @@ TEST_P(RepeatedCalls, ALateRepetitionOfAnInsertWritesNoSecondRecord) {
   EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", once));
   EXPECT_EQ(counts().inQueue, 1U);
   EXPECT_TRUE(insertAgain(spec("b"), once)) << "the key is free";
-  const auto late = jobs().insert(spec("a"), policy_, once);
+  const auto late = jobs().insert(spec("a"), policy_, {once});
   ASSERT_TRUE(std::holds_alternative<Duplicate>(late)) << "the key is judged first";
   EXPECT_EQ(std::get<Duplicate>(late).id, "b");
 }
@@ -155,7 +156,7 @@ TEST_P(RepeatedCalls, ARepeatedCancelIsOneEnd) {
     EXPECT_EQ(outbox().list("ep", last.job, 9).size(), 1U) << "an end has a single webhook delivery";
   };
   submit(hooked("waits"));
-  EXPECT_EQ(leases().release(std::vector{claimOne()}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{claimOne()}), 1U);
   cancelTwice({"waits", 2});
   submit(hooked("runs"));
   cancelTwice(claimOne());
@@ -284,7 +285,7 @@ TEST_P(RepeatedCalls, RepeatedChunksAreStoredOnce) {
   EXPECT_EQ(taken("a").size(), 4U);
   EXPECT_EQ(add(first, 2, {"2", "3", "4"}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U) << "each chunk is handed out once";
-  EXPECT_EQ(leases().release(std::vector{first}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{first}), 1U);
   const LeaseRef second = claimOne();
   EXPECT_EQ(add(first, 5, {"5"}), ReportResult::staleAttempt);
   EXPECT_EQ(add(second, 0, {"new"}), ReportResult::accepted) << "each attempt counts from 0";

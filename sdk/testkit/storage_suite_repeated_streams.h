@@ -18,6 +18,7 @@
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
 #include "jobq/time.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite_repeated_calls.h"
 
 namespace jobq::testkit {
@@ -32,7 +33,7 @@ class RepeatedStreamCalls : public RepeatedCalls {
   }
   std::string logOf(const JobId& id) {
     std::string texts;
-    const std::vector<LogLine> lines = chunks().readLog({"ep", id}).value();
+    const std::vector<LogLine> lines = chunks().readLog({"ep", id}).value().lines;
     for (const LogLine& line : lines) texts += line.text;
     return texts;
   }
@@ -57,7 +58,7 @@ TEST_P(RepeatedStreamCalls, RepeatedLogLinesAreStoredOnce) {
   EXPECT_EQ(addLines(first, 2, {}), ReportResult::accepted);
   EXPECT_THROW((void)addLines(first, 5, {}), Error);
   EXPECT_EQ(logOf("a"), "0123");
-  EXPECT_EQ(leases().release(std::vector{first}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{first}), 1U);
   EXPECT_EQ(addLines(first, 4, {"4"}), ReportResult::staleAttempt);
   const ClaimedJob second = claim(1).at(0);
   EXPECT_EQ(second.logLines, 4U);
@@ -125,7 +126,7 @@ TEST_P(RepeatedStreamCalls, ANewAttemptKnowsNoEarlierCall) {
   const LeaseRef first = claimOne();
   addChunks(first, {"old"});
   EXPECT_EQ(consumed(70), "old");
-  EXPECT_EQ(leases().release(std::vector{first}), 1U);
+  EXPECT_EQ(testkit::release(leases(), std::vector{first}), 1U);
   EXPECT_EQ(consumed(70), "");
   const LeaseRef second = claimOne();
   addChunks(second, {"new"});

@@ -9,6 +9,7 @@
 
 #include "jobq/holder.h"
 #include "jobq/log.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 #include "testkit/storage_suite_record_changes.h"
 #include "testkit/storage_suite_records.h"
@@ -29,7 +30,7 @@ TEST_P(RestartSuite, AcknowledgedWritesSurviveAReopen) {
   bring("failed", JobState::failed);
   submit("first");
   submit("second");
-  (void)storage_->jobs().insert(spec("once"), policy_, Idempotency{"k", "h"});
+  (void)storage_->jobs().insert(spec("once"), policy_, {Idempotency{"k", "h"}});
   ASSERT_TRUE(std::holds_alternative<Stored>(storage_->records().create({"key", "id", "name", "{}", 0, {}})));
   reopen();
   EXPECT_EQ(find("done")->output, "{\"ok\":true}");
@@ -38,7 +39,7 @@ TEST_P(RestartSuite, AcknowledgedWritesSurviveAReopen) {
   EXPECT_EQ(counts().failed, 1U);
   EXPECT_EQ(counts().inQueue, 3U);
   EXPECT_TRUE(storage_->records().find("key", "id"));
-  EXPECT_TRUE(std::holds_alternative<Duplicate>(storage_->jobs().insert(spec("x"), policy_, Idempotency{"k", "h"})));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(storage_->jobs().insert(spec("x"), policy_, {Idempotency{"k", "h"}})));
   EXPECT_EQ(claimOne().job, "first");
   submit("third");
   EXPECT_EQ(claimOne().job, "second");
@@ -106,12 +107,12 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
 TEST_P(RestartSuite, AcknowledgedWritesSurviveTheDeathOfTheProcess) {
   inAProcessThatDies([this] {
     bring("done", JobState::completed);
-    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("waits"), policy_, Idempotency{"k", "h"})));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("waits"), policy_, {Idempotency{"k", "h"}})));
     ASSERT_TRUE(std::holds_alternative<Stored>(records().create({"key", "id", "", "{}", 0, {}})));
   });
   EXPECT_EQ(find("done")->output, "{\"ok\":true}");
   EXPECT_EQ(stateOf("waits"), JobState::inQueue);
-  EXPECT_TRUE(std::holds_alternative<Duplicate>(jobs().insert(spec("b"), policy_, Idempotency{"k", "h"})));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(jobs().insert(spec("b"), policy_, {Idempotency{"k", "h"}})));
   EXPECT_TRUE(records().find("key", "id"));
   EXPECT_EQ(counts().completed, 1U);
   EXPECT_EQ(counts().inQueue, 1U);
@@ -184,8 +185,8 @@ TEST_P(RestartSuite, AStreamGoesOnAfterARestart) {
   ASSERT_EQ(all->chunks.size(), 3U);
   EXPECT_TRUE(all->chunks[0].partial);
   EXPECT_EQ(all->chunks[0].metrics, "{}");
-  ASSERT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
-  EXPECT_EQ(chunks().readLog({"ep", "a"})->at(0).level, LogLevel::warning);
+  ASSERT_EQ(chunks().readLog({"ep", "a"})->lines.size(), 1U);
+  EXPECT_EQ(chunks().readLog({"ep", "a"})->lines.at(0).level, LogLevel::warning);
 }
 
 TEST_P(RestartSuite, OwedDeliveriesAreStillOwed) {
@@ -220,7 +221,7 @@ TEST_P(RestartSuite, GroupsAndQueueAreKept) {
   const auto put = [&](const JobId& id, const std::string& group) {
     JobSpec job = spec(id);
     job.apiKeyId = group;
-    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns)));
   };
   for (int i = 0; i < 3; ++i) put("noisy" + std::to_string(i), "noisy");
   reopen();
@@ -304,7 +305,7 @@ TEST_P(RestartSuite, ChangesOfRecordsSurviveTheDeathOfTheProcess) {
 TEST_P(RestartSuite, AttemptNumbersGrowAfterAReopen) {
   submit("a");
   const LeaseRef old = claimOne();
-  (void)leases().release(std::vector{old});
+  (void)testkit::release(leases(), std::vector{old});
   reopen();
   const LeaseRef now = claimOne();
   EXPECT_GT(now.attempt, old.attempt);

@@ -11,6 +11,7 @@
 
 #include "jobq/log.h"
 #include "jobq/transitions.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -46,7 +47,7 @@ class StateSuite : public StorageSuite {
       case Trigger::fail: (void)fail(lease[0]); return;
       case Trigger::cancel: (void)jobs().cancel({"ep", id}); return;
       case Trigger::retry: (void)requeue({"ep", id}, policy_); return;
-      case Trigger::release: (void)leases().release(lease); return;
+      case Trigger::release: (void)testkit::release(leases(), lease); return;
       case Trigger::timeOut: clock_.advance(Millis(300'001)); return sweepAll();
       case Trigger::lose:
       case Trigger::loseLast: newLife(); return sweepAll();
@@ -117,7 +118,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
     EXPECT_EQ(appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
     EXPECT_EQ(leaseState(lease) == LeaseState::held, from == JobState::inProgress);
     EXPECT_EQ(complete(lease, "\"late\""), expected) << nameOf(from);
-    EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
+    EXPECT_EQ(testkit::release(storage_->leases(), std::vector{lease}), 0U);
     EXPECT_EQ(stateOf(id), from == JobState::inProgress ? JobState::completed : from);
     (void)storage_->jobs().purgeQueued("ep");
   }
@@ -126,20 +127,20 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
 TEST_P(StorageSuite, AStaleAttemptHasNoEffect) {
   submit("a");
   const LeaseRef old = claimOne();
-  EXPECT_EQ(storage_->leases().release(std::vector{old}), 1U);
+  EXPECT_EQ(testkit::release(storage_->leases(), std::vector{old}), 1U);
   const LeaseRef now = claimOne();
   EXPECT_GT(now.attempt, old.attempt);
   EXPECT_EQ(complete(old, "\"late\""), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().progress(old, "1"), ReportResult::staleAttempt);
   EXPECT_EQ(append(old, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
   EXPECT_EQ(appendLog(old, {LogLine{}}), ReportResult::staleAttempt);
-  EXPECT_EQ(storage_->leases().release(std::vector{old}), 0U);
+  EXPECT_EQ(testkit::release(storage_->leases(), std::vector{old}), 0U);
   EXPECT_EQ(leases().states(std::vector{old, now}), (std::vector{LeaseState::takenOver, LeaseState::held}));
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inProgress);
   EXPECT_EQ(job->progress, "");
   EXPECT_TRUE(consume({"ep", "a"}, 100)->chunks.empty());
-  EXPECT_TRUE(storage_->chunks().readLog({"ep", "a"})->empty());
+  EXPECT_TRUE(storage_->chunks().readLog({"ep", "a"})->lines.empty());
 }
 
 TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEachOperation) {
@@ -182,7 +183,7 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEachOperationBeforeTheSweep) {
     EXPECT_TRUE(claim(1).empty());
     EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->leases().progress(lease, "1"), ReportResult::staleAttempt);
-    EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
+    EXPECT_EQ(testkit::release(storage_->leases(), std::vector{lease}), 0U);
     EXPECT_EQ(leaseState(lease), LeaseState::deleted);
     EXPECT_EQ(append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
     EXPECT_EQ(appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
@@ -209,7 +210,7 @@ TEST_P(StorageSuite, TheAttemptOnlyGrows) {
   };
   LeaseRef lease = claimOne();
   grew("claim");
-  (void)storage_->leases().release(std::vector{lease});
+  (void)testkit::release(storage_->leases(), std::vector{lease});
   grew("release");
   lease = claimOne();
   grew("claim");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "jobq/log.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -193,7 +194,7 @@ TEST_P(StorageSuite, ALossDiscardsTheReportsOfTheAttempt) {
   EXPECT_EQ(find("a")->error, "");
   EXPECT_FALSE(find("a")->finishedAt);
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
-  EXPECT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
+  EXPECT_EQ(chunks().readLog({"ep", "a"})->lines.size(), 1U);
   const LeaseRef again = claimOne();
   EXPECT_EQ(append(again, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U) << "the cursor starts again";
@@ -203,7 +204,7 @@ TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
   JobSpec job = spec("a");
   job.maxAttempts = 2;
   submit(std::move(job));
-  for (int i = 0; i < 5; ++i) (void)leases().release(std::vector{claimOne()});
+  for (int i = 0; i < 5; ++i) (void)testkit::release(leases(), std::vector{claimOne()});
   (void)claimOne();
   newLife();
   (void)sweep();
@@ -221,7 +222,7 @@ TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
 TEST_P(StorageSuite, ATimeoutCountsFromTheClaimOfEachAttempt) {
   const LeaseRef lease = bring("a", JobState::inProgress);
   clock_.advance(Millis(4'000));
-  (void)leases().release(std::vector{lease});
+  (void)testkit::release(leases(), std::vector{lease});
   clock_.advance(Millis(60'000));
   (void)claimOne();
   clock_.advance(Millis(4'999));

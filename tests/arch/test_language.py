@@ -27,7 +27,7 @@ OLD_TYPES = set("""House Porch Gate Visit Link Inbox Pace ServingThreads GoneSig
     PostBook PostFile Strike Reply""".split())
 OLD_FILES = re.compile(r"(^|[/_])(house|porch|gate(?!way)|crew|courier|errand|wakeup|patience|upkeep|ctl|verbs?|faces)([_./]|$)")
 NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp", "tests/unit/rate_limit_gate_test.cpp"}
-OLD_FUNCTIONS = set("""giveBack hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye strike accuse
+OLD_FUNCTIONS = set("""hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye strike accuse
     complain leadOn""".split())
 VAGUE_VERB = re.compile(r"(?:take|look|settle|rest|hand|goOn|tell|attend)(?=[A-Z]|$)")  # verbs without an object
 PYTHON_VERBS = set("tell judge look settle rest hand attend take".split())  # the same verbs, as whole names in Python

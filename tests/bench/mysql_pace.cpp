@@ -157,7 +157,7 @@ class Bench {
     job.id = "job-" + std::to_string(number);
     job.endpoint = "ep";
     job.input = kBody;
-    (void)storage.jobs().insert(std::move(job), policy_, std::nullopt);
+    (void)storage.jobs().insert(std::move(job), policy_);
   }
 
   static void writeLives(mysql::Connection& db, std::int64_t batch);
@@ -226,7 +226,7 @@ void Bench::claimFor(Node& node) {
     }
     ClaimWant want{"ep", {}};
     for (int i = 0; i < idle; ++i) want.workers.push_back("w" + std::to_string(i));
-    auto jobs = node.storage->leases().claim(std::vector{want}, node.holder, ++lastCall_);
+    auto jobs = node.storage->leases().claim(std::vector{want}, node.holder, ++lastCall_).jobs;
     Lock lock(node.mutex);
     node.idle += idle - static_cast<int>(jobs.size());
     if (!jobs.empty()) node.mayHaveJobs = true;

@@ -35,7 +35,7 @@ class MysqlClock : public MysqlTest {
 TEST_F(MysqlClock, AStepForwardEndsNoJob) {
   const auto node = open();
   const Holder holder = node->nodes().join("node");
-  (void)node->jobs().insert(brief("waits"), policy_, std::nullopt);
+  (void)node->jobs().insert(brief("waits"), policy_);
   setClock(*node, Millis(300'000));
   EXPECT_EQ(ahead(*node), Millis(0));
   EXPECT_EQ(node->leases().sweep(100).removed, 0U);
@@ -58,7 +58,7 @@ TEST_F(MysqlClock, AStepBackIsFollowedSlowlyAndTimeGoesOn) {
 TEST_F(MysqlClock, ALaterNodeHasTheTimeOfTheEarlierNodes) {
   const auto first = open();
   const Holder holder = first->nodes().join("first");
-  (void)first->jobs().insert(brief("waits"), policy_, std::nullopt);
+  (void)first->jobs().insert(brief("waits"), policy_);
   for (const Millis step : {Millis(300'000), Millis(-300'000)}) {
     setClock(*first, step);
     EXPECT_EQ(first->nodes().beat(holder, {}), BeatResult::extended);
@@ -74,7 +74,7 @@ TEST_F(MysqlClock, ALaterNodeHasTheTimeOfTheEarlierNodes) {
 TEST_F(MysqlClock, AStartUnderAClockFarAheadIsRefused) {
   auto node = open();
   (void)node->nodes().join("node");
-  (void)node->jobs().insert(brief("waits"), policy_, std::nullopt);
+  (void)node->jobs().insert(brief("waits"), policy_);
   node.reset();
   server().run(database(), {"REPLACE INTO counted (name, value) VALUES ('test_offset', 7200000)"});
   const std::string message = refusal(settingsFor(server(), database()));

@@ -110,7 +110,7 @@ class MysqlConnectionIds : public MysqlConnection {
 TEST_F(MysqlConnectionIds, ABeatWaitingForALockCutsNoConnection) {
   const auto storage = openWatched();
   const Holder holder = storage->nodes().join("node");
-  (void)storage->jobs().insert(spec("a"), policy_, std::nullopt);
+  (void)storage->jobs().insert(spec("a"), policy_);
   EXPECT_TRUE(storage->jobs().find({"ep", "a"}));
   const std::string reader = newest();
   const auto backup = connect();

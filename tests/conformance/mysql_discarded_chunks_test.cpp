@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mysql_fixture.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::test {
 namespace {
@@ -22,13 +23,13 @@ class MysqlDiscardedChunks : public MysqlTest {
 
   /// Claims the next job, whose attempt gets so many chunks.
   LeaseRef run(std::size_t chunks) {
-    const auto claimed = node_->leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder_, ++lastCall_);
+    const auto claimed = node_->leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder_, ++lastCall_).jobs;
     EXPECT_EQ(claimed.size(), 1U);
     EXPECT_EQ(node_->chunks().append(claimed.at(0).lease, 0, std::vector<Chunk>(chunks, Chunk{"1", "", false})),
               ReportResult::accepted);
     return claimed.at(0).lease;
   }
-  void submit(const JobId& id) { (void)node_->jobs().insert(spec(id), policy_, std::nullopt); }
+  void submit(const JobId& id) { (void)node_->jobs().insert(spec(id), policy_); }
   std::int64_t rows(const std::string& from) {
     return std::stoll(server().ask(database(), "SELECT COUNT(*) FROM " + from).at(0));
   }
@@ -51,7 +52,7 @@ class MysqlDiscardedChunks : public MysqlTest {
 
 TEST_F(MysqlDiscardedChunks, GoInStepsOfAnyNode) {
   submit("a");
-  EXPECT_EQ(node_->leases().release(std::vector{run(45'000)}), 1U);
+  EXPECT_EQ(testkit::release(node_->leases(), std::vector{run(45'000)}), 1U);
   EXPECT_EQ(rows("job_chunk"), 45'000);
   const auto other = open();
   EXPECT_EQ(sweepAll(*other), (std::vector<std::int64_t>{25'000, 5'000, 0}));
@@ -74,7 +75,7 @@ TEST_F(MysqlDiscardedChunks, ATransactionHasOneBoundForAllItsJobs) {
     submit(id);
     leases.push_back(run(9'000));
   }
-  EXPECT_EQ(node_->leases().lose(leases).requeuedAt.size(), 1U);
+  EXPECT_EQ(testkit::lose(node_->leases(), leases).requeuedAt.size(), 1U);
   EXPECT_EQ(rows("job_chunk"), 18'000) << "a transaction removes the chunks of two jobs";
   EXPECT_EQ(notes(), 2);
   EXPECT_EQ(node_->jobs().purgeQueued("ep"), 4U);

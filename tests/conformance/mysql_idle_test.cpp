@@ -31,7 +31,7 @@ TEST_F(MysqlIdle, EachPeriodicCallIsOneStatementAtMost) {
   const Holder holder = node->nodes().join("node");
   const std::vector<EndpointWorkers> workers{{"ep", {.idle = 1, .ready = 1}}};
   const auto beat = [&] { EXPECT_EQ(node->nodes().beat(holder, workers), BeatResult::extended); };
-  (void)node->jobs().insert(spec("waits"), policy_, std::nullopt);
+  (void)node->jobs().insert(spec("waits"), policy_);
   const std::uint64_t version = node->records().changedSince("key", 0).version;
   const std::vector<std::pair<const char*, std::function<void()>>> calls{
       {"beat", beat},
@@ -57,17 +57,16 @@ TEST_F(MysqlIdle, TheOutcomesOfABatchShareTransactions) {
   const auto node = open();
   const Holder holder = node->nodes().join("node");
   constexpr std::size_t kJobs = 100;
-  for (std::size_t i = 0; i < kJobs; ++i)
-    (void)node->jobs().insert(spec("job" + std::to_string(i)), policy_, std::nullopt);
+  for (std::size_t i = 0; i < kJobs; ++i) (void)node->jobs().insert(spec("job" + std::to_string(i)), policy_);
   std::vector<WorkerId> workers;
   for (std::size_t i = 0; i < kJobs; ++i) workers.push_back("w" + std::to_string(i));
   std::vector<EndedAttempt> ends;
-  for (const ClaimedJob& job : node->leases().claim(std::vector{ClaimWant{"ep", workers}}, holder, 1)) {
+  for (const ClaimedJob& job : node->leases().claim(std::vector{ClaimWant{"ep", workers}}, holder, 1).jobs) {
     ends.push_back({job.lease, Completed{"1"}});
   }
   ASSERT_EQ(ends.size(), kJobs);
   const std::int64_t commitsBefore = commits();
-  const auto results = node->leases().finishAll(ends);
+  const auto results = node->leases().finish(ends, Durability::synced, std::nullopt).reports;
   EXPECT_EQ(std::ranges::count(results, ReportResult::accepted), static_cast<std::ptrdiff_t>(kJobs));
   EXPECT_EQ(commits() - commitsBefore, 2) << "64 outcomes a transaction";
 }
@@ -76,7 +75,7 @@ TEST_F(MysqlIdle, AnAnswerForSeveralCallsHasTheChangesOfTheNode) {
   const auto node = open();
   const Holder holder = node->nodes().join("node");
   EXPECT_TRUE(node->leases().queuedEndpoints().empty());
-  (void)node->jobs().insert(spec("job"), policy_, std::nullopt);
+  (void)node->jobs().insert(spec("job"), policy_);
   EXPECT_EQ(node->leases().queuedEndpoints().size(), 1U);
   EXPECT_EQ(node->leases().sweep(100).removed, 0U);
   clock_.advance(spec("job").policy.ttl);

@@ -135,9 +135,9 @@ TEST_F(MysqlOpening, BodiesOf20MegabytesComeBackByteForByte) {
   JobSpec job = spec("large");
   job.input = body;
   job.webhook = "http://receiver.example/";
-  (void)storage->jobs().insert(std::move(job), policy_, std::nullopt);
+  (void)storage->jobs().insert(std::move(job), policy_);
   const Holder holder = storage->nodes().join("node");
-  const auto claimed = storage->leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder, 1);
+  const auto claimed = storage->leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder, 1).jobs;
   ASSERT_EQ(claimed.size(), 1U);
   EXPECT_TRUE(claimed[0].input == body);
   EXPECT_EQ(storage->chunks().append(claimed[0].lease, 0, {{body, "{}", false}}), ReportResult::accepted);

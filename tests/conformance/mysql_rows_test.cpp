@@ -140,7 +140,7 @@ TEST_F(MysqlRows, RowsOfManyJobsAreLockedTogether) {
   const auto storage = open();
   std::vector<std::string> ids;
   for (int i = 0; i < 40; ++i) ids.push_back("j" + std::to_string(i));
-  for (const std::string& id : ids) (void)storage->jobs().insert(spec(id), policy_, std::nullopt);
+  for (const std::string& id : ids) (void)storage->jobs().insert(spec(id), policy_);
   const auto db = connect();
   db->execute("BEGIN");
   mysql::LockedRows rows;
@@ -224,7 +224,7 @@ TEST_F(MysqlNumbers, AJobWithATakenNumberGetsANewNumber) {
   for (int i = 0; i < 63; ++i) (void)source();  // the next opening shares the generator of `twin`
   const auto other = open();
   server().run(database(), {"INSERT INTO job (num, id) VALUES (" + std::to_string(twin->next()) + ", 'taken')"});
-  EXPECT_TRUE(std::holds_alternative<Inserted>(other->jobs().insert(spec("mine"), policy_, std::nullopt)));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(other->jobs().insert(spec("mine"), policy_)));
   EXPECT_EQ(server().ask(database(), "SELECT COUNT(*) FROM job"), std::vector<std::string>{"2"});
 }
 

@@ -34,7 +34,7 @@ class MysqlNodes : public MysqlTest {
     JobStore& store = nodes_[thread % kNodes]->jobs();
     for (int i = 0; i < jobs; ++i) {
       const JobId id = "j" + std::to_string(thread) + "-" + std::to_string(i);
-      untilAnswered([&] { return store.insert(spec(id), policy_, std::nullopt); });
+      untilAnswered([&] { return store.insert(spec(id), policy_); });
     }
   }
 
@@ -44,7 +44,7 @@ class MysqlNodes : public MysqlTest {
     const std::vector<ClaimWant> wants{want};
     const CallId id = nextCall();
     try {
-      return store.claim(wants, holder, id);
+      return store.claim(wants, holder, id).jobs;
     } catch (const OutcomeUnknown&) {
       return untilAnswered([&] { return store.claimed(wants, id); });
     } catch (const StorageError&) {
@@ -151,7 +151,7 @@ TEST_F(MysqlNodes, GoOnAfterARestartOfTheServer) {
   server().kill();
   for (const auto& node : nodes_) {
     EXPECT_THROW((void)node->jobs().find({"ep", "j0-0"}), StorageError);
-    EXPECT_THROW((void)node->jobs().insert(spec("late"), policy_, std::nullopt), StorageError);
+    EXPECT_THROW((void)node->jobs().insert(spec("late"), policy_), StorageError);
     EXPECT_THROW(node->check(), StorageError);
   }
   server().start();

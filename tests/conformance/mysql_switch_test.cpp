@@ -69,10 +69,10 @@ class MysqlSwitch : public MysqlTest {
 
 TEST_F(MysqlSwitch, ReadsFollowTheWritesAndTheOldServerIsLeft) {
   const auto storage = openLinked();
-  (void)storage->jobs().insert(spec("before"), policy_, std::nullopt);
+  (void)storage->jobs().insert(spec("before"), policy_);
   ASSERT_TRUE(storage->jobs().find({"ep", "before"}));
   switchOver();
-  (void)untilAnswered([&] { return storage->jobs().insert(spec("behind"), policy_, std::nullopt); });
+  (void)untilAnswered([&] { return storage->jobs().insert(spec("behind"), policy_); });
   EXPECT_TRUE(storage->jobs().find({"ep", "behind"})) << "the old server does not know the job";
   awaitNoneAt(server());
   EXPECT_TRUE(hasMoved()) << log_.text();
@@ -84,7 +84,7 @@ TEST_F(MysqlSwitch, ABeatFindsTheSwitch) {
   const Holder holder = storage->nodes().join("node");
   EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);
   EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::extended);
-  (void)storage->jobs().insert(spec("before"), policy_, std::nullopt);
+  (void)storage->jobs().insert(spec("before"), policy_);
   ASSERT_TRUE(storage->jobs().find({"ep", "before"}));
   switchOver();
   EXPECT_EQ(storage->nodes().beat(holder, {}), BeatResult::ended) << "the new server has no copy of the life";
@@ -94,7 +94,7 @@ TEST_F(MysqlSwitch, ABeatFindsTheSwitch) {
 // A server without writes may be the old server, with old answers.
 TEST_F(MysqlSwitch, NoReadGoesToAServerWithoutWrites) {
   const auto storage = openLinked();
-  (void)storage->jobs().insert(spec("job"), policy_, std::nullopt);
+  (void)storage->jobs().insert(spec("job"), policy_);
   server().run("", {"SET GLOBAL read_only = 1"});
   EXPECT_THROW(storage->check(), StorageError);
   EXPECT_THROW((void)storage->jobs().find({"ep", "job"}), StorageError);

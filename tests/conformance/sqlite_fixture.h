@@ -165,7 +165,7 @@ class SqliteTest : public testing::Test {
     return job;
   }
   void submit(JobSpec job) {
-    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy_, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy_)));
   }
   void submit(const JobId& id) { submit(spec(id)); }
   bool submitted(const JobId& id) {
@@ -177,7 +177,7 @@ class SqliteTest : public testing::Test {
     }
   }
   std::vector<ClaimedJob> claim(std::size_t max) {
-    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, holder_, 1);
+    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, holder_, 1).jobs;
   }
   std::optional<Job> find(const JobId& id) { return storage_->jobs().find({"ep", id}); }
 

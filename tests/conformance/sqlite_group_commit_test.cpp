@@ -58,7 +58,7 @@ class OfferedJobs : public GroupCommit {
  protected:
   void offer(const std::string& id, const std::optional<Idempotency>& key = std::nullopt) {
     const ClaimWant want{"ep", {"w1"}};
-    ASSERT_TRUE(storage_->insertAndClaim(spec(id), policy_, key, want, holder_, ++calls_));
+    (void)storage_->insertAndClaim(spec(id), policy_, key, {want, holder_, ++calls_});
   }
   CallId calls_ = 0;
 };
@@ -235,7 +235,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
     JobSpec job = spec("taken");
     job.input = "\"of another job\"";
     try {
-      (void)storage_->jobs().insert(std::move(job), policy_, std::nullopt);
+      (void)storage_->jobs().insert(std::move(job), policy_);
     } catch (const StorageError&) {
       ++duplicates;
     }
@@ -245,7 +245,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
     JobSpec job = spec("unranked");
     job.apiKeyId = "key";
     try {
-      (void)storage_->jobs().insert(std::move(job), broken, Idempotency{"once", "hash"});
+      (void)storage_->jobs().insert(std::move(job), broken, {Idempotency{"once", "hash"}});
     } catch (const JobFailed&) {
       ++unranked;
     }
@@ -259,7 +259,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
   JobSpec again = spec("again");
   again.apiKeyId = "key";
   EXPECT_TRUE(std::holds_alternative<Inserted>(
-      storage_->jobs().insert(std::move(again), policy_, Idempotency{"once", "other hash"})))
+      storage_->jobs().insert(std::move(again), policy_, {Idempotency{"once", "other hash"}})))
       << "the failed insert left no idempotency record";
 }
 

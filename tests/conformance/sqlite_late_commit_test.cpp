@@ -3,6 +3,7 @@
 
 #include "open_sqlite.h"
 #include "sqlite_fixture.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::testkit {
 namespace {
@@ -25,7 +26,10 @@ class LateCommit : public SqliteTest {
     SqliteTest::TearDown();
   }
 
-  LeaseRef claimOne() { return sqlite_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder_, 1).at(0).lease; }
+  LeaseRef claimOne() { return leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder_, 1).jobs.at(0).lease; }
+
+  LeaseStore& leases() { return sqlite_->leases; }
+  NodeStore& nodes() { return sqlite_->nodes; }
 
   std::unique_ptr<OpenSqlite> sqlite_;
 };
@@ -35,13 +39,13 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
   clock_.advance(kTimeout);
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
-    const SweepResult swept = sqlite_->leases.sweep(1);
+    const SweepResult swept = leases().sweep(1);
     EXPECT_TRUE(swept.finished.empty());
     EXPECT_TRUE(swept.stopped.empty());
     EXPECT_FALSE(swept.more) << "a sweep at once would find the same job";
   }
-  EXPECT_EQ(sqlite_->leases.sweep(1).finished.size(), 1U) << "the report failed: the job has run too long";
-  EXPECT_EQ(sqlite_->leases.finish(lease, Completed{"1"}), ReportResult::staleAttempt);
+  EXPECT_EQ(leases().sweep(1).finished.size(), 1U) << "the report failed: the job has run too long";
+  EXPECT_EQ(leases().finish(lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
 // A shutdown returns the jobs of handlers without an end in time, while the last reports wait for their commits.
@@ -49,39 +53,38 @@ TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
   const LeaseRef lease = claimOne();
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
-    EXPECT_EQ(sqlite_->leases.release(std::vector{lease}), 0U);
+    EXPECT_EQ(testkit::release(leases(), std::vector{lease}), 0U);
   }
-  EXPECT_EQ(sqlite_->leases.finish(lease, Completed{"1"}), ReportResult::accepted);
+  EXPECT_EQ(leases().finish(lease, Completed{"1"}), ReportResult::accepted);
 }
 
 // A node takes the job of a lost worker back, while a report of the worker waits for its commit.
 TEST_F(LateCommit, ALossLeavesAReportedJobAlone) {
   const LeaseRef lease = claimOne();
-  LeaseStore& leases = sqlite_->leases;
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
-    const SweepResult lost = leases.lose(std::vector{lease});
+    const SweepResult lost = testkit::lose(leases(), std::vector{lease});
     EXPECT_TRUE(lost.stopped.empty());
     EXPECT_TRUE(lost.requeuedAt.empty());
   }
-  EXPECT_EQ(leases.finish(lease, Completed{"1"}), ReportResult::accepted);
+  EXPECT_EQ(leases().finish(lease, Completed{"1"}), ReportResult::accepted);
 }
 
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
   const LeaseRef lease = claimOne();
   clock_.advance(kTimeout);
   const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, {lease.job, lease.attempt - 1});
-  EXPECT_EQ(sqlite_->leases.sweep(1).finished.size(), 1U);
+  EXPECT_EQ(leases().sweep(1).finished.size(), 1U);
 }
 
 TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
   const LeaseRef lease = claimOne();
-  (void)sqlite_->nodes.join("node");
+  (void)nodes().join("node");
   {
     const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
-    EXPECT_TRUE(sqlite_->leases.sweep(1).requeuedAt.empty());
+    EXPECT_TRUE(leases().sweep(1).requeuedAt.empty());
   }
-  EXPECT_EQ(sqlite_->leases.sweep(1).requeuedAt.size(), 1U);
+  EXPECT_EQ(leases().sweep(1).requeuedAt.size(), 1U);
 }
 
 // A large write of another caller is under way when the outcome arrives, so the turn of the sweep comes before the
@@ -103,12 +106,11 @@ TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   });
   auto hasBegun = begun.get_future();
   resultOf("the other caller's write", hasBegun);
-  auto finished = std::async(std::launch::async, [&] {
-    return sqlite_->leases.finish(lease, Completed{'"' + std::string(kLarge, 'x') + '"'});
-  });
+  auto finished = std::async(std::launch::async,
+                             [&] { return leases().finish(lease, Completed{'"' + std::string(kLarge, 'x') + '"'}); });
   waitFor("the outcome to be under way", [&] { return sqlite_->reports.contains(lease); });
   clock_.advance(kTimeout);
-  auto swept = std::async(std::launch::async, [&] { return sqlite_->leases.sweep(100); });
+  auto swept = std::async(std::launch::async, [&] { return leases().sweep(100); });
   released.set_value();
   EXPECT_TRUE(resultOf("the sweep", swept).finished.empty());
   EXPECT_EQ(resultOf("the outcome", finished), ReportResult::accepted);

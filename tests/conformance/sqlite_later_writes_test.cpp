@@ -1,4 +1,4 @@
-// Tests of later inserts (Storage::insertLater) in the SQLite storage: the groups and the thread of the inserts, and
+// Tests of later inserts (JobStore::insertLater) in the SQLite storage: the groups and the thread of the inserts, and
 // the end of an insert when the disk fails or the storage closes.
 #include <gmock/gmock.h>
 
@@ -76,9 +76,9 @@ class LaterWrites : public WriterTest {
   }
   void beginInsert(const JobId& id) { beginInsert(spec(id), policy_); }
   void insert(const JobId& id, const QueuePolicy& policy) {
-    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs_->insert(spec(id), policy, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs_->insert(spec(id), policy, {})));
   }
-  bool has(const JobId& id) { return jobs_->find({"ep", id}).has_value(); }
+  bool has(const JobId& id) { return jobs_->find({"ep", id}, kAnyBytes).has_value(); }
 
   const ThreadOfRank recorded_{};  // a policy has to outlive the receivers
   const PolicyWithoutRank unranked_{};
@@ -243,7 +243,7 @@ class LaterStorage : public SqliteBodiesTest {
   }
 
   void beginInsert(JobSpec job, const std::optional<Idempotency>& idempotency = std::nullopt) {
-    storage_->insertLater(std::move(job), policy_, idempotency, inserts_.addReceiver());
+    storage_->jobs().insertLater(std::move(job), policy_, idempotency, inserts_.addReceiver());
   }
   /// Inserts a job and waits for the end of the insert. Returns the text of the receiver (LaterInserts).
   std::string insertLater(JobSpec job, const std::optional<Idempotency>& idempotency = std::nullopt) {

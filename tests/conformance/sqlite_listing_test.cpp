@@ -238,20 +238,20 @@ TEST_F(ListingTest, AJobIsFoundByItsIdAtAnyTime) {
 TEST_F(ListingTest, AnIdIsRefusedAsLongAsItsJobIsThere) {
   open();
   submitMany(0, kMany + 1);
-  const FirstRun run{"w", holder_, Millis(0)};
   const Outcome outcome = Completed{"1"};
+  const InsertTerms run{.start = Begun{"w", holder_, Millis(0), &outcome}};
   for (const int number : {0, kMany}) {  // a listed job and an unlisted job
     JobSpec job = spec(idOf(number));
     EXPECT_TRUE(submitted(job.id)) << "the call is repeated";
-    EXPECT_THROW(storage_->insertRun(job, policy_, run, &outcome), StorageError);
+    EXPECT_THROW((void)storage_->jobs().insert(JobSpec(job), policy_, run), StorageError);
     job.input = "2";
-    EXPECT_THROW((void)storage_->jobs().insert(std::move(job), policy_, std::nullopt), StorageError);
+    EXPECT_THROW((void)storage_->jobs().insert(std::move(job), policy_), StorageError);
   }
   EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).total, static_cast<std::size_t>(kMany) + 1);
   EXPECT_EQ(storage_->jobs().purgeQueued("ep"), static_cast<std::size_t>(kMany) + 1);
   for (const int number : {0, kMany}) {
     EXPECT_FALSE(find(idOf(number)));
-    storage_->insertRun(spec(idOf(number)), policy_, run, &outcome);
+    (void)storage_->jobs().insert(spec(idOf(number)), policy_, run);
     EXPECT_EQ(find(idOf(number))->state, JobState::completed);
     EXPECT_EQ(find(idOf(number))->state, JobState::completed) << "the next read finds the state in the file";
   }

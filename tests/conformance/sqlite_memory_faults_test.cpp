@@ -72,7 +72,7 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
   /// without a sync.
   void endAndClaim(bool isSynced, std::size_t inputBytes) {
     std::optional<LeaseRef> a;
-    std::optional<FinishedAndClaimed> done;
+    std::optional<FinishResult> done;
     const auto prepare = [&](const std::string& run) {
       done.reset();
       for (const char* id : {"a", "b"}) {
@@ -81,13 +81,13 @@ class SqliteMemoryFaults : public SqliteBodiesTest {
         if (*id == 'b') job.input = bodyOf(inputBytes);
         submit(std::move(job));
       }
-      a = storage_->leases().claim(std::vector{ClaimWant{"ep" + run, {"w0"}}}, holder_, ++calls_).at(0).lease;
+      a = storage_->leases().claim(std::vector{ClaimWant{"ep" + run, {"w0"}}}, holder_, ++calls_).jobs.at(0).lease;
     };
     const auto step = [&](const std::string& run) {
       const ClaimWant want{"ep" + run, {"w0"}};
-      const Outcome outcome = Completed{"\"an output that is too long for the object itself\""};
-      done = isSynced ? storage_->finishAndClaim(*a, outcome, want, holder_, ++calls_)
-                      : storage_->leases().finishUnsynced(*a, outcome, want, holder_, ++calls_);
+      const EndedAttempt end{*a, Completed{"\"an output that is too long for the object itself\""}};
+      done = storage_->leases().finish({&end, 1}, isSynced ? Durability::synced : Durability::unsynced,
+                                       FusedClaim{want, holder_, ++calls_});
     };
     const auto check = [&](const std::string& run, bool threw) {
       const EndpointId endpoint = "ep" + run;
@@ -118,7 +118,7 @@ TEST_F(SqliteMemoryFaults, TheFirstJobOfAnEndpointIsStoredOrNot) {
     job = spec("an id that is too long for the object itself " + run);
     job.endpoint = "an endpoint that is too long for the object itself " + run;
   };
-  const auto insert = [&](const std::string&) { (void)storage_->jobs().insert(std::move(job), policy_, std::nullopt); };
+  const auto insert = [&](const std::string&) { (void)storage_->jobs().insert(std::move(job), policy_); };
   const auto check = [&](const std::string& run, bool threw) {
     const EndpointId endpoint = "an endpoint that is too long for the object itself " + run;
     EXPECT_EQ(stateOf(endpoint, "an id that is too long for the object itself " + run).has_value(), !threw);
@@ -137,7 +137,7 @@ TEST_F(SqliteMemoryFaults, AClaimGivesItsJobOrLeavesTheJob) {
     wants = {{"ep" + run, {"a worker with a name that is too long for the object itself"}}};
     claimed.clear();
   };
-  const auto claim = [&](const std::string&) { claimed = storage_->leases().claim(wants, holder_, ++calls_); };
+  const auto claim = [&](const std::string&) { claimed = storage_->leases().claim(wants, holder_, ++calls_).jobs; };
   const auto check = [&](const std::string& run, bool threw) {
     EXPECT_EQ(claimed.size(), threw ? 0U : 1U);
     EXPECT_EQ(stateOf("ep" + run, "a" + run), threw ? JobState::inQueue : JobState::inProgress);
@@ -156,8 +156,8 @@ TEST_F(SqliteMemoryFaults, AClaimingInsertHappensOrNot) {
     claimed = 0;
   };
   const auto insert = [&](const std::string&) {
-    const auto done = storage_->insertAndClaim(std::move(job), policy_, std::nullopt, want, holder_, ++calls_);
-    claimed = done->claimed.size();
+    const auto done = storage_->insertAndClaim(std::move(job), policy_, std::nullopt, {want, holder_, ++calls_});
+    claimed = done.claimed.size();
   };
   const auto check = [&](const std::string& run, bool threw) {
     EXPECT_EQ(claimed, threw ? 0U : 1U);

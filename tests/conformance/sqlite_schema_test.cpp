@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "sqlite_fixture.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::testkit {
 namespace {
@@ -119,7 +120,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   submit("behind");
   EXPECT_EQ(claim(1).at(0).lease.job, "waits");
   const auto lost = claim(1);
-  EXPECT_EQ(storage_->leases().release(std::vector{LeaseRef{"waits", 1}}), 1U);
+  EXPECT_EQ(testkit::release(storage_->leases(), std::vector{LeaseRef{"waits", 1}}), 1U);
   JobSpec hooked = spec("hooked");
   hooked.webhook = "https://u:p@Hooks.example.com:8443/x";
   submit(std::move(hooked));

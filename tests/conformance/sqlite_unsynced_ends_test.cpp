@@ -1,5 +1,5 @@
-// Tests of LeaseStore::finishUnsynced() in the SQLite storage: an end waits for no sync, and is synced before it is
-// shown.
+// Tests of unsynced ends (LeaseStore::finish) in the SQLite storage: an end waits for no sync, and is synced before it
+// is shown.
 #include <atomic>
 #include <cstddef>
 #include <string>
@@ -23,12 +23,13 @@ class UnsyncedEnds : public SqliteTest {
   LeaseRef claimed(JobSpec job) {
     const ClaimWant want{job.endpoint, {"w1"}};
     submit(std::move(job));
-    return storage_->leases().claim({&want, 1}, holder_, ++calls_).at(0).lease;
+    return storage_->leases().claim({&want, 1}, holder_, ++calls_).jobs.at(0).lease;
   }
   LeaseRef claimed(const JobId& id) { return claimed(spec(id)); }
   void end(const LeaseRef& lease) {
-    const auto done = storage_->leases().finishUnsynced(lease, Completed{"1"}, {"ep", {}}, holder_, ++calls_);
-    ASSERT_EQ(done.value().finished, ReportResult::accepted);
+    const EndedAttempt ended{lease, Completed{"1"}};
+    const auto done = storage_->leases().finish({&ended, 1}, Durability::unsynced, std::nullopt);
+    ASSERT_EQ(done.reports.at(0), ReportResult::accepted);
   }
 
   CallId calls_ = 0;
@@ -124,7 +125,8 @@ TEST_F(UnsyncedEnds, AreShownWhileAnotherProgramHoldsTheDatabase) {
 TEST_F(UnsyncedEnds, KeepALargeOutputInItsFile) {
   const LeaseRef lease = claimed("a");
   const std::string output = '"' + std::string(std::size_t{1} << 20, 'x') + '"';
-  (void)storage_->leases().finishUnsynced(lease, Completed{output}, {"ep", {}}, holder_, ++calls_);
+  const EndedAttempt ended{lease, Completed{output}};
+  (void)storage_->leases().finish({&ended, 1}, Durability::unsynced, std::nullopt);
   EXPECT_EQ(find("a")->output, output);
   storage_.reset();
   open();

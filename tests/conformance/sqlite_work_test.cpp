@@ -89,12 +89,12 @@ TEST_F(SqliteWorkTest, TheBoundOfALineFollowsTheQueuePolicy) {
   for (int i = 0; i < 20; ++i) {
     JobSpec job = spec("j" + std::to_string(i));
     job.policy.priority = i;
-    EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy, std::nullopt)));
+    EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy)));
   }
   JobSpec low = spec("low");
   low.policy.lowPriority = true;
   low.policy.priority = 100;
-  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(low), policy, std::nullopt)));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(low), policy)));
   const auto ahead = [&](const JobId& id) { return storage_->leases().ahead({"ep", id}, 5); };
   EXPECT_EQ(ahead("j0"), 5U);
   EXPECT_EQ(ahead("low"), 5U);

@@ -10,6 +10,7 @@
 
 #include "jobq/error.h"
 #include "testkit/outbox_access.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::test {
 namespace {
@@ -48,7 +49,7 @@ void PeerJobs::submit() {
   std::optional<Idempotency> key;
   if (number < kSharedKeys) key = Idempotency{"key" + std::to_string(number), "hash"};
   const std::string id = job.id;
-  const auto result = tools_.storage.jobs().insert(std::move(job), policy_, key);
+  const auto result = tools_.storage.jobs().insert(std::move(job), policy_, {key});
   const auto* const first = std::get_if<Duplicate>(&result);
   if (std::holds_alternative<KeyConflict>(result)) throw Error("one body in two hashes");
   if (key) tools_.say("key " + key->key + " " + (first != nullptr ? first->id : id));
@@ -60,7 +61,8 @@ void PeerJobs::claim() {
   if (running_.size() > 4) return;
   ClaimWant want{"ep", {}};
   for (unsigned i = 0; i <= tools_.random(3); ++i) want.workers.push_back(tools_.plan.life + "w" + std::to_string(i));
-  for (const ClaimedJob& job : tools_.storage.leases().claim(std::vector{want}, tools_.holder, tools_.nextCall())) {
+  for (const ClaimedJob& job :
+       tools_.storage.leases().claim(std::vector{want}, tools_.holder, tools_.nextCall()).jobs) {
     tools_.say("claim " + textOf(job.lease));
     running_.push_back({job.lease, 0, job.logLines});
   }
@@ -87,7 +89,7 @@ void PeerJobs::end() {
   const LeaseRef lease = run->lease;
   const unsigned how = tools_.random(8);
   if (how == 0) {
-    if (tools_.storage.leases().release(std::vector{lease}) == 1) tools_.say("release " + textOf(lease));
+    if (testkit::release(tools_.storage.leases(), std::vector{lease}) == 1) tools_.say("release " + textOf(lease));
   } else {
     const Outcome outcome = how == 1 ? Outcome(Failed{"no", ""}) : Outcome(Completed{"\"" + textOf(lease) + "\""});
     if (tools_.storage.leases().finish(lease, outcome) == ReportResult::accepted) {
@@ -155,7 +157,7 @@ void PeerJobs::useOtherEndpoint() {
   job.endpoint = "other";
   job.input = "{}";
   job.maxAttempts = kManyAttempts;
-  (void)tools_.storage.jobs().insert(std::move(job), policy_, std::nullopt);
+  (void)tools_.storage.jobs().insert(std::move(job), policy_);
   if (others_ % 3 == 0) tools_.storage.jobs().purgeQueued("other");
 }
 

@@ -6,6 +6,7 @@
 #include "testkit/loaded_plugin.h"
 #include "testkit/lost_answers.h"
 #include "testkit/plain_receiver_names.h"
+#include "testkit/returned_jobs.h"
 #include "testkit/storage_suite_all.h"
 
 namespace {
@@ -36,61 +37,9 @@ StorageUnderTest sharedMemory() {
           false};
 }
 
-/// Gives access to the ABI minor of an object, which only its library sets.
-template <auto kMember>
-struct MinorOf {
-  friend std::uint32_t& minorOf(jobq::abi::Versioned& object) { return object.*kMember; }
-};
-std::uint32_t& minorOf(jobq::abi::Versioned& object);
-template struct MinorOf<&jobq::abi::Versioned::abiMinor_>;
-
 }  // namespace
 
 namespace jobq::test {
-
-// A storage of ABI minor 0 has no LeaseStore::doLose().
-TEST(OlderStorage, ReleasesTheJobOfALostWorker) {
-  testkit::ManualClock clock;
-  const testkit::TemporaryFolder folder;
-  const RankByPriority policy;
-  const auto open = sharedMemory().open(clock, folder);
-  JobSpec job;
-  job.id = "a";
-  job.endpoint = "ep";
-  job.maxAttempts = 1;
-  (void)open->jobs().insert(std::move(job), policy, std::nullopt);
-  const Holder holder = open->nodes().join("node");
-  const auto claimed = open->leases().claim(std::vector{ClaimWant{"ep", {"w"}}}, holder, 1);
-  minorOf(open->leases()) = 0;
-  const SweepResult lost = open->leases().lose(std::vector{claimed.at(0).lease});
-  EXPECT_TRUE(lost.stopped.empty());
-  EXPECT_TRUE(lost.finished.empty());
-  EXPECT_TRUE(lost.requeuedAt.empty());
-  const auto released = open->jobs().find({"ep", "a"});
-  EXPECT_EQ(released->state, JobState::inQueue);
-  EXPECT_EQ(released->attempt, 2U);
-  EXPECT_EQ(released->losses, 0U);
-  EXPECT_EQ(open->jobs().counts("ep").retried, 0U);
-}
-
-// A storage of ABI minor 3 has no Storage::doInsertLater().
-TEST(OlderStorage, TellsTheReceiverThatNoJobIsInsertedLater) {
-  testkit::ManualClock clock;
-  const testkit::TemporaryFolder folder;
-  const RankByPriority policy;
-  const auto open = storage("memory", false).open(clock, folder);
-  ASSERT_TRUE(open->insertsLater());
-  minorOf(*open) = 3;
-  EXPECT_FALSE(open->insertsLater());
-  JobSpec job;
-  job.id = "a";
-  job.endpoint = "ep";
-  LaterInserts inserts;
-  open->insertLater(std::move(job), policy, std::nullopt, inserts.addReceiver());
-  EXPECT_EQ(inserts.calls(), std::vector<std::string>{"StorageError"});
-  EXPECT_EQ(inserts.destroyed(), 1U);
-  EXPECT_FALSE(open->jobs().find({"ep", "a"}));
-}
 
 // Every other test judges its prepared statements; the test here shows active judging.
 TEST(QueryPlans, AreAskedFor) {

@@ -26,19 +26,4 @@ void FaultyStorage::around(const char* operation, const std::function<bool()>& c
   if (call()) plan_.leave(operation);
 }
 
-void FaultyStorage::doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
-                                const Outcome* outcome) {
-  forward("jobs.insertRun", [&] { inner_.insertRun(job, policy, run, outcome); });
-}
-
-void FaultyStorage::doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                                  std::unique_ptr<InsertReceiver> receiver) {
-  try {
-    plan_.enter("jobs.insertLater");
-  } catch (const StorageError&) {
-    return receiver->failed(std::current_exception());
-  }
-  inner_.insertLater(std::move(job), policy, std::move(idempotency), std::move(receiver));
-}
-
 }  // namespace jobq::fault

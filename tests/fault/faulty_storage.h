@@ -125,12 +125,9 @@ class FaultyStorage final : private testkit::CallHook, public testkit::Forwardin
 
  private:
   void around(const char* operation, const std::function<bool()>& call) override;
-  bool doInsertsRuns() const noexcept override { return inner_.insertsRuns(); }
-  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) override;
-  bool doInsertsLater() const noexcept override { return inner_.insertsLater(); }
-  /// Fails as `jobs.insertLater`. A call that is held blocks.
-  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                     std::unique_ptr<InsertReceiver> receiver) override;
+  Capabilities capabilities() const noexcept override {
+    return only({Capability::insertBegun, Capability::insertLater, Capability::adopt});
+  }
 
   FaultPlan& plan_;
   const std::unique_ptr<Storage> owned_;

@@ -139,7 +139,7 @@ TEST_P(ManagementOutage, ADayOfRemovalsWithEachQuestionStruck) {
     strikeEach(operation, CallFault::before, [this] { removalDay(); });
     if (HasFailure()) return;
   }
-  strikeEach("leases.release", CallFault::before, [this] { removalDay(); });
+  strikeEach("leases.giveBack", CallFault::before, [this] { removalDay(); });
 }
 
 // A release is stored for one endpoint after another: no event in between leaves an endpoint behind.

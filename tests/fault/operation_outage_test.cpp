@@ -156,7 +156,7 @@ TEST_P(OperationOutage, AWhollyLostCallIsMadeAgain) {
     EXPECT_EQ(faultsOf(operation), 1U);
     EXPECT_EQ(stored("t", id)->attempt, 1U) << operation;
     EXPECT_EQ(chunksOf("t", id).size(), 1U) << operation;
-    EXPECT_EQ(inner_->chunks().readLog({"t", id}).value().size(), 1U) << operation;
+    EXPECT_EQ(inner_->chunks().readLog({"t", id}).value().lines.size(), 1U) << operation;
   }
   const std::string id = run("t", R"({"input":{"chunks":1,"output":1}})").field("id");
   ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
@@ -216,7 +216,7 @@ TEST_P(OperationOutage, LogLinesWithoutAnAnswerAreStoredOnce) {
   plan_.failCall("chunks.appendLog", 1, CallFault::done);
   const std::string id = run("t", R"({"input":{"log":["a","b"],"output":1}})").field("id");
   ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
-  EXPECT_EQ(inner_->chunks().readLog({"t", id}).value().size(), 2U);
+  EXPECT_EQ(inner_->chunks().readLog({"t", id}).value().lines.size(), 2U);
   EXPECT_EQ(faultsOf("chunks.appendLog"), 1U);
 }
 

@@ -212,7 +212,7 @@ TEST_F(PowerLoss, AMigrationIsWholeOrWasNot) {
   job.id = "old";
   job.endpoint = "ep";
   job.input = "{}";
-  ASSERT_TRUE(std::holds_alternative<Inserted>(open(clock)->jobs().insert(JobSpec(job), policy, std::nullopt)));
+  ASSERT_TRUE(std::holds_alternative<Inserted>(open(clock)->jobs().insert(JobSpec(job), policy)));
   testkit::runScript(folder_ / "jobq.db", testkit::kBackToTheFirstVersion);
   const std::string first = testkit::contentOf(folder_ / "jobq.db");
   const std::filesystem::path backup = folder_ / "jobq.db.v1.backup";
@@ -262,12 +262,12 @@ TEST_F(PowerLoss, ClaimsAndReportsWaitForNoSync) {
     job.id = id;
     job.endpoint = "ep";
     job.input = "{}";
-    ASSERT_TRUE(std::holds_alternative<Inserted>(storage->jobs().insert(std::move(job), policy, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(storage->jobs().insert(std::move(job), policy)));
   };
   const std::vector wants{ClaimWant{"ep", {"w0"}}};
   LeaseRef lease;
   const auto claim = [&](CallId id) {
-    const std::vector<ClaimedJob> claimed = storage->leases().claim(wants, life, id);
+    const std::vector<ClaimedJob> claimed = storage->leases().claim(wants, life, id).jobs;
     ASSERT_EQ(claimed.size(), 1U);
     lease = claimed.front().lease;
   };

@@ -266,8 +266,8 @@ class EveryCall : public ClientTest {
     for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(chunks[i].output, HasSubstr("\"chunk\":" + std::to_string(i)));
     const auto lines = inner_->chunks().readLog({"t", reporter_});
     ASSERT_TRUE(lines);
-    ASSERT_EQ(lines->size(), 2U);
-    EXPECT_EQ((*lines)[0].text + (*lines)[1].text, "ab");
+    ASSERT_EQ(lines->lines.size(), 2U);
+    EXPECT_EQ(lines->lines[0].text + lines->lines[1].text, "ab");
   }
 
   int listed(const std::string& endpoint, JobState state) const {
@@ -367,7 +367,7 @@ class EveryCallOfARestart : public EveryCall {};
 
 // The shutdown puts a running job back into the queue, and the next start finds everything unchanged.
 TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
-  forEveryCall({"leases.release", "leases.sweep", "leases.finish", "records.list"}, [this] {
+  forEveryCall({"leases.giveBack", "leases.sweep", "leases.finish", "records.list"}, [this] {
     openPatiently(kEndpoints);
     submitAndExpect("e", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
     awaitStatus("e", idempotencyKeys_.back().id, JobState::completed);

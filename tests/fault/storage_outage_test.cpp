@@ -206,7 +206,7 @@ TEST_P(Outage, AFailedReportDoesNotFailTheJob) {
     const auto chunks = chunksOf("t", id);
     ASSERT_EQ(chunks.size(), 2U) << operation;
     EXPECT_THAT(chunks[0].output, HasSubstr("\"chunk\":0"));
-    EXPECT_EQ(inner_->chunks().readLog({"t", id})->size(), 2U) << operation;
+    EXPECT_EQ(inner_->chunks().readLog({"t", id})->lines.size(), 2U) << operation;
   }
 }
 
@@ -319,7 +319,7 @@ class OutageOverARestart : public Outage {};
 
 // A server with a failed storage ends in spite of it, and the next server finds every job.
 TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
-  for (const char* operation : {"leases.finish", "leases.release", ""}) {
+  for (const char* operation : {"leases.finish", "leases.giveBack", ""}) {
     openFaulty(kFour);
     const auto ids = submit(2, sleeper);
     const std::string waiting = run("e", R"({"input":{"a":1}})").field("id");

@@ -41,10 +41,9 @@ class PausedJobs final : public testkit::ForwardingJobs {
  public:
   PausedJobs(JobStore& inner, const HeldCalls& calls) : ForwardingJobs(inner), calls_(calls) {}
 
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
-                      const std::optional<Idempotency>& idempotency) override {
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override {
     calls_.pass("insert");
-    return ForwardingJobs::insert(std::move(job), policy, idempotency);
+    return ForwardingJobs::insert(std::move(job), policy, terms);
   }
 
  private:

@@ -54,7 +54,7 @@ class Fairness : public testing::TestWithParam<std::string> {
     job.apiKeyId = keyOf(id);
     job.input = "{}";
     job.policy.lowPriority = low;
-    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), *policy_, std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), *policy_)));
   }
   void submitMany(const std::string& key, int count, bool low = false) {
     for (int i = 0; i < count; ++i) submit(key + "-" + std::to_string(i), low);
@@ -72,7 +72,7 @@ class Fairness : public testing::TestWithParam<std::string> {
 
   std::vector<ClaimedJob> claim(std::size_t most) {
     const std::vector wants{ClaimWant{"ep", std::vector<WorkerId>(most, "w")}};
-    return storage_->leases().claim(wants, holder_, 1);
+    return storage_->leases().claim(wants, holder_, 1).jobs;
   }
   /// Claims the next jobs and returns their ids.
   std::vector<JobId> taken(std::size_t most) {

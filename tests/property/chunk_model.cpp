@@ -57,9 +57,9 @@ ReportResult ChunkModel::appendLog(const LeaseRef& lease, std::uint64_t first, c
   return ReportResult::accepted;
 }
 
-std::optional<std::vector<LogLine>> ChunkModel::readLog(const JobKey& key) const {
+std::optional<LogPart> ChunkModel::readLog(const JobKey& key) const {
   const Entry* entry = state_.find(key);
-  return entry != nullptr ? std::optional(entry->log) : std::nullopt;
+  return entry != nullptr ? std::optional(LogPart{entry->log, false}) : std::nullopt;
 }
 
 }  // namespace jobq::model

@@ -26,7 +26,7 @@ class ChunkModel {
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
   /// The caller leaves no gap: `first` is at most the number of lines.
   ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, const std::vector<LogLine>& lines);
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
+  std::optional<LogPart> readLog(const JobKey& key) const;
 
  private:
   static ChunkPage consumedAgain(const Entry& entry);

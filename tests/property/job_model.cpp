@@ -57,20 +57,16 @@ std::optional<IdempotencyRecord> JobModel::findByIdempotencyKey(std::string_view
   return Duplicate{known->second.job};
 }
 
-std::optional<Job> JobModel::find(const JobKey& key) const {
+std::optional<Job> JobModel::find(const JobKey& key, std::uint64_t mostBytes) const {
   const Entry* entry = state_.find(key);
-  return entry != nullptr ? std::optional(entry->job) : std::nullopt;
-}
-
-std::optional<BoundedJob> JobModel::findWithin(const JobKey& key, std::uint64_t mostBytes) const {
-  auto job = find(key);
-  if (!job) return std::nullopt;
-  const std::uint64_t bytes = job->output.size() + job->progress.size();
-  if (bytes > mostBytes) {
-    job->output.clear();
-    job->progress.clear();
+  if (entry == nullptr) return std::nullopt;
+  Job job = entry->job;
+  job.bodyBytes = job.output.size() + job.progress.size();
+  if (job.bodyBytes > mostBytes) {
+    job.output.clear();
+    job.progress.clear();
   }
-  return BoundedJob{std::move(*job), bytes};
+  return job;
 }
 
 CancelResult JobModel::cancel(const JobKey& key) {

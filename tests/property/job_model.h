@@ -22,11 +22,11 @@ class JobModel {
   /// The state must outlive the model.
   explicit JobModel(ModelState& state) : state_(state) {}
 
-  InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
+  InsertResult insert(JobSpec spec, const QueuePolicy& policy,
+                      const std::optional<Idempotency>& idempotency = std::nullopt);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) const;
-  std::optional<Job> find(const JobKey& key) const;
-  std::optional<BoundedJob> findWithin(const JobKey& key, std::uint64_t mostBytes) const;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes = kAnyBytes) const;
   CancelResult cancel(const JobKey& key);
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy);
   std::size_t purgeQueued(std::string_view endpoint);

@@ -24,14 +24,15 @@ namespace jobq::model {
 /// The steps of the storage across several stores. Confined to one thread at a time.
 class JudgedSteps : public Storage {
  public:
-  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return jobs_.insertAndClaim(std::move(job), policy, idempotency, want, holder, id);
+  Capabilities capabilities() const noexcept override {
+    Capabilities judged{Capability::insertBegun, Capability::insertLater, Capability::insertAndClaim,
+                        Capability::finishAndClaim, Capability::finishUnsynced};
+    judged.bits &= compared_.real().capabilities().bits;
+    return judged;
   }
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    return leases_.finishAndClaim(lease, outcome, want, holder, id);
+  InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim) override {
+    return jobs_.insertAndClaim(std::move(job), policy, idempotency, claim);
   }
 
  protected:
@@ -40,18 +41,6 @@ class JudgedSteps : public Storage {
   Comparison compared_;
   JudgedJobs jobs_{compared_};
   JudgedLeases leases_{compared_};
-
- private:
-  bool doInsertsLater() const noexcept override { return compared_.real().insertsLater(); }
-  void doInsertLater(JobSpec&& job, const QueuePolicy& policy, std::optional<Idempotency>&& idempotency,
-                     std::unique_ptr<InsertReceiver> receiver) override {
-    jobs_.insertLater(job, policy, idempotency, *receiver);
-  }
-  bool doInsertsRuns() const noexcept override { return compared_.real().insertsRuns(); }
-  void doInsertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run,
-                   const Outcome* outcome) override {
-    jobs_.insertRun(job, policy, run, outcome);
-  }
 };
 
 /// Confined to one thread at a time. The beats of workers pass through, because beats belong to no job. Other threads

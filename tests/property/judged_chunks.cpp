@@ -36,10 +36,18 @@ ReportResult JudgedChunks::appendLog(const LeaseRef& lease, std::uint64_t first,
       [&](StorageModel& model) { return model.chunks().appendLog(lease, first, lines); });
 }
 
-std::optional<std::vector<LogLine>> JudgedChunks::readLog(const JobKey& key) {
+std::optional<LogPart> JudgedChunks::readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) {
   return compared_.ask(
-      "log of " + key.id, [&] { return compared_.real().chunks().readLog(key); },
-      [&](StorageModel& model) { return model.chunks().readLog(key); });
+      "log of " + key.id, [&] { return compared_.real().chunks().readLog(key, from, maxBytes); },
+      [&](StorageModel& model) -> std::optional<LogPart> {
+        auto whole = model.chunks().readLog(key);
+        if (!whole) return std::nullopt;
+        LogPartBuilder builder(from, maxBytes);
+        for (LogLine& line : whole->lines) {
+          if (!builder.add(std::move(line))) break;
+        }
+        return std::move(builder).finish();
+      });
 }
 
 }  // namespace jobq::model

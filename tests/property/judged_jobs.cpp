@@ -5,12 +5,15 @@
 
 namespace jobq::model {
 
-InsertResult JudgedJobs::insert(JobSpec&& job, const QueuePolicy& policy,
-                                const std::optional<Idempotency>& idempotency) {
+InsertResult JudgedJobs::insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) {
   endpoints_.insert(job.endpoint);
   return compared_.askSynced(
-      "insert of " + job.id, [&] { return compared_.real().jobs().insert(JobSpec(job), policy, idempotency); },
-      [&](StorageModel& model) { return model.jobs().insert(job, policy, idempotency); });
+      "insert of " + job.id, [&] { return compared_.real().jobs().insert(JobSpec(job), policy, terms); },
+      [&](StorageModel& model) {
+        const auto* begun = std::get_if<Begun>(&terms.start);
+        return begun != nullptr ? model.insertBegun(job, policy, *begun)
+                                : model.jobs().insert(job, policy, terms.idempotency);
+      });
 }
 
 std::optional<IdempotencyRecord> JudgedJobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -24,28 +27,20 @@ std::optional<IdempotencyRecord> JudgedJobs::findByIdempotencyKey(std::string_vi
   return record;
 }
 
-std::optional<InsertedAndClaimed> JudgedJobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                                             const std::optional<Idempotency>& idempotency,
-                                                             const ClaimWant& want, const Holder& holder, CallId id) {
+InsertedAndClaimed JudgedJobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                              const std::optional<Idempotency>& idempotency, const FusedClaim& claim) {
   endpoints_.insert(job.endpoint);
-  bool hasStep = true;
   auto said = compared_.askUnsynced(
       "insert and claim of " + job.id,
-      [&] {
-        auto done = compared_.real().insertAndClaim(JobSpec(job), policy, idempotency, want, holder, id);
-        hasStep = done.has_value();
-        return done;
-      },
-      [&](StorageModel& model) -> std::optional<InsertedAndClaimed> {
-        if (!hasStep) return std::nullopt;
-        return model.insertAndClaim(job, policy, idempotency, want, holder, id);
-      });
+      [&] { return compared_.real().insertAndClaim(JobSpec(job), policy, idempotency, claim); },
+      [&](StorageModel& model) { return model.insertAndClaim(job, policy, idempotency, claim); });
   compared_.noteUnsynced(job.id);
   return said;
 }
 
-void JudgedJobs::insertLater(const JobSpec& job, const QueuePolicy& policy,
-                             const std::optional<Idempotency>& idempotency, InsertReceiver& receiver) {
+// Waits for the result of the real storage.
+void JudgedJobs::insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                             std::unique_ptr<InsertReceiver> receiver) {
   endpoints_.insert(job.endpoint);
   std::optional<InsertResult> result;
   try {
@@ -53,38 +48,16 @@ void JudgedJobs::insertLater(const JobSpec& job, const QueuePolicy& policy,
         "later insert of " + job.id, [&] { return insertLaterAndWait(compared_.real(), job, policy, idempotency); },
         [&](StorageModel& model) { return model.jobs().insert(job, policy, idempotency); });
   } catch (...) {  // also a Disagreement, for the caller behind the receiver
-    return receiver.failed(std::current_exception());
+    return receiver->failed(std::current_exception());
   }
-  receiver.inserted(std::move(*result));
+  receiver->inserted(std::move(*result));
 }
 
-void JudgedJobs::insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
-  endpoints_.insert(job.endpoint);
-  (void)compared_.askSynced(
-      "insert of the run of " + job.id,
-      [&] {
-        compared_.real().insertRun(job, policy, run, outcome);
-        return true;
-      },
-      [&](StorageModel& model) {
-        model.insertRun(job, policy, run, outcome);
-        return true;
-      });
-}
-
-std::optional<Job> JudgedJobs::find(const JobKey& key) {
-  auto job = compared_.ask(
-      "find of " + key.id, [&] { return compared_.real().jobs().find(key); },
-      [&](StorageModel& model) { return model.jobs().find(key); });
-  if (job) compared_.noteShown(key.id);
-  return job;
-}
-
-std::optional<BoundedJob> JudgedJobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> JudgedJobs::find(const JobKey& key, std::uint64_t mostBytes) {
   auto job = compared_.ask(
       "find of " + key.id + " within " + std::to_string(mostBytes) + " bytes",
-      [&] { return compared_.real().jobs().findWithin(key, mostBytes); },
-      [&](StorageModel& model) { return model.jobs().findWithin(key, mostBytes); });
+      [&] { return compared_.real().jobs().find(key, mostBytes); },
+      [&](StorageModel& model) { return model.jobs().find(key, mostBytes); });
   if (job) compared_.noteShown(key.id);
   return job;
 }
@@ -143,6 +116,8 @@ EndpointCounts JudgedJobs::counts(std::string_view endpoint) {
 }
 
 // The caller adds up the removed jobs of all batches; expired jobs may be among them.
+std::map<EndpointId, EndpointCounts> JudgedJobs::allCounts() { return compared_.real().jobs().allCounts(); }
+
 std::size_t JudgedJobs::remove(std::string_view endpoint, std::size_t batch) {
   const std::size_t removed = compared_.askSynced(
       "remove", [&] { return compared_.real().jobs().remove(endpoint, batch) < batch; },

@@ -2,18 +2,12 @@
 
 namespace jobq::model {
 
-std::vector<ClaimedJob> JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return compared_.askUnsynced(
-      "claim", [&] { return compared_.real().leases().claim(wants, holder, id); },
-      [&](StorageModel& model) { return model.leases().claim(wants, holder, id); });
-}
-
-BoundedClaim JudgedLeases::doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                         std::uint64_t mostBytes) {
+ClaimResult JudgedLeases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                std::uint64_t mostBytes) {
   return compared_.askUnsynced(
       "claim within " + std::to_string(mostBytes) + " bytes",
-      [&] { return compared_.real().leases().claimWithin(wants, holder, id, mostBytes); },
-      [&](StorageModel& model) { return model.leases().claimWithin(wants, holder, id, mostBytes); });
+      [&] { return compared_.real().leases().claim(wants, holder, id, mostBytes); },
+      [&](StorageModel& model) { return model.leases().claim(wants, holder, id, mostBytes); });
 }
 
 std::vector<ClaimedJob> JudgedLeases::claimed(std::span<const ClaimWant> wants, CallId id) {
@@ -30,65 +24,23 @@ std::vector<LeaseState> JudgedLeases::states(std::span<const LeaseRef> leases) {
 
 std::vector<QueuedEndpoint> JudgedLeases::queuedEndpoints() { return compared_.real().leases().queuedEndpoints(); }
 
-Holder JudgedNodes::join(std::string_view name) {
+Holder JudgedNodes::join(std::string_view name, const std::optional<JobKey>& culprit) {
   const std::uint64_t epoch = compared_.askSynced(
-      "join", [&] { return std::size_t{compared_.real().nodes().join(name).epoch}; },
+      "join", [&] { return std::size_t{compared_.real().nodes().join(name, culprit).epoch}; },
       [](StorageModel& model) { return std::size_t{model.leases().join()}; });
   return {std::string(name), epoch};
 }
 
-ReportResult JudgedLeases::finish(const LeaseRef& lease, Outcome outcome) {
-  const std::string action = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
-  return compared_.askSynced(
-      action, [&] { return compared_.real().leases().finish(lease, outcome); },
-      [&](StorageModel& model) { return model.leases().finish(lease, outcome); });
-}
-
-std::vector<ReportResult> JudgedLeases::doFinishAll(std::span<const EndedAttempt> ends) {
-  return compared_.askSynced(
-      "finish of " + std::to_string(ends.size()) + " attempts",
-      [&] { return compared_.real().leases().finishAll(ends); },
-      [&](StorageModel& model) {
-        std::vector<ReportResult> results;
-        for (const EndedAttempt& end : ends) results.push_back(model.leases().finish(end.lease, end.outcome));
-        return results;
-      });
-}
-
-std::optional<FinishedAndClaimed> JudgedLeases::finishAndClaim(const LeaseRef& lease, const Outcome& outcome,
-                                                               const ClaimWant& want, const Holder& holder, CallId id) {
-  bool hasStep = true;
-  auto done = compared_.ask(
-      "finish and claim by " + lease.job,
-      [&] {
-        auto said = compared_.real().finishAndClaim(lease, outcome, want, holder, id);
-        hasStep = said.has_value();
-        return said;
-      },
-      [&](StorageModel& model) -> std::optional<FinishedAndClaimed> {
-        if (!hasStep) return std::nullopt;
-        return model.finishAndClaim(lease, outcome, want, holder, id);
-      });
-  if (done) compared_.noteSynced();
-  return done;
-}
-
-std::optional<FinishedAndClaimed> JudgedLeases::doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
-                                                                 const ClaimWant& want, const Holder& holder,
-                                                                 CallId id) {
-  bool hasStep = true;
-  auto done = compared_.askUnsynced(
-      "unsynced finish of " + lease.job,
-      [&] {
-        auto said = compared_.real().leases().finishUnsynced(lease, outcome, want, holder, id);
-        hasStep = said.has_value();
-        return said;
-      },
-      [&](StorageModel& model) -> std::optional<FinishedAndClaimed> {
-        if (!hasStep) return std::nullopt;
-        return model.finishAndClaim(lease, outcome, want, holder, id);
-      });
-  if (done) compared_.noteUnsynced(lease.job);
+FinishResult JudgedLeases::finish(std::span<const EndedAttempt> ends, Durability durability,
+                                  const std::optional<FusedClaim>& claim) {
+  std::string action = "finish of";
+  for (const EndedAttempt& end : ends)
+    action += " " + end.lease.job + " by attempt " + std::to_string(end.lease.attempt);
+  const auto real = [&] { return compared_.real().leases().finish(ends, durability, claim); };
+  const auto model = [&](StorageModel& model) { return model.finish(ends, claim); };
+  if (durability == Durability::synced) return compared_.askSynced(action, real, model);
+  auto done = compared_.askUnsynced("unsynced " + action, real, model);
+  for (const EndedAttempt& end : ends) compared_.noteUnsynced(end.lease.job);
   return done;
 }
 
@@ -98,20 +50,12 @@ ReportResult JudgedLeases::progress(const LeaseRef& lease, std::string json) {
       [&](StorageModel& model) { return model.leases().progress(lease, json); });
 }
 
-std::size_t JudgedLeases::release(std::span<const LeaseRef> leases) {
-  const std::size_t released = compared_.ask(
-      "release", [&] { return compared_.real().leases().release(leases); },
-      [&](StorageModel& model) { return model.leases().release(leases); });
-  if (released > 0) compared_.noteSynced();
-  return released;
-}
-
-SweepResult JudgedLeases::doLose(std::span<const LeaseRef> leases) {
-  SweepResult lost = compared_.ask(
-      "lose", [&] { return compared_.real().leases().lose(leases); },
-      [&](StorageModel& model) { return model.leases().lose(leases); });
-  if (!lost.stopped.empty()) compared_.noteSynced();
-  return lost;
+SweepResult JudgedLeases::giveBack(std::span<const ReturnedJob> jobs) {
+  SweepResult returned = compared_.ask(
+      "give back", [&] { return compared_.real().leases().giveBack(jobs); },
+      [&](StorageModel& model) { return model.leases().giveBack(jobs); });
+  if (!returned.stopped.empty()) compared_.noteSynced();
+  return returned;
 }
 
 SweepResult JudgedLeases::sweep(std::size_t max) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -34,10 +35,12 @@ class JudgedJobs final : public JobStore {
  public:
   explicit JudgedJobs(Comparison& compared) : compared_(compared) {}
 
-  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
+  void insertLater(JobSpec job, const QueuePolicy& policy, std::optional<Idempotency> idempotency,
+                   std::unique_ptr<InsertReceiver> receiver) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                         const Idempotency& idempotency) override;
-  std::optional<Job> find(const JobKey& key) override;
+  std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
   std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
   RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -45,25 +48,16 @@ class JudgedJobs final : public JobStore {
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
   JobPage list(const JobFilter& filter, const PageWindow& window) override;
   EndpointCounts counts(std::string_view endpoint) override;
+  std::map<EndpointId, EndpointCounts> allCounts() override;
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
   /// Judges Storage::insertAndClaim().
-  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                                   const Holder& holder, CallId id);
-
-  /// Judges Storage::insertLater(), and waits for the result of the real storage.
-  void insertLater(const JobSpec& job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency,
-                   InsertReceiver& receiver);
-
-  /// Judges Storage::insertRun().
-  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome);
+  InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim);
 
   const std::set<EndpointId>& endpoints() const { return endpoints_; }
 
  private:
-  std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) override;
-
   Comparison& compared_;
   std::set<EndpointId> endpoints_;
 };
@@ -72,28 +66,20 @@ class JudgedLeases final : public LeaseStore {
  public:
   explicit JudgedLeases(Comparison& compared) : compared_(compared) {}
 
-  /// Judges Storage::finishAndClaim().
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id);
-
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override;
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
   std::vector<QueuedEndpoint> queuedEndpoints() override;
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  using LeaseStore::finish;
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override;
   ReportResult progress(const LeaseRef& lease, std::string json) override;
-  std::size_t release(std::span<const LeaseRef> leases) override;
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override;
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
-  BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                             std::uint64_t mostBytes) override;
-  SweepResult doLose(std::span<const LeaseRef> leases) override;
-  std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) override;
-  std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
-                                                     const ClaimWant& want, const Holder& holder, CallId id) override;
-
   Comparison& compared_;
 };
 
@@ -102,7 +88,7 @@ class JudgedNodes final : public NodeStore {
  public:
   explicit JudgedNodes(Comparison& compared) : compared_(compared) {}
 
-  Holder join(std::string_view name) override;
+  Holder join(std::string_view name, const std::optional<JobKey>& culprit) override;
   BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override {
     return compared_.real().nodes().beat(holder, workers);
   }
@@ -125,7 +111,7 @@ class JudgedChunks final : public ChunkStore {
   std::optional<ChunkPage> consume(const JobKey& key, std::size_t maxBytes, CallId id) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
   ReportResult appendLog(const LeaseRef& lease, std::uint64_t first, std::vector<LogLine> lines) override;
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+  std::optional<LogPart> readLog(const JobKey& key, const LogPosition& from, std::uint64_t maxBytes) override;
 
  private:
   /// Notes a page that shows the end of the job.

@@ -1,4 +1,4 @@
-// The result of Storage::insertLater() for a caller that waits.
+// The result of JobStore::insertLater() for a caller that waits.
 #pragma once
 
 #include <exception>
@@ -32,7 +32,7 @@ inline InsertResult insertLaterAndWait(Storage& storage, const JobSpec& job, con
                                        const std::optional<Idempotency>& idempotency) {
   auto receiver = std::make_unique<PromisedInsert>();
   auto result = receiver->future();
-  storage.insertLater(job, policy, idempotency, std::move(receiver));
+  storage.jobs().insertLater(job, policy, idempotency, std::move(receiver));
   if (result.wait_for(testkit::kHangDeadline) != std::future_status::ready) {
     throw testkit::WaitExpired("the result of a later insert");
   }

@@ -1,7 +1,6 @@
 #include "lease_model.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -64,13 +63,9 @@ ClaimedJob LeaseModel::started(const Entry& entry) const {
   return claimed;
 }
 
-std::vector<ClaimedJob> LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return claimWithin(wants, holder, id, std::numeric_limits<std::uint64_t>::max()).jobs;
-}
-
-BoundedClaim LeaseModel::claimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                     std::uint64_t mostBytes) {
-  BoundedClaim claimed;
+ClaimResult LeaseModel::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                              std::uint64_t mostBytes) {
+  ClaimResult claimed;
   if (holder.epoch == 0 || holder.epoch != state_.life) return claimed;
   std::uint64_t left = mostBytes;
   for (const ClaimWant& want : wants) {
@@ -90,7 +85,7 @@ BoundedClaim LeaseModel::claimWithin(std::span<const ClaimWant> wants, const Hol
   return claimed;
 }
 
-void LeaseModel::beginFirstRun(const JobId& job, const FirstRun& run) {
+void LeaseModel::beginFirstRun(const JobId& job, const Begun& run) {
   Entry& entry = *state_.find(job);
   (void)start(entry, run.worker, run.holder);
   const Instant begin = state_.now - run.age;
@@ -166,17 +161,6 @@ void LeaseModel::sendBack(Entry& entry, Trigger trigger) {
   entry.takenBy = 0;
 }
 
-std::size_t LeaseModel::release(std::span<const LeaseRef> leases) {
-  std::size_t released = 0;
-  for (const LeaseRef& ref : leases) {
-    Entry* entry = state_.held(ref);
-    if (entry == nullptr) continue;
-    sendBack(*entry, Trigger::release);
-    ++released;
-  }
-  return released;
-}
-
 void LeaseModel::loseOne(Entry& entry, SweepResult& swept) {
   Job& job = entry.job;
   swept.stopped.push_back({job.id, job.attempt});
@@ -192,13 +176,21 @@ void LeaseModel::loseOne(Entry& entry, SweepResult& swept) {
   }
 }
 
-SweepResult LeaseModel::lose(std::span<const LeaseRef> leases) {
-  SweepResult lost;
-  for (const LeaseRef& ref : leases) {
-    if (Entry* entry = state_.held(ref)) loseOne(*entry, lost);
+SweepResult LeaseModel::giveBack(std::span<const ReturnedJob> jobs) {
+  SweepResult returned;
+  for (const ReturnedJob& job : jobs) {
+    Entry* const entry = state_.held(job.lease);
+    if (entry == nullptr) continue;
+    if (job.isLoss) {
+      loseOne(*entry, returned);
+    } else {
+      returned.stopped.push_back(job.lease);
+      returned.requeuedAt.push_back(entry->job.endpoint);
+      sendBack(*entry, Trigger::release);
+    }
   }
-  nameOnce(lost.requeuedAt);
-  return lost;
+  nameOnce(returned.requeuedAt);
+  return returned;
 }
 
 SweepResult LeaseModel::sweep() {

@@ -25,18 +25,17 @@ class LeaseModel {
   /// The state must outlive the model.
   explicit LeaseModel(ModelState& state) : state_(state) {}
 
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id);
-  BoundedClaim claimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id, std::uint64_t mostBytes);
-  /// Begins the first attempt of a job that was just inserted, and dates both back (Storage::insertRun).
-  void beginFirstRun(const JobId& job, const FirstRun& run);
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes = kAnyBytes);
+  /// Begins the first attempt of a job that was just inserted, and dates both back (Begun).
+  void beginFirstRun(const JobId& job, const Begun& run);
   std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) const;
   std::vector<LeaseState> states(std::span<const LeaseRef> leases);
   /// Begins a life and returns its epoch (NodeStore::join on a storage of a single process).
   std::uint64_t join();
   ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
   ReportResult progress(const LeaseRef& lease, const std::string& json);
-  std::size_t release(std::span<const LeaseRef> leases);
-  SweepResult lose(std::span<const LeaseRef> leases);
+  SweepResult giveBack(std::span<const ReturnedJob> jobs);
   /// Sweeps without a bound.
   SweepResult sweep();
   /// Returns `said`, the answer of the storage, if it is right, and the exact answer otherwise. The answer `most` is

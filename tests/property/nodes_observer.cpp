@@ -5,10 +5,9 @@
 
 namespace jobq::model {
 
-InsertResult ObservedStorage::Jobs::insert(JobSpec&& job, const QueuePolicy& policy,
-                                           const std::optional<Idempotency>& idempotency) {
+InsertResult ObservedStorage::Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) {
   const JobSpec copy = job;
-  InsertResult result = inner_.insert(std::move(job), policy, idempotency);
+  InsertResult result = inner_.insert(std::move(job), policy, terms);
   if (std::holds_alternative<Inserted>(result)) judge_.jobs.inserted(copy);
   return result;
 }
@@ -28,37 +27,32 @@ std::optional<Instant> ObservedStorage::Jobs::setTtl(const JobKey& key, Millis t
   return expiry;
 }
 
-std::vector<ClaimedJob> ObservedStorage::Leases::claim(std::span<const ClaimWant> wants, const Holder& holder,
-                                                       CallId id) {
-  std::vector<ClaimedJob> jobs = inner_.claim(wants, holder, id);
-  for (const ClaimedJob& job : jobs) endpoints_[job.lease.job] = job.endpoint;
-  judge_.jobs.claimed(jobs, holder);
-  return jobs;
+ClaimResult ObservedStorage::Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                           std::uint64_t mostBytes) {
+  ClaimResult claimed = inner_.claim(wants, holder, id, mostBytes);
+  for (const ClaimedJob& job : claimed.jobs) endpoints_[job.lease.job] = job.endpoint;
+  judge_.jobs.claimed(claimed.jobs, holder);
+  return claimed;
 }
 
-ReportResult ObservedStorage::Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  const Outcome copy = outcome;
-  const ReportResult result = inner_.finish(lease, std::move(outcome));
-  if (result == ReportResult::accepted) judge_.jobs.finished(lease, copy);
-  return result;
+FinishResult ObservedStorage::Leases::finish(std::span<const EndedAttempt> ends, Durability durability,
+                                             const std::optional<FusedClaim>& claim) {
+  FinishResult done = inner_.finish(ends, durability, claim);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (done.reports[i] == ReportResult::accepted) judge_.jobs.finished(ends[i].lease, ends[i].outcome);
+  }
+  return done;
 }
 
-void ObservedStorage::Leases::noteReleasing(std::span<const LeaseRef> leases) {
+// The life of the node goes on, so no rule of lives judges a loss.
+SweepResult ObservedStorage::Leases::giveBack(std::span<const ReturnedJob> jobs) {
+  std::vector<LeaseRef> leases;
+  for (const ReturnedJob& job : jobs) leases.push_back(job.lease);
   const std::vector<LeaseState> states = inner_.states(leases);
   for (std::size_t i = 0; i < leases.size(); ++i) {
     if (states[i] == LeaseState::held) judge_.handlers.releasing(leases[i]);
   }
-}
-
-std::size_t ObservedStorage::Leases::release(std::span<const LeaseRef> leases) {
-  noteReleasing(leases);
-  return inner_.release(leases);
-}
-
-// The life of the node goes on, so no rule of lives judges the loss.
-SweepResult ObservedStorage::Leases::doLose(std::span<const LeaseRef> leases) {
-  noteReleasing(leases);
-  return inner_.lose(leases);
+  return inner_.giveBack(jobs);
 }
 
 SweepResult ObservedStorage::Leases::sweep(std::size_t max) {
@@ -72,8 +66,8 @@ SweepResult ObservedStorage::Leases::sweep(std::size_t max) {
   return swept;
 }
 
-Holder ObservedStorage::Nodes::join(std::string_view name) {
-  Holder holder = inner_.join(name);
+Holder ObservedStorage::Nodes::join(std::string_view name, const std::optional<JobKey>& culprit) {
+  Holder holder = inner_.join(name, culprit);
   judge_.lives.joined(holder);
   return holder;
 }

@@ -34,8 +34,7 @@ class ObservedStorage final : public testkit::ForwardingStorage {
   class Jobs final : public testkit::ForwardingJobs {
    public:
     Jobs(JobStore& inner, NodesJudge& judge) : ForwardingJobs(inner), judge_(judge) {}
-    InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
-                        const std::optional<Idempotency>& idempotency) override;
+    InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
     RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
     std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
 
@@ -46,16 +45,14 @@ class ObservedStorage final : public testkit::ForwardingStorage {
   class Leases final : public testkit::ForwardingLeases {
    public:
     Leases(Storage& inner, NodesJudge& judge) : ForwardingLeases(inner.leases()), storage_(inner), judge_(judge) {}
-    std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
-    ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
-    std::size_t release(std::span<const LeaseRef> leases) override;
+    ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                      std::uint64_t mostBytes) override;
+    FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                        const std::optional<FusedClaim>& claim) override;
+    SweepResult giveBack(std::span<const ReturnedJob> jobs) override;
     SweepResult sweep(std::size_t max) override;
 
    private:
-    SweepResult doLose(std::span<const LeaseRef> leases) override;
-    /// Judges the return of the running jobs among these to the queue.
-    void noteReleasing(std::span<const LeaseRef> leases);
-
     Storage& storage_;
     NodesJudge& judge_;
     std::map<JobId, EndpointId> endpoints_;  // endpoint of each claimed job
@@ -64,7 +61,7 @@ class ObservedStorage final : public testkit::ForwardingStorage {
   class Nodes final : public testkit::ForwardingNodes {
    public:
     Nodes(NodeStore& inner, NodesJudge& judge) : ForwardingNodes(inner), judge_(judge) {}
-    Holder join(std::string_view name) override;
+    Holder join(std::string_view name, const std::optional<JobKey>& culprit) override;
     BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
     void leave(const Holder& holder) override;
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,7 +62,7 @@ class SameLife final : public testkit::ForwardingStorage {
   class Nodes final : public testkit::ForwardingNodes {
    public:
     Nodes(NodeStore& inner, const NodeLife& life) : ForwardingNodes(inner), life_(life) {}
-    Holder join(std::string_view) override { return life_.holder(); }
+    Holder join(std::string_view, const std::optional<JobKey>&) override { return life_.holder(); }
 
    private:
     const NodeLife& life_;

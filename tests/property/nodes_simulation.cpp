@@ -20,8 +20,8 @@ void NodesSimulation::planFault(const NodeMove& move) {
   constexpr std::array kFaults{WireFault::refused,    WireFault::requestLost, WireFault::answerLost,
                                WireFault::answerLost, WireFault::slowRequest, WireFault::slowAnswer,
                                WireFault::pause,      WireFault::crash};
-  constexpr std::array kOperations{"",           "leases.claim", "leases.claim",   "leases.finish", "leases.finish",
-                                   "nodes.beat", "nodes.join",   "leases.release", "leases.sweep",  "leases.claimed",
+  constexpr std::array kOperations{"",           "leases.claim", "leases.claim",    "leases.finish", "leases.finish",
+                                   "nodes.beat", "nodes.join",   "leases.giveBack", "leases.sweep",  "leases.claimed",
                                    "jobs.insert"};
   constexpr std::array kTimes{1U, 1U, 2U, 4U};
   Wire::Plan plan;

@@ -13,6 +13,7 @@
 #include "testkit/forwarding_storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/plain_receiver_names.h"
+#include "testkit/returned_jobs.h"
 #include "tests/support/shared_memory.h"
 
 namespace jobq::model {
@@ -44,10 +45,11 @@ class WithLeases final : public testkit::ForwardingStorage {
 class KnownClaims : public testkit::ForwardingLeases {
  public:
   explicit KnownClaims(Storage& storage) : ForwardingLeases(storage.leases()) {}
-  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override {
-    std::vector<ClaimedJob> jobs = inner_.claim(wants, holder, id);
-    for (const ClaimedJob& job : jobs) last_[job.lease.job] = job.lease;
-    return jobs;
+  ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                    std::uint64_t mostBytes) override {
+    ClaimResult claimed = inner_.claim(wants, holder, id, mostBytes);
+    for (const ClaimedJob& job : claimed.jobs) last_[job.lease.job] = job.lease;
+    return claimed;
   }
 
  protected:
@@ -57,8 +59,11 @@ class KnownClaims : public testkit::ForwardingLeases {
 class NoAttemptFencing final : public KnownClaims {
  public:
   using KnownClaims::KnownClaims;
-  ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-    return inner_.finish(last_.at(lease.job), std::move(outcome));
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override {
+    std::vector<EndedAttempt> latest(ends.begin(), ends.end());
+    for (EndedAttempt& end : latest) end.lease = last_.at(end.lease.job);
+    return inner_.finish(latest, durability, claim);
   }
 };
 
@@ -66,7 +71,7 @@ class SweepWithoutCause final : public KnownClaims {
  public:
   using KnownClaims::KnownClaims;
   SweepResult sweep(std::size_t max) override {
-    for (const auto& [job, lease] : std::exchange(last_, {})) inner_.release(std::vector{lease});
+    for (const auto& [job, lease] : std::exchange(last_, {})) testkit::release(inner_, {lease});
     return inner_.sweep(max);
   }
 };
@@ -97,8 +102,8 @@ class NoBeatGap final : public testkit::ForwardingStorage {
   class Nodes final : public testkit::ForwardingNodes {
    public:
     Nodes(NodeStore& inner, const Clock& clock) : ForwardingNodes(inner), clock_(clock) {}
-    Holder join(std::string_view name) override {
-      Holder life = inner_.join(name);
+    Holder join(std::string_view name, const std::optional<JobKey>& culprit) override {
+      Holder life = inner_.join(name, culprit);
       lives_.emplace_back(life, clock_.now());
       return life;
     }
@@ -145,9 +150,9 @@ class EpochNotGrown final : public testkit::ForwardingStorage {
   class Nodes final : public testkit::ForwardingNodes {
    public:
     using ForwardingNodes::ForwardingNodes;
-    Holder join(std::string_view name) override {
+    Holder join(std::string_view name, const std::optional<JobKey>& culprit) override {
       Holder& life = lives_[std::string(name)];
-      if (life.epoch == 0 || inner_.beat(life, {}) != BeatResult::extended) life = inner_.join(name);
+      if (life.epoch == 0 || inner_.beat(life, {}) != BeatResult::extended) life = inner_.join(name, culprit);
       return life;
     }
 
@@ -166,9 +171,9 @@ class InsertTwice final : public testkit::ForwardingStorage {
   class Jobs final : public testkit::ForwardingJobs {
    public:
     using ForwardingJobs::ForwardingJobs;
-    InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const std::optional<Idempotency>& key) override {
+    InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override {
       if (!known_.insert(job.id).second) job.id += "again";
-      return inner_.insert(std::move(job), policy, key);
+      return inner_.insert(std::move(job), policy, terms);
     }
 
    private:
@@ -188,11 +193,16 @@ class FinishTwice final : public testkit::ForwardingStorage {
   class Leases final : public testkit::ForwardingLeases {
    public:
     using ForwardingLeases::ForwardingLeases;
-    ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
-      const bool isHeld = inner_.states(std::vector{lease})[0] == LeaseState::held;
-      const ReportResult result = inner_.finish(lease, std::move(outcome));
-      if (result == ReportResult::accepted && !isHeld) ++repeated;
-      return result;
+    FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                        const std::optional<FusedClaim>& claim) override {
+      std::vector<LeaseRef> leases;
+      for (const EndedAttempt& end : ends) leases.push_back(end.lease);
+      const std::vector<LeaseState> before = inner_.states(leases);
+      FinishResult done = inner_.finish(ends, durability, claim);
+      for (std::size_t i = 0; i < ends.size(); ++i) {
+        if (done.reports[i] == ReportResult::accepted && before[i] != LeaseState::held) ++repeated;
+      }
+      return done;
     }
     std::uint64_t repeated = 0;
   };

@@ -49,12 +49,11 @@ void Wire::end(std::string_view operation) {
   }
 }
 
-InsertResult WiredStorage::Jobs::insert(JobSpec&& job, const QueuePolicy& policy,
-                                        const std::optional<Idempotency>& idempotency) {
-  return wire_.call("jobs.insert", [&] { return inner_.insert(JobSpec(job), policy, idempotency); });
+InsertResult WiredStorage::Jobs::insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) {
+  return wire_.call("jobs.insert", [&] { return inner_.insert(JobSpec(job), policy, terms); });
 }
-std::optional<Job> WiredStorage::Jobs::find(const JobKey& key) {
-  return wire_.call("jobs.find", [&] { return inner_.find(key); });
+std::optional<Job> WiredStorage::Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
+  return wire_.call("jobs.find", [&] { return inner_.find(key, mostBytes); });
 }
 std::vector<std::optional<JobSummary>> WiredStorage::Jobs::summaries(std::span<const JobKey> keys) {
   return wire_.call("jobs.summaries", [&] { return inner_.summaries(keys); });
@@ -72,8 +71,9 @@ EndpointCounts WiredStorage::Jobs::counts(std::string_view endpoint) {
   return wire_.call("jobs.counts", [&] { return inner_.counts(endpoint); });
 }
 
-std::vector<ClaimedJob> WiredStorage::Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) {
-  return wire_.call("leases.claim", [&] { return inner_.claim(wants, holder, id); });
+ClaimResult WiredStorage::Leases::claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                        std::uint64_t mostBytes) {
+  return wire_.call("leases.claim", [&] { return inner_.claim(wants, holder, id, mostBytes); });
 }
 std::vector<ClaimedJob> WiredStorage::Leases::claimed(std::span<const ClaimWant> wants, CallId id) {
   return wire_.call("leases.claimed", [&] { return inner_.claimed(wants, id); });
@@ -84,21 +84,19 @@ std::vector<LeaseState> WiredStorage::Leases::states(std::span<const LeaseRef> l
 std::vector<QueuedEndpoint> WiredStorage::Leases::queuedEndpoints() {
   return wire_.call("leases.queuedEndpoints", [&] { return inner_.queuedEndpoints(); });
 }
-ReportResult WiredStorage::Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  return wire_.call("leases.finish", [&] { return inner_.finish(lease, std::move(outcome)); });
+FinishResult WiredStorage::Leases::finish(std::span<const EndedAttempt> ends, Durability durability,
+                                          const std::optional<FusedClaim>& claim) {
+  return wire_.call("leases.finish", [&] { return inner_.finish(ends, durability, claim); });
 }
-std::size_t WiredStorage::Leases::release(std::span<const LeaseRef> leases) {
-  return wire_.call("leases.release", [&] { return inner_.release(leases); });
-}
-SweepResult WiredStorage::Leases::doLose(std::span<const LeaseRef> leases) {
-  return wire_.call("leases.lose", [&] { return inner_.lose(leases); });
+SweepResult WiredStorage::Leases::giveBack(std::span<const ReturnedJob> jobs) {
+  return wire_.call("leases.giveBack", [&] { return inner_.giveBack(jobs); });
 }
 SweepResult WiredStorage::Leases::sweep(std::size_t max) {
   return wire_.call("leases.sweep", [&] { return inner_.sweep(max); });
 }
 
-Holder WiredStorage::Nodes::join(std::string_view name) {
-  return wire_.call("nodes.join", [&] { return inner_.join(name); });
+Holder WiredStorage::Nodes::join(std::string_view name, const std::optional<JobKey>& culprit) {
+  return wire_.call("nodes.join", [&] { return inner_.join(name, culprit); });
 }
 BeatResult WiredStorage::Nodes::beat(const Holder& holder, std::span<const EndpointWorkers> workers) {
   return wire_.call("nodes.beat", [&] { return inner_.beat(holder, workers); });

@@ -127,9 +127,8 @@ class WiredStorage final : public testkit::ForwardingStorage {
   class Jobs final : public testkit::ForwardingJobs {
    public:
     Jobs(JobStore& inner, Wire& wire) : ForwardingJobs(inner), wire_(wire) {}
-    InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
-                        const std::optional<Idempotency>& idempotency) override;
-    std::optional<Job> find(const JobKey& key) override;
+    InsertResult insert(JobSpec&& job, const QueuePolicy& policy, const InsertTerms& terms) override;
+    std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes) override;
     std::vector<std::optional<JobSummary>> summaries(std::span<const JobKey> keys) override;
     CancelResult cancel(const JobKey& key) override;
     RequeueResult requeue(const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) override;
@@ -143,24 +142,24 @@ class WiredStorage final : public testkit::ForwardingStorage {
   class Leases final : public testkit::ForwardingLeases {
    public:
     Leases(LeaseStore& inner, Wire& wire) : ForwardingLeases(inner), wire_(wire) {}
-    std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id) override;
+    ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                      std::uint64_t mostBytes) override;
     std::vector<ClaimedJob> claimed(std::span<const ClaimWant> wants, CallId id) override;
     std::vector<LeaseState> states(std::span<const LeaseRef> leases) override;
     std::vector<QueuedEndpoint> queuedEndpoints() override;
-    ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
-    std::size_t release(std::span<const LeaseRef> leases) override;
+    FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                        const std::optional<FusedClaim>& claim) override;
+    SweepResult giveBack(std::span<const ReturnedJob> jobs) override;
     SweepResult sweep(std::size_t max) override;
 
    private:
-    SweepResult doLose(std::span<const LeaseRef> leases) override;
-
     Wire& wire_;
   };
 
   class Nodes final : public testkit::ForwardingNodes {
    public:
     Nodes(NodeStore& inner, Wire& wire) : ForwardingNodes(inner), wire_(wire) {}
-    Holder join(std::string_view name) override;
+    Holder join(std::string_view name, const std::optional<JobKey>& culprit) override;
     BeatResult beat(const Holder& holder, std::span<const EndpointWorkers> workers) override;
     void leave(const Holder& holder) override;
     WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override;

@@ -152,7 +152,7 @@ void NodeWorkers::stopAll() {
     endHandler(run);
     const Busy busy(run.isBusy);
     try {
-      deps_.reports.release({run.lease}, run.place.first);
+      deps_.reports.giveBack({&run.lease, 1}, false);
     } catch (const StorageError&) {  // the job counts as lost when the life ends
     }
   }

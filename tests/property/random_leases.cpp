@@ -6,6 +6,7 @@
 #include <string>
 
 #include "jobq/time.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::model {
 namespace {
@@ -17,13 +18,13 @@ constexpr std::array<std::uint64_t, 6> kBounds{0, 8, 20'020, 40'000, 300'000, 2'
 
 std::vector<ClaimedJob> claimJobs(LeaseStore& leases, const std::vector<ClaimWant>& wants, const Holder& holder,
                                   CallId id, const Operation& operation) {
-  if (operation.a % 2 == 0) return leases.claim(wants, holder, id);
-  return leases.claimWithin(wants, holder, id, kBounds[operation.b / 2 % kBounds.size()]).jobs;
+  if (operation.a % 2 == 0) return leases.claim(wants, holder, id).jobs;
+  return leases.claim(wants, holder, id, kBounds[operation.b / 2 % kBounds.size()]).jobs;
 }
 
 void readJob(JobStore& jobs, const JobKey& key, std::uint32_t choice) {
   (void)jobs.find(key);
-  (void)jobs.findWithin(key, kBounds[choice % kBounds.size()]);
+  (void)jobs.find(key, kBounds[choice % kBounds.size()]);
 }
 
 void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation) {
@@ -31,20 +32,20 @@ void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>
   if (operation.b % 5 == 0) lost.push_back(lease);
   const auto more = static_cast<std::ptrdiff_t>(operation.a % 3 == 0 ? std::min<std::size_t>(known.size(), 3) : 0);
   lost.insert(lost.end(), known.end() - more, known.end());
-  (void)leases.lose(lost);
-  if (operation.b % 3 == 0) (void)leases.lose(lost);  // as after a lost answer
+  (void)testkit::lose(leases, lost);
+  if (operation.b % 3 == 0) (void)testkit::lose(leases, lost);  // as after a lost answer
 }
 
-void insertRun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
-               const Operation& operation) {
+void insertBegun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
+                 const Operation& operation) {
   const std::string number = std::to_string(operation.b);
   const std::string filler(operation.b % 16 == 0 ? kLargeFiller : 0, ' ');
   const std::array<std::optional<Outcome>, 3> outcomes{std::nullopt, Completed{number + filler},
                                                        Failed{"no " + number, operation.a % 2 == 0 ? number : ""}};
   const std::optional<Outcome>& outcome = outcomes.at(operation.a % 3);
   const Millis age(operation.b % 5 == 0 ? operation.a % 4'000 : operation.a % 3);
-  const FirstRun run{"w" + std::to_string(operation.b % 3), holder, age};
-  storage.insertRun(job, policy, run, outcome ? &*outcome : nullptr);
+  const Begun run{"w" + std::to_string(operation.b % 3), holder, age, outcome ? &*outcome : nullptr};
+  (void)storage.jobs().insert(JobSpec(job), policy, {.start = run});
 }
 
 void showEnd(Storage& storage, const std::vector<JobKey>& jobs, const JobId& id, std::uint32_t choice) {

@@ -32,9 +32,10 @@ void readJob(JobStore& jobs, const JobKey& key, std::uint32_t choice);
 /// Loses the worker of `lease`, now and then named twice, and in a third of the calls the workers of the last jobs too.
 void lose(LeaseStore& leases, const LeaseRef& lease, const std::vector<LeaseRef>& known, const Operation& operation);
 
-/// Inserts the job with the first attempt, ended in two thirds of the calls. The storage has insertRun().
-void insertRun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
-               const Operation& operation);
+/// Inserts the job with the first attempt, ended in two thirds of the calls. The storage has
+/// Capability::insertBegun.
+void insertBegun(Storage& storage, const JobSpec& job, const QueuePolicy& policy, const Holder& holder,
+                 const Operation& operation);
 
 /// Reads the job `id` out of `jobs` in two thirds of the calls: a shown end must be durable from then on.
 void showEnd(Storage& storage, const std::vector<JobKey>& jobs, const JobId& id, std::uint32_t choice);

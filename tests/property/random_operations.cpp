@@ -8,6 +8,7 @@
 #include "later_insert.h"
 #include "random_leases.h"
 #include "testkit/outbox_access.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq::model {
 namespace {
@@ -20,7 +21,7 @@ struct Kind {
 constexpr std::array kKinds{
     Kind{Action::insert, "insert", 24},
     Kind{Action::insertAndClaim, "insertAndClaim", 12},
-    Kind{Action::insertRun, "insertRun", 10},
+    Kind{Action::insertBegun, "insertBegun", 10},
     Kind{Action::claim, "claim", 18},
     Kind{Action::finish, "finish", 16},
     Kind{Action::fail, "fail", 8},
@@ -143,33 +144,32 @@ void Player::insert(Storage& storage, const Operation& operation) {
   }
   jobs_.push_back({job.endpoint, job.id});
   lastSubmission_ = Submission{job, once};
-  if (operation.action == Action::insertRun && storage.insertsRuns()) {
-    insertRun(storage, job, policy_, presentLife(storage.nodes()), operation);
+  if (operation.action == Action::insertBegun && storage.capabilities().has(Capability::insertBegun)) {
+    insertBegun(storage, job, policy_, presentLife(storage.nodes()), operation);
     leases_.push_back({job.id, 1});
   } else if (operation.action == Action::insertAndClaim && insertAndClaim(storage, operation, job, once)) {
     // The step of the storage was both.
-  } else if (operation.a % 2 == 0 && storage.insertsLater()) {
+  } else if (operation.a % 2 == 0 && storage.capabilities().has(Capability::insertLater)) {
     (void)insertLaterAndWait(storage, job, policy_, once);
   } else {
-    (void)storage.jobs().insert(std::move(job), policy_, once);
+    (void)storage.jobs().insert(std::move(job), policy_, {once});
   }
   if (operation.a % 5 == 0) repeatInsert(storage);
 }
 
 bool Player::insertAndClaim(Storage& storage, const Operation& operation, const JobSpec& job,
                             const std::optional<Idempotency>& once) {
-  ClaimWant want{job.endpoint, {}};
-  for (std::uint32_t k = 0; k <= operation.b % 3; ++k) want.workers.push_back("w" + std::to_string(k));
-  const Holder holder = presentLife(storage.nodes());
-  const auto done = storage.insertAndClaim(JobSpec(job), policy_, once, want, holder, ++lastClaim_);
-  if (!done) return false;
-  for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
+  FusedClaim claim{{job.endpoint, {}}, presentLife(storage.nodes()), ++lastClaim_};
+  if (!storage.capabilities().has(Capability::insertAndClaim)) return false;
+  for (std::uint32_t k = 0; k <= operation.b % 3; ++k) claim.want.workers.push_back("w" + std::to_string(k));
+  const auto done = storage.insertAndClaim(JobSpec(job), policy_, once, claim);
+  for (const ClaimedJob& claimed : done.claimed) leases_.push_back(claimed.lease);
   return true;
 }
 
 void Player::repeatInsert(Storage& storage) {
   if (!lastSubmission_ || !storage.jobs().find({lastSubmission_->job.endpoint, lastSubmission_->job.id})) return;
-  (void)storage.jobs().insert(JobSpec(lastSubmission_->job), policy_, lastSubmission_->idempotency);
+  (void)storage.jobs().insert(JobSpec(lastSubmission_->job), policy_, {lastSubmission_->idempotency});
 }
 
 void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outcome, const Operation& operation) {
@@ -179,18 +179,18 @@ void Player::finish(Storage& storage, const LeaseRef& lease, const Outcome& outc
     showEnd(storage, jobs_, lease.job, operation.a);
   }
   const std::vector<EndedAttempt> ends{{lease, outcome}, {leases_.empty() ? kNobodys : leases_.back(), outcome}};
-  if (operation.a % 3 == 0) (void)storage.leases().finishAll(ends);
+  if (operation.a % 3 == 0) (void)storage.leases().finish(ends, Durability::synced, std::nullopt);
 }
 
 bool Player::finishAndClaim(Storage& storage, const LeaseRef& lease, const Outcome& outcome, bool needsSync) {
   const auto job = std::find_if(jobs_.begin(), jobs_.end(), [&](const JobKey& key) { return key.id == lease.job; });
   const ClaimWant want{job == jobs_.end() ? endpoint(0) : job->endpoint, {"w0"}};
-  const Holder holder = presentLife(storage.nodes());
-  ++lastClaim_;
-  auto done = needsSync ? std::nullopt : storage.leases().finishUnsynced(lease, outcome, want, holder, lastClaim_);
-  if (!done) done = storage.finishAndClaim(lease, outcome, want, holder, lastClaim_);
-  if (!done) return false;
-  for (const ClaimedJob& claimed : done->claimed) leases_.push_back(claimed.lease);
+  const FusedClaim claim{want, presentLife(storage.nodes()), ++lastClaim_};
+  if (!storage.capabilities().has(Capability::finishAndClaim)) return false;
+  const bool isUnsynced = !needsSync && storage.capabilities().has(Capability::finishUnsynced);
+  const EndedAttempt end{lease, outcome};
+  const auto done = storage.leases().finish({&end, 1}, isUnsynced ? Durability::unsynced : Durability::synced, claim);
+  for (const ClaimedJob& claimed : done.claimed) leases_.push_back(claimed.lease);
   return true;
 }
 
@@ -228,7 +228,7 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
     case Action::progress: (void)storage.leases().progress(lease, number); break;
     case Action::append: append(storage, lease, operation); break;
     case Action::log: appendLog(storage, lease, operation); break;
-    case Action::release: storage.leases().release(std::vector{lease, kNobodys}); break;
+    case Action::release: testkit::release(storage.leases(), std::vector{lease, kNobodys}); break;
     case Action::lose: lose(storage.leases(), lease, leases_, operation); break;
     default: (void)storage.leases().states(std::vector{lease, kNobodys}); break;
   }
@@ -364,7 +364,7 @@ void Player::play(Storage& storage, const Operation& operation) {
   const Action action = operation.action;
   if (action == Action::advance) {
     clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
-  } else if (action >= Action::insert && action <= Action::insertRun) {
+  } else if (action >= Action::insert && action <= Action::insertBegun) {
     insert(storage, operation);
   } else if (action == Action::claim) {
     claim(storage, operation);

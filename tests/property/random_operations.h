@@ -23,7 +23,7 @@ namespace jobq::model {
 enum class Action : std::uint8_t {
   insert,
   insertAndClaim,
-  insertRun,
+  insertBegun,
   claim,
   finish,
   fail,

@@ -91,7 +91,7 @@ void Machine::wakeUpAtAnotherTime() {
 void Machine::restart() {
   process_->dispatcher.stop();
   process_->inserts.storeAll();
-  for (const Run& run : workers_->running()) process_->reports.release({run.lease}, run.endpoint);
+  for (const Run& run : workers_->running()) process_->reports.giveBack({&run.lease, 1}, false);
   process_.reset();
   world_.judge->close();
   if (!fault::Disk::instance().isCut()) world_.rules.stopInOrder();

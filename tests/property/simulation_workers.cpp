@@ -81,7 +81,7 @@ void LocalWorkers::finish(std::size_t which, const Move& move, RunReports& repor
   job.webhook = run.webhook;
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(which));
   idle_.insert({run.endpoint, run.worker});  // the report may give the worker its next job
-  const FinishedRun end = reports.finishAndClaim(job, outcomeOf(move), run.insert.get());
+  const FinishedRun end = reports.finishAndClaim(job, RunReports::endOf(job.lease, outcomeOf(move)), run.insert.get());
   if (end.result == ReportResult::accepted) world_.rules.accepted(run, succeeds(move));
   if (!end.hasNext) events_->workerReady(run.endpoint, run.worker);
   if (end.result == ReportResult::accepted) reports.announceEnd(job, move.b % 2 == 0);
@@ -91,7 +91,7 @@ void RemoteWorkers::claim(const Move& move) {
   std::vector<WorkerId> workers;
   for (std::uint32_t i = 0; i <= move.a % 2; ++i) workers.push_back("remote" + std::to_string(i));
   const std::vector wants{ClaimWant{"remote", workers}};
-  const std::vector<ClaimedJob> claimed = world_.storage().leases().claim(wants, world_.holder, ++lastClaim_);
+  const std::vector<ClaimedJob> claimed = world_.storage().leases().claim(wants, world_.holder, ++lastClaim_).jobs;
   // A loss of power may undo a claim, and a remote worker survives the loss of power: the worker learns of its claim
   // after a synced step only.
   world_.storage().check();

@@ -4,7 +4,9 @@
 // after.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,28 +33,32 @@ struct StorageModel {
   ChunkModel chunks() { return ChunkModel(state); }
   OutboxModel outbox() { return OutboxModel(state); }
 
-  /// Inserts the job, and then claims for `want`. A job that meets no queue is claimed with an input of any size.
+  /// Inserts the job, and then claims. A job that meets no queue is claimed with an input of any size.
   InsertedAndClaimed insertAndClaim(const JobSpec& job, const QueuePolicy& policy,
-                                    const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                    const Holder& holder, CallId id) {
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim) {
     const bool hasQueue = state.hasQueue(job.endpoint);
     InsertResult inserted = jobs().insert(job, policy, idempotency);
-    if (!hasQueue) return {std::move(inserted), leases().claim(std::vector{want}, holder, id)};
-    return {std::move(inserted), leases().claimWithin(std::vector{want}, holder, id, kMostFusedInput).jobs};
+    return {std::move(inserted), claimFused(claim, hasQueue ? kMostFusedInput : kAnyBytes)};
   }
 
   /// Inserts the job, begins its run `run.age` ago, and ends the run if there is an outcome.
-  void insertRun(const JobSpec& job, const QueuePolicy& policy, const FirstRun& run, const Outcome* outcome) {
-    (void)jobs().insert(job, policy, std::nullopt);
+  InsertResult insertBegun(const JobSpec& job, const QueuePolicy& policy, const Begun& run) {
+    InsertResult inserted = jobs().insert(job, policy);
     leases().beginFirstRun(job.id, run);
-    if (outcome != nullptr) (void)leases().finish({job.id, 1}, *outcome);
+    if (run.outcome != nullptr) (void)leases().finish({job.id, 1}, *run.outcome);
+    return inserted;
   }
 
-  /// Finishes the attempt, and then claims for `want`.
-  FinishedAndClaimed finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                    const Holder& holder, CallId id) {
-    const ReportResult finished = leases().finish(lease, outcome);
-    return {finished, leases().claimWithin(std::vector{want}, holder, id, kMostFusedInput).jobs};
+  /// Finishes the attempts, and then claims.
+  FinishResult finish(std::span<const EndedAttempt> ends, const std::optional<FusedClaim>& claim) {
+    FinishResult done;
+    for (const EndedAttempt& end : ends) done.reports.push_back(leases().finish(end.lease, end.outcome));
+    if (claim) done.claimed = claimFused(*claim, kMostFusedInput);
+    return done;
+  }
+
+  std::vector<ClaimedJob> claimFused(const FusedClaim& claim, std::uint64_t mostBytes) {
+    return leases().claim(std::vector{claim.want}, claim.holder, claim.id, mostBytes).jobs;
   }
 
   ModelState state;     ///< jobs with their leases, chunks and deliveries

@@ -52,11 +52,9 @@ std::string text(const Job& job) {
       << job.losses << " retries " << job.retries << (job.lowPriority ? " low" : "") << " submitted "
       << text(job.submittedAt) << " queued " << text(job.queuedAt) << " started " << text(job.startedAt) << " finished "
       << text(job.finishedAt) << " expires " << text(job.expiresAt) << " worker '" << job.workerId << "' output '"
-      << job.output << "' progress '" << job.progress << "' error '" << errorOf(job) << "'";
+      << job.output << "' progress '" << job.progress << "' error '" << errorOf(job) << "' bytes " << job.bodyBytes;
   return out.str();
 }
-
-std::string text(const BoundedJob& job) { return text(job.job) + " with " + std::to_string(job.bodyBytes) + " bytes"; }
 
 std::string text(const InsertResult& result) {
   if (const auto* existing = std::get_if<Duplicate>(&result)) return "existing " + existing->id;
@@ -91,7 +89,7 @@ std::string text(const EndpointCounts& counts) {
 
 std::string text(const InsertedAndClaimed& done) { return text(done.inserted) + " " + text(done.claimed); }
 
-std::string text(const FinishedAndClaimed& done) { return text(done.finished) + " " + text(done.claimed); }
+std::string text(const FinishResult& done) { return text(done.reports) + " " + text(done.claimed); }
 
 std::string text(const ClaimedJob& job) {
   return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " for " +
@@ -100,7 +98,7 @@ std::string text(const ClaimedJob& job) {
          std::to_string(job.policy.executionTimeout.count()) + " lines " + std::to_string(job.logLines);
 }
 
-std::string text(const BoundedClaim& claim) {
+std::string text(const ClaimResult& claim) {
   std::string whole = text(claim.jobs);
   for (const EndpointId& endpoint : claim.left) whole += " and others left at " + endpoint;
   return whole;
@@ -131,6 +129,8 @@ std::string text(const ChunkPage& page) {
 }
 
 std::string text(const LogLine& line) { return text(line.at) + " " + line.text; }
+
+std::string text(const LogPart& part) { return text(part.lines) + (part.more ? " and more" : ""); }
 
 std::string text(const Delivery& delivery) {
   std::string out = delivery.id + " " + nameOf(delivery.state) + " to " + delivery.url + " at " + delivery.host +

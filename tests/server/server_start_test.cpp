@@ -110,7 +110,7 @@ class ServerStartTest : public ServerTest {
       job.endpoint = "r";
       job.input = "{}";
       job.policy.ttl = Millis(10'000);
-      ASSERT_TRUE(std::holds_alternative<Inserted>(storage.jobs().insert(std::move(job), order_, std::nullopt)));
+      ASSERT_TRUE(std::holds_alternative<Inserted>(storage.jobs().insert(std::move(job), order_)));
     }
     clock_.advance(Millis(10'000));
   }

@@ -35,7 +35,9 @@ class CallingClaimer final : public Claimer {
  public:
   explicit CallingClaimer(std::function<void()> claim) : claim_(std::move(claim)) {}
   void claimForCaller(const EndpointId&) override { claim_(); }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&, bool) override { return std::nullopt; }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const EndedAttempt&, bool) override {
+    return std::nullopt;
+  }
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
   /// Has no idle worker.
   std::optional<InsertResult> insertForCaller(JobSpec&, const QueuePolicy&,

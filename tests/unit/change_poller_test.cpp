@@ -15,6 +15,7 @@
 #include "core/jobs/queue_signal.h"
 #include "jobq/job.h"
 #include "testkit/forwarding_storage.h"
+#include "testkit/returned_jobs.h"
 #include "tests/fault/faulty_storage.h"
 #include "tests/support/held_caller.h"
 #include "tests/support/shared_memory.h"
@@ -42,12 +43,12 @@ class ChangePollerTest : public testing::Test {
     job.id = id;
     job.endpoint = "ep";
     job.input = "{}";
-    (void)storage_.jobs().insert(std::move(job), policy_, std::nullopt);
+    (void)storage_.jobs().insert(std::move(job), policy_);
   }
   /// Lets another node run the next job.
   LeaseRef claimElsewhere() {
     const ClaimWant want{"ep", {"w"}};
-    return storage_.leases().claim({&want, 1}, other_.holder(), ++claims_).at(0).lease;
+    return storage_.leases().claim({&want, 1}, other_.holder(), ++claims_).jobs.at(0).lease;
   }
   /// Returns whether the waiter has an event now.
   bool isWoken(Waiter& waiter, std::size_t bytes = 0) {
@@ -169,7 +170,7 @@ TEST_F(ChangePollerTest, ANewChunkWakesTheStreamsOfTheJobOnce) {
   pollNext();
   EXPECT_FALSE(isWoken(stream, 100)) << "a gathering waiter goes on";
   EXPECT_FALSE(isWoken(stream)) << "the wait before has read the chunk";
-  (void)storage_.leases().release(std::vector{lease});
+  (void)testkit::release(storage_.leases(), std::vector{lease});
   const LeaseRef again = claimElsewhere();
   (void)storage_.chunks().append(again, 0, {Chunk{"1", "", false}});
   pollNext();
@@ -187,7 +188,7 @@ TEST_F(ChangePollerTest, ANewAttemptIsAChange) {
   EXPECT_TRUE(isWoken(changes));
   pollNext();
   EXPECT_FALSE(isWoken(changes)) << "a change is announced once";
-  (void)storage_.leases().release(std::vector{lease});
+  (void)testkit::release(storage_.leases(), std::vector{lease});
   pollNext();
   EXPECT_TRUE(isWoken(changes));
 }
@@ -219,7 +220,7 @@ TEST_F(ChangePollerTest, ALowPriorityJobIsToldAsSuch) {
   job.endpoint = "ep";
   job.input = "{}";
   job.policy.lowPriority = true;
-  (void)storage_.jobs().insert(std::move(job), policy_, std::nullopt);
+  (void)storage_.jobs().insert(std::move(job), policy_);
   signal_.clear("ep");
   clock_.advance(Millis(500));
   EXPECT_EQ(poller_.poll() - clock_.now(), Millis(20));

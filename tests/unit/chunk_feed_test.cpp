@@ -69,7 +69,7 @@ TEST_F(ChunkFeedTest, APageIsBoundedInBytes) {
 TEST_F(ChunkFeedTest, ANewAttemptIsReported) {
   append("1");
   EXPECT_THAT(outputsOf(poll()), ElementsAre("1"));
-  reports_.release({lease_}, "ep");
+  reports_.giveBack({&lease_, 1}, false);
   lease_ = claim();
   count_ = 0;
   append("2");

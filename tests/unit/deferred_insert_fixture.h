@@ -20,7 +20,7 @@ inline JobSpec briefJob(const JobId& id) {
 
 inline std::shared_ptr<DeferredInsert> makeInsert(UnitStorage& storage, const JobId& id) {
   return std::make_shared<DeferredInsert>(*storage, storage.clock, briefJob(id), storage.policy,
-                                          FirstRun{"w", storage.life->holder(), {}});
+                                          Begun{"w", storage.life->holder()});
 }
 
 }  // namespace jobq::test

@@ -72,7 +72,7 @@ TEST_F(DeferredInsertTest, AJobIsStoredWithTheOutcome) {
 }
 
 TEST_F(DeferredInsertTest, ARefusedJobIsLost) {
-  storage_.faults.failNext("jobs.insertRun");
+  storage_.faults.failNext("jobs.insertBegun");
   EXPECT_THROW(insert_->store(), StorageError);
   EXPECT_EQ(insert_->state(), InsertState::lost);
   EXPECT_THROW((void)insert_->storeEnded(Completed{"1"}), StorageError);
@@ -94,7 +94,7 @@ TEST_F(DeferredInsertTest, ADiscardedJobIsAbsent) {
 
 // The second thread must neither store the job again nor go on before the storage has the job.
 TEST_F(DeferredInsertTest, TheOutcomeWaitsForAnInsertUnderWay) {
-  storage_.faults.hold("jobs.insertRun");
+  storage_.faults.hold("jobs.insertBegun");
   auto storing = std::async(std::launch::async, [this] { insert_->store(); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); }));
   auto ending = std::async(std::launch::async, [this] { return insert_->storeEnded(Completed{"1"}); });
@@ -205,7 +205,7 @@ class RefusedJobTest : public DeferredInsertsTest, public testing::WithParamInte
 
 // No sweep and no execution timeout would stop the run, because the storage does not have the job.
 TEST_P(RefusedJobTest, TheCallerIsWokenAndTheRunIsStopped) {
-  storage_.faults.failNext("jobs.insertRun");
+  storage_.faults.failNext("jobs.insertBegun");
   LockedStopper stopper;
   inserts_.setStopper(stopper);
   if (GetParam()) {
@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, RefusedJobTest, testing::Bool());
 
 // A shutdown releases the running jobs behind storeAll(), so the insert of the timer's thread must have ended.
 TEST_F(DeferredInsertsTest, StoreAllWaitsForTheTimer) {
-  storage_.faults.hold("jobs.insertRun");
+  storage_.faults.hold("jobs.insertBegun");
   inserts_.start();
   inserts_.watch(insert_);
   storage_.clock.awaitWaiter(DeferredInserts::kLatest, DeferredInserts::kLatest);
@@ -262,7 +262,9 @@ class UnstoredClaimer final : public Claimer {
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy&) override {
     return insert = makeInsert(storage_, job.id);
   }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&, bool) override { return std::nullopt; }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const EndedAttempt&, bool) override {
+    return std::nullopt;
+  }
 
   std::shared_ptr<DeferredInsert> insert;
 
@@ -332,7 +334,7 @@ TEST_F(DeferredWaitTest, WithoutAStorageThereIsNoAnswer) {
   auto submission = submit();
   EXPECT_FALSE(submission.wait->poll(caller_.waitingCaller()));
   storage_.clock.advance(Millis(5'000));
-  storage_.faults.failOperation("jobs.insertRun");
+  storage_.faults.failOperation("jobs.insertBegun");
   EXPECT_THROW((void)caller_.complete(*submission.wait), StorageError);
 }
 

@@ -93,7 +93,7 @@ TEST_F(DeferredRunTest, ReportsComeBehindTheInsert) {
   run("a");
   ASSERT_TRUE(events.has(2));
   EXPECT_EQ(storage.real->chunks().read({"ep", "a"}, 0, 1'000)->chunks.size(), 1U);
-  EXPECT_EQ(storage.real->chunks().readLog({"ep", "a"})->size(), 1U);
+  EXPECT_EQ(storage.real->chunks().readLog({"ep", "a"})->lines.size(), 1U);
   EXPECT_EQ(find("a").output, "4");
 }
 
@@ -118,7 +118,7 @@ TEST_F(DeferredRunTest, LongOrKnownRunsAreNotBrief) {
 }
 
 TEST_F(DeferredRunTest, ARefusedJobFreesTheWorkerAndWakesTheCaller) {
-  storage.faults.failNext("jobs.insertRun");
+  storage.faults.failNext("jobs.insertBegun");
   CompletionNotifier::Waiter waiter(watch, {"ep", "a"});
   run("a");
   ASSERT_TRUE(events.has(2));
@@ -129,7 +129,7 @@ TEST_F(DeferredRunTest, ARefusedJobFreesTheWorkerAndWakesTheCaller) {
 }
 
 TEST_F(DeferredRunTest, AHandlerReadsNoIdOfARefusedJob) {
-  storage.faults.failNext("jobs.insertRun");
+  storage.faults.failNext("jobs.insertBegun");
   std::atomic<bool> hasId = false;
   handlers.run = [&hasId](std::string_view, JobContext& context) {
     context.log(LogLevel::information, "dropped");

@@ -152,7 +152,7 @@ class FailingTransport final : public WebhookTransport {
   bool needsThreads = false;
 
  private:
-  bool doBegin(const WebhookCall&, std::stop_token, DeliveryReceiver& receiver) override {
+  bool begin(const WebhookCall&, std::stop_token, DeliveryReceiver& receiver) override {
     if (!needsThreads) receiver.failed(thrown_);
     return !needsThreads;
   }

@@ -123,7 +123,7 @@ class DispatcherTest : public testing::Test {
     job.id = "job" + std::to_string(++submitted_);
     job.endpoint = endpoint;
     job.input = "{}";
-    (void)storage_->jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt);
+    (void)storage_->jobs().insert(std::move(job), ArrivalPolicy());
     queueSignal_.notify(endpoint, false);
   }
 

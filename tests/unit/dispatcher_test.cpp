@@ -159,7 +159,7 @@ class LostClaimTest : public DispatcherTest {
     job.id = id;
     job.endpoint = "ep";
     job.input = "{}";
-    ASSERT_TRUE(std::holds_alternative<Inserted>(faulty_.jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt)));
+    ASSERT_TRUE(std::holds_alternative<Inserted>(faulty_.jobs().insert(std::move(job), ArrivalPolicy())));
     queueSignal_.notify("ep", false);
   }
   void turn() {

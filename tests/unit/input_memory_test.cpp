@@ -49,7 +49,7 @@ class ClaimedInputsTest : public DispatcherTest {
     job.id = endpoint + std::to_string(++submitted_);
     job.endpoint = endpoint;
     job.input = "{}" + std::string(bytes, ' ');
-    (void)storage_->jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt);
+    (void)storage_->jobs().insert(std::move(job), ArrivalPolicy());
     queueSignal_.notify(endpoint, false);
   }
   void turn() {

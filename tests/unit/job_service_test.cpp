@@ -136,9 +136,9 @@ TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndNotifies) {
   submit("a");
   const LeaseRef lease = claim();
   (void)wasNotified();
-  reports_.release({lease}, "ep");
+  reports_.giveBack({&lease, 1}, false);
   EXPECT_TRUE(wasNotified());
-  reports_.release({lease}, "ep");
+  reports_.giveBack({&lease, 1}, false);
   EXPECT_FALSE(wasNotified()) << "the job has already gone back";
 }
 
@@ -166,7 +166,9 @@ class OfferingClaimer final : public Claimer {
     return insert_(job);
   }
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&, bool) override { return std::nullopt; }
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const EndedAttempt&, bool) override {
+    return std::nullopt;
+  }
 
  private:
   const std::function<InsertResult(JobSpec&)> insert_;
@@ -376,7 +378,9 @@ TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   (void)reports_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
   EXPECT_EQ(jobs_.find(key("b"), nullptr).job->error.size(), kMaxErrorBytes) << "an error within the bound stays whole";
   submit("c");
-  (void)reports_.finishAndClaim(storage_.claim(), Failed{std::string(9'500'000, 'e'), "{}"}, nullptr);
+  const ClaimedJob c = storage_.claim();
+  const EndedAttempt end = RunReports::endOf(c.lease, Failed{std::string(9'500'000, 'e'), "{}"});
+  (void)reports_.finishAndClaim(c, end, nullptr);
   EXPECT_EQ(jobs_.find(key("c"), nullptr).job->error, cut) << "the report of a worker";
 }
 

@@ -28,23 +28,30 @@
 namespace jobq {
 namespace {
 
-/// A storage that keeps the receivers of inserts until the test ends an insert.
-class HeldInserts final : public testkit::ForwardingStorage {
+/// Keeps the receivers of inserts until the test ends an insert.
+class HeldJobs final : public testkit::ForwardingJobs {
  public:
-  using ForwardingStorage::ForwardingStorage;
+  using ForwardingJobs::ForwardingJobs;
 
-  std::vector<std::unique_ptr<InsertReceiver>> receivers;
-  std::vector<JobSpec> inserted;
-  std::vector<std::optional<Idempotency>> keys;
-
- private:
-  bool doInsertsLater() const noexcept override { return true; }
-  void doInsertLater(JobSpec&& job, const QueuePolicy&, std::optional<Idempotency>&& idempotency,
-                     std::unique_ptr<InsertReceiver> receiver) override {
+  void insertLater(JobSpec job, const QueuePolicy&, std::optional<Idempotency> idempotency,
+                   std::unique_ptr<InsertReceiver> receiver) override {
     inserted.push_back(std::move(job));
     keys.push_back(std::move(idempotency));
     receivers.push_back(std::move(receiver));
   }
+
+  std::vector<std::unique_ptr<InsertReceiver>> receivers;
+  std::vector<JobSpec> inserted;
+  std::vector<std::optional<Idempotency>> keys;
+};
+
+class HeldInserts final : public testkit::ForwardingStorage {
+ public:
+  using ForwardingStorage::ForwardingStorage;
+  JobStore& jobs() override { return held; }
+  Capabilities capabilities() const noexcept override { return {Capability::insertLater}; }
+
+  HeldJobs held{inner_.jobs()};
 };
 
 class LaterSubmissionTest : public testing::Test {
@@ -65,7 +72,7 @@ class LaterSubmissionTest : public testing::Test {
     return std::make_unique<LaterSubmission>(deps, std::move(job), endpoint_, std::move(idempotency));
   }
   std::optional<InsertResult> poll(LaterSubmission& submission) { return submission.poll(caller_.call()); }
-  void end(InsertResult result) { std::exchange(storage_.receivers.at(0), nullptr)->inserted(std::move(result)); }
+  void end(InsertResult result) { std::exchange(storage_.held.receivers.at(0), nullptr)->inserted(std::move(result)); }
 
   test::UnitStorage memory_;
   HeldInserts storage_{*memory_.real};
@@ -77,8 +84,8 @@ class LaterSubmissionTest : public testing::Test {
 
 TEST_F(LaterSubmissionTest, TheResultResumesTheCallOnce) {
   auto submission = submit(Idempotency{"k", "hash"});
-  EXPECT_EQ(storage_.inserted.at(0).id, "a");
-  EXPECT_EQ(storage_.keys.at(0)->key, "k");
+  EXPECT_EQ(storage_.held.inserted.at(0).id, "a");
+  EXPECT_EQ(storage_.held.keys.at(0)->key, "k");
   EXPECT_FALSE(poll(*submission));
   EXPECT_FALSE(caller_.isResumed());
   EXPECT_FALSE(queueSignal_.isSet("ep"));
@@ -109,7 +116,7 @@ TEST_F(LaterSubmissionTest, AResultBeforeThePollNotifiesTheDispatcher) {
 TEST_F(LaterSubmissionTest, AnErrorReachesTheCall) {
   auto submission = submit();
   EXPECT_FALSE(poll(*submission));
-  storage_.receivers.at(0)->failed(std::make_exception_ptr(StorageError("the disk is full")));
+  storage_.held.receivers.at(0)->failed(std::make_exception_ptr(StorageError("the disk is full")));
   EXPECT_TRUE(caller_.isResumed());
   EXPECT_FALSE(queueSignal_.isSet("ep"));
   try {
@@ -158,24 +165,10 @@ TEST_F(LaterSubmissionTest, TheEndpointLivesAsLongAsTheInsert) {
   EXPECT_TRUE(endpoint.expired());
 }
 
-TEST_F(LaterSubmissionTest, AStorageWithoutTheOperationRefuses) {
-  class Receiver final : public InsertReceiver {
-   public:
-    explicit Receiver(int& failures) : failures_(failures) {}
-    void inserted(InsertResult) noexcept override { ADD_FAILURE() << "a job was inserted"; }
-    void failed(std::exception_ptr error) noexcept override {
-      EXPECT_THROW(std::rethrow_exception(error), StorageError);
-      ++failures_;
-    }
-
-   private:
-    int& failures_;
-  };
-  testkit::ForwardingStorage former(*memory_.real);
-  int failures = 0;
-  EXPECT_FALSE(former.insertsLater());
-  former.insertLater({}, memory_.policy, std::nullopt, std::make_unique<Receiver>(failures));
-  EXPECT_EQ(failures, 1);
+TEST_F(LaterSubmissionTest, AStorageWithoutTheOperationIsNotAsked) {
+  EXPECT_TRUE(LaterSubmissions(storage_, queueSignal_).arePossible());
+  testkit::ForwardingStorage without(*memory_.real);
+  EXPECT_FALSE(LaterSubmissions(without, queueSignal_).arePossible());
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class LaunchedWorkersTest : public testing::Test, protected test::ExecutorFixtur
     const RemoteWorkerKey key{"ep", worker};
     const auto take = remote_.beginTake(key, 1, std::nullopt, caller_.call());
     const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
+    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_).jobs;
     pools_.concludeReservations(wants, jobs);
     for (ClaimedJob& job : jobs) remote_.assign(std::move(job));
     return remote_.pollTake(key, *take, false).value_or(std::vector<RemoteRunPtr>());

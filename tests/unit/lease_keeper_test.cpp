@@ -47,7 +47,7 @@ struct Node {
   /// Claims the next job of the endpoint.
   LeaseRef claim() {
     const ClaimWant want{"ep", {"w"}};
-    return shared.leases().claim({&want, 1}, life.holder(), ++claims).at(0).lease;
+    return shared.leases().claim({&want, 1}, life.holder(), ++claims).jobs.at(0).lease;
   }
 
   Storage& shared;
@@ -70,7 +70,7 @@ class LeaseKeeperTest : public testing::Test {
       job.id = id;
       job.endpoint = "ep";
       job.input = "{}";
-      (void)storage_.jobs().insert(std::move(job), policy_, std::nullopt);
+      (void)storage_.jobs().insert(std::move(job), policy_);
     }
   }
   /// Lets the time pass, with a beat of each node of `beating` every second.
@@ -147,7 +147,7 @@ TEST_F(LeaseKeeperTest, TheJobsOfStoppedHandlersGoBackUncountedIfTheLifeGoesOn) 
     EXPECT_EQ(job("a").state, JobState::inProgress) << "the handler has not ended, so the job stays claimed";
   }
   one_.signal.clear("ep");
-  faults_.failNext("leases.release");
+  faults_.failNext("leases.giveBack");
   EXPECT_THROW(one_.keeper.beat(), StorageError);
   EXPECT_EQ(job("a").state, JobState::inProgress);
   one_.keeper.beat();
@@ -318,7 +318,7 @@ TEST_F(LeaseKeeperTest, ALeavingNodeIsReplacedAtOnce) {
 TEST_F(LeaseKeeperTest, ANodeLeavesAlsoWithoutAReturnOfTheJobs) {
   const LeaseRef lease = one_.claim();
   { const RunningJobs::Entry run(one_.running, (one_.running.fence(), lease)); }
-  faults_.failOperation("leases.release");
+  faults_.failOperation("leases.giveBack");
   EXPECT_THROW(one_.keeper.leave(), StorageError);
   EXPECT_THAT(storage_.leases().sweep(9).stopped, ElementsAre(lease)) << "no other node waits for the end of the life";
 }

@@ -271,7 +271,7 @@ class OutboxCleanerTest : public testing::Test {
       job.input = "{}";
       job.webhook = "http://example.com/";
       const JobKey key{endpoint, job.id};
-      (void)storage_.real->jobs().insert(std::move(job), storage_.policy, std::nullopt);
+      (void)storage_.real->jobs().insert(std::move(job), storage_.policy);
       (void)storage_.real->jobs().cancel(key);
     }
   }
@@ -356,7 +356,7 @@ class LostJobsTest : public testing::Test {
   }
   void claimInAnEarlierLife() {
     const ClaimWant want{"ep", {"w"}};
-    (void)storage_.real->leases().claim({&want, 1}, storage_.life->holder(), 1);
+    (void)storage_.real->leases().claim({&want, 1}, storage_.life->holder(), 1).jobs;
   }
   /// Returns the lines about lost jobs at a start, or at the start of another node.
   std::vector<std::string> report(bool ofAnotherNode = false) {

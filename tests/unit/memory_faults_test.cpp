@@ -44,12 +44,12 @@ TEST(MemoryFaults, AReportWithoutMemoryLosesNoJob) {
     storage.insert("b");
     const ClaimedJob a = storage.claim();
     const auto state = [&](const char* id) { return storage.real->jobs().find({"ep", id})->state; };
-    const ClaimWant want{"ep", {"w0"}};
-    const Outcome outcome = Completed{"\"an output that is too long for the object itself\""};
-    std::optional<FinishedAndClaimed> done;
+    const EndedAttempt end{a.lease, Completed{"\"an output that is too long for the object itself\""}};
+    const FusedClaim claim{{"ep", {"w0"}}, storage.life->holder(), 7};
+    std::optional<FinishResult> done;
     test::failsIn = at;
     try {
-      done = storage.real->finishAndClaim(a.lease, outcome, want, storage.life->holder(), 7);
+      done = storage.real->leases().finish({&end, 1}, Durability::synced, claim);
     } catch (const std::bad_alloc&) {
       ++refused;
     }

@@ -43,7 +43,7 @@ TEST(MemoryPurge, OtherCallsComeBetweenTheSteps) {
     job.endpoint = "ep";
     job.input = "{}";
     job.policy.lowPriority = i % 5 == 0;
-    (void)storage->jobs().insert(std::move(job), policy, std::nullopt);
+    (void)storage->jobs().insert(std::move(job), policy);
   }
   clock.calls = 0;
   EXPECT_EQ(storage->jobs().purgeQueued("ep"), kJobs);

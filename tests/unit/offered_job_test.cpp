@@ -25,30 +25,44 @@ class OfferingStorage final : public testkit::ForwardingStorage {
  public:
   using ForwardingStorage::ForwardingStorage;
 
-  std::optional<InsertedAndClaimed> insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
-                                                   const std::optional<Idempotency>& idempotency, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
+  Capabilities capabilities() const noexcept override {
+    return hasStep ? Capabilities{Capability::insertAndClaim, Capability::finishAndClaim} : Capabilities{};
+  }
+  LeaseStore& leases() override { return finishing; }
+
+  InsertedAndClaimed insertAndClaim(JobSpec&& job, const QueuePolicy& policy,
+                                    const std::optional<Idempotency>& idempotency, const FusedClaim& claim) override {
     ++calls;
-    if (!hasStep) return std::nullopt;
     if (fails) throw StorageError("the disk of this test has failed");
-    InsertResult inserted = inner_.jobs().insert(JobSpec(job), policy, idempotency);
-    InsertedAndClaimed done{std::move(inserted), inner_.leases().claim(std::vector{want}, holder, id)};
+    InsertResult inserted = inner_.jobs().insert(JobSpec(job), policy, {idempotency});
+    InsertedAndClaimed done{std::move(inserted), claimNow(claim)};
     if (losesAnswer) throw OutcomeUnknown("the connection of this test has broken");
-    workers = want.workers.size();
+    workers = claim.want.workers.size();
     return done;
   }
 
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    ++calls;
-    if (!hasStep) return std::nullopt;
-    if (fails) throw StorageError("the disk of this test has failed");
-    FinishedAndClaimed done{inner_.leases().finish(lease, outcome), {}};
-    done.claimed = inner_.leases().claim(std::vector{want}, holder, id);
-    onFinish();
-    return done;
+  std::vector<ClaimedJob> claimNow(const FusedClaim& claim) {
+    return inner_.leases().claim(std::vector{claim.want}, claim.holder, claim.id).jobs;
   }
+  class Leases final : public testkit::ForwardingLeases {
+   public:
+    explicit Leases(OfferingStorage& owner) : ForwardingLeases(owner.inner_.leases()), owner_(owner) {}
+    FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                        const std::optional<FusedClaim>& claim) override {
+      if (!claim) return inner_.finish(ends, durability, claim);
+      ++owner_.calls;
+      if (owner_.fails) throw StorageError("the disk of this test has failed");
+      FinishResult done = inner_.finish(ends, durability, std::nullopt);
+      done.claimed = owner_.claimNow(*claim);
+      owner_.onFinish();
+      return done;
+    }
 
+   private:
+    OfferingStorage& owner_;
+  };
+
+  Leases finishing{*this};
   std::function<void()> onFinish = [] {};
   bool hasStep = true;
   bool fails = false;
@@ -106,13 +120,11 @@ TEST_F(OfferedJobTest, APausedEndpointGivesNoWorker) {
   EXPECT_EQ(offering_.calls, 0);
 }
 
-TEST_F(OfferedJobTest, AStorageWithoutTheStepIsAskedOnce) {
+TEST_F(OfferedJobTest, AStorageWithoutTheStepIsNotAsked) {
   offering_.hasStep = false;
   EXPECT_FALSE(offer("a"));
-  EXPECT_EQ(counts().idle, 1U) << "the worker is free again";
-  EXPECT_FALSE(offer("a"));
-  EXPECT_EQ(offering_.calls, 1);
-  EXPECT_TRUE(queueSignal_.isSet("ep")) << "a notification during the call must not be lost";
+  EXPECT_EQ(counts().idle, 1U) << "no worker is reserved";
+  EXPECT_EQ(offering_.calls, 0);
 }
 
 TEST_F(OfferedJobTest, AFailedStepFreesTheWorker) {
@@ -130,7 +142,7 @@ TEST_F(OfferedJobTest, TheJobOfAStepWithoutAnAnswerRunsOnce) {
   offering_.losesAnswer = true;
   EXPECT_FALSE(offer("a"));
   EXPECT_EQ(job_.input, "{}") << "the caller stores the job";
-  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(JobSpec(job_), ArrivalPolicy(), std::nullopt)));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(JobSpec(job_), ArrivalPolicy())));
   EXPECT_EQ(counts().idle, 1U) << "a reserved worker counts as idle";
   turn();
   EXPECT_EQ(executor_.runs.size(), 1U);
@@ -303,7 +315,7 @@ class NextJobTest : public OfferedJobTest {
     offering_.calls = 0;
   }
   std::optional<FinishedRun> finish() {
-    return queueSignal_.finishAndClaim(executor_.jobs.back(), Completed{"1"}, true);
+    return queueSignal_.finishAndClaim(executor_.jobs.back(), {executor_.jobs.back().lease, Completed{"1"}}, true);
   }
   JobState stateOf(const JobId& id) { return storage_->jobs().find({"ep", id})->state; }
 };
@@ -349,11 +361,10 @@ TEST_F(NextJobTest, ALeavingWorkerGetsNoJob) {
   EXPECT_EQ(offering_.calls, 0);
 }
 
-TEST_F(NextJobTest, AStorageWithoutTheStepIsAskedOnceForANextJob) {
+TEST_F(NextJobTest, AStorageWithoutTheStepIsNotAskedForANextJob) {
   offering_.hasStep = false;
   EXPECT_FALSE(finish());
-  EXPECT_FALSE(finish());
-  EXPECT_EQ(offering_.calls, 1);
+  EXPECT_EQ(offering_.calls, 0);
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
 }
 

@@ -59,7 +59,7 @@ TEST_F(QueueCallsTest, HealthCountsJobsWebhooksAndWorkers) {
   told.endpoint = "ep";
   told.input = "{}";
   told.webhook = "http://h/";
-  (void)storage_->jobs().insert(std::move(told), storage_.policy, std::nullopt);
+  (void)storage_->jobs().insert(std::move(told), storage_.policy);
   (void)storage_->jobs().cancel({"ep", "e"});
   storage_.clock.advance(Millis(1'500));
   workers_.number = {1, 2, 3, 4, 5, 6};

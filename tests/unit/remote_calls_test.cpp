@@ -19,6 +19,7 @@
 #include "jobq/lease_store.h"
 #include "jobq/time.h"
 #include "remote_workers_fixture.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq {
 namespace {
@@ -43,7 +44,7 @@ class RemoteCallsTest : public test::RemoteWorkersFixture {
 TEST_F(RemoteCallsTest, ACallWithARefusedJobEndsAfterASecond) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
-  storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
+  testkit::release(storage.real->leases(), std::vector{LeaseRef{"a", 1}});
   const auto take = remote_.beginTake(key_, 1, true, caller_.call());
   storage.clock.advance(Millis(1));
   for (const ClaimedJob& job : claimForPlaces()) remote_.assign(job);

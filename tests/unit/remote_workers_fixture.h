@@ -52,7 +52,7 @@ class RemoteWorkersFixture : public testing::Test, protected ExecutorFixture {
   /// Claims jobs for all idle places, as the dispatcher does, and returns the jobs, which no worker has yet.
   std::vector<ClaimedJob> claimForPlaces() {
     const auto wants = pools_.reserveWorkers({nullptr, 10, true});
-    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_);
+    auto jobs = storage.real->leases().claim(wants, storage.life->holder(), ++lastClaim_).jobs;
     pools_.concludeReservations(wants, jobs);
     return jobs;
   }

@@ -10,6 +10,7 @@
 #include "core/workers/remote/remote_workers.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
+#include "testkit/returned_jobs.h"
 
 namespace jobq {
 namespace {
@@ -22,7 +23,7 @@ class RemoteWorkersRestartTest : public test::RemoteWorkersFixture {
   /// Stores a job that has run before and is queued again.
   void insertReturned(const JobId& id) {
     storage.insert(id);
-    storage.real->leases().release(std::vector{storage.claim().lease});
+    testkit::release(storage.real->leases(), std::vector{storage.claim().lease});
   }
 };
 

@@ -19,6 +19,7 @@
 #include "core/workers/remote/remote_worker.h"
 #include "jobq/lease_store.h"
 #include "remote_workers_fixture.h"
+#include "testkit/returned_jobs.h"
 #include "tests/support/held_caller.h"
 
 namespace jobq {
@@ -68,7 +69,7 @@ TEST_F(RemoteWorkersTest, ResultsOfSeveralRunsAreStoredTogether) {
   const RemoteRunPtr b = deliverJob("b");
   storage.insert("c");
   const RemoteRunPtr gone = deliverNextJob();
-  ASSERT_EQ(storage->leases().release(std::vector{gone->lease()}), 1U);
+  ASSERT_EQ(testkit::release(storage->leases(), std::vector{gone->lease()}), 1U);
   EXPECT_THAT(remote_.findRuns(key_, std::vector<JobId>{"b", "unknown", "a"}), ElementsAre(b, nullptr, a));
   RemoteRun::finishAll({{a, Completed{"1"}}, {gone, Completed{"2"}}, {b, Failed{"no", ""}}});
   remote_.noteResults(key_, std::vector<RemoteWorkers::Reported>{{"a", a}, {"c", gone}, {"b", b}, {"unknown", nullptr}},
@@ -208,7 +209,7 @@ TEST_F(RemoteWorkersTest, ALossIsOfferedUntilTheStorageAccepts) {
   auto connection = connectWorker();
   deliverJob("a");
   tear(connection);
-  storage.faults.failOperation("leases.lose");
+  storage.faults.failOperation("leases.giveBack");
   pass(Millis(10'000));
   EXPECT_EQ(find("a").state, JobState::inProgress);
   storage.faults.heal();
@@ -232,7 +233,7 @@ TEST_F(RemoteWorkersTest, ALostJobMayGoToTheSameWorkerAtOnce) {
 TEST_F(RemoteWorkersTest, ALossIsKeptUntilTheStorageWorks) {
   const auto connection = connectWorker();
   const RemoteRunPtr run = deliverJob("a");
-  storage.faults.failOperation("leases.lose");
+  storage.faults.failOperation("leases.giveBack");
   remote_.noteResults(key_, std::vector{RemoteWorkers::Reported{"a", run, true}}, false);
   EXPECT_EQ(find("a").state, JobState::inProgress);
   storage.faults.heal();
@@ -288,7 +289,7 @@ TEST_F(RemoteWorkersTest, AStopOfAListedJobEndsByTwoPings) {
 TEST_F(RemoteWorkersTest, WithoutCallsForStopsPingsCountAfterTwentySeconds) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
-  storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
+  testkit::release(storage.real->leases(), std::vector{LeaseRef{"a", 1}});
   for (int ping = 0; ping < 3; ++ping) remote_.notePing(key_, {}, false);
   EXPECT_EQ(deliverNextJob(), nullptr);
   pass(Millis(20'000));
@@ -300,7 +301,7 @@ TEST_F(RemoteWorkersTest, WithoutCallsForStopsPingsCountAfterTwentySeconds) {
 TEST_F(RemoteWorkersTest, APossiblyRunningJobGoesBack) {
   const auto connection = connectWorker();
   running.stop(deliverJob("a")->lease());
-  storage.real->leases().release(std::vector{LeaseRef{"a", 1}});
+  testkit::release(storage.real->leases(), std::vector{LeaseRef{"a", 1}});
   EXPECT_EQ(deliverNextJob(), nullptr);
   EXPECT_EQ(find("a").state, JobState::inQueue);
   EXPECT_EQ(find("a").losses, 0U);

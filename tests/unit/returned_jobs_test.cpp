@@ -25,20 +25,14 @@ class CountedLeases final : public testkit::ForwardingLeases {
  public:
   using ForwardingLeases::ForwardingLeases;
 
-  std::size_t release(std::span<const LeaseRef> leases) override {
-    sizes.push_back(leases.size());
-    return ForwardingLeases::release(leases);
+  SweepResult giveBack(std::span<const ReturnedJob> jobs) override {
+    sizes.push_back(jobs.size());
+    if (sizes.size() == failing) throw StorageError("the disk of this test has failed");
+    return inner_.giveBack(jobs);
   }
 
   std::vector<std::size_t> sizes;
   std::size_t failing = 0;  ///< number of the call that fails, from 1
-
- private:
-  SweepResult doLose(std::span<const LeaseRef> leases) override {
-    sizes.push_back(leases.size());
-    if (sizes.size() == failing) throw StorageError("the disk of this test has failed");
-    return inner_.lose(leases);
-  }
 };
 
 class CountedStorage final : public testkit::ForwardingStorage {
@@ -68,21 +62,21 @@ class ReturnedJobsTest : public JobServiceTest {
 
 TEST_F(ReturnedJobsTest, EachCallOfTheStorageHasABoundedNumberOfJobs) {
   const std::vector<LeaseRef> leases = run(2 * kMostReturned + 1);
-  countedReports_.release(leases, "ep");
+  countedReports_.giveBack(leases, false);
   EXPECT_THAT(counted_.counted.sizes, ElementsAre(kMostReturned, kMostReturned, 1U));
   EXPECT_EQ(queued(), leases.size());
   EXPECT_TRUE(wasNotified());
-  EXPECT_EQ(releaseAll(counted_.leases(), {}), 0U);
+  releaseAll(counted_.leases(), {});
   EXPECT_EQ(counted_.counted.sizes.size(), 3U) << "no job, no call";
 }
 
 TEST_F(ReturnedJobsTest, AnInterruptedLossIsRepeated) {
   const std::vector<LeaseRef> leases = run(kMostReturned + 5);
   counted_.counted.failing = 2;
-  EXPECT_THROW(countedReports_.lose(leases), StorageError);
+  EXPECT_THROW(countedReports_.giveBack(leases, true), StorageError);
   EXPECT_EQ(queued(), kMostReturned);
   EXPECT_TRUE(wasNotified()) << "the jobs of the first call can be claimed";
-  countedReports_.lose(leases);
+  countedReports_.giveBack(leases, true);
   EXPECT_THAT(counted_.counted.sizes, ElementsAre(kMostReturned, 5U, kMostReturned, 5U));
   EXPECT_EQ(queued(), leases.size());
   EXPECT_EQ(storage_->jobs().counts("ep").retried, leases.size()) << "each loss counts once";

@@ -63,7 +63,7 @@ TEST_F(RunContextTest, ReportsAreStoredUnchanged) {
   EXPECT_EQ(chunks()[0].output, R"({ "n" : 1.0 })");
   EXPECT_EQ(chunks()[0].metrics, R"({"tokens":3})");
   EXPECT_EQ(progress(), "\"half\"") << "the last progress counts";
-  const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value();
+  const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value().lines;
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_EQ(lines[0].text, "careful");
   EXPECT_EQ(lines[0].level, LogLevel::warning);
@@ -91,7 +91,7 @@ TEST_F(RunContextTest, ALargeChunkIsStoredInPieces) {
 
 TEST_F(RunContextTest, EightKilobytesOfALongLineAreKept) {
   context_.log(LogLevel::information, std::string(kLongestLine + 1, 'x'));
-  const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value();
+  const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value().lines;
   EXPECT_LE(lines.at(0).text.size(), kLongestLine + 3);
   EXPECT_TRUE(lines.at(0).text.starts_with(std::string(8'000, 'x')));
 }

@@ -72,8 +72,8 @@ class NextJobs final : public Claimer {
     return std::nullopt;
   }
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const Outcome& outcome, bool) override {
-    const ReportResult result = fixture_.storage->leases().finish(job.lease, outcome);
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool) override {
+    const ReportResult result = fixture_.storage->leases().finish(end.lease, end.outcome);
     if (fixture_.storage.real->jobs().counts("ep").inQueue == 0) return FinishedRun{result, false};
     fixture_.giveClaimed(fixture_.storage.claim(job.worker));
     return FinishedRun{result, true};

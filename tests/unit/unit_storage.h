@@ -56,12 +56,12 @@ struct UnitStorage {
     job.id = id;
     job.endpoint = endpoint;
     job.input = "{}";
-    (void)real->jobs().insert(std::move(job), policy, std::nullopt);
+    (void)real->jobs().insert(std::move(job), policy);
   }
   /// Claims the next job of the endpoint, without the planned faults.
   ClaimedJob claim(const WorkerId& worker = "w", const EndpointId& endpoint = "ep") const {
     const ClaimWant want{endpoint, {worker}};
-    return real->leases().claim({&want, 1}, life->holder(), 1).at(0);
+    return real->leases().claim({&want, 1}, life->holder(), 1).jobs.at(0);
   }
   JobState stateOf(const JobId& id, const EndpointId& endpoint = "ep") const {
     return real->jobs().find({endpoint, id}).value().state;

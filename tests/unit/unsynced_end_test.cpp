@@ -27,7 +27,7 @@ class ToldEnds final : public Claimer {
     return std::nullopt;
   }
   std::shared_ptr<DeferredInsert> runForCaller(const JobSpec&, const QueuePolicy&) override { return nullptr; }
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const Outcome&, bool isTold) override {
+  std::optional<FinishedRun> finishAndClaim(const ClaimedJob&, const EndedAttempt&, bool isTold) override {
     told.push_back(isTold);
     return FinishedRun{};
   }
@@ -41,16 +41,16 @@ TEST_F(JobServiceTest, AnEndIsToldToWaitingCallersAndWebhooksOnly) {
   ClaimedJob ended;
   ended.endpoint = "ep";
   ended.lease = {"a", 1};
-  (void)reports_.finishAndClaim(ended, Completed{"1"}, nullptr);
+  (void)reports_.finishAndClaim(ended, {ended.lease, Completed{"1"}}, nullptr);
   {
     const CompletionNotifier::Waiter other(watch_, {"ep", "b"});
-    (void)reports_.finishAndClaim(ended, Completed{"1"}, nullptr);
+    (void)reports_.finishAndClaim(ended, {ended.lease, Completed{"1"}}, nullptr);
     const CompletionNotifier::Waiter streams(watch_, {"ep", "a"}, CompletionNotifier::Interest::chunks);
-    (void)reports_.finishAndClaim(ended, Completed{"1"}, nullptr);
+    (void)reports_.finishAndClaim(ended, {ended.lease, Completed{"1"}}, nullptr);
   }
-  (void)reports_.finishAndClaim(ended, Completed{"1"}, nullptr);
+  (void)reports_.finishAndClaim(ended, {ended.lease, Completed{"1"}}, nullptr);
   ended.webhook = "http://h/done";
-  (void)reports_.finishAndClaim(ended, Completed{"1"}, nullptr);
+  (void)reports_.finishAndClaim(ended, {ended.lease, Completed{"1"}}, nullptr);
   EXPECT_EQ(ends.told, (std::vector<bool>{false, false, true, false, true}));
 }
 
@@ -59,37 +59,29 @@ class UnsyncedLeases final : public testkit::ForwardingLeases {
  public:
   using ForwardingLeases::ForwardingLeases;
 
-  bool hasStep = true;
-  bool fails = false;
-  std::vector<std::size_t> workers;  ///< in each call
-
- private:
-  std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef& lease, const Outcome& outcome,
-                                                     const ClaimWant& want, const Holder& holder, CallId id) override {
-    workers.push_back(want.workers.size());
-    if (!hasStep) return std::nullopt;
-    if (fails) throw StorageError("the disk of this test has failed");
-    FinishedAndClaimed done{inner_.finish(lease, outcome), {}};
-    done.claimed = inner_.claim(std::vector{want}, holder, id);
+  FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                      const std::optional<FusedClaim>& claim) override {
+    if (durability == Durability::unsynced) {
+      workers.push_back(claim ? claim->want.workers.size() : 0);
+      if (fails) throw StorageError("the disk of this test has failed");
+    }
+    FinishResult done = inner_.finish(ends, Durability::synced, std::nullopt);
+    if (claim) done.claimed = inner_.claim(std::vector{claim->want}, claim->holder, claim->id).jobs;
     return done;
   }
+
+  bool fails = false;
+  std::vector<std::size_t> workers;  ///< in each unsynced call
 };
 
 class UnsyncedStorage final : public testkit::ForwardingStorage {
  public:
   using ForwardingStorage::ForwardingStorage;
   LeaseStore& leases() override { return unsynced; }
-
-  std::optional<FinishedAndClaimed> finishAndClaim(const LeaseRef& lease, const Outcome& outcome, const ClaimWant& want,
-                                                   const Holder& holder, CallId id) override {
-    if (!fuses) return std::nullopt;
-    FinishedAndClaimed done{inner_.leases().finish(lease, outcome), {}};
-    done.claimed = inner_.leases().claim(std::vector{want}, holder, id);
-    return done;
-  }
+  Capabilities capabilities() const noexcept override { return shown; }
 
   UnsyncedLeases unsynced{inner_.leases()};
-  bool fuses = false;
+  Capabilities shown{Capability::finishAndClaim, Capability::finishUnsynced};
 };
 
 /// The only worker of the endpoint `ep` runs the job `job1`, and `job2` waits.
@@ -104,7 +96,7 @@ class UnsyncedEndTest : public DispatcherTest {
   }
 
   std::optional<FinishedRun> finish(bool isTold) {
-    return queueSignal_.finishAndClaim(executor_.jobs.back(), Completed{"1"}, isTold);
+    return queueSignal_.finishAndClaim(executor_.jobs.back(), {executor_.jobs.back().lease, Completed{"1"}}, isTold);
   }
   void turn() {
     while (dispatch_.runPassIfDue()) continue;
@@ -139,22 +131,21 @@ TEST_F(UnsyncedEndTest, WithoutANextJobTheOutcomeIsUnsyncedToo) {
 }
 
 TEST_F(UnsyncedEndTest, AReportedEndIsSynced) {
+  offering_.shown = {Capability::finishUnsynced};
   EXPECT_FALSE(finish(true)) << "the storage has no such step";
   EXPECT_TRUE(offering_.unsynced.workers.empty());
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
 }
 
-TEST_F(UnsyncedEndTest, AStorageWithoutTheStepIsAskedOnce) {
-  offering_.unsynced.hasStep = false;
+TEST_F(UnsyncedEndTest, AStorageWithoutTheStepIsNotAsked) {
+  offering_.shown = {};
   EXPECT_FALSE(finish(false));
-  EXPECT_FALSE(finish(false));
-  EXPECT_EQ(offering_.unsynced.workers.size(), 1U);
+  EXPECT_TRUE(offering_.unsynced.workers.empty());
   EXPECT_EQ(stateOf("job1"), JobState::inProgress);
 }
 
 TEST_F(UnsyncedEndTest, AStorageWithTheOtherStepGivesTheNextJobToo) {
-  offering_.unsynced.hasStep = false;
-  offering_.fuses = true;
+  offering_.shown = {Capability::finishAndClaim};
   EXPECT_TRUE(finish(false)->hasNext);
   EXPECT_EQ(stateOf("job1"), JobState::completed);
   EXPECT_EQ(stateOf("job2"), JobState::inProgress);

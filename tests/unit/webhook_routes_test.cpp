@@ -52,7 +52,7 @@ class WebhookRoutes : public testing::Test {
     job.endpoint = "ep";
     job.input = "{\"hidden\":1}";
     job.webhook = url;
-    (void)storage_->jobs().insert(std::move(job), OneLine(), std::nullopt);
+    (void)storage_->jobs().insert(std::move(job), OneLine());
     (void)storage_->jobs().cancel({"ep", id});
   }
 

@@ -74,7 +74,7 @@ TEST_F(WorkerReportsTest, TheSameHoldsForABatch) {
   const auto connection = connectWorker();
   (void)deliverJob("a");
   ASSERT_EQ(park(), 1U);
-  storage.faults.failOperation("leases.finishAll");
+  storage.faults.failOperation("leases.finish");
   ApiRequest done = request(R"([{"id":"a","output":1,"stopPod":true}])");
   EXPECT_THROW((void)reportResults(deps_, done), StorageError);
   EXPECT_TRUE(take_->isOver);
@@ -127,7 +127,7 @@ class LargeChunks final : public testkit::ForwardingStorage, private ChunkStore 
   }
   std::optional<ChunkPage> consume(const JobKey&, std::size_t, CallId) override { return std::nullopt; }
   ReportResult appendLog(const LeaseRef&, std::uint64_t, std::vector<LogLine>) override { return {}; }
-  std::optional<std::vector<LogLine>> readLog(const JobKey&) override { return std::nullopt; }
+  std::optional<LogPart> readLog(const JobKey&, const LogPosition&, std::uint64_t) override { return std::nullopt; }
 };
 
 // The reports of an attempt may reach any node, and the bound holds for the chunks of all.

@@ -90,7 +90,7 @@ class WorkerSupervisorTest : public testing::Test {
     storage_.insert("job" + std::to_string(++submitted_));
     signal_.notify("ep", false);
     const std::vector<ClaimWant> wants = pools_.reserveWorkers({nullptr, 64});
-    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, storage_.life->holder(), 1);
+    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, storage_.life->holder(), 1).jobs;
     pools_.concludeReservations(wants, jobs);
     signal_.clear("ep");
     return jobs.at(0);
@@ -179,7 +179,7 @@ class CountRaceTest : public WorkerSupervisorTest {
   /// Gives the first queued job to the idle worker.
   ClaimedJob runFirst() {
     const std::vector<ClaimWant> wants = pools_.reserveWorkers({nullptr, 64});
-    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, storage_.life->holder(), 1);
+    const std::vector<ClaimedJob> jobs = storage_.real->leases().claim(wants, storage_.life->holder(), 1).jobs;
     pools_.concludeReservations(wants, jobs);
     return jobs.at(0);
   }

@@ -122,7 +122,7 @@ class FakeTransport final : public WebhookTransport {
   }
 
  private:
-  bool doBegin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) override {
+  bool begin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) override {
     if (needsThreads_) return false;
     Lock lock(mutex_);
     calls_.emplace_back([this, &call, stop = std::move(stop), &receiver] { makeCall(call, stop, receiver); });

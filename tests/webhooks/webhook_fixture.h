@@ -169,7 +169,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     job.endpoint = endpoint;
     job.input = "{\"n\":1.0}";
     job.webhook = url;
-    (void)inner_->jobs().insert(std::move(job), policy_, std::nullopt);
+    (void)inner_->jobs().insert(std::move(job), policy_);
     (void)inner_->jobs().cancel({endpoint, id});
   }
   /// Stores `count` such jobs with 16 threads, to let the jobs share commits.

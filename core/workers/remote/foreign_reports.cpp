@@ -16,9 +16,8 @@ constexpr std::size_t kMostKept = 1'000;
 
 AttemptReportsPtr ForeignReports::find(const RemoteWorkerKey& key, const JobId& job) {
   if (!deps_.storage.leaseLife() || remote_.isStopped(key, job)) return nullptr;
-  const auto bounded = deps_.storage.jobs().findWithin({key.endpoint, job}, 0);
-  const Job* const found = bounded ? &bounded->job : nullptr;
-  if (found == nullptr || found->state != JobState::inProgress || !isPlaceOf(found->workerId, key.worker)) {
+  const auto found = deps_.storage.jobs().find({key.endpoint, job}, 0);
+  if (!found || found->state != JobState::inProgress || !isPlaceOf(found->workerId, key.worker)) {
     return nullptr;
   }
   remote_.noteReporter(key);
@@ -36,7 +35,7 @@ AttemptReportsPtr ForeignReports::find(const RemoteWorkerKey& key, const JobId& 
   return kept.reports;
 }
 
-void ForeignReports::loseJob(const LeaseRef& lease) { deps_.reports.lose({lease}); }
+void ForeignReports::loseJob(const LeaseRef& lease) { deps_.reports.giveBack({&lease, 1}, true); }
 
 void ForeignReports::dropOld(Instant now) {
   std::erase_if(foreign_, [now](const auto& kept) { return now >= kept.second.lastUsed + kKeptLife; });

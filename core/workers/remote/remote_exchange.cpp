@@ -25,10 +25,9 @@ constexpr std::size_t kMostQuestions = 100;
 enum class Truth { held, settled, mustStop };
 
 // Judges, by the answer of the storage, an attempt that the worker may run.
-Truth judgeAttempt(const std::optional<BoundedJob>& found, const RunQuestion& question) {
-  const Job* const job = found ? &found->job : nullptr;
+Truth judgeAttempt(const std::optional<Job>& job, const RunQuestion& question) {
   const std::uint32_t attempt = question.lease.attempt;
-  if (job == nullptr || !isPlaceOf(job->workerId, question.key.worker)) return Truth::mustStop;
+  if (!job || !isPlaceOf(job->workerId, question.key.worker)) return Truth::mustStop;
   if (attempt != 0 && job->attempt > attempt && job->state == JobState::inProgress) return Truth::settled;
   if (attempt != 0 && job->attempt != attempt) return Truth::mustStop;
   if (job->state == JobState::inProgress) return Truth::held;
@@ -138,7 +137,7 @@ void RemoteExchange::askInherited() {
     for (std::size_t asked = 0; asked < kMostQuestions && !inherited_.isEmpty(); ++asked) {
       const RunQuestion question = inherited_.next();
       const Truth truth =
-          judgeAttempt(deps_.storage.jobs().findWithin({question.key.endpoint, question.lease.job}, 0), question);
+          judgeAttempt(deps_.storage.jobs().find({question.key.endpoint, question.lease.job}, 0), question);
       if (truth == Truth::mustStop) remote_.stopJob(question.key, question.lease);
       if (truth == Truth::held) held.push_back(question);
       inherited_.removeNext();
@@ -152,7 +151,7 @@ void RemoteExchange::askInherited() {
 
 void RemoteExchange::askStorage() {
   for (const RunQuestion& question : remote_.collectQuestions(kMostQuestions)) {
-    switch (judgeAttempt(deps_.storage.jobs().findWithin({question.key.endpoint, question.lease.job}, 0), question)) {
+    switch (judgeAttempt(deps_.storage.jobs().find({question.key.endpoint, question.lease.job}, 0), question)) {
       case Truth::settled: remote_.endQuestion(question); break;
       case Truth::mustStop: remote_.stopJob(question.key, question.lease); break;
       case Truth::held:

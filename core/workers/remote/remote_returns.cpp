@@ -9,8 +9,7 @@
 
 namespace jobq {
 
-void RemoteReturns::add(const std::vector<LeaseRef>& lost,
-                        const std::vector<std::pair<EndpointId, LeaseRef>>& unharmed) {
+void RemoteReturns::add(const std::vector<LeaseRef>& lost, const std::vector<LeaseRef>& unharmed) {
   Lock lock(mutex_);
   lost_.insert(lost_.end(), lost.begin(), lost.end());
   unharmed_.insert(unharmed_.end(), unharmed.begin(), unharmed.end());
@@ -18,18 +17,16 @@ void RemoteReturns::add(const std::vector<LeaseRef>& lost,
 
 void RemoteReturns::store() noexcept {
   std::vector<LeaseRef> lost;
-  std::vector<std::pair<EndpointId, LeaseRef>> unharmed;
+  std::vector<LeaseRef> unharmed;
   {
     Lock lock(mutex_);
     lost.swap(lost_);
     unharmed.swap(unharmed_);
   }
   try {
-    for (; !unharmed.empty(); unharmed.pop_back()) {
-      reports_.release({unharmed.back().second}, unharmed.back().first);
-    }
-    if (lost.empty()) return;
-    reports_.lose(lost);
+    reports_.giveBack(unharmed, false);
+    unharmed.clear();
+    reports_.giveBack(lost, true);
     for (const LeaseRef& lease : lost) {
       log_.write(LogLevel::warning, "remote.lost", "a remote worker has lost " + lease.job);
     }

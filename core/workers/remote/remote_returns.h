@@ -20,7 +20,7 @@ class RemoteReturns {
   RemoteReturns(RunReports& reports, Log& log) : reports_(reports), log_(log) {}
 
   /// Adds jobs whose worker was lost, and jobs that go back unharmed.
-  void add(const std::vector<LeaseRef>& lost, const std::vector<std::pair<EndpointId, LeaseRef>>& unharmed);
+  void add(const std::vector<LeaseRef>& lost, const std::vector<LeaseRef>& unharmed);
 
   /// Returns the jobs to the queues. A failure of the storage is logged, and the job stays for the next call.
   void store() noexcept;
@@ -30,7 +30,7 @@ class RemoteReturns {
   Log& log_;
   Mutex mutex_;
   std::vector<LeaseRef> lost_ JOBQ_GUARDED_BY(mutex_);
-  std::vector<std::pair<EndpointId, LeaseRef>> unharmed_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<LeaseRef> unharmed_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

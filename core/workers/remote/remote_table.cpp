@@ -54,7 +54,7 @@ void RemoteTable::loseJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteCh
 }
 
 void RemoteTable::returnJob(const RemoteWorkerKey& key, RemoteRunPtr run, RemoteChanges& changes) {
-  changes.unharmed.emplace_back(key.endpoint, run->lease());
+  changes.unharmed.push_back(run->lease());
   changes.endedPlaces.emplace_back(key.endpoint, run->place());
   changes.ended.push_back(std::move(run));
 }
@@ -109,7 +109,7 @@ void returnHanded(const RemoteWorkerKey& key, RemoteWorker& worker, RemoteTake& 
   for (const RemoteRunPtr& run : take.handed) {
     const auto found = worker.jobs.find(run->lease().job);
     if (found == worker.jobs.end() || found->second.run != run) continue;  // ended meanwhile
-    changes.unharmed.emplace_back(key.endpoint, run->lease());
+    changes.unharmed.push_back(run->lease());
     changes.endedPlaces.emplace_back(key.endpoint, run->place());
     changes.ended.push_back(run);
   }

@@ -28,7 +28,7 @@ struct RemoteChanges {
   std::vector<std::pair<EndpointId, WorkerId>> idlePlaces;   ///< to be removed unless claimed
   std::vector<std::pair<EndpointId, WorkerId>> endedPlaces;  ///< to be removed in any state
   std::vector<LeaseRef> lost;                                ///< jobs whose worker was lost
-  std::vector<std::pair<EndpointId, LeaseRef>> unharmed;     ///< jobs to be returned to the queue
+  std::vector<LeaseRef> unharmed;                            ///< jobs to be returned to the queue
   std::vector<RemoteWorkerKey> rivals;                       ///< ids of two processes each, to be logged
   std::vector<RemoteRunPtr> ended;                           ///< runs to be destroyed
   std::vector<RemoteRunPtr> stopped;  ///< runs to be destroyed later: the callback of the run is still running

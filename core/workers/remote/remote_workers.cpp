@@ -123,7 +123,7 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
       if (worker != nullptr && worker->take && std::ranges::count(worker->take->places, run->place()) > 0) {
         worker->take->until = std::min(worker->take->until, clock_.now() + kEachSecond);
       }
-      changes.unharmed.emplace_back(key.endpoint, run->lease());
+      changes.unharmed.push_back(run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
     } else if (take != nullptr && take->jobs.size() < take->places.size()) {
       take->jobs.reserve(take->places.size());
@@ -213,7 +213,7 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
       std::erase(take.places, run->place());
       bytes += run->inputSize();
       if (hasLeft) {
-        changes.unharmed.emplace_back(key.endpoint, run->lease());
+        changes.unharmed.push_back(run->lease());
         changes.endedPlaces.emplace_back(key.endpoint, run->place());
         changes.ended.push_back(std::move(run));
         continue;

@@ -109,15 +109,10 @@ std::map<JobId, JobGlance, std::less<>> glanceAt(Connection& connection, const s
   return found;
 }
 
-std::optional<Job> Jobs::find(const JobKey& key) {
-  auto found = doFindWithin(key, std::numeric_limits<std::int64_t>::max());
-  return found ? std::optional(std::move(found->job)) : std::nullopt;
-}
-
-std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
   const auto most =
       static_cast<std::int64_t>(std::min<std::uint64_t>(mostBytes, std::numeric_limits<std::int64_t>::max()));
-  return readers_.read([&](Connection& connection) -> std::optional<BoundedJob> {
+  return readers_.read([&](Connection& connection) -> std::optional<Job> {
     Query query = connection.query(
         "SELECT " JOBQ_MYSQL_JOB
         ", job_output.error, job_progress.progress, IF(LENGTH(job_output.output) > ?, NULL, job_output.output), "
@@ -130,10 +125,9 @@ std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mo
     job.progress = query.text(kJobColumns + 1);
     job.output = query.text(kJobColumns + 2);
     const std::uint64_t bytes = query.count(kJobColumns + 3) + job.progress.size();
-    if (bytes <= mostBytes) return BoundedJob{std::move(job), bytes};
-    BoundedJob bounded = boundJob(std::move(job), 0);
-    bounded.bodyBytes = bytes;
-    return bounded;
+    if (bytes > mostBytes) boundBodies(job, 0);
+    job.bodyBytes = bytes;
+    return job;
   });
 }
 
@@ -180,23 +174,42 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
   });
 }
 
+namespace {
+
+EndpointCounts countsOf(Connection& connection, std::string_view endpoint, const Tally& all, Instant now) {
+  const bool hasJobs = std::any_of(all.jobs.begin(), all.jobs.end(), [](std::int64_t jobs) { return jobs > 0; });
+  const Tally expired = hasJobs ? countExpired(connection, endpoint, now) : Tally{};
+  const auto in = [&](JobState state) {
+    const auto index = static_cast<std::size_t>(state);
+    return alive(all.jobs[index], expired.jobs[index]);
+  };
+  return {in(JobState::inQueue),
+          alive(all.queuedLow, expired.queuedLow),
+          in(JobState::inProgress),
+          static_cast<std::uint64_t>(all.completed),
+          static_cast<std::uint64_t>(all.failed),
+          static_cast<std::uint64_t>(all.retried),
+          in(JobState::inQueue) == 0 ? std::nullopt : headWait(connection, endpoint, now)};
+}
+
+}  // namespace
+
 EndpointCounts Jobs::counts(std::string_view endpoint) {
   return readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
+    return countsOf(connection, endpoint, readTally(connection, endpoint), clock_.now());
+  });
+}
+
+std::map<EndpointId, EndpointCounts> Jobs::allCounts() {
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
     const Instant now = clock_.now();
-    const Tally all = readTally(connection, endpoint);
-    const Tally expired = countExpired(connection, endpoint, now);
-    const auto in = [&](JobState state) {
-      const auto index = static_cast<std::size_t>(state);
-      return alive(all.jobs[index], expired.jobs[index]);
-    };
-    return EndpointCounts{in(JobState::inQueue),
-                          alive(all.queuedLow, expired.queuedLow),
-                          in(JobState::inProgress),
-                          static_cast<std::uint64_t>(all.completed),
-                          static_cast<std::uint64_t>(all.failed),
-                          static_cast<std::uint64_t>(all.retried),
-                          headWait(connection, endpoint, now)};
+    std::map<EndpointId, EndpointCounts> all;
+    for (const auto& [endpoint, tally] : readTallies(connection)) {
+      all.emplace(endpoint, countsOf(connection, endpoint, tally, now));
+    }
+    return all;
   });
 }
 

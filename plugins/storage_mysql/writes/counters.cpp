@@ -53,21 +53,38 @@ void CounterChanges::persist(Connection& connection, unsigned slot) const {
   }
 }
 
-Tally readTally(Connection& connection, std::string_view endpoint) {
-  Query query = connection.query(
-      "SELECT SUM(in_queue), SUM(in_progress), SUM(is_completed), SUM(is_failed), SUM(is_cancelled), "
-      "SUM(is_timed_out), SUM(in_queue_low), SUM(completed), SUM(failed), SUM(retried), SUM(owed), SUM(settled) "
-      "FROM endpoint_count WHERE endpoint = ?");
+namespace {
+
+constexpr std::size_t kTallyColumns = 12;
+#define JOBQ_MYSQL_SUMS                                                                          \
+  "SUM(in_queue), SUM(in_progress), SUM(is_completed), SUM(is_failed), SUM(is_cancelled), "      \
+  "SUM(is_timed_out), SUM(in_queue_low), SUM(completed), SUM(failed), SUM(retried), SUM(owed), " \
+  "SUM(settled)"
+
+Tally tallyOf(const CurrentRow& columns) {
   Tally tally;
-  if (!query.bind(endpoint).next()) return tally;
-  for (std::size_t state = 0; state < kStates; ++state) tally.jobs[state] = query.integer(state);
-  tally.queuedLow = query.integer(6);
-  tally.completed = query.integer(7);
-  tally.failed = query.integer(8);
-  tally.retried = query.integer(9);
-  tally.owed = query.integer(10);
-  tally.settled = query.integer(11);
+  for (std::size_t state = 0; state < kStates; ++state) tally.jobs[state] = columns.integer(state);
+  tally.queuedLow = columns.integer(6);
+  tally.completed = columns.integer(7);
+  tally.failed = columns.integer(8);
+  tally.retried = columns.integer(9);
+  tally.owed = columns.integer(10);
+  tally.settled = columns.integer(11);
   return tally;
+}
+
+}  // namespace
+
+Tally readTally(Connection& connection, std::string_view endpoint) {
+  Query query = connection.query("SELECT " JOBQ_MYSQL_SUMS " FROM endpoint_count WHERE endpoint = ?");
+  return query.bind(endpoint).next() ? tallyOf(query) : Tally{};
+}
+
+std::map<EndpointId, Tally> readTallies(Connection& connection) {
+  Query query = connection.query("SELECT " JOBQ_MYSQL_SUMS ", endpoint FROM endpoint_count GROUP BY endpoint");
+  std::map<EndpointId, Tally> tallies;
+  while (query.next()) tallies.emplace(query.text(kTallyColumns), tallyOf(query));
+  return tallies;
 }
 
 std::vector<QueuedEndpoint> endpointsWithQueue(Connection& connection) {

@@ -68,6 +68,9 @@ class CounterChanges {
 /// Returns the committed numbers of the endpoint, with the changes of the open transaction if already written.
 Tally readTally(Connection& connection, std::string_view endpoint);
 
+/// Returns the committed numbers of each endpoint.
+std::map<EndpointId, Tally> readTallies(Connection& connection);
+
 /// Returns the endpoints with a queued job; an expired job counts until a sweep frees the job.
 std::vector<QueuedEndpoint> endpointsWithQueue(Connection& connection);
 

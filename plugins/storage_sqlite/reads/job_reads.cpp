@@ -192,15 +192,11 @@ Job jobOf(const CurrentRow& columns) {
 
 // The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
 // removed meanwhile, as the second look at the row shows, or the folder is damaged.
-std::optional<Job> Jobs::find(const JobKey& key) {
-  auto found = doFindWithin(key, std::numeric_limits<std::uint64_t>::max());
-  return found ? std::optional(std::move(found->job)) : std::nullopt;
-}
-
-std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
+std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
   if (auto ended = ended_.extractJob(key, clock_.now())) {
     makeDurable(writer_, key.id);
-    return boundJob(*std::move(ended), mostBytes);
+    boundBodies(*ended, mostBytes);
+    return ended;
   }
   BodyFile missing;
   for (;;) {
@@ -215,9 +211,9 @@ std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mo
     });
     if (job && file.exists() && file.size + job->progress.size() > mostBytes) {
       makeDurable(writer_, key.id);
-      const std::uint64_t bytes = file.size + job->progress.size();
+      job->bodyBytes = file.size + job->progress.size();
       std::string().swap(job->progress);
-      return BoundedJob{*std::move(job), bytes};
+      return job;
     }
     if (job && file.exists()) {
       auto output = bodies_.files.read(file);
@@ -228,7 +224,8 @@ std::optional<BoundedJob> Jobs::doFindWithin(const JobKey& key, std::uint64_t mo
     }
     if (!job) return std::nullopt;
     makeDurable(writer_, key.id);
-    return boundJob(*std::move(job), mostBytes);
+    boundBodies(*job, mostBytes);
+    return job;
   }
 }
 
@@ -312,6 +309,12 @@ EndpointCounts Jobs::counts(std::string_view endpoint) {
           static_cast<std::uint64_t>(all.failed),
           static_cast<std::uint64_t>(all.retried),
           head};
+}
+
+std::map<EndpointId, EndpointCounts> Jobs::allCounts() {
+  std::map<EndpointId, EndpointCounts> all;
+  for (const EndpointId& endpoint : counters_.names()) all.emplace(endpoint, counts(endpoint));
+  return all;
 }
 
 }  // namespace jobq::sqlite

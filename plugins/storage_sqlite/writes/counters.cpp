@@ -158,6 +158,13 @@ std::vector<QueuedEndpoint> Counters::queuedEndpoints() const {
   return queued;
 }
 
+std::vector<std::string> Counters::names() const {
+  Lock lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& each : endpoints_) names.push_back(each.first);
+  return names;
+}
+
 std::vector<std::string> Counters::owing() const {
   Lock lock(mutex_);
   std::vector<std::string> owing;

@@ -89,6 +89,8 @@ class Counters {
   void apply(const CounterChanges& changes) noexcept;
   /// Returns the numbers of the endpoint, all 0 if unknown.
   Tally of(std::string_view endpoint) const;
+  /// Returns the endpoints with a number, in ascending order.
+  std::vector<std::string> names() const;
   /// Returns the endpoints with queued jobs, in ascending order.
   std::vector<QueuedEndpoint> queuedEndpoints() const;
   /// Returns the endpoints that owe webhooks, in ascending order.

@@ -1,4 +1,4 @@
-// The jobs of Storage::insertAndClaim() and LeaseStore::finishUnsynced() whose step a loss of power would undo.
+// The jobs of Storage::insertAndClaim() and of unsynced ends whose step a loss of power would undo.
 #pragma once
 
 #include <chrono>

@@ -14,7 +14,7 @@
 // A log of a sixteenth of its size (4 MB) is also moved into the file when no write has come for 20 ms, so most
 // checkpoints delay nobody.
 //
-// The jobs of insertAndClaim() and finishUnsynced() are synced with the next synced group, or by the writer's thread 5
+// The jobs of insertAndClaim() and of unsynced ends are synced with the next synced group, or by the writer's thread 5
 // ms later.
 #pragma once
 

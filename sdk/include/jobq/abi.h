@@ -30,6 +30,9 @@
 // Interfaces that the host implements (JobContext, Clock, Log, PluginConfig) need no such function: a plugin with a
 // call of a later virtual has a later minor, and an older host refuses the plugin.
 //
+// The rule holds from the first release on. Until then no plugin outside of this repository exists: the version stays
+// 6.0, and a change replaces the file of sdk/abi.
+//
 // sdk/abi/v<major>.<minor>.txt is the ABI of each minor as text. sdk/abi/check.py compares the headers with these files
 // and says which of the two numbers a change has to raise.
 #pragma once
@@ -81,10 +84,10 @@ namespace jobq::abi {
 
 /// Name of the exported function with the descriptor, start of that name in any major, and name of the manifest's
 /// section.
-inline constexpr const char* kSymbol = "jobq_plugin_v5";
+inline constexpr const char* kSymbol = "jobq_plugin_v6";
 inline constexpr const char* kSymbolPrefix = "jobq_plugin_v";
 inline constexpr const char* kSection = "jobq_abi";
-static_assert(kMajor == 5, "the symbol's name says the major, here and in JOBQ_PLUGIN");
+static_assert(kMajor == 6, "the symbol's name says the major, here and in JOBQ_PLUGIN");
 
 /// The fields that must be equal on both sides, one `field=value` on each line.
 inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER                          //
@@ -172,5 +175,5 @@ consteval auto manifest() {
                                                    ::jobq::abi::kFingerprint.data(), entries,             \
                                                    sizeof(entries) / sizeof(entries[0])};                 \
   }                                                                                                       \
-  extern "C" JOBQ_VISIBLE const ::jobq::abi::Descriptor* jobq_plugin_v5();                                \
-  const ::jobq::abi::Descriptor* jobq_plugin_v5() { return &jobqDescriptor; }
+  extern "C" JOBQ_VISIBLE const ::jobq::abi::Descriptor* jobq_plugin_v6();                                \
+  const ::jobq::abi::Descriptor* jobq_plugin_v6() { return &jobqDescriptor; }

@@ -160,7 +160,9 @@ constexpr void describePolicy(Writer writer) {
   JOBQ_CLOSED(QueuePolicy);
   JOBQ_CLOSED(JobPolicy, executionTimeout, ttl, lowPriority, priority);
   // Closed although a policy only reads a JobSpec: a storage plugin passes a copy of its own to the policy.
-  JOBQ_CLOSED(JobSpec, id, endpoint, apiKeyId, input, webhook, s3Config, policy, retention, maxAttempts);
+  JOBQ_CLOSED(JobSpec, id, endpoint, apiKeyId, input, webhook, s3Config, policy, retention, maxAttempts, delay, retry,
+              traceparent, retentionFailed);
+  JOBQ_CLOSED(RetryPolicy, most, initial, maxDelay, afterTimeout);
   JOBQ_CLOSED(GroupState, lastRank, lowestWaiting);
 }
 
@@ -213,7 +215,8 @@ template <class Writer>
 constexpr void describeStorage(Writer writer) {
   describePolicy(writer);
   JOBQ_CLOSED(Storage);
-  JOBQ_OPEN_ENUM(BackupResult, written, stopped, unsupported);
+  JOBQ_OPEN_ENUM(BackupResult, written, stopped);
+  JOBQ_CLOSED(Capabilities, bits);
   JOBQ_CLOSED(JobStore);
   JOBQ_CLOSED(LeaseStore);
   JOBQ_CLOSED(ChunkStore);
@@ -222,14 +225,20 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(RecordStore);
   JOBQ_CLOSED_ENUM(JobState, inQueue, inProgress, completed, failed, cancelled, timedOut);
   JOBQ_CLOSED(JobKey, endpoint, id);
-  JOBQ_CLOSED(Job, id, endpoint, state, attempt, losses, retries, lowPriority, submittedAt, queuedAt, startedAt,
-              finishedAt, expiresAt, workerId, output, progress, error);
+  JOBQ_CLOSED(Job, id, endpoint, apiKeyId, state, attempt, losses, retries, lowPriority, submittedAt, queuedAt,
+              startedAt, finishedAt, expiresAt, workerId, output, progress, error, bodyBytes);
   JOBQ_CLOSED(LeaseRef, job, attempt);
   JOBQ_CLOSED(Completed, output);
   JOBQ_CLOSED(Failed, error, output);
   JOBQ_VARIANT(Outcome, Completed, Failed);
 
   JOBQ_CLOSED(Idempotency, key, bodyHash);
+  JOBQ_CLOSED(Queued);
+  JOBQ_CLOSED(Begun, worker, holder, age, outcome);
+  JOBQ_VARIANT(Start, Queued, Begun);
+  JOBQ_CLOSED(OnlyIf, record, version);
+  JOBQ_CLOSED(InsertTerms, idempotency, start, onlyIf);
+  JOBQ_CLOSED(InsertReceiver);
   JOBQ_CLOSED(Inserted);
   JOBQ_CLOSED(Duplicate, id);
   JOBQ_CLOSED(KeyConflict);
@@ -246,17 +255,18 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(JobPage, jobs, total, next);
   JOBQ_CLOSED(EndpointCounts, inQueue, inQueueLow, inProgress, completed, failed, retried, headWait);
   JOBQ_CLOSED(JobSummary, state, attempt, chunks);
-  JOBQ_CLOSED(BoundedJob, job, bodyBytes);
 
   JOBQ_CLOSED(ClaimWant, endpoint, workers);
   JOBQ_CLOSED(Holder, node, epoch);
   JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, runsFor,
               logLines);
   JOBQ_CLOSED(InsertedAndClaimed, inserted, claimed);
-  JOBQ_CLOSED(FinishedAndClaimed, finished, claimed);
-  JOBQ_CLOSED(EndedAttempt, lease, outcome);
-  JOBQ_CLOSED(BoundedClaim, jobs, left);
-  JOBQ_OPEN(FirstRun, worker, holder, age);
+  JOBQ_CLOSED(FusedClaim, want, holder, id);
+  JOBQ_CLOSED(FinishResult, reports, claimed);
+  JOBQ_CLOSED(EndedAttempt, lease, outcome, tryAgainAfter);
+  JOBQ_CLOSED(ReturnedJob, lease, isLoss, reason);
+  JOBQ_CLOSED(ClaimResult, jobs, left);
+  JOBQ_OPEN_ENUM(Durability, synced, unsynced);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, timedOut, deleted, takenOver);
   JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
   JOBQ_CLOSED(QueuedEndpoint, endpoint, hasNormal);

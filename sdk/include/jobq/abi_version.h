@@ -5,8 +5,8 @@
 
 namespace jobq::abi {
 
-inline constexpr std::uint32_t kMajor = 5;
-inline constexpr std::uint32_t kMinor = 6;
+inline constexpr std::uint32_t kMajor = 6;
+inline constexpr std::uint32_t kMinor = 0;
 
 /// Base of every interface that plugins implement. An object knows the ABI minor of its library.
 class Versioned {

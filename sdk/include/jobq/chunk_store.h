@@ -49,7 +49,7 @@ struct LogPosition {
   std::uint64_t skipped = 0;
 };
 
-/// Result of readLogPart().
+/// Result of readLog().
 struct LogPart {
   std::vector<LogLine> lines;
   bool more = false;  ///< further lines are in the store already
@@ -58,7 +58,7 @@ struct LogPart {
 /// Makes a LogPart of the lines of a log, which come in their order. One thread.
 class LogPartBuilder {
  public:
-  LogPartBuilder(const LogPosition& from, std::size_t maxBytes) : from_(from), maxBytes_(maxBytes) {}
+  LogPartBuilder(const LogPosition& from, std::uint64_t maxBytes) : from_(from), maxBytes_(maxBytes) {}
 
   /// Adds the line if it belongs to the part. Returns false if the part is full: the line begins the next part.
   bool add(LogLine line) {
@@ -72,9 +72,9 @@ class LogPartBuilder {
 
  private:
   const LogPosition from_;
-  const std::size_t maxBytes_;
+  const std::uint64_t maxBytes_;
   std::uint64_t skipped_ = 0;
-  std::size_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;
   LogPart part_;
 };
 
@@ -111,29 +111,11 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::uint64_t first,
                                                std::vector<LogLine> lines) = 0;
 
-  /// Returns the log of the job, oldest line first, or an empty optional if the job is absent.
-  [[nodiscard]] virtual std::optional<std::vector<LogLine>> readLog(const JobKey& key) = 0;
-
-  /// Since ABI minor 6. Returns a part of the log of the job, oldest line first, or an empty optional if the job is
-  /// absent: the lines behind `from`. The part has at least one line if
-  /// there is one; further lines follow while their texts stay within `maxBytes`.
-  /// A storage of an older minor reads the whole log for it.
-  [[nodiscard]] std::optional<LogPart> readLogPart(const JobKey& key, const LogPosition& from, std::size_t maxBytes) {
-    return abiMinor() >= 6 ? doReadLogPart(key, from, maxBytes) : ChunkStore::doReadLogPart(key, from, maxBytes);
-  }
-
- private:
-  /// Implements readLogPart(). The default implementation calls readLog().
-  [[nodiscard]] virtual std::optional<LogPart> doReadLogPart(const JobKey& key, const LogPosition& from,
-                                                             std::size_t maxBytes) {
-    auto lines = readLog(key);
-    if (!lines) return std::nullopt;
-    LogPartBuilder builder(from, maxBytes);
-    for (LogLine& line : *lines) {
-      if (!builder.add(std::move(line))) break;
-    }
-    return std::move(builder).finish();
-  }
+  /// Returns the lines of the log of the job after `from`, oldest line first, or an empty optional if the job is
+  /// absent. The part has at least one line if there is one; further lines follow while their texts stay within
+  /// `maxBytes`.
+  [[nodiscard]] virtual std::optional<LogPart> readLog(const JobKey& key, const LogPosition& from = {},
+                                                       std::uint64_t maxBytes = kAnyBytes) = 0;
 };
 
 /// Greatest number of log lines of a job.

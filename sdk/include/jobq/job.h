@@ -56,6 +56,14 @@ struct JobPolicy {
   std::int32_t priority = 0;         ///< -1000..1000, higher first; read only by the plugin queue_priority
 };
 
+/// Planned: automatic retries of a job that has failed.
+struct RetryPolicy {
+  std::uint32_t most = 0;      ///< number of retries
+  Millis initial{1'000};       ///< pause before the first retry; each further pause is twice as long
+  Millis maxDelay{3'600'000};  ///< longest pause
+  bool afterTimeout = false;   ///< a TIMED_OUT job is retried too
+};
+
 /// A submission: complete and immutable.
 struct JobSpec {
   JobId id;
@@ -67,12 +75,19 @@ struct JobSpec {
   JobPolicy policy;
   Millis retention{1'800'000};    ///< time for which a result stays after the end of the job
   std::uint32_t maxAttempts = 3;  ///< number of losses at which a job is FAILED instead of queued again
+
+  // Planned: every storage refuses a job with one of these values (planned.h).
+  Millis delay{0};                        ///< time after the submission in which no claim takes the job
+  std::optional<RetryPolicy> retry;       ///< automatic retries; empty for none
+  std::string traceparent;                ///< W3C trace context of the submission; empty for none
+  std::optional<Millis> retentionFailed;  ///< `retention` of a job that is FAILED or TIMED_OUT; empty for `retention`
 };
 
 /// A job as a query returns the job, without input, webhook and s3Config.
 struct Job {
   JobId id;
   EndpointId endpoint;
+  std::string apiKeyId;  ///< Planned: id of the API key of the submission; empty until then
   JobState state = JobState::inQueue;
   std::uint32_t attempt = 0;  ///< fencing token: grows with every claim, retry, loss and release
   std::uint32_t losses = 0;   ///< workers lost during a run since the submission or the last retry
@@ -87,6 +102,10 @@ struct Job {
   std::string output;                 ///< JSON text; empty for none
   std::string progress;               ///< JSON text of the last progress report of this attempt; empty for none
   std::string error;                  ///< message of a FAILED or TIMED_OUT job
+  std::uint64_t bodyBytes = 0;        ///< set by JobStore::find(): size of output and progress, also if left out
+
+  /// Returns false if JobStore::find() has left out output and progress.
+  bool isWhole() const noexcept { return output.size() + progress.size() >= bodyBytes; }
 };
 
 /// The right to report about a job, valid while the job is IN_PROGRESS under exactly this attempt.

@@ -3,6 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,9 +16,12 @@
 #include <vector>
 
 #include "jobq/abi_version.h"
+#include "jobq/capabilities.h"
 #include "jobq/error.h"
+#include "jobq/holder.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
+#include "jobq/record_store.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -27,6 +34,31 @@ struct Idempotency {
 };
 /// Life of an idempotency record, 24 hours, counted from the insert.
 inline constexpr Millis kIdempotencyLife{86'400'000};
+
+/// A new job waits in the queue.
+struct Queued {};
+/// The first attempt of a new job, with the number 1, has begun before the storage has the job.
+struct Begun {
+  WorkerId worker;
+  Holder holder;                     ///< the life of the node of `worker`
+  Millis age{0};                     ///< time since the attempt began, at least 0
+  const Outcome* outcome = nullptr;  ///< the end of the attempt; null while the attempt runs
+};
+/// Where a new job is when the storage gets the job.
+using Start = std::variant<Queued, Begun>;
+
+/// Planned: the step happens, and stores the record, only if the record still has the version.
+struct OnlyIf {
+  Record record;
+  std::uint64_t version = 0;
+};
+
+/// Conditions of an insert.
+struct InsertTerms {
+  std::optional<Idempotency> idempotency{};
+  Start start{};                   ///< with Begun there is no idempotency key
+  std::optional<OnlyIf> onlyIf{};  ///< Planned: every storage refuses the value (planned.h)
+};
 
 /// The store has taken the job, by this call or by an earlier call.
 struct Inserted {};
@@ -85,23 +117,12 @@ inline std::string listedError(std::string_view error) {
   return std::string(error.substr(0, end)) + "...";
 }
 
-/// Result of findWithin().
-struct BoundedJob {
-  Job job;                      ///< `output` and `progress` are empty if they are left out
-  std::uint64_t bodyBytes = 0;  ///< size of output and progress together, also if they are left out
-
-  /// Returns false if the bodies are left out.
-  bool isWhole() const noexcept { return job.output.size() + job.progress.size() == bodyBytes; }
-};
-
-/// Returns `job` with its bodies if they have at most `mostBytes` bytes, else without them.
-inline BoundedJob boundJob(Job job, std::uint64_t mostBytes) {
-  BoundedJob bounded{std::move(job), 0};
-  bounded.bodyBytes = bounded.job.output.size() + bounded.job.progress.size();
-  if (bounded.bodyBytes <= mostBytes) return bounded;
-  std::string().swap(bounded.job.output);  // an assignment would keep the memory
-  std::string().swap(bounded.job.progress);
-  return bounded;
+/// Sets Job::bodyBytes, and leaves out the bodies of `job` if they have more than `mostBytes` bytes.
+inline void boundBodies(Job& job, std::uint64_t mostBytes) {
+  job.bodyBytes = job.output.size() + job.progress.size();
+  if (job.bodyBytes <= mostBytes) return;
+  std::string().swap(job.output);  // an assignment would keep the memory
+  std::string().swap(job.progress);
 }
 
 /// Present state of a job, for the callers that wait for a change.
@@ -126,23 +147,60 @@ struct EndpointCounts {
       headWait{};  ///< time since queuedAt of the normal job that is claimed next; empty if none waits
 };
 
+/// Greatest input in bytes with which JobStore::insertLater() does not block.
+inline constexpr std::size_t kLaterInput = 64UL << 10;
+
+/// Receives the result of one JobStore::insertLater(). The storage calls exactly one of the two functions, once, on any
+/// thread, perhaps before insertLater() returns, and destroys the object afterwards. Neither function may block, call
+/// the storage, or throw.
+class JOBQ_VISIBLE InsertReceiver {
+ public:
+  virtual ~InsertReceiver() = default;
+
+  /// The insert has ended as JobStore::insert() returns.
+  virtual void inserted(InsertResult result) noexcept = 0;
+  /// The insert has failed with an exception that JobStore::insert() throws.
+  virtual void failed(std::exception_ptr error) noexcept = 0;
+};
+
+/// No bound on the bytes of a result.
+inline constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
+
 /// Operations on jobs for the callers of the API. The storage owns the store.
 class JOBQ_VISIBLE JobStore : public abi::Versioned {
  public:
   virtual ~JobStore() = default;
 
-  /// Puts a new job into the queue, IN_QUEUE with attempt 0. The store asks `policy` for the rank inside the step, and
-  /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted; or KeyConflict if
-  /// the idempotency key is known with another hash; or Duplicate if the key is known with the same hash for another
-  /// id. Throws StorageError also if a different job has the id of `job`. The id of an expired job stays taken until a
-  /// sweep has freed the job's space: a late report of the expired job must not match a new job. The store may take the
-  /// content of `job`; a call that throws OutcomeUnknown leaves `job` unchanged.
+  /// Puts a new job into the queue, IN_QUEUE with attempt 0, unless terms.start is Begun. The store asks `policy` for
+  /// the rank inside the step, and writes the idempotency record in the same step; the record outlives the job. Returns
+  /// Inserted; or KeyConflict if the idempotency key is known with another hash; or Duplicate if the key is known with
+  /// the same hash for another id. Throws StorageError also if a different job has the id of `job`. The id of an
+  /// expired job stays taken until a sweep has freed the job's space: a late report of the expired job must not match a
+  /// new job. The store may take the content of `job`; a call that throws OutcomeUnknown leaves `job` unchanged.
   ///
   /// Repeatable: returns Inserted and changes nothing if the idempotency key is known with the same hash for the id of
   /// `job`, or if the store has a job with the same id, endpoint, API key and input, in any state. The idempotency key
   /// is judged first.
+  ///
+  /// Begun needs Capability::insertBegun, which a storage of several processes, or one that may throw OutcomeUnknown,
+  /// does not have. The job is afterwards as if the insert and a claim for Begun::worker had happened Begun::age ago,
+  /// although other jobs may wait: its submission, its time in the queue and its start are that moment. Without an
+  /// outcome the job is IN_PROGRESS. With an outcome the job has ended with this call, as by LeaseStore::finish(), and
+  /// owes its webhook. LeaseStore::claimed() never names the job. `job` is unchanged after an exception. As durable as
+  /// finish(). Throws StorageError also if a job has the id already, if the ttl of the job is over, and without an
+  /// outcome if the life of Begun::holder has ended.
   [[nodiscard]] virtual InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
-                                            const std::optional<Idempotency>& idempotency) = 0;
+                                            const InsertTerms& terms = {}) = 0;
+
+  /// Does what insert() does for Queued, and returns before the step: one thread inserts many jobs, and the storage
+  /// takes them together. Needs Capability::insertLater, which a storage that may throw OutcomeUnknown does not have.
+  /// `receiver` gets the result when the job is as durable as after insert(). Blocks for microseconds if the input has
+  /// at most kLaterInput bytes, and as insert() does otherwise. `policy` lives as long as `receiver`. Throws
+  /// std::bad_alloc, and inserts nothing then; every other error of the step goes to `receiver`.
+  virtual void insertLater(JobSpec /*job*/, const QueuePolicy& /*policy*/, std::optional<Idempotency> /*idempotency*/,
+                           std::unique_ptr<InsertReceiver> /*receiver*/) {
+    throwLacking("JobStore::insertLater()");
+  }
 
   /// Returns the answer that insert() of a new id would give for this idempotency key now, or an empty optional if the
   /// key is unknown for the endpoint and the API key. Callers ask before the filters judge a job, so that filters do
@@ -151,8 +209,10 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
                                                                               std::string_view apiKeyId,
                                                                               const Idempotency& idempotency) = 0;
 
-  /// Returns the job, or an empty optional if the job is absent.
-  [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
+  /// Returns the job, or an empty optional if the job is absent. Output and progress are left out if both together have
+  /// more than `mostBytes` bytes: the caller provides for the memory of a large output before the output is read. A
+  /// storage reads at most 1 MB of bodies that the result leaves out.
+  [[nodiscard]] virtual std::optional<Job> find(const JobKey& key, std::uint64_t mostBytes = kAnyBytes) = 0;
 
   /// Returns a summary of each job, in the order of `keys`, without reading its bodies; an empty optional for an absent
   /// job. A node asks for all jobs at once that its callers wait for.
@@ -189,27 +249,16 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// /health and each scaling decision calls the function.
   [[nodiscard]] virtual EndpointCounts counts(std::string_view endpoint) = 0;
 
+  /// Returns the counters of each endpoint that has had a job since its last remove(), as counts() does. An endpoint
+  /// without jobs may be among them, or not. The time of the call grows with the number of endpoints, not with the
+  /// number of jobs.
+  [[nodiscard]] virtual std::map<EndpointId, EndpointCounts> allCounts() = 0;
+
   /// Removes up to `batch` records of an endpoint under deletion: first jobs in any state with their chunks and logs,
   /// then idempotency records, then group records. Returns the number of removed records. A number below `batch` means
   /// that the store has no record of the endpoint any more, and its counters are gone too. Repeatable, but for the
   /// number: a repeated call removes and counts further records.
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
-
-  /// Since ABI minor 6. Returns the job as find() does, without output and progress if both together have more than
-  /// `mostBytes` bytes: the caller provides for the size of a large output before the output is in memory. Returns an
-  /// empty optional if the job is absent. A storage reads at most 1 MB of bodies that the result leaves out.
-  /// A storage of an older minor reads them all, and leaves them out then.
-  [[nodiscard]] std::optional<BoundedJob> findWithin(const JobKey& key, std::uint64_t mostBytes) {
-    return abiMinor() >= 6 ? doFindWithin(key, mostBytes) : JobStore::doFindWithin(key, mostBytes);
-  }
-
- private:
-  /// Implements findWithin(). The default implementation calls find().
-  [[nodiscard]] virtual std::optional<BoundedJob> doFindWithin(const JobKey& key, std::uint64_t mostBytes) {
-    auto job = find(key);
-    if (!job) return std::nullopt;
-    return boundJob(std::move(*job), mostBytes);
-  }
 };
 
 inline constexpr Millis kTtlFloor{1'000};          ///< 1 s from now

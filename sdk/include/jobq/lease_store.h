@@ -15,9 +15,11 @@
 
 #include "jobq/abi_version.h"
 #include "jobq/call_id.h"
+#include "jobq/capabilities.h"
 #include "jobq/error.h"
 #include "jobq/holder.h"
 #include "jobq/job.h"
+#include "jobq/job_store.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -44,11 +46,17 @@ struct ClaimedJob {
   std::uint64_t logLines = 0;  ///< number of log lines of all earlier attempts, also of lines dropped since
 };
 
-/// An input of at most so many bytes has always room (LeaseStore::claimWithin()).
+/// An input of at most so many bytes has always room (LeaseStore::claim()).
 inline constexpr std::uint64_t kSmallInput = 16UL << 10;
 
-/// Most bytes of the inputs of a claim inside another step: Storage::insertAndClaim(), Storage::finishAndClaim() and
-/// finishUnsynced(). A job with a larger input is left to claimWithin(), since ABI minor 6.
+/// A claim for the workers of one endpoint in the step of Storage::insertAndClaim() or LeaseStore::finish().
+struct FusedClaim {
+  ClaimWant want;
+  Holder holder;
+  CallId id = 0;
+};
+
+/// Most bytes of the inputs of a FusedClaim. A job with a larger input is left to claim().
 inline constexpr std::uint64_t kMostFusedInput = 256UL << 10;
 
 /// The bytes that are left for the inputs of one claim. One thread.
@@ -74,8 +82,8 @@ class InputBound {
   std::vector<EndpointId> refused_;
 };
 
-/// Result of LeaseStore::claimWithin().
-struct BoundedClaim {
+/// Result of LeaseStore::claim().
+struct ClaimResult {
   std::vector<ClaimedJob> jobs;
   std::vector<EndpointId> left;  ///< where a job is still queued, because there was no room for its input
 };
@@ -100,16 +108,31 @@ enum class ReportResult {
                  ///< changed nothing, and the worker drops its work
 };
 
-/// An attempt whose run has ended, for finishAll().
+/// An attempt whose run has ended.
 struct EndedAttempt {
   LeaseRef lease;
   Outcome outcome;
+  std::optional<Millis>
+      tryAgainAfter{};  ///< Planned: pause before a retry; every storage refuses the value (planned.h)
 };
 
-/// Result of LeaseStore::finishUnsynced() and Storage::finishAndClaim().
-struct FinishedAndClaimed {
-  ReportResult finished = ReportResult::accepted;
-  std::vector<ClaimedJob> claimed;  ///< as LeaseStore::claim() returns them
+/// When a step is durable.
+enum class Durability {
+  synced,   ///< when the call returns
+  unsynced  ///< later, as the contract of the operation says
+};
+
+/// Result of LeaseStore::finish().
+struct FinishResult {
+  std::vector<ReportResult> reports;  ///< one for each attempt, in the order of the call
+  std::vector<ClaimedJob> claimed;    ///< jobs of the FusedClaim, as LeaseStore::claim() returns them
+};
+
+/// An attempt whose run ends without an outcome.
+struct ReturnedJob {
+  LeaseRef lease;
+  bool isLoss = false;   ///< the worker was lost; else the job returns unharmed
+  std::string reason{};  ///< Planned: why the worker was lost, as part of the job's error; unused until then
 };
 
 /// An endpoint with queued jobs.
@@ -119,7 +142,7 @@ struct QueuedEndpoint {
   bool operator==(const QueuedEndpoint&) const = default;
 };
 
-/// Result of one sweep, or of one call of lose().
+/// Result of one sweep, or of one call of giveBack().
 struct SweepResult {
   std::vector<LeaseRef> stopped;       ///< attempts that ended while a worker ran them: expired, timed out or lost
   std::vector<JobKey> finished;        ///< jobs that became FAILED or TIMED_OUT; their waiting callers need an answer
@@ -155,8 +178,12 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// Unsynced: a loss of power may undo the claim, and a later claim then gives the job the same attempt. The attempt
   /// still fences workers inside the server, because they stopped with the machine. A remote worker may still run the
   /// former claim: the server accepts its report only while the same worker has the job again.
-  [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder,
-                                                      CallId id) = 0;
+  ///
+  /// Passes over the rest of a queue from the first job on whose input has no room: the inputs of the call have at most
+  /// `mostBytes` bytes in all. An input of at most kSmallInput bytes has always room. The caller provides for the
+  /// memory of the inputs before they are read.
+  [[nodiscard]] virtual ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
+                                          std::uint64_t mostBytes = kAnyBytes) = 0;
 
   /// Returns the jobs that are IN_PROGRESS under the claim `id`, called with the same `wants`, in the order of claim()
   /// and with their present values. A job whose attempt has ended since the claim is left out. The storage makes sure
@@ -171,22 +198,50 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// number of endpoints, not with the number of jobs.
   [[nodiscard]] virtual std::vector<QueuedEndpoint> queuedEndpoints() = 0;
 
-  /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
-  /// counter, the owed webhook, and, unless setTtl() has set it, the expiry min(submission + ttl, completion +
-  /// retention). Discards the progress of the attempt, as any end of a run does. Returns accepted, or staleAttempt if
-  /// the job is not IN_PROGRESS under the attempt. Repeatable: returns accepted and changes nothing if the job has
-  /// ended under this attempt with the same state, error and output.
-  [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
+  /// Records the outcomes of attempts, in the order of `ends`: of two outcomes of one attempt the first counts. An
+  /// outcome sets the state COMPLETED or FAILED, the output and the error, finishedAt, the counter, the owed webhook,
+  /// and, unless setTtl() has set it, the expiry min(submission + ttl, completion + retention). Discards the progress
+  /// of the attempt, as any end of a run does. Reports accepted, or staleAttempt if the job is not IN_PROGRESS under
+  /// the attempt. Repeatable: reports accepted and changes nothing if the job has ended under this attempt with the
+  /// same state, error and output.
+  ///
+  /// A storage may record several outcomes in one step, or in several. If the call throws, any of the outcomes may be
+  /// recorded, and a repeated call reports for these too. Each attempt counts from the begin of the call as finished,
+  /// for sweep() and giveBack().
+  ///
+  /// With a `claim`, which needs Capability::finishAndClaim, `ends` has one attempt, whose endpoint and worker `claim`
+  /// names: the worker is free with this step, which also claims as claim() does, for a stale attempt too. The claim
+  /// leaves a job queued whose input is over kMostFusedInput. A storage that may throw OutcomeUnknown has no such step.
+  ///
+  /// Durability::unsynced, which needs Capability::finishUnsynced, is for a job whose end no caller learns of now: the
+  /// worker goes on without a wait for the disk. The storage makes the end durable before JobStore::find(),
+  /// JobStore::list(), ChunkStore::read() or ChunkStore::consume() shows the end, before OutboxStore::claimDue()
+  /// returns the owed webhook, and within about 5 ms; if the process dies before, with the next NodeStore::join().
+  /// Numbers and totals of jobs, lists of jobs in other states, JobStore::summaries(), states(), OutboxStore::list()
+  /// and backups may follow the end earlier. A loss of power before undoes the whole step: the attempt is as if its
+  /// process had died, or, if its claim was unsynced too, as if the attempt had never begun.
+  [[nodiscard]] virtual FinishResult finish(std::span<const EndedAttempt> ends, Durability durability,
+                                            const std::optional<FusedClaim>& claim) = 0;
+
+  /// Records the outcome of one attempt: durable with the return, and without a claim.
+  [[nodiscard]] ReportResult finish(const LeaseRef& lease, Outcome outcome) {
+    const EndedAttempt end{lease, std::move(outcome)};
+    return finish({&end, 1}, Durability::synced, std::nullopt).reports.front();
+  }
 
   /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the
   /// attempt. Repeatable: the same progress replaces itself. Unsynced.
   [[nodiscard]] virtual ReportResult progress(const LeaseRef& lease, std::string json) = 0;
 
-  /// Returns jobs to the queue unharmed: IN_QUEUE with the old position; the attempt grows, the losses do not; chunks
-  /// and progress are discarded; the return does not count as retried. Skips stale leases. Returns the number of
-  /// returned jobs. Repeatable, but for the number: a repeated call finds stale leases and counts only the jobs that it
-  /// returns itself.
-  virtual std::size_t release(std::span<const LeaseRef> leases) = 0;
+  /// Returns jobs to the queue: IN_QUEUE with the old position and a grown attempt; chunks and progress are discarded.
+  /// A returned job that is no loss counts neither a loss nor a retry. For a loss, losses and retries grow by one, and
+  /// so does `retried` of the endpoint: the call does now what sweep() does for the jobs of a life that has ended. The
+  /// job is FAILED instead if losses reach maxAttempts, with the error that sweep() gives the job. Skips stale leases,
+  /// and an attempt with a finish() of the same process that began before the call, also if the outcome is
+  /// stored later. Returns `stopped`, `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0
+  /// and `more` is false. Repeatable, but for the lists: a repeated call finds stale leases and names no job. After
+  /// OutcomeUnknown the lists are lost, and the caller does what sweep() says for that case.
+  virtual SweepResult giveBack(std::span<const ReturnedJob> jobs) = 0;
 
   /// Does the periodic work of the store, at most `max` jobs for each step, in this order:
   ///  - Frees expired jobs; `stopped` names the jobs with a worker.
@@ -209,98 +264,12 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// answer `most` may be a second old. Returns an empty optional if the job is absent or not IN_QUEUE.
   [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
 
-  /// Since ABI minor 1. Takes jobs back whose worker was lost while the life of its node goes on: does now for the
-  /// named attempts what sweep() does for the jobs of a life that has ended. Losses and retries grow by one, and so
-  /// does `retried` of the endpoint. The job is IN_QUEUE with the old position, a grown attempt and without chunks and
-  /// progress; or FAILED if losses reach maxAttempts, with the error that sweep() gives the job. Skips stale leases,
-  /// and an attempt with a finish() of the same process that began before the call, also if the outcome is stored
-  /// later. Returns `stopped`, `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0 and
-  /// `more` is false.
-  /// Repeatable, but for the lists: a repeated call finds stale leases and names no job. After OutcomeUnknown the lists
-  /// are lost, and the caller does what sweep() says for that case.
-  /// A storage of an older minor releases the jobs instead, as release() does: the loss is not counted, no job becomes
-  /// FAILED, and the lists are empty, so the caller treats the queues of the jobs as changed.
-  [[nodiscard]] SweepResult lose(std::span<const LeaseRef> leases) {
-    return abiMinor() >= 1 ? doLose(leases) : LeaseStore::doLose(leases);
-  }
-
-  /// Since ABI minor 1. Makes `holder` the holder of the jobs that an ended life has left IN_PROGRESS at workers that
-  /// outlive their node (outlivesNode()), unless a sweep() has taken them back. Called behind join(), before the next
-  /// sweep. Returns the jobs as claim() does, without their inputs; an empty result if the life of `holder` has ended.
-  /// A storage of an older minor, or one that several nodes share, may leave the jobs to sweep(). Repeatable, but for
-  /// the result: a repeated call returns only the jobs that it gives to `holder` itself. Unsynced.
-  [[nodiscard]] std::vector<ClaimedJob> adopt(const Holder& holder) {
-    return abiMinor() >= 1 ? doAdopt(holder) : std::vector<ClaimedJob>();
-  }
-
-  /// Since ABI minor 2. Records the outcomes of several attempts, each as finish() does, in the order of `ends`: of two
-  /// outcomes of one attempt the first counts. Returns one answer for each, in the same order. As durable as finish().
-  /// A storage may do all of them in one step, or in several. If the call throws, any of the outcomes may be recorded,
-  /// and a repeated call answers for these too. Repeatable, as finish() is. Counts from its begin as a finish() of each
-  /// attempt, for sweep() and lose().
-  /// A storage of an older minor records the outcomes one by one.
-  [[nodiscard]] std::vector<ReportResult> finishAll(std::span<const EndedAttempt> ends) {
-    return abiMinor() >= 2 ? doFinishAll(ends) : LeaseStore::doFinishAll(ends);
-  }
-
-  /// Since ABI minor 5. Does what Storage::finishAndClaim() does, for a job whose end nobody is told of now: the worker
-  /// goes on with its next job without a wait for the disk. A `want` without workers claims nothing. The arguments are
-  /// valid during the call.
-  ///
-  /// Unsynced. The storage makes the end durable before JobStore::find(), JobStore::list(), ChunkStore::read() or
-  /// ChunkStore::consume() shows the end, before OutboxStore::claimDue() returns the owed webhook, and within about
-  /// 5 ms; if the process dies before, with the next NodeStore::join(). Numbers and totals of jobs, lists of jobs in
-  /// other states, JobStore::summaries(), LeaseStore::states(), OutboxStore::list() and backups may follow the end
-  /// earlier. A loss of power before undoes the whole step: the attempt is as if its process had died, or, if its claim
-  /// was unsynced too, as if the attempt had never begun.
-  ///
-  /// Returns no value and changes nothing if the storage has no such step; the storage then returns no value for every
-  /// call. A storage that may throw OutcomeUnknown has no such step. Throws StorageError. Any thread.
-  [[nodiscard]] std::optional<FinishedAndClaimed> finishUnsynced(const LeaseRef& lease, const Outcome& outcome,
-                                                                 const ClaimWant& want, const Holder& holder,
-                                                                 CallId id) {
-    return abiMinor() >= 5 ? doFinishUnsynced(lease, outcome, want, holder, id) : std::nullopt;
-  }
-
-  /// Since ABI minor 6. Claims jobs as claim() does, and passes over the rest of a queue from the first job on whose
-  /// input has no room: the inputs of the call have at most `mostBytes` bytes in all. An input of at most kSmallInput
-  /// bytes has always room. The caller provides for the memory of the inputs before they are read. A storage of an
-  /// older minor claims without the bound.
-  [[nodiscard]] BoundedClaim claimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                         std::uint64_t mostBytes) {
-    return abiMinor() >= 6 ? doClaimWithin(wants, holder, id, mostBytes)
-                           : LeaseStore::doClaimWithin(wants, holder, id, mostBytes);
-  }
-
- private:
-  /// Implements lose(). The default implementation releases the jobs and counts no loss.
-  [[nodiscard]] virtual SweepResult doLose(std::span<const LeaseRef> leases) {
-    release(leases);
-    return {};
-  }
-
-  /// Implements adopt(). The default implementation leaves all jobs to sweep().
-  [[nodiscard]] virtual std::vector<ClaimedJob> doAdopt(const Holder& /*holder*/) { return {}; }
-
-  /// Implements finishAll(). The default implementation calls finish() for each attempt.
-  [[nodiscard]] virtual std::vector<ReportResult> doFinishAll(std::span<const EndedAttempt> ends) {
-    std::vector<ReportResult> results;
-    results.reserve(ends.size());
-    for (const EndedAttempt& end : ends) results.push_back(finish(end.lease, end.outcome));
-    return results;
-  }
-
-  /// Implements finishUnsynced(). The default implementation is for storages without this step.
-  [[nodiscard]] virtual std::optional<FinishedAndClaimed> doFinishUnsynced(const LeaseRef&, const Outcome&,
-                                                                           const ClaimWant&, const Holder&, CallId) {
-    return std::nullopt;
-  }
-
-  /// Implements claimWithin(). The default implementation calls claim().
-  [[nodiscard]] virtual BoundedClaim doClaimWithin(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
-                                                   std::uint64_t /*mostBytes*/) {
-    return {claim(wants, holder, id), {}};
-  }
+  /// Makes `holder` the holder of the jobs that an ended life has left IN_PROGRESS at workers that outlive their node
+  /// (outlivesNode()), unless a sweep() has taken them back. Needs Capability::adopt, which a storage of several nodes
+  /// does not have. Called after join(), before the next sweep. Returns the jobs as claim() does, without their inputs;
+  /// an empty result if the life of `holder` has ended. Repeatable, but for the result: a repeated call returns only
+  /// the jobs that it gives to `holder` itself. Unsynced.
+  [[nodiscard]] virtual std::vector<ClaimedJob> adopt(const Holder& /*holder*/) { throwLacking("LeaseStore::adopt()"); }
 };
 
 }  // namespace jobq

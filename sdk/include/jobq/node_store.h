@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,9 +80,10 @@ class JOBQ_VISIBLE NodeStore : public abi::Versioned {
   virtual ~NodeStore() = default;
 
   /// Begins a life of the node `name`, at most 64 bytes, without workers. Returns the holder with an epoch greater than
-  /// every epoch before. Repeatable, but for the epoch: a repeated call ends the life of the call before and begins
-  /// another.
-  [[nodiscard]] virtual Holder join(std::string_view name) = 0;
+  /// every epoch before. `culprit` is Planned: the job whose run ended the process of the former life; every storage
+  /// refuses the value (planned.h). Repeatable, but for the epoch: a repeated call ends the life of the call before and
+  /// begins another.
+  [[nodiscard]] virtual Holder join(std::string_view name, const std::optional<JobKey>& culprit = {}) = 0;
 
   /// Moves the end of the life to leaseLife() from now, and replaces the earlier report of the life's workers with
   /// `workers`. An empty list means that the node has no worker. Changes nothing if the life has ended. Returns

@@ -19,15 +19,7 @@
 namespace jobq {
 
 /// The kinds of plugins. Each interface names its kind in kKind.
-enum class PluginKind {
-  storage,
-  queuePolicy,
-  rateLimiter,
-  admissionFilter,
-  handler,
-  webhookTransport,
-  workerLauncher  ///< since minor 2
-};
+enum class PluginKind { storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport, workerLauncher };
 
 /// Returns the word for a kind in configuration keys (`storage.sqlite.readers`), in the manifest of a library and in
 /// `jobqctl plugin`.

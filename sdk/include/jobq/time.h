@@ -34,7 +34,7 @@ class Clock {
   virtual void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) JOBQ_REQUIRES(mutex) = 0;
 
   /// Returns how far now() is ahead of the right time, negative if now() is behind; an empty optional if no service
-  /// keeps the machine's time right, so that nobody knows. The default implementation returns 0. Since minor 6.
+  /// keeps the machine's time right. The default implementation returns 0.
   virtual std::optional<Millis> lead() const { return Millis::zero(); }
 };
 

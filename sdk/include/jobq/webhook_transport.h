@@ -72,18 +72,13 @@ class JOBQ_VISIBLE WebhookTransport : public Plugin {
   /// second.
   [[nodiscard]] virtual DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) = 0;
 
-  /// Since ABI minor 6. Begins the attempt that deliver() makes, and returns true without a wait for the receiver;
-  /// `receiver` is told of the result. A call then needs no thread of the server, which makes up to 512 calls at once.
-  /// `call` and `receiver` stay valid until then. Returns false and does nothing if the transport cannot wait without
-  /// a thread: the server calls deliver() instead. Throws only std::bad_alloc; the attempt has not begun then.
-  [[nodiscard]] bool begin(const WebhookCall& call, std::stop_token stop, DeliveryReceiver& receiver) {
-    return abiMinor() >= 6 && doBegin(call, std::move(stop), receiver);
-  }
-
- private:
-  /// Implements begin(). The default implementation is for transports whose calls need a thread.
-  [[nodiscard]] virtual bool doBegin(const WebhookCall& /*call*/, std::stop_token /*stop*/,
-                                     DeliveryReceiver& /*receiver*/) {
+  /// Begins the attempt that deliver() makes, and returns true without a wait for the receiver; `receiver` gets the
+  /// result. A call then needs no thread of the server, which makes up to 512 calls at once. `call` and `receiver` stay
+  /// valid until then. Returns false and does nothing if the transport cannot wait without a thread, as the default
+  /// implementation does: the server calls deliver() instead. Throws only std::bad_alloc; the attempt has not begun
+  /// then.
+  [[nodiscard]] virtual bool begin(const WebhookCall& /*call*/, std::stop_token /*stop*/,
+                                   DeliveryReceiver& /*receiver*/) {
     return false;
   }
 };

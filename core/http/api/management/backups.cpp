@@ -49,6 +49,7 @@ void Backups::removeLeftover() noexcept {
 }
 
 Backups::MakeResult Backups::make(const std::stop_token& gone) {
+  if (!storage_.capabilities().has(Capability::backup)) return Unsupported{};
   if (busy_.exchange(true)) return Busy{};
   const auto copy = std::make_shared<Copy>(busy_);
   removeLeftover();
@@ -57,7 +58,6 @@ Backups::MakeResult Backups::make(const std::stop_token& gone) {
   const std::stop_callback whenStopping(stopping_.get_token(), [&end] { end.request_stop(); });
   switch (storage_.backupTo(file_, end.get_token())) {
     case BackupResult::stopped: return Stopped{};
-    case BackupResult::unsupported: return Unsupported{};
     case BackupResult::written: break;
   }
   try {
