@@ -23,11 +23,8 @@ std::string reason() { return std::strerror(errno); }
 
 /// Makes a new name in the folder safe from a power loss. Returns false with the reason in errno.
 bool syncFolder(const std::filesystem::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool synced = ::fsync(descriptor) == 0;
-  ::close(descriptor);
-  return synced;
+  const FileDescriptor file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return file.isOpen() && ::fsync(file.number()) == 0;
 }
 
 // Syncs upwards as far as this user may open folders: older folders are safe already.
@@ -37,7 +34,7 @@ void syncNewFolders(const std::filesystem::path& path) {
   }
 }
 
-int openLocked(const std::filesystem::path& path) {
+FileDescriptor openLocked(const std::filesystem::path& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(path, error);
   if (error) throw ConfigError("data.dir " + path.string() + " cannot be made: " + error.message() + kRemedy);
@@ -46,10 +43,9 @@ int openLocked(const std::filesystem::path& path) {
     syncNewFolders(path);
   }
   const std::string file = (path / "lock").string();
-  const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) throw ConfigError("data.dir " + path.string() + " cannot be written: " + reason() + kRemedy);
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock);
+  FileDescriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.isOpen()) throw ConfigError("data.dir " + path.string() + " cannot be written: " + reason() + kRemedy);
+  if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0) {
     throw ConfigError("data.dir " + path.string() +
                       " is in use by another jobqd: stop that process, or set another data.dir");
   }
@@ -59,8 +55,6 @@ int openLocked(const std::filesystem::path& path) {
 }  // namespace
 
 DataDir::DataDir(std::filesystem::path path) : path_(std::move(path)), lock_(openLocked(path_)) {}
-
-DataDir::~DataDir() { ::close(lock_); }
 
 std::vector<std::string> DataDir::restrictToOwner() const {
   std::vector<std::string> sentences;
@@ -85,12 +79,12 @@ std::optional<std::string> restrictToOwner(const std::filesystem::path& path) {
 
 void writePrivateFile(const std::filesystem::path& path, std::string_view text) {
   const std::string draft = path.string() + ".new";
-  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) throw Error(draft + " cannot be written: " + reason());
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const bool synced = written && ::fsync(file) == 0;
+  FileDescriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.isOpen()) throw Error(draft + " cannot be written: " + reason());
+  const bool written = ::write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool synced = written && ::fsync(file.number()) == 0;
   const std::string why = reason();
-  ::close(file);
+  file.close();
   if (!synced || ::rename(draft.c_str(), path.c_str()) != 0 || !syncFolder(path.parent_path())) {
     const Error error(path.string() + " cannot be written: " + (synced ? reason() : why));
     ::unlink(draft.c_str());

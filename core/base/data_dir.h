@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "jobq/file_descriptor.h"
+
 namespace jobq {
 
 /// Holds the lock from construction to destruction. The lock also ends with the process, whatever the cause.
@@ -14,7 +16,6 @@ class DataDir {
  public:
   /// Throws ConfigError if the directory cannot be made, or if another server has locked the directory.
   explicit DataDir(std::filesystem::path path);
-  ~DataDir();
   DataDir(const DataDir&) = delete;
   DataDir& operator=(const DataDir&) = delete;
 
@@ -25,7 +26,7 @@ class DataDir {
 
  private:
   const std::filesystem::path path_;
-  int lock_;
+  FileDescriptor lock_;
 };
 
 /// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the

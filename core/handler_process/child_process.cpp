@@ -82,15 +82,15 @@ void awaitReadable(int descriptor, Millis time) {
 ChildProcess::ChildProcess() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail(errno, "no socket can be made");
-  socket_ = Descriptor(ends[0]);
-  const Descriptor low(ends[1]);
+  socket_ = FileDescriptor(ends[0]);
+  const FileDescriptor low(ends[1]);
   // dup2() would keep the flag to close the descriptor if the number were the same already.
-  const Descriptor theirs(::fcntl(low.number(), F_DUPFD_CLOEXEC, kHandlerSocket + 1));
+  const FileDescriptor theirs(::fcntl(low.number(), F_DUPFD_CLOEXEC, kHandlerSocket + 1));
   if (!theirs.isOpen()) fail(errno, "no socket can be made");
   if (::fcntl(socket_.number(), F_SETFL, O_NONBLOCK) != 0) fail(errno, "no socket can be made");
   ChildPlan plan(theirs.number());
   if (const int error = plan.run(process_); error != 0) fail(error, "no process can be started");
-  ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
+  ended_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
 }
 
 std::string ChildProcess::end(Millis grace) {

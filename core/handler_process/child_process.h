@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/handler_process/descriptor.h"
+#include "jobq/file_descriptor.h"
 #include "jobq/time.h"
 
 namespace jobq::worker {
@@ -40,8 +40,8 @@ class ChildProcess {
  private:
   static constexpr Millis kEndTime{1'000};
 
-  Descriptor socket_;
-  Descriptor ended_;
+  FileDescriptor socket_;
+  FileDescriptor ended_;
   pid_t process_ = -1;
   std::string description_;
 };

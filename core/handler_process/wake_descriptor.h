@@ -1,7 +1,7 @@
 // A descriptor that lets a thread wake another thread out of poll().
 #pragma once
 
-#include "core/handler_process/descriptor.h"
+#include "jobq/file_descriptor.h"
 
 namespace jobq::worker {
 
@@ -16,7 +16,7 @@ class WakeDescriptor {
   int number() const { return event_.number(); }
 
  private:
-  Descriptor event_;
+  FileDescriptor event_;
 };
 
 }  // namespace jobq::worker

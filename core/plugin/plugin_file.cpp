@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,23 +13,10 @@
 #include <system_error>
 
 #include "jobq/abi.h"
+#include "jobq/file_descriptor.h"
 
 namespace jobq {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw Error(std::string("the file cannot be opened: ") + std::strerror(errno));
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 struct ElfEnd {
   void operator()(Elf* elf) const { elf_end(elf); }
@@ -41,9 +27,9 @@ using ElfHandle = std::unique_ptr<Elf, ElfEnd>;
   throw Error("the file is not a whole shared library (" + what + "): copy it again or rebuild it");
 }
 
-ElfHandle openElf(const Descriptor& file) {
+ElfHandle openElf(const FileDescriptor& file) {
   if (elf_version(EV_CURRENT) == EV_NONE) throw Error("libelf is too old for this server: upgrade it");
-  ElfHandle elf(elf_begin(file.get(), ELF_C_READ, nullptr));
+  ElfHandle elf(elf_begin(file.number(), ELF_C_READ, nullptr));
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) refuseElf("not an ELF file");
   GElf_Ehdr head;
   if (gelf_getehdr(elf.get(), &head) == nullptr) refuseElf(elf_errmsg(-1));
@@ -218,7 +204,8 @@ PluginManifest parseManifest(std::string_view text) {
 }
 
 PluginManifest readPluginFile(const std::filesystem::path& path) {
-  const Descriptor file(path);
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.isOpen()) throw Error(std::string("the file cannot be opened: ") + std::strerror(errno));
   const ElfHandle elf = openElf(file);
   checkSegments(elf.get(), std::filesystem::file_size(path));
   const Found found = searchSections(elf.get());

@@ -20,20 +20,20 @@ namespace jobq::process {
 namespace {
 
 struct Pipe {
-  Descriptor readEnd;
-  Descriptor writeEnd;
+  FileDescriptor readEnd;
+  FileDescriptor writeEnd;
 };
 
 /// Returns the descriptor with a number above the descriptors of the guard, so no dup2() replaces the descriptor.
-Descriptor raised(const Descriptor& low) {
+FileDescriptor raised(const FileDescriptor& low) {
   constexpr int kLowest = 10;
-  return Descriptor(::fcntl(low.number(), F_DUPFD_CLOEXEC, kLowest));
+  return FileDescriptor(::fcntl(low.number(), F_DUPFD_CLOEXEC, kLowest));
 }
 
 /// Returns the two ends, or no value and errno. No other program inherits the ends.
 std::optional<Pipe> raisedPipe(const int (&ends)[2]) {
-  const Descriptor low(ends[0]);
-  const Descriptor other(ends[1]);
+  const FileDescriptor low(ends[0]);
+  const FileDescriptor other(ends[1]);
   Pipe pipe{raised(low), raised(other)};
   if (!pipe.readEnd.isOpen() || !pipe.writeEnd.isOpen()) return std::nullopt;
   return pipe;
@@ -67,11 +67,11 @@ std::string textOf(const ProcessLaunch& launch) {
 }
 
 /// Returns a file in memory with the text, or a closed descriptor and errno.
-Descriptor fileWith(std::string_view text) {
-  const Descriptor file(::memfd_create("jobq-worker", MFD_CLOEXEC));
+FileDescriptor fileWith(std::string_view text) {
+  const FileDescriptor file(::memfd_create("jobq-worker", MFD_CLOEXEC));
   while (file.isOpen() && !text.empty()) {
     const ssize_t written = ::write(file.number(), text.data(), text.size());
-    if (written < 0 && errno != EINTR) return Descriptor();
+    if (written < 0 && errno != EINTR) return FileDescriptor();
     if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
   }
   return raised(file);
@@ -99,7 +99,7 @@ class SpawnPlan {
   SpawnPlan(const SpawnPlan&) = delete;
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-  void pass(const Descriptor& descriptor, int as) {
+  void pass(const FileDescriptor& descriptor, int as) {
     ::posix_spawn_file_actions_adddup2(&actions_, descriptor.number(), as);
   }
   /// Returns 0 or the error.
@@ -116,7 +116,7 @@ class SpawnPlan {
   posix_spawnattr_t attributes_{};
 };
 
-void unblock(const Descriptor& descriptor) { ::fcntl(descriptor.number(), F_SETFL, O_NONBLOCK); }
+void unblock(const FileDescriptor& descriptor) { ::fcntl(descriptor.number(), F_SETFL, O_NONBLOCK); }
 
 bool hasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
@@ -140,7 +140,7 @@ std::variant<GuardedProcess, int> GuardedProcess::start(const std::filesystem::p
   std::optional<Pipe> commands = makeSockets();
   std::optional<Pipe> status = commands ? makePipe() : std::nullopt;
   std::optional<Pipe> output = status ? makePipe() : std::nullopt;
-  const Descriptor text = output ? fileWith(textOf(launch)) : Descriptor();
+  const FileDescriptor text = output ? fileWith(textOf(launch)) : FileDescriptor();
   if (!text.isOpen()) return errno;
   SpawnPlan plan;
   plan.pass(output->writeEnd, STDOUT_FILENO);

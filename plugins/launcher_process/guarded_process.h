@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "descriptor.h"
+#include "jobq/file_descriptor.h"
 
 namespace jobq::process {
 
@@ -44,9 +44,9 @@ class GuardedProcess {
   void killGuard();
 
   /// Readable when the guard has ended: the text of guard/protocol.h, then the end of the file. Does not block.
-  const Descriptor& status() const { return status_; }
+  const FileDescriptor& status() const { return status_; }
   /// The output of the program. Does not block.
-  Descriptor& output() { return output_; }
+  FileDescriptor& output() { return output_; }
 
   /// Waits for the guard, whose status() is at its end, and returns the guard's status of waitpid().
   int reap();
@@ -57,9 +57,9 @@ class GuardedProcess {
   void sendCommand(char command);
 
   pid_t guard_ = -1;
-  Descriptor commands_;  // write end, in no other process: the worker ends when the server closes the end
-  Descriptor status_;
-  Descriptor output_;
+  FileDescriptor commands_;  // write end, in no other process: the worker ends when the server closes the end
+  FileDescriptor status_;
+  FileDescriptor output_;
 };
 
 }  // namespace jobq::process

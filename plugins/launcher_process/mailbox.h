@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "descriptor.h"
+#include "jobq/file_descriptor.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/worker_launcher.h"
@@ -42,7 +42,7 @@ class Mailbox {
  private:
   void wake();
 
-  const Descriptor signal_;
+  const FileDescriptor signal_;
   Mutex mutex_;
   Requests requests_ JOBQ_GUARDED_BY(mutex_);
   std::vector<WorkerExit> exits_ JOBQ_GUARDED_BY(mutex_);

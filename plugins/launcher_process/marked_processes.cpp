@@ -15,7 +15,7 @@
 #include <system_error>
 #include <thread>
 
-#include "descriptor.h"
+#include "jobq/file_descriptor.h"
 #include "worker_environment.h"
 
 namespace jobq::process {
@@ -30,7 +30,7 @@ bool isNumber(const std::string& name) {
 /// is missing: the process may belong to another user, or end meanwhile.
 std::string startVariables(const std::filesystem::path& process) {
   std::string text(1, '\0');
-  const Descriptor file(::open((process / "environ").c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open((process / "environ").c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 16 * 1024> part;
   for (ssize_t length = 1; file.isOpen() && length > 0;) {
     length = ::read(file.number(), part.data(), part.size());
@@ -43,7 +43,7 @@ std::string startVariables(const std::filesystem::path& process) {
 /// with the same number is not killed.
 bool killIfMarked(const std::filesystem::path& process, const std::string& variable) {
   const pid_t number = std::stoi(process.filename().string());
-  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
+  const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
   if (!handle.isOpen() || startVariables(process).find(variable) == std::string::npos) return false;
   return ::syscall(SYS_pidfd_send_signal, handle.number(), SIGKILL, nullptr, 0) == 0;
 }

@@ -42,7 +42,7 @@ WorkerLog::WorkerLog(std::filesystem::path folder, const WorkerId& worker, std::
 bool WorkerLog::open() {
   constexpr mode_t kOwnerOnly = 0600;
   if (!makeFolder(folder_.parent_path()) || !makeFolder(folder_)) return false;
-  file_ = Descriptor(
+  file_ = FileDescriptor(
       ::open(withSuffix(path_, kSuffix).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly));
   size_ = 0;
   return file_.isOpen();

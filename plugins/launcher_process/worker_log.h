@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "descriptor.h"
+#include "jobq/file_descriptor.h"
 #include "jobq/job.h"
 
 namespace jobq::process {
@@ -29,7 +29,7 @@ class WorkerLog {
   const std::filesystem::path folder_;
   const std::filesystem::path path_;
   const std::uint64_t most_;
-  Descriptor file_;
+  FileDescriptor file_;
   std::uint64_t size_ = 0;
 };
 

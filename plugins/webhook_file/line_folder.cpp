@@ -10,25 +10,12 @@
 #include <system_error>
 
 #include "jobq/error.h"
+#include "jobq/file_descriptor.h"
 #include "jobq/machine_fault.h"
 
 namespace jobq::webhook_file {
 
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  const int number_;
-};
 
 // Throws for a lack of this machine (jobq/machine_fault.h), which counts no try.
 std::string reasonOf(int error) {
@@ -43,8 +30,8 @@ std::string reasonOf(int error) {
 }
 
 bool sync(const std::filesystem::path& folder) {
-  const Descriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return handle.number() >= 0 && ::fsync(handle.number()) == 0;
+  const FileDescriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return handle.isOpen() && ::fsync(handle.number()) == 0;
 }
 
 bool make(const std::filesystem::path& folder) {
@@ -100,8 +87,8 @@ int LineFolder::open(const std::string& name) const {
 }
 
 std::optional<std::string> LineFolder::append(const std::string& name, std::string_view line) {
-  const Descriptor file(open(name));
-  if (file.number() < 0) return reasonOf(errno);
+  const FileDescriptor file(open(name));
+  if (!file.isOpen()) return reasonOf(errno);
   {
     Lock lock(growing_);
     struct stat now {};

@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/handler_process/descriptor.h"
 #include "core/handler_process/handler_messages.h"
 #include "core/handler_process/parent_link.h"
+#include "jobq/file_descriptor.h"
 #include "testkit/fake_job_context.h"
 #include "testkit/wait_for.h"
 
@@ -168,8 +168,8 @@ class ParentLinkTest : public testing::Test {
   ParentLinkTest() {
     int ends[2] = {-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    worker_ = Descriptor(ends[0]);
-    handler_ = Descriptor(ends[1]);
+    worker_ = FileDescriptor(ends[0]);
+    handler_ = FileDescriptor(ends[1]);
     link_.emplace(handler_.number());
   }
   void send(std::string_view bytes) const {
@@ -180,8 +180,8 @@ class ParentLinkTest : public testing::Test {
     return testkit::resultOf("work", work);
   }
 
-  Descriptor worker_;
-  Descriptor handler_;
+  FileDescriptor worker_;
+  FileDescriptor handler_;
   std::optional<ParentLink> link_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/cli/commands.h"
 #include "core/client/table_print.h"
+#include "jobq/file_descriptor.h"
 #include "jobq/json_writer.h"
 
 namespace jobq::cli {
@@ -39,19 +40,16 @@ void prepareFolder(const fs::path& folder) {
 }
 
 bool sync(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool done = descriptor >= 0 && ::fsync(descriptor) == 0;
-  if (descriptor >= 0) ::close(descriptor);
-  return done;
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.isOpen() && ::fsync(file.number()) == 0;
 }
 
 /// A file of mode 0600 with a temporary name; the destructor removes the file unless keep() gave the final name.
 class Draft {
  public:
   explicit Draft(const fs::path& final) : final_(final), path_(final.string() + ".XXXXXX") {
-    const int descriptor = ::mkstemp(path_.data());
-    if (descriptor < 0) throw CommandError(ExitCode::usage, path_ + " cannot be made: " + reason());
-    ::close(descriptor);
+    const FileDescriptor file(::mkstemp(path_.data()));
+    if (!file.isOpen()) throw CommandError(ExitCode::usage, path_ + " cannot be made: " + reason());
   }
   ~Draft() { ::unlink(path_.c_str()); }
   Draft(const Draft&) = delete;
