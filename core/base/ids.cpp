@@ -11,6 +11,7 @@
 
 #include "core/base/words.h"
 #include "jobq/error.h"
+#include "jobq/hex.h"
 
 namespace jobq {
 namespace {
@@ -50,8 +51,6 @@ CallId randomCallId() {
   return id;
 }
 
-constexpr char kLowerHexDigits[] = "0123456789abcdef";
-
 }  // namespace
 
 JobId newJobId(bool sync) {
@@ -61,26 +60,9 @@ JobId newJobId(bool sync) {
   for (int i = 0; i < 4; ++i) bytes[i] = static_cast<unsigned char>(moment >> (24 - 8 * i));
   bytes[6] = static_cast<unsigned char>(0x40 | (bytes[6] & 0x0f));  // version 4
   bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));  // RFC 4122 variant
-  std::string id;
-  id.reserve(48);
-  if (sync) id += "sync-";
-  for (std::size_t i = 0; i < sizeof bytes; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) id += '-';
-    id += kLowerHexDigits[bytes[i] >> 4];
-    id += kLowerHexDigits[bytes[i] & 15];
-  }
-  id += "-u1";
-  return id;
-}
-
-std::string toHex(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char c : bytes) {
-    text.push_back(kLowerHexDigits[static_cast<unsigned char>(c) >> 4]);
-    text.push_back(kLowerHexDigits[static_cast<unsigned char>(c) & 15]);
-  }
-  return text;
+  std::string uuid = toHex({reinterpret_cast<const char*>(bytes), sizeof bytes});
+  for (const std::size_t at : {8, 13, 18, 23}) uuid.insert(at, 1, '-');
+  return (sync ? "sync-" : "") + uuid + "-u1";
 }
 
 std::string newName(std::size_t letters) {

@@ -22,8 +22,6 @@ std::string newName(std::size_t letters);
 /// Returns `bytes` random bytes as lower-case hexadecimal digits.
 std::string randomHex(std::size_t bytes);
 
-std::string toHex(std::string_view bytes);
-
 /// Returns `bytes` random bytes.
 std::string randomBytes(std::size_t bytes);
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "core/base/ids.h"
 #include "jobq/error.h"
+#include "jobq/hex.h"
 
 namespace jobq {
 

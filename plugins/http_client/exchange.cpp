@@ -1,10 +1,11 @@
 #include "exchange.h"
 
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -13,9 +14,10 @@
 #include <thread>
 #include <utility>
 
+#include "jobq/file_descriptor.h"
+#include "jobq/hex.h"
 #include "jobq/machine_fault.h"
 #include "reasons.h"
-#include "sha256.h"
 
 namespace jobq::http_client {
 namespace {
@@ -52,18 +54,12 @@ int lackOfThreads() {
 // resolver's thread, a socket, and a file of the authorities. Returns 0 otherwise. The transfer has closed its
 // descriptors before the call.
 int lackOfDescriptors() {
-  constexpr std::size_t kNeeded = 4;
-  std::array<int, kNeeded> opened{};
-  int error = 0;
-  std::size_t count = 0;
-  for (; count < kNeeded && error == 0; ++count) {
-    opened[count] = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (opened[count] < 0) error = errno;
+  std::array<FileDescriptor, 4> opened;
+  for (FileDescriptor& each : opened) {
+    each = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!each.isOpen()) return errno;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (opened[i] >= 0) ::close(opened[i]);
-  }
-  return error;
+  return 0;
 }
 
 // Returns the lack of this machine that may have led to libcurl's code, or 0. Without descriptors a name does not
@@ -74,6 +70,14 @@ int lackBehind(CURLcode code) {
   int error = isOfName || isOfFiles ? lackOfDescriptors() : 0;
   if (error == 0 && isOfName) error = lackOfThreads();
   return isMachineFault(error) ? error : 0;
+}
+
+std::string hexSha256(std::string_view bytes) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned size = 0;
+  auto* const out = reinterpret_cast<unsigned char*>(digest.data());
+  if (EVP_Digest(bytes.data(), bytes.size(), out, &size, EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+  return toHex({digest.data(), size});
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <system_error>
 
 #include "jobq/error.h"
+#include "jobq/file_descriptor.h"
+#include "jobq/hex.h"
 
 namespace jobq::docker {
 namespace {
@@ -23,28 +25,23 @@ bool isLabel(std::string_view text) {
 }
 
 std::string drawLabel() {
-  constexpr const char* kHex = "0123456789abcdef";
-  std::array<unsigned char, kBytes> bytes{};
+  std::array<char, kBytes> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     throw Error("the system gives no random numbers");
   }
-  std::string label;
-  for (const unsigned char byte : bytes) {
-    label += kHex[byte >> 4];
-    label += kHex[byte & 0xf];
-  }
-  return label;
+  return toHex({bytes.data(), bytes.size()});
 }
 
 // Written beside the file and renamed: a crash leaves no part of a name.
 void writeLabel(const std::filesystem::path& file, const std::string& label) {
   constexpr mode_t kOwner = 0600;
   const std::filesystem::path fresh = file.string() + ".new";
-  const int out = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwner);
-  const bool isWritten =
-      out >= 0 && ::write(out, label.data(), label.size()) == static_cast<ssize_t>(label.size()) && ::fsync(out) == 0;
+  FileDescriptor out(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwner));
+  const bool isWritten = out.isOpen() &&
+                         ::write(out.number(), label.data(), label.size()) == static_cast<ssize_t>(label.size()) &&
+                         ::fsync(out.number()) == 0;
   const int error = errno;
-  if (out >= 0) ::close(out);
+  out.close();
   if (isWritten && ::rename(fresh.c_str(), file.c_str()) == 0) return;
   throw Error("the launcher docker cannot write " + file.string() + " (" +
               std::generic_category().message(isWritten ? errno : error) + "): let this user write the data directory");

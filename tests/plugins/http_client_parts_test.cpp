@@ -12,7 +12,6 @@
 #include "http_client/exchange.h"
 #include "http_client/header_fields.h"
 #include "http_client/incoming_answer.h"
-#include "http_client/sha256.h"
 #include "http_client/transfer.h"
 #include "http_client/web_url.h"
 #include "testkit/temporary_folder.h"
@@ -209,10 +208,6 @@ TEST(HttpClientTrust, HasEitherTheFolderOrTheFile) {
   EXPECT_EQ(needlessAuthorities(path.c_str()), CURLOPT_CAPATH);
   std::ofstream(folder / "5ad8a5d6.0") << "one";
   EXPECT_EQ(needlessAuthorities(path.c_str()), CURLOPT_CAINFO);
-}
-
-TEST(HttpClientSha256, IsInHexadecimalDigits) {
-  EXPECT_EQ(hexSha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 }  // namespace
