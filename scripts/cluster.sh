@@ -2,7 +2,7 @@
 # Starts three database servers (MariaDB Galera), three nodes of jobq and a load balancer (HAProxy) on this machine, and
 # shows them in a table until Ctrl-C. Nothing is left behind. All addresses are on 127.0.0.1.
 #
-#   scripts/cluster.sh [--nodes N] [--databases 1|3] [--writers one|all] [--seconds S] [--load]
+#   scripts/cluster.sh [--nodes N] [--databases 1|3] [--seconds S] [--load]
 #
 # In another terminal, `kill -9` a process of the table and watch the others. JOBQ_BUILD names a build folder to use as
 # it is; without the variable the server is built first.

@@ -48,10 +48,9 @@ class Cluster:
         print("starting HAProxy", flush=True)
         self.balancer.start()
         machine.until(lambda: "UP" in self.balancer.states("database").values(), "HAProxy has a database server")
-        several = self.options.writers == "all"
         for node in self.nodes:
             print(f"starting {node.name}", flush=True)
-            node.start({"server.drain": DRAIN, "storage.mysql.severalWriters": str(several).lower()})
+            node.start({"server.drain": DRAIN})
             self.key = self.key or self.key_file.read_text(encoding="ascii").strip()
             machine.until(lambda new=node: self._find_workers(new), f"a job has run at {node.name}")
         machine.until(lambda: set(self.balancer.states("jobq").values()) == {"UP"}, "HAProxy has all nodes")
@@ -69,28 +68,12 @@ class Cluster:
         self._end_all([database.process for database in self.databases.all])
         self.ports.close()
 
-    def database_of(self, node):
-        """Returns the name of the server that gets the node's queries: a database server or HAProxy."""
-        for database in self.databases.all:
-            if database.port == node.database_port:
-                return database.name
-        return "HAProxy"
-
-    def writers(self):
-        """Returns the names of the database servers that get queries of nodes."""
-        if self.options.writers == "all":
-            return {self.database_of(node) for node in self.nodes}
-        return {self.balancer.writer()}
-
     def _make_nodes(self):
-        count = self.options.nodes
-        ports = [database.port for database in self.databases.all]
-        self.nodes = [nodes.Node(number + 1, self.folder, self.ports, ports[number % len(ports)])
-                      for number in range(count)]
-        self.balancer = balancer.Balancer(self.folder, self.ports, [node.port for node in self.nodes], ports)
-        if self.options.writers == "one":
-            for node in self.nodes:
-                node.database_port = self.balancer.binds["database"]
+        ports = [self.ports.reserve() for _ in range(self.options.nodes)]
+        self.balancer = balancer.Balancer(self.folder, self.ports, ports,
+                                          [database.port for database in self.databases.all])
+        self.nodes = [nodes.Node(number, self.folder, port, self.balancer.binds["database"])
+                      for number, port in enumerate(ports, 1)]
 
     def _find_workers(self, node):
         """Runs a job at the node. The first job with unknown workers has run at the most recently started node."""
@@ -201,9 +184,6 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog="cluster.sh", description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, choices=range(1, 10), default=3, metavar="N", help="nodes of jobq, 1 to 9")
     parser.add_argument("--databases", type=int, choices=(1, 3), default=3, help="database servers")
-    parser.add_argument("--writers", choices=("one", "all"), default="one",
-                        help="one: all nodes use one database server, and another one when it fails; "
-                             "all: each node uses a server of its own")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after so many seconds")
     parser.add_argument("--load", action="store_true", help="submit about 80 jobs a second")
     return parser.parse_args(arguments)

@@ -27,9 +27,9 @@ def call(address, method, path, key=None, body=None, timeout=LONGEST_CALL):
 class Node:
     """A jobqd process with a folder."""
 
-    def __init__(self, number, folder, ports, database_port):
+    def __init__(self, number, folder, port, database_port):
         self.name, self.folder = f"node-{number}", pathlib.Path(folder)
-        self.port, self.database_port = ports.reserve(), database_port
+        self.port, self.database_port = port, database_port
         self.data = self.folder / self.name
         self.log = self.folder / f"{self.name}.log"
         self.process = None

@@ -33,7 +33,7 @@ class View:
         self.passed, self.asked = max(now - self.asked, 0.001), now
         lines = [f"jobq cluster, {now - self.begun:.0f} s: {self.cluster.balancer.url}   "
                  f"admin key: {self.cluster.key_file}", ""]
-        lines += rows(("NODE", "PID", "STATE", "DATABASE", "LAST BEAT", f"SHARE OF THE LATEST {LATEST} JOBS"),
+        lines += rows(("NODE", "PID", "STATE", "LAST BEAT", f"SHARE OF THE LATEST {LATEST} JOBS"),
                       self._nodes())
         lines += ["", *rows(("DATABASE", "PID", "STATE", "CLUSTER", "WRITER", "COMMITS/S", "WAITING",
                              "CONFLICTS", "ABORTED BY OTHERS"), self._databases()), "", *self._jobs()]
@@ -64,11 +64,10 @@ class View:
         finished = sum(shares.values())
         for node in self.cluster.nodes:
             share = f"{100 * shares.get(node.workers, 0) / finished:.0f} %" if finished else "-"
-            yield (node.name, node.process.pid, node.state(), self.cluster.database_of(node),
-                   beats.get(node.name, "-"), share)
+            yield (node.name, node.process.pid, node.state(), beats.get(node.name, "-"), share)
 
     def _databases(self):
-        writers = self.cluster.writers()
+        writer = self.cluster.balancer.writer()
         for database in self.cluster.databases.all:
             pid = database.process.pid
             status = database.status() if database.process.poll() is None else None
@@ -77,7 +76,7 @@ class View:
                 continue
             yield (database.name, pid, status["wsrep_local_state_comment"],
                    f"{status['wsrep_cluster_status']}, {status['wsrep_cluster_size']}",
-                   "yes" if database.name in writers else "", self._rate(database.name,
+                   "yes" if database.name == writer else "", self._rate(database.name,
                                                                         int(status["wsrep_replicated"])),
                    status["wsrep_local_recv_queue"], status["wsrep_local_cert_failures"],
                    status["wsrep_local_bf_aborts"])

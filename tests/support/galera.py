@@ -77,9 +77,11 @@ class Galera:
         """Starts the nodes, each with a port of the database. Without ports all nodes use HAProxy and so a single
         writer."""
         self.stop_nodes()
-        settings = {"storage__mysql__severalWriters": "true"} if database_ports else {}
+        # With several writers, each read and transaction waits for the commits of the other servers.
+        for database in self.databases.all:
+            database.query(f"SET GLOBAL wsrep_sync_wait = {int(bool(database_ports))}")
         for number, port in enumerate(database_ports or [self.balancer.binds["database"]] * self.NODES):
-            node = NodeServer(f"node-{number + 1}", self.node_ports[number], port, self.folder / "keys", **settings)
+            node = NodeServer(f"node-{number + 1}", self.node_ports[number], port, self.folder / "keys")
             self.nodes.append(node)
             node.start()
         machine.until(lambda: set(self.balancer.states("jobq").values()) == {"UP"}, "HAProxy has all nodes")

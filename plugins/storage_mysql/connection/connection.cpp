@@ -64,15 +64,15 @@ Connection::Connection(const Options& options, const std::string& password, Isol
   if (!variable("idle_transaction_timeout").empty()) execute("SET SESSION idle_transaction_timeout = 5");
   readServer();
   sendsTogether_ = knowsBulk(handle_.get());
-  if (isOnGalera()) awaitOthers(options.hasSeveralWriters);
+  if (isOnGalera()) awaitOthers();
 }
 
 // A connection opened after the loss of a server leads to a server that may still have commits of the lost server to
 // apply. Without the wait, a question about an unanswered claim could miss the claim.
-void Connection::awaitOthers(bool always) {
+void Connection::awaitOthers() {
   execute("SET SESSION wsrep_sync_wait = 1");
   (void)variable("wsrep_on");  // waits, as each read does
-  if (!always) execute("SET SESSION wsrep_sync_wait = DEFAULT");
+  execute("SET SESSION wsrep_sync_wait = DEFAULT");
 }
 
 void Connection::readServer() {

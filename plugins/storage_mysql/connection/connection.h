@@ -109,9 +109,8 @@ class Connection {
 
   void configure(const Options& options, std::chrono::seconds answerTime);
   void readServer();
-  /// Waits until the server of a Galera cluster has the commits of all servers; `always` lets each later read and
-  /// transaction wait, too.
-  void awaitOthers(bool always);
+  /// Waits until the server of a Galera cluster has the commits of all servers.
+  void awaitOthers();
   Statement& statement(const char* sql);
   /// Returns whether the last answer of the server came from inside a transaction.
   bool isInTransaction() const noexcept;

@@ -20,10 +20,7 @@ Options::Options(const PluginConfig& config)
       pool(static_cast<std::size_t>(
           config.integer("pool", 8, 2, 256, "connections of this node to the database, besides two for its beats"))),
       tls(config.text("tls", "off",
-                      "off; on for TLS checked against the authorities of the system; or a PEM file of authorities")),
-      hasSeveralWriters(config.flag("severalWriters", false,
-                                    "true if the nodes use different servers of a Galera cluster: each read then waits "
-                                    "for the commits of others")) {
+                      "off; on for TLS checked against the authorities of the system; or a PEM file of authorities")) {
   if (!password.empty() && !passwordFile.empty()) {
     throw ConfigError("storage.mysql.password and storage.mysql.passwordFile are both set; set one of them");
   }

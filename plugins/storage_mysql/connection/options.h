@@ -28,8 +28,7 @@ struct Options {
   std::string passwordFile;
   std::string database;
   std::size_t pool;
-  std::string tls;         // "off", "on", or the path of a file with certificates of authorities
-  bool hasSeveralWriters;  // the nodes use different servers of a Galera cluster
+  std::string tls;  // "off", "on", or the path of a file with certificates of authorities
 };
 
 }  // namespace jobq::mysql
