@@ -9,44 +9,13 @@
 #include <Poco/String.h>
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
-#include <optional>
 #include <sstream>
-#include <system_error>
 
 #include "core/client/exit_code.h"
 #include "core/client/table_print.h"
+#include "core/config/units.h"
 
 namespace jobq::cli {
-namespace {
-
-struct Unit {
-  const char* name;
-  std::int64_t millis;
-};
-constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
-
-std::string durationText(Millis duration) {
-  for (const Unit* unit = std::end(kUnits); unit-- != std::begin(kUnits);) {
-    if (duration.count() % unit->millis == 0) return std::to_string(duration.count() / unit->millis) + unit->name;
-  }
-  return "";
-}
-
-// Returns no value for a text that is no duration, or for a number beyond every range.
-std::optional<Millis> readDuration(const std::string& text) {
-  std::int64_t number = 0;
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0 || number > 1'000'000'000) return std::nullopt;
-  const std::string name(at, text.data() + text.size());
-  for (const Unit& unit : kUnits) {
-    if (name == unit.name) return Millis(number * unit.millis);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::string Arguments::value(const std::string& option, const std::string& fallback) const {
   const auto found = options.find(option);
@@ -84,10 +53,10 @@ bool takesNext(const std::string& token, const std::vector<OptionRow>& known) {
 Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range) {
   if (!arguments.has(option)) return fallback;
   const std::string text = arguments.value(option);
-  const auto duration = readDuration(text);
+  const auto duration = units::readDuration(text);
   if (duration && *duration >= range.min && *duration <= range.max) return *duration;
-  throw CommandError(ExitCode::usage, "--" + option + " takes a time from " + durationText(range.min) + " to " +
-                                          durationText(range.max) + ", like 500ms or 2s, not '" + harmless(text) + "'");
+  throw CommandError(ExitCode::usage, "--" + option + " takes a time from " + units::print(range.min) + " to " +
+                                          units::print(range.max) + ", like 500ms or 2s, not '" + harmless(text) + "'");
 }
 
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known) {

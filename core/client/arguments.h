@@ -43,7 +43,7 @@ struct DurationRange {
   Millis max;
 };
 
-/// Returns the value of the option as a duration, written like 500ms, 2s, 5m or 1h, or `fallback` if the option is
+/// Returns the value of the option as a duration, in the form of units::duration(), or `fallback` if the option is
 /// absent. Throws CommandError(usage) if the value is no duration or out of range.
 Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range);
 

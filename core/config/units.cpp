@@ -26,8 +26,7 @@ constexpr Unit kSizes[] = {{"B", 1}, {"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 
   throw ConfigError(std::string(key) + " = " + std::string(text) + " is not " + wanted);
 }
 
-std::int64_t withUnit(std::string_view key, std::string_view text, std::span<const Unit> units,
-                      const std::string& wanted) {
+std::optional<std::int64_t> withUnit(std::string_view text, std::span<const Unit> units) {
   std::int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, number);
@@ -39,7 +38,7 @@ std::int64_t withUnit(std::string_view key, std::string_view text, std::span<con
       return number * unit.factor;
     }
   }
-  refuse(key, text, wanted);
+  return std::nullopt;
 }
 
 std::string printWith(std::int64_t number, std::span<const Unit> units) {
@@ -52,18 +51,22 @@ std::string printWith(std::int64_t number, std::span<const Unit> units) {
 
 }  // namespace
 
+std::optional<Millis> readDuration(std::string_view text) {
+  const auto millis = withUnit(text, kDurations);
+  return millis ? std::optional(Millis(*millis)) : std::nullopt;
+}
+
 Millis duration(std::string_view key, std::string_view text, Millis min, Millis max) {
-  const std::string wanted = "a duration from " + print(min) + " to " + print(max) + ", like 500ms 5s 10m 24h 7d";
-  const Millis value(withUnit(key, text, kDurations, wanted));
-  if (value < min || value > max) refuse(key, text, wanted);
-  return value;
+  const auto value = readDuration(text);
+  if (value && *value >= min && *value <= max) return *value;
+  refuse(key, text, "a duration from " + print(min) + " to " + print(max) + ", like 500ms 5s 10m 24h 7d");
 }
 
 std::uint64_t size(std::string_view key, std::string_view text, std::uint64_t min, std::uint64_t max) {
-  const std::string wanted = "a size from " + printSize(min) + " to " + printSize(max) + ", like 512B 64KB 10MB 1GB";
-  const auto value = static_cast<std::uint64_t>(withUnit(key, text, kSizes, wanted));
-  if (value < min || value > max) refuse(key, text, wanted);
-  return value;
+  const auto bytes = withUnit(text, kSizes);
+  const auto value = static_cast<std::uint64_t>(bytes.value_or(0));
+  if (bytes && value >= min && value <= max) return value;
+  refuse(key, text, "a size from " + printSize(min) + " to " + printSize(max) + ", like 512B 64KB 10MB 1GB");
 }
 
 std::int64_t integer(std::string_view key, std::string_view text, std::int64_t min, std::int64_t max) {

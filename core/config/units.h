@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,10 @@
 
 namespace jobq::units {
 
-/// Reads 500ms 5s 10m 24h 7d; a bare number is refused, because its unit is unknown.
+/// Reads 500ms 5s 10m 24h 7d; a bare number is refused, because its unit is unknown. Returns nullopt for other texts.
+std::optional<Millis> readDuration(std::string_view text);
+
+/// Reads a duration as readDuration() does.
 Millis duration(std::string_view key, std::string_view text, Millis min, Millis max);
 
 /// Reads 512B 64KB 10MB 1GB; 1 MB is 1,048,576 bytes.

@@ -89,6 +89,8 @@ TEST(ArgumentsTest, ATimeHasAUnitAndARange) {
   EXPECT_EQ(waitOf("2s"), Millis(2'000));
   EXPECT_EQ(waitOf("5m"), Millis(300'000));
   EXPECT_EQ(waitOf("1h"), Millis(3'600'000));
+  EXPECT_EQ(durationOf(parsed({"--wait", "1d"}), "wait", Millis(7), {Millis(0), Millis(86'400'000)}),
+            Millis(86'400'000));
   EXPECT_EQ(durationOf(parsed({}), "wait", Millis(7), {Millis(500), Millis(1'000)}), Millis(7));
   for (const char* wrong : {"", "5", "s", "-1s", "1.5s", "2 s", "2x", "499ms", "61m", "99999999999999999999s"}) {
     EXPECT_THAT(failureOf([&] { (void)waitOf(wrong); }), HasSubstr("--wait takes a time from 500ms to 1h")) << wrong;
