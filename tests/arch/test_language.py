@@ -348,7 +348,7 @@ class PaceTest: pass
             faults += [f"{name} has {each}, a former name: take a word of the field" for each in sorted(old)]
         assert_none(faults)
 
-    def names_of_tests_of_cpp(self):
+    def test_names_of_cpp(self):
         faults = []
         for name in tracked(*(f"{folder}/*.{end}" for folder in FOLDERS for end in ("h", "cpp"))):
             code = CPP.sub("", (ROOT / name).read_text())

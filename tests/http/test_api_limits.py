@@ -271,6 +271,21 @@ class SettingsTest(HttpTest):
             assert stream.statuses("GET", "/v2/echo/requests", 50) == [200] * 50
             assert stream.statuses("POST", "/v2/echo/cancel/none", 150) == [404] * 150
 
+    @staticmethod
+    def admit(count, server, callers, workers):
+        """Makes the workers run, and returns once so many calls were let in."""
+        for _ in range(workers):
+            callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
+        until(lambda: server.health("trial")["workers"]["running"] == workers, f"{workers} workers run")
+        admitted = 0
+
+        def all_admitted():
+            nonlocal admitted
+            admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
+            return admitted == count
+
+        until(all_admitted, f"{count} calls are let in, once the cached count knows of the workers")
+
     def test_dynamic_scaling(self, own_server):
         """core/http/API.md, "Rate limits": the higher of the base limit and running workers x `perWorker` is in
         force."""
@@ -280,17 +295,7 @@ class SettingsTest(HttpTest):
         assert self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}) == 5, "no worker, so the base"
         assert server.runsync("trial", {})["status"] == "COMPLETED"
         with contextlib.closing(WaitingCallers(server)) as callers:
-            for _ in range(2):
-                callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
-            until(lambda: server.health("trial")["workers"]["running"] == 2, "two workers run")
-            admitted = 0
-
-            def eight():
-                nonlocal admitted
-                admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
-                return admitted == 8
-
-            until(eight, "2 workers x 4 are let in, once the cached count knows of them")
+            self.admit(8, server, callers, workers=2)
             answer = server.request("POST", "/v2/trial/run", {"input": {}})
             assert (answer.status, answer.headers.get("RateLimit-Limit")) == (429, "8")
 
@@ -300,17 +305,7 @@ class SettingsTest(HttpTest):
                     "endpoint.trial.workersMin": 12, "endpoint.trial.workersMax": 12}
         server = own_server(**LIMITED, **settings)
         with contextlib.closing(WaitingCallers(server)) as callers:
-            for _ in range(12):
-                callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
-            until(lambda: server.health("trial")["workers"]["running"] == 12, "twelve workers run")
-            admitted = 0
-
-            def twelve():
-                nonlocal admitted
-                admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
-                return admitted == 12
-
-            until(twelve, "12 workers x 1 are let in")
+            self.admit(12, server, callers, workers=12)
             assert server.request("POST", "/v2/trial/run", {"input": {}}).status == 429
 
 

@@ -53,12 +53,7 @@ class LauncherDockerTest(DockerTest):
 
     def test_a_killed_container(self):
         """The job is lost at once, and runs again in the next container."""
-        endpoint = self.launch(workersMax=1)
-        job = self.begin(endpoint)
-        first = self.server.status(endpoint, job)["workerId"]
-        self.docker.call("POST", f"/containers/jobq-{first}/kill?signal=SIGKILL")
-        until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
-        until(lambda: self.server.status(endpoint, job).get("workerId") not in (None, "", first), "another runs it", HANG)
+        self.kill_the_container_of_a_job()
 
     def test_an_unreachable_docker_ends_no_job(self):
         endpoint = self.launch(workersMax=1)

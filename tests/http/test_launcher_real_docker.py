@@ -105,12 +105,7 @@ class LauncherRealDockerTest(RealDockerTest):
         assert not self.running()
 
     def test_a_killed_container(self):
-        endpoint = self.launch(workersMax=1)
-        job = self.begin(endpoint)
-        first = self.server.status(endpoint, job)["workerId"]
-        self.docker.call("POST", f"/containers/jobq-{first}/kill?signal=SIGKILL")
-        until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
-        until(lambda: self.server.status(endpoint, job).get("workerId") not in (None, "", first), "another runs it", HANG)
+        self.kill_the_container_of_a_job()
 
     def test_the_end_of_the_server_ends_the_containers(self):
         endpoint = self.launch(workersMin=2)

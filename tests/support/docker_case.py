@@ -26,3 +26,12 @@ class DockerTest(ManagementTest):
         job = self.server.run(endpoint, {"progress": ["begun"], "sleepMs": 600_000})
         until(lambda: self.server.status(endpoint, job).get("output") == "begun", f"{job} has begun", HANG)
         return job
+
+    def kill_the_container_of_a_job(self):
+        """Expects the loss of the job, and the next run in another container."""
+        endpoint = self.launch(workersMax=1)
+        job = self.begin(endpoint)
+        first = self.server.status(endpoint, job)["workerId"]
+        self.docker.call("POST", f"/containers/jobq-{first}/kill?signal=SIGKILL")
+        until(lambda: self.server.status(endpoint, job).get("retries") == 1, "the loss is counted", HANG)
+        until(lambda: self.server.status(endpoint, job).get("workerId") not in (None, "", first), "another runs it", HANG)

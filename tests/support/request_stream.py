@@ -9,19 +9,16 @@ The server answers the requests in order, so the stream counts as a single fast 
 
 import json
 
+from keep_alive import KeepAlive
+
 BATCH = 50  # requests: the answers fit into the socket's buffers, so neither side waits for the other to read
 
 
-class RequestStream:
-    def __init__(self, api):
-        self.api = api
-        self.plain = api.plug()
-        self.answers = self.plain.makefile("rb")
-
+class RequestStream(KeepAlive):
     def statuses(self, method, path, count, body=None, headers=None):
         """The status of each answer."""
         data = b"" if body is None else json.dumps(body).encode()
-        lines = [f"{method} {path} HTTP/1.1", "Host: jobq", f"Authorization: Bearer {self.api.key}",
+        lines = [f"{method} {path} HTTP/1.1", "Host: jobq", f"Authorization: Bearer {self.key}",
                  *(f"{name}: {value}" for name, value in (headers or {}).items())]
         if method != "GET":
             lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
@@ -30,27 +27,5 @@ class RequestStream:
         while len(statuses) < count:
             batch = min(BATCH, count - len(statuses))
             self.plain.sendall(request * batch)
-            statuses += [self._answer() for _ in range(batch)]
+            statuses += [self.read(f"{method} {path}")[0] for _ in range(batch)]
         return statuses
-
-    def _answer(self):
-        line = self.answers.readline()
-        if not line:
-            raise AssertionError("the server closed the connection")
-        length = 0
-        while (field := self.answers.readline()) != b"\r\n":
-            name, _, value = field.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-        self.answers.read(length)
-        return int(line.split()[1])
-
-    def close(self):
-        self.answers.close()
-        self.plain.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
