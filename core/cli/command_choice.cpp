@@ -38,6 +38,11 @@ void printAnswer(std::string_view answer, std::ostream& out) {
   if (!answer.empty() && answer.back() != '\n') out << '\n';
 }
 
+bool printIfJson(const Invocation& invocation, std::string_view answer) {
+  if (invocation.json) printAnswer(answer, invocation.out);
+  return invocation.json;
+}
+
 std::vector<std::string> leadingWords(const std::vector<std::string>& given) {
   const std::vector<OptionRow> options = allOptions();
   std::vector<std::string> words;

@@ -32,6 +32,9 @@ struct Command {
 /// Prints the server's answer byte for byte and ends the line. An empty answer prints no line.
 void printAnswer(std::string_view answer, std::ostream& out);
 
+/// Prints the answer like printAnswer() and returns true if the call has the option --json. Otherwise returns false.
+bool printIfJson(const Invocation& invocation, std::string_view answer);
+
 /// Returns the table of commands. The table lives as long as the process.
 const std::vector<Command>& commands();
 

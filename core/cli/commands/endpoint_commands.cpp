@@ -14,11 +14,7 @@ std::string endpointPath(const Invocation& invocation) {
 }
 
 ExitCode printEndpoint(const Invocation& invocation, const std::string& answer) {
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
-    printMembers(answer, {"workers"}, invocation.out);
-  }
+  if (!printIfJson(invocation, answer)) printMembers(answer, {"workers"}, invocation.out);
   return ExitCode::ok;
 }
 
@@ -33,11 +29,8 @@ void printWorkers(const Poco::JSON::Object& endpoint, std::ostream& out) {
 
 ExitCode pauseOrResume(const Invocation& invocation, const std::string& command, const std::string& meaning) {
   const std::string answer = invocation.api.post(endpointPath(invocation) + "/" + command, "");
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
+  if (!printIfJson(invocation, answer))
     invocation.out << "The endpoint " << harmless(invocation.arguments.words[0]) << " is " << meaning << "\n";
-  }
   return ExitCode::ok;
 }
 
@@ -67,10 +60,7 @@ const std::vector<FieldOption>& endpointFields() {
 
 ExitCode listEndpoints(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kEndpointsPath);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"ID", "NAME", "IMAGE", "TEMPLATE", "WORKERS", "VERSION", "RELEASE", "PAUSED", "FROM"});
   for (const auto& endpoint : objects(readArray(answer))) {
     const auto release = endpoint->getObject("release");
@@ -105,11 +95,8 @@ ExitCode updateEndpoint(const Invocation& invocation) {
 
 ExitCode deleteEndpoint(const Invocation& invocation) {
   const std::string answer = invocation.api.remove(endpointPath(invocation));
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
+  if (!printIfJson(invocation, answer))
     invocation.out << "The endpoint " << harmless(invocation.arguments.words[0]) << " is deleted with all its jobs.\n";
-  }
   return ExitCode::ok;
 }
 

@@ -83,11 +83,7 @@ void printJob(const json::Document& job, std::ostream& out) {
 }
 
 ExitCode showAnswer(const Invocation& invocation, const std::string& answer) {
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
-    printJob(readJob(answer), invocation.out);
-  }
+  if (!printIfJson(invocation, answer)) printJob(readJob(answer), invocation.out);
   return ExitCode::ok;
 }
 

@@ -23,10 +23,7 @@ ExitCode createKey(const Invocation& invocation) {
                                                    if (arguments.has("expires"))
                                                      out.member("expiresAt", arguments.value("expires"));
                                                  }));
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   const auto key = readObject(answer);
   Table table;
   table.add({"id", cell(*key, "id")});
@@ -42,10 +39,7 @@ ExitCode createKey(const Invocation& invocation) {
 
 ExitCode listKeys(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kKeysPath);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"ID", "NAME", "SCOPES", "ENDPOINTS", "CREATED", "EXPIRES", "LAST USED"});
   for (const auto& key : objects(readArray(answer))) {
     table.add({cell(*key, "id"), cell(*key, "name"), listCell(*key, "scopes", "-"), listCell(*key, "endpoints", "all"),
@@ -58,11 +52,7 @@ ExitCode listKeys(const Invocation& invocation) {
 ExitCode revokeKey(const Invocation& invocation) {
   const std::string& id = invocation.arguments.words[0];
   const std::string answer = invocation.api.remove(std::string(kKeysPath) + "/" + ApiClient::segment(id));
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
-    invocation.out << "The key " << harmless(id) << " is revoked.\n";
-  }
+  if (!printIfJson(invocation, answer)) invocation.out << "The key " << harmless(id) << " is revoked.\n";
   return ExitCode::ok;
 }
 

@@ -16,11 +16,7 @@ std::string yesOrNo(const Poco::JSON::Object& node, const char* member) {
 ExitCode order(const Invocation& invocation, const char* what, const char* sentence) {
   const std::string& name = invocation.arguments.words[0];
   const std::string answer = invocation.api.post("/v1/nodes/" + ApiClient::segment(name) + "/" + what, "");
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
-    invocation.out << "node " << name << sentence << "\n";
-  }
+  if (!printIfJson(invocation, answer)) invocation.out << "node " << name << sentence << "\n";
   return ExitCode::ok;
 }
 
@@ -28,10 +24,7 @@ ExitCode order(const Invocation& invocation, const char* what, const char* sente
 
 ExitCode listNodes(const Invocation& invocation) {
   const std::string answer = invocation.api.get("/v1/nodes");
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"NAME", "ALIVE", "ANSWERS", "DRAINS", "LAST BEAT (MS)", "EPOCH"});
   for (const auto& node : objects(readArray(answer))) {
     table.add({cell(*node, "name"), yesOrNo(*node, "alive"), yesOrNo(*node, "self"), yesOrNo(*node, "draining"),

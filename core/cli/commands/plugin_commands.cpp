@@ -108,10 +108,7 @@ void printScripts(const Poco::JSON::Object& entry, std::ostream& out) {
 
 ExitCode listPlugins(const Invocation& invocation) {
   const std::string answer = invocation.api.get(kPluginsPath);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"});
   for (const auto& plugin : objects(readArray(answer))) {
     const std::string file = cell(*plugin, "file");
@@ -130,10 +127,7 @@ ExitCode listPlugins(const Invocation& invocation) {
 ExitCode describePlugin(const Invocation& invocation) {
   const std::string answer = invocation.api.get(kPluginsPath);
   const Entry found = onlyEntry(answer, invocation.arguments.words[0]);
-  if (invocation.json) {
-    printAnswer(found.raw, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, found.raw)) return ExitCode::ok;
   const auto entry = readObject(std::string(found.raw));
   Table about;
   about.add({"name", cell(*entry, "name")});

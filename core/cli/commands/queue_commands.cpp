@@ -35,10 +35,7 @@ void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& 
 
 ExitCode showHealth(const Invocation& invocation) {
   const std::string answer = invocation.api.get(pathOf(invocation, "health"));
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   const auto health = readObject(answer);
   printCounters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed", "retried"}, invocation.out);
   invocation.out << '\n';
@@ -58,10 +55,7 @@ ExitCode listJobs(const Invocation& invocation) {
     before = '&';
   }
   const std::string answer = invocation.api.get(path);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   const auto page = readObject(answer);
   const auto jobs = objects(page->getArray("requests"));
   Table table({"JOB", "STATUS", "DELAY MS", "EXECUTION MS", "RETRIES", "WORKER", "ERROR"});
@@ -76,10 +70,7 @@ ExitCode listJobs(const Invocation& invocation) {
 
 ExitCode purgeQueue(const Invocation& invocation) {
   const std::string answer = invocation.api.post(pathOf(invocation, "purge-queue"), "");
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   invocation.out << cell(*readObject(answer), "removed") << " waiting jobs are deleted; running jobs continue.\n";
   return ExitCode::ok;
 }

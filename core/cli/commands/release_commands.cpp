@@ -51,10 +51,7 @@ std::string workersCell(const Poco::JSON::Object& endpoint) {
 }
 
 void print(const Invocation& invocation, const ReleaseView& seen) {
-  if (invocation.json) {
-    printAnswer(seen.answer, invocation.out);
-    return;
-  }
+  if (printIfJson(invocation, seen.answer)) return;
   Table table({"ENDPOINT", "VERSION", "STATE", "WORKERS", "REASON"});
   for (const auto& endpoint : seen.endpoints) {
     table.add({cell(*endpoint, "id"), releaseCell(*endpoint, "version"), releaseCell(*endpoint, "state"),

@@ -14,11 +14,7 @@ std::string templatePath(const Invocation& invocation) {
 }
 
 ExitCode printTemplate(const Invocation& invocation, const std::string& answer) {
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
-    printMembers(answer, {}, invocation.out);
-  }
+  if (!printIfJson(invocation, answer)) printMembers(answer, {}, invocation.out);
   return ExitCode::ok;
 }
 
@@ -55,10 +51,7 @@ const std::vector<FieldOption>& templateFields() {
 
 ExitCode listTemplates(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kTemplatesPath);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"ID", "NAME", "IMAGE", "CATEGORY", "DISK GB", "VOLUME GB", "SERVERLESS", "PUBLIC", "RUNTIME MIN"});
   for (const auto& form : objects(readArray(answer))) {
     table.add({cell(*form, "id"), cell(*form, "name"), cell(*form, "imageName"), cell(*form, "category"),
@@ -85,11 +78,8 @@ ExitCode updateTemplate(const Invocation& invocation) {
 
 ExitCode deleteTemplate(const Invocation& invocation) {
   const std::string answer = invocation.api.remove(templatePath(invocation));
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
+  if (!printIfJson(invocation, answer))
     invocation.out << "The template " << harmless(invocation.arguments.words[0]) << " is deleted.\n";
-  }
   return ExitCode::ok;
 }
 

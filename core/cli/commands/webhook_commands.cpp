@@ -34,10 +34,7 @@ ExitCode listWebhooks(const Invocation& invocation) {
     throw CommandError(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");
   }
   const std::string answer = invocation.api.get(kWebhooksPath + query);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"ID", "STATE", "JOB", "JOB STATUS", "ATTEMPTS", "LAST", "DUE", "URL"});
   for (const auto& delivery : objects(readArray(answer))) {
     const auto attempts = objects(delivery->getArray("attempts"));
@@ -53,9 +50,7 @@ ExitCode replayWebhook(const Invocation& invocation) {
   const std::string& id = invocation.arguments.words[0];
   const std::string answer =
       invocation.api.post(std::string(kWebhooksPath) + "/" + ApiClient::segment(id) + "/replay", "");
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-  } else {
+  if (!printIfJson(invocation, answer)) {
     invocation.out << "The webhook " << harmless(id) << " is " << cell(*readObject(answer), "state")
                    << " again; `jobqctl webhook list` shows its outcome.\n";
   }

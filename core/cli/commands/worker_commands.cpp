@@ -137,10 +137,7 @@ ExitCode listWorkers(const Invocation& invocation) {
   const std::string answer =
       invocation.api.get("/v1/endpoints/" + ApiClient::segment(invocation.arguments.words[0]) + "?includeWorkers=true");
   const auto endpoint = readObject(answer);
-  if (invocation.json) {
-    printAnswer(answer, invocation.out);
-    return ExitCode::ok;
-  }
+  if (printIfJson(invocation, answer)) return ExitCode::ok;
   Table table({"WORKER", "STATE", "VERSION", "IMAGE", "SINCE"});
   for (const auto& worker : objects(endpoint->getArray("workers"))) {
     table.add({cell(*worker, "id"), cell(*worker, "state"), cell(*worker, "slsVersion"), cell(*worker, "image"),
