@@ -3,6 +3,7 @@
 #include <future>
 
 #include "cluster_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq::test {
 namespace {
@@ -87,12 +88,7 @@ TEST_P(ClusterTest, AnExecutionTimeoutEndsARunWhicheverClockTheServerHas) {
 TEST_P(ClusterTest, AServerWithAnotherSecretKeyDoesNotStart) {
   open(singleWorkers());
   std::filesystem::remove(secrets_ / "secret.key");
-  try {
-    start(singleWorkers());
-    ADD_FAILURE() << "the server cannot open the secret of the other servers";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("secret.keyFile"));
-  }
+  EXPECT_THAT(testkit::thrownText<ConfigError>([&] { return start(singleWorkers()); }), HasSubstr("secret.keyFile"));
   servers_.pop_back();
 }
 

@@ -20,6 +20,7 @@
 #include "testkit/pace.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {
@@ -175,12 +176,8 @@ TEST_F(LauncherDocker, SendsTheCredentialsOfTheTemplate) {
 TEST_F(LauncherDocker, RefusesCredentialsReadableByOtherUsers) {
   docker_ = std::make_unique<FakeDocker>("{}");
   const std::string file = writeAuths("{}", 0644);
-  try {
-    load(file);
-    FAIL() << "the file was read";
-  } catch (const ConfigError& error) {
-    EXPECT_TRUE(contains(error.what(), "chmod 600 " + file)) << error.what();
-  }
+  const std::string text = testkit::thrownText<ConfigError>([&] { load(file); });
+  EXPECT_TRUE(contains(text, "chmod 600 " + file)) << text;
 }
 
 TEST_F(LauncherDocker, StartsWithoutABoundOfTheDiskIfTheDriverHasNoBounds) {

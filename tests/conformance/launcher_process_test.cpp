@@ -22,6 +22,7 @@
 #include "testkit/life_pipe.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {
@@ -63,12 +64,7 @@ class LauncherProcess : public testing::Test {
   }
   std::filesystem::path logOf(const WorkerId& worker) { return data_ / "workers" / "ep" / (worker + ".log"); }
   std::string refusalOf(const Settings& settings) {
-    try {
-      load(settings);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "(it was not refused)";
+    return testkit::thrownText<ConfigError>([&] { return load(settings); });
   }
 
   testkit::RecordingLog log_;
@@ -186,12 +182,11 @@ TEST_F(LauncherProcess, AMissingGuardIsRefusedWithTheRemedy) {
   std::filesystem::copy_file(JOBQ_PLUGIN_DIR "/libjobq_launcher_process.so", copy);
   static testkit::ManualClock clock;
   const testkit::MapConfig config;
-  try {
-    testkit::loadPlugin<WorkerLauncher>(copy, "process", PluginEnv{config, clock, log_, data_, false});
-    FAIL() << "the plugin was not refused";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("jobq-guard, which is missing or may not be executed: install jobq anew"));
-  }
+  EXPECT_THAT(
+      testkit::thrownText<ConfigError>([&] {
+        return testkit::loadPlugin<WorkerLauncher>(copy, "process", PluginEnv{config, clock, log_, data_, false});
+      }),
+      HasSubstr("jobq-guard, which is missing or may not be executed: install jobq anew"));
 }
 
 TEST_F(LauncherProcess, AnEndlessOutputIsBounded) {

@@ -22,6 +22,7 @@
 #include "testkit/manual_clock.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::testkit {
@@ -40,12 +41,7 @@ class MysqlTest : public testing::Test {
 
   /// Opens the storage with the settings. Returns the message of the refusal, or an empty text after success.
   std::string refusal(const Settings& settings) {
-    try {
-      (void)openMysql(clock_, log_, settings);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
+    return thrownText<Error>([&] { return openMysql(clock_, log_, settings); });
   }
 
   static JobSpec spec(const JobId& id) {

@@ -5,6 +5,7 @@
 
 #include "plugins/storage_sqlite/schema/backup.h"
 #include "sqlite_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq::testkit {
 namespace {
@@ -54,14 +55,9 @@ TEST_F(SqliteBackup, TheCopyIsAStorageOfTheSameContent) {
 TEST_F(SqliteBackup, ACopyTooLargeForTheDiskIsRefusedAtTheStart) {
   constexpr std::uint64_t kBytes = 500UL << 20;
   EXPECT_NO_THROW(sqlite::requireRoom(kBytes, kBytes + sqlite::kRoomForWrites));
-  try {
-    sqlite::requireRoom(kBytes, kBytes + sqlite::kRoomForWrites - 1);
-    FAIL() << "the copy was allowed";
-  } catch (const StorageError& error) {
-    EXPECT_STREQ(error.what(),
-                 "the backup needs 501 MB and 256 MB for the jobs of that time, and the disk of data.dir has 756 MB: "
-                 "free space, or stop the server and copy data.dir");
-  }
+  EXPECT_EQ(thrownText<StorageError>([&] { return sqlite::requireRoom(kBytes, kBytes + sqlite::kRoomForWrites - 1); }),
+            "the backup needs 501 MB and 256 MB for the jobs of that time, and the disk of data.dir has 756 MB: "
+            "free space, or stop the server and copy data.dir");
 }
 
 // The log stays beside the files of a killed server; a restore of the database alone would apply the log to a different
@@ -74,12 +70,8 @@ TEST_F(SqliteBackup, ACopyBesideTheLogOfAnotherFileIsRefused) {
   ASSERT_GT(fs::file_size(log), 32U);
   fs::copy_file(log, copy().string() + "-wal");
   const std::string before = contentOf(copy());
-  try {
-    (void)openAt(restored_);
-    FAIL() << "the log was applied";
-  } catch (const StorageError& error) {
-    EXPECT_NE(std::string(error.what()).find("belongs to another database"), std::string::npos) << error.what();
-  }
+  const std::string text = thrownText<StorageError>([&] { return openAt(restored_); });
+  EXPECT_NE(text.find("belongs to another database"), std::string::npos) << text;
   EXPECT_EQ(contentOf(copy()), before);
   EXPECT_EQ(contentOf(copy().string() + "-wal"), contentOf(log));
   fs::remove(copy().string() + "-wal");

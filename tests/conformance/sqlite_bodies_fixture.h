@@ -15,6 +15,7 @@
 #include "jobq/lease_store.h"
 #include "plugins/storage_sqlite/bodies/body_files.h"
 #include "sqlite_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq::testkit {
 
@@ -62,12 +63,7 @@ class SqliteBodiesTest : public SqliteTest {
   /// Returns the message of the StorageError that `act` throws, or an empty text.
   template <class Act>
   static std::string errorOf(Act act) {
-    try {
-      act();
-    } catch (const StorageError& error) {
-      return error.what();
-    }
-    return {};
+    return thrownText<StorageError>(act);
   }
   SweepResult sweep() { return storage_->leases().sweep(100); }
   /// Removes every job and sweeps.

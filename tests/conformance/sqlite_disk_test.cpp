@@ -1,5 +1,6 @@
 // Tests of the SQLite storage on a full or broken disk.
 #include "sqlite_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq::testkit {
 namespace {
@@ -7,12 +8,7 @@ namespace {
 class Disk : public SqliteTest {
  protected:
   std::string checkFailure() {
-    try {
-      storage_->check();
-    } catch (const StorageError& error) {
-      return error.what();
-    }
-    return {};
+    return thrownText<StorageError>([&] { return storage_->check(); });
   }
 };
 

@@ -29,6 +29,7 @@
 #include "testkit/outbox_access.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::testkit {
@@ -148,12 +149,7 @@ class SqliteTest : public testing::Test {
   }
   /// Opens the storage. Returns the message of the refusal, or an empty string after success.
   std::string refusal() {
-    try {
-      open();
-    } catch (const StorageError& error) {
-      return error.what();
-    }
-    return {};
+    return thrownText<StorageError>([&] { return open(); });
   }
   std::filesystem::path file() const { return dir_ / "jobq.db"; }
 

@@ -9,6 +9,7 @@
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 
 namespace {
 
@@ -30,12 +31,7 @@ class NextMinorTest : public testing::Test {
   }
 
   static std::string refusal(const PluginManifest& manifest) {
-    try {
-      checkManifest(manifest);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return testkit::thrownText<Error>([&] { return checkManifest(manifest); });
   }
 
   const testkit::TemporaryFolder dir_;

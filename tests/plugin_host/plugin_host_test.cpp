@@ -15,6 +15,7 @@
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 
 namespace {
 
@@ -45,12 +46,7 @@ class PluginHostTest : public testing::Test {
   }
 
   static std::string refusal(const PluginManifest& manifest) {
-    try {
-      checkManifest(manifest);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return testkit::thrownText<Error>([&] { return checkManifest(manifest); });
   }
 
   const testkit::TemporaryFolder dir_;
@@ -96,12 +92,8 @@ TEST_F(PluginHostTest, AWrongSettingNamesKeyAndRange) {
   settings_ = {{"queue.fixture.step", "10"}};
   EXPECT_NO_THROW(host.checkValues(PluginKind::queuePolicy, "fixture"));
   settings_ = {{"queue.fixture.stop", "1"}};
-  try {
-    host.checkSettings();
-    FAIL() << "the key does not exist";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("queue.fixture.stop"), HasSubstr("queue.fixture.step")));
-  }
+  EXPECT_THAT(testkit::thrownText<ConfigError>([&] { return host.checkSettings(); }),
+              AllOf(HasSubstr("queue.fixture.stop"), HasSubstr("queue.fixture.step")));
 }
 
 // core/decisions/plugins.md: a library with one name in several kinds has one group of settings.
@@ -256,13 +248,10 @@ TEST_F(PluginHostTest, AnAbsentEntryIsListedWithThePresentEntries) {
   put("good", "libjobq_ok.so");
   PluginHost host(settings_, log_);
   host.load({dir_, dir_ / "no such folder"});
-  try {
-    (void)host.create<QueuePolicy>("it", {clock_, dir_, dir_, dir_, false}, log_);
-    FAIL() << "a missing plugin was created";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("no queue plugin named it"), HasSubstr("fixture"), HasSubstr("rejected")));
-  }
+  EXPECT_THAT(testkit::thrownText<ConfigError>([&] {
+                return host.create<QueuePolicy>("it", {clock_, dir_, dir_, dir_, false}, log_);
+              }),
+              AllOf(HasSubstr("no queue plugin named it"), HasSubstr("fixture"), HasSubstr("rejected")));
 }
 
 }  // namespace

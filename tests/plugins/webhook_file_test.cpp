@@ -15,6 +15,7 @@
 
 #include "jobq/json.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 #include "webhook_fixture.h"
 #include "webhook_syncs.h"
 
@@ -48,12 +49,7 @@ class WebhookFile : public testing::Test {
     return now.st_mode & 07777;
   }
   std::string refusalOf(const std::string& dir) {
-    try {
-      loadTransport("file", {{"dir", dir}}, data_, false);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "(it was not refused)";
+    return testkit::thrownText<ConfigError>([&] { return loadTransport("file", {{"dir", dir}}, data_, false); });
   }
 
   const testkit::TemporaryFolder data_;

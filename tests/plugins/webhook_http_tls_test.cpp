@@ -6,13 +6,13 @@
 
 #include "name_server.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 #include "webhook_fixture.h"
 #include "webhook_receiver.h"
 
 namespace jobq::test {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -35,12 +35,7 @@ class WebhookHttpTls : public WebhookHttp {
     return refusalOf("ca.pem");
   }
   std::string refusalOf(const std::string& file) {
-    try {
-      loadTransport("http", {{"ca", file}}, folder_, true);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "(it was not refused)";
+    return testkit::thrownText<ConfigError>([&] { return loadTransport("http", {{"ca", file}}, folder_, true); });
   }
 
   const Identity authority_ = certify({"", true});

@@ -1,6 +1,7 @@
 // Tests of admission filters on the whole server: C++ plugins (size_filter.cpp), and the rules of the shipped scripts
 // that need a clock.
 #include "server_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace {
 
@@ -149,12 +150,8 @@ TEST_F(FilterTest, EndpointsOfTheApiHaveFilters) {
 
 TEST_F(FilterTest, AMissingFilterStopsTheStart) {
   const auto refusal = [this](const std::string& settings) -> std::string {
-    try {
-      open("storage = memory\nendpoint.a.image = plugin/echo\n" + settings);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return testkit::thrownText<ConfigError>(
+        [&] { return open("storage = memory\nendpoint.a.image = plugin/echo\n" + settings); });
   };
   EXPECT_THAT(refusal("filters = plugin/none\nendpoint.a.filters =\n"),
               AllOf(HasSubstr("filters"), HasSubstr("no filter plugin named none")));

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "server_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq {
 namespace {
@@ -298,12 +299,9 @@ TEST_F(ReleaseTest, AStoredIdRepeatedInTheFileStopsTheStart) {
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
   const std::string id = makeEndpoint(made, "");
   application_.reset();
-  try {
-    ServerTest::open("storage = sqlite\nendpoint." + id + ".image = plugin/echo\n");
-    FAIL() << "the server started";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("endpoint." + id));
-  }
+  EXPECT_THAT(testkit::thrownText<ConfigError>(
+                  [&] { return ServerTest::open("storage = sqlite\nendpoint." + id + ".image = plugin/echo\n"); }),
+              HasSubstr("endpoint." + id));
   application_.reset();
   ServerTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   EXPECT_EQ(call("POST", "/v2/" + id + "/runsync", R"({"input":{"a":1}})").field("status"), "COMPLETED")

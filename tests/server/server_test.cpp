@@ -1,5 +1,6 @@
 // Tests of rules about time, workers and shutdown, on the whole server with the manual clock.
 #include "server_fixture.h"
+#include "testkit/thrown_text.h"
 
 namespace {
 
@@ -223,12 +224,8 @@ TEST_F(ServerTest, AWaitingCallerIsAnsweredAtShutdown) {
 
 TEST_F(ServerTest, AServerExplainsAnUnusableConfiguration) {
   const auto refusal = [this](const std::string& settings) -> std::string {
-    try {
-      open(settings.starts_with("storage =") ? settings : "storage = memory\n" + settings);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return testkit::thrownText<ConfigError>(
+        [&] { return open(settings.starts_with("storage =") ? settings : "storage = memory\n" + settings); });
   };
   EXPECT_THAT(refusal("endpoint.a.image = plugin/none\n"), HasSubstr("no handler plugin named none"));
   EXPECT_THAT(refusal("endpoint.a.image = lua/x\n"), HasSubstr("x.lua cannot be read"));

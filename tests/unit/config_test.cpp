@@ -13,6 +13,7 @@
 #include "jobq/error.h"
 #include "testkit/pace.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 
 namespace {
 
@@ -28,12 +29,7 @@ class ConfigTest : public testing::Test {
     return loadConfig(dir_ / "jobq.properties", overrides);
   }
   std::string refusal(const std::string& text) {
-    try {
-      load(text);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return testkit::thrownText<ConfigError>([&] { return load(text); });
   }
   const testkit::TemporaryFolder dir_;
 };
@@ -179,12 +175,7 @@ TEST_F(ConfigTest, OriginsAreWrittenLikeInBrowsers) {
   const auto refusalOf = [this](const std::string& origin) {
     const auto check = [&] { checkOrigins(load("server.cors.origins = " + origin + "\n")); };
     EXPECT_THROW(check(), ConfigError) << origin;
-    try {
-      check();
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return testkit::thrownText<ConfigError>(check);
   };
   for (const std::string origin :
        {"a.example", "ftp://a", "https://", "null", "http://::", "https://[[", "http://a:0"}) {

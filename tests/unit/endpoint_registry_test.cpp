@@ -7,6 +7,7 @@
 #include <future>
 
 #include "endpoint_fixture.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq {
@@ -17,7 +18,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 class EndpointRegistryTest : public testing::Test, protected test::EndpointFixture {
  protected:
@@ -41,12 +41,7 @@ TEST_F(EndpointRegistryTest, EndpointsOfTheFileAreKnownAtOnce) {
 
 TEST_F(EndpointRegistryTest, AnUnusableEndpointOfTheFileStopsTheServer) {
   const auto refusal = [this](const EndpointSpec& config) {
-    try {
-      const Node node(*this, {config});
-      return std::string("(accepted)");
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
+    return testkit::thrownText<ConfigError>([&] { const Node node(*this, {config}); });
   };
   EXPECT_THAT(refusal(fixedEndpoint("a", "plugin/other")), HasSubstr("endpoint.a"));
   EXPECT_THAT(refusal(fixedEndpoint("a", "plugin/")), HasSubstr("endpoint.a.image"));
@@ -218,12 +213,7 @@ TEST_F(EndpointRegistryTest, AnEndpointBothInTheFileAndInTheStorageStopsTheServe
   Node first(*this);
   const EndpointId id = createEndpoint(first, createTemplate(first, "t"));
   Node clash(*this, {fixedEndpoint(id)});
-  try {
-    clash.registry.checkIds();
-    FAIL() << "two endpoints have the same id";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("endpoint." + id));
-  }
+  EXPECT_THAT(testkit::thrownText<ConfigError>([&] { return clash.registry.checkIds(); }), HasSubstr("endpoint." + id));
   Node fine(*this, {fixedEndpoint("fine")});
   EXPECT_NO_THROW(fine.registry.checkIds());
 }

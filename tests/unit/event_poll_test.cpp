@@ -17,6 +17,7 @@
 #include "core/http/transport/connection.h"
 #include "jobq/error.h"
 #include "socket_pair.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq {
@@ -164,12 +165,8 @@ TEST(EventPollStartTest, TheStartFailsWithoutDescriptors) {
   std::optional<EventPoll> poll(std::in_place);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_LT(poll->descriptor(), 0);
-  try {
-    poll->start();
-    FAIL() << "the start has succeeded without a descriptor";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "the system gives no descriptors for epoll: raise ulimit -n");
-  }
+  EXPECT_EQ(testkit::thrownText<Error>([&] { return poll->start(); }),
+            "the system gives no descriptors for epoll: raise ulimit -n");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/config/filter_name.h"
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/admission.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq {
@@ -98,12 +99,7 @@ class FilterPoolTest : public testing::Test {
   }
   Decision review() { return first_.review({"ep", "key", "{}", job_.policy, endpoint_.spec.env}); }
   std::string failure() {
-    try {
-      (void)admit(job_, endpoint_);
-      return "(it did not fail)";
-    } catch (const FilterError& error) {
-      return error.what();
-    }
+    return testkit::thrownText<FilterError>([&] { return admit(job_, endpoint_); });
   }
 
   JudgingFactory factory_;

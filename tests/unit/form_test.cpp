@@ -12,6 +12,7 @@
 #include "core/model/script_name.h"
 #include "jobq/error.h"
 #include "testkit/temporary_folder.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq {
 namespace {
@@ -228,12 +229,8 @@ TEST_F(TemplateRecordTest, ADamagedRecordAndARecordOfADifferentKeyFileAreRefused
   EXPECT_THROW((void)templateOf(toRecord(form, box_), other), Error);
   Record damaged = record;
   damaged.body = "{\"volumeInGb\":\"x\"}";
-  try {
-    (void)templateOf(damaged, box_);
-    FAIL() << "a damaged record was read";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the template t1 in the storage is damaged"));
-  }
+  EXPECT_THAT(testkit::thrownText<Error>([&] { return templateOf(damaged, box_); }),
+              HasSubstr("the template t1 in the storage is damaged"));
 }
 
 TEST_F(TemplateRecordTest, PortsAndPathsAndEnvsHaveFixedShapes) {

@@ -23,6 +23,7 @@
 #include "core/handler_process/parent_link.h"
 #include "testkit/fake_job_context.h"
 #include "testkit/recording_log.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::worker {
@@ -123,12 +124,8 @@ TEST_F(HandlerProcessTest, AStopReachesTheProcess) {
 TEST_F(HandlerProcessTest, AFaultOfTheFirstProcessIsThrown) {
   const HandlerSetup faulty = setupOf("faulty");
   HandlerProcess handler(faulty, clock_, log_);
-  try {
-    (void)handler.prepare(end_.get_token());
-    FAIL() << "the handler is ready";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "the model is missing");
-  }
+  EXPECT_EQ(testkit::thrownText<std::runtime_error>([&] { return handler.prepare(end_.get_token()); }),
+            "the model is missing");
 }
 
 TEST_F(HandlerProcessTest, AProcessDyingAtTheStartIsReplacedUntilTheEnd) {

@@ -11,6 +11,7 @@
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
+#include "testkit/thrown_text.h"
 
 namespace jobq {
 namespace {
@@ -67,12 +68,7 @@ TEST(JobPolicyTest, ANumberOutOfRangeIsNamedWithTheRange) {
 /// Returns the sentence of the error, or an empty string without one.
 template <class Act>
 std::string verdictError(Act&& act) {
-  try {
-    act();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return testkit::thrownText<Error>(act);
 }
 
 std::string inputFault(const std::string& input) {

@@ -21,6 +21,7 @@
 #include "jobq/job_store.h"
 #include "jobq/storage.h"
 #include "testkit/forwarding_storage.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 #include "tests/support/held_caller.h"
 #include "unit_storage.h"
@@ -119,12 +120,7 @@ TEST_F(LaterSubmissionTest, AnErrorReachesTheCall) {
   storage_.held.receivers.at(0)->failed(std::make_exception_ptr(StorageError("the disk is full")));
   EXPECT_TRUE(caller_.isResumed());
   EXPECT_FALSE(queueSignal_.isSet("ep"));
-  try {
-    (void)poll(*submission);
-    FAIL() << "the error is lost";
-  } catch (const StorageError& error) {
-    EXPECT_EQ(error.what(), std::string("the disk is full"));
-  }
+  EXPECT_EQ(testkit::thrownText<StorageError>([&] { return poll(*submission); }), "the disk is full");
 }
 
 TEST_F(LaterSubmissionTest, AJobWithoutACallWakesTheDispatcher) {

@@ -19,6 +19,7 @@
 #include "jobq/json.h"
 #include "jobq/secret_option.h"
 #include "testkit/recording_log.h"
+#include "testkit/thrown_text.h"
 #include "testkit/wait_for.h"
 
 namespace jobq {
@@ -222,14 +223,7 @@ TEST_F(DeclaredConfigTest, ASettingIsReadWithTheUnit) {
 }
 
 TEST_F(DeclaredConfigTest, AWrongSettingNamesTheWholeKeyAndTheRange) {
-  const auto refusal = [](auto&& ask) {
-    try {
-      ask();
-      return std::string("(accepted)");
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-  };
+  const auto refusal = [](auto&& ask) { return testkit::thrownText<ConfigError>(ask); };
   settings_ = {{"limiter.window.count", "10"}, {"limiter.window.wait", "90"}, {"limiter.window.on", "yes"}};
   const std::string count = refusal([this] { (void)config_.integer("count", 5, 1, 9, ""); });
   for (const char* part : {"limiter.window.count", "10", "1", "9"}) EXPECT_THAT(count, HasSubstr(part));

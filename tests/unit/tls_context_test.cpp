@@ -18,6 +18,7 @@
 
 #include "core/http/transport/byte_stream.h"
 #include "jobq/error.h"
+#include "testkit/thrown_text.h"
 #include "tls_client.h"
 
 namespace jobq {
@@ -155,12 +156,7 @@ TEST_F(TlsContextTest, AStreamOutlivesTheContextAndClosesTheDescriptor) {
 /// Returns the sentence of the ConfigError, or an empty string without one.
 template <class Act>
 std::string configError(Act&& act) {
-  try {
-    act();
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
+  return testkit::thrownText<ConfigError>(act);
 }
 
 TEST_F(TlsContextTest, AReloadServesLaterConnections) {
