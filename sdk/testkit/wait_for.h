@@ -81,6 +81,19 @@ void waitFor(std::string_view what, Predicate&& holds, std::chrono::seconds with
   for (const WaitDeadline wait(what, within); !holds();) wait.pause();
 }
 
+/// Polls `holds` each millisecond until `holds` returns true. Returns false past the deadline. After each false answer
+/// `between` gets the number of answers so far.
+template <class Predicate, class Between>
+bool holdsInTime(Predicate&& holds, Between&& between) {
+  const WaitDeadline wait("a condition");
+  for (int look = 1; !holds(); ++look) {
+    if (wait.isOver()) return false;
+    between(look);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 /// Ends the process with a message unless the guard is destroyed before the deadline. The guard bounds waits that
 /// cannot be given up, such as a join, and has a thread of its own.
 class HangGuard {

@@ -90,7 +90,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
       const int pause = clock_.now() >= drained ? 200 : hasBeaten() ? 2 : 20;
       if (look % pause == 0) clock_.advance(Millis(500));
     };
-    EXPECT_TRUE(poll([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
+    EXPECT_TRUE(testkit::holdsInTime([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
     EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored the stop token";
     application_.reset();
     inner_ = nullptr;
@@ -104,7 +104,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
   /// a busy machine no result expires unseen. Returns false if the condition was not met before the deadline.
   template <class Predicate>
   bool reached(Predicate&& condition) {
-    return poll(condition, [this](int look) {
+    return testkit::holdsInTime(condition, [this](int look) {
       if (look % (look <= 120 ? 2 : 20) != 0 || !plan_.isQuiet() || !hasBeaten()) return;
       clock_.awaitThread("sweeper");
       clock_.advance(Millis(500));
@@ -114,18 +114,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
   /// Polls `condition` like reached(), while time stands still.
   template <class Predicate>
   bool reachedNow(Predicate&& condition) {
-    return poll(condition, [](int) {});
-  }
-
-  template <class Predicate, class Between>
-  static bool poll(Predicate&& condition, Between&& between) {
-    const auto end = std::chrono::steady_clock::now() + testkit::kHangDeadline;
-    for (int look = 1; !condition(); ++look) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      between(look);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
+    return testkit::holdsInTime(condition, [](int) {});
   }
 
   template <class Result>

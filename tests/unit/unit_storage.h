@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "core/workers/node/node_life.h"
@@ -82,12 +81,7 @@ inline constexpr std::chrono::seconds kSoon = testkit::kHangDeadline;  ///< how 
 /// happen"`.
 template <class Condition>
 bool holdsSoon(Condition&& condition) {
-  const auto end = std::chrono::steady_clock::now() + kSoon;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
+  return testkit::holdsInTime(condition, [](int) {});
 }
 
 }  // namespace jobq::test

@@ -193,25 +193,15 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   /// Polls while the clock stands still. Returns false if the condition did not come true before the deadline.
   template <class Predicate>
   static bool until(Predicate&& condition) {
-    return poll(condition, [](int) {});
+    return testkit::holdsInTime(condition, [](int) {});
   }
   /// Polls, and moves the clock by half a second at every second check, except while the storage is at work. Returns
   /// false if the condition did not come true before the deadline.
   template <class Predicate>
   bool inTime(Predicate&& condition) {
-    return poll(condition, [this](int look) {
+    return testkit::holdsInTime(condition, [this](int look) {
       if (look % 2 == 0 && plan_.isQuiet()) clock_.advance(Millis(500));
     });
-  }
-  template <class Predicate, class Between>
-  static bool poll(Predicate&& condition, Between&& between) {
-    const auto end = std::chrono::steady_clock::now() + testkit::kHangDeadline;
-    for (int look = 1; !condition(); ++look) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      between(look);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
   }
   /// Blocks until the scheduler waits for the next second. A test whose clock moves calls this first: a clock that
   /// moves during a pass makes the pass a long one, and a pause of up to ten seconds follows. No notification may be on
