@@ -60,6 +60,12 @@ class RemoteClusterTest : public ClusterTest {
     const Answer answer = taking.get();
     return answer.status == 200 ? answer.field("id") : "";
   }
+  /// Submits a job at the first server, which gives the job to the worker `w`. Returns its id.
+  std::string beginJob() {
+    const std::string id = submit(one(), "remote", kLong);
+    EXPECT_EQ(fetchJob(one()), id);
+    return id;
+  }
   Answer fetch(const Server& server, bool holdsJobs = false, const std::string& worker = "w") const {
     return server.call(workerKey_, "GET",
                        "/v2/remote/job-take/" + worker + "?job_in_progress=" + (holdsJobs ? "1" : "0"));

@@ -12,12 +12,10 @@
 namespace jobq::test {
 namespace {
 
-using testing::HasSubstr;
 
 TEST_P(RemoteClusterTest, ReportsCountAtAnyServer) {
   openRemote();
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   report(two(), "job-done", id, R"({"status":"IN_PROGRESS","output":"half"})");
   EXPECT_EQ(status(one(), "remote", id).field("output"), "half");
   for (int i = 0; i < 6; ++i) {
@@ -47,8 +45,7 @@ TEST_P(RemoteClusterTest, ReportsCountAtAnyServer) {
 
 TEST_P(RemoteClusterTest, ACountedChunkIsStoredOnceAtAnyServer) {
   openRemote();
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   const auto send = [&](const Server& server, int first) {
     const std::string target = "/v2/remote/job-stream/w/" + id + "?first=" + std::to_string(first);
     return server.call(workerKey_, "POST", target, R"({"output":)" + std::to_string(first) + "}").body;
@@ -63,8 +60,7 @@ TEST_P(RemoteClusterTest, ACountedChunkIsStoredOnceAtAnyServer) {
 TEST_P(RemoteClusterTest, AConnectionToASecondServerKeepsTheJobs) {
   openRemote();
   StopLoop& loop = startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(60'000));
   EXPECT_EQ(find(id).state, JobState::inProgress);
   EXPECT_EQ(find(id).losses, 0U);
@@ -76,8 +72,7 @@ TEST_P(RemoteClusterTest, AConnectionToASecondServerKeepsTheJobs) {
 TEST_P(RemoteClusterTest, MadeUpWorkersLoseNoJobOfAForeignEndpoint) {
   openRemote("endpoint.flood.image = docker.io/acme/worker:1\n");
   startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   std::string jobs;
   for (int i = 0; i < 99; ++i) jobs += (i == 0 ? "" : ",") + std::to_string(i);
   for (int worker = 0; worker < 220; ++worker) {
@@ -92,8 +87,7 @@ TEST_P(RemoteClusterTest, MadeUpWorkersLoseNoJobOfAForeignEndpoint) {
 // Each call opens a connection and closes the connection in order, as a proxy does.
 TEST_P(RemoteClusterTest, PingsAtASecondServerKeepTheJobsOfAWorkerWithoutAConnection) {
   openRemote();
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   for (int i = 0; i < 6; ++i) {
     pass(Millis(10'000));
     sendPing(two(), id);
@@ -106,8 +100,7 @@ TEST_P(RemoteClusterTest, PingsAtASecondServerKeepTheJobsOfAWorkerWithoutAConnec
 TEST_P(RemoteClusterTest, PingsAtASecondServerKeepAndLoseAJob) {
   openRemote();
   startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(25'000));
   for (int i = 0; i < 3; ++i) {
     sendPing(two(), "");
@@ -127,8 +120,7 @@ TEST_P(RemoteClusterTest, PingsAtASecondServerKeepAndLoseAJob) {
 TEST_P(RemoteClusterTest, AStopIsSentAtASecondServerUntilThePingsThereOmitTheJob) {
   openRemote();
   StopLoop& loop = startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(3'000));
   sendPing(two(), id);
   pass(Millis(3'000));
@@ -148,8 +140,7 @@ TEST_P(RemoteClusterTest, AStopIsSentAtASecondServerUntilThePingsThereOmitTheJob
 TEST_P(RemoteClusterTest, AResultAtASecondServerEndsTheStop) {
   openRemote();
   StopLoop& loop = startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(3'000));
   call(one(), "POST", "/v2/remote/cancel/" + id);
   eventually(
@@ -165,8 +156,7 @@ TEST_P(RemoteClusterTest, AResultAtASecondServerEndsTheStop) {
 TEST_P(RemoteClusterTest, AWorkerGetsAFailedJobAgainWithinSeconds) {
   openRemote();
   startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(3'000));
   report(two(), "job-done", id, R"({"error":"no"})");
   EXPECT_EQ(call(two(), "POST", "/v2/remote/retry/" + id).status, 200);
@@ -183,8 +173,7 @@ TEST_P(RemoteClusterTest, AWorkerGetsAFailedJobAgainWithinSeconds) {
 TEST_P(RemoteClusterTest, ALossMayBeReportedToAnyServer) {
   openRemote();
   startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(3'000));
   const std::string body = R"({"lost":[")" + id + R"("]})";
   EXPECT_EQ(two().call(workerKey_, "POST", "/v2/remote/job-done-batch/w", body).status, 200);
@@ -205,8 +194,7 @@ TEST_P(RemoteClusterTest, ALossMayBeReportedToAnyServer) {
 TEST_P(RemoteClusterTest, TheJobsOfADeadServerAreStoppedAndRunAgain) {
   openRemote();
   StopLoop& loop = startLoop(two());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   pass(Millis(5'000));
   disconnect(one());
   eventually(
@@ -228,8 +216,7 @@ TEST_P(RemoteClusterTest, TheJobsOfADeadServerAreStoppedAndRunAgain) {
 
 TEST_P(RemoteClusterTest, AWorkerAskingForReplacementLeavesAllServers) {
   openRemote();
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   sendPing(two(), id);
   auto waiting = std::async(std::launch::async, [&] { return fetch(two()); });
   eventually("the place of the call", [&] { return healthSays(two(), "remote", R"("idle":1)"); });
@@ -248,8 +235,7 @@ TEST_P(RemoteClusterTest, AServerWithoutBusyWorkersWritesNoRecord) {
   startLoop(two());
   pass(Millis(5'000));
   EXPECT_TRUE(storage_->records().list("remoteNews").empty());
-  const std::string id = submit(one(), "remote", kLong);
-  ASSERT_EQ(fetchJob(one()), id);
+  const std::string id = beginJob();
   eventually("one to say that it has the job, and the other that it has the connection",
              [&] { return storage_->records().list("remoteNews").size() == 2; });
   report(two(), "job-done", id, "{}");

@@ -9,20 +9,13 @@
 #include <variant>
 #include <vector>
 
-#include "sqlite_fixture.h"
 #include "sqlite_work.h"
 
 namespace jobq::testkit {
 namespace {
 
-class BriefJobsTest : public SqliteTest {
+class BriefJobsTest : public CountedSqliteTest {
  protected:
-  void SetUp() override {
-    SqliteTest::SetUp();
-    (void)sqliteWork();  // the count must begin before the first connection
-    open();
-  }
-
   /// Returns the ids of the endpoint's queued jobs, listed in pages of `limit` jobs.
   std::vector<JobId> listQueued(std::size_t limit) {
     std::vector<JobId> ids;

@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "sqlite_fixture.h"
 #include "sqlite_work.h"
 #include "testkit/returned_jobs.h"
 
@@ -15,14 +14,8 @@ namespace {
 
 constexpr std::int64_t kMostRows = 20'000;  // chunks and log lines of one write
 
-class SqliteDiscardedChunks : public SqliteTest {
+class SqliteDiscardedChunks : public CountedSqliteTest {
  protected:
-  void SetUp() override {
-    SqliteTest::SetUp();
-    (void)sqliteWork();  // the count must begin before the first connection
-    open();
-  }
-
   /// Submits and claims a job whose attempt has so many chunks.
   LeaseRef run(const JobId& id, std::size_t chunks) {
     submit(id);

@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "sqlite_fixture.h"
 #include "sqlite_work.h"
 #include "testkit/returned_jobs.h"
 #include "testkit/storage_suite.h"
@@ -16,14 +15,8 @@
 namespace jobq::testkit {
 namespace {
 
-class EndedJobsTest : public SqliteTest {
+class EndedJobsTest : public CountedSqliteTest {
  protected:
-  void SetUp() override {
-    SqliteTest::SetUp();
-    (void)sqliteWork();  // the count must begin before the first connection
-    open();
-  }
-
   /// Inserts a job that runs at once, as `/runsync` does with an idle worker.
   LeaseRef runs(JobSpec job) {
     const auto done =

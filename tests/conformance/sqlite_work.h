@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sqlite_fixture.h"
+
 namespace jobq::testkit {
 
 /// The counters. Any thread may read the members.
@@ -23,5 +25,15 @@ std::int64_t stepsOf(Action&& action) {
   action();
   return sqliteWork().steps - before;
 }
+
+/// Opens the storage after the begin of the count.
+class CountedSqliteTest : public SqliteTest {
+ protected:
+  void SetUp() override {
+    SqliteTest::SetUp();
+    (void)sqliteWork();
+    open();
+  }
+};
 
 }  // namespace jobq::testkit

@@ -2,19 +2,11 @@
 // the number of stored rows.
 #include "sqlite_work.h"
 
-#include "sqlite_fixture.h"
-
 namespace jobq::testkit {
 namespace {
 
-class SqliteWorkTest : public SqliteTest {
+class SqliteWorkTest : public CountedSqliteTest {
  protected:
-  void SetUp() override {
-    SqliteTest::SetUp();
-    (void)sqliteWork();  // the count must begin before the first connection
-    open();
-  }
-
   /// Stores and cancels a job with a webhook. Returns the steps of settling its delivery.
   std::int64_t stepsOfADelivery() {
     const JobId id = "hooked" + std::to_string(++deliveries_);

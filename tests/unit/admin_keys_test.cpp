@@ -17,7 +17,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-using AdminKeysTest = test::ApiKeysTest;
+class AdminKeysTest : public test::ApiKeysTest {
+ protected:
+  std::string createAdmin() {
+    ApiKey key = keyFor({"admin"});
+    keys_->create(key);
+    return key.id;
+  }
+};
 
 TEST_F(AdminKeysTest, TheFirstStartMakesAnAdminKeyReadableByTheOwnerOnly) {
   keys_->bootstrap(file_);
@@ -143,14 +150,12 @@ TEST_F(AdminKeysTest, AnExpiredAdminKeyMayBeRevoked) {
 }
 
 TEST_F(AdminKeysTest, TwoRevocationsOnTwoNodesLeaveOneAdminKey) {
-  ApiKey one = keyFor({"admin"});
-  keys_->create(one);
-  ApiKey two = keyFor({"admin"});
-  keys_->create(two);
+  const std::string one = createAdmin();
+  const std::string two = createAdmin();
   storage_.faults.hold("records.list");  // the first call has marked its key and counts the other keys
-  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one.id); });
+  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the other keys were not counted";
-  EXPECT_EQ(node()->revoke(two.id), Revocation::lastAdminKey);
+  EXPECT_EQ(node()->revoke(two), Revocation::lastAdminKey);
   storage_.faults.letGo();
   ASSERT_EQ(first.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
   EXPECT_EQ(first.get(), Revocation::revoked);
@@ -160,15 +165,13 @@ TEST_F(AdminKeysTest, TwoRevocationsOnTwoNodesLeaveOneAdminKey) {
 // A mark is removed only by the revocation that set the mark: with the mark removed by a repeated call, two keys could
 // count each other as the remaining admin key.
 TEST_F(AdminKeysTest, ARepeatedRevocationTakesNoMarkAway) {
-  ApiKey one = keyFor({"admin"});
-  keys_->create(one);
-  ApiKey two = keyFor({"admin"});
-  keys_->create(two);
+  const std::string one = createAdmin();
+  const std::string two = createAdmin();
   storage_.faults.hold("records.list");
-  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one.id); });
+  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the other keys were not counted";
-  EXPECT_EQ(node()->revoke(one.id), Revocation::underWay);
-  EXPECT_EQ(node()->revoke(two.id), Revocation::lastAdminKey);
+  EXPECT_EQ(node()->revoke(one), Revocation::underWay);
+  EXPECT_EQ(node()->revoke(two), Revocation::lastAdminKey);
   storage_.faults.letGo();
   ASSERT_EQ(first.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
   EXPECT_EQ(first.get(), Revocation::revoked);
@@ -176,16 +179,14 @@ TEST_F(AdminKeysTest, ARepeatedRevocationTakesNoMarkAway) {
 }
 
 TEST_F(AdminKeysTest, TheMarkOfAFailedRevocationEndsAfterAMinute) {
-  ApiKey one = keyFor({"admin"});
-  keys_->create(one);
-  ApiKey two = keyFor({"admin"});
-  keys_->create(two);
+  const std::string one = createAdmin();
+  const std::string two = createAdmin();
   storage_.faults.failNext("records.remove");
-  EXPECT_THROW(keys_->revoke(one.id), StorageError);
-  EXPECT_EQ(keys_->revoke(two.id), Revocation::lastAdminKey) << "the first revocation may still be under way";
-  EXPECT_EQ(keys_->revoke(one.id), Revocation::underWay);
+  EXPECT_THROW(keys_->revoke(one), StorageError);
+  EXPECT_EQ(keys_->revoke(two), Revocation::lastAdminKey) << "the first revocation may still be under way";
+  EXPECT_EQ(keys_->revoke(one), Revocation::underWay);
   storage_.clock.advance(Millis(60'000));
-  EXPECT_EQ(keys_->revoke(two.id), Revocation::revoked);
+  EXPECT_EQ(keys_->revoke(two), Revocation::revoked);
 }
 
 }  // namespace

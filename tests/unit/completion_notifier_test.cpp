@@ -25,35 +25,6 @@ bool hasEvent(CompletionNotifier::Waiter& waiter, Instant deadline, std::size_t 
   return test::HeldCaller().awaitEvent(waiter, deadline, bytes);
 }
 
-TEST(CompletionNotifier, EndsTheWaitOfADepartedClient) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
-  test::HeldCaller caller;
-  std::thread thread([&] {
-    CompletionNotifier::Waiter awaited(watch, {"e", "a"});
-    EXPECT_FALSE(caller.awaitEvent(awaited, clock.now() + Millis(60'000)));
-  });
-  clock.awaitWaiter(Millis(60'000), Millis(60'000));
-  caller.leave();
-  testkit::join("the waiter", thread);
-  CompletionNotifier::Waiter late(watch, {"e", "a"});
-  EXPECT_FALSE(caller.awaitEvent(late, clock.now() + Millis(60'000)));
-}
-
-// A pause has a millisecond for each waiting caller, within bounds.
-TEST(CompletionNotifier, ThePauseForRoomGrowsWithTheWaitingCallers) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
-  std::deque<CompletionNotifier::Waiter> waiting;
-  const auto pauseOf = [&](std::size_t callers) {
-    while (waiting.size() < callers) waiting.emplace_back(watch, JobKey{"e", "a"});
-    return watch.roomPause();
-  };
-  EXPECT_EQ(pauseOf(1), Millis(100));
-  EXPECT_EQ(pauseOf(3'000), Millis(3'000));
-  EXPECT_EQ(pauseOf(6'000), Millis(5'000));
-}
-
 /// Counts the resumptions of each call.
 class CountingResumer final : public CallResumer {
  public:
@@ -76,11 +47,41 @@ class CountingResumer final : public CallResumer {
   std::atomic<int> continuedHere_ = 0;
 };
 
-TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
+class CompletionNotifierTest : public testing::Test {
+ protected:
   using Progress = CompletionNotifier::Progress;
+
   testkit::ManualClock clock;
   CountingResumer resumer;  // outlives the thread of the notifier
-  CompletionNotifier watch(clock);
+  CompletionNotifier watch{clock};
+};
+
+TEST_F(CompletionNotifierTest, EndsTheWaitOfADepartedClient) {
+  test::HeldCaller caller;
+  std::thread thread([&] {
+    CompletionNotifier::Waiter awaited(watch, {"e", "a"});
+    EXPECT_FALSE(caller.awaitEvent(awaited, clock.now() + Millis(60'000)));
+  });
+  clock.awaitWaiter(Millis(60'000), Millis(60'000));
+  caller.leave();
+  testkit::join("the waiter", thread);
+  CompletionNotifier::Waiter late(watch, {"e", "a"});
+  EXPECT_FALSE(caller.awaitEvent(late, clock.now() + Millis(60'000)));
+}
+
+// A pause has a millisecond for each waiting caller, within bounds.
+TEST_F(CompletionNotifierTest, ThePauseForRoomGrowsWithTheWaitingCallers) {
+  std::deque<CompletionNotifier::Waiter> waiting;
+  const auto pauseOf = [&](std::size_t callers) {
+    while (waiting.size() < callers) waiting.emplace_back(watch, JobKey{"e", "a"});
+    return watch.roomPause();
+  };
+  EXPECT_EQ(pauseOf(1), Millis(100));
+  EXPECT_EQ(pauseOf(3'000), Millis(3'000));
+  EXPECT_EQ(pauseOf(6'000), Millis(5'000));
+}
+
+TEST_F(CompletionNotifierTest, AnEventResumesAPendingCallOnce) {
   const Instant late = clock.now() + Millis(60'000);
   CompletionNotifier::Waiter one(watch, {"e", "a"});
   CompletionNotifier::Waiter two(watch, {"e", "b"});
@@ -98,11 +99,7 @@ TEST(CompletionNotifier, AnEventResumesAPendingCallOnce) {
   EXPECT_EQ(two.poll(late, {{&resumer, 2}}), Progress::over);
 }
 
-TEST(CompletionNotifier, ADeadlineResumesOnlyTheCallOfTheDeadline) {
-  using Progress = CompletionNotifier::Progress;
-  testkit::ManualClock clock;
-  CountingResumer resumer;  // outlives the thread of the notifier
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, ADeadlineResumesOnlyTheCallOfTheDeadline) {
   const Instant start = clock.now();
   std::vector<std::unique_ptr<CompletionNotifier::Waiter>> waiters;
   for (std::uint64_t i = 0; i < 3; ++i) {
@@ -163,10 +160,7 @@ TEST(CompletionNotifier, ALaterDeadlineWakesNoThread) {
   EXPECT_EQ(clock.sleeps(), 2);
 }
 
-TEST(CompletionNotifier, ContinuesCallsOnAPermittingThread) {
-  testkit::ManualClock clock;
-  CountingResumer resumer;  // outlives the thread of the notifier
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, ContinuesCallsOnAPermittingThread) {
   CompletionNotifier::Waiter first(watch, {"e", "a"});
   CompletionNotifier::Waiter second(watch, {"e", "b"});
   const Instant late = clock.now() + Millis(60'000);
@@ -180,10 +174,7 @@ TEST(CompletionNotifier, ContinuesCallsOnAPermittingThread) {
   EXPECT_EQ(resumer.countOf(2), 1) << "each wait is continued once";
 }
 
-TEST(CompletionNotifier, ContinuesASingleCallOfAJobOnTheCurrentThread) {
-  testkit::ManualClock clock;
-  CountingResumer resumer;  // outlives the thread of the notifier
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, ContinuesASingleCallOfAJobOnTheCurrentThread) {
   const Instant late = clock.now() + Millis(60'000);
   CompletionNotifier::Waiter stream(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
   ASSERT_EQ(stream.poll(late, {{&resumer, 0}}, 1), CompletionNotifier::Progress::pending);
@@ -200,10 +191,8 @@ TEST(CompletionNotifier, ContinuesASingleCallOfAJobOnTheCurrentThread) {
   EXPECT_EQ(resumer.countOf(1) + resumer.countOf(2) + resumer.countOf(3), 2);
 }
 
-TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {
+TEST_F(CompletionNotifierTest, WakesTheWaitersOfTheJobAlone) {
   const testkit::HangGuard guard("the waits for completions to end");
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
   const Instant late = clock.now() + Millis(60'000);
   std::atomic<bool> other = false;
   std::thread waiter([&] {
@@ -224,9 +213,7 @@ TEST(CompletionNotifier, WakesTheWaitersOfTheJobAlone) {
 }
 
 // The server of the calls is destroyed before the notifier.
-TEST(CompletionNotifier, ResumesNothingAfterClosing) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, ResumesNothingAfterClosing) {
   CompletionNotifier::Waiter awaited(watch, {"e", "a"});
   {
     CountingResumer resumer;
@@ -239,9 +226,7 @@ TEST(CompletionNotifier, ResumesNothingAfterClosing) {
       << "the thread of the deadlines still waits";
 }
 
-TEST(CompletionNotifier, ReportsChunksToStreamsAlone) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, ReportsChunksToStreamsAlone) {
   const Instant now = clock.now();
   CompletionNotifier::Waiter ends(watch, {"e", "a"});
   CompletionNotifier::Waiter streams(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
@@ -254,9 +239,7 @@ TEST(CompletionNotifier, ReportsChunksToStreamsAlone) {
   EXPECT_TRUE(hasEvent(streams, now));
 }
 
-TEST(CompletionNotifier, CountsTheBytesOfChunks) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, CountsTheBytesOfChunks) {
   const Instant now = clock.now();
   EXPECT_EQ(watch.streams(), 0U);
   CompletionNotifier::Waiter ends(watch, {"e", "a"});
@@ -276,11 +259,7 @@ TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   EXPECT_FALSE(hasEvent(streams, now)) << "the end is announced once";
 }
 
-TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
-  using Progress = CompletionNotifier::Progress;
-  testkit::ManualClock clock;
-  CountingResumer resumer;  // outlives the thread of the notifier
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, AChangeIsToldOnceFromTheWantedMomentOn) {
   const Instant late = clock.now() + Millis(60'000);
   const Instant wanted = clock.now() + Millis(1'000);
   CompletionNotifier::Waiter ends(watch, {"e", "a"});
@@ -308,9 +287,7 @@ TEST(CompletionNotifier, AChangeIsToldOnceFromTheWantedMomentOn) {
 }
 
 // The storage has not told which jobs have ended, so no job counts as ended.
-TEST(CompletionNotifier, AnUnknownChangeWakesAllWaitersOnce) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, AnUnknownChangeWakesAllWaitersOnce) {
   CompletionNotifier::Waiter one(watch, {"e", "a"});
   CompletionNotifier::Waiter streams(watch, {"f", "b"}, CompletionNotifier::Interest::chunks);
   watch.announceAll();
@@ -320,9 +297,7 @@ TEST(CompletionNotifier, AnUnknownChangeWakesAllWaitersOnce) {
   EXPECT_FALSE(hasEvent(streams, clock.now(), 100)) << "the job goes on, so chunks are gathered again";
 }
 
-TEST(CompletionNotifier, APurgeWakesTheWaitersOfTheEndpoint) {
-  testkit::ManualClock clock;
-  CompletionNotifier watch(clock);
+TEST_F(CompletionNotifierTest, APurgeWakesTheWaitersOfTheEndpoint) {
   CompletionNotifier::Waiter here(watch, {"e", "a"});
   CompletionNotifier::Waiter elsewhere(watch, {"f", "b"});
   watch.announceAllOf("e");

@@ -31,6 +31,12 @@ class ConnectionWaitTest : public testing::Test, protected test::ConnectionFixtu
     connection_ = std::make_unique<Connection>(9, client_.releaseStream(), *server_);
     return *connection_;
   }
+  Connection& connectAndReceive(RequestHandlerFactory& handlers) {
+    Connection& connection = connect(handlers);
+    client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_EQ(connection.receive(), Ready::yes);
+    return connection;
+  }
 
   test::SocketPair client_;
   std::optional<const Connection::Server> server_;
@@ -70,9 +76,7 @@ TEST_F(ConnectionWaitTest, AClientLeavingBetweenResumptionAndPollIsSeen) {
     response.sendText("{}");
     return Progress::answered;
   });
-  Connection& connection = connect(handlers);
-  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  ASSERT_EQ(connection.receive(), Ready::yes);
+  Connection& connection = connectAndReceive(handlers);
   ASSERT_EQ(connection.serve(), Next::suspend);
   client_.hangUp();
   (void)connection.serve();
@@ -106,9 +110,7 @@ TEST_F(ConnectionWaitTest, ARequestWaitingForTheBodyGoesOnWithTheRest) {
 TEST_F(ConnectionWaitTest, AnUnreadAnswerWaitsWithoutAThread) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest&, ServerResponse& response) { response.sendText(large); });
-  Connection& connection = connect(handlers);
-  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  ASSERT_EQ(connection.receive(), Ready::yes);
+  Connection& connection = connectAndReceive(handlers);
   ASSERT_EQ(connection.serve(), Next::awaitOutput);
   EXPECT_LE(connection.timeLeft(), std::chrono::seconds(1)) << "a slot is needed then";
   EXPECT_EQ(readers_.taken(), 0U);
@@ -129,9 +131,7 @@ TEST_F(ConnectionWaitTest, AWatchEndsWithTheAnswerAlthoughTheClientReadsLater) {
     (void)request.disconnected();
     response.sendText(large);
   });
-  Connection& connection = connect(handlers);
-  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  ASSERT_EQ(connection.receive(), Ready::yes);
+  Connection& connection = connectAndReceive(handlers);
   ASSERT_EQ(connection.serve(), Next::awaitOutput);
   EXPECT_THAT(watch_.unwatched, ElementsAre(9U)) << "the next event of the connection is the room for more bytes";
   connection_.reset();
@@ -180,9 +180,7 @@ TEST_F(FullWayTest, TheRequestForABodyDoesNotWait) {
 TEST_F(ConnectionWaitTest, AnAnswerToADepartedClientEndsTheConnection) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest&, ServerResponse& response) { response.sendText(large); });
-  Connection& connection = connect(handlers);
-  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  ASSERT_EQ(connection.receive(), Ready::yes);
+  Connection& connection = connectAndReceive(handlers);
   ASSERT_EQ(connection.serve(), Next::awaitOutput);
   client_.hangUp();
   EXPECT_EQ(connection.serve(), Next::close);
