@@ -1,6 +1,5 @@
 #include "lockless_proxy.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -66,25 +64,11 @@ int connectTo(const std::string& socket) {
 
 }  // namespace
 
-LocklessProxy::LocklessProxy(std::string socket)
-    : socket_(std::move(socket)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const raw = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener_, raw, size) != 0 || ::listen(listener_, 64) != 0 || ::getsockname(listener_, raw, &size) != 0) {
-    ::close(listener_);
-    throw std::runtime_error("the proxy of the test cannot listen");
-  }
-  port_ = ntohs(address.sin_port);
-  acceptor_ = std::thread([this] { accept(); });
-}
+LocklessProxy::LocklessProxy(std::string socket) : socket_(std::move(socket)), acceptor_([this] { accept(); }) {}
 
 LocklessProxy::~LocklessProxy() {
-  ::shutdown(listener_, SHUT_RDWR);
+  ::shutdown(listener_.socket(), SHUT_RDWR);
   join("the thread of the proxy that accepts connections", acceptor_);
-  ::close(listener_);
   Lock lock(mutex_);
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
   joinAll("the threads of the proxy", threads_);
@@ -92,7 +76,7 @@ LocklessProxy::~LocklessProxy() {
 }
 
 void LocklessProxy::accept() {
-  for (int client = 0; (client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) connect(client);
+  for (int client = 0; (client = ::accept4(listener_.socket(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) connect(client);
 }
 
 void LocklessProxy::connect(int client) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jobq/mutex.h"
+#include "testkit/loopback_listener.h"
 
 namespace jobq::testkit {
 
@@ -22,7 +23,7 @@ class LocklessProxy {
   LocklessProxy(const LocklessProxy&) = delete;
   LocklessProxy& operator=(const LocklessProxy&) = delete;
 
-  std::uint16_t port() const noexcept { return port_; }
+  std::uint16_t port() const noexcept { return listener_.port(); }
 
   /// Chooses whether statements lose their locking words. Any thread.
   void strip(bool on) { strips_ = on; }
@@ -35,14 +36,13 @@ class LocklessProxy {
   void blank(std::string& packet);
 
   const std::string socket_;
-  int listener_ = -1;
-  std::uint16_t port_ = 0;
+  const Listener listener_;
   std::atomic<bool> strips_ = true;
   std::atomic<int> stripped_ = 0;
-  std::thread acceptor_;
   Mutex mutex_;
   std::vector<int> sockets_ JOBQ_GUARDED_BY(mutex_);          // shut down at the end, closed after the threads
   std::vector<std::thread> threads_ JOBQ_GUARDED_BY(mutex_);  // two for each connection
+  std::thread acceptor_;
 };
 
 }  // namespace jobq::testkit

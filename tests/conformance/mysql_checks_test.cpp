@@ -1,9 +1,5 @@
 // The checks of the database server before storage_mysql trusts the server with jobs: each refusal names the thing and
 // the remedy, at the opening and in the answers of `jobqctl storage probe`.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -20,20 +16,9 @@ using namespace jobq::testkit;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 /// Returns a port of 127.0.0.1 on which no program listens.
-std::string freePort() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const raw = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(descriptor, raw, size) != 0 || ::getsockname(descriptor, raw, &size) != 0) ADD_FAILURE() << "no port";
-  ::close(descriptor);
-  return std::to_string(ntohs(address.sin_port));
-}
+std::string freePort() { return std::to_string(testkit::Listener().port()); }
 
 class MysqlChecks : public MysqlTest {
  protected:

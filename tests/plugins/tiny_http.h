@@ -2,8 +2,6 @@
 // answers with the test's function, and closes the connection.
 #pragma once
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "jobq/mutex.h"
+#include "testkit/loopback_listener.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {
@@ -66,16 +65,7 @@ class TinyHttp {
   using Answer = std::function<void(const TinyRequest&, const TinyConnection&)>;
 
   explicit TinyHttp(Answer answer) : answer_(std::move(answer)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(listener_, 16) != 0 ||
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0 || ::pipe(stopped_) != 0) {
-      throw std::runtime_error("the test's web server could not start");
-    }
-    port_ = ntohs(address.sin_port);
+    if (::pipe(stopped_) != 0) throw std::runtime_error("the test's web server could not start");
     acceptor_ = std::thread([this] { accept(); });
   }
 
@@ -83,15 +73,14 @@ class TinyHttp {
     ::close(stopped_[1]);  // wakes every poll on the other end
     testkit::join("the test's web server to end", acceptor_);
     testkit::joinAll("the connections of the test's web server to end", serving_);
-    ::close(listener_);
     ::close(stopped_[0]);
   }
   TinyHttp(const TinyHttp&) = delete;
   TinyHttp& operator=(const TinyHttp&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return listener_.port(); }
   std::string url(std::string_view path = "/") const {
-    return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
+    return "http://127.0.0.1:" + std::to_string(port()) + std::string(path);
   }
 
   /// Blocks until the first whole request has arrived. Throws testkit::WaitExpired past the deadline.
@@ -107,10 +96,10 @@ class TinyHttp {
  private:
   void accept() {
     for (;;) {
-      pollfd waits[] = {{listener_, POLLIN, 0}, {stopped_[0], POLLIN, 0}};
+      pollfd waits[] = {{listener_.socket(), POLLIN, 0}, {stopped_[0], POLLIN, 0}};
       ::poll(waits, 2, -1);
       if (waits[1].revents != 0) return;
-      const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      const int socket = ::accept4(listener_.socket(), nullptr, nullptr, SOCK_CLOEXEC);
       if (socket >= 0) serving_.emplace_back([this, socket] { serve(socket); });
     }
   }
@@ -163,9 +152,8 @@ class TinyHttp {
   }
 
   const Answer answer_;
-  int listener_ = -1;
+  const testkit::Listener listener_;
   int stopped_[2] = {-1, -1};
-  int port_ = 0;
   std::thread acceptor_;
   std::list<std::thread> serving_;  // filled by acceptor_, emptied by the destructor after the end of acceptor_
   mutable Mutex mutex_;

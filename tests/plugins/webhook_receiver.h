@@ -2,7 +2,6 @@
 // of receivers with correct HTTP use tiny_http.h.
 #pragma once
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -14,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <iomanip>
@@ -22,7 +20,6 @@
 #include <memory>
 #include <regex>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -31,10 +28,13 @@
 
 #include "jobq/mutex.h"
 #include "jobq/time.h"
+#include "testkit/loopback_listener.h"
 #include "testkit/wait_for.h"
 #include "webhook_certificates.h"
 
 namespace jobq::test {
+
+using testkit::Listener;
 
 /// Returns the lines of the system's table of TCP connections that contain `text`. Other programs may have tens of
 /// thousands of connections, so only few lines should be looked at more closely.
@@ -60,38 +60,6 @@ inline std::string inTable(int port) {
   text << " 0100007F:" << std::uppercase << std::hex << std::setfill('0') << std::setw(4) << port;
   return text.str();
 }
-
-/// A listening socket, by default on a free port of 127.0.0.1.
-class Listener {
- public:
-  explicit Listener(int backlog = 128) : Listener(backlog, loopback(0)) {}
-  Listener(int backlog, sockaddr_in address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    socklen_t length = sizeof address;
-    if (::bind(socket_, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(socket_, backlog) != 0 ||
-        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-      throw std::runtime_error("the test's receiver could not listen");
-    }
-    port_ = ntohs(address.sin_port);
-  }
-  ~Listener() { ::close(socket_); }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-
-  int socket() const { return socket_; }
-  int port() const { return port_; }
-
-  static sockaddr_in loopback(int port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    return address;
-  }
-
- private:
-  const int socket_;
-  int port_ = 0;
-};
 
 /// One connection in the hands of a script. One thread.
 class Peer {

@@ -1,7 +1,6 @@
 // A server whose answers are bytes of the test, for tests of HTTP clients.
 #pragma once
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,17 +9,16 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "jobq/mutex.h"
+#include "testkit/loopback_listener.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::test {
@@ -29,28 +27,15 @@ namespace jobq::test {
 /// and closes. Without an answer the connection is closed at once. Any thread may call the functions.
 class ScriptedServer {
  public:
-  ScriptedServer() : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(listening_, any, length) != 0 || ::listen(listening_, 16) != 0 ||
-        ::getsockname(listening_, any, &length) != 0) {
-      throw std::system_error(errno, std::generic_category(), "the server of the test cannot listen");
-    }
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { serve(); });
-  }
+  ScriptedServer() : thread_([this] { serve(); }) {}
   ~ScriptedServer() {
-    ::shutdown(listening_, SHUT_RDWR);
+    ::shutdown(listener_.socket(), SHUT_RDWR);
     testkit::join("the server of the test", thread_);
-    ::close(listening_);
   }
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
 
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(listener_.port()); }
 
   /// Adds the bytes of one more answer.
   void answerRaw(std::string bytes) {
@@ -81,7 +66,7 @@ class ScriptedServer {
  private:
   void serve() {
     for (;;) {
-      const int connection = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+      const int connection = ::accept4(listener_.socket(), nullptr, nullptr, SOCK_CLOEXEC);
       if (connection < 0 && errno == EINTR) continue;
       if (connection < 0) return;
       std::string request = read(connection);
@@ -124,8 +109,7 @@ class ScriptedServer {
     return text;
   }
 
-  const int listening_;
-  std::uint16_t port_ = 0;
+  const testkit::Listener listener_;
   mutable Mutex mutex_;
   std::deque<std::string> answers_ JOBQ_GUARDED_BY(mutex_);
   std::vector<std::string> requests_ JOBQ_GUARDED_BY(mutex_);
