@@ -28,7 +28,6 @@
 namespace jobq::test {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr const char* kPixel =

@@ -12,9 +12,7 @@
 namespace jobq::test {
 namespace {
 
-using testing::AllOf;
 using testing::AnyOf;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr Millis kShort{300};

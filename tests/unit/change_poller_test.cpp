@@ -26,7 +26,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using Waiter = CompletionNotifier::Waiter;
 
 class ChangePollerTest : public testing::Test {

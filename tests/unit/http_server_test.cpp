@@ -30,10 +30,7 @@
 namespace jobq {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 class HttpServerTest : public testing::Test {
  protected:

@@ -17,7 +17,6 @@ namespace jobq {
 namespace {
 
 using test::holdsSoon;
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 

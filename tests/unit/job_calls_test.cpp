@@ -15,7 +15,6 @@ namespace {
 using test::expectAnswer;
 using testing::ElementsAre;
 using testing::SizeIs;
-using testing::StartsWith;
 
 class JobCallsTest : public testing::Test, protected test::QueueRoutesFixture {};
 

@@ -17,7 +17,6 @@
 namespace jobq {
 namespace {
 
-using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherIsNotified) {

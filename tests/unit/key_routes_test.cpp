@@ -16,9 +16,7 @@ namespace jobq {
 namespace {
 
 using test::expectAnswer;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::Not;
 
 class KeyRoutesTest : public testing::Test, protected test::RouteFixture {

@@ -26,9 +26,7 @@ namespace jobq {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 class RemoteWorkersTest : public test::RemoteWorkersFixture {};
 

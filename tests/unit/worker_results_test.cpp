@@ -26,7 +26,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::SizeIs;
 
 UnsentResult unsentResult(const JobId& id, std::string report) {
   return {std::make_shared<JobInHand>(TakenJob{id, "{}"}), Instant::max(), std::move(report)};
