@@ -29,51 +29,53 @@ DRAIN = "2s"
 class Cluster:
     """The parts of the cluster in one folder."""
 
-    def __init__(self, folder, options):
-        self.folder, self.options = pathlib.Path(folder), options
+    NODE = nodes.Node
+
+    def __init__(self, folder, count, databases_count):
+        """`count` is the number of nodes."""
+        self.folder = pathlib.Path(folder)
         self.ports = machine.Ports()
-        self.databases = databases.Databases(self.folder / "databases", options.databases, self.ports)
-        self.nodes, self.load, self.key = [], None, None
-        self.balancer = None
+        self.databases = databases.Databases(self.folder / "databases", databases_count, self.ports)
+        ports = [self.ports.reserve() for _ in range(count)]
+        self.balancer = balancer.Balancer(self.folder, self.ports, ports,
+                                          [database.port for database in self.databases.all])
+        self.nodes = [self.NODE(f"node-{number}", self.folder, port, self.balancer.binds["database"])
+                      for number, port in enumerate(ports, 1)]
+        self.load, self.key = None, None
 
     @property
     def key_file(self):
         return self.folder / "node-1/admin.key"
 
-    def start(self):
-        """Starts the parts in order, and prints the name of each part before the start."""
-        self._make_nodes()
+    def start_servers(self):
+        """Starts the database servers and HAProxy."""
         print(f"starting {len(self.databases)} database servers", flush=True)
         self.databases.form()
         print("starting HAProxy", flush=True)
         self.balancer.start()
-        machine.until(lambda: "UP" in self.balancer.states("database").values(), "HAProxy has a database server")
+        machine.until(lambda: set(self.balancer.states("database").values()) == {"UP"}, "HAProxy has all databases")
+
+    def start_nodes(self, settings):
+        """Starts the nodes in order. `settings` override etc/cluster.properties."""
         for node in self.nodes:
             print(f"starting {node.name}", flush=True)
-            node.start({"server.drain": DRAIN})
+            node.start(settings)
             self.key = self.key or self.key_file.read_text(encoding="ascii").strip()
             machine.until(lambda new=node: self._find_workers(new), f"a job has run at {node.name}")
         machine.until(lambda: set(self.balancer.states("jobq").values()) == {"UP"}, "HAProxy has all nodes")
-        if self.options.load:
-            self.load = load.Load(self.balancer.binds["jobq"], self.key)
-            self.load.start()
+
+    def start_load(self):
+        self.load = load.Load(self.balancer.binds["jobq"], self.key)
+        self.load.start()
 
     def stop(self):
         """Stops the parts in order: load, nodes, load balancer, databases."""
         if self.load:
             self.load.stop()
         self._end_all([node.process for node in self.nodes])
-        if self.balancer:
-            self._end_all([self.balancer.process])
+        self._end_all([self.balancer.process])
         self._end_all([database.process for database in self.databases.all])
         self.ports.close()
-
-    def _make_nodes(self):
-        ports = [self.ports.reserve() for _ in range(self.options.nodes)]
-        self.balancer = balancer.Balancer(self.folder, self.ports, ports,
-                                          [database.port for database in self.databases.all])
-        self.nodes = [nodes.Node(number, self.folder, port, self.balancer.binds["database"])
-                      for number, port in enumerate(ports, 1)]
 
     def _find_workers(self, node):
         """Runs a job at the node. The first job with unknown workers has run at the most recently started node."""
@@ -125,8 +127,11 @@ def run(folder, options):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     machine.end_with_parent(signal.SIGTERM)
     try:
-        cluster = Cluster(folder, options)
-        cluster.start()
+        cluster = Cluster(folder, options.nodes, options.databases)
+        cluster.start_servers()
+        cluster.start_nodes({"server.drain": DRAIN})
+        if options.load:
+            cluster.start_load()
         started = True
         show(cluster, options.seconds, over)
     except Stopped:

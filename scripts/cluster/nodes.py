@@ -27,8 +27,8 @@ def call(address, method, path, key=None, body=None, timeout=LONGEST_CALL):
 class Node:
     """A jobqd process with a folder."""
 
-    def __init__(self, number, folder, port, database_port):
-        self.name, self.folder = f"node-{number}", pathlib.Path(folder)
+    def __init__(self, name, folder, port, database_port):
+        self.name, self.folder = name, pathlib.Path(folder)
         self.port, self.database_port = port, database_port
         self.data = self.folder / self.name
         self.log = self.folder / f"{self.name}.log"
@@ -37,8 +37,8 @@ class Node:
 
     def start(self, settings):
         """Starts the node and waits until the node is ready. `settings` override etc/cluster.properties."""
-        settings = {"node.name": self.name, "server.port": self.port, "data.dir": self.data,
-                    "secret.keyFile": self.folder / "secret.key", "storage.mysql.port": self.database_port, **settings}
+        settings = {**settings, "node.name": self.name, "server.port": self.port, "data.dir": self.data,
+                    "secret.keyFile": self.folder / "secret.key", "storage.mysql.port": self.database_port}
         options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         self.process = machine.start([str(BUILD / "bin/jobqd"), "--config", str(ROOT / "etc/cluster.properties"),
                                       *options], str(self.log), group_of_its_own=True)

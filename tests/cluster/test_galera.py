@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.skipif(bool(galera.reason_to_skip()), reason=str(galer
 def cluster():
     made = galera.Galera()
     try:
-        yield made.start()
+        made.start_servers()
+        yield made
         made.stop_nodes()
     finally:
         made.remove()
@@ -35,14 +36,14 @@ def cluster():
 @pytest.fixture(scope="module")
 def one_writer(cluster):
     """Three nodes with a shared writer."""
-    cluster.start_nodes()
+    cluster.start_nodes_at()
     return cluster
 
 
 @pytest.fixture(scope="module")
 def several_writers(cluster):
     """Three nodes with a writer each."""
-    cluster.start_nodes([database.port for database in cluster.databases.all])
+    cluster.start_nodes_at(*(database.port for database in cluster.databases.all))
     return cluster
 
 
@@ -160,7 +161,7 @@ class SeveralWritersTest:
             text = check_jobs(several_writers, load)
         conflicts = {name: value - before[name] for name, value in several_writers.conflicts().items()}
         print(f"a writer for each node: {text}; {conflicts}")
-        faults = [line for node in several_writers.nodes for line in node.log().splitlines() if "fault" in line]
+        faults = [line for node in several_writers.nodes for line in node.log.read_text().splitlines() if "fault" in line]
         assert not faults
 
     def test_each_node_knows_each_job_at_once(self, several_writers):
@@ -200,12 +201,8 @@ class BalancerTest:
         spreading.start(lambda text: re.sub(r"(?m) on-marked-up .*$", "", text))
         try:
             machine.until(lambda: set(spreading.states("database").values()) == {"UP"}, "HAProxy has all databases")
-            node = galera.NodeServer("stray", cluster.ports.reserve(), spreading.binds["database"],
-                                     cluster.folder / "keys")
-            try:
-                assert not node.start_unless_it_dies()
-                assert "two connections of this node reached two servers of a Galera cluster" in node.log()
-            finally:
-                node.remove()
+            node = galera.Node("stray", cluster.folder, cluster.ports.reserve(), spreading.binds["database"])
+            with pytest.raises(machine.ClusterError, match="two connections of this node reached two servers of a Galera"):
+                node.start(galera.SETTINGS)
         finally:
             spreading.stop()

@@ -1,25 +1,25 @@
 """A Galera cluster of three database servers behind HAProxy, with nodes of jobq and a load, for tests.
 
-The servers and the load balancer come from scripts/cluster.sh (pytest.ini has the folder of the script); the nodes are
-servers of jobq_server.py.
+The cluster comes from scripts/cluster.sh (pytest.ini has the folder of the script).
 """
 
 import http.client
 import os
-import pathlib
 import shutil
 import tempfile
 import threading
 
-import balancer
+import cluster
 import databases
 import jobq_server
 import machine
+import nodes
 from jobq_api import Api, join
 
 BACK_TO_WORK = 60.0  # seconds: bounds a hang, and judges no pace
 THREADS = 6
 ENDPOINT = "trial"
+SETTINGS = {**jobq_server.BASE_SETTINGS, **jobq_server.SHORT_DRAIN, f"endpoint.{ENDPOINT}.workersMax": 6}
 
 
 def reason_to_skip():
@@ -28,73 +28,45 @@ def reason_to_skip():
     return f"{name} is missing: scripts/setup.sh test installs it" if name else None
 
 
-class NodeServer(jobq_server.Server):
-    """A node of jobq. `keys` is a folder with the key files of all nodes, filled by the first node."""
+class Node(nodes.Node, Api):
+    """A node of the cluster, with the calls of the API once the nodes have started."""
 
-    KEYS = ("admin.key", "secret.key")
-
-    def __init__(self, name, port, database_port, keys, **settings):
-        super().__init__(start=False, storage="mysql", storage__mysql__port=database_port, node__name=name,
-                         server__port=port, endpoint__trial__workersMax=6, **jobq_server.SHORT_DRAIN, **settings)
-        os.makedirs(self.data, mode=0o700)
-        self.keys = keys
-        if os.path.exists(keys):
-            for file in self.KEYS:
-                shutil.copy(os.path.join(keys, file), self.data)
-
-    def start(self):
-        super().start()
-        if not os.path.exists(self.keys):
-            os.mkdir(self.keys, mode=0o700)
-            for file in self.KEYS:
-                shutil.copy(os.path.join(self.data, file), self.keys)
-        return self
+    def __init__(self, name, folder, port, database_port):
+        nodes.Node.__init__(self, name, folder, port, database_port)
+        Api.__init__(self, f"http://127.0.0.1:{port}", None)
 
 
-class Galera:
+class Galera(cluster.Cluster):
     """The database servers, HAProxy, and the nodes. remove() ends all processes."""
 
-    NODES = 3
+    NODE = Node
 
     def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="jobq-galera-"))
-        self.folder.chmod(0o711)
-        self.ports = machine.Ports()
-        self.node_ports = [self.ports.reserve() for _ in range(self.NODES)]
-        self.databases = databases.Databases(self.folder / "databases", 3, self.ports)
-        self.balancer = balancer.Balancer(self.folder, self.ports, self.node_ports,
-                                          [database.port for database in self.databases.all])
-        self.nodes = []
+        folder = tempfile.mkdtemp(prefix="jobq-galera-")
+        os.chmod(folder, 0o711)
+        super().__init__(folder, 3, 3)
         self.seen = {}  # rows of jobs found by counts_of_jobs()
 
-    def start(self):
-        self.databases.form()
-        self.balancer.start()
-        machine.until(lambda: set(self.balancer.states("database").values()) == {"UP"}, "HAProxy has all databases")
-        return self
-
-    def start_nodes(self, database_ports=None):
+    def start_nodes_at(self, *database_ports):
         """Starts the nodes, each with a port of the database. Without ports all nodes use HAProxy and so a single
         writer."""
         self.stop_nodes()
         # With several writers, each read and transaction waits for the commits of the other servers.
         for database in self.databases.all:
-            database.query(f"SET GLOBAL wsrep_sync_wait = {int(bool(database_ports))}")
-        for number, port in enumerate(database_ports or [self.balancer.binds["database"]] * self.NODES):
-            node = NodeServer(f"node-{number + 1}", self.node_ports[number], port, self.folder / "keys")
-            self.nodes.append(node)
-            node.start()
-        machine.until(lambda: set(self.balancer.states("jobq").values()) == {"UP"}, "HAProxy has all nodes")
+            database.query(f"SET GLOBAL wsrep_sync_wait = {len(database_ports) and 1}")
+        for node, port in zip(self.nodes, database_ports or [self.balancer.binds["database"]] * len(self.nodes)):
+            node.database_port = port
+        self.start_nodes(SETTINGS)
+        for node in self.nodes:
+            node.key = self.key
 
     def stop_nodes(self):
         for node in self.nodes:
-            node.stop()
-            node.remove()
-        self.nodes.clear()
+            assert not machine.end(node.process), node.log.read_text()
 
     def api(self):
         """The nodes behind the load balancer."""
-        return Api(self.balancer.url, self.nodes[0].key)
+        return Api(self.balancer.url, self.key)
 
     def writer(self):
         """Returns the database server for the nodes' connections, or None while HAProxy knows no running server."""
@@ -123,13 +95,10 @@ class Galera:
         return self.seen
 
     def remove(self):
-        for node in self.nodes:
-            node.remove()
-        if self.balancer.process:
-            self.balancer.stop()
-        self.databases.remove()
-        self.ports.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Load:
