@@ -20,6 +20,7 @@ import jobq_server
 import npm_packages
 import runpod_process
 from document_page import Page, differs
+from http_case import HttpTest
 
 ROOT = pathlib.Path(jobq_server.ROOT)
 BUILD = pathlib.Path(jobq_server.BUILD)
@@ -227,11 +228,14 @@ class OtherLanguagesTest:
              str(source))
 
 
-class ApiPageTest:
+class ApiPageTest(HttpTest):
     """core/http/API.md has each call, parameter, field and value of the OpenAPI description."""
 
-    api = json.loads((ROOT / "core/http/api/openapi.json").read_text(encoding="utf-8"))
     page = (ROOT / "core/http/API.md").read_text(encoding="utf-8")
+
+    @pytest.fixture(autouse=True)
+    def description(self, question):
+        self.api = self.server.request("GET", "/openapi.json", key=None).json()
 
     def test_every_call(self):
         """Paths of the queue API stand there without the mount."""

@@ -10,7 +10,7 @@ if(text MATCHES "[^\n -~]" OR text MATCHES "\\)openapi\"")
 endif()
 
 set(out "// Made of core/http/api/openapi.json by embed_openapi.cmake.\n#include \"core/http/api/openapi.h\"\n\n")
-string(APPEND out "namespace jobq {\n\nconst std::string& openapiText() {\n")
+string(APPEND out "namespace jobq {\n\nconst std::string& openapiSource() {\n")
 string(APPEND out "  static const std::string kText = [] {\n    std::string text;\n")
 string(APPEND out "    text.reserve(${bytes});\n")
 set(piece 8000)
