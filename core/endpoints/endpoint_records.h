@@ -1,5 +1,5 @@
 // The records of endpoints, templates and pauses, as the storage has them. Every node follows the records, decides the
-// removal of templates (core/endpoints/template.h), and raises the version of each endpoint whose template has changed
+// removal of templates (core/config/template.h), and raises the version of each endpoint whose template has changed
 // (core/decisions/endpoints.md); the first node to see a change stores its effect.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "core/base/shared_map.h"
 #include "core/config/endpoint_spec.h"
-#include "core/endpoints/template.h"
+#include "core/config/template.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/record_store.h"

@@ -7,7 +7,7 @@
 #include "core/base/result.h"
 #include "core/config/form.h"
 #include "core/endpoints/endpoint_registry.h"
-#include "core/endpoints/template.h"
+#include "core/config/template.h"
 #include "jobq/record_store.h"
 
 namespace jobq {

@@ -12,7 +12,7 @@
 
 #include "core/config/endpoint_spec.h"
 #include "core/endpoints/endpoint_record.h"
-#include "core/endpoints/template.h"
+#include "core/config/template.h"
 #include "fault_fixture.h"
 #include "faulty_storage.h"
 #include "jobq/error.h"

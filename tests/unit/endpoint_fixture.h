@@ -20,7 +20,7 @@
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/plugin_resolver.h"
-#include "core/endpoints/template.h"
+#include "core/config/template.h"
 #include "core/endpoints/template_service.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"

@@ -255,7 +255,7 @@ TEST_F(EndpointRegistryTest, AnImageOfRemoteWorkersHasAReleaseWithoutAHandler) {
 }
 
 // A removal takes two steps. After the death of a node between the steps, the next refresh takes the second step
-// (core/endpoints/template.h).
+// (core/config/template.h).
 TEST_F(EndpointRegistryTest, TheNextRefreshCompletesTheRemovalOfATemplate) {
   Node one(*this);
   Node two(*this);

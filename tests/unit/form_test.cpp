@@ -1,5 +1,5 @@
 // Tests of JSON objects with fields described by the rows of a table (core/config/form.h), of the names of images
-// (core/model/image.h), and of records of templates (core/endpoints/template.h).
+// (core/model/image.h), and of records of templates (core/config/template.h).
 #include "core/config/form.h"
 
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 
 #include "core/base/secret_box.h"
 #include "core/config/endpoint_spec.h"
-#include "core/endpoints/template.h"
+#include "core/config/template.h"
 #include "core/model/image.h"
 #include "core/model/script_name.h"
 #include "jobq/error.h"

@@ -1,4 +1,4 @@
-#include "core/endpoints/template.h"
+#include "core/config/template.h"
 
 #include <algorithm>
 
