@@ -1,10 +1,11 @@
 #include "core/config/endpoint_spec.h"
 
-#include <set>
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
-#include "core/base/words.h"
 #include "core/config/filter_name.h"
+#include "core/config/form_rows.h"
 #include "core/config/units.h"
 #include "core/model/job_policy.h"
 #include "jobq/error.h"
@@ -25,136 +26,70 @@ constexpr std::string_view kBeforeEnv = ".env.";
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
 
-// Calls `each(name, value)` for every member with a value other than null, until one fails. Fails if `value` is not an
-// object or a name comes twice; `inside` stands before the repeated name.
-template <class Each>
-Result<void> forMembers(const json::Value& value, const std::string& inside, Each&& each) {
-  if (value.kind != json::Kind::object) return invalid("must be an object");
-  const auto object = std::get<json::Document>(json::read(value.raw));
-  std::set<std::string> seen;
-  for (const json::Member& member : object.members) {
-    const std::string name = json::decode(member.key);
-    if (!seen.insert(name).second) return invalid("holds " + clipped(inside + name) + " twice: send it once");
-    if (member.value.kind == json::Kind::null) continue;
-    if (const Result<void> done = each(name, member.value); !done) return done;
-  }
-  return {};
-}
-
-Result<std::int64_t> readInside(const std::string& name, const json::Value& value, const Range& range) {
-  auto number = readWhole(value, range);
-  if (!number) return invalid("has a wrong " + name + ": it " + number.failure().message());
-  return number;
-}
-
-Result<Millis> readMillis(const std::string& name, const json::Value& value, const Range& range) {
-  const auto number = readInside(name, value, range);
-  if (!number) return number.failure();
-  return Millis(*number);
-}
-
-Failure unknownInside(const std::string& name, const std::vector<std::string>& known) {
-  return invalid("has no " + clipped(name) + "; the nearest one is " + units::nearest(clipped(name), known));
-}
-
-Result<void> readRetention(E& form, const json::Value& value) {
-  form.runRetention.reset();
-  form.runsyncRetention.reset();
-  return forMembers(value, "", [&form](const std::string& name, const json::Value& ms) -> Result<void> {
-    if (name != "run" && name != "runsync") return unknownInside(name, {"run", "runsync"});
-    return assign(name == "run" ? form.runRetention : form.runsyncRetention, readMillis(name, ms, kRetention));
-  });
-}
-
-std::string writeRetention(const E& form) {
-  return json::object([&form](json::ObjectWriter& out) {
-    if (form.runRetention) out.member("run", form.runRetention->count());
-    if (form.runsyncRetention) out.member("runsync", form.runsyncRetention->count());
-  });
-}
-
-Result<void> readLimit(LimitSetting& limit, const std::string& operation, const json::Value& value) {
-  if (value.kind != json::Kind::object) return invalid("must hold an object for " + operation);
-  const std::string inside = operation + ".";
-  return forMembers(value, inside, [&](const std::string& name, const json::Value& number) -> Result<void> {
-    if (name == "requests") return assign(limit.requests, readInside(inside + name, number, kLimitCount));
-    if (name == "windowMs") return assign(limit.window, readMillis(inside + name, number, kLimitWindow));
-    if (name == "concurrent") return assign(limit.concurrent, readInside(inside + name, number, kLimitCount));
-    if (name == "perWorker") return assign(limit.perWorker, readInside(inside + name, number, kLimitCount));
-    return unknownInside(inside + name,
-                         {inside + "requests", inside + "windowMs", inside + "concurrent", inside + "perWorker"});
-  });
+FormFields<E> retentionFields() {
+  return {
+      durationField<E>("run", &E::runRetention, kMilliUnit, kRetention)
+          .means("The retention of results of `/run`.")
+          .defaulting("30 minutes"),
+      durationField<E>("runsync", &E::runsyncRetention, kMilliUnit, kRetention)
+          .means("The retention of results of `/runsync`, and at least the time of a `wait` over 90000.")
+          .defaulting("a minute"),
+  };
 }
 
 Result<void> readLimits(E& form, const json::Value& value) {
+  const auto members = presentMembers(value, "");
+  if (!members) return members.failure();
   LimitSettings limits{};
-  const Result<void> done =
-      forMembers(value, "", [&limits](const std::string& name, const json::Value& limit) -> Result<void> {
-        const auto at = std::find(kOperationNames.begin(), kOperationNames.end(), name);
-        if (at == kOperationNames.end()) return unknownInside(name, {kOperationNames.begin(), kOperationNames.end()});
-        return readLimit(limits[static_cast<std::size_t>(at - kOperationNames.begin())], name, limit);
-      });
-  if (done) form.limits = limits;
-  return done;
-}
-
-void writeLimit(json::ObjectWriter& out, const LimitSetting& limit) {
-  if (limit.requests) out.member("requests", *limit.requests);
-  if (limit.window) out.member("windowMs", limit.window->count());
-  if (limit.concurrent) out.member("concurrent", *limit.concurrent);
-  if (limit.perWorker) out.member("perWorker", *limit.perWorker);
+  for (const auto& [name, limit] : *members) {
+    const auto at = std::find(kOperationNames.begin(), kOperationNames.end(), name);
+    if (at == kOperationNames.end()) return unknownMember(name, {kOperationNames.begin(), kOperationNames.end()});
+    if (limit.kind != json::Kind::object) return invalid("must hold an object for " + name);
+    LimitSetting& setting = limits[static_cast<std::size_t>(at - kOperationNames.begin())];
+    if (const auto done = readMembers(setting, limit, limitFields(), name + "."); !done) return done;
+  }
+  form.limits = limits;
+  return {};
 }
 
 std::string writeLimits(const E& form) {
   return json::object([&form](json::ObjectWriter& out) {
     for (std::size_t i = 0; i < kOperations; ++i) {
-      const std::string limit = json::object([&](json::ObjectWriter& inside) { writeLimit(inside, form.limits[i]); });
+      const std::string limit = writePresent(form.limits[i], limitFields());
       if (limit != "{}") out.namedRaw(kOperationNames[i], limit);
     }
   });
 }
 
-Result<void> readSecret(E& form, const json::Value& value) {
-  if (auto done = assign(form.webhookSecret, readText(value, 0, 1'024)); !done) return done;
-  if (const auto key = units::signingKey(form.webhookSecret); !key) return key.failure();
-  return {};
+// Returns the keywords of an object with a limit for each operation, which has the schema.
+std::string ofOperations(const std::string& schema) {
+  return json::object([&schema](json::ObjectWriter& out) {
+    out.object("properties", [&schema](json::ObjectWriter& operations) {
+      for (const std::string_view operation : kOperationNames) {
+        operations.namedRaw(operation, R"({"$ref":"#/components/schemas/)" + schema + "\"}");
+      }
+    });
+    out.member("additionalProperties", false);
+  });
 }
 
-Result<void> readFilters(E& form, const json::Value& value) {
-  const auto names = readTexts(value);
-  if (!names) return names.failure();
-  if (const auto good = checkFilterNames(*names); !good) {
-    return invalid("has a wrong list: " + good.failure().message());
-  }
-  form.filters = *names;
-  return {};
+Result<void> checkSecret(const E& form) {
+  const auto key = units::signingKey(form.webhookSecret);
+  return key ? Result<void>() : key.failure();
 }
 
-Result<void> readScalerType(E& form, const json::Value& value) {
-  const auto name = readChoice(value, {"QUEUE_DELAY", "REQUEST_COUNT"});
-  if (!name) return name.failure();
-  form.scaling.type = parseScalerType(*name).value();
-  return {};
+Result<void> checkFilters(const E& form) {
+  const auto good = checkFilterNames(*form.filters);
+  return good ? good : invalid("has a wrong list: " + good.failure().message());
 }
 
 Setting<E> idleTimeoutInFile() {
-  return durationSetting<E>("idleTimeout", &E::idleTimeout, Millis(0), Millis(3'600'000),
-                            "The idle time after which a worker above `workersMin` ends.");
-}
-
-Setting<E> scalerTypeInFile() {
-  using Types = std::vector<std::pair<std::string, ScalerType>>;
-  return choiceSetting<E>(
-      "scalerType", [](auto& form) -> auto& { return form.scaling.type; },
-      Types{{"QUEUE_DELAY", ScalerType::queueDelay}, {"REQUEST_COUNT", ScalerType::requestCount}},
-      "`REQUEST_COUNT` keeps a worker for every `scalerValue` jobs that wait or run, `QUEUE_DELAY` adds a worker if a "
-      "job waits longer than `scalerValue` seconds.");
+  return durationSetting<E>("idleTimeout", &E::idleTimeout, Millis(0), Millis(3'600'000), "");
 }
 
 // Stores the checked text unchanged; makeEndpoint() decodes the signing key from it.
 Setting<E> webhookSecretInFile() {
-  Setting<E> row = textSetting<E>("webhookSecret", &E::webhookSecret, "The secret for webhooks of the endpoint.")
-                       .withDefault("`webhook.secret`");
+  Setting<E> row = textSetting<E>("webhookSecret", &E::webhookSecret, "").withDefault("`webhook.secret`");
   row.parse = [](E& form, const std::string& key, const std::string& text) {
     (void)units::secret(key, text);
     form.webhookSecret = text;
@@ -178,31 +113,62 @@ Setting<E> envInFile() {
 
 // etc/README.md has the settings of the file in the order of the rows.
 FormFields<E> requestFields() {
+  using Types = std::vector<std::pair<std::string, ScalerType>>;
+  const Types types{{"QUEUE_DELAY", ScalerType::queueDelay}, {"REQUEST_COUNT", ScalerType::requestCount}};
   return {
       textField<E>("image", &E::image, 1, 512, FieldUse::file)
-          .inFile("image", "The code: `plugin/<handler>` or `lua/<script>`. Any other name means remote workers.",
-                  "required"),
-      textField<E>("id", &E::id, 1, 128, FieldUse::answer),
-      textField<E>("name", &E::name, 0, kEndpointNameLimit),
-      textField<E>("templateId", &E::templateId, 1, 64).released(),
-      wholeField<E>("workersMin", &E::workersMin, kWorkers).inFile("workersMin", "The workers kept when idle."),
-      wholeField<E>("workersMax", &E::workersMax, kWorkers).inFile("workersMax", "The most workers."),
+          .means("The code: `plugin/<handler>` or `lua/<script>`. Any other name means remote workers.")
+          .inFile("image", "required"),
+      textField<E>("id", &E::id, 1, 128, FieldUse::answer)
+          .means(
+              "The id of 14 letters and digits, assigned by the server. An endpoint of the configuration file has the "
+              "id of the file.")
+          .schema("{}", R"({"examples":["h7c2k9x0m2qa4f"]})"),
+      textField<E>("name", &E::name, 0, kEndpointNameLimit)
+          .means("The name for people. Two endpoints may have the same name.")
+          .option("name", "NAME"),
+      textField<E>("templateId", &E::templateId, 1, 64)
+          .means("The template of the endpoint's workers. Another template makes a new version. An endpoint of the "
+                 "configuration file has an empty text.")
+          .needed("templateId is missing: name the template of the endpoint's workers")
+          .answering({0, 64})
+          .option("template", "ID")
+          .released(),
+      wholeField<E>("workersMin", &E::workersMin, kWorkers)
+          .means("The least number of workers, also when idle; not more than `workersMax`.")
+          .inFile("workersMin")
+          .option("workers-min"),
+      wholeField<E>("workersMax", &E::workersMax, kWorkers)
+          .means("The largest number of workers. Further remote workers may connect, and 0 gives them no jobs.")
+          .inFile("workersMax")
+          .option("workers-max"),
       // The file takes a duration to the millisecond, also 0 (the worker ends at once); responses show whole seconds,
       // rounded down.
-      durationField<E>("idleTimeout", &E::idleTimeout, kSecondUnit, {1, 3'600}).inFile(idleTimeoutInFile()),
-      FormField<E>{"scalerType", FieldUse::free, readScalerType,
-                   [](const E& form) { return jsonText(nameOf(form.scaling.type)); }}
-          .inFile(scalerTypeInFile()),
+      durationField<E>("idleTimeout", &E::idleTimeout, kSecondUnit, {1, 3'600})
+          .means("The idle time after which a worker above `workersMin` ends.")
+          .answering({0, 3'600})
+          .inFile(idleTimeoutInFile())
+          .option("idle-timeout"),
+      choiceField<E>(
+          "scalerType", [](auto& form) -> auto& { return form.scaling.type; }, types)
+          .means("The rule for the number of workers. `REQUEST_COUNT` keeps a worker for every `scalerValue` jobs that "
+                 "wait or run, `QUEUE_DELAY` adds a worker if a job waits longer than `scalerValue` seconds.")
+          .inFile("scalerType")
+          .option("scaler-type"),
       wholeField<E>("scalerValue", [](auto& form) -> auto& { return form.scaling.value; }, {1, 1'000'000})
-          .inFile("scalerValue", "Jobs for `REQUEST_COUNT`, seconds for `QUEUE_DELAY`."),
+          .means("The value for the scaler: jobs for `REQUEST_COUNT`, seconds for `QUEUE_DELAY`.")
+          .inFile("scalerValue")
+          .option("scaler-value"),
       durationField<E>("executionTimeoutMs", &E::executionTimeout, kMilliUnit, kExecutionTimeoutBounds.range)
-          .inFile("executionTimeout", "The default of `policy.executionTimeout`."),
+          .means("The longest run of a job, unless the job has a `policy.executionTimeout`.")
+          .inFile("executionTimeout")
+          .option("execution-timeout"),
   };
 }
 
 FormFields<E> hardware() {
-  return {
-      flagField<E>("flashboot", &E::flashboot),
+  FormFields<E> fields{
+      flagField<E>("flashboot", &E::flashboot).option("flashboot"),
       choiceField<E>("computeType", &E::computeType, {"GPU", "CPU"}, FieldUse::creation),
       wholeField<E>("gpuCount", &E::gpuCount, kHardware),
       textsField<E>("gpuTypeIds", &E::gpuTypeIds),
@@ -214,50 +180,121 @@ FormFields<E> hardware() {
       textField<E>("networkVolumeId", &E::networkVolumeId, 0, kEndpointNameLimit),
       textsField<E>("networkVolumeIds", &E::networkVolumeIds),
   };
+  for (FormField<E>& field : fields) {
+    const bool isFixed = field.use == FieldUse::creation;
+    field =
+        field.means(isFixed ? "A stored value without effect, fixed at creation." : "A stored value without effect.");
+  }
+  return fields;
 }
 
 FormFields<E> extensionFields() {
+  constexpr const char* kFilterNames = R"("items":{"type":"string","pattern":"^(plugin/)?[A-Za-z0-9_-]{1,64}$"})";
+  constexpr const char* kSigningKey =
+      R"({"anyOf":[{"pattern":"^whsec_([A-Za-z0-9+/]{4})*)"
+      R"(([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/]{4})$"},)"
+      R"({"not":{"pattern":"^whsec_"}}]})";
   return {
       wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000})
-          .inFile("maxAttempts", "The lost runs after which a job is FAILED."),
+          .means("The number of lost runs after which a job is FAILED.")
+          .inFile("maxAttempts")
+          .option("max-attempts"),
       durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace)
-          .inFile("stopGrace", "The time for a handler to obey a stop token before the worker counts as stuck."),
+          .means("The time for a handler to obey a stop before the worker counts as stuck.")
+          .inFile("stopGrace")
+          .option("stop-grace"),
       wholeField<E>("maxStuck", &E::maxStuck, kWorkers)
-          .inFile("maxStuck", "The stuck workers replaced at a time.", "`workersMax`"),
+          .means("The number of stuck workers replaced at a time. The default is `workersMax`, and null restores the "
+                 "default.")
+          .inFile("maxStuck", "`workersMax`")
+          .option("max-stuck"),
       choiceField<E>("isolation", &E::isolation, {"thread"})
-          .inFile("isolation", "Where handlers run. Planned: other values."),
+          .means("The place where handlers run. Planned: other values.")
+          .inFile("isolation")
+          .option("isolation"),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64)
-          .inFile("queuePolicy", "The queue policy of the endpoint.", "`queue.policy`"),
-      FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return jsonText(form.filters); },
-                   [](E& form) { form.filters.reset(); }}
-          .inFile(listSetting<E>("filters", &E::filters, "The filters of the endpoint; an empty value means no filter.")
-                      .withDefault("`filters`")),
-      {"retention", FieldUse::free, readRetention, writeRetention},
-      {"rateLimits", FieldUse::free, readLimits, writeLimits},
-      FormField<E>{"webhookSecret", FieldUse::secret, readSecret,
-                   [](const E& form) { return jsonText(form.webhookSecret); }}
+          .means(
+              "The order of the jobs. The value is the name of an installed queue plugin, such as `fifo`, `priority`, "
+              "`deadline` or `fair`. Empty means the server's policy.")
+          .inFile("queuePolicy", "`queue.policy`")
+          .option("queue-policy", "NAME"),
+      textsField<E>("filters", &E::filters)
+          .means("The admission filters in order. Filters check each job before storage. A filter is a script of the "
+                 "server by its name, or `plugin/<filter>`. An empty value means no filter, and null the server's "
+                 "filters.")
+          .checked(checkFilters)
+          .schema(std::string(R"({"maxItems":16,)") + kFilterNames + "}", std::string("{") + kFilterNames + "}")
+          .inFile("filters", "`filters`")
+          .option("filters", "NAMES")
+          .commaList(),
+      objectField<E>("retention", retentionFields()).means("The retention of results."),
+      FormField<E>{.name = "rateLimits", .read = readLimits, .write = writeLimits, .facts = {.type = "object"}}
+          .means("The endpoint's own limits by operation, in place of the server's.")
+          .schema(ofOperations("RateLimitInput"), ofOperations("RateLimit")),
+      textField<E>("webhookSecret", &E::webhookSecret, 0, 1'024, FieldUse::secret)
+          .means(
+              "The secret for signatures of the endpoint's webhooks, in place of the server's: any text, or `whsec_` "
+              "and base64. The value is kept encrypted and never returned.")
+          .checked(checkSecret)
+          .schema(kSigningKey, "{}")
           .inFile(webhookSecretInFile()),
   };
 }
 
 FormFields<E> serverFields() {
-  const auto nothing = [](E&, const json::Value&) { return Result<void>(); };
+  constexpr std::int64_t kLargestVersion = std::int64_t{1} << 53;
   return {
-      textField<E>("createdAt", &E::createdAt, 0, 64, FieldUse::answer),
-      {"userId", FieldUse::answer, nothing, [](const E&) { return std::string("\"\""); }},
-      wholeField<E>("version", &E::version, {1, std::int64_t{1} << 53}, FieldUse::answer),
-      {"static", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.isStatic); }},
-      {"paused", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.paused); }},
-      FormField<E>{"env", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.env); }}.inFile(
-          envInFile()),
-      {"instanceIds", FieldUse::answer, nothing, [](const E&) { return std::string("[]"); }},
-      wholeField<E>("templateRecord", &E::templateRecord, {0, std::int64_t{1} << 53}, FieldUse::record),
+      textField<E>("createdAt", &E::createdAt, 0, 64, FieldUse::answer)
+          .means("The time of creation. An endpoint of the configuration file has the server's start time.")
+          .schema("{}", R"({"allOf":[{"$ref":"#/components/schemas/Time"}]})")
+          .untyped(),
+      constantField<E>("userId", "string", "\"\"").means("The server has a single tenant."),
+      wholeField<E>("version", &E::version, {1, kLargestVersion}, FieldUse::answer)
+          .means("The number of the version. Each release increases the number: the template has changed, or the "
+                 "endpoint has another template."),
+      flagField<E>("static", &E::isStatic, FieldUse::answer)
+          .means("True for an endpoint of the configuration file. The API cannot change the endpoint, except with a "
+                 "pause.")
+          .unread(),
+      flagField<E>("paused", &E::paused, FieldUse::answer)
+          .means("The endpoint's jobs wait, and running jobs continue.")
+          .unread(),
+      textMapField<E>("env", &E::env, FieldUse::answer).means("The template's `env`.").unread().inFile(envInFile()),
+      constantField<E>("instanceIds", "array", "[]")
+          .means("Always empty.")
+          .schema("{}", R"({"maxItems":0,"items":{"type":"string"}})"),
+      wholeField<E>("templateRecord", &E::templateRecord, {0, kLargestVersion}, FieldUse::record),
       flagField<E>("deleting", &E::deleting, FieldUse::record),
       textField<E>("sealed", &E::sealed, 0, std::size_t{1} << 20, FieldUse::record),
   };
 }
 
 }  // namespace
+
+const FormFields<LimitSetting>& limitFields() {
+  using L = LimitSetting;
+  static const FormFields<L> kFields{
+      wholeField<L>("requests", &L::requests, kLimitCount)
+          .means("The number of requests in a window at an endpoint; 0 means no limit.")
+          .defaulting("the server\'s")
+          .inFile("requests", "see below"),
+      durationField<L>("windowMs", &L::window, kMilliUnit, kLimitWindow)
+          .means("The length of the window.")
+          .defaulting("the server\'s")
+          .inFile("window", "`" + units::print(kLimitWindowDefault) + "`"),
+      wholeField<L>("concurrent", &L::concurrent, kLimitCount)
+          .means("The number of concurrent calls at an endpoint; 0 means no limit.")
+          .defaulting("the server\'s")
+          .inFile("concurrent", "see below"),
+      wholeField<L>("perWorker", &L::perWorker, kLimitCount)
+          .means(
+              "The number of requests for each running worker, if more than `requests` in all; concurrent calls grow "
+              "alike.")
+          .defaulting("the server\'s")
+          .inFile("perWorker", "a tenth of `requests`"),
+  };
+  return kFields;
+}
 
 const FormFields<EndpointSpec>& endpointFields() {
   static const FormFields<E> kFields = [] {
@@ -286,9 +323,7 @@ bool needsRelease(const EndpointSpec& before, const EndpointSpec& after) {
 }
 
 void addCrossFaults(FieldFaults& faults, const EndpointSpec& spec) {
-  if (spec.templateId.empty() && !isFaulty(faults, "templateId")) {
-    faults.push_back({"templateId", "templateId is missing: name the template of the endpoint's workers"});
-  }
+  addAbsent(faults, spec, endpointFields());
   if (spec.workersMin > spec.workersMax && !isFaulty(faults, "workersMin") && !isFaulty(faults, "workersMax")) {
     faults.push_back({"workersMin", "workersMin is greater than workersMax: lower it, or raise workersMax"});
   }

@@ -73,6 +73,9 @@ struct EndpointSpec {
   std::string sealed;                ///< `webhookSecret`, sealed
 };
 
+/// Returns the table of the fields of a limit of an operation; constant.
+const FormFields<LimitSetting>& limitFields();
+
 /// Returns the table of all fields, in the order of responses; constant.
 const FormFields<EndpointSpec>& endpointFields();
 

@@ -103,6 +103,25 @@ FormBody::FormBody(std::string_view text) {
   }
 }
 
+Result<std::vector<std::pair<std::string, json::Value>>> presentMembers(const json::Value& value,
+                                                                        const std::string& inside) {
+  if (value.kind != json::Kind::object) return invalid("must be an object");
+  const auto object = parse(value.raw);
+  if (!object) return object.failure();
+  std::set<std::string> seen;
+  std::vector<std::pair<std::string, json::Value>> members;
+  for (const json::Member& member : object->members) {
+    const auto [name, fresh] = seen.insert(json::decode(member.key));
+    if (!fresh) return invalid("holds " + clipped(inside + *name) + " twice: send it once");
+    if (member.value.kind != json::Kind::null) members.emplace_back(*name, member.value);
+  }
+  return members;
+}
+
+Failure unknownMember(const std::string& name, const std::vector<std::string>& known) {
+  return invalid("has no " + clipped(name) + "; the nearest one is " + units::nearest(clipped(name), known));
+}
+
 FieldFault unknownField(const std::string& name, const char* thing, const std::vector<std::string>& known) {
   return {clipped(name), clipped(name) + " is not a field of " + thing + "; the nearest one is " +
                              units::nearest(clipped(name), known)};

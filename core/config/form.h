@@ -1,6 +1,6 @@
 // Tables of fields: structs that the management API shows as JSON objects, the storage keeps as records, and the
-// settings file may describe. One row says everything about a field: its name, its bounds, how a request, a record or
-// the file gives its value, how a response or a record shows the value. A new field is a new row.
+// settings file may describe. One row says everything about a field: its name, its bounds and its meaning, how a
+// request, a record or the file gives its value, how a response or a record shows the value. A new field is a new row.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
+#include "core/config/field_facts.h"
 #include "core/config/setting.h"
 #include "jobq/error.h"
 #include "jobq/json_value.h"
@@ -28,47 +29,102 @@ namespace jobq {
 /// Returns true if the field, or the whole body, has a fault already: further faults of the field say no more.
 bool isFaulty(const FieldFaults& faults, std::string_view field);
 
-/// Places where a field may appear. The order matters: the functions below compare.
-enum class FieldUse {
-  free,      ///< in requests, responses and records; changeable
-  creation,  ///< in requests of creation, responses and records; never changed
-  secret,    ///< in requests and records, never in responses; changeable
-  answer,    ///< in responses and records, set by the server
-  record,    ///< only in records
-  file,      ///< only in the settings file
-};
-/// Returns whether a request may contain the field.
-constexpr bool isAccepted(FieldUse use) { return use <= FieldUse::secret; }
-/// Returns whether responses contain the field.
-constexpr bool isAnswered(FieldUse use) { return use != FieldUse::secret && use < FieldUse::record; }
-/// Returns whether records contain the field.
-constexpr bool isRecorded(FieldUse use) { return use != FieldUse::file; }
-
 /// One row of the table. `Form` is the struct behind the JSON object. A row holds functions instead of deriving a class
 /// for each field, because the table is constant data.
 template <class Form>
 struct FormField {
+  using Read = std::function<Result<void>(Form&, const json::Value&)>;
+  using Write = std::function<std::string(const Form&)>;
+
   std::string name;  ///< in JSON
   FieldUse use = FieldUse::free;
-  std::function<Result<void>(Form&, const json::Value&)> read;  ///< sentences as those of the readers below
-  std::function<std::string(const Form&)> write;                ///< JSON text
+  Read read;                           ///< sentences as those of the readers below
+  Write write;                         ///< JSON text
+  FieldFacts facts{};                  ///< without the facts that described() adds
+  Setting<Form> setting{};             ///< in the settings file; without a name the file has no such field
   std::function<void(Form&)> clear{};  ///< effect of null in a request; without a function null is ignored
-  Setting<Form> setting{};             ///< in the settings file; without a name the file cannot set the field
   bool isReleased = false;             ///< a change of the field makes a release, which replaces the workers
 
-  /// Returns the row with a name in the settings file; the value there has the bounds of the row. `meaning` and
-  /// `defaultText` are those of Setting.
-  FormField inFile(std::string key, std::string meaning, std::string defaultText = {}) const {
+  /// Returns the row with its meaning (FieldFacts).
+  FormField means(std::string text) const {
     FormField row = *this;
-    row.setting.name = std::move(key);
-    row.setting.meaning = std::move(meaning);
-    row.setting.defaultText = std::move(defaultText);
+    row.facts.meaning = std::move(text);
     return row;
   }
-  /// Returns the row with a setting that has a form of its own.
+  /// Returns the row of a field that a creation needs. `sentence` refuses a creation without the field.
+  FormField needed(std::string sentence) const {
+    FormField row = *this;
+    row.facts.absence = std::move(sentence);
+    return row;
+  }
+  /// Returns the row with further keywords of JSON Schema: an object for requests, and one for responses.
+  FormField schema(std::string request, std::string answer) const {
+    FormField row = *this;
+    row.facts.requestKeywords = std::move(request);
+    row.facts.answerKeywords = std::move(answer);
+    return row;
+  }
+  /// Returns the row with an option of jobqctl (FieldFacts).
+  FormField option(std::string option, std::string placeholder = {}) const {
+    FormField row = *this;
+    row.facts.option = std::move(option);
+    row.facts.placeholder = std::move(placeholder);
+    return row;
+  }
+  /// Returns the row with a text for a default that depends on other fields.
+  FormField defaulting(std::string text) const {
+    FormField row = *this;
+    row.facts.defaultText = std::move(text);
+    return row;
+  }
+  /// Returns the row whose schema has its type and its bounds from the keywords alone.
+  FormField untyped() const {
+    FormField row = *this;
+    row.facts.type.clear();
+    row.facts.range.reset();
+    return row;
+  }
+  /// Returns the row of a field whose option of jobqctl has all elements between commas.
+  FormField commaList() const {
+    FormField row = *this;
+    row.facts.isCommaList = true;
+    return row;
+  }
+  /// Returns the row with another range of the values in responses.
+  FormField answering(const Range& range) const {
+    FormField row = *this;
+    row.facts.answerRange = range;
+    return row;
+  }
+  /// Returns the row whose values pass a further check, a function from the form to Result<void>.
+  template <class Check>
+  FormField checked(Check check) const {
+    FormField row = *this;
+    row.read = [before = read, check](Form& form, const json::Value& value) {
+      const Result<void> done = before(form, value);
+      return done ? check(std::as_const(form)) : done;
+    };
+    return row;
+  }
+  /// Returns the row of a field that records show, and that is read from elsewhere.
+  FormField unread() const {
+    FormField row = *this;
+    row.read = [](Form&, const json::Value&) { return Result<void>(); };
+    return row;
+  }
+  /// Returns the row with a name in the settings file; the value there has the bounds and the meaning of the row.
+  /// `defaultText` is that of Setting.
+  FormField inFile(std::string key, std::string defaultText = {}) const {
+    Setting<Form> other = setting;
+    other.name = std::move(key);
+    other.defaultText = std::move(defaultText);
+    return inFile(std::move(other));
+  }
+  /// Returns the row with a setting that has a form of its own. Without a meaning the setting has that of the row.
   FormField inFile(Setting<Form> other) const {
     FormField row = *this;
     row.setting = std::move(other);
+    if (row.setting.meaning.empty()) row.setting.meaning = facts.meaning;
     return row;
   }
   /// Returns the row of a field whose changes make a release.
@@ -99,82 +155,19 @@ std::string jsonText(const Value& value) {
   return text;
 }
 
-// Rows for the common kinds of members.
+/// Returns the facts of all fields.
 template <class Form>
-FormField<Form> textField(const char* name, std::string Form::*member, std::size_t min, std::size_t max,
-                          FieldUse use = FieldUse::free) {
-  return {name,
-          use,
-          [=](Form& form, const json::Value& value) { return assign(form.*member, readText(value, min, max)); },
-          [=](const Form& form) { return jsonText(form.*member); },
-          {},
-          textSetting<Form>("", member, min, max, "")};
-}
-/// Row of a whole number of any integer type, or of an optional one (null). `member` is a pointer to a member, or a
-/// function from the struct to a reference.
-template <class Form, class Member>
-FormField<Form> wholeField(const char* name, Member member, const Range& range, FieldUse use = FieldUse::free) {
-  using Found = ValueAt<Form, Member>;
-  using Number = typename Found::Type;
-  FormField<Form> row{name,
-                      use,
-                      [=](Form& form, const json::Value& value) {
-                        const auto number = readWhole(value, range);
-                        if (!number) return Result<void>(number.failure());
-                        std::invoke(member, form) = static_cast<Number>(*number);
-                        return Result<void>();
-                      },
-                      [=](const Form& form) { return jsonText(std::invoke(member, form)); },
-                      {},
-                      wholeSetting<Form>("", member, range, "")};
-  if constexpr (Found::kMayBeAbsent) row.clear = [=](Form& form) { std::invoke(member, form).reset(); };
-  return row;
-}
-/// Row of a duration, as a whole number of `unit` in JSON and with its unit in the file. `range` counts in `unit`.
-template <class Form>
-FormField<Form> durationField(const char* name, Millis Form::*member, Millis unit, const Range& range,
-                              FieldUse use = FieldUse::free) {
-  return {name,
-          use,
-          [=](Form& form, const json::Value& value) {
-            const auto number = readWhole(value, range);
-            if (!number) return Result<void>(number.failure());
-            form.*member = unit * *number;
-            return Result<void>();
-          },
-          [=](const Form& form) { return jsonText(form.*member / unit); },
-          {},
-          durationSetting<Form>("", member, unit * range.min, unit * range.max, "")};
-}
-template <class Form>
-FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = FieldUse::free) {
-  return {name,
-          use,
-          [=](Form& form, const json::Value& value) { return assign(form.*member, readFlag(value)); },
-          [=](const Form& form) { return jsonText(form.*member); },
-          {},
-          flagSetting<Form>("", member, "")};
-}
-template <class Form>
-FormField<Form> textsField(const char* name, std::vector<std::string> Form::*member, FieldUse use = FieldUse::free) {
-  return {name,
-          use,
-          [=](Form& form, const json::Value& value) { return assign(form.*member, readTexts(value)); },
-          [=](const Form& form) { return jsonText(form.*member); },
-          {},
-          listSetting<Form>("", member, "")};
-}
-template <class Form>
-FormField<Form> choiceField(const char* name, std::string Form::*member, const std::vector<std::string>& choices,
-                            FieldUse use = FieldUse::free) {
-  std::vector<std::pair<std::string, std::string>> words;
-  for (const std::string& choice : choices) words.emplace_back(choice, choice);
-  return {name,
-          use,
-          [=](Form& form, const json::Value& value) { return assign(form.*member, readChoice(value, choices)); },
-          [=](const Form& form) { return jsonText(form.*member); },
-          {},
-          choiceSetting<Form>("", member, words, "")};
+std::vector<FieldFacts> described(const FormFields<Form>& fields) {
+  std::vector<FieldFacts> all;
+  for (const FormField<Form>& field : fields) {
+    FieldFacts facts = field.facts;
+    facts.name = field.name;
+    facts.use = field.use;
+    facts.isNullable = field.clear != nullptr;
+    facts.defaultValue = field.write(Form());
+    all.push_back(std::move(facts));
+  }
+  return all;
 }
 
 /// The members of a request in their order, each key once with its first value. `faults` has a fault for each
@@ -232,6 +225,55 @@ Result<void> readRecord(Form& form, std::string_view text, const FormFields<Form
     }
   }
   return {};
+}
+
+/// Adds the sentence of each field that a creation needs and that is empty in `form`, except for faulty fields.
+template <class Form>
+void addAbsent(FieldFaults& faults, const Form& form, const FormFields<Form>& fields) {
+  for (const FormField<Form>& field : fields) {
+    if (field.facts.absence.empty() || isFaulty(faults, field.name)) continue;
+    const std::string value = field.write(form);
+    if (value == "\"\"" || value == "[]") faults.push_back({field.name, field.facts.absence});
+  }
+}
+
+/// Returns the members of an object except nulls, as views into the text. Fails if `value` is not an object or has a
+/// name twice; `inside` stands before the repeated name.
+Result<std::vector<std::pair<std::string, json::Value>>> presentMembers(const json::Value& value,
+                                                                        const std::string& inside);
+/// Returns the failure of an object without a member `name`, with the nearest of the known names.
+Failure unknownMember(const std::string& name, const std::vector<std::string>& known);
+
+/// Fills `form` from the object that is the value of a field; a null counts as an absent member. `inside` stands before
+/// the names of members in sentences. Stops at the first fault.
+template <class Form>
+Result<void> readMembers(Form& form, const json::Value& value, const FormFields<Form>& fields,
+                         const std::string& inside = {}) {
+  const auto members = presentMembers(value, inside);
+  if (!members) return members.failure();
+  for (const auto& [name, member] : *members) {
+    const auto row = std::find_if(fields.begin(), fields.end(),
+                                  [&wanted = name](const FormField<Form>& field) { return field.name == wanted; });
+    if (row == fields.end()) {
+      std::vector<std::string> known;
+      for (const FormField<Form>& field : fields) known.push_back(inside + field.name);
+      return unknownMember(inside + name, known);
+    }
+    if (const auto done = row->read(form, member); !done) {
+      return invalid("has a wrong " + inside + name + ": it " + done.failure().message());
+    }
+  }
+  return {};
+}
+
+/// Returns the object of the fields whose value is not null.
+template <class Form>
+std::string writePresent(const Form& form, const FormFields<Form>& fields) {
+  return json::object([&](json::ObjectWriter& out) {
+    for (const FormField<Form>& field : fields) {
+      if (const std::string value = field.write(form); value != "null") out.namedRaw(field.name, value);
+    }
+  });
 }
 
 /// Writes the fields of the form as members of an object, in the order of the table: the fields of responses, or with

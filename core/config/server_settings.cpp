@@ -1,10 +1,11 @@
 #include "core/config/server_settings.h"
 
+#include "core/config/endpoint_spec.h"
+
 namespace jobq {
 namespace {
 
 using C = Config;
-using L = LimitSetting;
 
 constexpr Millis kSecond{1'000};
 constexpr Millis kHour{3'600'000};
@@ -154,22 +155,10 @@ SettingSection webhooksSection() {
           }};
 }
 
-std::vector<Setting<L>> limitsOfOperations() {
-  return {
-      wholeSetting<L>("requests", &L::requests, kLimitCount,
-                      "The requests in a window at an endpoint; 0 means no limit.")
-          .withDefault("see below"),
-      durationSetting<L>("window", &L::window, Millis(kLimitWindow.min), Millis(kLimitWindow.max),
-                         "The length of the window.")
-          .withDefault("`" + units::print(kLimitWindowDefault) + "`"),
-      wholeSetting<L>("concurrent", &L::concurrent, kLimitCount,
-                      "The concurrent calls at an endpoint; 0 means no limit.")
-          .withDefault("see below"),
-      wholeSetting<L>(
-          "perWorker", &L::perWorker, kLimitCount,
-          "The requests for each running worker, if more than `requests` in all; concurrent calls grow alike.")
-          .withDefault("a tenth of `requests`"),
-  };
+std::vector<Setting<LimitSetting>> limitsOfOperations() {
+  std::vector<Setting<LimitSetting>> settings;
+  for (const FormField<LimitSetting>& field : limitFields()) settings.push_back(field.setting);
+  return settings;
 }
 
 SettingSection limitsSection() {

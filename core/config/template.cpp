@@ -4,6 +4,7 @@
 
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/config/form_rows.h"
 #include "core/model/image.h"
 #include "jobq/base64.h"
 #include "jobq/json.h"
@@ -17,13 +18,6 @@ constexpr std::size_t kPathLimit = 1'024;
 constexpr std::size_t kReadmeLimit = 512UL << 10;
 constexpr Range kGigabytes{0, 1'000'000'000};
 
-Result<std::string> readImage(const json::Value& value) {
-  auto image = readText(value, 1, kImageLimit);
-  if (!image) return image;
-  if (const auto good = checkImageName(*image); !good) return good.failure();
-  return image;
-}
-
 bool isPort(const std::string& item) {
   const std::size_t slash = item.find('/');
   const std::string number = item.substr(0, slash);
@@ -35,78 +29,128 @@ bool isPort(const std::string& item) {
   return port >= 1 && port <= 65'535;
 }
 
-Result<std::vector<std::string>> readPorts(const json::Value& value) {
-  auto ports = readTexts(value);
-  if (!ports) return ports;
-  for (const std::string& port : *ports) {
-    if (!isPort(port)) {
-      return invalid("must hold items like 8888/http or 22/tcp, with a port from 1 to 65535, not " + clipped(port));
-    }
-  }
-  return ports;
+Result<void> checkPorts(const Template& form) {
+  const auto wrong = std::ranges::find_if_not(form.ports, isPort);
+  if (wrong == form.ports.end()) return {};
+  return invalid("must hold items like 8888/http or 22/tcp, with a port from 1 to 65535, not " + clipped(*wrong));
 }
 
-Result<std::string> readPath(const json::Value& value) {
-  auto path = readText(value, 1, kPathLimit);
-  if (path && path->front() != '/') return invalid("must be an absolute path: begin it with /");
-  return path;
+Result<void> checkPath(const Template& form) {
+  if (form.volumeMountPath.starts_with('/')) return {};
+  return invalid("must be an absolute path: begin it with /");
 }
 
-Result<std::map<std::string, std::string>> readEnv(const json::Value& value) {
-  auto env = readTextMap(value);
-  if (!env) return env;
-  for (const auto& [name, text] : *env) {
+Result<void> checkEnv(const Template& form) {
+  for (const auto& [name, text] : form.env) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
       return invalid("holds a name that no environment can have: " + json::quoted(clipped(name)));
     }
     if (text.find('\0') != std::string::npos) return invalid("holds a value with a NUL: " + clipped(name));
   }
-  return env;
+  return {};
+}
+
+// Keywords of JSON Schema for requests.
+constexpr const char* kImageKeywords =
+    R"({"anyOf":[{"pattern":"^(plugin|lua)/[A-Za-z0-9_-]{1,64}$"},{"not":{"pattern":"^(plugin|lua)/"}}]})";
+constexpr const char* kEnvKeywords = R"({"propertyNames":{"pattern":"^[^=\\u0000]+$"},)"
+                                     R"("additionalProperties":{"type":"string","pattern":"^[^\\u0000]*$"}})";
+constexpr const char* kPortKeywords =
+    R"({"items":{"type":"string","pattern":"^(0{0,4}[1-9]|0{0,3}[1-9][0-9]|0{0,2}[1-9][0-9]{2}|0?[1-9][0-9]{3}|)"
+    R"([1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])/(http|tcp)$"}})";
+constexpr const char* kPathKeywords = R"({"pattern":"^/"})";
+constexpr const char* kTexts = R"({"items":{"type":"string"}})";
+constexpr const char* kTextsWithoutNul = R"({"items":{"type":"string","pattern":"^[^\\u0000]*$"}})";
+constexpr const char* kTextMap = R"({"additionalProperties":{"type":"string"}})";
+
+FormFields<Template> workerFields() {
+  using T = Template;
+  return {
+      textField<T>("name", &T::name, 1, kTemplateNameLimit)
+          .means("The name for people. Two templates never have the same name.")
+          .needed("name is missing: give the template a name that no other one has")
+          .option("name", "NAME"),
+      textField<T>("imageName", &T::imageName, 1, kImageLimit)
+          .means(
+              "The program of the workers. `plugin/<handler>` is an installed C++ handler, `lua/<name>` is the script "
+              "of the given name in the folder `handlers` of the server's scripts, and remote workers take the jobs "
+              "of any other name.")
+          .needed("imageName is missing: name a handler, such as plugin/echo, or an image")
+          .checked([](const T& form) { return checkImageName(form.imageName); })
+          .schema(kImageKeywords, "{}")
+          .option("image", "IMAGE"),
+      choiceField<T>("category", &T::category, {"NVIDIA", "AMD", "CPU"}, FieldUse::creation)
+          .means("The kind of machine, fixed at creation.")
+          .option("category"),
+      wholeField<T>("containerDiskInGb", &T::containerDiskInGb, kGigabytes)
+          .means("The size of the container's disk, for a launcher.")
+          .option("container-disk", "GB"),
+      textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kTemplateNameLimit)
+          .means("The name of the credentials for the registry of the image, for a launcher.")
+          .option("registry-auth", "ID"),
+      textsField<T>("dockerEntrypoint", &T::dockerEntrypoint)
+          .means("The words of the entry point, for a launcher. If empty, the image's own.")
+          .schema(kTextsWithoutNul, kTexts)
+          .option("entrypoint", "WORD"),
+      textsField<T>("dockerStartCmd", &T::dockerStartCmd)
+          .means("The words of the start command, for a launcher. If empty, the image's own.")
+          .schema(kTextsWithoutNul, kTexts)
+          .option("start-cmd", "WORD"),
+      textMapField<T>("env", &T::env)
+          .means("The environment variables of the workers and of filters, all replaced by a change. New handlers see "
+                 "a change. A name is not empty and has no `=`, and no text has a NUL. The values are kept encrypted.")
+          .checked(checkEnv)
+          .schema(kEnvKeywords, kTextMap)
+          .option("env"),
+  };
+}
+
+FormFields<Template> otherFields() {
+  using T = Template;
+  return {
+      flagField<T>("isPublic", &T::isPublic).means("A stored value without effect.").option("public"),
+      flagField<T>("isServerless", &T::isServerless, FieldUse::creation)
+          .means("A stored value without effect, fixed at creation. Any template may serve endpoints.")
+          .option("serverless"),
+      textsField<T>("ports", &T::ports)
+          .means("The open ports, `<port>/http` or `<port>/tcp`, for a launcher. A port is 1 to 65535.")
+          .checked(checkPorts)
+          .schema(kPortKeywords, kTexts)
+          .option("port", "PORT/PROTOCOL"),
+      textField<T>("readme", &T::readme, 0, kReadmeLimit)
+          .means("The description of the template, in Markdown.")
+          .option("readme", "TEXT"),
+      wholeField<T>("volumeInGb", &T::volumeInGb, kGigabytes)
+          .means("The size of the volume, for a launcher.")
+          .option("volume", "GB"),
+      textField<T>("volumeMountPath", &T::volumeMountPath, 1, kPathLimit)
+          .means("The absolute path of the volume, for a launcher.")
+          .checked(checkPath)
+          .schema(kPathKeywords, kPathKeywords)
+          .option("mount-path", "PATH"),
+      constantField<T>("earned", "integer", "0").means("Always 0."),
+      constantField<T>("isRunpod", "boolean", "false").means("Always false."),
+      wholeField<T>("runtimeInMin", &T::runtimeInMin, kGigabytes, FieldUse::answer)
+          .means("The minutes run by workers of the template."),
+      textField<T>("sealed", &T::sealed, 0, std::size_t{1} << 30, FieldUse::record),
+      choiceField<T>("removal", &T::removal, {"", kRemovalAsked, kRemovalDecided}, FieldUse::record),
+  };
 }
 
 }  // namespace
 
 const FormFields<Template>& templateFields() {
   using T = Template;
-  const auto nothing = [](T&, const json::Value&) { return Result<void>(); };
-  static const FormFields<T> kFields{
-      textField<T>("id", &T::id, 1, 64, FieldUse::answer),
-      textField<T>("name", &T::name, 1, kTemplateNameLimit),
-      {"imageName", FieldUse::free,
-       [](T& form, const json::Value& value) { return assign(form.imageName, readImage(value)); },
-       [](const T& form) { return jsonText(form.imageName); }},
-      choiceField<T>("category", &T::category, {"NVIDIA", "AMD", "CPU"}, FieldUse::creation),
-      wholeField<T>("containerDiskInGb", &T::containerDiskInGb, kGigabytes),
-      textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kTemplateNameLimit),
-      textsField<T>("dockerEntrypoint", &T::dockerEntrypoint),
-      textsField<T>("dockerStartCmd", &T::dockerStartCmd),
-      {"env", FieldUse::free, [](T& form, const json::Value& value) { return assign(form.env, readEnv(value)); },
-       [](const T& form) { return jsonText(form.env); }},
-      flagField<T>("isPublic", &T::isPublic),
-      flagField<T>("isServerless", &T::isServerless, FieldUse::creation),
-      {"ports", FieldUse::free, [](T& form, const json::Value& value) { return assign(form.ports, readPorts(value)); },
-       [](const T& form) { return jsonText(form.ports); }},
-      textField<T>("readme", &T::readme, 0, kReadmeLimit),
-      wholeField<T>("volumeInGb", &T::volumeInGb, kGigabytes),
-      {"volumeMountPath", FieldUse::free,
-       [](T& form, const json::Value& value) { return assign(form.volumeMountPath, readPath(value)); },
-       [](const T& form) { return jsonText(form.volumeMountPath); }},
-      {"earned", FieldUse::answer, nothing, [](const T&) { return std::string("0"); }},
-      {"isRunpod", FieldUse::answer, nothing, [](const T&) { return std::string("false"); }},
-      wholeField<T>("runtimeInMin", &T::runtimeInMin, kGigabytes, FieldUse::answer),
-      textField<T>("sealed", &T::sealed, 0, std::size_t{1} << 30, FieldUse::record),
-      choiceField<T>("removal", &T::removal, {"", kRemovalAsked, kRemovalDecided}, FieldUse::record),
-  };
+  static const FormFields<T> kFields = [] {
+    FormFields<T> fields{textField<T>("id", &T::id, 1, 64, FieldUse::answer)
+                             .means("The id, assigned by the server.")
+                             .schema("{}", R"({"examples":["k3v9x0m2qa"]})")};
+    for (const FormFields<T>& group : {workerFields(), otherFields()}) {
+      fields.insert(fields.end(), group.begin(), group.end());
+    }
+    return fields;
+  }();
   return kFields;
-}
-
-FieldFaults missingFields(const Template& form) {
-  FieldFaults faults;
-  if (form.name.empty()) faults.push_back({"name", "name is missing: give the template a name that no other one has"});
-  if (form.imageName.empty()) {
-    faults.push_back({"imageName", "imageName is missing: name a handler, such as plugin/echo, or an image"});
-  }
-  return faults;
 }
 
 FieldFaults faultyCommands(const Template& form, const Template& before) {

@@ -55,9 +55,6 @@ inline bool isGone(const Template& form) { return form.removal == kRemovalDecide
 /// Returns the table of all fields, in the order of responses; constant.
 const FormFields<Template>& templateFields();
 
-/// Returns a fault for each field missing in a template that has to be complete.
-FieldFaults missingFields(const Template& form);
-
 /// Returns a fault for each of the two commands that is not the one of `before` and has a word with a NUL: no program
 /// gets such an argument.
 FieldFaults faultyCommands(const Template& form, const Template& before);

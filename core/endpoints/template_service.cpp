@@ -37,9 +37,7 @@ Failure wrong(FieldFaults faults) { return {Failure::Kind::invalid, std::move(fa
 Result<Template> TemplateService::create(std::string_view body) {
   Template form;
   FieldFaults faults = readRequest(form, body, true);
-  for (const FieldFault& missing : missingFields(form)) {
-    if (!isFaulty(faults, missing.field)) faults.push_back(missing);
-  }
+  addAbsent(faults, form, templateFields());
   if (!faults.empty()) return wrong(std::move(faults));
   form.id = newName(kTemplateIdLetters);
   const CreateResult result = records_.create(toRecord(form, box_));

@@ -8,9 +8,9 @@
 #include "core/base/ids.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/config/policy_fields.h"
 #include "core/config/units.h"
 #include "core/jobs/webhook_url.h"
-#include "core/model/job_policy.h"
 #include "jobq/json.h"
 
 namespace jobq {
@@ -49,28 +49,40 @@ Result<void> checkDuplicates(const json::Document& object, const char* what) {
 }
 
 // A misspelled executionTimeout would silently run a job for ten minutes. Public clients send only the known fields.
+Failure unknownPolicy(const std::string& key) {
+  std::vector<std::string> known;
+  std::string all;
+  for (const FormField<JobPolicy>& field : policyFields()) {
+    known.push_back(field.name);
+    all += (known.size() == 1 ? "" : known.size() == policyFields().size() ? " and " : ", ") + field.name;
+  }
+  return invalid("policy has no field " + json::quoted(clipped(key)) + "; its fields are " + all +
+                 "; the nearest one is policy." + units::nearest(clipped(key), known));
+}
+
 Result<void> checkKnown(const json::Document& policy) {
-  static const std::vector<std::string> kKnown{"executionTimeout", "ttl", "lowPriority", "priority"};
   for (const json::Member& member : policy.members) {
     const std::string key = json::decode(member.key);
-    if (std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) continue;
-    return invalid("policy has no field " + json::quoted(clipped(key)) +
-                   "; its fields are executionTimeout, ttl, lowPriority and priority; the nearest one is policy." +
-                   units::nearest(clipped(key), kKnown));
+    const bool isKnown = std::any_of(policyFields().begin(), policyFields().end(),
+                                     [&key](const FormField<JobPolicy>& field) { return field.name == key; });
+    if (!isKnown) return unknownPolicy(key);
   }
   return {};
 }
 
-// Calls `apply` with the number if the field is present.
-template <class Apply>
-Result<void> readField(const json::Document& policy, const PolicyBounds& bounds, OutOfRange otherwise, Apply&& apply) {
-  const std::string_view key = std::string_view(bounds.field).substr(std::string_view("policy.").size());
-  const auto value = present(policy, key);
-  if (!value) return {};
-  const auto number = readInteger(*value, bounds.range, otherwise);
-  if (!number) return invalid(rangeOf(bounds));
-  apply(*number);
-  return {};
+Result<void> readField(JobPolicy& policy, const FormField<JobPolicy>& field, const json::Value& value,
+                       OutOfRange otherwise) {
+  json::Value read = value;
+  std::string digits;
+  if (const auto& range = field.facts.range) {
+    const auto number = readInteger(value, *range, otherwise);
+    if (number) digits = std::to_string(*number);
+    if (number) read.raw = digits;
+  }
+  const auto done = field.read(policy, read);
+  if (done) return done;
+  return invalid("policy." + field.name + " " + done.failure().message() +
+                 (field.facts.unit == "ms" ? " milliseconds" : ""));
 }
 
 // Parses an object of the body and refuses a key that occurs twice.
@@ -82,15 +94,6 @@ Result<json::Document> readObject(const json::Value& value, const char* what) {
   return object;
 }
 
-Result<void> readNumbers(JobPolicy& policy, const json::Document& fields, OutOfRange otherwise) {
-  auto done = readField(fields, kExecutionTimeoutBounds, otherwise,
-                        [&policy](std::int64_t ms) { policy.executionTimeout = Millis(ms); });
-  if (done) done = readField(fields, kTtlBounds, otherwise, [&policy](std::int64_t ms) { policy.ttl = Millis(ms); });
-  if (!done) return done;
-  return readField(fields, kPriorityBounds, otherwise,
-                   [&policy](std::int64_t number) { policy.priority = static_cast<std::int32_t>(number); });
-}
-
 Result<JobPolicy> readPolicy(const json::Document& body, const Endpoint& endpoint, OutOfRange otherwise) {
   JobPolicy policy;
   policy.executionTimeout = endpoint.spec.executionTimeout;
@@ -99,11 +102,10 @@ Result<JobPolicy> readPolicy(const json::Document& body, const Endpoint& endpoin
   const auto fields = readObject(*value, "policy");
   if (!fields) return fields.failure();
   if (const auto good = checkKnown(*fields); !good) return good.failure();
-  if (const auto done = readNumbers(policy, *fields, otherwise); !done) return done.failure();
-  if (const auto low = present(*fields, "lowPriority")) {
-    const auto flag = json::toBoolean(*low);
-    if (!flag) return invalid("policy.lowPriority must be true or false");
-    policy.lowPriority = *flag;
+  for (const FormField<JobPolicy>& field : policyFields()) {
+    const auto member = present(*fields, field.name);
+    if (!member) continue;
+    if (const auto done = readField(policy, field, *member, otherwise); !done) return done.failure();
   }
   return policy;
 }

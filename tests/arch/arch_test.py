@@ -33,7 +33,7 @@ LAYERS = {  # a folder of core, and the other folders or single headers of core 
     "http/api/worker": {"base", "model", "http/api", "http/api/queue", "workers/remote/remote_workers.h",
                         "workers/remote/remote_worker.h", "workers/remote/remote_run.h", "workers/remote/foreign_reports.h"},
     "http/api/management": {"base", "config", "model", "endpoints", "webhooks", "jobs", "plugin", "http/transport", "http/api",
-                            "http/api/queue"},
+                            "http/api/queue", "auth/key_fields.h"},
     "client": {"base", "process", "plugin", "config/units.h"},  # shared by jobqctl and jobq-worker
     "cli": {"base", "config", "model", "process", "plugin", "client"},  # with jobq_base alone (tests/arch/test_programs.py)
     "cli/commands": {"base", "config", "model", "process", "plugin", "client", "cli"},

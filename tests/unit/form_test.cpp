@@ -7,6 +7,7 @@
 
 #include "core/base/secret_box.h"
 #include "core/config/endpoint_spec.h"
+#include "core/config/form_rows.h"
 #include "core/config/template.h"
 #include "core/model/image.h"
 #include "core/model/script_name.h"
@@ -62,6 +63,40 @@ class FormTest : public testing::Test {
 
   Box box_;
 };
+
+TEST_F(FormTest, DescribesEachFieldWithItsDefault) {
+  const std::vector<FieldFacts> facts = described(boxFields());
+  ASSERT_EQ(facts.size(), boxFields().size());
+  EXPECT_EQ(facts[0].name + " " + facts[0].type + " " + facts[0].defaultValue, "name string \"box\"");
+  EXPECT_EQ(facts[1].type + " " + std::to_string(facts[1].range->max), "integer 9");
+  EXPECT_THAT(facts[4].choices, ElementsAre("red", "blue"));
+  EXPECT_EQ(facts[7].use, FieldUse::secret);
+}
+
+TEST_F(FormTest, ANeededFieldIsMissedOnceAndOnlyIfItHasNoFault) {
+  const FormFields<Box> fields{textField<Box>("name", &Box::name, 1, 5).needed("name is missing"),
+                               textsField<Box>("labels", &Box::labels).needed("labels are missing")};
+  FieldFaults faults;
+  box_.name.clear();
+  addAbsent(faults, box_, fields);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[0].message, "name is missing");
+  addAbsent(faults, box_, fields);
+  EXPECT_EQ(faults.size(), 2U);
+}
+
+TEST_F(FormTest, AFurtherCheckFollowsTheReading) {
+  const FormFields<Box> fields{textField<Box>("name", &Box::name, 1, 5).checked([](const Box& box) {
+    return box.name == "bad" ? Result<void>(invalid("is bad")) : Result<void>();
+  })};
+  const auto faultOf = [&](const std::string& text) {
+    const FieldFaults faults = readForm(box_, text, fields, "a box", true);
+    return faults.empty() ? "" : faults.front().message;
+  };
+  EXPECT_EQ(faultOf(R"({"name":"good"})"), "");
+  EXPECT_EQ(faultOf(R"({"name":"bad"})"), "name is bad");
+  EXPECT_THAT(faultOf(R"({"name":1})"), HasSubstr("must be a string"));
+}
 
 TEST_F(FormTest, ReadsEachKindOfField) {
   EXPECT_EQ(read(R"({"name":"é","size":9,"open":true,"labels":["a","b"],"color":"blue","owner":"me","secret":"s"})"),

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/http/api/field_schemas.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 
@@ -96,7 +97,7 @@ std::string links(std::string_view text) {
 std::string schemas(std::string_view text) {
   return json::object([text](json::ObjectWriter& out) {
     for (const json::Member& schema : parse(text).members) {
-      out.namedRaw(schema.key, schema.value.raw);
+      out.namedRaw(schema.key, withFields(schema.key, schema.value.raw));
       if (schema.key == "JobRequest") out.raw("LenientJobRequest", ofSdk(schema.value, ""));
     }
   });

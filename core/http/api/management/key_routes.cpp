@@ -1,16 +1,13 @@
 // Routes under /v1/keys: the API keys of callers (core/decisions/auth.md).
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/auth/key_fields.h"
 #include "core/base/clock.h"
-#include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/base/words.h"
-#include "core/config/form.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/management/form_response.h"
 #include "core/http/api/management/list_response.h"
@@ -21,71 +18,12 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kKeyNameLimit = 191;
 constexpr const char* kKeyNoun = "an API key";
-
-std::string timeText(const std::optional<Instant>& time) {
-  return jsonText(time ? std::optional(toIso8601(*time)) : std::nullopt);
-}
-
-Result<std::vector<std::string>> readScopes(const json::Value& value) {
-  const auto scopes = readTexts(value);
-  if (!scopes) return scopes;
-  for (const std::string& scope : *scopes) {
-    if (scope != "client" && scope != "worker" && scope != "admin") {
-      return invalid("may hold client, worker and admin, not " + clipped(scope));
-    }
-  }
-  const std::set<std::string> once(scopes->begin(), scopes->end());
-  return std::vector<std::string>(once.begin(), once.end());
-}
-
-Result<std::vector<std::string>> readEndpoints(const json::Value& value) {
-  auto endpoints = readTexts(value);
-  if (!endpoints) return endpoints;
-  for (const std::string& endpoint : *endpoints) {
-    if (!isIdentifier(endpoint)) return invalid("holds " + clipped(endpoint) + ", which is not an endpoint id");
-  }
-  return endpoints;
-}
-
-Result<std::optional<Instant>> readExpiry(const json::Value& value) {
-  const auto text = json::toText(value);
-  const auto expiry = text ? fromIso8601(*text) : std::nullopt;
-  if (!expiry) return invalid("must be a time like 2027-01-01T00:00:00Z");
-  return expiry;
-}
-
-// The fields of a key in requests and responses. The record of a key is in core/auth/key_record.h.
-const FormFields<ApiKey>& keyFields() {
-  using K = ApiKey;
-  const auto nothing = [](K&, const json::Value&) { return Result<void>(); };
-  static const FormFields<K> kFields{
-      textField<K>("id", &K::id, 1, 64, FieldUse::answer),
-      textField<K>("name", &K::name, 1, kKeyNameLimit),
-      {"scopes", FieldUse::free, [](K& key, const json::Value& value) { return assign(key.scopes, readScopes(value)); },
-       [](const K& key) { return jsonText(key.scopes); }},
-      {"endpoints", FieldUse::free,
-       [](K& key, const json::Value& value) { return assign(key.endpoints, readEndpoints(value)); },
-       [](const K& key) { return jsonText(key.endpoints); }},
-      {"createdAt", FieldUse::answer, nothing, [](const K& key) { return jsonText(toIso8601(key.createdAt)); }},
-      {"expiresAt", FieldUse::free,
-       [](K& key, const json::Value& value) { return assign(key.expiresAt, readExpiry(value)); },
-       [](const K& key) { return timeText(key.expiresAt); }},
-      {"lastUsedAt", FieldUse::answer, nothing, [](const K& key) { return timeText(key.lastUsedAt); }},
-  };
-  return kFields;
-}
 
 Result<ApiKey> readKey(std::string_view text, Instant now) {
   ApiKey key;
   FieldFaults faults = readForm(key, text, keyFields(), kKeyNoun, true);
-  if (key.name.empty() && !isFaulty(faults, "name")) {
-    faults.push_back({"name", "name is missing: give the key a name"});
-  }
-  if (key.scopes.empty() && !isFaulty(faults, "scopes")) {
-    faults.push_back({"scopes", "scopes must hold at least one of client, worker, admin"});
-  }
+  addAbsent(faults, key, keyFields());
   if (key.expiresAt && *key.expiresAt <= now) {
     faults.push_back({"expiresAt", "expiresAt has passed already: name a time in the future"});
   }
