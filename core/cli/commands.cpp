@@ -71,7 +71,7 @@ const std::vector<Command>& commands() {
        describePlugin},
       {"template list", "", "List the templates.", {}, listTemplates},
       {"template show", "ID", "Show a template with all its fields.", {}, showTemplate},
-      {"template create", "", "Make a template; --name and --image are required.", optionsOf(templateFields()),
+      {"template create", "", "Make a template; --name and --image are required.", optionsOf(templateOptions()),
        createTemplate},
       {"template update", "ID",
        "Change the fields that are given. Endpoints that use the template get a new release.\n"
@@ -90,14 +90,14 @@ const std::vector<Command>& commands() {
        showEndpoint},
       {"endpoint create", "",
        "Make an endpoint of a template; --template is required.\n"
-       "Hardware fields, retention, rateLimits and webhookSecret have no option: give them with --file.\n"
+       "Fields without an option, such as retention and rateLimits, are given with --file.\n"
        "Options override the fields of the file.",
-       optionsOf(endpointFields()), createEndpoint},
+       optionsOf(endpointOptions()), createEndpoint},
       {"endpoint update", "ID",
        "Change the settings that are given.\n"
-       "Hardware fields, retention, rateLimits and webhookSecret have no option: give them with --file.\n"
+       "Fields without an option, such as retention and rateLimits, are given with --file.\n"
        "Options override the fields of the file. --filters '' removes all filters; null in a file resets a setting.",
-       optionsOf(endpointFields()), updateEndpoint},
+       optionsOf(endpointOptions()), updateEndpoint},
       {"endpoint delete", "ID", "Stop an endpoint's running jobs and delete it with all its jobs.", {}, deleteEndpoint},
       {"endpoint pause", "ID", "Keep an endpoint's jobs in the queue; running jobs continue.", {}, pauseEndpoint},
       {"endpoint resume", "ID", "End the pause of an endpoint.", {}, resumeEndpoint},

@@ -1,7 +1,9 @@
 #include "core/cli/field_options.h"
 
+#include <Poco/Ascii.h>
 #include <Poco/StringTokenizer.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +13,8 @@
 #include "core/client/exit_code.h"
 #include "core/client/input_text.h"
 #include "core/client/table_print.h"
+#include "core/config/endpoint_spec.h"
+#include "core/config/template.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 
@@ -20,8 +24,7 @@ namespace {
 constexpr const char* kFile = "file";
 
 [[noreturn]] void refuse(const FieldOption& field, const std::string& wanted, const std::string& text) {
-  throw CommandError(ExitCode::usage,
-                     "--" + std::string(field.option) + " takes " + wanted + ", not '" + harmless(text) + "'");
+  throw CommandError(ExitCode::usage, "--" + field.option + " takes " + wanted + ", not '" + harmless(text) + "'");
 }
 
 std::string wholeNumber(const FieldOption& field, const std::string& text) {
@@ -68,7 +71,60 @@ std::string valueOf(const FieldOption& field, const std::vector<std::string>& gi
   return "null";
 }
 
+FieldKind kindOf(const FieldFacts& field) {
+  if (field.type == "integer") return FieldKind::whole;
+  if (field.type == "boolean") return FieldKind::flag;
+  if (field.type == "array") return field.isCommaList ? FieldKind::list : FieldKind::texts;
+  return field.type == "object" ? FieldKind::map : FieldKind::text;
+}
+
+std::string placeholderOf(const FieldFacts& field) {
+  if (!field.placeholder.empty()) return field.placeholder;
+  if (field.unit == "ms") return "MS";
+  if (field.unit == "s") return "SECONDS";
+  if (field.type == "integer") return "N";
+  if (field.type == "boolean") return "true|false";
+  if (field.type == "object") return "NAME=VALUE";
+  std::string all;
+  for (const std::string& choice : field.choices) all += (all.empty() ? "" : "|") + choice;
+  return all;
+}
+
+// Returns the first sentence as a part of a sentence: without its capital letter and its dot.
+std::string helpOf(const FieldFacts& field) {
+  std::string help = field.meaning.substr(0, std::min(field.meaning.find(". "), field.meaning.size() - 1));
+  help[0] = Poco::Ascii::toLower(help[0]);
+  return help + (field.isCommaList ? ", separated by commas" : "");
+}
+
 }  // namespace
+
+std::vector<FieldOption> fieldOptions(const std::vector<FieldFacts>& fields, bool creating) {
+  std::vector<FieldOption> needed;
+  std::vector<FieldOption> others;
+  for (const FieldFacts& field : fields) {
+    if (field.option.empty() || (!creating && field.use == FieldUse::creation)) continue;
+    FieldOption option{field.option, placeholderOf(field), helpOf(field), field.name, kindOf(field)};
+    (field.absence.empty() ? others : needed).push_back(std::move(option));
+  }
+  needed.insert(needed.end(), others.begin(), others.end());
+  return needed;
+}
+
+const std::vector<FieldOption>& templateOptions() {
+  static const std::vector<FieldOption> kOptions = fieldOptions(described(templateFields()), true);
+  return kOptions;
+}
+
+const std::vector<FieldOption>& templateChanges() {
+  static const std::vector<FieldOption> kOptions = fieldOptions(described(templateFields()), false);
+  return kOptions;
+}
+
+const std::vector<FieldOption>& endpointOptions() {
+  static const std::vector<FieldOption> kOptions = fieldOptions(described(endpointFields()), true);
+  return kOptions;
+}
 
 std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields) {
   std::vector<OptionRow> options;
@@ -88,11 +144,11 @@ std::string formBody(const Arguments& arguments, const std::vector<FieldOption>&
     given.emplace_back(field.field, valueOf(field, arguments.values(field.option)));
   }
   if (given.empty() && !arguments.has(kFile)) {
-    throw CommandError(ExitCode::usage, "no field is given: use options like --" + std::string(fields.front().option) +
-                                            " " + fields.front().value + ", or --file");
+    throw CommandError(ExitCode::usage, "no field is given: use options like --" + fields.front().option + " " +
+                                            fields.front().value + ", or --file");
   }
   const std::string text = arguments.has(kFile) ? readSource(arguments.value(kFile)) : "{}";
-  checkObject(text, "the text of --file", std::string("{\"") + fields.front().field + "\": ...}");
+  checkObject(text, "the text of --file", "{\"" + fields.front().field + "\": ...}");
   if (given.empty()) return text;
   const auto scanned = json::read(text);
   return json::object([&](json::ObjectWriter& out) {

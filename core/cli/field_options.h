@@ -1,11 +1,12 @@
-// Options for the fields of a form: `--workers-max 3` is {"workersMax":3}. Each field has one row. The server judges
-// the values, so that the user reads the server's sentence.
+// Options for the fields of a form: `--workers-max 3` is {"workersMax":3}. The tables of the fields say which field has
+// an option (core/config/field_facts.h). The server judges the values, so that the user reads the server's sentence.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/client/arguments.h"
+#include "core/config/field_facts.h"
 
 namespace jobq::cli {
 
@@ -13,12 +14,16 @@ namespace jobq::cli {
 enum class FieldKind { text, whole, flag, list, texts, map };
 
 struct FieldOption {
-  const char* option;
-  const char* value;  ///< placeholder of the value in the help
-  const char* help;
-  const char* field;
+  std::string option;
+  std::string value;  ///< placeholder of the value in the help
+  std::string help;
+  std::string field;
   FieldKind kind = FieldKind::text;
 };
+
+/// Returns the options of the fields of a table, first the ones that a creation needs. Without `creating`, fields that
+/// are fixed at the creation have none.
+std::vector<FieldOption> fieldOptions(const std::vector<FieldFacts>& fields, bool creating);
 
 /// Returns the rows as options of a command, and the option `--file` for the whole form.
 std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields);
@@ -27,11 +32,11 @@ std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields);
 /// CommandError(usage) if neither is given, or if a value cannot be of its field's kind.
 std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields);
 
-/// Returns the fields for the creation of a template.
-const std::vector<FieldOption>& templateFields();
-/// Returns the fields of a template that can be changed later.
+/// Returns the options for the creation of a template.
+const std::vector<FieldOption>& templateOptions();
+/// Returns the options for the change of a template.
 const std::vector<FieldOption>& templateChanges();
-/// Returns the fields for the creation and the change of an endpoint.
-const std::vector<FieldOption>& endpointFields();
+/// Returns the options for the creation and the change of an endpoint.
+const std::vector<FieldOption>& endpointOptions();
 
 }  // namespace jobq::cli

@@ -44,8 +44,8 @@ bool takesNext(const std::string& token, const std::vector<OptionRow>& known) {
   const std::string name = Poco::toLower(token.substr(2));
   bool shortened = false;
   for (const OptionRow& row : known) {
-    if (row.name == name) return row.value[0] != '\0';
-    shortened = shortened || (std::string(row.name).starts_with(name) && row.value[0] != '\0');
+    if (row.name == name) return !row.value.empty();
+    shortened = shortened || (row.name.starts_with(name) && !row.value.empty());
   }
   return shortened;
 }
@@ -64,7 +64,7 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
   for (const OptionRow& row : known) {
     Poco::Util::Option option(row.name, "", row.help);
     option.repeatable(row.repeatable);
-    if (row.value[0] != '\0') option.argument(row.value);
+    if (!row.value.empty()) option.argument(row.value);
     options.addOption(option);
   }
   Poco::Util::OptionProcessor processor(options);
@@ -95,8 +95,8 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
 std::string describeOptions(const std::vector<OptionRow>& known) {
   Table table;
   for (const OptionRow& row : known) {
-    const std::string value = row.value[0] == '\0' ? "" : std::string(" ") + row.value;
-    table.add({"  --" + (row.name + value), std::string(row.help) + (row.repeatable ? " (may be repeated)" : "")});
+    const std::string value = row.value.empty() ? "" : " " + row.value;
+    table.add({"  --" + row.name + value, row.help + (row.repeatable ? " (may be repeated)" : "")});
   }
   std::ostringstream out;
   table.print(out);

@@ -11,9 +11,9 @@
 namespace jobq::cli {
 
 struct OptionRow {
-  const char* name;
-  const char* value;  ///< placeholder of the value in the help; "" for an option without a value
-  const char* help;
+  std::string name;
+  std::string value;  ///< placeholder of the value in the help; empty for an option without a value
+  std::string help;
   bool repeatable = false;
 };
 

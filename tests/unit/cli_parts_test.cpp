@@ -14,6 +14,8 @@
 #include "core/client/exit_code.h"
 #include "core/client/input_text.h"
 #include "core/client/table_print.h"
+#include "core/config/field_facts.h"
+#include "core/config/template.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
@@ -185,6 +187,42 @@ TEST(FormOptions, AListIsASingleOptionAndMayBeEmpty) {
   };
   EXPECT_EQ(form("a, b,c"), R"({"filters":["a","b","c"]})");
   EXPECT_EQ(form(""), R"({"filters":[]})");
+}
+
+TEST(FormOptions, ATableOfFieldsGivesTheOptions) {
+  const std::vector<FieldFacts> fields{
+      {.name = "size",
+       .type = "integer",
+       .unit = "ms",
+       .meaning = "The size of the box. Others stay.",
+       .option = "size"},
+      {.name = "secret", .type = "string", .meaning = "A field without an option."},
+      {.name = "label",
+       .type = "string",
+       .meaning = "The label.",
+       .absence = "none",
+       .option = "label",
+       .placeholder = "L"},
+      {.name = "kind",
+       .use = FieldUse::creation,
+       .type = "string",
+       .choices = {"a", "b"},
+       .meaning = "X.",
+       .option = "kind"},
+  };
+  const std::vector<OptionRow> options = optionsOf(fieldOptions(fields, true));
+  ASSERT_EQ(options.size(), 4U) << "the last one is --file";
+  EXPECT_EQ(options[0].name + " " + options[0].value + " " + options[0].help, "label L the label");
+  EXPECT_EQ(options[1].name + " " + options[1].value + " " + options[1].help, "size MS the size of the box");
+  EXPECT_EQ(options[2].name + " " + options[2].value, "kind a|b");
+  EXPECT_EQ(fieldOptions(fields, false).size(), 2U) << "the kind is fixed at the creation";
+}
+
+TEST(FormOptions, EachFieldOfATemplateHasAnOption) {
+  std::size_t accepted = 0;
+  for (const FieldFacts& field : described(jobq::templateFields())) accepted += isAccepted(field.use) ? 1 : 0;
+  EXPECT_EQ(templateOptions().size(), accepted);
+  EXPECT_EQ(templateOptions().size(), templateChanges().size() + 2) << "category and isServerless are fixed";
 }
 
 TEST(Completion, KnowsEachCommandAndEachOption) {

@@ -25,13 +25,13 @@ std::set<std::string> firstWords() {
 std::string optionsOf(const Command& command) {
   std::string text;
   for (const auto* rows : {&command.options, &commonOptions()}) {
-    for (const OptionRow& row : *rows) text += (text.empty() ? "--" : " --") + std::string(row.name);
+    for (const OptionRow& row : *rows) text += (text.empty() ? "--" : " --") + row.name;
   }
   return text;
 }
 
 // Returns true if a shell completes the option's value with names of files.
-bool takesFile(const OptionRow& row) { return std::string(row.value) == "FILE" || std::string(row.value) == "DIR"; }
+bool takesFile(const OptionRow& row) { return row.value == "FILE" || row.value == "DIR"; }
 
 std::set<std::string> fileOptions() {
   std::set<std::string> names;
@@ -118,9 +118,9 @@ std::string fishScript() {
   out << "complete -c jobqctl -n __fish_use_subcommand -f -a '" << joined(firstWords()) << "'\n";
   for (const OptionRow& row : commonOptions()) {
     out << "complete -c jobqctl -l " << row.name
-        << (row.value[0] == '\0' ? ""
-            : takesFile(row)     ? " -rF"
-                                 : " -x")
+        << (row.value.empty() ? ""
+            : takesFile(row)  ? " -rF"
+                              : " -x")
         << " -d " << quotedForFish(row.help) << '\n';
   }
   for (const Command& command : commands()) {
@@ -131,9 +131,9 @@ std::string fishScript() {
     }
     for (const OptionRow& row : command.options) {
       out << "complete -c jobqctl -n '__jobqctl_begins " << command.name << "' -l " << row.name
-          << (row.value[0] == '\0' ? ""
-              : takesFile(row)     ? " -rF"
-                                   : " -x")
+          << (row.value.empty() ? ""
+              : takesFile(row)  ? " -rF"
+                                : " -x")
           << " -d " << quotedForFish(row.help) << '\n';
     }
   }

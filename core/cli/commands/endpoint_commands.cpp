@@ -36,28 +36,6 @@ ExitCode pauseOrResume(const Invocation& invocation, const std::string& command,
 
 }  // namespace
 
-const std::vector<FieldOption>& endpointFields() {
-  static const std::vector<FieldOption> kFields = {
-      {"template", "ID", "the template of the endpoint's workers", "templateId"},
-      {"name", "NAME", "a name for people", "name"},
-      {"workers-min", "N", "the smallest number of workers", "workersMin", FieldKind::whole},
-      {"workers-max", "N", "the largest number of workers", "workersMax", FieldKind::whole},
-      {"idle-timeout", "SECONDS", "how long a worker above the minimum stays idle", "idleTimeout", FieldKind::whole},
-      {"scaler-type", "TYPE", "QUEUE_DELAY or REQUEST_COUNT", "scalerType"},
-      {"scaler-value", "N", "the scaler's target: seconds in the queue, or jobs per worker", "scalerValue",
-       FieldKind::whole},
-      {"execution-timeout", "MS", "how long a job may run", "executionTimeoutMs", FieldKind::whole},
-      {"max-attempts", "N", "how many times a job runs when its workers are lost", "maxAttempts", FieldKind::whole},
-      {"stop-grace", "MS", "how long a stopped handler may take to return", "stopGraceMs", FieldKind::whole},
-      {"max-stuck", "N", "how many stuck workers are replaced", "maxStuck", FieldKind::whole},
-      {"queue-policy", "NAME", "the queue policy, which orders the jobs", "queuePolicy"},
-      {"filters", "NAMES", "admission filters, separated by commas, in order", "filters", FieldKind::list},
-      {"isolation", "KIND", "where the handlers run", "isolation"},
-      {"flashboot", "true|false", "stored, without an effect", "flashboot", FieldKind::flag},
-  };
-  return kFields;
-}
-
 ExitCode listEndpoints(const Invocation& invocation) {
   const std::string answer = getList(invocation.api, kEndpointsPath);
   if (printIfJson(invocation, answer)) return ExitCode::ok;
@@ -85,12 +63,12 @@ ExitCode showEndpoint(const Invocation& invocation) {
 
 ExitCode createEndpoint(const Invocation& invocation) {
   return printEndpoint(invocation,
-                       invocation.api.post(kEndpointsPath, formBody(invocation.arguments, endpointFields())));
+                       invocation.api.post(kEndpointsPath, formBody(invocation.arguments, endpointOptions())));
 }
 
 ExitCode updateEndpoint(const Invocation& invocation) {
   return printEndpoint(invocation, invocation.api.post(endpointPath(invocation) + "/update",
-                                                       formBody(invocation.arguments, endpointFields())));
+                                                       formBody(invocation.arguments, endpointOptions())));
 }
 
 ExitCode deleteEndpoint(const Invocation& invocation) {

@@ -10,11 +10,11 @@
 #include "core/client/input_text.h"
 #include "core/client/local_plugins.h"
 #include "core/client/table_print.h"
+#include "core/config/policy_fields.h"
 #include "core/model/filter_verdict.h"
 #include "core/model/script_name.h"
 #include "core/model/script_result.h"
 #include "jobq/admission_filter.h"
-#include "jobq/json_writer.h"
 
 namespace jobq::cli {
 namespace {
@@ -85,14 +85,7 @@ ExitCode runHandler(LocalServer& server, const ScriptFile& script, const Invocat
 void printChange(std::ostream& out, const Replace& change) {
   out << "accepted\n";
   if (change.input) out << "input " << *change.input << '\n';
-  if (!change.policy) return;
-  const JobPolicy& policy = *change.policy;
-  out << "policy " << json::object([&policy](json::ObjectWriter& object) {
-    object.member("executionTimeout", policy.executionTimeout.count());
-    object.member("ttl", policy.ttl.count());
-    object.member("lowPriority", policy.lowPriority);
-    object.member("priority", policy.priority);
-  }) << '\n';
+  if (change.policy) out << "policy " << writeForm(*change.policy, policyFields(), false) << '\n';
 }
 
 ExitCode runFilter(LocalServer& server, const ScriptFile& script, const Invocation& invocation) {
