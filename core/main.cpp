@@ -18,6 +18,7 @@
 #include "core/base/words.h"
 #include "core/config/log_events.h"
 #include "core/config/settings_page.h"
+#include "core/http/api/fields_page.h"
 #include "core/process/clock_keeper.h"
 #include "core/process/descriptors.h"
 #include "core/process/heap_keeper.h"
@@ -41,6 +42,7 @@ Poco::Util::OptionSet describeOptions() {
   set.addOption(Option("check", "", "checks the configuration and ends"));
   set.addOption(Option("reset-admin-key", "", "makes a new admin key, writes it to admin.key, and ends"));
   set.addOption(Option("settings", "", "prints the settings of the server, in Markdown, and ends"));
+  set.addOption(Option("fields", "", "prints the fields of the API's objects, in Markdown, and ends"));
   set.addOption(Option("events", "", "prints the events of the log, in Markdown, and ends"));
   set.addOption(Option("version", "", "prints the version and ends"));
   set.addOption(Option("help", "h", "prints this help and ends"));
@@ -73,6 +75,10 @@ std::optional<Options> readOptions(int argc, char** argv) {
     }
     if (name == "settings") {
       std::cout << jobq::settingsPage();
+      return std::nullopt;
+    }
+    if (name == "fields") {
+      std::cout << jobq::fieldsPage();
       return std::nullopt;
     }
     if (name == "events") {

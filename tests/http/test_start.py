@@ -230,7 +230,7 @@ class CommandLineTest(HttpTest):
         """The brief words of any command line: --help, and a refusal of what is unknown."""
         done = jobqd("--help")
         assert done.returncode == 0
-        for option in ("--config", "--set", "--check", "--settings", "--events", "--version"):
+        for option in ("--config", "--set", "--check", "--settings", "--fields", "--events", "--version"):
             assert option.lstrip("-") in done.stdout
         done = jobqd("--bogus")
         assert done.returncode > 0
