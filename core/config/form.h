@@ -45,93 +45,82 @@ struct FormField {
   std::function<void(Form&)> clear{};  ///< effect of null in a request; without a function null is ignored
   bool isReleased = false;             ///< a change of the field makes a release, which replaces the workers
 
-  /// Returns the row with its meaning (FieldFacts).
-  FormField means(std::string text) const {
-    FormField row = *this;
-    row.facts.meaning = std::move(text);
-    return row;
+  // Each of these functions changes the row and returns the row itself, so that a table reads as a list.
+
+  FormField& means(std::string text) {
+    facts.meaning = std::move(text);
+    return *this;
   }
-  /// Returns the row of a field that a creation needs. `sentence` refuses a creation without the field.
-  FormField needed(std::string sentence) const {
-    FormField row = *this;
-    row.facts.absence = std::move(sentence);
-    return row;
+  /// A creation needs the field. `sentence` refuses a creation without the field.
+  FormField& needed(std::string sentence) {
+    facts.absence = std::move(sentence);
+    return *this;
   }
-  /// Returns the row with further keywords of JSON Schema: an object for requests, and one for responses.
-  FormField schema(std::string request, std::string answer) const {
-    FormField row = *this;
-    row.facts.requestKeywords = std::move(request);
-    row.facts.answerKeywords = std::move(answer);
-    return row;
+  /// Further keywords of JSON Schema: an object for requests, and one for responses.
+  FormField& schema(std::string request, std::string answer) {
+    facts.requestKeywords = std::move(request);
+    facts.answerKeywords = std::move(answer);
+    return *this;
   }
-  /// Returns the row with an option of jobqctl (FieldFacts).
-  FormField option(std::string option, std::string placeholder = {}) const {
-    FormField row = *this;
-    row.facts.option = std::move(option);
-    row.facts.placeholder = std::move(placeholder);
-    return row;
+  /// The schema has its type and its bounds from the keywords alone.
+  FormField& untyped() {
+    facts.type.clear();
+    facts.range.reset();
+    return *this;
   }
-  /// Returns the row with a text for a default that depends on other fields.
-  FormField defaulting(std::string text) const {
-    FormField row = *this;
-    row.facts.defaultText = std::move(text);
-    return row;
+  /// Values in responses have another range.
+  FormField& answering(const Range& range) {
+    facts.answerRange = range;
+    return *this;
   }
-  /// Returns the row whose schema has its type and its bounds from the keywords alone.
-  FormField untyped() const {
-    FormField row = *this;
-    row.facts.type.clear();
-    row.facts.range.reset();
-    return row;
+  /// The default depends on other fields; the text says how.
+  FormField& defaulting(std::string text) {
+    facts.defaultText = std::move(text);
+    return *this;
   }
-  /// Returns the row of a field whose option of jobqctl has all elements between commas.
-  FormField commaList() const {
-    FormField row = *this;
-    row.facts.isCommaList = true;
-    return row;
+  /// The field has an option of jobqctl.
+  FormField& option(std::string word, std::string placeholder = {}) {
+    facts.option = std::move(word);
+    facts.placeholder = std::move(placeholder);
+    return *this;
   }
-  /// Returns the row with another range of the values in responses.
-  FormField answering(const Range& range) const {
-    FormField row = *this;
-    row.facts.answerRange = range;
-    return row;
+  /// The option of jobqctl has all elements between commas.
+  FormField& commaList() {
+    facts.isCommaList = true;
+    return *this;
   }
-  /// Returns the row whose values pass a further check, a function from the form to Result<void>.
+  /// Values pass a further check, a function from the form to Result<void>.
   template <class Check>
-  FormField checked(Check check) const {
-    FormField row = *this;
-    row.read = [before = read, check](Form& form, const json::Value& value) {
+  FormField& checked(Check check) {
+    read = [before = std::move(read), check](Form& form, const json::Value& value) {
       const Result<void> done = before(form, value);
       return done ? check(std::as_const(form)) : done;
     };
-    return row;
+    return *this;
   }
-  /// Returns the row of a field that records show, and that is read from elsewhere.
-  FormField unread() const {
-    FormField row = *this;
-    row.read = [](Form&, const json::Value&) { return Result<void>(); };
-    return row;
+  /// Records show the field, and the value is read from elsewhere.
+  FormField& unread() {
+    read = [](Form&, const json::Value&) { return Result<void>(); };
+    return *this;
   }
-  /// Returns the row with a name in the settings file; the value there has the bounds and the meaning of the row.
-  /// `defaultText` is that of Setting.
-  FormField inFile(std::string key, std::string defaultText = {}) const {
+  /// The settings file has the field; the value there has the bounds and the meaning of the row. `defaultText` is that
+  /// of Setting.
+  FormField& inFile(std::string key, std::string defaultText = {}) {
     Setting<Form> other = setting;
     other.name = std::move(key);
     other.defaultText = std::move(defaultText);
     return inFile(std::move(other));
   }
-  /// Returns the row with a setting that has a form of its own. Without a meaning the setting has that of the row.
-  FormField inFile(Setting<Form> other) const {
-    FormField row = *this;
-    row.setting = std::move(other);
-    if (row.setting.meaning.empty()) row.setting.meaning = facts.meaning;
-    return row;
+  /// The same for a setting that has a form of its own. Without a meaning the setting has that of the row.
+  FormField& inFile(Setting<Form> other) {
+    setting = std::move(other);
+    if (setting.meaning.empty()) setting.meaning = facts.meaning;
+    return *this;
   }
-  /// Returns the row of a field whose changes make a release.
-  FormField released() const {
-    FormField row = *this;
-    row.isReleased = true;
-    return row;
+  /// A change of the field makes a release.
+  FormField& released() {
+    isReleased = true;
+    return *this;
   }
 };
 
