@@ -26,13 +26,13 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNames{
 struct OperationLimit {
   std::uint32_t requests;    ///< in kLimitWindowDefault
   std::uint32_t concurrent;  ///< 0: no limit
-  std::string_view calls;    ///< the counted calls, for etc/README.md
+  std::string_view calls;    ///< the counted calls, for etc/README.md and core/http/API.md
 };
 /// In the order of Operation, from core/http/API.md, "Rate limits".
 inline constexpr std::array<OperationLimit, kOperations> kOperationLimits{{
     {1000, 200, "`/run`"},
     {2000, 400, "`/runsync`"},
-    {2000, 400, "`/status`, `/health`, GET of `/openai`"},
+    {2000, 400, "`/status`, `/health`, `/logs`, GET of `/openai`"},
     {2000, 400, "`/status-sync`"},
     {2000, 400, "`/stream`, except calls that waited"},
     {100, 20, "`/cancel`, `/retry`"},

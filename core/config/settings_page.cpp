@@ -30,25 +30,13 @@ std::string row(const std::string& prefix, const Setting<Form>& setting, const F
          (setting.bounds.empty() ? "" : setting.bounds + " ") + "| " + setting.meaning + " |\n";
 }
 
-std::string operations() {
-  std::string table =
-      "\n| operation | requests | concurrent | counts |\n"
-      "|---|---|---|---|\n";
-  for (std::size_t i = 0; i < kOperations; ++i) {
-    const OperationLimit& limit = kOperationLimits[i];
-    table += "| `" + std::string(kOperationNames[i]) + "` | " + std::to_string(limit.requests) + " | " +
-             std::to_string(limit.concurrent) + " | " + std::string(limit.calls) + " |\n";
-  }
-  return table;
-}
-
 std::string section(const SettingSection& subject) {
   std::string text = heading(subject.title) + headOfTable();
   for (const Setting<Config>& setting : subject.settings) text += row("", setting, Config());
   for (const Setting<LimitSetting>& setting : subject.ofOperations) {
     text += row("limits.<operation>.", setting, LimitSetting());
   }
-  return subject.ofOperations.empty() ? text : text + operations();
+  return subject.ofOperations.empty() ? text : text + "\n" + operationsTable();
 }
 
 std::string endpoints() {
@@ -65,6 +53,18 @@ std::string settingsPage() {
   std::string page;
   for (const SettingSection& subject : serverSettings()) page += section(subject) + "\n";
   return page + endpoints();
+}
+
+std::string operationsTable() {
+  std::string table =
+      "| operation | requests | concurrent | counts |\n"
+      "|---|---|---|---|\n";
+  for (std::size_t i = 0; i < kOperations; ++i) {
+    const OperationLimit& limit = kOperationLimits[i];
+    table += "| `" + std::string(kOperationNames[i]) + "` | " + std::to_string(limit.requests) + " | " +
+             std::to_string(limit.concurrent) + " | " + std::string(limit.calls) + " |\n";
+  }
+  return table;
 }
 
 }  // namespace jobq

@@ -9,4 +9,7 @@ namespace jobq {
 /// thread.
 std::string settingsPage();
 
+/// Returns the table of the operations with rate limits and their default limits in Markdown. Pure; any thread.
+std::string operationsTable();
+
 }  // namespace jobq

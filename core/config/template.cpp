@@ -72,9 +72,8 @@ FormFields<Template> workerFields() {
           .option("name", "NAME"),
       textField<T>("imageName", &T::imageName, 1, kImageLimit)
           .means(
-              "The program of the workers. `plugin/<handler>` is an installed C++ handler, `lua/<name>` is the script "
-              "of the given name in the folder `handlers` of the server's scripts, and remote workers take the jobs "
-              "of any other name.")
+              "The program of the workers: `plugin/<handler>`, `lua/<script>`, or any other name for remote workers. A "
+              "handler is an installed C++ handler, and a script is in the folder `handlers` of the server's scripts.")
           .needed("imageName is missing: name a handler, such as plugin/echo, or an image")
           .checked([](const T& form) { return checkImageName(form.imageName); })
           .schema(kImageKeywords, "{}")

@@ -5,6 +5,7 @@
 #include "core/auth/key_fields.h"
 #include "core/config/endpoint_spec.h"
 #include "core/config/policy_fields.h"
+#include "core/config/settings_page.h"
 #include "core/config/template.h"
 
 namespace jobq {
@@ -51,9 +52,10 @@ std::string rows(const std::vector<FieldFacts>& fields, const std::string& befor
   return text;
 }
 
+std::string comment(const std::string& name) { return "<!-- " + name + ": printed by jobqd --fields -->\n"; }
+
 std::string table(const std::string& name, const std::vector<FieldFacts>& fields) {
-  return "<!-- " + name +
-         ": printed by jobqd --fields -->\n"
+  return comment(name) +
          "| field | type | default | bounds | meaning |\n"
          "|---|---|---|---|---|\n" +
          rows(fields, "");
@@ -63,8 +65,8 @@ std::string table(const std::string& name, const std::vector<FieldFacts>& fields
 
 std::string fieldsPage() {
   return table("Key", described(keyFields())) + "\n" + table("Policy", described(policyFields())) + "\n" +
-         table("RateLimit", described(limitFields())) + "\n" + table("Template", described(templateFields())) + "\n" +
-         table("Endpoint", described(endpointFields()));
+         comment("Operations") + operationsTable() + "\n" + table("RateLimit", described(limitFields())) + "\n" +
+         table("Template", described(templateFields())) + "\n" + table("Endpoint", described(endpointFields()));
 }
 
 }  // namespace jobq

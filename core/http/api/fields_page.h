@@ -5,8 +5,8 @@
 
 namespace jobq {
 
-/// Returns the fields of policies, keys, templates, endpoints and rate limits in Markdown: for each a comment with its
-/// name, and a table. Pure; any thread.
+/// Returns the fields of policies, keys, templates, endpoints and rate limits, and the operations with rate limits, in
+/// Markdown: each time a comment with a name, and a table. Pure; any thread.
 std::string fieldsPage();
 
 }  // namespace jobq
