@@ -76,16 +76,17 @@ TEST(RemoteLivesAloneTest, ASingleProcessHasNoOtherLives) {
 TEST(RemoteWorkerTest, AWorkerWithUnknownJobsGetsNoJobRunBefore) {
   const Instant now{Millis(1'000'000)};
   RemoteWorker worker;
-  worker.lastPing = now;
+  worker.shown.notePing(now);
   EXPECT_TRUE(worker.mayGet(1, now, now)) << "the job has never run";
   EXPECT_TRUE(worker.mayGet(2, Instant::min(), now)) << "all nodes are alive";
   EXPECT_FALSE(worker.mayGet(2, now, now));
-  EXPECT_EQ(worker.askedSince, now);
+  EXPECT_EQ(worker.shown.question(), now);
   EXPECT_TRUE(worker.mayGet(1, now, now)) << "the pings of the worker come soon";
-  worker.shownAt = now;
+  worker.shown.noteShown(now);
+  EXPECT_FALSE(worker.shown.question().has_value()) << "the worker has answered";
   EXPECT_TRUE(worker.mayGet(2, now, now));
   EXPECT_FALSE(worker.mayGet(2, Instant::max(), now)) << "the storage did not answer";
-  EXPECT_EQ(worker.askedSince, now);
+  EXPECT_FALSE(worker.shown.question().has_value()) << "no answer of the worker would help";
   worker.take = std::make_shared<RemoteTake>();
   worker.take->isIdle = true;
   EXPECT_TRUE(worker.mayGet(2, Instant::max(), now)) << "the call reports an idle worker";

@@ -19,7 +19,7 @@ void RemoteLaunches::retireWorker(const RemoteWorkerKey& key) {
     const Instant now = remote_.clock_.now();
     RemoteWorker* const worker = remote_.table_.findOrAdd(key, now);
     if (worker == nullptr) return;  // the table is full: the worker gets no job either
-    worker->isRetired = true;
+    worker->state.apply(RemoteWorkerEvent::retire);
     RemoteTable::endCalls(key, *worker, now, changes);
   }
   remote_.carryOut(std::move(changes));
@@ -31,7 +31,7 @@ void RemoteLaunches::noteExit(const RemoteWorkerKey& key) {
     Lock lock(remote_.mutex_);
     RemoteWorker* const worker = remote_.table_.find(key);
     if (worker == nullptr) return;
-    worker->isRetired = true;
+    worker->state.apply(RemoteWorkerEvent::retire);
     worker->link.noteExit();
     RemoteTable::checkWorker(key, *worker, remote_.clock_.now(), remote_.draining_, changes);
   }

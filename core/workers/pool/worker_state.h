@@ -15,6 +15,8 @@
 #include <optional>
 #include <string_view>
 
+#include "core/workers/pool/state_table.h"
+
 namespace jobq {
 
 enum class WorkerState {
@@ -39,31 +41,21 @@ enum class WorkerEvent {
   stopGraceOver,  ///< the handler still runs stopGrace after the stop of its job
 };
 
-/// A permitted change of state.
-struct WorkerTransition {
-  WorkerState from;
-  WorkerEvent event;
-  WorkerState to;
-};
-
 /// All permitted changes.
 inline constexpr std::array kWorkerTransitions{
-    WorkerTransition{WorkerState::starting, WorkerEvent::ready, WorkerState::idle},
-    WorkerTransition{WorkerState::idle, WorkerEvent::reserve, WorkerState::reserved},
-    WorkerTransition{WorkerState::idle, WorkerEvent::stopWorker, WorkerState::leaving},
-    WorkerTransition{WorkerState::reserved, WorkerEvent::assign, WorkerState::busy},
-    WorkerTransition{WorkerState::reserved, WorkerEvent::release, WorkerState::idle},
-    WorkerTransition{WorkerState::busy, WorkerEvent::ready, WorkerState::idle},
-    WorkerTransition{WorkerState::busy, WorkerEvent::stopGraceOver, WorkerState::stuck},
-    WorkerTransition{WorkerState::stuck, WorkerEvent::ready, WorkerState::idle},
+    StateChange{WorkerState::starting, WorkerEvent::ready, WorkerState::idle},
+    StateChange{WorkerState::idle, WorkerEvent::reserve, WorkerState::reserved},
+    StateChange{WorkerState::idle, WorkerEvent::stopWorker, WorkerState::leaving},
+    StateChange{WorkerState::reserved, WorkerEvent::assign, WorkerState::busy},
+    StateChange{WorkerState::reserved, WorkerEvent::release, WorkerState::idle},
+    StateChange{WorkerState::busy, WorkerEvent::ready, WorkerState::idle},
+    StateChange{WorkerState::busy, WorkerEvent::stopGraceOver, WorkerState::stuck},
+    StateChange{WorkerState::stuck, WorkerEvent::ready, WorkerState::idle},
 };
 
 /// Returns the state after `event`, or an empty optional if `event` is not permitted in the state `from`.
 constexpr std::optional<WorkerState> next(WorkerState from, WorkerEvent event) noexcept {
-  for (const WorkerTransition& t : kWorkerTransitions) {
-    if (t.from == from && t.event == event) return t.to;
-  }
-  return std::nullopt;
+  return nextState(kWorkerTransitions, from, event);
 }
 
 /// Returns the name of the state in the log. Pure; any thread.

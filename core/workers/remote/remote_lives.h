@@ -4,7 +4,7 @@
 // before.
 //
 // A report names no attempt, so a worker gets a job that has run before only if the worker has shown all held jobs
-// since the last end of a life (RemoteWorker::mayGet). The order of the steps is the proof: the job is handed out; the
+// since the last end of a life (ShownJobs::mayGet). The order of the steps is the proof: the job is handed out; the
 // life ends; the job returns to the queue; this node claims the job; this node reads that the life has ended, and
 // notes the moment; the worker shows the held jobs. The worker shows the jobs after the hand-out, and gets none of the
 // listed jobs. An end noted before the claim was noted after the hand-out, too.

@@ -39,8 +39,8 @@ NodeNews RemoteNewsAccess::composeNews(std::uint64_t epoch) const {
     WorkerNews said;
     for (const auto& [id, job] : worker.jobs) said.jobs[id] = job.run->lease().attempt;
     for (const auto& [id, stop] : worker.stops) said.stops[id] = stop.attempt;
-    said.isLeaving = worker.isLeaving || now < worker.leftAt + kLeavingSaid;
-    if (worker.askedSince > worker.shownAt) said.asks = questionOf(worker.askedSince);
+    said.isLeaving = isLeaving(worker.state.get()) || now < worker.leftAt + kLeavingSaid;
+    if (const auto moment = worker.shown.question()) said.asks = questionOf(*moment);
     if (!said.isEmpty()) news.workers[key] = std::move(said);
   }
   for (const RemoteWorkerKey& key : remote_.elsewhere_.namedWorkers()) {
@@ -71,7 +71,7 @@ void RemoteNewsAccess::applyShown(const std::string& self, const NodeNews& news)
   for (const auto& [key, said] : news.workers) {
     const auto shown = said.shown.find(self);
     RemoteWorker* const worker = shown == said.shown.end() ? nullptr : remote_.table_.find(key);
-    if (worker != nullptr) worker->shownAt = std::max(worker->shownAt, momentOfQuestion(shown->second));
+    if (worker != nullptr) worker->shown.noteShown(momentOfQuestion(shown->second));
   }
 }
 

@@ -68,15 +68,15 @@ void RemoteTable::beginTake(const RemoteWorkerKey& key, RemoteWorker& worker, co
     }
     worker.jobs.clear();
     worker.stops.clear();
-    worker.holdsUnknown = false;
-    worker.shownAt = now;
     take->isIdle = true;
-  } else if (!worker.hasPolled && holdsJobs && !isShared_) {
-    worker.holdsUnknown = true;  // beside adopted jobs, too: others may be queued again
   }
-  worker.hasPolled = true;
-  worker.isUnhealthy = false;
-  worker.reason.clear();
+  // Beside adopted jobs a worker with jobs may have others, which are queued again.
+  const bool mayHaveOthers = holdsJobs == true && !isShared_;
+  worker.shown.noteCall(take->isIdle    ? EarlierJobsEvent::callWithoutJobs
+                        : mayHaveOthers ? EarlierJobsEvent::callWithJobs
+                                        : EarlierJobsEvent::call,
+                        now);
+  worker.unhealthy.reset();
   for (auto& [id, job] : worker.jobs) job.isShown = true;
   for (auto& [id, stop] : worker.stops) stop.isShown = true;
   if (worker.take) {
@@ -137,8 +137,7 @@ void RemoteTable::endAllCalls(Instant now, RemoteChanges& changes) {
 void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, const std::vector<JobId>& jobs,
                            Instant now, RemoteChanges& changes) {
   const std::set<JobId> listed(jobs.begin(), jobs.end());
-  const bool isFirst = !worker.lastPing.has_value();
-  worker.lastPing = now;
+  worker.shown.notePing(now);
   eraseIf(worker.stops, [&listed, now](const JobId& job, auto& stop) {
     const bool isListed = listed.contains(job);
     if (isListed) stop.listedAt = now;
@@ -154,7 +153,7 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
     return true;
   });
   if (isShared_) return;  // RemoteElsewhere knows the listed jobs that no node has
-  if (!worker.holdsUnknown && (!isFirst || worker.hasPolled)) return;
+  if (!worker.shown.arePingsAwaited()) return;
   // The other jobs are of an earlier life of the server. The jobs are in the queue again, and a result of the worker
   // will not count.
   for (const JobId& id : listed) {
@@ -162,7 +161,7 @@ void RemoteTable::notePing(const RemoteWorkerKey& key, RemoteWorker& worker, con
     if (!isStop || worker.stops.contains(id) || !stops_.reserve(key.endpoint)) continue;
     worker.stops.emplace(id, RemoteWorker::Stop{now, now});
   }
-  worker.holdsUnknown = false;
+  worker.shown.noteEarlierJobs();
   if (worker.stopWait) changes.calls.push_back(worker.stopWait->call);
 }
 
@@ -205,7 +204,7 @@ void RemoteTable::noteClosed(const RemoteWorkerKey& key, ConnectionEnd end, Inst
   RemoteWorker* const worker = find(key);
   if (worker == nullptr || !worker->link.noteEnded(end, now)) return;
   worker->lastSeen = now;
-  if (std::exchange(worker->isLeaving, false)) worker->leftAt = now;  // next comes a new process under the same id
+  if (worker->state.apply(RemoteWorkerEvent::disconnect)) worker->leftAt = now;
 }
 
 void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes) {
@@ -220,7 +219,7 @@ void RemoteTable::noteTime(Instant now, bool isStopping, RemoteChanges& changes)
 void RemoteTable::checkWorker(const RemoteWorkerKey& key, RemoteWorker& worker, Instant now, bool isStopping,
                               RemoteChanges& changes) {
   std::ranges::move(std::exchange(worker.replaced, {}), std::back_inserter(changes.calls));
-  if (worker.isRetired) {
+  if (isRetired(worker.state.get())) {
     endCalls(key, worker, now, changes);
   } else if (worker.take && now >= worker.take->until) {
     changes.calls.push_back(worker.take->call);

@@ -15,7 +15,7 @@ void addJob(RemoteLoad& load, const RemoteRun& run) {
 
 RemoteLoad loadOf(const RemoteWorker& worker, Instant now) {
   const bool isPresent = worker.link.isPresent(now) || !worker.jobs.empty();
-  RemoteLoad load{worker.hasPolled, isPresent, worker.isLeaving, worker.isUnhealthy};
+  RemoteLoad load{worker.shown.hasCalled(), isPresent, isLeaving(worker.state.get()), worker.unhealthy.has_value()};
   load.hasNoConnection = worker.link.isClosedHere();
   for (const auto& [id, job] : worker.jobs) addJob(load, *job.run);
   for (const RemoteWorker::Owed& owed : worker.owed) addJob(load, *owed.run);
@@ -43,13 +43,13 @@ std::vector<WorkerView> viewRemoteWorkers(const RemoteTable& table, const Endpoi
   std::vector<WorkerView> workers;
   forWorkers(table, endpoint, [&](const WorkerId& id, const RemoteWorker& worker) {
     const bool mayTakeJobs = worker.link.isPresent(now) && !worker.link.isClosedHere();
-    if (!mayTakeJobs && worker.jobs.empty() && !worker.isUnhealthy) return;
-    const std::string_view state = worker.isUnhealthy                     ? "unhealthy"
-                                   : !worker.jobs.empty()                 ? "running"
-                                   : !worker.hasPolled                    ? "starting"
-                                   : worker.isLeaving || worker.isRetired ? "leaving"
-                                                                          : "idle";
-    workers.push_back({id, state, worker.since, nullptr, worker.reason});
+    if (!mayTakeJobs && worker.jobs.empty() && !worker.unhealthy) return;
+    const std::string_view state = worker.unhealthy                                   ? "unhealthy"
+                                   : !worker.jobs.empty()                             ? "running"
+                                   : !worker.shown.hasCalled()                        ? "starting"
+                                   : worker.state.get() != RemoteWorkerState::serving ? "leaving"
+                                                                                      : "idle";
+    workers.push_back({id, state, worker.since, nullptr, worker.unhealthy.value_or("")});
   });
   return workers;
 }

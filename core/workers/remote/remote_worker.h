@@ -16,9 +16,12 @@
 #include <vector>
 
 #include "core/base/suspended_call.h"
+#include "core/workers/pool/state_table.h"
 #include "core/workers/remote/remote_link.h"
 #include "core/workers/remote/remote_rivals.h"
 #include "core/workers/remote/remote_run.h"
+#include "core/workers/remote/remote_worker_state.h"
+#include "core/workers/remote/shown_jobs.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 
@@ -111,7 +114,7 @@ struct RemoteWorker {
   /// a new attempt. `begun` is the start of the server.
   bool mayRun(const RemoteRun& run, Instant begun) const {
     const JobId& job = run.lease().job;
-    const bool mayBeUnknown = holdsUnknown && run.lease().attempt > 1 && !run.isSubmittedSince(begun);
+    const bool mayBeUnknown = shown.areUnknown() && run.lease().attempt > 1 && !run.isSubmittedSince(begun);
     return stops.contains(job) || jobs.contains(job) || mayBeUnknown;
   }
 
@@ -119,42 +122,26 @@ struct RemoteWorker {
   bool hasNothing() const { return !link.isOpenHere() && !take && jobs.empty() && owed.empty() && stops.empty(); }
   /// Returns true if the next call of the worker would restore all that is in the record.
   bool isUnused() const {
-    const bool isMarked = isLeaving || isRetired || link.state() == RemoteLink::State::exited || link.isOpenElsewhere();
+    const bool isMarked = state.get() != RemoteWorkerState::serving || link.isOpenElsewhere();
     return hasNothing() && !stopWait && replaced.empty() && !isMarked && lastJobAt == Instant{};
   }
-  /// Returns true if the worker may get the job under the attempt. Until `unheardUntil`, nodes that have died may have
-  /// handed out jobs that no other node has read of. A job that has run before may be such a job, so the worker must
-  /// have shown all held jobs since; otherwise the function asks for them. A worker without pings then gets no other
-  /// job either: the handlers end, and the next call reports that the worker has no job.
+  /// Returns true if the worker may get a job under the attempt, as ShownJobs::mayGet().
   bool mayGet(std::uint32_t attempt, Instant unheardUntil, Instant now) {
-    constexpr Millis kNoPings{60'000};
-    constexpr Millis kHeldBack{1'000};
     if (now < leavesUntil) return false;
-    if (take && take->isIdle) return true;
-    if (now < heldBackUntil) return false;
-    if (attempt == 1 || shownAt >= unheardUntil) return true;
-    if (unheardUntil != Instant::max()) askedSince = unheardUntil;
-    if (!lastPing || now >= *lastPing + kNoPings) heldBackUntil = now + kHeldBack;
-    return false;
+    return (take && take->isIdle) || shown.mayGet(attempt, unheardUntil, now);
   }
 
-  Instant since{};     ///< first sign of life
-  Instant lastSeen{};  ///< last request or end of a connection
-  std::optional<Instant> lastPing{};
-  Instant shownAt{};        ///< since then each job of the worker is known here, or was handed out by a living node
-  Instant askedSince{};     ///< a job waits until the worker has shown all held jobs since then
-  Instant heldBackUntil{};  ///< the worker gets no job until then
-  Instant lastJobAt{};      ///< when a job was last handed out
-  RemoteLink link;          ///< the connections with calls of the worker
-  bool hasPolled = false;
-  bool isUnhealthy = false;   ///< the worker has said so, and has not asked for a job since
-  std::string reason{};       ///< reason of an unhealthy worker, from the ping
-  bool isLeaving = false;     ///< the worker has asked to be replaced, and gets no further job
-  Instant leftAt{};           ///< when a worker that has asked to be replaced was last connected here
-  Instant leavesUntil{};      ///< no job until then: the worker leaves another node
-  bool isRetired = false;     ///< the server ends the worker: the worker gets no further job, and calls are not held
-  bool holdsUnknown = false;  ///< the worker has jobs of an earlier life of the server
-  RemoteRivals rivals;        ///< signs of a second process under the id
+  Instant since{};      ///< first sign of life
+  Instant lastSeen{};   ///< last request or end of a connection
+  Instant lastJobAt{};  ///< when a job was last handed out
+  TableState<kRemoteWorkerTransitions> state;
+  Instant leftAt{};       ///< when a worker that has asked to be replaced was last connected here
+  Instant leavesUntil{};  ///< no job until then: the worker leaves another node
+  /// The reason of an unhealthy worker, from the last ping. No value if the worker is healthy, or has called since.
+  std::optional<std::string> unhealthy{};
+  RemoteLink link;      ///< the connections with calls of the worker
+  ShownJobs shown;      ///< what the pings and calls say of the jobs in the hands of the worker
+  RemoteRivals rivals;  ///< signs of a second process under the id
   std::shared_ptr<RemoteTake> take{};
   /// Calls that a later call has replaced. The answers come within a second, because two processes with the same id
   /// would otherwise make each other call without a pause.

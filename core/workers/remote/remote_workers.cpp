@@ -175,8 +175,8 @@ std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key,
     take->jobs.reserve(worker->owed.size());
     for (auto owed = worker->owed.begin(); owed != owedEnd; ++owed) take->jobs.push_back(std::move(owed->run));
     worker->owed.erase(worker->owed.begin(), owedEnd);
-    const bool mayHaveMore =
-        take->jobs.empty() && !worker->isLeaving && !worker->isRetired && !isDraining_ && !isClosed_ && !leaves;
+    const bool isServing = worker->state.get() == RemoteWorkerState::serving && !leaves;
+    const bool mayHaveMore = take->jobs.empty() && isServing && !isDraining_ && !isClosed_;
     const std::size_t granted = std::min(most, std::max<std::size_t>(kSharedPlaces / table_.all().size(), 1));
     for (std::size_t i = 0; mayHaveMore && i < granted; ++i) {
       places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
@@ -276,10 +276,9 @@ void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId
     if (worker == nullptr && isNew) worker = table_.findOrAdd(key, now);
     if (worker == nullptr) return;
     worker->lastSeen = now;
-    worker->isUnhealthy = isUnhealthy;
-    worker->reason = std::move(reason);
+    worker->unhealthy = isUnhealthy ? std::optional(std::move(reason)) : std::nullopt;
     table_.notePing(key, *worker, jobs, now, changes);
-    if (elsewhere_.notePing(key, *worker, jobs, now)) worker->shownAt = std::max(worker->shownAt, now - kPingDelay);
+    if (elsewhere_.notePing(key, *worker, jobs, now)) worker->shown.noteShown(now - kPingDelay);
   }
   carryOut(std::move(changes));
 }
@@ -318,8 +317,10 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
       changes.ended.push_back(std::move(found->second.run));
       worker->jobs.erase(found);
     }
-    worker->isLeaving = worker->isLeaving || isLeaving;
-    if (isLeaving) RemoteTable::endCalls(key, *worker, clock_.now(), changes);
+    if (isLeaving) {
+      worker->state.apply(RemoteWorkerEvent::leave);
+      RemoteTable::endCalls(key, *worker, clock_.now(), changes);
+    }
   }
   carryOut(std::move(changes));
 }
