@@ -147,7 +147,9 @@ TEST_F(RemoteWorkersTest, AWorkerWithoutConnectionsIsNotIdle) {
     for (const WorkerView& worker : remote_.view("ep")) states.emplace_back(worker.state);
     return states;
   };
-  const auto hasNoConnection = [this] { return RemoteLaunches(remote_).loads("ep").at("w").hasNoConnection; };
+  const auto hasNoConnection = [this] {
+    return RemoteLaunches(remote_.registry()).loads("ep").at("w").hasNoConnection;
+  };
   auto connection = connectWorker();
   deliverJob("a");
   EXPECT_THAT(states(), ElementsAre("running"));

@@ -25,7 +25,7 @@ LaunchedWorkers::LaunchedWorkers(const Deps& deps, std::string prefix)
     : deps_(deps),
       prefix_(std::move(prefix)),
       pools_(deps.pools),
-      remote_(deps.remote),
+      remote_(deps.remote.registry()),
       periodic_("launches", deps.clock, deps.log, kInterval, *this) {}
 
 void LaunchedWorkers::start() {

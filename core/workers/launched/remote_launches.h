@@ -2,17 +2,17 @@
 // a worker.
 #pragma once
 
+#include "core/workers/remote/remote_registry.h"
 #include "core/workers/remote/remote_view.h"
 #include "core/workers/remote/remote_worker.h"
-#include "core/workers/remote/remote_workers.h"
 #include "jobq/job.h"
 
 namespace jobq {
 
-/// A view of RemoteWorkers. RemoteWorkers outlives the view. Any thread.
+/// A view of RemoteRegistry. The registry outlives the view. Any thread.
 class RemoteLaunches {
  public:
-  explicit RemoteLaunches(RemoteWorkers& remote) : remote_(remote) {}
+  explicit RemoteLaunches(RemoteRegistry& remote) : remote_(remote) {}
 
   /// Returns each known worker of the endpoint, launched or not.
   RemoteLoads loads(const EndpointId& endpoint) const;
@@ -24,7 +24,7 @@ class RemoteLaunches {
   void noteExit(const RemoteWorkerKey& key);
 
  private:
-  RemoteWorkers& remote_;
+  RemoteRegistry& remote_;
 };
 
 }  // namespace jobq

@@ -41,16 +41,18 @@ enum class WorkerEvent {
   stopGraceOver,  ///< the handler still runs stopGrace after the stop of its job
 };
 
+using WorkerTransition = StateChange<WorkerState, WorkerEvent>;
+
 /// All permitted changes.
 inline constexpr std::array kWorkerTransitions{
-    StateChange{WorkerState::starting, WorkerEvent::ready, WorkerState::idle},
-    StateChange{WorkerState::idle, WorkerEvent::reserve, WorkerState::reserved},
-    StateChange{WorkerState::idle, WorkerEvent::stopWorker, WorkerState::leaving},
-    StateChange{WorkerState::reserved, WorkerEvent::assign, WorkerState::busy},
-    StateChange{WorkerState::reserved, WorkerEvent::release, WorkerState::idle},
-    StateChange{WorkerState::busy, WorkerEvent::ready, WorkerState::idle},
-    StateChange{WorkerState::busy, WorkerEvent::stopGraceOver, WorkerState::stuck},
-    StateChange{WorkerState::stuck, WorkerEvent::ready, WorkerState::idle},
+    WorkerTransition{WorkerState::starting, WorkerEvent::ready, WorkerState::idle},
+    WorkerTransition{WorkerState::idle, WorkerEvent::reserve, WorkerState::reserved},
+    WorkerTransition{WorkerState::idle, WorkerEvent::stopWorker, WorkerState::leaving},
+    WorkerTransition{WorkerState::reserved, WorkerEvent::assign, WorkerState::busy},
+    WorkerTransition{WorkerState::reserved, WorkerEvent::release, WorkerState::idle},
+    WorkerTransition{WorkerState::busy, WorkerEvent::ready, WorkerState::idle},
+    WorkerTransition{WorkerState::busy, WorkerEvent::stopGraceOver, WorkerState::stuck},
+    WorkerTransition{WorkerState::stuck, WorkerEvent::ready, WorkerState::idle},
 };
 
 /// Returns the state after `event`, or an empty optional if `event` is not permitted in the state `from`.

@@ -28,7 +28,7 @@ class ForeignReports {
     RemoteWorkers& remote;
     Clock& clock;
   };
-  explicit ForeignReports(const Deps& deps) : deps_(deps), remote_(deps.remote) {}
+  explicit ForeignReports(const Deps& deps) : deps_(deps), remote_(deps.remote.registry()) {}
 
   /// Returns the attempt that the worker has according to the storage. Returns null if the worker has none, if the
   /// worker is told to stop the job, or if no other node shares the storage. Throws StorageError.

@@ -2,26 +2,29 @@
 
 #include <utility>
 
-#include "jobq/mutex.h"
+#include "jobq/time.h"
 
 namespace jobq {
+namespace {
 
 /// A connection with calls of a worker.
-class RemoteConnections::Owner final : public ConnectionOwner {
+class Owner final : public ConnectionOwner {
  public:
-  Owner(RemoteWorkers& remote, RemoteWorkerKey key, bool hasAsked)
-      : remote_(remote), key_(std::move(key)), hasAsked_(hasAsked) {}
+  Owner(RemoteRegistry& registry, RemoteWorkerKey key, bool hasAsked)
+      : registry_(registry), key_(std::move(key)), hasAsked_(hasAsked) {}
   ~Owner() override {
-    Lock lock(remote_.mutex_);
-    remote_.table_.noteClosed(key_, end_, remote_.clock_.now());
+    registry_.change([this](RemoteState& state, Instant now, RemoteChanges& /*changes*/) {
+      state.table.noteClosed(key_, end_, now);
+    });
   }
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
   bool needsConnection() const noexcept override {
-    Lock lock(remote_.mutex_);
-    const RemoteWorker* const worker = remote_.table_.find(key_);
-    return worker != nullptr && !worker->jobs.empty();
+    return registry_.read([this](const RemoteState& state, Instant /*now*/) {
+      const auto worker = state.table.all().find(key_);
+      return worker != state.table.all().end() && !worker->second.jobs.empty();
+    });
   }
   void noteFormer(const ConnectionOwner& former) const noexcept override {
     const auto* const owner = dynamic_cast<const Owner*>(&former);
@@ -32,23 +35,26 @@ class RemoteConnections::Owner final : public ConnectionOwner {
   }
 
  private:
-  RemoteWorkers& remote_;
+  RemoteRegistry& registry_;
   const RemoteWorkerKey key_;
   // Used by the thread of the connection only.
   mutable bool hasAsked_;  // a call for jobs or stops
   mutable ConnectionEnd end_ = ConnectionEnd::inOrder;
 };
 
+}  // namespace
+
 // A public worker sends each progress over a separate connection, and closes the connection after the answer. Only the
 // end of a connection with a call for jobs or stops is a sign about the worker.
-std::shared_ptr<const ConnectionOwner> RemoteConnections::connect(const RemoteWorkerKey& key, WorkerCall call) {
-  {
-    Lock lock(remote_.mutex_);
-    RemoteWorker* const worker = remote_.table_.find(key);
-    if (worker == nullptr) return nullptr;
-    worker->link.noteOpened();
-  }
-  return std::make_shared<Owner>(remote_, key, call == WorkerCall::question);
+std::shared_ptr<const ConnectionOwner> openConnection(RemoteRegistry& registry, const RemoteWorkerKey& key,
+                                                      WorkerCall call) {
+  bool isKnown = false;
+  registry.change([&](RemoteState& state, Instant /*now*/, RemoteChanges& /*changes*/) {
+    RemoteWorker* const worker = state.table.find(key);
+    isKnown = worker != nullptr;
+    if (isKnown) worker->link.noteOpened();
+  });
+  return isKnown ? std::make_shared<Owner>(registry, key, call == WorkerCall::question) : nullptr;
 }
 
 }  // namespace jobq

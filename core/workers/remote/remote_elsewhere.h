@@ -1,7 +1,7 @@
 // The news of the other nodes of a shared storage about remote workers, and the answers of this node. A worker may
 // take a job at one node, ping at the next and deliver at a third. The node that has handed out the job judges the
 // silence of the worker, and reads in the news of the other nodes about calls of the worker there. Plain state, guarded
-// by the mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
+// by the mutex of RemoteRegistry. core/decisions/remote_workers.md has the rules.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,7 @@ Truth judgeAttempt(const std::optional<Job>& job, const RunQuestion& question) {
 RemoteExchange::RemoteExchange(const Deps& deps)
     : deps_(deps),
       isShared_(deps.storage.leaseLife().has_value()),
-      remote_(deps.remote),
+      remote_(deps.remote.registry()),
       periodic_("remote-news", deps.clock, deps.log, kNewsPause, *this) {}
 
 void RemoteExchange::start() {

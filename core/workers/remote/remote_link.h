@@ -1,5 +1,5 @@
 // The connections of a remote worker, and what the ends of the connections say about the worker
-// (core/decisions/remote_workers.md). Plain state, guarded by the mutex of RemoteWorkers.
+// (core/decisions/remote_workers.md). Plain state, guarded by the mutex of RemoteRegistry.
 #pragma once
 
 #include <cstddef>

@@ -10,10 +10,9 @@
 #include "core/workers/node/node_lives.h"
 #include "core/workers/remote/remote_elsewhere.h"
 #include "core/workers/remote/remote_news.h"
+#include "core/workers/remote/remote_registry.h"
 #include "core/workers/remote/remote_worker.h"
-#include "core/workers/remote/remote_workers.h"
 #include "jobq/job.h"
-#include "jobq/mutex.h"
 
 namespace jobq {
 
@@ -24,10 +23,10 @@ struct RunQuestion {
   bool isStop = false;  ///< the worker is told to stop the job
 };
 
-/// A view of RemoteWorkers. RemoteWorkers outlives the view. Any thread.
+/// A view of RemoteRegistry. The registry outlives the view. Any thread.
 class RemoteNewsAccess {
  public:
-  explicit RemoteNewsAccess(RemoteWorkers& remote) : remote_(remote) {}
+  explicit RemoteNewsAccess(RemoteRegistry& remote) : remote_(remote) {}
 
   /// Returns true if there are remote workers, or endpoints for them.
   bool isNeeded() const;
@@ -36,7 +35,7 @@ class RemoteNewsAccess {
   /// Takes in the news of the other nodes. `self` is the name of this node.
   void applyNews(const std::string& self, const OtherNodes& nodes);
   /// Takes in the lives of the nodes.
-  void noteLives(const NodeLives& lives) { remote_.lives_.note(lives); }
+  void noteLives(const NodeLives& lives) { remote_.lives().note(lives); }
 
   /// Returns at most `most` questions to the storage, with equal shares for the endpoints.
   std::vector<RunQuestion> collectQuestions(std::size_t most);
@@ -51,9 +50,7 @@ class RemoteNewsAccess {
   void noteReporter(const RemoteWorkerKey& key);
 
  private:
-  void applyShown(const std::string& self, const NodeNews& news) JOBQ_REQUIRES(remote_.mutex_);
-
-  RemoteWorkers& remote_;
+  RemoteRegistry& remote_;
   EndpointId lastAsked_;  // endpoint of the last stop of collectQuestions(); used by a single thread
 };
 

@@ -12,7 +12,7 @@
 
 namespace jobq {
 
-/// Any thread, unless a function says otherwise. The mutex of RemoteWorkers is not held in a call. The functions throw
+/// Any thread, unless a function says otherwise. The mutex of RemoteRegistry is not held in a call. The functions throw
 /// std::bad_alloc only.
 class RemoteOffers {
  public:

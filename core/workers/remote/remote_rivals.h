@@ -1,5 +1,5 @@
 // Signs that two processes work under the same worker id (core/decisions/remote_workers.md). Plain state, guarded by
-// the mutex of RemoteWorkers.
+// the mutex of RemoteRegistry.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The remote workers of a node as plain state: the known workers, the jobs of each worker, and the meaning of a silence
-// (core/decisions/remote_workers.md). Has no lock and calls no other object: RemoteWorkers guards the table and carries
-// out the changes.
+// (core/decisions/remote_workers.md). Has no lock and calls no other object: RemoteRegistry guards the table and
+// carries out the changes.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace jobq {
 
-/// The consequences of a change of the table. RemoteWorkers carries the changes out after the release of the lock.
+/// The consequences of a change of the table. RemoteRegistry carries the changes out after the release of the lock.
 struct RemoteChanges {
   std::vector<SuspendedCall> calls;                          ///< to be resumed
   std::vector<std::pair<EndpointId, WorkerId>> idlePlaces;   ///< to be removed unless claimed

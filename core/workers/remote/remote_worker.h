@@ -1,5 +1,5 @@
 // A remote worker as the server knows the worker: a process that takes jobs over HTTP, on any machine. Plain state,
-// guarded by the mutex of RemoteWorkers. core/decisions/remote_workers.md has the rules.
+// guarded by the mutex of RemoteRegistry. core/decisions/remote_workers.md has the rules.
 #pragma once
 
 #include <atomic>

@@ -39,13 +39,15 @@ enum class RemoteWorkerEvent {
   retire,      ///< the server ends the worker, or the process of a launched worker has ended
 };
 
+using RemoteWorkerTransition = StateChange<RemoteWorkerState, RemoteWorkerEvent>;
+
 inline constexpr std::array kRemoteWorkerTransitions{
-    StateChange{RemoteWorkerState::serving, RemoteWorkerEvent::leave, RemoteWorkerState::leaving},
-    StateChange{RemoteWorkerState::serving, RemoteWorkerEvent::retire, RemoteWorkerState::retired},
-    StateChange{RemoteWorkerState::leaving, RemoteWorkerEvent::disconnect, RemoteWorkerState::serving},
-    StateChange{RemoteWorkerState::leaving, RemoteWorkerEvent::retire, RemoteWorkerState::retiring},
-    StateChange{RemoteWorkerState::retiring, RemoteWorkerEvent::disconnect, RemoteWorkerState::retired},
-    StateChange{RemoteWorkerState::retired, RemoteWorkerEvent::leave, RemoteWorkerState::retiring},
+    RemoteWorkerTransition{RemoteWorkerState::serving, RemoteWorkerEvent::leave, RemoteWorkerState::leaving},
+    RemoteWorkerTransition{RemoteWorkerState::serving, RemoteWorkerEvent::retire, RemoteWorkerState::retired},
+    RemoteWorkerTransition{RemoteWorkerState::leaving, RemoteWorkerEvent::disconnect, RemoteWorkerState::serving},
+    RemoteWorkerTransition{RemoteWorkerState::leaving, RemoteWorkerEvent::retire, RemoteWorkerState::retiring},
+    RemoteWorkerTransition{RemoteWorkerState::retiring, RemoteWorkerEvent::disconnect, RemoteWorkerState::retired},
+    RemoteWorkerTransition{RemoteWorkerState::retired, RemoteWorkerEvent::leave, RemoteWorkerState::retiring},
 };
 
 /// Returns true if the worker has asked to be replaced.
@@ -72,17 +74,19 @@ enum class EarlierJobsEvent {
   callWithoutJobs,  ///< a call for jobs of a worker without jobs
 };
 
+using EarlierJobsTransition = StateChange<EarlierJobs, EarlierJobsEvent>;
+
 /// The first call alone tells of earlier jobs: jobs in hand at a later call are jobs of this life.
 inline constexpr std::array kEarlierJobsTransitions{
-    StateChange{EarlierJobs::unasked, EarlierJobsEvent::ping, EarlierJobs::pinged},
-    StateChange{EarlierJobs::unasked, EarlierJobsEvent::call, EarlierJobs::known},
-    StateChange{EarlierJobs::unasked, EarlierJobsEvent::callWithJobs, EarlierJobs::unknown},
-    StateChange{EarlierJobs::unasked, EarlierJobsEvent::callWithoutJobs, EarlierJobs::known},
-    StateChange{EarlierJobs::pinged, EarlierJobsEvent::call, EarlierJobs::known},
-    StateChange{EarlierJobs::pinged, EarlierJobsEvent::callWithJobs, EarlierJobs::unknown},
-    StateChange{EarlierJobs::pinged, EarlierJobsEvent::callWithoutJobs, EarlierJobs::known},
-    StateChange{EarlierJobs::unknown, EarlierJobsEvent::ping, EarlierJobs::known},
-    StateChange{EarlierJobs::unknown, EarlierJobsEvent::callWithoutJobs, EarlierJobs::known},
+    EarlierJobsTransition{EarlierJobs::unasked, EarlierJobsEvent::ping, EarlierJobs::pinged},
+    EarlierJobsTransition{EarlierJobs::unasked, EarlierJobsEvent::call, EarlierJobs::known},
+    EarlierJobsTransition{EarlierJobs::unasked, EarlierJobsEvent::callWithJobs, EarlierJobs::unknown},
+    EarlierJobsTransition{EarlierJobs::unasked, EarlierJobsEvent::callWithoutJobs, EarlierJobs::known},
+    EarlierJobsTransition{EarlierJobs::pinged, EarlierJobsEvent::call, EarlierJobs::known},
+    EarlierJobsTransition{EarlierJobs::pinged, EarlierJobsEvent::callWithJobs, EarlierJobs::unknown},
+    EarlierJobsTransition{EarlierJobs::pinged, EarlierJobsEvent::callWithoutJobs, EarlierJobs::known},
+    EarlierJobsTransition{EarlierJobs::unknown, EarlierJobsEvent::ping, EarlierJobs::known},
+    EarlierJobsTransition{EarlierJobs::unknown, EarlierJobsEvent::callWithoutJobs, EarlierJobs::known},
 };
 
 /// Returns true if the worker has called for jobs.

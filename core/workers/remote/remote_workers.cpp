@@ -34,86 +34,45 @@ RemoteWorkerKey keyOf(const RemoteRun& run) { return {run.endpoint(), WorkerId(w
 
 RemoteWorkers::RemoteWorkers(const Deps& deps)
     : runs_(deps.run),
-      clock_(deps.run.clock),
-      log_(deps.log),
-      begun_(clock_.now()),
-      draining_(deps.draining),
-      pools_(deps.pools),
-      offers_(pools_),
-      returns_(deps.run.reports, deps.log),
-      lives_(deps.run.storage, deps.run.clock),
-      table_(deps.run.storage.leaseLife().has_value()),
-      elsewhere_(deps.run.storage.leaseLife().has_value()),
-      lastPlace_(begun_.time_since_epoch().count()),
+      begun_(deps.run.clock.now()),
+      registry_(deps),
+      offers_(registry_.pools()),
       periodic_("remote-workers", deps.run.clock, deps.log, kEachSecond, *this) {}
 
 void RemoteWorkers::stop() {
   periodic_.stop();
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    isClosed_ = true;
-    table_.endAllCalls(clock_.now(), changes);
-    changes.ended.swap(stopped_);
-  }
-  carryOut(std::move(changes));
+  registry_.change([](RemoteState& state, Instant now, RemoteChanges& changes) {
+    state.isClosed = true;
+    state.table.endAllCalls(now, changes);
+    changes.ended.swap(state.stopped);
+  });
 }
 
 void RemoteWorkers::run() {
-  RemoteChanges changes;
   bool mayOffer = false;
-  {
-    Lock lock(mutex_);
-    mayOffer = !isDraining_ && !isClosed_;
-    changes.ended.swap(stopped_);
-    const Instant now = clock_.now();
-    table_.noteTime(now, draining_ || !elsewhere_.isFresh(now), changes);
-    elsewhere_.resumeStops(table_, now, changes);
-  }
-  carryOut(std::move(changes));
-  performAll([this] { returns_.store(); },
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
+    mayOffer = !state.isDraining && !state.isClosed;
+    changes.ended.swap(state.stopped);
+    state.table.noteTime(now, registry_.isStopping() || !state.elsewhere.isFresh(now), changes);
+    state.elsewhere.resumeStops(state.table, now, changes);
+  });
+  performAll([this] { registry_.returns().store(); },
              [&] {
                if (mayOffer) offers_.offerAgain();
              });
 }
 
-void RemoteWorkers::carryOut(RemoteChanges changes) {
-  if (!changes.stopped.empty()) {
-    Lock lock(mutex_);
-    std::ranges::move(changes.stopped, std::back_inserter(stopped_));
-  }
-  if (!changes.endedPlaces.empty()) pools_.removeWorkers(changes.endedPlaces);
-  if (!changes.idlePlaces.empty()) pools_.removeIdleWorkers(changes.idlePlaces);
-  if (!changes.ended.empty() || !changes.stopped.empty()) {
-    Lock lock(mutex_);
-    jobsEnded_.notifyAll();
-  }
-  changes.ended.clear();
-  for (const SuspendedCall& call : changes.calls) call.resume();
-  for (const RemoteWorkerKey& key : changes.rivals) {
-    log_.write(LogLevel::warning, "remote.sharedId",
-               "two processes work as " + key.worker + " of the endpoint " + key.endpoint +
-                   ", and lose each other's jobs: give each process an id of its own, or leave RUNPOD_POD_ID out of "
-                   "the environment that they share");
-  }
-  if (changes.lost.empty() && changes.unharmed.empty()) return;
-  returns_.add(changes.lost, changes.unharmed);
-  returns_.store();
-}
-
 std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
   const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
   const RemoteWorkerKey key = keyOf(*run);
-  const auto [id, attempt] = run->lease();
-  const Instant unheardUntil = attempt > 1 ? lives_.check() : Instant::min();
-  RemoteChanges changes;
+  const LeaseRef lease = run->lease();
+  const Instant unheardUntil = lease.attempt > 1 ? registry_.lives().check() : Instant::min();
   std::optional<SuspendedCall> call;
   bool isAccepted = false;
-  {
-    Lock lock(mutex_);
-    RemoteWorker* const worker = table_.find(key);
-    isAccepted = worker != nullptr && !isDraining_ && !isClosed_ && !worker->mayRun(*run, begun_) &&
-                 !elsewhere_.mayRun(key, id) && worker->mayGet(attempt, unheardUntil, clock_.now());
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
+    RemoteWorker* const worker = state.table.find(key);
+    isAccepted = worker != nullptr && !state.isDraining && !state.isClosed && !worker->mayRun(*run, begun_) &&
+                 !state.elsewhere.mayRun(key, lease.job) && worker->mayGet(lease.attempt, unheardUntil, now);
     // The call of the place may have ended: the current call of the worker gives a place for the job.
     RemoteTake* const take = isAccepted && worker->take && !worker->take->places.empty() ? worker->take.get() : nullptr;
     if (!isAccepted) {
@@ -121,7 +80,7 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
       // may know that the worker has delivered the job. Public workers call again at once, so the call is held for a
       // second.
       if (worker != nullptr && worker->take && std::ranges::count(worker->take->places, run->place()) > 0) {
-        worker->take->until = std::min(worker->take->until, clock_.now() + kEachSecond);
+        worker->take->until = std::min(worker->take->until, now + kEachSecond);
       }
       changes.unharmed.push_back(run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, run->place());
@@ -137,71 +96,63 @@ std::optional<SuspendedCall> RemoteWorkers::assign(ClaimedJob job) {
       take->jobs.push_back(run);
       call = take->call;
     } else {
-      worker->owed.push_back({run, clock_.now()});
+      worker->owed.push_back({run, now});
     }
-  }
+  });
   if (isAccepted) run->setListener(*this);
-  carryOut(std::move(changes));
   return call;
 }
 
 void RemoteWorkers::removePlace(const WorkerId& place) {
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    table_.removePlace(place, clock_.now(), changes);
-  }
-  pools_.removeIdleWorker(place);
-  carryOut(std::move(changes));
+  registry_.pools().removeIdleWorker(place);
+  registry_.change(
+      [&](RemoteState& state, Instant now, RemoteChanges& changes) { state.table.removePlace(place, now, changes); });
 }
 
 std::shared_ptr<RemoteTake> RemoteWorkers::beginTake(const RemoteWorkerKey& key, std::size_t most,
                                                      std::optional<bool> holdsJobs, SuspendedCall call) {
-  const auto take = std::make_shared<RemoteTake>();
+  std::shared_ptr<RemoteTake> take;
   std::vector<WorkerId> places;
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    const Instant now = clock_.now();
-    RemoteWorker* const worker = table_.findOrAdd(key, now);
-    if (worker == nullptr) return nullptr;
-    if (holdsJobs == false) elsewhere_.noteIdle(key);
-    table_.beginTake(key, *worker, take, holdsJobs, now, changes);
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
+    RemoteWorker* const worker = state.table.findOrAdd(key, now);
+    if (worker == nullptr) return;
+    take = std::make_shared<RemoteTake>();
+    if (holdsJobs == false) state.elsewhere.noteIdle(key);
+    state.table.beginTake(key, *worker, take, holdsJobs, now, changes);
     take->call = call;
     const bool leaves = now < worker->leavesUntil;
     take->until = leaves ? worker->leavesUntil : now + kTakeHold;
-    take->isOver = isClosed_;
+    take->isOver = state.isClosed;
     const auto owedEnd = worker->owed.begin() + static_cast<std::ptrdiff_t>(std::min(most, worker->owed.size()));
     take->jobs.reserve(worker->owed.size());
     for (auto owed = worker->owed.begin(); owed != owedEnd; ++owed) take->jobs.push_back(std::move(owed->run));
     worker->owed.erase(worker->owed.begin(), owedEnd);
     const bool isServing = worker->state.get() == RemoteWorkerState::serving && !leaves;
-    const bool mayHaveMore = take->jobs.empty() && isServing && !isDraining_ && !isClosed_;
-    const std::size_t granted = std::min(most, std::max<std::size_t>(kSharedPlaces / table_.all().size(), 1));
+    const bool mayHaveMore = take->jobs.empty() && isServing && !state.isDraining && !state.isClosed;
+    const std::size_t granted = std::min(most, std::max<std::size_t>(kSharedPlaces / state.table.all().size(), 1));
     for (std::size_t i = 0; mayHaveMore && i < granted; ++i) {
-      places.push_back(key.worker + ":" + std::to_string(++lastPlace_));
+      places.push_back(key.worker + ":" + std::to_string(++state.lastPlace));
     }
     take->places = places;
-  }
-  carryOut(std::move(changes));
-  offers_.offer(key.endpoint, take, std::move(places));
+  });
+  if (take) offers_.offer(key.endpoint, take, std::move(places));
   return take;
 }
 
 std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWorkerKey& key, RemoteTake& take,
                                                                  bool hasLeft, OutputRoom* room) {
-  std::vector<RemoteRunPtr> jobs;
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    const Instant now = clock_.now();
-    RemoteWorker* const worker = table_.findOrAdd(key, now);
-    if (worker == nullptr) return jobs;
+  std::optional<std::vector<RemoteRunPtr>> answer;
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
+    RemoteWorker* const worker = state.table.findOrAdd(key, now);
+    if (worker == nullptr) {
+      answer.emplace();
+      return;
+    }
     if (hasLeft) returnHanded(key, *worker, take, changes);
-    if (take.jobs.empty() && !take.isOver && !hasLeft && now < take.until) return std::nullopt;
+    if (take.jobs.empty() && !take.isOver && !hasLeft && now < take.until) return;
     if (room != nullptr && !hasLeft && !room->draw(bytesOfAnswer(take))) {
       take.until = now;  // resumes the call within a second
-      return std::nullopt;
+      return;
     }
     // The next call gets the jobs beyond the limit.
     take.handed.reserve(take.jobs.size());
@@ -222,87 +173,83 @@ std::optional<std::vector<RemoteRunPtr>> RemoteWorkers::pollTake(const RemoteWor
       worker->lastJobAt = now;
       take.handed.push_back(std::move(run));
     }
-    jobs = take.handed;
+    answer = take.handed;
     RemoteTable::endTake(key, *worker, take, now, changes);
-  }
-  carryOut(std::move(changes));
-  return jobs;
+  });
+  return answer;
 }
 
 std::shared_ptr<RemoteStopWait> RemoteWorkers::beginStopWait(const RemoteWorkerKey& key, SuspendedCall call) {
-  const auto wait = std::make_shared<RemoteStopWait>();
-  Lock lock(mutex_);
-  const Instant now = clock_.now();
-  RemoteWorker* const worker = table_.findOrAdd(key, now);
-  if (worker == nullptr) return nullptr;
-  if (worker->stopWait) {
-    worker->stopWait->isOver = true;
-    worker->replaced.push_back(worker->stopWait->call);
-  }
-  *wait = {call, now + kStopHold, isClosed_};
-  worker->stopWait = wait;
+  std::shared_ptr<RemoteStopWait> wait;
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& /*changes*/) {
+    RemoteWorker* const worker = state.table.findOrAdd(key, now);
+    if (worker == nullptr) return;
+    wait = std::make_shared<RemoteStopWait>(RemoteStopWait{call, now + kStopHold, state.isClosed});
+    if (worker->stopWait) {
+      worker->stopWait->isOver = true;
+      worker->replaced.push_back(worker->stopWait->call);
+    }
+    worker->stopWait = wait;
+  });
   return wait;
 }
 
 std::optional<std::vector<JobId>> RemoteWorkers::pollStopWait(const RemoteWorkerKey& key, RemoteStopWait& wait,
                                                               bool hasLeft) {
-  std::vector<JobId> stops;
-  Lock lock(mutex_);
-  const Instant now = clock_.now();
-  RemoteWorker* const worker = table_.findOrAdd(key, now);
-  if (worker == nullptr) return stops;
-  if (!wait.isOver && !hasLeft) {
-    for (auto& [job, stop] : worker->stops) {
-      if (stop.nextAt > now) continue;
-      stop.nextAt = now + kEachSecond;
-      stops.push_back(job);
+  std::optional<std::vector<JobId>> answer;
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& /*changes*/) {
+    std::vector<JobId> stops;
+    RemoteWorker* const worker = state.table.findOrAdd(key, now);
+    if (worker != nullptr && !wait.isOver && !hasLeft) {
+      for (auto& [job, stop] : worker->stops) {
+        if (stop.nextAt > now) continue;
+        stop.nextAt = now + kEachSecond;
+        stops.push_back(job);
+      }
+      state.elsewhere.collectDueStops(key, now, stops);
+      if (stops.empty() && now < wait.until) return;
     }
-    elsewhere_.collectDueStops(key, now, stops);
-    if (stops.empty() && now < wait.until) return std::nullopt;
-  }
-  wait.isOver = true;
-  if (worker->stopWait.get() == &wait) worker->stopWait.reset();
-  return stops;
+    answer = std::move(stops);
+    if (worker == nullptr) return;
+    wait.isOver = true;
+    if (worker->stopWait.get() == &wait) worker->stopWait.reset();
+  });
+  return answer;
 }
 
 void RemoteWorkers::notePing(const RemoteWorkerKey& key, const std::vector<JobId>& jobs, bool isUnhealthy,
                              std::string reason) {
-  RemoteChanges changes;
   const bool isNew = isServed(key.endpoint);  // only there may a ping make a worker known
-  {
-    Lock lock(mutex_);
-    const Instant now = clock_.now();
-    RemoteWorker* worker = table_.find(key);
-    if (worker == nullptr && isNew) worker = table_.findOrAdd(key, now);
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
+    RemoteWorker* worker = state.table.find(key);
+    if (worker == nullptr && isNew) worker = state.table.findOrAdd(key, now);
     if (worker == nullptr) return;
     worker->lastSeen = now;
     worker->unhealthy = isUnhealthy ? std::optional(std::move(reason)) : std::nullopt;
-    table_.notePing(key, *worker, jobs, now, changes);
-    if (elsewhere_.notePing(key, *worker, jobs, now)) worker->shown.noteShown(now - kPingDelay);
-  }
-  carryOut(std::move(changes));
+    state.table.notePing(key, *worker, jobs, now, changes);
+    if (state.elsewhere.notePing(key, *worker, jobs, now)) worker->shown.noteShown(now - kPingDelay);
+  });
 }
 
 std::vector<RemoteRunPtr> RemoteWorkers::findRuns(const RemoteWorkerKey& key, std::span<const JobId> jobs) {
   std::vector<RemoteRunPtr> runs(jobs.size());
-  Lock lock(mutex_);
-  RemoteWorker* const worker = table_.find(key);
-  if (worker == nullptr) return runs;
-  worker->lastSeen = clock_.now();
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (const auto found = worker->jobs.find(jobs[i]); found != worker->jobs.end()) runs[i] = found->second.run;
-  }
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& /*changes*/) {
+    RemoteWorker* const worker = state.table.find(key);
+    if (worker == nullptr) return;
+    worker->lastSeen = now;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (const auto found = worker->jobs.find(jobs[i]); found != worker->jobs.end()) runs[i] = found->second.run;
+    }
+  });
   return runs;
 }
 
 void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Reported> jobs, bool isLeaving) {
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
     for (const Reported& each : jobs) {
-      elsewhere_.noteResult(key, each.job, each.run ? std::optional(each.run->lease().attempt) : std::nullopt);
+      state.elsewhere.noteResult(key, each.job, each.run ? std::optional(each.run->lease().attempt) : std::nullopt);
     }
-    RemoteWorker* const worker = table_.find(key);
+    RemoteWorker* const worker = state.table.find(key);
     if (worker == nullptr) return;
     changes.ended.reserve(jobs.size());
     for (const Reported& reported : jobs) {
@@ -310,7 +257,7 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
       // A later attempt may have come since the result was matched to `run`.
       const auto found = worker->jobs.find(reported.job);
       const bool isOfRival = found == worker->jobs.end() && !reported.run && worker->rivals.isDisowned(reported.job);
-      if (isOfRival && worker->rivals.noteSign(clock_.now())) changes.rivals.push_back(key);
+      if (isOfRival && worker->rivals.noteSign(now)) changes.rivals.push_back(key);
       if (found == worker->jobs.end() || found->second.run != reported.run) continue;
       if (reported.isLost) changes.lost.push_back(found->second.run->lease());
       changes.endedPlaces.emplace_back(key.endpoint, found->second.run->place());
@@ -319,67 +266,54 @@ void RemoteWorkers::noteResults(const RemoteWorkerKey& key, std::span<const Repo
     }
     if (isLeaving) {
       worker->state.apply(RemoteWorkerEvent::leave);
-      RemoteTable::endCalls(key, *worker, clock_.now(), changes);
+      RemoteTable::endCalls(key, *worker, now, changes);
     }
-  }
-  carryOut(std::move(changes));
+  });
 }
 
 void RemoteWorkers::runMustEnd(const RemoteRun& run) {
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    table_.stopRun(keyOf(run), run.lease(), clock_.now(), changes);
-  }
-  carryOut(std::move(changes));
+  registry_.change([&](RemoteState& state, Instant now, RemoteChanges& changes) {
+    state.table.stopRun(keyOf(run), run.lease(), now, changes);
+  });
 }
 
 std::shared_ptr<const ConnectionOwner> RemoteWorkers::connect(const RemoteWorkerKey& key, WorkerCall call) {
-  return RemoteConnections(*this).connect(key, call);
+  return openConnection(registry_, key, call);
 }
 
 std::vector<WorkerView> RemoteWorkers::view(const EndpointId& endpoint) const {
-  Lock lock(mutex_);
-  return viewRemoteWorkers(table_, endpoint, clock_.now());
+  return registry_.read(
+      [&](const RemoteState& state, Instant now) { return viewRemoteWorkers(state.table, endpoint, now); });
 }
 
 bool RemoteWorkers::hasServed(const EndpointId& endpoint) const {
-  Lock lock(mutex_);
-  return table_.hasServed(endpoint);
+  return registry_.read([&](const RemoteState& state, Instant /*now*/) { return state.table.hasServed(endpoint); });
 }
 
 void RemoteWorkers::adopt(std::vector<ClaimedJob> jobs) {
   for (ClaimedJob& job : jobs) {
-    pools_.addBusyWorker(job);
+    registry_.pools().addBusyWorker(job);
     const auto run = std::make_shared<RemoteRun>(runs_, std::move(job));
     run->resumeChunks();
-    {
-      Lock lock(mutex_);
-      const Instant now = clock_.now();
-      RemoteWorker* const worker = table_.findOrAdd(keyOf(*run), now);
-      if (worker == nullptr) continue;  // the execution timeout ends the job
-      worker->jobs[run->lease().job] = {run, now, 0};
-    }
-    run->setListener(*this);
+    bool isAdded = false;
+    registry_.change([&](RemoteState& state, Instant now, RemoteChanges& /*changes*/) {
+      RemoteWorker* const worker = state.table.findOrAdd(keyOf(*run), now);
+      isAdded = worker != nullptr;
+      if (isAdded) worker->jobs[run->lease().job] = {run, now, 0};
+    });
+    if (isAdded) run->setListener(*this);  // otherwise the execution timeout ends the job
   }
 }
 
 void RemoteWorkers::drain(Millis drainTime, const RemoteSelection& ending) {
-  const Instant end = clock_.now() + drainTime;
-  RemoteChanges changes;
-  {
-    Lock lock(mutex_);
-    isDraining_ = true;
-    table_.endPlaces(changes);
-  }
-  carryOut(std::move(changes));
-  RemoteChanges rest;
-  {
-    Lock lock(mutex_);
-    while (table_.hasJobs(ending) && clock_.now() < end) clock_.waitUntil(mutex_, jobsEnded_, end);
-    table_.returnJobs(ending, clock_.now(), rest);
-  }
-  carryOut(std::move(rest));
+  const Instant end = runs_.clock.now() + drainTime;
+  registry_.change([](RemoteState& state, Instant /*now*/, RemoteChanges& changes) {
+    state.isDraining = true;
+    state.table.endPlaces(changes);
+  });
+  registry_.awaitNoJobs(ending, end);
+  registry_.change(
+      [&](RemoteState& state, Instant now, RemoteChanges& changes) { state.table.returnJobs(ending, now, changes); });
 }
 
 }  // namespace jobq

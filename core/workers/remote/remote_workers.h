@@ -4,7 +4,6 @@
 // the node.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -18,20 +17,14 @@
 #include "core/base/suspended_call.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/jobs/output_room.h"
-#include "core/workers/pool/worker_pools.h"
-#include "core/workers/remote/remote_elsewhere.h"
-#include "core/workers/remote/remote_lives.h"
 #include "core/workers/remote/remote_offers.h"
-#include "core/workers/remote/remote_pools.h"
-#include "core/workers/remote/remote_returns.h"
+#include "core/workers/remote/remote_registry.h"
 #include "core/workers/remote/remote_run.h"
 #include "core/workers/remote/remote_table.h"
 #include "core/workers/remote/remote_worker.h"
 #include "core/workers/run/attempt_reports.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
-#include "jobq/log.h"
-#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -40,13 +33,7 @@ namespace jobq {
 /// server.
 class RemoteWorkers final : public Service, public RunEndListener, private PeriodicTask {
  public:
-  /// All members outlive the object.
-  struct Deps {
-    RemoteRun::Deps run;
-    WorkerPools& pools;
-    const std::atomic<bool>& draining;  ///< true: the server stops
-    Log& log;
-  };
+  using Deps = RemoteRegistry::Deps;
   explicit RemoteWorkers(const Deps& deps);
   ~RemoteWorkers() override { stop(); }
 
@@ -114,7 +101,7 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   std::vector<WorkerView> view(const EndpointId& endpoint) const;
 
   /// Returns true if the jobs of the endpoint are for remote workers.
-  bool isServed(const EndpointId& endpoint) const { return pools_.releaseOf(endpoint) != nullptr; }
+  bool isServed(const EndpointId& endpoint) const { return registry_.pools().releaseOf(endpoint) != nullptr; }
   /// Returns true if the endpoint has had a worker since the start of the server.
   bool hasServed(const EndpointId& endpoint) const;
 
@@ -126,33 +113,14 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// `ending` the time `drainTime` to end, and returns the rest to the queue, too. All other workers keep their jobs.
   void drain(Millis drainTime, const RemoteSelection& ending);
 
+  /// Returns the workers with the mutex.
+  RemoteRegistry& registry() noexcept { return registry_; }
+
  private:
-  friend class RemoteConnections;
-  friend class RemoteLaunches;
-  friend class RemoteNewsAccess;
-
-  void carryOut(RemoteChanges changes);
-
   const RemoteRun::Deps runs_;
-  Clock& clock_;
-  Log& log_;
   const Instant begun_;
-  const std::atomic<bool>& draining_;
-  RemotePools pools_;
+  RemoteRegistry registry_;
   RemoteOffers offers_;
-  RemoteReturns returns_;
-  RemoteLives lives_;
-  mutable Mutex mutex_;
-  Condition jobsEnded_;
-  RemoteTable table_ JOBQ_GUARDED_BY(mutex_);
-  RemoteElsewhere elsewhere_ JOBQ_GUARDED_BY(mutex_);
-  // Number of the last place. The number begins with the time of the start, so no place of an earlier life has a later
-  // number.
-  Millis::rep lastPlace_ JOBQ_GUARDED_BY(mutex_);
-  // Runs that ended inside the stop callback of the run, until the callback has returned.
-  std::vector<RemoteRunPtr> stopped_ JOBQ_GUARDED_BY(mutex_);
-  bool isDraining_ JOBQ_GUARDED_BY(mutex_) = false;
-  bool isClosed_ JOBQ_GUARDED_BY(mutex_) = false;
   Periodic periodic_;
 };
 

@@ -1,5 +1,5 @@
 // The jobs in the hands of a remote worker, as far as the worker has shown the jobs by pings and calls
-// (core/decisions/remote_workers.md). Plain state, guarded by the mutex of RemoteWorkers.
+// (core/decisions/remote_workers.md). Plain state, guarded by the mutex of RemoteRegistry.
 #pragma once
 
 #include <algorithm>
