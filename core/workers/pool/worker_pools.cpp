@@ -65,7 +65,7 @@ void visitSlots(PoolTask task, PoolTable& table, const WorkerPools::Deps& deps, 
 
 }  // namespace
 
-WorkerPools::WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints) : deps_(deps) {
+WorkerPools::WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints) : LockedPools(deps) {
   for (const EndpointPtr& endpoint : endpoints) setEndpoint(endpoint);
 }
 

@@ -1,4 +1,4 @@
-// The worker pools of all endpoints on this node, with the mutex that guards the pools. Decisions only:
+// The worker pools of all endpoints on this node. Decisions only:
 // WorkerSupervisor (`core/workers/pool/worker_supervisor.h`) carries the decisions out, and Dispatcher
 // (`core/workers/dispatcher.h`) claims jobs for reserved workers.
 #pragma once
@@ -13,8 +13,8 @@
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/workers/node/node_share.h"
+#include "core/workers/pool/locked_pools.h"
 #include "core/workers/pool/pool_status.h"
-#include "core/workers/pool/pool_table.h"
 #include "core/workers/pool/scaler.h"
 #include "core/workers/pool/worker_pool.h"
 #include "core/workers/pool/worker_set.h"
@@ -22,14 +22,11 @@
 #include "jobq/job.h"
 #include "jobq/job_store.h"
 #include "jobq/lease_store.h"
-#include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/node_store.h"
 #include "jobq/time.h"
 
 namespace jobq {
-
-class QueueSignal;
 
 /// The workers of an endpoint on this node.
 struct PoolSummary {
@@ -42,15 +39,8 @@ struct PoolSummary {
 /// The tasks of the dispatcher's passes (reserveWorkers() without an endpoint, markStuck(), markIdleLeaving(),
 /// rollingPools(), beginScaling(), endPass()) visit the pools with a change, a newly set signal, or a time in the past
 /// (`core/workers/pool/pool_table.h`).
-class WorkerPools {
+class WorkerPools : public LockedPools {
  public:
-  /// Everything here outlives the pools.
-  struct Deps {
-    QueueSignal& queueSignal;
-    Clock& clock;
-    Log& log;
-  };
-
   /// `endpoints` are the endpoints to serve from the start.
   WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints);
 
@@ -161,12 +151,7 @@ class WorkerPools {
   PassEnd endPass();
 
  private:
-  friend class RemotePools;
-
-  const Deps deps_;
-  mutable Mutex mutex_;
   NodeShare share_ JOBQ_GUARDED_BY(mutex_);
-  PoolTable table_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

@@ -4,7 +4,6 @@
 #include "core/workers/pool/pool_table.h"
 #include "core/workers/pool/worker_pool.h"
 #include "core/workers/pool/worker_set.h"
-#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -16,109 +15,107 @@ bool isInChange(const WorkerPool& pool) { return !isRemote(pool) || pool.isRolli
 }  // namespace
 
 ReleasePtr RemotePools::releaseOf(const EndpointId& endpoint) const {
-  Lock lock(pools_.mutex_);
-  const PoolSlot* const slot = pools_.table_.find(endpoint);
-  return slot != nullptr && isRemote(slot->pool) ? slot->pool.target() : nullptr;
+  return pools_.read([&](const PoolTable& table) -> ReleasePtr {
+    const PoolSlot* const slot = table.find(endpoint);
+    return slot != nullptr && isRemote(slot->pool) ? slot->pool.target() : nullptr;
+  });
 }
 
 std::vector<WorkerView> RemotePools::threadsOf(const EndpointId& endpoint) const {
-  std::vector<WorkerView> threads;
-  Lock lock(pools_.mutex_);
-  const PoolSlot* const slot = pools_.table_.find(endpoint);
-  if (slot == nullptr || !isRemote(slot->pool)) return threads;
-  if (!hasWorkers(slot->pool, false) && slot->pool.workers().count(WorkerState::stuck) == 0) return threads;
-  threads = slot->pool.view().workers;
-  std::erase_if(threads, [](const WorkerView& worker) { return worker.release->isRemote; });
-  return threads;
+  return pools_.read([&](const PoolTable& table) {
+    std::vector<WorkerView> threads;
+    const PoolSlot* const slot = table.find(endpoint);
+    if (slot == nullptr || !isRemote(slot->pool)) return threads;
+    if (!hasWorkers(slot->pool, false) && slot->pool.workers().count(WorkerState::stuck) == 0) return threads;
+    threads = slot->pool.view().workers;
+    std::erase_if(threads, [](const WorkerView& worker) { return worker.release->isRemote; });
+    return threads;
+  });
 }
 
 std::vector<RemotePool> RemotePools::all() const {
-  std::vector<RemotePool> remote;
-  Lock lock(pools_.mutex_);
-  for (const auto& [id, slot] : pools_.table_.all()) {
-    if (isRemote(slot.pool)) remote.push_back({slot.pool.endpoint(), slot.pool.target()});
-  }
-  return remote;
+  return pools_.read([](const PoolTable& table) {
+    std::vector<RemotePool> remote;
+    for (const auto& [id, slot] : table.all()) {
+      if (isRemote(slot.pool)) remote.push_back({slot.pool.endpoint(), slot.pool.target()});
+    }
+    return remote;
+  });
 }
 
 bool RemotePools::addWorkers(const EndpointId& endpoint, const std::vector<WorkerId>& workers) {
-  bool areAdded = true;
-  if (workers.empty()) return areAdded;
-  {
-    Lock lock(pools_.mutex_);
-    PoolSlot* const slot = pools_.table_.change(endpoint);
+  if (workers.empty()) return true;
+  const bool areAdded = pools_.change([&](PoolTable& table, Instant now) {
+    PoolSlot* const slot = table.change(endpoint);
     if (slot == nullptr || !isRemote(slot->pool)) return false;
-    const Instant now = pools_.deps_.clock.now();
     for (const WorkerId& worker : workers) {
       (void)slot->pool.addWorker(worker, {}, now);
       if (slot->pool.recordReady(worker, now)) continue;
       (void)slot->pool.recordGone(worker, {}, now);
-      areAdded = false;
-      break;
+      return false;
     }
-  }
-  if (areAdded && pools_.deps_.queueSignal.isSet(endpoint)) pools_.deps_.queueSignal.wake();
+    return true;
+  });
+  if (areAdded && pools_.queueSignal().isSet(endpoint)) pools_.queueSignal().wake();
   return areAdded;
 }
 
 void RemotePools::addBusyWorker(const ClaimedJob& job) {
-  Lock lock(pools_.mutex_);
-  PoolSlot* const slot = pools_.table_.change(job.endpoint);
-  if (slot == nullptr || !isRemote(slot->pool)) return;
-  const Instant now = pools_.deps_.clock.now();
-  (void)slot->pool.addWorker(job.worker, {}, now);
-  if (!slot->pool.recordReady(job.worker, now)) return;
-  slot->pool.workers().reserveWorker(job.worker);
-  pools_.table_.assignJob(*slot, job);
+  pools_.change([&](PoolTable& table, Instant now) {
+    PoolSlot* const slot = table.change(job.endpoint);
+    if (slot == nullptr || !isRemote(slot->pool)) return;
+    (void)slot->pool.addWorker(job.worker, {}, now);
+    if (!slot->pool.recordReady(job.worker, now)) return;
+    slot->pool.workers().reserveWorker(job.worker);
+    table.assignJob(*slot, job);
+  });
 }
 
 // Looks once for all workers of an endpoint whether the pool is in change.
 template <class Remove>
 void RemotePools::removeEach(const Places& workers, const Remove& remove) {
-  bool isChanging = false;
-  {
-    Lock lock(pools_.mutex_);
+  wakeIfChanging(pools_.change([&](PoolTable& table, Instant now) {
+    bool isChanging = false;
     for (auto at = workers.begin(); at != workers.end();) {
       const EndpointId& endpoint = at->first;
-      PoolSlot* const slot = pools_.table_.change(endpoint);
+      PoolSlot* const slot = table.change(endpoint);
       for (; at != workers.end() && at->first == endpoint; ++at) {
-        if (slot != nullptr) remove(pools_.table_, *slot, at->second);
+        if (slot != nullptr) remove(table, *slot, at->second, now);
       }
       isChanging = isChanging || (slot != nullptr && isInChange(slot->pool));
     }
-  }
-  wakeIfChanging(isChanging);
+    return isChanging;
+  }));
 }
 
 void RemotePools::removeIdleWorkers(const Places& workers) {
-  removeEach(workers,
-             [](PoolTable&, PoolSlot& slot, const WorkerId& worker) { slot.pool.workers().removeUnlessBusy(worker); });
+  removeEach(workers, [](PoolTable& /*table*/, PoolSlot& slot, const WorkerId& worker, Instant /*now*/) {
+    slot.pool.workers().removeUnlessBusy(worker);
+  });
 }
 
 void RemotePools::removeIdleWorker(const WorkerId& worker) {
-  bool isChanging = false;
-  {
-    Lock lock(pools_.mutex_);
-    for (const auto& [id, known] : pools_.table_.all()) {
+  wakeIfChanging(pools_.change([&](PoolTable& table, Instant /*now*/) {
+    bool isChanging = false;
+    for (const auto& [id, known] : table.all()) {
       if (!known.pool.workers().all().contains(worker)) continue;
-      PoolSlot* const slot = pools_.table_.change(id);
+      PoolSlot* const slot = table.change(id);
       slot->pool.workers().removeUnlessBusy(worker);
       isChanging = isChanging || isInChange(slot->pool);
     }
-  }
-  wakeIfChanging(isChanging);
+    return isChanging;
+  }));
 }
 
 void RemotePools::removeWorkers(const Places& workers) {
-  const Instant now = pools_.deps_.clock.now();
-  removeEach(workers, [now](PoolTable& table, PoolSlot& slot, const WorkerId& worker) {
+  removeEach(workers, [](PoolTable& table, PoolSlot& slot, const WorkerId& worker, Instant now) {
     table.endRun(slot, worker);
     (void)slot.pool.recordGone(worker, {}, now);
   });
 }
 
 void RemotePools::wakeIfChanging(bool isChanging) {
-  if (isChanging) pools_.deps_.queueSignal.wake();
+  if (isChanging) pools_.queueSignal().wake();
 }
 
 }  // namespace jobq

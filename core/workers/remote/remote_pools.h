@@ -7,7 +7,7 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/worker_pool_view.h"
-#include "core/workers/pool/worker_pools.h"
+#include "core/workers/pool/locked_pools.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 
@@ -19,10 +19,10 @@ struct RemotePool {
   ReleasePtr release;
 };
 
-/// A view of WorkerPools. WorkerPools outlives the view. Any thread.
+/// A view of LockedPools. The pools outlive the view. Any thread.
 class RemotePools {
  public:
-  explicit RemotePools(WorkerPools& pools) : pools_(pools) {}
+  explicit RemotePools(LockedPools& pools) : pools_(pools) {}
 
   /// Returns the release of the endpoint's remote workers; null if the workers are threads, or the endpoint has no pool
   /// here.
@@ -55,7 +55,7 @@ class RemotePools {
   void removeEach(const Places& workers, const Remove& remove);
   void wakeIfChanging(bool isChanging);
 
-  WorkerPools& pools_;
+  LockedPools& pools_;
 };
 
 }  // namespace jobq
