@@ -44,7 +44,7 @@ void addLaunched(std::vector<WorkerView>& workers, const LaunchView& launches) {
     if (known != workers.end()) {
       known->release = launched.release;
     } else {
-      workers.push_back({id, launched.isRetired ? "leaving" : "starting", launched.startedAt, launched.release});
+      workers.push_back({id, launched.isRetired() ? "leaving" : "starting", launched.startedAt, launched.release});
     }
   }
 }

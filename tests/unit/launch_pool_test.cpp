@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,24 @@ class LaunchPoolTest : public testing::Test {
   LaunchPool pool_;
   Instant now_{Millis(1'000'000)};
 };
+
+TEST(LaunchedStateTest, EachStateAndEventHasTheStateOfTheTable) {
+  using enum LaunchedState;
+  constexpr auto no = std::nullopt;
+  // One row for each state; the columns are retire, retireStuck and stop.
+  const std::optional<LaunchedState> table[4][3] = {
+      {retired, stuck, no},  // serving
+      {no, no, stopped},     // retired
+      {no, no, stopped},     // stuck
+      {no, no, no},          // stopped
+  };
+  for (int state = 0; state < 4; ++state) {
+    for (int event = 0; event < 3; ++event) {
+      EXPECT_EQ(nextState(kLaunchedTransitions, LaunchedState(state), LaunchedEvent(event)), table[state][event])
+          << "event " << event << " in state " << state;
+    }
+  }
+}
 
 TEST_F(LaunchPoolTest, WorkersStartForTheJobsUpToWorkersMax) {
   EXPECT_EQ(decide().starts, 0U);

@@ -229,10 +229,10 @@ TEST_F(LaunchedWorkersTest, APingTellsOfAnIgnoredStop) {
   const auto connection = remote_.connect(key, WorkerCall::question);
   remote_.runMustEnd(*jobs.front());
   pass(endpoint->spec.stopGrace + Millis(1));
-  EXPECT_FALSE(launched_.view("ep").workers.at("p-r1").isRetired);
+  EXPECT_FALSE(launched_.view("ep").workers.at("p-r1").isRetired());
   remote_.notePing(key, {"a"}, false);
   launched_.run();
-  EXPECT_TRUE(launched_.view("ep").workers.at("p-r1").isStuck);
+  EXPECT_EQ(launched_.view("ep").workers.at("p-r1").state.get(), LaunchedState::stuck);
 }
 
 TEST_F(LaunchedWorkersTest, ANodeStartsAPartOfWorkersMax) {

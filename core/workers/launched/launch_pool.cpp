@@ -23,7 +23,7 @@ bool hasJobs(const RemoteLoads& loads, const WorkerId& worker) {
 }
 
 // Returns true if the worker may still become busy, so that the pool has not replaced the worker yet.
-bool isActive(const LaunchedWorker& worker) { return !worker.isRetired; }
+bool isActive(const LaunchedWorker& worker) { return !worker.isRetired(); }
 
 }  // namespace
 
@@ -55,9 +55,9 @@ void LaunchPool::noteLoads(const RemoteLoads& loads, Instant now) {
 
 void LaunchPool::stopRetired(const LaunchSituation& situation, Step& step) {
   for (auto& [id, worker] : workers_) {
-    if (!worker.isRetired || worker.isStopped || hasJobs(situation.loads, id)) continue;
-    worker.isStopped = true;
-    (worker.isStuck ? step.killed : step.stopped).push_back(id);
+    const bool isStuck = worker.state.get() == LaunchedState::stuck;
+    if (hasJobs(situation.loads, id) || !worker.state.apply(LaunchedEvent::stop)) continue;
+    (isStuck ? step.killed : step.stopped).push_back(id);
   }
 }
 
@@ -65,15 +65,14 @@ void LaunchPool::stopRetired(const LaunchSituation& situation, Step& step) {
 // lost the connection, or does not connect in time.
 void LaunchPool::retireUnfit(const LaunchSituation& situation, Instant now, Step& step) {
   for (auto& [id, worker] : workers_) {
-    if (worker.isRetired) continue;
+    if (worker.isRetired()) continue;
     const RemoteLoad* const load = find(situation.loads, id);
     const bool asks = load != nullptr && (load->isLeaving || load->isUnhealthy);
     const bool isStuck = load != nullptr && load->stopIgnored > situation.endpoint->spec.stopGrace;
     const bool isCutOff = worker.hasConnected && (load == nullptr || !load->isConnected);
     const bool isMissing = !worker.hasConnected && now >= worker.startedAt + kStartLimit;
     if (situation.release && !asks && !isStuck && !isCutOff && !isMissing) continue;
-    worker.isStuck = isStuck;
-    retire(id, step);
+    retire(id, step, isStuck ? LaunchedEvent::retireStuck : LaunchedEvent::retire);
     if (!isMissing) continue;
     step.givenUp.push_back("the worker " + id + " of " + situation.endpoint->spec.id + " has not asked for a job in " +
                            std::to_string(kStartLimit.count() / 60'000) + " minutes");
@@ -90,9 +89,9 @@ void LaunchPool::rollRelease(const LaunchSituation& situation, Step& step) {
   for (const auto& entry : workers_) {
     const LaunchedWorker& worker = entry.second;
     const bool isOld = worker.release != situation.release;
-    isPending = isPending || worker.isRetired || !worker.hasConnected;
+    isPending = isPending || worker.isRetired() || !worker.hasConnected;
     isProven = isProven || (!isOld && worker.hasConnected && isActive(worker));
-    if (!isOld || worker.isRetired) continue;
+    if (!isOld || worker.isRetired()) continue;
     if (oldest == nullptr || (hasJobs(situation.loads, oldest->first) && !hasJobs(situation.loads, entry.first))) {
       oldest = &entry;
     }
@@ -114,7 +113,7 @@ void LaunchPool::retireIdle(const LaunchSituation& situation, Instant now, Step&
   for (const auto& [id, worker] : workers_) {
     const bool tooMany = staying > spec.workersMax;
     if (staying <= spec.workersMin && !tooMany) return;
-    if (worker.isRetired || hasJobs(situation.loads, id)) continue;
+    if (worker.isRetired() || hasJobs(situation.loads, id)) continue;
     const Instant since = std::max(worker.busyUntil, worker.startedAt);
     if (!tooMany && (!worker.hasConnected || since + spec.idleTimeout > now)) continue;
     if (!tooMany && situation.jobs.inQueue > 0 && !spec.paused) continue;
@@ -141,7 +140,7 @@ std::size_t LaunchPool::workersMissing(const LaunchSituation& situation) const {
   }
   for (const auto& [id, load] : situation.loads) {
     const auto launched = workers_.find(id);
-    if (launched == workers_.end() ? !load.isConnected : launched->second.isRetired) continue;
+    if (launched == workers_.end() ? !load.isConnected : launched->second.isRetired()) continue;
     if (load.jobs == 0 && load.hasNoConnection) continue;  // the worker can take no job, and may come back within 10 s
     if (load.jobs == 0) {
       ++view.coming;
@@ -160,8 +159,8 @@ void LaunchPool::addWorker(const WorkerId& worker, const ReleasePtr& release, In
   workers_[worker] = {release, now, now};
 }
 
-void LaunchPool::retire(const WorkerId& worker, Step& step) {
-  workers_.at(worker).isRetired = true;
+void LaunchPool::retire(const WorkerId& worker, Step& step, LaunchedEvent event) {
+  workers_.at(worker).state.apply(event);
   step.retired.push_back(worker);
 }
 
@@ -171,7 +170,7 @@ bool LaunchPool::recordExit(const WorkerExit& exit, const RemoteLoads& loads, In
   if (found == workers_.end()) return false;
   const LaunchedWorker worker = std::move(found->second);
   workers_.erase(found);
-  const bool isFailure = !worker.isRetired && (exit.isFailure || !worker.hasWorked);
+  const bool isFailure = !worker.isRetired() && (exit.isFailure || !worker.hasWorked);
   if (isFailure) {
     noteFailure(exit.reason, now);
   } else if (worker.hasWorked) {

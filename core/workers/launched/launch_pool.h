@@ -4,6 +4,7 @@
 // which carries the decisions out. The rules are in core/decisions/launchers.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/workers/pool/scaler.h"
+#include "core/workers/pool/state_table.h"
 #include "core/workers/remote/remote_view.h"
 #include "jobq/job.h"
 #include "jobq/job_store.h"
@@ -20,6 +22,24 @@
 
 namespace jobq {
 
+/// The steps to the end of a launched worker, in this order. A stuck worker is killed when stopped.
+enum class LaunchedState {
+  serving,
+  retired,  ///< the worker gets no further job
+  stuck,    ///< the same, and the worker ignores the stop of a job
+  stopped,  ///< the launcher was asked to end the worker
+};
+enum class LaunchedEvent { retire, retireStuck, stop };
+using LaunchedTransition = StateChange<LaunchedState, LaunchedEvent>;
+
+/// A retired worker stays retired, whatever the later loads say. A worker is stopped once, and never before retired.
+inline constexpr std::array kLaunchedTransitions{
+    LaunchedTransition{LaunchedState::serving, LaunchedEvent::retire, LaunchedState::retired},
+    LaunchedTransition{LaunchedState::serving, LaunchedEvent::retireStuck, LaunchedState::stuck},
+    LaunchedTransition{LaunchedState::retired, LaunchedEvent::stop, LaunchedState::stopped},
+    LaunchedTransition{LaunchedState::stuck, LaunchedEvent::stop, LaunchedState::stopped},
+};
+
 /// A worker that the launcher runs.
 struct LaunchedWorker {
   ReleasePtr release{};
@@ -27,9 +47,9 @@ struct LaunchedWorker {
   Instant busyUntil{};        ///< when it was last seen with a job
   bool hasConnected = false;  ///< the worker has asked for jobs
   bool hasWorked = false;     ///< the worker has had a job
-  bool isRetired = false;     ///< the worker gets no further job
-  bool isStuck = false;       ///< the worker ignores the stop of a job
-  bool isStopped = false;     ///< the launcher was asked to end the worker
+  TableState<kLaunchedTransitions> state{};
+
+  bool isRetired() const noexcept { return state.get() != LaunchedState::serving; }
 };
 
 /// The state of an endpoint at a moment, as the pool sees the endpoint.
@@ -78,7 +98,7 @@ class LaunchPool {
   void retireIdle(const LaunchSituation& situation, Instant now, Step& step);
   void rollRelease(const LaunchSituation& situation, Step& step);
   std::size_t workersMissing(const LaunchSituation& situation) const;
-  void retire(const WorkerId& worker, Step& step);
+  void retire(const WorkerId& worker, Step& step, LaunchedEvent event = LaunchedEvent::retire);
   void noteFailure(std::string reason, Instant now);
 
   std::map<WorkerId, LaunchedWorker> workers_;
