@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "check.h"
+#include "core/http/api/target.h"
 #include "core/http/transport/request_head.h"
-#include "core/http/transport/target.h"
 
 namespace {
 

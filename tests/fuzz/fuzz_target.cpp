@@ -8,7 +8,7 @@
 #include <string>
 
 #include "check.h"
-#include "core/http/transport/target.h"
+#include "core/http/api/target.h"
 
 namespace {
 

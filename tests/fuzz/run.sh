@@ -28,9 +28,9 @@ flags=(-std=c++20 -O2 -g1 -Wall -Wextra -fsanitize=fuzzer,address,undefined -fno
 needs() {  # needs <target>: sources and libraries of the target, one per line
   local core="$root/core"
   case $1 in
-    request_head) printf '%s\n' "$core/http/transport/request_head.cpp" "$core/http/transport/target.cpp" ;;
+    request_head) printf '%s\n' "$core/http/transport/request_head.cpp" "$core/http/api/target.cpp" ;;
     chunk_reader) printf '%s\n' "$core/http/transport/chunk_reader.cpp" "$core/http/transport/request_head.cpp" ;;
-    target) printf '%s\n' "$core/http/transport/target.cpp" ;;
+    target) printf '%s\n' "$core/http/api/target.cpp" ;;
     submission | policy)
       printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" "$core/config/units.cpp" "$core/base/secret_box.cpp" \
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/model/job_policy.cpp" -lcurl -lPocoCrypto -lPocoFoundation -lcrypto ;;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/http/transport/target.h"
+#include "core/http/api/target.h"
 
 namespace {
 

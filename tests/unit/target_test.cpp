@@ -1,5 +1,5 @@
 // Tests of the target of a request: path, query, and the refused encodings.
-#include "core/http/transport/target.h"
+#include "core/http/api/target.h"
 
 #include <gtest/gtest.h>
 

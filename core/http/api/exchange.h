@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/http/api/api_request.h"
+#include "core/http/api/body_file.h"
 #include "core/http/api/body_memory.h"
-#include "core/http/transport/body_file.h"
 
 namespace jobq {
 

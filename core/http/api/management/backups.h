@@ -8,7 +8,7 @@
 #include <stop_token>
 #include <variant>
 
-#include "core/http/transport/body_file.h"
+#include "core/http/api/body_file.h"
 #include "jobq/storage.h"
 
 namespace jobq {

@@ -1,4 +1,4 @@
-#include "core/http/transport/target.h"
+#include "core/http/api/target.h"
 
 #include <algorithm>
 #include <cstddef>
