@@ -5,8 +5,8 @@
 
 #include "core/http/api/error_response.h"
 #include "core/http/api/exchange.h"
+#include "core/http/transport/blocking_request.h"
 #include "core/http/transport/budget.h"
-#include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
 #include "core/http/transport/server.h"
 
@@ -19,19 +19,31 @@ constexpr char kReason[] = "the server waits for its storage, which cannot be re
 /// Answers a single request of the wait.
 class WaitingHandler final : public RequestHandler {
  public:
-  Progress handle(ServerRequest& request, ServerResponse& response) override {
+  explicit WaitingHandler(ThreadWaits& waits) : waits_(waits) {}
+
+  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
     const std::string& target = request.getURI();
     const std::string path = target.substr(0, target.find('?'));
-    Exchange(request, response)
-        .send(path == "/healthz" ? ApiResponse{200, R"({"status":"alive"})"} : unavailable(path, kReason));
-    return Progress::answered;
+    serveExtended(request, response, waits_, [&](RequestExtension& extension) {
+      Exchange(request, response, extension)
+          .send(path == "/healthz" ? ApiResponse{200, R"({"status":"alive"})"} : unavailable(path, kReason));
+      return Progress::answered;
+    });
   }
+
+ private:
+  ThreadWaits& waits_;
 };
 
 class WaitingHandlers final : public RequestHandlerFactory {
  public:
-  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<WaitingHandler>(); }
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override {
+    return new WaitingHandler(waits_);
+  }
   std::string errorBody(std::string_view sentence) const override { return errorResponse("", 400, sentence).body; }
+
+ private:
+  ThreadWaits waits_;
 };
 
 /// The server at the address of the real server, until its destruction.

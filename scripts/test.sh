@@ -2,6 +2,7 @@
 # Installs missing packages, builds, and tests. The last line is `N passed, N failed`, with `, N skipped` behind it.
 #
 #   scripts/test.sh            the release build, and all behaviour
+#   scripts/test.sh --poco     the release build, and the HTTP tests over Poco's HTTP server
 #   scripts/test.sh --ci       also the sanitizers, clang's analysis, the format, and fuzzing
 #   scripts/test.sh --nightly  also every proof at full length, each source compiled alone, and the paces of tests/bench
 #
@@ -10,8 +11,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 case ${1:-} in
   "") tier=release ;;
-  --ci | --nightly) tier=${1#--} ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  --ci | --nightly | --poco) tier=${1#--} ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
 
 presets=()
@@ -50,8 +51,8 @@ scripts/setup.sh test || { echo "0 passed, 1 failed" && exit 1; }
 rm -rf build/test-results build/*/test-results && mkdir -p build/test-results
 build release
 [ "$tier" = nightly ] && build plain
-run "$([ "$tier" = nightly ] && echo nightly || echo release)"
-if [ "$tier" != release ]; then
+case $tier in nightly | poco) run "$tier" ;; *) run release ;; esac
+if [ "$tier" = ci ] || [ "$tier" = nightly ]; then
   whole=$([ "$tier" = nightly ] && echo -nightly)
   build asan && run "asan$whole"
   build tsan && run "tsan$whole"

@@ -71,6 +71,14 @@ def new_server(settings):
 
 
 @pytest.fixture(autouse=True)
+def own_transport(request):
+    """Skips a test of behaviour that Poco's server lacks (core/decisions/http.md, "Poco's server")."""
+    marker = request.node.get_closest_marker("reactor")
+    if marker and jobq_server.TRANSPORT != "reactor":
+        pytest.skip(f"Poco's server does not have this: {marker.args[0]}")
+
+
+@pytest.fixture(autouse=True)
 def endpoints_of_a_foreign_server(request):
     """Skips a test if the server at JOBQ_URL lacks an endpoint. A server started by the tests has all endpoints."""
     if not jobq_server.is_foreign():

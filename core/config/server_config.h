@@ -24,8 +24,15 @@ inline int threadsForMachine() noexcept {
 /// Returns the number of threads for requests that stay without work for a minute: 16 for each processor, at most 128.
 inline unsigned keptThreads() noexcept { return std::clamp(16 * std::thread::hardware_concurrency(), 16U, 128U); }
 
+/// The part that reads and writes the connections.
+enum class TransportKind {
+  reactor,  ///< the own transport: idle connections and waiting callers have no thread
+  poco      ///< Poco's HTTP server: a thread for each connection
+};
+
 /// Settings of the HTTP server and of its shutdown.
 struct ServerConfig {
+  TransportKind transport = TransportKind::reactor;
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;                   ///< 0: any free port
   int threads = threadsForMachine();           ///< threads for requests; waiting callers and idle connections need none
@@ -38,6 +45,12 @@ struct ServerConfig {
   Millis keepAlive{75'000};
   Millis streamSilence{15'000};  ///< longest silence of an event stream; a comment line follows
   Millis drain{30'000};          ///< time for running jobs to finish at shutdown
+
+  /// Returns the most callers that wait for jobs at once. Under Poco's server each has a thread, and most threads stay
+  /// free for short calls, such as the results of workers.
+  std::uint64_t places() const noexcept {
+    return static_cast<std::uint64_t>(transport == TransportKind::poco ? std::min(waiting, threads / 4) : waiting);
+  }
 };
 
 }  // namespace jobq

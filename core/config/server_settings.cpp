@@ -24,8 +24,13 @@ auto ofLimits(Member LimitsConfig::*member) {
 }
 
 SettingSection serverSection() {
+  using Transports = std::vector<std::pair<std::string, TransportKind>>;
   return {"Server",
           {
+              choiceSetting<C>("server.transport", ofServer(&ServerConfig::transport),
+                               Transports{{"reactor", TransportKind::reactor}, {"poco", TransportKind::poco}},
+                               "The own transport, or Poco's HTTP server with a thread for each connection, as a "
+                               "reference for comparisons."),
               textSetting<C>("server.host", ofServer(&ServerConfig::host),
                              "The listening address; `0.0.0.0` means all addresses of the machine."),
               wholeSetting<C>("server.port", ofServer(&ServerConfig::port), {0, 65'535},

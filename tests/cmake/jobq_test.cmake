@@ -2,6 +2,7 @@
 #   unit       parts of the program, without a server or a storage of the disk
 #   contract   a plugin against the contract of its kind
 #   server     the whole server in the test's own process, on a clock moved by the test
+#   poco       the same over Poco's HTTP server, as far as not part of `http`
 #   http       a server in a process of its own, called from outside
 #   fault      failing disks, storages, power and processes; loads
 #   property   random sequences against a model

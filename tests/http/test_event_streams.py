@@ -197,6 +197,7 @@ class AnswerTest(EventTest):
         self.server.request("POST", "/v2/parked/purge-queue")
         assert all(name == "status" for name, _, _ in reader.read_rest())
 
+    @pytest.mark.reactor("streams without threads")
     def test_many_streams_need_few_threads(self):
         server = self.fresh_server({"slow": HANDLERS["slow"]}, endpoint__slow__image="lua/slow")
         job = self.running("slow")

@@ -37,6 +37,7 @@ class TlsTest(HttpTest):
         """Returns the certificate given to a new connection, as PEM."""
         return ssl.get_server_certificate(self.server.address)
 
+    @pytest.mark.reactor("a certificate without a restart")
     def test_sighup_reads_the_certificate_again(self):
         """core/decisions/operations.md: SIGHUP reads the certificate for new connections; a file without a certificate
         is refused with a line of the log."""

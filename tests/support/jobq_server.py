@@ -1,7 +1,8 @@
 """A jobq server for black-box tests: started on a free port with a separate data directory, and removed afterwards.
 
 Server(**settings) starts build/bin/jobqd (the build folder from JOBQ_BUILD). Settings are keys of jobq.properties; in
-keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s").
+keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s"). JOBQ_TRANSPORT gives all
+servers a value of `server.transport`.
 
 shared_server() is a server for all tests without special needs. When JOBQ_URL and JOBQ_KEY are set, the server at that
 address is used instead (tests/conftest.py).
@@ -41,6 +42,10 @@ BASE_SETTINGS = {
     "endpoint.parked.image": "plugin/echo",
     "endpoint.parked.workersMax": "0",
 }
+
+TRANSPORT = os.environ.get("JOBQ_TRANSPORT", "reactor")
+if TRANSPORT != "reactor":
+    BASE_SETTINGS["server.transport"] = TRANSPORT
 
 SHORT_DRAIN = {"server.drain": "200ms"}  # time for servers stopped while jobs still run
 

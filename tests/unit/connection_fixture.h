@@ -63,7 +63,7 @@ class FunctionHandlers : public RequestHandlerFactory {
   using Serve = std::function<void(ServerRequest&, ServerResponse&)>;
 
   explicit FunctionHandlers(Serve serve) : act(std::move(serve)) {}
-  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<Handler>(act); }
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override { return new Handler(act); }
   std::string errorBody(std::string_view sentence) const override {
     return "{\"error\":\"" + std::string(sentence) + "\"}";
   }
@@ -74,9 +74,8 @@ class FunctionHandlers : public RequestHandlerFactory {
   class Handler final : public RequestHandler {
    public:
     explicit Handler(const Serve& serve) : serve_(serve) {}
-    Progress handle(ServerRequest& request, ServerResponse& response) override {
-      serve_(request, response);
-      return Progress::answered;
+    void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+      serve_(static_cast<ServerRequest&>(request), static_cast<ServerResponse&>(response));
     }
 
    private:
@@ -91,7 +90,7 @@ class SteppingHandlers : public RequestHandlerFactory {
   using Serve = std::function<Progress(ServerRequest&, ServerResponse&)>;
 
   explicit SteppingHandlers(Serve serve) : act(std::move(serve)) {}
-  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<Handler>(act); }
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override { return new Handler(act); }
   std::string errorBody(std::string_view sentence) const override { return std::string(sentence); }
 
   Serve act;
@@ -100,7 +99,10 @@ class SteppingHandlers : public RequestHandlerFactory {
   class Handler final : public RequestHandler {
    public:
     explicit Handler(const Serve& serve) : serve_(serve) {}
-    Progress handle(ServerRequest& request, ServerResponse& response) override { return serve_(request, response); }
+    void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+      auto& own = static_cast<ServerRequest&>(request);
+      own.noteProgress(serve_(own, static_cast<ServerResponse&>(response)));
+    }
 
    private:
     const Serve& serve_;

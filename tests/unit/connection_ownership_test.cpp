@@ -56,7 +56,7 @@ class ConnectionOwnershipTest : public testing::Test, protected test::Connection
   std::optional<ConnectionEnd> end_;
   test::SocketPair client_;
   test::SteppingHandlers handlers_{[this](ServerRequest& request, ServerResponse& response) {
-    request.setOwner(std::make_shared<RecordingOwner>(end_));
+    request.client().setOwner(std::make_shared<RecordingOwner>(end_));
     const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
     request.discardBody();
     if (waits_) return RequestHandler::Progress::waitsForResume;

@@ -101,7 +101,7 @@ TEST_F(ConnectionReactorTest, AReceivedRequestIsServedAfterTheIdleTime) {
 /// Lets each request wait for its resumption; then answers whether the client has left.
 class WaitingFactory final : public RequestHandlerFactory {
  public:
-  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<Waiting>(*this); }
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override { return new Waiting(*this); }
   std::string errorBody(std::string_view sentence) const override { return std::string(sentence); }
   std::vector<SuspendedCall> calls() {
     Lock lock(mutex_);
@@ -121,20 +121,20 @@ class WaitingFactory final : public RequestHandlerFactory {
   class Waiting final : public RequestHandler {
    public:
     explicit Waiting(WaitingFactory& factory) : factory_(factory) {}
-    Progress handle(ServerRequest& request, ServerResponse& response) override {
+    void handleRequest(Poco::Net::HTTPServerRequest& asked, Poco::Net::HTTPServerResponse& response) override {
+      auto& request = static_cast<ServerRequest&>(asked);
       if (!std::exchange(waits_, true)) {
         Lock lock(factory_.mutex_);
-        factory_.calls_.push_back(request.call());
-        return factory_.progress;
+        factory_.calls_.push_back(request.client().call());
+        return request.noteProgress(factory_.progress);
       }
-      if (request.hasLeft()) ++factory_.left;
+      if (request.client().hasLeft()) ++factory_.left;
       factory_.onAnswer();
       {
         Lock lock(factory_.mutex_);
         factory_.answerers_.push_back(std::this_thread::get_id());
       }
       response.sendBuffer("done", 4);
-      return Progress::answered;
     }
 
    private:

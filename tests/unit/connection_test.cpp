@@ -32,9 +32,9 @@ class ActingFactory final : public test::FunctionHandlers {
   ActingFactory()
       : FunctionHandlers(
             [](ServerRequest& request, ServerResponse& response) { answerWith(request, response, "ok"); }) {}
-  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override {
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
     asked.push_back(request.getMethod() + " " + request.getURI());
-    return FunctionHandlers::make(request);
+    return FunctionHandlers::createRequestHandler(request);
   }
 
   std::vector<std::string> asked;
@@ -153,7 +153,7 @@ TEST_F(ConnectionTest, AnIncompleteUnreadBodyEndsTheConnection) {
 TEST_F(ConnectionTest, ABrokenBodyEndsTheConnection) {
   handlers_.act = [](ServerRequest& request, ServerResponse& response) {
     const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
-    answerWith(request, response, std::to_string(request.body().result().failure().status));
+    answerWith(request, response, std::to_string(request.bodyResult().failure().status));
   };
   EXPECT_EQ(
       exchange("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\nGET /evil HTTP/1.1\r\n\r\n"),
@@ -325,7 +325,7 @@ TEST_F(ConnectionTest, AStoppingServerAnnouncesTheEndInEachAnswer) {
 TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilTheEnd) {
   bool gone = false;
   handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
-    const std::stop_token token = request.disconnected();
+    const std::stop_token token = request.client().disconnected();
     watch_.source.request_stop();
     gone = token.stop_requested();
     answerWith(request, response, "ok");

@@ -48,8 +48,8 @@ TEST_F(ConnectionWaitTest, AWaitingRequestGoesOnFromTheSamePlace) {
   std::vector<Progress> steps{Progress::waitsForResume, Progress::waitsForResume, Progress::answered};
   std::vector<bool> left;
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
-    left.push_back(request.hasLeft());
-    EXPECT_EQ(request.call().id, 9U);
+    left.push_back(request.client().hasLeft());
+    EXPECT_EQ(request.client().call().id, 9U);
     const Progress step = steps.front();
     steps.erase(steps.begin());
     if (step == Progress::answered) response.sendBuffer("late", 4);
@@ -71,7 +71,7 @@ TEST_F(ConnectionWaitTest, AClientLeavingBetweenResumptionAndPollIsSeen) {
   using Progress = RequestHandler::Progress;
   std::vector<bool> left;
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
-    left.push_back(request.hasLeft());
+    left.push_back(request.client().hasLeft());
     if (left.size() == 1) return Progress::waitsForResume;
     response.sendText("{}");
     return Progress::answered;
@@ -88,8 +88,8 @@ TEST_F(ConnectionWaitTest, ARequestWaitingForTheBodyGoesOnWithTheRest) {
   std::string body;
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
     char piece[8];
-    while (const std::size_t got = request.readBody(piece, sizeof piece)) body.append(piece, got);
-    if (request.body().isPaused()) return Progress::waitsForInput;
+    while (const std::size_t got = request.readBody(piece, sizeof piece, UINT64_MAX)) body.append(piece, got);
+    if (request.isPaused()) return Progress::waitsForInput;
     response.sendText(body);
     return Progress::answered;
   });
@@ -128,7 +128,7 @@ TEST_F(ConnectionWaitTest, AnUnreadAnswerWaitsWithoutAThread) {
 TEST_F(ConnectionWaitTest, AWatchEndsWithTheAnswerAlthoughTheClientReadsLater) {
   const std::string large(32UL << 20, 'x');
   test::FunctionHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
-    (void)request.disconnected();
+    (void)request.client().disconnected();
     response.sendText(large);
   });
   Connection& connection = connectAndReceive(handlers);
@@ -155,7 +155,7 @@ class FullWayTest : public ConnectionWaitTest {
   bool reads_ = false;
   test::FunctionHandlers handlers_{[this](ServerRequest& request, ServerResponse&) {
     char byte = 0;
-    reads_ = request.readBody(&byte, 1) == 1;
+    reads_ = request.readBody(&byte, 1, UINT64_MAX) == 1;
   }};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };

@@ -118,7 +118,7 @@ TEST_F(HttpServerTest, AStopAnswersTheCallersAfterTheGracePeriod) {
   test::SteppingHandlers handlers([&](ServerRequest& request, ServerResponse& response) {
     {
       Lock lock(mutex);
-      call = request.call();
+      call = request.client().call();
       if (waiting.insert(call.id).second) return RequestHandler::Progress::waitsForResume;
     }
     response.sendText("done");

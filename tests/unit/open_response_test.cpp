@@ -43,8 +43,8 @@ class PartHandlers final : public test::SteppingHandlers {
  public:
   explicit PartHandlers(std::string part)
       : SteppingHandlers([this, part = std::move(part)](ServerRequest& request, ServerResponse& response) {
-          left.push_back(request.hasLeft());
-          const bool isLast = left.size() == 3 || request.hasLeft();
+          left.push_back(request.client().hasLeft());
+          const bool isLast = left.size() == 3 || request.client().hasLeft();
           response.sendPart(isLast ? "end" : part, isLast);
           if (isLast) return RequestHandler::Progress::answered;
           return response.hasRest() ? RequestHandler::Progress::waitsForOutput

@@ -42,8 +42,8 @@ const std::string kSlow = "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
 /// Answers each request "done", and records the thread and the turn. Requests to /slow are not quick.
 class RecordingHandlers final : public RequestHandlerFactory {
  public:
-  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override {
-    return std::make_unique<Handler>(*this, request.getURI() != "/slow");
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+    return new Handler(*this, request.getURI() != "/slow");
   }
   std::string errorBody(std::string_view sentence) const override { return std::string(sentence); }
   bool makesQuickly() const noexcept override { return isQuick; }
@@ -85,21 +85,22 @@ class RecordingHandlers final : public RequestHandlerFactory {
   class Handler final : public RequestHandler {
    public:
     Handler(RecordingHandlers& all, bool isQuick) : all_(all), isQuick_(isQuick) {}
-    Progress handle(ServerRequest& request, ServerResponse& response) override {
+    void handleRequest(Poco::Net::HTTPServerRequest& asked, Poco::Net::HTTPServerResponse& response) override {
+      auto& request = static_cast<ServerRequest&>(asked);
       if (!std::exchange(hasBegun_, true)) {
         {
           const Lock lock(all_.mutex_);
-          all_.calls_.push_back(request.call());
+          all_.calls_.push_back(request.client().call());
         }
         const Progress progress = all_.begin(request);
-        if (progress != Progress::answered) return progress;
+        request.noteProgress(progress);
+        if (progress != Progress::answered) return;
       }
       {
         const Lock lock(all_.mutex_);
-        all_.answers_.push_back({std::this_thread::get_id(), all_.turns, request.mayBlock()});
+        all_.answers_.push_back({std::this_thread::get_id(), all_.turns, request.client().mayBlock()});
       }
       response.sendBuffer("done", 4);
-      return Progress::answered;
     }
     bool isQuick() const noexcept override { return isQuick_; }
 
@@ -202,7 +203,7 @@ TEST_F(QuickRequestsTest, AProbeIsAnsweredWhileAllThreadsWait) {
   handlers_.isQuick = false;
   std::atomic<bool> isOpen = false;
   handlers_.begin = [&](ServerRequest& request) {
-    if (request.mayBlock()) {
+    if (request.client().mayBlock()) {
       EXPECT_TRUE(holdsSoon([&] { return isOpen.load(); }));
     }
     return Progress::answered;
@@ -253,7 +254,7 @@ TEST_F(QuickRequestsTest, RequestsWaitingForTheStorageGoOnTogether) {
 
 TEST_F(QuickRequestsTest, AResumptionBeforeTheSuspensionIsNotLost) {
   handlers_.begin = [](ServerRequest& request) {
-    request.call().resumeAtReactor();
+    request.client().call().resumeAtReactor();
     return Progress::waitsForStorage;
   };
   start(0);

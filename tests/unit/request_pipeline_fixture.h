@@ -63,8 +63,8 @@ class OpenLimiter final : public RateLimiter {
 class WatchedPipeline final : public RequestHandlerFactory {
  public:
   explicit WatchedPipeline(RequestPipeline& pipeline) : pipeline_(pipeline) {}
-  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override {
-    auto handler = pipeline_.make(request);
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+    RequestHandler* const handler = pipeline_.createRequestHandler(request);
     entered();
     return handler;
   }

@@ -12,7 +12,6 @@
 
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
-#include "core/http/transport/message.h"
 
 namespace jobq {
 namespace {
@@ -51,10 +50,10 @@ bool drawAll(ApiRequest& request, BodyMemory& bodyMemory) {
 }
 
 /// Reads `size` bytes of the body. Returns fewer if the body ends, fails or pauses before.
-std::size_t readUpTo(ServerRequest& request, char* to, std::size_t size) {
+std::size_t readUpTo(RequestExtension& request, char* to, std::size_t size, std::size_t limit) {
   std::size_t came = 0;
   while (came < size) {
-    const std::size_t got = request.readBody(to + came, size - came);
+    const std::size_t got = request.readBody(to + came, size - came, limit);
     if (got == 0) break;
     came += got;
   }
@@ -70,7 +69,7 @@ ApiResponse tooLarge(std::string_view path, std::size_t limit) {
 }
 
 // Poco keeps the lines of a name side by side.
-std::string joinedLines(const ServerRequest& head, const std::string& name) {
+std::string joinedLines(const Poco::Net::HTTPServerRequest& head, const std::string& name) {
   std::string joined;
   for (auto line = head.find(name); line != head.end() && Poco::icompare(line->first, name) == 0; ++line) {
     joined += (joined.empty() ? "" : ", ") + line->second;
@@ -78,7 +77,7 @@ std::string joinedLines(const ServerRequest& head, const std::string& name) {
   return joined;
 }
 
-std::optional<ApiResponse> unreadableForm(const ServerRequest& head, std::string_view path) {
+std::optional<ApiResponse> unreadableForm(const Poco::Net::HTTPServerRequest& head, std::string_view path) {
   static const std::string kMultipart = "multipart/";
   const std::string coding = joinedLines(head, "Content-Encoding");
   if (!coding.empty() && Poco::icompare(coding, "identity") != 0) {
@@ -103,7 +102,6 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
   const auto announced =
       request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};
   if (!chunked && announced == 0) return std::nullopt;
-  request_.limitBody(limit);
   std::string& body = request.body;
   const std::size_t largestStep = body.empty() ? kLargestStep : kLargestStepAfterPause;
   // The whole room at once avoids moves; pages of memory are touched only as bytes come.
@@ -116,14 +114,14 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
     const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
     if (!draw(request, std::min(had + step, limit), bodyMemory)) return noBodyMemory(request.path);
     body.resize(had + step);
-    const std::size_t came = readUpTo(request_, body.data() + had, step);
+    const std::size_t came = readUpTo(extension_, body.data() + had, step, limit);
     body.resize(had + came);
     if (came < step) break;
   }
   if (isPaused() && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
   // Threads do not bound the number of bodies of quick requests. There was room for the small body just before.
-  if (!request_.mayBlock()) (void)drawAll(request, bodyMemory);
-  if (const auto& read = request_.body().result(); !read) {
+  if (!extension_.client().mayBlock()) (void)drawAll(request, bodyMemory);
+  if (const auto& read = extension_.bodyResult(); !read) {
     const Fault& fault = read.failure();
     return fault.status == 413 ? tooLarge(request.path, limit) : faultResponse(request, fault);
   }
@@ -131,10 +129,8 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
   return std::nullopt;
 }
 
-bool Exchange::isPaused() const noexcept { return request_.body().isPaused(); }
-
 void Exchange::send(ApiResponse response) {
-  request_.discardBody();
+  extension_.discardBody();
   response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(response.status));
   response_.setContentType("application/json");
   for (const auto& [name, value] : response.headers) response_.set(name, value);
@@ -142,19 +138,15 @@ void Exchange::send(ApiResponse response) {
     // A proxy must neither gather nor change the parts; nginx knows the second header only.
     response_.set("Cache-Control", "no-cache, no-transform");
     response_.set("X-Accel-Buffering", "no");
-    response_.sendPart(std::move(response.body), false);
+    sending_ = extension_.sendPart(std::move(response.body), false);
   } else if (response.file) {
     sendFile(*response.file);
   } else {
-    response_.sendText(std::move(response.body), response.constant);
+    sending_ = extension_.sendText(std::move(response.body), response.constant);
   }
 }
 
-void Exchange::sendPart(BodyPart part) { response_.sendPart(std::move(part.bytes), part.isLast); }
-
-bool Exchange::hasRest() const noexcept { return response_.hasRest(); }
-
-bool Exchange::isBroken() const noexcept { return !response_.delivered(); }
+void Exchange::sendPart(BodyPart part) { sending_ = extension_.sendPart(std::move(part.bytes), part.isLast); }
 
 // The announced length is on its way when a read fails; the client sees the early end of the connection.
 void Exchange::sendFile(const BodyFile& file) {
@@ -169,7 +161,5 @@ void Exchange::sendFile(const BodyFile& file) {
     left -= static_cast<std::uint64_t>(got);
   }
 }
-
-void Exchange::abandon() noexcept { response_.closeAfter(); }
 
 }  // namespace jobq

@@ -13,7 +13,6 @@
 #include "core/http/api/event_text.h"
 #include "core/http/api/exchange.h"
 #include "core/http/api/target.h"
-#include "core/http/transport/message.h"
 #include "core/jobs/admission.h"
 #include "core/jobs/later_submission.h"
 #include "jobq/byte_order_mark.h"
@@ -31,7 +30,7 @@ ApiResponse storageFault(const ApiRequest& apiRequest, const StorageError& error
 /// than a new call with the key is refused.
 constexpr std::chrono::milliseconds kKeyHolds{500};
 
-bool acceptsEvents(const ServerRequest& head) {
+bool acceptsEvents(const RequestPipeline::Head& head) {
   static const std::string kAccept = "Accept";
   for (auto line = head.find(kAccept); line != head.end() && Poco::icompare(line->first, kAccept) == 0; ++line) {
     if (acceptsEventStream(line->second)) return true;
@@ -75,7 +74,8 @@ constexpr std::size_t kQuickBody = 16UL << 10;
 
 /// Returns true if the reactor thread may serve the request. Filters may take long, and so may bodies of unknown
 /// length.
-bool isQuickRequest(const ServerRequest& head, const RequestPipeline::RequestContext& context, BodyMemory& memory) {
+bool isQuickRequest(const RequestPipeline::Head& head, const RequestPipeline::RequestContext& context,
+                    BodyMemory& memory) {
   if (context.refusal) return context.refusals == nullptr;
   if ((!context.route->isQuick && !context.route->isProbe) ||
       (context.apiRequest.endpoint && !context.apiRequest.endpoint->filters.empty())) {
@@ -88,29 +88,35 @@ bool isQuickRequest(const ServerRequest& head, const RequestPipeline::RequestCon
 
 class PipelineHandler final : public RequestHandler {
  public:
-  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context, bool isQuick)
-      : pipeline_(pipeline), context_(std::move(context)), isQuick_(isQuick) {}
+  PipelineHandler(RequestPipeline& pipeline, ThreadWaits& waits, RequestPipeline::RequestContext context, bool isQuick)
+      : pipeline_(pipeline), waits_(waits), context_(std::move(context)), isQuick_(isQuick) {}
 
-  Progress handle(ServerRequest& request, ServerResponse& response) override {
-    return pipeline_.serve(context_, request, response);
+  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+    serveExtended(request, response, waits_, [&](RequestExtension& extension) {
+      return pipeline_.serve(context_, {request, response, extension});
+    });
   }
 
   bool isQuick() const noexcept override { return isQuick_; }
 
  private:
   RequestPipeline& pipeline_;
+  ThreadWaits& waits_;
   RequestPipeline::RequestContext context_;
   const bool isQuick_;
 };
 
 }  // namespace
 
-std::unique_ptr<RequestHandler> RequestPipeline::make(const ServerRequest& request) {
+RequestHandler* RequestPipeline::createRequestHandler(const Head& request) {
   RequestContext context = checkHead(request);
   if (context.needsThread) return nullptr;
+  // Poco's server sends `100 Continue` only if the response has the status 200.
+  using Status = Poco::Net::HTTPResponse::HTTPStatus;
+  if (context.refusal) request.response().setStatus(static_cast<Status>(context.refusal->status));
   const bool isProbe = context.route != nullptr && context.route->isProbe;
   const bool isQuick = (isProbe || makesQuickly()) && isQuickRequest(request, context, bodyMemory_);
-  return std::make_unique<PipelineHandler>(*this, std::move(context), isQuick);
+  return new PipelineHandler(*this, threadWaits_, std::move(context), isQuick);
 }
 
 bool RequestPipeline::makesQuickly() const noexcept { return later_.arePossible(); }
@@ -121,8 +127,9 @@ std::string RequestPipeline::errorBody(std::string_view sentence) const {
   return errorResponse("", 400, sentence).body;
 }
 
-RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& request) {
+RequestPipeline::RequestContext RequestPipeline::checkHead(const Head& request) {
   RequestContext context;
+  if (const auto* extension = RequestExtension::of(request)) context.mayBlock = extension->client().mayBlock();
   try {
     for (const NamedStage& stage : kStages) {
       (this->*stage.stage)(request, context);
@@ -138,7 +145,7 @@ RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& 
   return context;
 }
 
-void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::parseTarget(const Head& head, RequestContext& context) {
   context.apiRequest.method = head.getMethod();
   // The target `*` means the server as a whole (RFC 9110, 9.3.7); the answer serves as a ping.
   if (head.getURI() == "*") {
@@ -155,7 +162,7 @@ void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& con
   context.apiRequest.query = std::move(target->query);
 }
 
-void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
   if (head.has("Idempotency-Key")) apiRequest.idempotencyKey = joinedLines(head, "Idempotency-Key");
   apiRequest.acceptsEvents = acceptsEvents(head);
@@ -178,16 +185,16 @@ void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& conte
 }
 
 // A browser sends a preflight before a page's call to another origin, and sends no key with the preflight.
-std::optional<ApiResponse> RequestPipeline::answerPreflight(const ServerRequest& head, const std::string& allow) const {
+std::optional<ApiResponse> RequestPipeline::answerPreflight(const Head& head, const std::string& allow) const {
   if (!cors_.enabled() || head.getMethod() != "OPTIONS" || !head.has("Access-Control-Request-Method")) {
     return std::nullopt;
   }
   return cors_.preflight(head.get("Origin", ""), allow, head.get("Access-Control-Request-Headers", ""));
 }
 
-void RequestPipeline::authenticate(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
-  context.needsThread = !head.mayBlock() && !keys_.isCurrent();
+  context.needsThread = !context.mayBlock && !keys_.isCurrent();
   if (context.needsThread) return;
   const auto endpoint = context.apiRequest.params.find("endpoint");
   context.apiRequest.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
@@ -200,7 +207,7 @@ void RequestPipeline::authenticate(const ServerRequest& head, RequestContext& co
   }
 }
 
-void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context) {
+void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
   const auto name = context.apiRequest.params.find("endpoint");
   if (name == context.apiRequest.params.end()) return;
   context.apiRequest.endpoint = endpoints_.find(name->second);
@@ -210,13 +217,13 @@ void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context
   }
 }
 
-void RequestPipeline::limitRate(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::limitRate(const Head&, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
   if (!context.route->operation || !apiRequest.endpoint) return;
   const auto& spec = apiRequest.endpoint->spec;
   const Operation operation = *context.route->operation;
-  auto entered = head.mayBlock() ? std::optional(rates_.enter(spec.id, operation, spec.workersMax, spec.limits))
-                                 : rates_.enterKnown(spec.id, operation, spec.workersMax, spec.limits);
+  auto entered = context.mayBlock ? std::optional(rates_.enter(spec.id, operation, spec.workersMax, spec.limits))
+                                  : rates_.enterKnown(spec.id, operation, spec.workersMax, spec.limits);
   context.needsThread = !entered;
   if (context.needsThread) return;
   auto& passed = *entered;
@@ -231,7 +238,7 @@ void RequestPipeline::limitRate(const ServerRequest& head, RequestContext& conte
   apiRequest.rateLimitStatus = passed->rateLimitStatus;
 }
 
-void RequestPipeline::checkBody(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::checkBody(const Head& head, RequestContext& context) {
   const bool isReport = context.route->scope == Scope::worker && context.apiRequest.method == "POST";
   if (context.route->needsBody || isReport) context.refusal = unreadableForm(head, context.apiRequest.path);
   if (context.refusal) return;
@@ -247,21 +254,20 @@ void RequestPipeline::checkBody(const ServerRequest& head, RequestContext& conte
   }
 }
 
-RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerRequest& request,
-                                                ServerResponse& serverResponse) noexcept {
+RequestHandler::Progress RequestPipeline::serve(RequestContext& context, Exchange exchange) noexcept {
   using Progress = RequestHandler::Progress;
-  Exchange exchange(request, serverResponse);
-  if (context.apiRequest.key) request.noteKey();
+  context.mayBlock = exchange.extension().client().mayBlock();
+  if (context.apiRequest.key) exchange.extension().noteKey();
   try {
-    if (context.isOpen) return sendParts(context, request, exchange);
-    std::optional<ApiResponse> response = respond(context, request, exchange);
+    if (context.isOpen) return sendParts(context, exchange);
+    std::optional<ApiResponse> response = respond(context, exchange);
     if (!response && !context.pending) return Progress::waitsForInput;
     if (!response) return context.pending->progress();
     if (context.apiRequest.rateLimitStatus) addRateLimitHeaders(*response, *context.apiRequest.rateLimitStatus);
-    cors_.addTo(*response, request.get("Origin", ""));
+    cors_.addTo(*response, exchange.head().get("Origin", ""));
     context.isOpen = response->isOpen;
     exchange.send(*std::move(response));
-    if (context.isOpen) return sendParts(context, request, exchange);
+    if (context.isOpen) return sendParts(context, exchange);
   } catch (const std::exception& error) {
     // No whole answer can be sent: memory is missing, or the connection broke.
     log_.write(LogLevel::debug, "http.broken", error.what());
@@ -273,11 +279,10 @@ RequestHandler::Progress RequestPipeline::serve(RequestContext& context, ServerR
   return Progress::answered;
 }
 
-RequestHandler::Progress RequestPipeline::sendParts(RequestContext& context, ServerRequest& request,
-                                                    Exchange& exchange) {
-  context.apiRequest.client = &request;
+RequestHandler::Progress RequestPipeline::sendParts(RequestContext& context, Exchange& exchange) {
+  context.apiRequest.client = &exchange.extension().client();
   while (!exchange.hasRest()) {
-    if (isRevoked(request, context)) {
+    if (isRevoked(exchange.head(), context)) {
       exchange.abandon();
       return RequestHandler::Progress::answered;
     }
@@ -293,8 +298,7 @@ RequestHandler::Progress RequestPipeline::sendParts(RequestContext& context, Ser
 // Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws; no value while the
 // request has to wait. After a fault while the answer is counted the work of the route may be done: a 500 always leaves
 // that open (core/http/API.md, "Statuses").
-std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, ServerRequest& request,
-                                                    Exchange& exchange) {
+std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Exchange& exchange) {
   try {
     if (!context.refusal && !context.pending) {
       context.refusal = exchange.readBody(context.apiRequest, context.route->bodyLimit, bodyMemory_);
@@ -304,15 +308,15 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
       }
       std::string& body = context.apiRequest.body;
       body.erase(0, body.size() - withoutByteOrderMark(body).size());
-      if (!context.refusal && context.isLate) checkAgain(request, context);
+      if (!context.refusal && context.isLate) checkAgain(exchange.head(), context);
     }
-    context.apiRequest.client = &request;
+    context.apiRequest.client = &exchange.extension().client();
     const EndpointPtr& endpoint = context.apiRequest.endpoint;
     context.apiRequest.room.use(answerMemory_, endpoint ? std::string_view(endpoint->spec.id) : std::string_view());
     // A submission that waits for the storage is short, and the job is accepted in any case.
     const bool isSubmitted =
         context.pending && context.pending->progress() == RequestHandler::Progress::waitsForStorage;
-    if (context.pending && !isSubmitted && isRevoked(request, context)) {
+    if (context.pending && !isSubmitted && isRevoked(exchange.head(), context)) {
       context.pending.reset();
       return std::move(context.refusal);
     }
@@ -331,7 +335,7 @@ std::optional<ApiResponse> RequestPipeline::respond(RequestContext& context, Ser
 
 // A body may take minutes to come. The call begins with its last byte: the key must be valid then, and the endpoint
 // there, with its present filters.
-void RequestPipeline::checkAgain(const ServerRequest& head, RequestContext& context) {
+void RequestPipeline::checkAgain(const Head& head, RequestContext& context) {
   try {
     authenticate(head, context);
     if (!context.refusal) findEndpoint(head, context);
@@ -342,7 +346,7 @@ void RequestPipeline::checkAgain(const ServerRequest& head, RequestContext& cont
 
 // Asks for the key again when a waiting call goes on, or sends events: a worker whose key was revoked gets no job, and
 // a caller no output.
-bool RequestPipeline::isRevoked(const ServerRequest& head, RequestContext& context) {
+bool RequestPipeline::isRevoked(const Head& head, RequestContext& context) {
   if (context.route == nullptr || context.route->scope == Scope::none) return false;
   const auto now = std::chrono::steady_clock::now();
   if (context.route->scope != Scope::worker && now - context.checkedAt < kKeyHolds) return false;

@@ -11,7 +11,9 @@
 #include "core/http/api/api_request.h"
 #include "core/http/api/body_memory.h"
 #include "core/http/api/cors.h"
+#include "core/http/api/exchange.h"
 #include "core/http/api/router.h"
+#include "core/http/transport/blocking_request.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/request_handler.h"
 #include "core/limits/rate_limit_gate.h"
@@ -20,14 +22,13 @@
 namespace jobq {
 
 class EndpointRegistry;
-class Exchange;
 class LaterSubmissions;
-class ServerRequest;
-class ServerResponse;
 
 /// Any number of threads, one request each.
 class RequestPipeline final : public RequestHandlerFactory {
  public:
+  using Head = Poco::Net::HTTPServerRequest;
+
   /// A request on its way through the stages. `refusal` is set as soon as a stage refuses the request or has the
   /// answer.
   struct RequestContext {
@@ -38,6 +39,7 @@ class RequestPipeline final : public RequestHandlerFactory {
     std::unique_ptr<PendingCall> pending;     ///< set while the route waits, or its answer is open
     bool isOpen = false;                      ///< the head of the answer was sent, and the body goes on
     bool isLate = false;                      ///< the body did not come together with the head
+    bool mayBlock = true;                     ///< of the thread that serves the request now
     bool needsThread = false;  ///< a stage would have to block, on a thread that must not; the later stages did not run
     /// Time of the last check of the key.
     std::chrono::steady_clock::time_point checkedAt = std::chrono::steady_clock::now();
@@ -59,7 +61,7 @@ class RequestPipeline final : public RequestHandlerFactory {
         log_(log) {}
 
   /// Runs the stages that need only the head: checkHead(). Returns null if a stage would have to block.
-  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override;
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override;
 
   /// Returns true if jobs are submitted without blocking.
   bool makesQuickly() const noexcept override;
@@ -70,38 +72,38 @@ class RequestPipeline final : public RequestHandlerFactory {
   std::string errorBody(std::string_view sentence) const override;
 
   /// Runs the stages of kStages on the head. Returns the context, with a refusal if a stage refused the request.
-  RequestContext checkHead(const ServerRequest& request);
+  RequestContext checkHead(const Head& request);
 
   /// Reads the body, runs the route, and sends the answer. Answers the refusal of `context` instead if there is one.
   /// Called again with the same arguments after a wait (RequestHandler).
-  RequestHandler::Progress serve(RequestContext& context, ServerRequest& request,
-                                 ServerResponse& serverResponse) noexcept;
+  RequestHandler::Progress serve(RequestContext& context, Exchange exchange) noexcept;
 
  private:
-  using Stage = void (RequestPipeline::*)(const ServerRequest&, RequestContext&);
+  using Stage = void (RequestPipeline::*)(const Head&, RequestContext&);
   struct NamedStage {
     Stage stage;
     const char* reason;
   };
   static const NamedStage kStages[];
 
-  void parseTarget(const ServerRequest& head, RequestContext& context);
-  void findRoute(const ServerRequest& head, RequestContext& context);
-  std::optional<ApiResponse> answerPreflight(const ServerRequest& head, const std::string& allow) const;
-  void authenticate(const ServerRequest& head, RequestContext& context);
-  void checkAgain(const ServerRequest& head, RequestContext& context);
-  bool isRevoked(const ServerRequest& head, RequestContext& context);
-  void findEndpoint(const ServerRequest& head, RequestContext& context);
-  void limitRate(const ServerRequest& head, RequestContext& context);
-  void checkBody(const ServerRequest& head, RequestContext& context);
+  void parseTarget(const Head& head, RequestContext& context);
+  void findRoute(const Head& head, RequestContext& context);
+  std::optional<ApiResponse> answerPreflight(const Head& head, const std::string& allow) const;
+  void authenticate(const Head& head, RequestContext& context);
+  void checkAgain(const Head& head, RequestContext& context);
+  bool isRevoked(const Head& head, RequestContext& context);
+  void findEndpoint(const Head& head, RequestContext& context);
+  void limitRate(const Head& head, RequestContext& context);
+  void checkBody(const Head& head, RequestContext& context);
 
-  RequestHandler::Progress sendParts(RequestContext& context, ServerRequest& request, Exchange& exchange);
-  std::optional<ApiResponse> respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
+  RequestHandler::Progress sendParts(RequestContext& context, Exchange& exchange);
+  std::optional<ApiResponse> respond(RequestContext& context, Exchange& exchange);
   std::optional<ApiResponse> runRoute(RequestContext& context);
   static RouteResult enterRoute(RequestContext& context);
   ApiResponse ownFault(const ApiRequest& apiRequest, const std::string& what,
                        const std::string& told = "the server failed");
 
+  ThreadWaits threadWaits_;  // of requests without an extension
   const Router& router_;
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;

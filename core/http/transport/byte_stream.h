@@ -1,6 +1,8 @@
 // The bytes of a connection, plain or TLS. Code that reads and writes need not distinguish the two.
 #pragma once
 
+#include <Poco/AutoPtr.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -148,6 +150,9 @@ class TlsContext {
   /// Returns a stream with TLS and takes ownership of `descriptor`. The stream may outlive the context. Throws Error if
   /// OpenSSL has no memory; `descriptor` is closed then.
   std::unique_ptr<ByteStream> stream(int descriptor) const;
+
+  /// Returns the context for blocking sockets of Poco. No stream() may be made from this object then.
+  ::Poco::AutoPtr<::Poco::Net::Context> blockingContext();
 
  private:
   struct Poco;

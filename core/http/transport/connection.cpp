@@ -39,8 +39,13 @@ struct Connection::OpenRequest {
 
   /// Leaves the handler null if the judgement would have to block.
   void judgeHead(Connection& connection) {
-    handler = connection.server_.handlers.make(request);
+    handler.reset(connection.server_.handlers.createRequestHandler(request));
     connection.wasQuick_ = handler != nullptr && handler->isQuick();
+  }
+
+  RequestHandler::Progress proceed() {
+    handler->handleRequest(request, response);
+    return request.notedProgress();
   }
 
   const Budget::Reservation copies;
@@ -174,21 +179,21 @@ Connection::Next Connection::continueRequest(Thread thread) {
   if (open_->response.hasRest()) open_->response.sendRest();
   if (open_->response.hasRest()) return Next::awaitOutput;
   if (!open_->isAnswered) {
-    if (!open_->response.delivered()) open_->request.noteClientLeft();
-    auto progress = open_->handler->handle(open_->request, open_->response);
+    if (!open_->response.delivered()) open_->request.client().noteLeft();
+    auto progress = open_->proceed();
     while (progress == RequestHandler::Progress::waitsBriefly && thread == Thread::pool) {
       const auto next = stay();
       if (next == Next::suspend) break;
       if (next) return *next;
-      progress = open_->handler->handle(open_->request, open_->response);
+      progress = open_->proceed();
     }
     switch (progress) {
       case RequestHandler::Progress::waitsBriefly:
-      case RequestHandler::Progress::waitsForResume: open_->request.noteSuspended(); return Next::suspend;
+      case RequestHandler::Progress::waitsForResume: open_->request.client().noteSuspended(); return Next::suspend;
       case RequestHandler::Progress::waitsForStorage: return Next::suspendUnwatched;
       case RequestHandler::Progress::waitsForInput: return Next::awaitInput;
       case RequestHandler::Progress::waitsForOutput: return Next::awaitOutput;
-      case RequestHandler::Progress::answered: open_->isAnswered = true; open_->request.endWatch();
+      case RequestHandler::Progress::answered: open_->isAnswered = true; open_->request.client().endWatch();
     }
   }
   if (open_->response.hasRest()) return Next::awaitOutput;
@@ -196,7 +201,7 @@ Connection::Next Connection::continueRequest(Thread thread) {
   scanner_.restart();
   head_ = HeadScanner::State::incomplete;
   ended->response.finish();
-  const bool isCut = !ended->request.body().result() && stream_->peerHasClosed();
+  const bool isCut = !ended->request.bodyResult() && stream_->peerHasClosed();
   if (isCut || !ended->response.delivered()) ownership_.noteTorn();
   if (!ended->response.sent() || !ended->response.delivered()) return Next::close;
   ownership_.noteAnswer();
@@ -222,12 +227,12 @@ std::optional<Connection::Next> Connection::stay() {
 }
 
 void Connection::noteClientLeft() noexcept {
-  open_->request.noteClientLeft();
+  open_->request.client().noteLeft();
   ownership_.noteTorn();
 }
 
 std::chrono::milliseconds Connection::timeLeft() const noexcept {
-  return open_->response.hasRest() ? open_->response.sendTimeLeft() : open_->request.body().timeLeft();
+  return open_->response.hasRest() ? open_->response.sendTimeLeft() : open_->request.inputTimeLeft();
 }
 
 // A close with unread input would send a reset, and a client that still sends would lose the answer.

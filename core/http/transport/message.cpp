@@ -244,12 +244,13 @@ void ServerResponse::requireAuthentication(const std::string& realm) {
   set("WWW-Authenticate", "Basic realm=\"" + realm + "\"");
 }
 
-ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response)
+ServerRequest::ServerRequest(const RequestDeps& deps, const RequestHead& head, ServerResponse& response)
     : deps_(deps),
       response_(response),
       body_(deps.stream, deps.buffer, head, deps.waiting),
       bodyStream_(&body_),
-      owesContinue_(head.expectsContinue && head.hasBody()) {
+      owesContinue_(head.expectsContinue && head.hasBody()),
+      client_(deps_) {
   setMethod(std::string(head.method));
   setURI(std::string(head.target));
   setVersion(head.http10 ? HTTP_1_0 : HTTP_1_1);
@@ -258,11 +259,9 @@ ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerRe
   if (head.chunked) setChunkedTransferEncoding(true);
 }
 
-ServerRequest::~ServerRequest() { endWatch(); }
-
 // An owned connection may stay idle for hours, and its peer may vanish without a word: the kernel asks after the peer,
 // and ends the connection after 25 seconds without an answer.
-void ServerRequest::setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept {
+void RequestClient::setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept {
   if (!deps_.owner) {
     const int descriptor = deps_.stream.descriptor();
     const int on = 1;
@@ -281,7 +280,7 @@ void ServerRequest::setOwner(std::shared_ptr<const ConnectionOwner> owner) noexc
   asksSocket_ = true;
 }
 
-void ServerRequest::endWatch() noexcept {
+void RequestClient::endWatch() noexcept {
   if (std::exchange(watched_, false)) deps_.places.unwatch(deps_.call.id);
 }
 
@@ -291,23 +290,24 @@ std::istream& ServerRequest::stream() {
   return bodyStream_;
 }
 
-std::size_t ServerRequest::readBody(char* to, std::size_t size) {
+std::size_t ServerRequest::readBody(char* to, std::size_t size, std::uint64_t limit) {
+  body_.limit(limit);
   if (owesContinue_) response_.sendContinue();
   owesContinue_ = false;
   return body_.readOrPause(to, size, deps_.threadsBusy || !deps_.mayBlock);
 }
 
 const SocketAddress& ServerRequest::clientAddress() const {
-  if (!client_) client_ = addressOf(deps_.stream.descriptor(), ::getpeername);
-  return *client_;
+  if (!clientAddress_) clientAddress_ = addressOf(deps_.stream.descriptor(), ::getpeername);
+  return *clientAddress_;
 }
 
 const SocketAddress& ServerRequest::serverAddress() const {
-  if (!server_) server_ = addressOf(deps_.stream.descriptor(), ::getsockname);
-  return *server_;
+  if (!serverAddress_) serverAddress_ = addressOf(deps_.stream.descriptor(), ::getsockname);
+  return *serverAddress_;
 }
 
-std::stop_token ServerRequest::disconnected() {
+std::stop_token RequestClient::disconnected() {
   watched_ = true;
   return deps_.places.watch(deps_.call.id);
 }
@@ -315,6 +315,21 @@ std::stop_token ServerRequest::disconnected() {
 void ServerRequest::discardBody() {
   // A client that still waits for `100 Continue` may send the body or not, so its next bytes could be either.
   if (owesContinue_ || !body_.dropArrived()) response_.closeAfter();
+}
+
+RequestExtension::Sending ServerRequest::sending() const noexcept {
+  if (response_.hasRest()) return Sending::waits;
+  return response_.delivered() ? Sending::sent : Sending::broken;
+}
+
+RequestExtension::Sending ServerRequest::sendText(std::string body, std::string_view constant) {
+  response_.sendText(std::move(body), constant);
+  return sending();
+}
+
+RequestExtension::Sending ServerRequest::sendPart(std::string part, bool isLast) {
+  response_.sendPart(std::move(part), isLast);
+  return sending();
 }
 
 }  // namespace jobq

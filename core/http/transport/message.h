@@ -17,15 +17,16 @@
 #include <streambuf>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/connection_owner.h"
-#include "core/base/result.h"
 #include "core/base/suspended_call.h"
 #include "core/http/transport/body_reader.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connected_client.h"
 #include "core/http/transport/read_buffer.h"
+#include "core/http/transport/request_handler.h"
 #include "core/http/transport/request_head.h"
 #include "core/http/transport/slow_readers.h"
 
@@ -120,73 +121,94 @@ class ConnectionPlaces {
   virtual void unwatch(std::uint64_t connection) noexcept = 0;
 };
 
-/// One request. One thread at a time. All of Deps outlives the request.
-class ServerRequest final : public Poco::Net::HTTPServerRequest, public ConnectedClient {
+/// What a request needs of its connection. All of these objects outlive the request.
+struct RequestDeps {
+  ByteStream& stream;
+  ReadBuffer& buffer;
+  Budget& waiting;
+  ConnectionPlaces& places;
+  SuspendedCall call;                             ///< has the id of the connection of the request
+  std::shared_ptr<const ConnectionOwner>& owner;  ///< of the connection
+  const std::atomic<bool>& threadsBusy;
+  const bool& mayBlock;  ///< of the thread that continues the request
+  AnswerReader& reader;  ///< of the response
+  const Poco::Net::HTTPServerParams& params;
+};
+
+/// The client of one request. One thread at a time.
+class RequestClient final : public ConnectedClient {
  public:
-  struct Deps {
-    ByteStream& stream;
-    ReadBuffer& buffer;
-    Budget& waiting;
-    ConnectionPlaces& places;
-    SuspendedCall call;                             ///< has the id of the connection of the request
-    std::shared_ptr<const ConnectionOwner>& owner;  ///< of the connection
-    const std::atomic<bool>& threadsBusy;
-    const bool& mayBlock;  ///< of the thread that continues the request
-    AnswerReader& reader;  ///< of the response
-    const Poco::Net::HTTPServerParams& params;
-  };
-  ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
-  ~ServerRequest() override;
+  /// `deps` outlives the client.
+  explicit RequestClient(const RequestDeps& deps) noexcept : deps_(deps) {}
+  ~RequestClient() override { endWatch(); }
+
+  std::stop_token disconnected() override;
+  bool hasLeft() const noexcept override { return hasLeft_ || (asksSocket_ && deps_.stream.peerHasClosed()); }
+  void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override;
+  SuspendedCall call() noexcept override { return deps_.call; }
+  bool mayBlock() const noexcept override { return deps_.mayBlock; }
+
+  /// Notes that the request is suspended for the first time, or again.
+  void noteSuspended() noexcept { asksSocket_ = true; }
+  /// Notes that the client has closed its side.
+  void noteLeft() noexcept { hasLeft_ = true; }
+  /// Ends the watch of disconnected(), if there is one. The answer is made, and may wait for its reader.
+  void endWatch() noexcept;
+
+ private:
+  const RequestDeps& deps_;
+  bool watched_ = false;
+  bool asksSocket_ = false;
+  bool hasLeft_ = false;
+};
+
+/// One request. One thread at a time.
+class ServerRequest final : public Poco::Net::HTTPServerRequest, public RequestExtension {
+ public:
+  using Progress = RequestHandler::Progress;
+
+  ServerRequest(const RequestDeps& deps, const RequestHead& head, ServerResponse& response);
 
   /// Returns the body for a reader that holds its thread until all bytes have come. The first call sends `100 Continue`
   /// to a client that waits for it.
   std::istream& stream() override;
-  void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
-  /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete,
-  /// body().result() has failed, or body().isPaused(). The first call sends `100 Continue` to a client that waits for
-  /// it.
-  std::size_t readBody(char* to, std::size_t size);
-  /// Returns the reader of the body, for its state. While the reader is paused the request waits for input, at most
-  /// for the reader's timeLeft().
-  const BodyReader& body() const noexcept { return body_; }
   const Poco::Net::SocketAddress& clientAddress() const override;
   const Poco::Net::SocketAddress& serverAddress() const override;
   const Poco::Net::HTTPServerParams& serverParams() const override { return deps_.params; }
   ServerResponse& response() const override { return response_; }
   bool secure() const override { return deps_.stream.secure(); }
 
-  std::stop_token disconnected() override;
-  bool hasLeft() const noexcept override { return clientLeft_ || (asksSocket_ && deps_.stream.peerHasClosed()); }
-  void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept override;
-  SuspendedCall call() noexcept override { return deps_.call; }
-  bool mayBlock() const noexcept override { return deps_.mayBlock; }
-  /// Notes that the request is suspended for the first time, or again.
-  void noteSuspended() noexcept { asksSocket_ = true; }
-  /// Notes that the request came with a valid key.
-  void noteKey() noexcept { deps_.reader.hasKey = true; }
-  /// Notes that the client has closed its side.
-  void noteClientLeft() noexcept { clientLeft_ = true; }
+  RequestClient& client() const noexcept override { return client_; }
+  void noteKey() noexcept override { deps_.reader.hasKey = true; }
+  void noteProgress(Progress progress) noexcept override { progress_ = progress; }
+  std::size_t readBody(char* to, std::size_t size, std::uint64_t limit) override;
+  bool isPaused() const noexcept override { return body_.isPaused(); }
+  const Result<void, Fault>& bodyResult() const noexcept override { return body_.result(); }
+  /// Drops an unread body that has already come; any other unread body ends the connection.
+  void discardBody() override;
+  Sending sendText(std::string body, std::string_view constant) override;
+  Sending sendPart(std::string part, bool isLast) override;
+  void abandon() noexcept override { response_.closeAfter(); }
 
-  /// Ends the watch of disconnected(), if there is one. The answer is made, and may wait for its reader.
-  void endWatch() noexcept;
-
-  /// Drops an unread body that has already come; any other unread body ends the connection. Called before the answer is
-  /// sent.
-  void discardBody();
+  /// Returns the state that the handler has noted, and forgets it.
+  Progress notedProgress() noexcept { return std::exchange(progress_, Progress::answered); }
+  /// Returns the time in which further bytes of a paused body have to come.
+  std::chrono::milliseconds inputTimeLeft() const noexcept { return body_.timeLeft(); }
   /// Returns true if the next bytes of the connection are the next request.
   bool isBodyConsumed() const noexcept { return !owesContinue_ && body_.complete(); }
 
  private:
-  const Deps deps_;
+  Sending sending() const noexcept;
+
+  const RequestDeps deps_;
   ServerResponse& response_;
   BodyReader body_;
   std::istream bodyStream_;
   bool owesContinue_;
-  bool watched_ = false;
-  bool asksSocket_ = false;
-  bool clientLeft_ = false;
-  mutable std::optional<Poco::Net::SocketAddress> client_;
-  mutable std::optional<Poco::Net::SocketAddress> server_;
+  Progress progress_ = Progress::answered;
+  mutable RequestClient client_;
+  mutable std::optional<Poco::Net::SocketAddress> clientAddress_;
+  mutable std::optional<Poco::Net::SocketAddress> serverAddress_;
 };
 
 }  // namespace jobq

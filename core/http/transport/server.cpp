@@ -11,6 +11,7 @@
 
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connection_reactor.h"
+#include "core/http/transport/poco_transport.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -21,18 +22,6 @@ constexpr int kBacklog = 4096;
 // Times of a stop that still answers callers behind its grace.
 constexpr Millis kAnswerMoment{1'000};
 constexpr Millis kLastAnswers{10'000};
-
-Poco::Net::ServerSocket bindTo(const std::string& host, std::uint16_t port) {
-  const std::string where = host + ":" + std::to_string(port);
-  try {
-    // The binding constructor would set SO_REUSEPORT, and a second server would share the port silently.
-    Poco::Net::ServerSocket socket;
-    socket.bind(Poco::Net::SocketAddress(host, port), true, false);
-    return socket;
-  } catch (const Poco::Exception& error) {
-    throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
-  }
-}
 
 // Returns a copy of the descriptor for the reactor alone.
 int ownDescriptor(const Poco::Net::ServerSocket& socket) {
@@ -67,37 +56,62 @@ bool awaitAnswers(ConnectionReactor& reactor, Millis grace) {
   return isQuiet || reactor.openRequests() == 0;
 }
 
-}  // namespace
-
-struct HttpServer::Running {
-  Running(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
-      : tls(tlsOf(config)),
-        socket(bindTo(config.host, config.port)),
-        address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
-        reactor(
-            ownDescriptor(socket),
-            {poolSize(config), config.keepAlive, config.connectionsPerAddress, tls.get(), handlers, *params, waiting},
+/// The own transport: the reactor of connections, with a pool of threads.
+class ReactorTransport final : public ServerTransport {
+ public:
+  ReactorTransport(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
+      : tls_(tlsOf(config)),
+        socket_(bindServer(config, Poco::Net::ServerSocket())),
+        address_(std::string(tls_ ? "https://" : "http://") + socket_.address().toString()),
+        reactor_(
+            ownDescriptor(socket_),
+            {poolSize(config), config.keepAlive, config.connectionsPerAddress, tls_.get(), handlers, *params_, waiting},
             log) {}
 
-  void start() {
-    try {
-      socket.listen(kBacklog);
-    } catch (const Poco::Exception& error) {  // another server bound the address in the same moment
-      throw ConfigError("server.host and server.port: cannot listen on " + address + ": " + error.displayText());
-    }
-    socket.close();  // the reactor has a descriptor of its own
-    reactor.start();
-    isListening = true;
+  void start() override {
+    listenAt(socket_, address_);
+    socket_.close();  // the reactor has a descriptor of its own
+    reactor_.start();
   }
+  bool hasCertificate() const noexcept override { return tls_ != nullptr; }
+  void reloadCertificate() override { tls_->reload(); }
+  void announceClose() override { reactor_.announceClose(); }
+  bool stop(Millis grace) override {
+    reactor_.drain();
+    const bool isQuiet = awaitAnswers(reactor_, grace);
+    reactor_.stop();
+    return isQuiet;
+  }
+  const std::string& address() const noexcept override { return address_; }
 
-  Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
-  std::unique_ptr<TlsContext> tls;
-  Poco::Net::ServerSocket socket;
-  const std::string address;
-  bool isListening = false;
-  bool hasEnded = false;
-  ConnectionReactor reactor;
+ private:
+  Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  const std::unique_ptr<TlsContext> tls_;
+  Poco::Net::ServerSocket socket_;
+  const std::string address_;
+  ConnectionReactor reactor_;
 };
+
+}  // namespace
+
+Poco::Net::ServerSocket bindServer(const ServerConfig& config, Poco::Net::ServerSocket socket) {
+  const std::string where = config.host + ":" + std::to_string(config.port);
+  try {
+    // The binding constructor would set SO_REUSEPORT, and a second server would share the port silently.
+    socket.bind(Poco::Net::SocketAddress(config.host, config.port), true, false);
+    return socket;
+  } catch (const Poco::Exception& error) {
+    throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
+  }
+}
+
+void listenAt(Poco::Net::ServerSocket& socket, const std::string& address) {
+  try {
+    socket.listen(kBacklog);
+  } catch (const Poco::Exception& error) {
+    throw ConfigError("server.host and server.port: cannot listen on " + address + ": " + error.displayText());
+  }
+}
 
 HttpServer::HttpServer(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
     : config_(config), handlers_(handlers), waiting_(waiting), log_(log) {}
@@ -105,26 +119,33 @@ HttpServer::HttpServer(const ServerConfig& config, RequestHandlerFactory& handle
 HttpServer::~HttpServer() { stop(); }
 
 void HttpServer::open() {
-  if (running_ && running_->hasEnded) running_.reset();
-  if (!running_) running_ = std::make_unique<Running>(config_, handlers_, waiting_, log_);
+  if (std::exchange(hasEnded_, false)) transport_.reset();
+  if (transport_) return;
+  isListening_ = false;
+  if (config_.transport == TransportKind::poco) {
+    transport_ = pocoTransport(config_, handlers_);
+  } else {
+    transport_ = std::make_unique<ReactorTransport>(config_, handlers_, waiting_, log_);
+  }
 }
 
 void HttpServer::start() {
   open();
-  if (running_->isListening) return;
+  if (isListening_) return;
   try {
-    running_->start();
+    transport_->start();
+    isListening_ = true;
   } catch (...) {
-    running_.reset();  // the address is free again, and a later start() binds it anew
+    transport_.reset();  // the address is free again, and a later start() binds it anew
     throw;
   }
   log_.write(LogLevel::information, "http.listening", address());
 }
 
 void HttpServer::reloadCertificate() {
-  if (!running_ || !running_->tls) return;
+  if (!transport_ || !transport_->hasCertificate()) return;
   try {
-    running_->tls->reload();
+    transport_->reloadCertificate();
     log_.write(LogLevel::information, "http.certificate", "new connections use the certificate that was just read");
   } catch (const ConfigError& error) {
     log_.write(LogLevel::error, "http.certificate", std::string("the old certificate stays in use: ") + error.what());
@@ -132,18 +153,16 @@ void HttpServer::reloadCertificate() {
 }
 
 void HttpServer::announceClose() {
-  if (running_) running_->reactor.announceClose();
+  if (transport_) transport_->announceClose();
 }
 
 void HttpServer::stop(Millis grace) {
-  if (!running_ || std::exchange(running_->hasEnded, true)) return;
-  running_->reactor.drain();
-  if (!awaitAnswers(running_->reactor, grace)) {
+  if (!transport_ || std::exchange(hasEnded_, true)) return;
+  if (!transport_->stop(grace)) {
     log_.write(LogLevel::information, "http.cut", "requests that did not end within server.drain are cut off");
   }
-  running_->reactor.stop();
 }
 
-std::string HttpServer::address() const { return running_ && !running_->hasEnded ? running_->address : std::string(); }
+std::string HttpServer::address() const { return transport_ && !hasEnded_ ? transport_->address() : std::string(); }
 
 }  // namespace jobq

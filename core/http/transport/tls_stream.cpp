@@ -219,6 +219,14 @@ void TlsContext::reload() {
 
 TlsContext::~TlsContext() = default;
 
+// A blocking write sends all bytes, and a blocking read returns with bytes.
+::Poco::AutoPtr<::Poco::Net::Context> TlsContext::blockingContext() {
+  Lock lock(mutex_);
+  SSL_CTX_clear_mode(poco_->context->sslContext(), SSL_MODE_ENABLE_PARTIAL_WRITE);
+  SSL_CTX_set_mode(poco_->context->sslContext(), SSL_MODE_AUTO_RETRY);
+  return poco_->context;
+}
+
 std::unique_ptr<ByteStream> TlsContext::stream(int descriptor) const {
   std::shared_ptr<Poco> current;
   {
