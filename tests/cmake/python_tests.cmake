@@ -15,8 +15,8 @@ set_tests_properties(http.too_large PROPERTIES TIMEOUT ${jobq_longest_rounds})
 set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 4)
 set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)
 
-# The same tests over Poco's HTTP server (server.transport). CI has the calls with waits, streams, large bodies, refusals
-# and TLS, where the transports differ most; `scripts/test.sh --poco` has all but framing, crowds, slow clients, the
+# The same tests over Poco's HTTP server (server.transport). CI has the calls with waits, streams, large bodies and refusals,
+# where the transports differ most; `scripts/test.sh --poco` has all but framing, crowds, slow clients, the
 # memory of heads, and tests without a server.
 set(jobq_poco_lacks allocator crowd database_login decisions_addresses docs documents events_page framing head_memory
   jobqctl_connection malformed settings_page standstill strain too_large transport version)
@@ -27,7 +27,7 @@ foreach(file IN LISTS http_files)
     continue()
   endif()
   set(label poco)
-  if(stem MATCHES "^(api_errors|event_streams|payload|run|run_wait|tls)$")
+  if(stem MATCHES "^(api_errors|event_streams|payload|run|run_wait)$")
     set(label http)
   endif()
   jobq_add_python_test(poco.${stem} http/test_${stem}.py LABELS ${label} ENVIRONMENT JOBQ_TRANSPORT=poco)

@@ -134,6 +134,7 @@ class TlsTest(HttpTest):
             answer = ends(secure)
         assert answer.count(b"x" * 1024) == size // 1024
 
+    @pytest.mark.reactor("handshakes of silent clients without a thread each")
     def test_handshakes_take_no_time_of_the_acceptor(self):
         """core/decisions/http.md: handshakes run on the threads that serve; a silent client delays no other."""
         silent = [connect(self.server) for _ in range(50)]
