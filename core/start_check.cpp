@@ -8,8 +8,8 @@
 
 #include "core/base/curl_url.h"
 #include "core/config/filter_name.h"
-#include "core/endpoints/endpoint_record.h"
 #include "core/config/template.h"
+#include "core/endpoints/endpoint_record.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/model/image.h"
 #include "core/webhooks/webhook_secrets.h"

@@ -6,8 +6,8 @@
 
 #include "core/base/result.h"
 #include "core/config/form.h"
-#include "core/endpoints/endpoint_registry.h"
 #include "core/config/template.h"
+#include "core/endpoints/endpoint_registry.h"
 #include "jobq/record_store.h"
 
 namespace jobq {

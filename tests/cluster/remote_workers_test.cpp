@@ -12,7 +12,6 @@
 namespace jobq::test {
 namespace {
 
-
 TEST_P(RemoteClusterTest, ReportsCountAtAnyServer) {
   openRemote();
   const std::string id = beginJob();

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/config/endpoint_spec.h"
-#include "core/endpoints/endpoint_record.h"
 #include "core/config/template.h"
+#include "core/endpoints/endpoint_record.h"
 #include "fault_fixture.h"
 #include "faulty_storage.h"
 #include "jobq/error.h"

@@ -12,8 +12,8 @@
 
 #include "core/base/secret_box.h"
 #include "core/config/endpoint_spec.h"
-#include "core/endpoints/endpoint_record.h"
 #include "core/config/template.h"
+#include "core/endpoints/endpoint_record.h"
 #include "jobq/error.h"
 #include "jobq/record_store.h"
 #include "testkit/temporary_folder.h"
