@@ -26,7 +26,7 @@ constexpr milliseconds kTransferTime{20'000};
 constexpr std::size_t kPiece = 64UL << 10;
 
 /// Bounds of an unread body that is dropped after the answer.
-constexpr std::uint64_t kDropped = 256UL << 20;
+constexpr std::uint64_t kMostDropped = 256UL << 20;
 constexpr milliseconds kDropTime{2'000};
 
 int socketOf(Poco::Net::HTTPServerRequest& request) {
@@ -179,7 +179,7 @@ void BlockingRequest::dropUnread() noexcept {
   if (socket_ < 0 || !response_.sent() || ::shutdown(socket_, SHUT_WR) != 0) return;
   std::array<char, 16384> piece;
   const auto end = steady_clock::now() + kDropTime;
-  for (std::uint64_t dropped = 0; dropped < kDropped;) {
+  for (std::uint64_t dropped = 0; dropped < kMostDropped;) {
     const auto left = std::chrono::ceil<milliseconds>(end - steady_clock::now());
     if (left.count() <= 0 || !hasEvent(socket_, POLLIN, left)) return;
     const ssize_t got = ::recv(socket_, piece.data(), piece.size(), MSG_DONTWAIT);
