@@ -169,7 +169,7 @@ TEST_F(PluginHostTest, ADifferentMajorIsNamed) {
 
 TEST_F(PluginHostTest, ALibraryWithoutTheSymbolIsNoPlugin) {
   put("no_symbol");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v5"), HasSubstr("JOBQ_PLUGIN")));
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v6"), HasSubstr("JOBQ_PLUGIN")));
 }
 
 TEST_F(PluginHostTest, ATruncatedFileIsNeverLoaded) {
