@@ -28,6 +28,7 @@ class CopiedStorage final : public testkit::ForwardingStorage {
   std::atomic<int> begun = 0;
 
  private:
+  Capabilities capabilities() const noexcept override { return {Capability::backup}; }
   BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override {
     ++begun;
     if (broken) throw StorageError("the disk is full");
