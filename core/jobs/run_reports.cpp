@@ -90,7 +90,11 @@ void RunReports::announceEnd(const ClaimedJob& job, bool answersHere) noexcept {
 }
 
 void RunReports::giveBack(std::span<const LeaseRef> leases, bool areLost) {
-  giveBackAll(storage_.leases(), leases, areLost, [this](const SweepResult& returned) { announce(returned); });
+  giveBackAll(storage_.leases(), leases, areLost, [&](const SweepResult& returned) {
+    if (areLost) return announce(returned);
+    for (const EndpointId& endpoint : returned.requeuedAt) queueSignal_.notify(endpoint, false);
+    for (const LeaseRef& lease : returned.stopped) completions_.announceChange(lease.job);
+  });
 }
 
 void RunReports::announce(const SweepResult& swept) {
