@@ -32,7 +32,7 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
     chunk_reader) printf '%s\n' "$core/http/transport/chunk_reader.cpp" "$core/http/transport/request_head.cpp" ;;
     target) printf '%s\n' "$core/http/api/target.cpp" ;;
     submission | policy)
-      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" "$core/config/units.cpp" "$core/base/secret_box.cpp" \
+      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" "$core/config/units.cpp" "$core/config/policy_fields.cpp" "$core/config/form.cpp" "$core/base/secret_box.cpp" \
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/model/job_policy.cpp" -lcurl -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
       printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/stdlib/pattern_*.cpp \
