@@ -121,7 +121,7 @@ class ConnectionPlaces {
   virtual void unwatch(std::uint64_t connection) noexcept = 0;
 };
 
-/// What a request needs of its connection. All of these objects outlive the request.
+/// The objects of a connection that its request uses. All of them outlive the request.
 struct RequestDeps {
   ByteStream& stream;
   ReadBuffer& buffer;

@@ -44,11 +44,9 @@ class RequestExtension {
   virtual ~RequestExtension() = default;
 
   /// Returns the extension of a request, or null for a request of Poco's server.
-  static RequestExtension* of(Poco::Net::HTTPServerRequest& request) noexcept {
-    return dynamic_cast<RequestExtension*>(&request);
-  }
+  static RequestExtension* of(Poco::Net::HTTPServerRequest& request) noexcept;
   static const RequestExtension* of(const Poco::Net::HTTPServerRequest& request) noexcept {
-    return dynamic_cast<const RequestExtension*>(&request);
+    return of(const_cast<Poco::Net::HTTPServerRequest&>(request));
   }
 
   /// Returns the client of the request, for calls that wait.
