@@ -186,9 +186,9 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// does not have. The job is afterwards as if the insert and a claim for Begun::worker had happened Begun::age ago,
   /// although other jobs may wait: its submission, its time in the queue and its start are that moment. Without an
   /// outcome the job is IN_PROGRESS. With an outcome the job has ended with this call, as by LeaseStore::finish(), and
-  /// owes its webhook. LeaseStore::claimed() never names the job. `job` is unchanged after an exception. As durable as
-  /// finish(). Throws StorageError also if a job has the id already, if the ttl of the job is over, and without an
-  /// outcome if the life of Begun::holder has ended.
+  /// owes its webhook. LeaseStore::claimed() never names the job. The store only reads `job`: other threads may read
+  /// the job during the call. As durable as LeaseStore::finish(). Throws StorageError also if a job has the id already,
+  /// if the ttl of the job is over, and without an outcome if the life of Begun::holder has ended.
   [[nodiscard]] virtual InsertResult insert(JobSpec&& job, const QueuePolicy& policy,
                                             const InsertTerms& terms = {}) = 0;
 

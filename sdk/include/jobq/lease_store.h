@@ -112,8 +112,7 @@ enum class ReportResult {
 struct EndedAttempt {
   LeaseRef lease;
   Outcome outcome;
-  std::optional<Millis>
-      tryAgainAfter{};  ///< Planned: pause before a retry; every storage refuses the value (planned.h)
+  std::optional<Millis> tryAgainAfter{};  ///< Planned: pause before a retry; every storage refuses the value
 };
 
 /// When a step is durable.
@@ -172,16 +171,17 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// in the order of its workers; an empty result means that no job waits, or that the life of `holder` has ended. A
   /// job that was deleted during the call, or whose input cannot be read, is left out; a later sweep() ends the latter
   /// job as FAILED with the reason, or returns the job to the queue if the input may be read later.
-  /// `id` is the id of the call. After
-  /// OutcomeUnknown the caller asks claimed() for the jobs until that call answers: until then the jobs run at no
-  /// worker. Not repeatable: a second call with the same id claims further jobs.
+  ///
+  /// `id` is the id of the call. After OutcomeUnknown the caller asks claimed() for the jobs until that call answers:
+  /// until then the jobs run at no worker. Not repeatable: a second call with the same id claims further jobs.
+  ///
   /// Unsynced: a loss of power may undo the claim, and a later claim then gives the job the same attempt. The attempt
   /// still fences workers inside the server, because they stopped with the machine. A remote worker may still run the
   /// former claim: the server accepts its report only while the same worker has the job again.
   ///
-  /// Passes over the rest of a queue from the first job on whose input has no room: the inputs of the call have at most
-  /// `mostBytes` bytes in all. An input of at most kSmallInput bytes has always room. The caller provides for the
-  /// memory of the inputs before they are read.
+  /// The call passes over the rest of a queue from the first job on whose input has no room: the inputs of the call
+  /// have at most `mostBytes` bytes in all. An input of at most kSmallInput bytes has always room. The caller provides
+  /// for the memory of the inputs before they are read.
   [[nodiscard]] virtual ClaimResult claim(std::span<const ClaimWant> wants, const Holder& holder, CallId id,
                                           std::uint64_t mostBytes = kAnyBytes) = 0;
 
@@ -237,9 +237,9 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// A returned job that is no loss counts neither a loss nor a retry. For a loss, losses and retries grow by one, and
   /// so does `retried` of the endpoint: the call does now what sweep() does for the jobs of a life that has ended. The
   /// job is FAILED instead if losses reach maxAttempts, with the error that sweep() gives the job. Skips stale leases,
-  /// and an attempt with a finish() of the same process that began before the call, also if the outcome is
-  /// stored later. Returns `stopped`, `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0
-  /// and `more` is false. Repeatable, but for the lists: a repeated call finds stale leases and names no job. After
+  /// and an attempt with a finish() of the same process that began before the call, also if the outcome is stored
+  /// later. Returns `stopped`, `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0 and
+  /// `more` is false. Repeatable, but for the lists: a repeated call finds stale leases and names no job. After
   /// OutcomeUnknown the lists are lost, and the caller does what sweep() says for that case.
   virtual SweepResult giveBack(std::span<const ReturnedJob> jobs) = 0;
 
@@ -248,8 +248,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   ///  - Ends IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError().
   ///  - On a shared storage, ends the lives of nodes without a beat (node_store.h).
   ///  - Takes back jobs whose holder's life has ended. Losses and retries grow by one. The job is IN_QUEUE with the old
-  ///  position, a grown attempt and without chunks and progress; or FAILED if losses reach
-  ///    maxAttempts, with an error that says how often the worker was lost.
+  ///    position, a grown attempt and without chunks and progress; or FAILED if losses reach maxAttempts, with an error
+  ///    that says how often the worker was lost.
   ///  - Drops idempotency records, delivery records and logs that have outlived their time.
   ///
   /// A finish() of the same process that began before the sweep counts as earlier, also if the outcome is stored later:
