@@ -13,10 +13,14 @@ namespace {
 
 // Returns the number with commas between thousands.
 std::string number(std::int64_t value) {
-  std::string digits = std::to_string(value);
-  const std::size_t first = value < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
-  return digits;
+  const std::string digits = std::to_string(value);
+  std::string text;
+  for (std::size_t at = 0; at < digits.size(); ++at) {
+    const bool beginsThousand = (digits.size() - at) % 3 == 0 && at > (value < 0 ? 1U : 0U);
+    if (beginsThousand) text += ',';
+    text += digits[at];
+  }
+  return text;
 }
 
 std::string code(const std::string& text) { return "`" + text + "`"; }
