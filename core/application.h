@@ -1,6 +1,6 @@
 // The composition root. Members are built in the order of their declaration and destroyed in reverse. Each member is
 // given only to later members, with three exceptions, all registered before any thread starts: the Dispatcher's
-// constructor calls QueueSignal::setClaimer, and the constructor of Application sets the listeners of EndpointRegistry
+// constructor calls ClaimerSlot::bind, and the constructor of Application sets the listeners of EndpointRegistry
 // and Sweeper.
 #pragma once
 
@@ -32,6 +32,7 @@
 #include "core/http/transport/budget.h"
 #include "core/http/transport/server.h"
 #include "core/jobs/change_poller.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/later_submission.h"
@@ -149,6 +150,7 @@ class Application {
   ProcessKeys processKeys_;         // of launched workers
   ApiKeys keys_;                    // stage: authentication
   QueueSignal queueSignal_;         // from storage to dispatch
+  ClaimerSlot claimer_;             // claims of callers and workers
   CompletionNotifier completions_;  // stage: completion, waiting callers
   ChangePoller changes_;            // changes by other nodes
   JobService jobs_;                 // stage: submission

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/repeated_call.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/model/delivery_notifier.h"
@@ -46,12 +47,12 @@ JobService::AwaitedSubmission JobService::submitAwaited(JobSpec job, const Endpo
   AwaitedSubmission submission{{}, await({endpoint.spec.id, job.id}, wait)};
   // A repeated key has to be found before the job runs, and only the wait knows of a job before the insert.
   const bool mayDefer = !idempotency && reads == CallerReads::wait;
-  if (auto deferred = !mayDefer ? nullptr : queueSignal_.runBeforeInsert(job, *endpoint.policy)) {
+  if (auto deferred = !mayDefer ? nullptr : claimer_.runForCaller(job, *endpoint.policy)) {
     submission.isDurable = false;
     submission.wait->noteDeferred(std::move(deferred));
     return submission;
   }
-  const auto offered = queueSignal_.insertAndClaim(job, *endpoint.policy, idempotency);
+  const auto offered = claimer_.insertForCaller(job, *endpoint.policy, idempotency);
   submission.inserted = offered ? *offered : insert(std::move(job), endpoint, idempotency);
   submission.isDurable = !offered;
   if (const auto* first = std::get_if<Duplicate>(&submission.inserted)) {
@@ -84,7 +85,7 @@ std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most
 }
 
 std::unique_ptr<JobWait> JobService::await(const JobKey& key, Millis wait) {
-  return std::make_unique<JobWait>(JobWait::Deps{*this, completions_, queueSignal_}, key, wait);
+  return std::make_unique<JobWait>(JobWait::Deps{*this, completions_, queueSignal_, claimer_}, key, wait);
 }
 
 std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {

@@ -21,6 +21,7 @@
 
 namespace jobq {
 
+class Claimer;
 class DeliveryNotifier;
 class QueueSignal;
 
@@ -28,8 +29,13 @@ class QueueSignal;
 class JobService {
  public:
   /// The references outlive the object.
-  JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, DeliveryNotifier& deliveries)
-      : storage_(storage), queueSignal_(queueSignal), completions_(completions), deliveries_(deliveries) {}
+  JobService(Storage& storage, QueueSignal& queueSignal, Claimer& claimer, CompletionNotifier& completions,
+             DeliveryNotifier& deliveries)
+      : storage_(storage),
+        queueSignal_(queueSignal),
+        claimer_(claimer),
+        completions_(completions),
+        deliveries_(deliveries) {}
 
   /// Stores `job` in the queue of `endpoint`, unless the idempotency key was used before. Returns when the job is
   /// durable: only from then on may its id be sent to the caller.
@@ -121,6 +127,7 @@ class JobService {
 
   Storage& storage_;
   QueueSignal& queueSignal_;
+  Claimer& claimer_;
   CompletionNotifier& completions_;
   DeliveryNotifier& deliveries_;
   CallIds callIds_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/jobs/claimer.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
@@ -51,7 +52,9 @@ void JobWait::noteDeferred(std::shared_ptr<DeferredInsert> insert) noexcept {
 }
 
 std::optional<JobWait::Result> JobWait::poll(const WaitingCaller& caller) {
-  if (unclaimed_) deps_.queueSignal.notifyAndClaim(key_.endpoint, *std::exchange(unclaimed_, std::nullopt));
+  if (unclaimed_ && deps_.queueSignal.set(key_.endpoint, *std::exchange(unclaimed_, std::nullopt))) {
+    deps_.claimer.claimForCaller(key_.endpoint);
+  }
   for (;;) {
     const Instant until = std::min(deadline_, roomAt_.value_or(deadline_));
     const Progress progress = readsFirst_ ? Progress::event : waiter_.poll(until, caller);

@@ -15,6 +15,7 @@
 
 namespace jobq {
 
+class Claimer;
 class DeferredInsert;
 class JobService;
 class QueueSignal;
@@ -26,6 +27,7 @@ class JobWait {
     JobService& jobs;
     CompletionNotifier& completions;
     QueueSignal& queueSignal;
+    Claimer& claimer;
   };
   /// Waits for `wait` milliseconds from now at most.
   JobWait(const Deps& deps, JobKey key, Millis wait);

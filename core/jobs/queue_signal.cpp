@@ -81,28 +81,6 @@ void QueueSignal::notifyAll() {
   wake();
 }
 
-void QueueSignal::notifyAndClaim(const EndpointId& endpoint, bool lowPriority) {
-  if (!flags_.set(endpoint, lowPriority)) return;
-  if (claimer_ != nullptr) {
-    claimer_->claimForCaller(endpoint);
-  } else {
-    wake();
-  }
-}
-
-std::optional<InsertResult> QueueSignal::insertAndClaim(JobSpec& job, const QueuePolicy& policy,
-                                                        const std::optional<Idempotency>& idempotency) {
-  return claimer_ == nullptr ? std::nullopt : claimer_->insertForCaller(job, policy, idempotency);
-}
-
-std::shared_ptr<DeferredInsert> QueueSignal::runBeforeInsert(const JobSpec& job, const QueuePolicy& policy) {
-  return claimer_ == nullptr ? nullptr : claimer_->runForCaller(job, policy);
-}
-
-std::optional<FinishedRun> QueueSignal::finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold) {
-  return claimer_ == nullptr ? std::nullopt : claimer_->finishAndClaim(job, end, isTold);
-}
-
 void QueueSignal::wake() {
   Lock lock(mutex_);
   if (std::exchange(woken_, true)) return;

@@ -6,57 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "jobq/job.h"
-#include "jobq/job_store.h"
-#include "jobq/lease_store.h"
 #include "jobq/mutex.h"
-#include "jobq/queue_policy.h"
 #include "jobq/time.h"
 
 namespace jobq {
-
-class DeferredInsert;
-
-/// The end of a run, as it is stored.
-struct FinishedRun {
-  ReportResult result = ReportResult::accepted;
-  bool hasNext = false;  ///< the worker has its next job, or was reported ready already
-};
-
-/// Claims jobs on the thread of a caller or of a worker. Implemented by the Dispatcher.
-class Claimer {
- public:
-  virtual ~Claimer() = default;
-
-  /// Gives waiting jobs of the endpoint to idle workers. Any thread may call; may block for one claim of the storage.
-  /// Throws nothing.
-  virtual void claimForCaller(const EndpointId& endpoint) = 0;
-
-  /// Stores the job of a caller about to wait for the job, and gives waiting jobs of its endpoint to idle workers in
-  /// the same step of the storage (Storage::insertAndClaim). Until JobStore::find() returns the job, a loss of power
-  /// may undo the step. Returns the result of the insert. Returns no value and an unchanged `job` if no worker is idle,
-  /// or the storage has no such step or has not answered: the caller then stores the job itself, and a second insert
-  /// changes nothing. Throws StorageError if the job is not stored. Any thread.
-  virtual std::optional<InsertResult> insertForCaller(JobSpec& job, const QueuePolicy& policy,
-                                                      const std::optional<Idempotency>& idempotency) = 0;
-
-  /// Gives the job of a caller about to wait to an idle worker, and leaves the insert to the end of the run
-  /// (core/jobs/deferred_insert.h). Returns null if no worker is idle, if other jobs wait, or if the runs of the
-  /// endpoint are not known to be brief; the caller then stores the job. `policy` outlives the insert. Throws
-  /// std::bad_alloc; the caller then answers with an error. Any thread.
-  virtual std::shared_ptr<DeferredInsert> runForCaller(const JobSpec& job, const QueuePolicy& policy) = 0;
-
-  /// Records the end of a worker's job and gives the worker the next job of its endpoint, if one waits, in the same
-  /// step of the storage (LeaseStore::finish). If no caller learns of the end now, `isTold` is false, and the worker
-  /// does not wait for the disk (Durability::unsynced). Returns no value, and nothing happened, if the storage has no
-  /// such step, if the node may not claim or stops, or if the worker must not get a job and the end is told. Throws
-  /// StorageError; the outcome is not recorded then. Any thread.
-  virtual std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold) = 0;
-};
 
 /// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
 /// Notifying a set signal costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
@@ -83,20 +40,9 @@ class QueueSignal {
   /// Reports that jobs of each class may wait at every endpoint.
   void notifyAll();
 
-  /// Reports a job like notify(), for a caller about to wait for the job. If the signal was clear, the claimer runs on
-  /// the calling thread, and the job does not have to wait for the dispatcher's thread.
-  void notifyAndClaim(const EndpointId& endpoint, bool lowPriority);
-  /// Calls Claimer::insertForCaller(). Returns no value without a claimer.
-  std::optional<InsertResult> insertAndClaim(JobSpec& job, const QueuePolicy& policy,
-                                             const std::optional<Idempotency>& idempotency);
-  /// Calls Claimer::runForCaller(). Returns null without a claimer.
-  std::shared_ptr<DeferredInsert> runBeforeInsert(const JobSpec& job, const QueuePolicy& policy);
-  /// Calls Claimer::finishAndClaim(). Returns no value without a claimer.
-  std::optional<FinishedRun> finishAndClaim(const ClaimedJob& job, const EndedAttempt& end, bool isTold);
-  /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for
-  /// its construction, so it is set afterwards, before the first notification. `claimer` is valid until the last
-  /// notification.
-  void setClaimer(Claimer& claimer) { claimer_ = &claimer; }
+  /// Sets the signal as notify() does, and leaves the dispatcher asleep: the caller claims the job (Claimer). Returns
+  /// true if the signal of the class was clear.
+  bool set(const EndpointId& endpoint, bool lowPriority) { return flags_.set(endpoint, lowPriority); }
 
   /// Wakes the dispatcher for an event other than a job.
   void wake();
@@ -158,7 +104,6 @@ class QueueSignal {
   };
 
   FlagTable flags_;
-  Claimer* claimer_ = nullptr;
   std::atomic<bool> hasNews_ = false;  // of notifySoon()
   Mutex mutex_;
   Condition changed_;

@@ -76,7 +76,7 @@ FinishedRun RunReports::finishAndClaim(const ClaimedJob& job, const EndedAttempt
   if (insert != nullptr && insert->storeEnded(end.outcome)) return {};
   // A caller that begins to wait from here on reads the job, and the storage makes the end durable before.
   const bool isTold = !job.webhook.empty() || completions_.isAwaited(job.lease.job);
-  if (const auto done = queueSignal_.finishAndClaim(job, end, isTold)) return *done;
+  if (const auto done = claimer_.finishAndClaim(job, end, isTold)) return *done;
   return {storage_.leases().finish({&end, 1}, Durability::synced, std::nullopt).reports.front()};
 }
 

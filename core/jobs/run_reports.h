@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/jobs/claimer.h"
 #include "core/jobs/queue_signal.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -28,8 +29,13 @@ inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
 class RunReports {
  public:
   /// The references outlive the object.
-  RunReports(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, DeliveryNotifier& deliveries)
-      : storage_(storage), queueSignal_(queueSignal), completions_(completions), deliveries_(deliveries) {}
+  RunReports(Storage& storage, QueueSignal& queueSignal, Claimer& claimer, CompletionNotifier& completions,
+             DeliveryNotifier& deliveries)
+      : storage_(storage),
+        queueSignal_(queueSignal),
+        claimer_(claimer),
+        completions_(completions),
+        deliveries_(deliveries) {}
 
   /// Adds chunks to a running job and wakes the callers streaming the job. `first` is the number of the first chunk in
   /// the attempt (ChunkStore::append). Returns staleAttempt if the attempt is over.
@@ -78,6 +84,7 @@ class RunReports {
  private:
   Storage& storage_;
   QueueSignal& queueSignal_;
+  Claimer& claimer_;
   CompletionNotifier& completions_;
   DeliveryNotifier& deliveries_;
 };

@@ -44,7 +44,7 @@ void returnJobToQueue(Storage& storage, Log& log, const LeaseRef& lease) noexcep
 }  // namespace
 
 Dispatcher::Dispatcher(const Deps& deps) : deps_(deps), earlyRuns_(deps) {
-  deps_.queueSignal.setClaimer(*this);
+  deps_.claimer.bind(*this);
   deps_.running.inputs().setSignal(deps_.queueSignal);
 }
 

@@ -1,7 +1,7 @@
 // Brings queued jobs and idle workers together: the claiming half of dispatch. The dispatcher thread claims jobs in
 // batches for all idle workers of all endpoints. A caller waiting for its job may claim on its own thread when a worker
-// is idle (QueueSignal::notifyAndClaim), or insert and claim its job in one step (QueueSignal::insertAndClaim), or give
-// its job to the worker before the insert (QueueSignal::runBeforeInsert). A claim reserves idle workers first
+// is idle (Claimer::claimForCaller), or insert and claim its job in one step (Claimer::insertForCaller), or give
+// its job to the worker before the insert (Claimer::runForCaller). A claim reserves idle workers first
 // (`core/workers/pool/worker_pools.h`); a worker that finishes its job claims the next job with its report
 // (finishAndClaim) and stays busy. Each pass performs every task once, with at most 64 claims for an endpoint, so that
 // a flood at an endpoint delays neither the first job of another endpoint nor a release. The tasks that start and stop
@@ -24,6 +24,7 @@
 #include "core/base/ids.h"
 #include "core/base/outside_threads.h"
 #include "core/base/service.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/deferred_inserts.h"
@@ -51,7 +52,7 @@ class Dispatcher final : public Service, private Claimer {
  public:
   /// All members outlive the dispatcher.
   using Deps = EarlyRuns::Deps;
-  /// Sets the claimer of `queueSignal`.
+  /// Binds itself to `claimer`.
   explicit Dispatcher(const Deps& deps);
   ~Dispatcher() override { stop(); }
 

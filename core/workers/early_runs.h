@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/jobs/claimer.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/deferred_inserts.h"
@@ -31,6 +32,7 @@ class EarlyRuns {
     WorkerSupervisor& supervisor;
     Storage& storage;
     QueueSignal& queueSignal;
+    ClaimerSlot& claimer;
     Executor& executor;
     RunningJobs& running;
     DeferredInserts& inserts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/jobs/claimer.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
 #include "core/workers/run/run_context.h"
@@ -118,9 +119,10 @@ TEST_P(Outage, NoReportFollowsAStop) {
   const ClaimedJob job;
   std::stop_source stop;
   QueueSignal queueSignal({});
+  ClaimerSlot claimer(queueSignal);
   CompletionNotifier watch(clock_);
   test::CountingDeliveries deliveries;
-  RunReports reports(storage, queueSignal, watch, deliveries);
+  RunReports reports(storage, queueSignal, claimer, watch, deliveries);
   RunContext context({reports, clock_, log_}, job, nullptr, Instant(), "", stop.get_token());
   stop.request_stop();
   context.emit("1", "");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/jobs/change_poller.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
@@ -125,6 +126,7 @@ class NodeProcess {
   HostClock& clock_;
   NodeLog log_;
   QueueSignal queueSignal_;
+  ClaimerSlot claimer_;
   CompletionNotifier completions_;
   test::CountingDeliveries deliveries_;
   JobService jobs_;

@@ -13,15 +13,17 @@ namespace jobq::model {
 Process::Process(World& world, LocalWorkers& workers, const std::string& node)
     : log(world.rules),
       queueSignal({"kept", "scaled", "single"}),
+      claimer(queueSignal),
       watch(*world.clock),
-      jobs(world.storage(), queueSignal, watch, deliveries),
+      jobs(world.storage(), queueSignal, claimer, watch, deliveries),
       later(world.storage(), queueSignal),
-      reports(world.storage(), queueSignal, watch, deliveries),
+      reports(world.storage(), queueSignal, claimer, watch, deliveries),
       pools({queueSignal, *world.clock, log}, world.endpoints),
       life(world.storage(), node),
       supervisor({pools, world.storage(), queueSignal, workers, running, life, log}, node),
       inserts(world.storage(), watch, *world.clock, log),
-      dispatcher({pools, supervisor, world.storage(), queueSignal, workers, running, inserts, life, *world.clock, log}),
+      dispatcher({pools, supervisor, world.storage(), queueSignal, claimer, workers, running, inserts, life,
+                  *world.clock, log}),
       swept([this](const SweepResult& result) {
         reports.announce(result);
         for (const LeaseRef& lease : result.stopped) supervisor.stopRun(lease);

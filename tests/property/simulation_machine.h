@@ -11,6 +11,7 @@
 
 #include "comparison.h"
 #include "core/base/suspended_call.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/job_wait.h"
@@ -81,6 +82,7 @@ struct Process {
   ProcessLog log;
   ResumedCalls resumed;
   QueueSignal queueSignal;
+  ClaimerSlot claimer;
   CompletionNotifier watch;
   test::CountingDeliveries deliveries;
   JobService jobs;

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "core/jobs/claimer.h"
 #include "core/jobs/deferred_insert.h"
 #include "core/jobs/queue_signal.h"
 #include "core/limits/rate_limit_gate.h"

@@ -1,6 +1,7 @@
 // Tests of jobs that run before the insert: the insert (core/jobs/deferred_insert.h), the timer
 // (core/workers/deferred_inserts.h) and the wait of the caller.
 #include "core/jobs/deferred_insert.h"
+#include "core/jobs/claimer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -277,7 +278,6 @@ class DeferredWaitTest : public DeferredInsertTest {
   DeferredWaitTest() {
     endpoint_.spec.id = "ep";
     endpoint_.policy = &storage_.policy;
-    queueSignal_.setClaimer(claimer_);
   }
   JobService::AwaitedSubmission submit(const std::optional<Idempotency>& idempotency = std::nullopt) {
     return jobs_.submitAwaited(briefJob("j"), endpoint_, idempotency, Millis(5'000));
@@ -288,7 +288,7 @@ class DeferredWaitTest : public DeferredInsertTest {
   QueueSignal queueSignal_{{"ep"}};
   CompletionNotifier watch_{storage_.clock};
   test::CountingDeliveries deliveries_;
-  JobService jobs_{*storage_, queueSignal_, watch_, deliveries_};
+  JobService jobs_{*storage_, queueSignal_, claimer_, watch_, deliveries_};
   test::HeldCaller caller_;
 };
 

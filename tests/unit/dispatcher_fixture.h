@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
 #include "core/workers/deferred_inserts.h"
@@ -84,17 +85,19 @@ class NoHandlers final : public HandlerFactory {
 struct Dispatch {
   Dispatch(Storage& storage, QueueSignal& signal, Executor& executor, RunningJobs& running, Clock& clock, Log& log,
            const std::string& node, const std::vector<EndpointPtr>& endpoints)
-      : pools({signal, clock, log}, endpoints),
+      : claimer(signal),
+        pools({signal, clock, log}, endpoints),
         life(storage, node),
         supervisor({pools, storage, signal, executor, running, life, log}, node),
         completions(clock),
         inserts(storage, completions, clock, log),
-        dispatcher({pools, supervisor, storage, signal, executor, running, inserts, life, clock, log}) {
+        dispatcher({pools, supervisor, storage, signal, claimer, executor, running, inserts, life, clock, log}) {
     life.join();
   }
 
   bool runPassIfDue() { return dispatcher.runPassIfDue(); }
 
+  ClaimerSlot claimer;
   WorkerPools pools;
   NodeLife life;
   WorkerSupervisor supervisor;

@@ -262,7 +262,8 @@ TEST_F(LostClaimTest, AnUnansweredClaimIsAskedForUntilTheStorageAnswers) {
   turn();
   submitHere("b");
   queueSignal_.clear("ep");
-  queueSignal_.notifyAndClaim("ep", false);  // claims on this thread, without a look at the unanswered claim
+  EXPECT_TRUE(queueSignal_.set("ep", false));
+  dispatch_.claimer.claimForCaller("ep");  // claims on this thread, without a look at the unanswered claim
   for (int i = 0; i < 3; ++i) {
     clock_.advance(Millis(500));
     turn();

@@ -13,6 +13,7 @@
 
 #include "core/base/secret_box.h"
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
@@ -119,9 +120,10 @@ struct ExecutorFixture {
   const testkit::TemporaryFolder folder;
   const SecretBox secrets{folder / "secret.key"};
   QueueSignal queueSignal{{"ep"}};
+  ClaimerSlot claimer{queueSignal};
   CompletionNotifier watch{storage.clock};
   CountingDeliveries deliveries;
-  RunReports reports{*storage, queueSignal, watch, deliveries};
+  RunReports reports{*storage, queueSignal, claimer, watch, deliveries};
   RunningJobs running;
   RunningHandlers handlers;
   EndpointPtr endpoint;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
@@ -71,10 +72,11 @@ class JobServiceTest : public testing::Test {
 
   mutable test::UnitStorage storage_;
   QueueSignal queueSignal_{{"ep"}};
+  ClaimerSlot claimer_{queueSignal_};
   CompletionNotifier watch_{storage_.clock};
   test::CountingDeliveries deliveries_;
-  JobService jobs_{*storage_, queueSignal_, watch_, deliveries_};
-  RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
+  JobService jobs_{*storage_, queueSignal_, claimer_, watch_, deliveries_};
+  RunReports reports_{*storage_, queueSignal_, claimer_, watch_, deliveries_};
   Endpoint endpoint_;
 };
 

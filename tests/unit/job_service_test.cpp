@@ -1,6 +1,7 @@
 // Tests of the calls on jobs and of the reports of workers: stored jobs, and woken waiters (core/jobs/job_service.h,
 // core/jobs/run_reports.h).
 #include "core/jobs/job_service.h"
+#include "core/jobs/claimer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,7 +148,7 @@ TEST_F(JobServiceTest, AWaitingSubmissionGetsTheResult) {
     EXPECT_TRUE(isStored) << "a job runs only after the submission";
     (void)reports_.finish(claim(), Completed{"7"}, false);
   });
-  queueSignal_.setClaimer(claimer);
+  claimer_.bind(claimer);
   auto submission = jobs_.submitAwaited(job("a"), endpoint_, std::nullopt, Millis(5'000));
   isStored = true;
   EXPECT_TRUE(std::holds_alternative<Inserted>(submission.inserted));
@@ -179,7 +180,7 @@ TEST_F(JobServiceTest, AJobOfferedToAWorkerMayEndBeforeTheSubmissionReturns) {
     (void)reports_.finish(claim(), Completed{"7"}, false);
     return Inserted{};
   });
-  queueSignal_.setClaimer(claimer);
+  claimer_.bind(claimer);
   auto submission = jobs_.submitAwaited(job("a"), endpoint_, std::nullopt, Millis(5'000));
   EXPECT_FALSE(submission.isDurable);
   test::HeldCaller caller;
@@ -190,7 +191,7 @@ TEST_F(JobServiceTest, AJobOfferedToAWorkerMayEndBeforeTheSubmissionReturns) {
 TEST_F(JobServiceTest, ARepeatedSubmissionOfferedToAWorkerWaitsForTheFirstJob) {
   storage_.insert("first");
   OfferingClaimer claimer([](JobSpec&) -> InsertResult { return Duplicate{"first"}; });
-  queueSignal_.setClaimer(claimer);
+  claimer_.bind(claimer);
   auto submission = jobs_.submitAwaited(job("a"), endpoint_, Idempotency{"k", "hash"}, Millis(5'000));
   (void)reports_.finish(claim(), Completed{"7"}, false);
   test::HeldCaller caller;

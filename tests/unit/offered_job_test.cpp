@@ -81,7 +81,7 @@ class OfferedJobTest : public DispatcherTest {
     job_.id = id;
     job_.endpoint = "ep";
     job_.input = "{}";
-    return queueSignal_.insertAndClaim(job_, ArrivalPolicy(), std::nullopt);
+    return dispatch_.claimer.insertForCaller(job_, ArrivalPolicy(), std::nullopt);
   }
   void turn() {
     while (dispatch_.runPassIfDue()) continue;
@@ -215,7 +215,7 @@ class UnstoredJobTest : public DispatcherTest {
     job.endpoint = "ep";
     job.input = std::move(input);
     job.policy.ttl = Millis(20'000);
-    return queueSignal_.runBeforeInsert(job, policy_);
+    return dispatch_.claimer.runForCaller(job, policy_);
   }
   void turn() {
     while (dispatch_.runPassIfDue()) continue;
@@ -315,7 +315,7 @@ class NextJobTest : public OfferedJobTest {
     offering_.calls = 0;
   }
   std::optional<FinishedRun> finish() {
-    return queueSignal_.finishAndClaim(executor_.jobs.back(), {executor_.jobs.back().lease, Completed{"1"}}, true);
+    return dispatch_.claimer.finishAndClaim(executor_.jobs.back(), {executor_.jobs.back().lease, Completed{"1"}}, true);
   }
   JobState stateOf(const JobId& id) { return storage_->jobs().find({"ep", id})->state; }
 };

@@ -25,6 +25,7 @@
 #include "core/http/api/body_memory.h"
 #include "core/http/api/routes.h"
 #include "core/http/transport/budget.h"
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/later_submission.h"
@@ -149,11 +150,12 @@ class QueueRoutesFixture : protected RouteFixture {
   const testkit::TemporaryFolder folder_;
   const SecretBox box_{folder_ / "secret.key"};
   QueueSignal queueSignal_{{"ep"}};
+  ClaimerSlot claimer_{queueSignal_};
   CompletionNotifier completions_{storage_.clock};
   CountingDeliveries deliveries_;
-  JobService jobs_{*storage_, queueSignal_, completions_, deliveries_};
+  JobService jobs_{*storage_, queueSignal_, claimer_, completions_, deliveries_};
   LaterSubmissions later_{*storage_, queueSignal_};
-  RunReports reports_{*storage_, queueSignal_, completions_, deliveries_};
+  RunReports reports_{*storage_, queueSignal_, claimer_, completions_, deliveries_};
   FixedWorkers workers_;
   RecordingStopper runs_;
   std::atomic<bool> draining_ = false;

@@ -57,7 +57,7 @@ class ReturnedJobsTest : public JobServiceTest {
   std::uint64_t queued() { return storage_->jobs().counts("ep").inQueue; }
 
   CountedStorage counted_{*storage_};
-  RunReports countedReports_{counted_, queueSignal_, watch_, deliveries_};
+  RunReports countedReports_{counted_, queueSignal_, claimer_, watch_, deliveries_};
 };
 
 TEST_F(ReturnedJobsTest, EachCallOfTheStorageHasABoundedNumberOfJobs) {

@@ -1,5 +1,6 @@
 // Tests of a handler's reports on their way to the storage (core/workers/run/run_context.h).
 #include "core/workers/run/run_context.h"
+#include "core/jobs/claimer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,9 +34,10 @@ class RunContextTest : public testing::Test {
 
   test::UnitStorage storage_;
   QueueSignal queueSignal_{{"ep"}};
+  ClaimerSlot claimer_{queueSignal_};
   CompletionNotifier watch_{storage_.clock};
   test::CountingDeliveries deliveries_;
-  RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
+  RunReports reports_{*storage_, queueSignal_, claimer_, watch_, deliveries_};
   std::stop_source stop_;
   const ClaimedJob job_ = claimed(storage_);
   RunContext run_{{reports_, storage_.clock, storage_.log}, job_,         nullptr,

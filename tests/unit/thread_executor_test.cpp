@@ -1,5 +1,6 @@
 // Tests of worker threads: the run and the end of jobs (core/workers/thread_executor.h).
 #include "core/workers/thread_executor.h"
+#include "core/jobs/claimer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,7 +86,7 @@ class NextJobs final : public Claimer {
 
 TEST_F(ThreadExecutorTest, AWorkerWithANextJobIsNotReportedReady) {
   NextJobs next(*this);
-  queueSignal.setClaimer(next);
+  claimer.bind(next);
   startWorker();
   ASSERT_TRUE(events.has(1));
   storage.insert("b");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/jobs/claimer.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
 #include "dispatcher_fixture.h"
@@ -37,7 +38,7 @@ class ToldEnds final : public Claimer {
 
 TEST_F(JobServiceTest, AnEndIsToldToWaitingCallersAndWebhooksOnly) {
   ToldEnds ends;
-  queueSignal_.setClaimer(ends);
+  claimer_.bind(ends);
   ClaimedJob ended;
   ended.endpoint = "ep";
   ended.lease = {"a", 1};
@@ -96,7 +97,8 @@ class UnsyncedEndTest : public DispatcherTest {
   }
 
   std::optional<FinishedRun> finish(bool isTold) {
-    return queueSignal_.finishAndClaim(executor_.jobs.back(), {executor_.jobs.back().lease, Completed{"1"}}, isTold);
+    return dispatch_.claimer.finishAndClaim(executor_.jobs.back(), {executor_.jobs.back().lease, Completed{"1"}},
+                                            isTold);
   }
   void turn() {
     while (dispatch_.runPassIfDue()) continue;
