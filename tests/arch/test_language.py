@@ -1,5 +1,5 @@
-"""The language of comments, names and the API description: how plain the comments and descriptions are, the absence of
-former names, and the presence in the repository of each page cited by a comment and of each file cited by a page."""
+"""The language of comments, names and the API description: how plain the comments and descriptions are, the nouns of
+type names, and the presence in the repository of each page cited by a comment and of each file cited by a page."""
 import ast
 import io
 import json
@@ -11,6 +11,7 @@ import tokenize
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 API = ROOT / "core/http/api/openapi.json"
 FOLDERS = ("core", "plugins", "sdk", "tests")
+NOUNS = ROOT / "tests/arch/type_nouns.txt"
 LONGEST_LISTING = 60  # seconds: bounds a hang, and judges no pace
 MOST_PRONOUNS = 0.05  # share of the words of all comments of a group
 MOST_BARE_STARTS = 0.03  # share of the sentences with four words or more
@@ -20,27 +21,11 @@ PRONOUNS = set("""it its itself they them their those these that this one ones w
 BARE_STARTS = set("""what who whoever nobody nothing somebody everybody none of true false not for as those others whose
     whether so""".split())
 
-# Former names of types, files and functions. Words of the field have replaced the names.
-OLD_TYPES = set("""House Porch Gate Visit Link Inbox Pace ServingThreads GoneSignal Crew Duty Courier CourierCrew Errand
-    Wakeup Bell CompletionWatch Ticket Patience Existing OtherBody Promised Fenced Swept Absent Taken EndpointForm
-    EndpointParts Cargo Published Desk Shelf Share Knowledge Emissions Stint Watch Reach Rooms Surroundings
-    PostBook PostFile Strike Reply""".split())
-OLD_FILES = re.compile(r"(^|[/_])(house|porch|gate(?!way)|crew|courier|errand|wakeup|patience|upkeep|ctl|verbs?|faces)([_./]|$)")
-NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp", "tests/unit/rate_limit_gate_test.cpp"}
-OLD_FUNCTIONS = set("""hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye strike accuse
-    complain leadOn""".split())
 VAGUE_VERB = re.compile(r"(?:take|look|settle|rest|hand|goOn|tell|attend)(?=[A-Z]|$)")  # verbs without an object
 PYTHON_VERBS = set("tell judge look settle rest hand attend take".split())  # the same verbs, as whole names in Python
 FIELD_FUNCTIONS = {"lookUp"}  # exceptions: functions of names and addresses
 LUA_FUNCTIONS = {"plugins/lua/filter.cpp": {"take"}}  # quota.take() of scripts
 
-# Words of the former language. No name in the tree has such a word, in any spelling: namespaces, targets of CMake,
-# tests, variables, messages. Words with a second, common meaning (visit, link, share, ticket) are in OLD_TYPES only,
-# and epoll_ctl() is the system's. Words of OLD_NAMES are allowed in comments, as in "a sentence begins with a verb".
-OLD_WORDS = set("""house porch crew crews courier couriers errand errands bell patience upkeep stint desk shelf cargo hire
-    hired dismiss dismissed nudge turnstile craftsman workbench inbox ctl""".split())
-OLD_NAMES = {"verb", "verbs", "standing"}
-OLD_RESPONSE = re.compile(r"\b(?:Api|List|Http)Response&*\s+reply\b")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 WRITTEN = {"tests/bench/bench.py": ["DIR/bench.md"], "tests/bench/report.py": ["bench.md"],
@@ -55,7 +40,8 @@ HASH = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'|^\#!.*|(?<!\S)\#+(?P<comment
 LUA = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|--+(?P<comment>.*)""")
 SCRIPTS = ("*.sh", ".ci/*", "*.cmake", "*CMakeLists.txt", "*.lua", "*.properties")
 
-TYPE = re.compile(r"\b(?:class|struct|enum class)\s+(?:JOBQ_VISIBLE\s+)?([A-Z]\w*)\b(?!\s*;)")
+TYPE = re.compile(r"^\s*(?:template <.*>\s+)?(?:class|struct|enum class)\s+(?:JOBQ_\w+(?:\(.*\))?\s+)?([A-Z]\w*)\b(?!\s*;)",
+                  re.MULTILINE)
 BLOCK = re.compile(r"^ *(```+)([^\n]*)\n.*?^ *\1 *$", re.DOTALL | re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`|\]\(([^)\s]+)\)")  # code within a line, the target of a link
 FILE = re.compile(r"(?<![\w/.<>*{}$~:-])((?:[\w.-]+/)+[\w.-]+\.(?:md|h|cpp|py|sh|lua|properties))(?![\w/*<{-]|\.\w)")
@@ -219,11 +205,14 @@ def is_file_from(name, path):
 
 
 def vague_python_names(text):
-    """Returns the former names in a Python source: (names of classes, names of functions)."""
-    nodes = list(ast.walk(ast.parse(text)))
-    classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
-    functions = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    return OLD_TYPES & classes, PYTHON_VERBS & functions
+    """Returns the functions of a Python source whose name says only a vague verb."""
+    functions = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    return PYTHON_VERBS & functions
+
+
+def nouns_of_types(text):
+    """Returns the last word of the name of each type that a C++ source defines, with the name."""
+    return {WORD.findall(name)[-1]: name for name in TYPE.findall(CPP.sub("", text))}
 
 
 def assert_none(faults):
@@ -301,17 +290,24 @@ class B:
 
 class GlossaryTest:
     def test_types(self):
-        faults = []
-        for name in tracked("core/*.h", "core/*.cpp", "plugins/*.h", "plugins/*.cpp", "sdk/*.h", "tests/*.h", "tests/*.cpp"):
-            old = OLD_TYPES & set(TYPE.findall((ROOT / name).read_text()))
-            faults += [f"{name} declares {each}, a former name: take a word of the field" for each in sorted(old)]
-        assert_none(faults)
+        known = set(NOUNS.read_text().partition("\n\n")[2].split())
+        used, faults = set(), []
+        for name in tracked("core/*.h", "core/*.cpp", "plugins/*.h", "plugins/*.cpp", "sdk/*.h"):
+            nouns = nouns_of_types((ROOT / name).read_text())
+            used |= nouns.keys()
+            faults += [f"{name} defines {nouns[noun]}: {noun} is not in {NOUNS.name}, whose head has the rule"
+                       for noun in sorted(nouns.keys() - known)]
+        assert_none(faults + [f"{NOUNS.name} has {noun}, and no type has that noun" for noun in sorted(known - used)])
+
+    def test_the_nouns_of_types(self):
+        text = "class A;\ntemplate <class No>\nclass JOBQ_VISIBLE JobStore : Base {\n// struct No {\nenum class HTTPState : char {"
+        assert nouns_of_types(text) == {"Store": "JobStore", "State": "HTTPState"}
 
     def test_functions(self):
         faults = []
         for name in tracked(*(f"{folder}/*.{end}" for folder in FOLDERS for end in ("h", "cpp"))):
             used = set(re.findall(r"\b([a-z]\w*)\(", CPP.sub("", (ROOT / name).read_text())))
-            old = {each for each in used if each in OLD_FUNCTIONS or VAGUE_VERB.match(each)} - FIELD_FUNCTIONS
+            old = {each for each in used if VAGUE_VERB.match(each)} - FIELD_FUNCTIONS
             faults += [f"{name} has {each}(): say what the function acts on"
                        for each in sorted(old - LUA_FUNCTIONS.get(name, set()))]
         assert_none(faults)
@@ -320,50 +316,17 @@ class GlossaryTest:
         names = ("take", "takeOver", "handOut", "lookUp", "handle", "settled", "restart")
         assert [name for name in names if VAGUE_VERB.match(name)] == ["take", "takeOver", "handOut", "lookUp"]
 
-    def test_classes_and_functions_of_python(self):
-        faults = []
-        for name in tracked("*.py"):
-            classes, functions = vague_python_names((ROOT / name).read_text())
-            faults += [f"{name} declares {each}, a former name: take a word of the field" for each in sorted(classes)]
-            faults += [f"{name} has {each}(): say what the function acts on" for each in sorted(functions)]
-        assert_none(faults)
+    def test_functions_of_python(self):
+        assert_none([f"{name} has {each}(): say what the function acts on"
+                     for name in tracked("*.py") for each in sorted(vague_python_names((ROOT / name).read_text()))])
 
     def test_vague_names_of_python_are_found(self):
         text = """class Pace:
     def tell(self):
         async def look(): take()
     def take_all(self): pass
-class PaceTest: pass
 """
-        assert vague_python_names(text) == ({"Pace"}, {"tell", "look"})
-
-    def test_words(self):
-        faults = []
-        for name in tracked("*.h", "*.cpp", "*.py", "*.cmake", "*.txt", "*.sh", "*.lua", "*.md", "*.properties"):
-            if name == "tests/arch/test_language.py":
-                continue
-            text = (ROOT / name).read_text()
-            names = set(re.findall(r"\b[A-Za-z_]\w*", text))
-            old = {each for each in names if not each.lower().startswith("epoll") and OLD_WORDS & {word.lower() for word in WORD.findall(each)}}
-            faults += [f"{name} has {each}, a former name: take a word of the field" for each in sorted(old)]
-        assert_none(faults)
-
-    def test_names_of_cpp(self):
-        faults = []
-        for name in tracked(*(f"{folder}/*.{end}" for folder in FOLDERS for end in ("h", "cpp"))):
-            code = CPP.sub("", (ROOT / name).read_text())
-            old = {each for each in re.findall(r"\b[A-Za-z_]\w*", code)
-                   if OLD_NAMES & {word.lower() for word in WORD.findall(each)}} | set(OLD_RESPONSE.findall(code))
-            faults += [f"{name} has {each}, a former name: take a word of the field" for each in sorted(old)]
-        assert_none(faults)
-
-    def test_old_words_are_found(self):
-        found = [word for word in WORD.findall("jobq_crew_model AFullHouse hiredAt") if word.lower() in OLD_WORDS]
-        assert found == ["crew", "House", "hired"]
-
-    def test_files(self):
-        assert_none([f"{name} has a former name: take a word of the field" for name in tracked()
-                     if OLD_FILES.search(name.lower()) and name not in NEW_FILES])
+        assert vague_python_names(text) == {"tell", "look"}
 
 
 class CitationTest:
