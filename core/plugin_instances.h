@@ -9,6 +9,7 @@
 
 #include "core/base/logger.h"
 #include "core/config/config.h"
+#include "core/config/endpoint_spec.h"
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/plugin_resolver.h"
 #include "core/http/api/routes.h"
@@ -46,7 +47,7 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   Result<HandlerFactory*> handler(const std::string& name) override;
   Result<const QueuePolicy*> policy(const std::string& name) override;
   FilterPool& filter(const std::string& name) override;
-  const std::vector<std::string>& defaultFilters() const override { return config_.filters; }
+  const EndpointConfig& defaults() const override { return config_.endpointDefaults; }
 
   bool isSelected(std::string_view kind, std::string_view name) const override;
   std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const override;

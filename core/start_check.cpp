@@ -145,7 +145,7 @@ void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes
   }
   if (!config.launcher.empty()) names.need("launcher", PluginKind::workerLauncher, config.launcher);
   mistakes.collect([&] { checkLauncherUrl(config.launcherUrl); });
-  names.needFilters("filters", config.filters);
+  names.needFilters("filters", config.endpointDefaults.filters);
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     names.needHandler(prefix + ".image", endpoint.image);
@@ -153,7 +153,7 @@ void checkNames(const Config& config, const PluginHost& host, Mistakes& mistakes
     if (endpoint.queuePolicy != config.queuePolicy) {
       names.need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
     }
-    if (*endpoint.filters != config.filters) names.needFilters(prefix + ".filters", *endpoint.filters);
+    if (*endpoint.filters != config.endpointDefaults.filters) names.needFilters(prefix + ".filters", *endpoint.filters);
   }
 }
 
@@ -165,14 +165,14 @@ void checkFiles(const Config& config, Mistakes& mistakes) {
   if (!config.server.tlsCertificate.empty()) {
     mistakes.collect([&] { (void)TlsContext(config.server.tlsCertificate.string(), config.server.tlsKey.string()); });
   }
-  needFilterScripts("filters", config, config.filters, mistakes);
+  needFilterScripts("filters", config, config.endpointDefaults.filters, mistakes);
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     const Image image = parseImage(endpoint.image);
     if (image.kind == Image::Kind::lua) {
       needScript(prefix + ".image = " + endpoint.image, config.scriptPath / "handlers", image.name, mistakes);
     }
-    if (*endpoint.filters != config.filters) {
+    if (*endpoint.filters != config.endpointDefaults.filters) {
       needFilterScripts(prefix + ".filters", config, *endpoint.filters, mistakes);
     }
   }

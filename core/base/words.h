@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,12 @@ inline std::string clipped(std::string_view text, std::size_t most = 64) {
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+/// Returns the beginning of a refusal because of a limit: what there is too much of, the limit, and the setting that
+/// raises the limit.
+inline std::string limitReached(std::string_view what, std::uint64_t limit, std::string_view setting) {
+  return std::string(what) + ": the limit is " + std::to_string(limit) + " (" + std::string(setting) + ")";
 }
 
 /// Calls act(line) for each line of the text. A text without a line end is one line.

@@ -4,9 +4,11 @@
 #include <Poco/Net/HTTPClientSession.h>
 #include <Poco/Net/HTTPRequest.h>
 #include <Poco/Net/HTTPResponse.h>
+#include <Poco/NumberParser.h>
 #include <Poco/StreamCopier.h>
 #include <Poco/URI.h>
 
+#include <algorithm>
 #include <istream>
 #include <utility>
 
@@ -17,6 +19,9 @@ namespace {
 
 using Poco::Net::HTTPRequest;
 using Poco::Net::HTTPResponse;
+
+constexpr const char* kNoKey =
+    " (no key was given: set JOBQ_KEY, or --key; the first key of a server is in the file admin.key of its data.dir)";
 
 bool isSuccess(const HTTPResponse& response) {
   const int status = static_cast<int>(response.getStatus());
@@ -29,16 +34,23 @@ std::string receiveText(std::istream& stream, const HTTPResponse& response) {
     Poco::StreamCopier::copyToString(stream, answer, 65'536);
     checkWhole(response, answer.size());
   }
-  if (!isSuccess(response)) throw CommandError(ExitCode::refused, refusalSentence(response, answer));
   return answer;
 }
 
-StreamAnswer exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body) {
+// Returns the time of Retry-After if the call was refused for its rate, or 0. The API counts in whole seconds, at least
+// 1 (core/http/API.md, "Headers of limits").
+Millis pauseOf(const HTTPResponse& response) {
+  constexpr unsigned kSecond = 1'000;
+  unsigned seconds = 0;
+  if (response.getStatus() != HTTPResponse::HTTP_TOO_MANY_REQUESTS) return Millis(0);
+  const bool isNumber = Poco::NumberParser::tryParseUnsigned(response.get("Retry-After", ""), seconds);
+  return isNumber ? std::min(Millis(std::int64_t{kSecond} * seconds), kLongestRatePause + Millis(1)) : Millis(0);
+}
+
+std::string exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body,
+                     HTTPResponse& response) {
   session.sendRequest(request) << body;
-  HTTPResponse response;
-  std::istream& stream = session.receiveResponse(response);
-  std::string answer = receiveText(stream, response);
-  return {std::move(answer), response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
+  return receiveText(session.receiveResponse(response), response);
 }
 
 // Without Content-Length the completeness of a file cannot be checked.
@@ -46,7 +58,9 @@ std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& re
   session.sendRequest(request);
   HTTPResponse response;
   std::istream& stream = session.receiveResponse(response);
-  if (!isSuccess(response)) (void)receiveText(stream, response);
+  if (!isSuccess(response)) {
+    throw CommandError(ExitCode::refused, refusalSentence(response, receiveText(stream, response)));
+  }
   if (!response.hasContentLength() || response.getContentType() != "application/octet-stream") {
     throw CommandError(ExitCode::unreachable, "the answer is not a file: check that the address is a jobq server's");
   }
@@ -58,8 +72,8 @@ std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& re
 
 }  // namespace
 
-ApiClient::ApiClient(const std::string& url, std::string key, std::string ca)
-    : server_(readServerAddress(url, std::move(ca))), key_(std::move(key)) {
+ApiClient::ApiClient(const std::string& url, std::string key, std::string ca, RatePause* pause)
+    : server_(readServerAddress(url, std::move(ca))), key_(std::move(key)), pause_(pause) {
   checkKey(key_);
 }
 
@@ -93,11 +107,25 @@ std::string ApiClient::encode(std::string_view text) {
 StreamAnswer ApiClient::invocation(const std::string& method, const std::string& path, const std::string& body,
                                    Millis wait) const {
   HTTPRequest asked = request(method, path, body);
-  try {
-    const auto session = openSession(server_, kAnswerLimit + wait);
-    return exchange(*session, asked, body);
-  } catch (const Poco::Exception& error) {
-    throw CommandError(ExitCode::unreachable, "cannot reach the server at " + server_.url + ": " + error.displayText());
+  for (Millis paused{0};;) {
+    HTTPResponse response;
+    std::string answer;
+    try {
+      answer = exchange(*openSession(server_, kAnswerLimit + wait), asked, body, response);
+    } catch (const Poco::Exception& error) {
+      throw CommandError(ExitCode::unreachable,
+                         "cannot reach the server at " + server_.url + ": " + error.displayText());
+    }
+    if (isSuccess(response)) {
+      return {std::move(answer), response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
+    }
+    std::string sentence = refusalSentence(response, answer);
+    if (key_.empty() && response.getStatus() == HTTPResponse::HTTP_UNAUTHORIZED) sentence += kNoKey;
+    const Millis pause = pauseOf(response);
+    paused += pause;
+    if (pause_ == nullptr || pause == Millis(0) || paused > kLongestRatePause)
+      throw CommandError(ExitCode::refused, sentence);
+    pause_->wait(sentence, pause);
   }
 }
 

@@ -22,6 +22,17 @@ struct StreamAnswer {
   std::string attempt;  ///< the header X-Job-Attempt
 };
 
+/// Waits before a call that was refused for its rate is sent again.
+class RatePause {
+ public:
+  virtual ~RatePause() = default;
+  /// Returns after `time`. `sentence` is the server's, for a user who waits. Any thread.
+  virtual void wait(const std::string& sentence, Millis time) = 0;
+};
+
+/// Longest time that a call waits in all while the server refuses the call for its rate.
+inline constexpr Millis kLongestRatePause{120'000};
+
 /// Opens a connection for each call, so that any threads may call the functions at once. Proxy variables are ignored.
 /// Certificates of https servers are checked against the authorities of a file, or against those of the system
 /// (SSL_CERT_FILE names others).
@@ -31,7 +42,9 @@ class ApiClient {
   /// Authorization header. `ca` is a PEM file with authorities for the server's certificate, read at the first call; an
   /// empty `ca` means the system's authorities. Throws CommandError(usage) if `url` is not an http or https address, if
   /// the file `ca` does not exist, or if `key` cannot stand in a header.
-  ApiClient(const std::string& url, std::string key, std::string ca = "");
+  /// A call with the answer 429 is sent again after a wait of `pause` for the time of Retry-After, at most
+  /// kLongestRatePause in all. A null `pause` makes 429 an error like others; `pause` outlives the client.
+  ApiClient(const std::string& url, std::string key, std::string ca = "", RatePause* pause = nullptr);
 
   /// Returns the address of the server without a slash at its end.
   std::string url() const;
@@ -65,6 +78,7 @@ class ApiClient {
 
   const ServerAddress server_;
   const std::string key_;
+  RatePause* const pause_;
 };
 
 }  // namespace jobq::cli

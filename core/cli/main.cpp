@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <thread>
 
 #include "core/cli/commands.h"
 #include "core/client/table_print.h"
@@ -44,6 +45,16 @@ ExitCode printText(const std::string& text) {
   return ExitCode::ok;
 }
 
+/// Shows the reason of each wait on standard error.
+class ShownPause final : public RatePause {
+ public:
+  void wait(const std::string& sentence, Millis time) override {
+    std::cerr << faultMessage("jobqctl",
+                              sentence + " (trying again in " + std::to_string(time.count() / 1'000) + " s)");
+    std::this_thread::sleep_for(time);
+  }
+};
+
 ExitCode perform(std::vector<std::string> given) {
   // `help COMMAND` means `COMMAND --help`.
   if (!given.empty() && given[0] == "help") {
@@ -62,9 +73,11 @@ ExitCode perform(std::vector<std::string> given) {
   extractCommand(arguments.words);
   if (arguments.has("help")) return printText(commandHelp(command));
   checkCount(command, arguments.words.size());
+  ShownPause pause;
   const ApiClient api(arguments.value("url", environment("JOBQ_URL", "http://127.0.0.1:8000")),
                       arguments.value("key", environment("JOBQ_KEY", "")),
-                      arguments.value("ca", environment("JOBQ_CA", "")));
+                      arguments.value("ca", environment("JOBQ_CA", "")),
+                      command.run == showTop ? nullptr : &pause);  // a live table shows a refusal and asks again anyway
   return command.run(Invocation{arguments, api, arguments.has("json"), std::cout});
 }
 

@@ -60,9 +60,22 @@ class SecureSession final : public Poco::Net::HTTPSClientSession {
   }
 };
 
+// An address copied from the settings of an SDK ends with the prefix of an API, and each call brings its own.
+std::string withoutMount(std::string url) {
+  std::string_view end = url;
+  while (end.ends_with('/')) end.remove_suffix(1);
+  for (const std::string_view mount : {"/sdk/v2", "/v2", "/v1"}) {
+    if (!end.ends_with(mount)) continue;
+    end.remove_suffix(mount.size());
+    return std::string(end);
+  }
+  return url;
+}
+
 }  // namespace
 
-ServerAddress readServerAddress(const std::string& url, std::string ca) {
+ServerAddress readServerAddress(const std::string& given, std::string ca) {
+  const std::string url = withoutMount(given);
   ServerAddress server;
   server.url = url;
   server.ca = std::move(ca);
@@ -74,7 +87,7 @@ ServerAddress readServerAddress(const std::string& url, std::string ca) {
     server.prefix = address.getPath();
     if ((!server.isSecure && address.getScheme() != "http") || server.host.empty()) throw Poco::SyntaxException(url);
   } catch (const Poco::Exception&) {
-    throw CommandError(ExitCode::usage, "'" + url + "' is not an address: write it like http://127.0.0.1:8000");
+    throw CommandError(ExitCode::usage, "'" + given + "' is not an address: write it like http://127.0.0.1:8000");
   }
   while (server.prefix.ends_with('/')) server.prefix.pop_back();
   if (server.isSecure && !server.ca.empty() && !std::filesystem::is_regular_file(server.ca)) {

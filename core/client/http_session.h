@@ -20,7 +20,7 @@ inline constexpr Millis kAnswerLimit{30'000};
 
 /// The address of a server, parsed.
 struct ServerAddress {
-  std::string url;  ///< as written by the user
+  std::string url;  ///< as written by the user, without the prefix of an API at its end
   bool isSecure = false;
   std::string host;
   std::uint16_t port = 0;

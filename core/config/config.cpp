@@ -111,7 +111,7 @@ void completeEndpoint(const Config& config, EndpointSpec& endpoint, Mistakes& mi
   const std::string name = "endpoint." + endpoint.id;
   if (endpoint.image.empty()) mistakes.add(name + ".image is missing: name a handler, such as plugin/echo");
   if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
-  if (!endpoint.filters) endpoint.filters = config.filters;
+  if (!endpoint.filters) endpoint.filters = config.endpointDefaults.filters;
   if (endpoint.workersMin > endpoint.workersMax) {
     mistakes.add(name + ".workersMin is greater than " + name + ".workersMax: lower it, or raise workersMax");
   }

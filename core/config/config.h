@@ -31,7 +31,7 @@ struct Config {
   std::vector<std::filesystem::path> pluginPath;
   std::set<std::string> pluginsRequired;
   std::filesystem::path scriptPath;  ///< folder of handlers/ and filters/
-  std::vector<std::string> filters;  ///< default filters of endpoints: scripts, or `plugin/<filter>`
+  EndpointConfig endpointDefaults;
   std::string storage = "sqlite";
   Millis storageWait{60'000};  ///< how long a start waits for a storage that is not reachable
   std::string nodeName;        ///< name of the server in a shared storage; empty: made from host and data directory

@@ -19,7 +19,6 @@ using E = EndpointSpec;
 constexpr std::size_t kEndpointNameLimit = 191;
 constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
-constexpr Range kRetention{1'000, 604'800'000};
 constexpr Range kStopGrace{0, 3'600'000};
 constexpr std::string_view kBeforeId = "endpoint.";
 constexpr std::string_view kBeforeEnv = ".env.";
@@ -30,10 +29,12 @@ FormFields<E> retentionFields() {
   return {
       durationField<E>("run", &E::runRetention, kMilliUnit, kRetention)
           .means("The retention of results of `/run`.")
-          .defaulting("30 minutes"),
+          .defaulting("the server's `retention.run`")
+          .inFile("retention.run", "`retention.run`"),
       durationField<E>("runsync", &E::runsyncRetention, kMilliUnit, kRetention)
           .means("The retention of results of `/runsync`, and at least the time of a `wait` over 90000.")
-          .defaulting("a minute"),
+          .defaulting("the server's `retention.runsync`")
+          .inFile("retention.runsync", "`retention.runsync`"),
   };
 }
 
@@ -212,6 +213,11 @@ FormFields<E> extensionFields() {
           .means("The place where handlers run. Planned: other values.")
           .inFile("isolation")
           .option("isolation"),
+      wholeField<E>("maxQueued", &E::maxQueued, kMaxQueued)
+          .means("The number of waiting jobs at which the server answers 429 to `/run` and `/runsync`. The default is "
+                 "the server's `limits.maxQueued`, and null restores the default.")
+          .inFile("maxQueued", "`limits.maxQueued`")
+          .option("max-queued"),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64)
           .means(
               "The order of the jobs. The value is the name of an installed queue plugin, such as `fifo`, `priority`, "
@@ -239,6 +245,16 @@ FormFields<E> extensionFields() {
           .schema(kSigningKey, "{}")
           .inFile(webhookSecretInFile()),
   };
+}
+
+// The settings of the file inside a field: the file has no objects.
+FormFields<E> innerFileFields() {
+  FormFields<E> fields = retentionFields();
+  for (FormField<E>& field : fields) {
+    field.name = field.setting.name;
+    field.use = FieldUse::file;
+  }
+  return fields;
 }
 
 FormFields<E> serverFields() {
@@ -299,7 +315,8 @@ const FormFields<LimitSetting>& limitFields() {
 const FormFields<EndpointSpec>& endpointFields() {
   static const FormFields<E> kFields = [] {
     FormFields<E> fields;
-    for (const FormFields<E>& group : {requestFields(), hardware(), extensionFields(), serverFields()}) {
+    for (const FormFields<E>& group :
+         {requestFields(), hardware(), extensionFields(), innerFileFields(), serverFields()}) {
       fields.insert(fields.end(), group.begin(), group.end());
     }
     return fields;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/bounded_integer.h"
 #include "core/base/result.h"
 #include "core/config/form.h"
 #include "core/config/limits.h"
@@ -18,6 +19,17 @@
 #include "jobq/worker_launcher.h"
 
 namespace jobq {
+
+/// Bounds of the retention of results, in milliseconds.
+inline constexpr Range kRetention{1'000, 604'800'000};
+
+/// The settings of the server for endpoints without a value of their own.
+struct EndpointConfig {
+  std::vector<std::string> filters;     ///< scripts, or `plugin/<filter>`
+  std::uint64_t maxQueued = 1'000'000;  ///< waiting jobs at which no more are accepted
+  Millis runRetention{1'800'000};       ///< retention of results of /run
+  Millis runsyncRetention{60'000};      ///< retention of results of /runsync with a wait of at most 90 s
+};
 
 /// The default values of the API; endpointInFile() has the different default values of the file.
 struct EndpointSpec {
@@ -50,9 +62,10 @@ struct EndpointSpec {
   std::string isolation = "thread";
   std::string queuePolicy;                          ///< empty: policy of the server
   std::optional<std::vector<std::string>> filters;  ///< names in order; without a value, the server's filters
-  std::optional<Millis> runRetention;               ///< retention of results of /run; without a value 30 minutes
-  /// Retention of results of /runsync with a wait of at most 90 s; without a value 60 s.
+  // Without a value, those of EndpointConfig.
+  std::optional<Millis> runRetention;
   std::optional<Millis> runsyncRetention;
+  std::optional<std::uint64_t> maxQueued;
   LimitSettings limits{};     ///< override the limits of the server
   std::string webhookSecret;  ///< key for signatures, as the caller or the file wrote it; sealed in the record
 

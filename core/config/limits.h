@@ -45,6 +45,7 @@ inline constexpr Millis kLimitWindowDefault{10'000};
 /// The bounds on the numbers of a limit, for the file and for an endpoint alike.
 inline constexpr Range kLimitCount{0, 1'000'000'000};  ///< requests, concurrent requests, requests of each worker
 inline constexpr Range kLimitWindow{1, 3'600'000};     ///< milliseconds
+inline constexpr Range kMaxQueued{1, 1'000'000'000};   ///< waiting jobs of an endpoint
 
 /// Values of the file, or of an endpoint, in place of the table.
 struct LimitSetting {

@@ -23,6 +23,11 @@ auto ofLimits(Member LimitsConfig::*member) {
   return [member](auto& config) -> auto& { return config.limits.*member; };
 }
 
+template <class Member>
+auto ofDefaults(Member EndpointConfig::*member) {
+  return [member](auto& config) -> auto& { return config.endpointDefaults.*member; };
+}
+
 SettingSection serverSection() {
   using Transports = std::vector<std::pair<std::string, TransportKind>>;
   return {"Server",
@@ -112,7 +117,7 @@ SettingSection pluginsSection() {
               pathSetting<C>("scripts.path", &C::scriptPath,
                              "The folder with `handlers/<name>.lua` and `filters/<name>.lua`.")
                   .withDefault("the installed scripts, else `scripts/lua` of the source tree"),
-              listSetting<C>("filters", &C::filters,
+              listSetting<C>("filters", ofDefaults(&EndpointConfig::filters),
                              "The filters for every job, in order: names of scripts, or `plugin/<name>`."),
               textSetting<C>("queue.policy", &C::queuePolicy,
                              "The plugin for the order of the queue: `priority`, `fifo`, `deadline` or `fair`."),
@@ -167,17 +172,29 @@ std::vector<Setting<LimitSetting>> limitsOfOperations() {
 }
 
 SettingSection limitsSection() {
-  return {
-      "Limits",
-      {
-          textSetting<C>("limiter", &C::limiter, "The counter: `window` counts exactly, `bucket` refills evenly."),
-          flagSetting<C>("limits.enabled", ofLimits(&LimitsConfig::enabled),
-                         "Switches the limits of rates and of concurrent calls."),
-          flagSetting<C>(
-              "limits.queue", ofLimits(&LimitsConfig::queue),
-              "Switches the limit of the queue: 429 if more than 50 jobs and more than `workersMax` times 500 wait."),
-      },
-      limitsOfOperations()};
+  return {"Limits",
+          {
+              textSetting<C>("limiter", &C::limiter, "The counter: `window` counts exactly, `bucket` refills evenly."),
+              flagSetting<C>("limits.enabled", ofLimits(&LimitsConfig::enabled),
+                             "Switches the limits of rates and of concurrent calls."),
+              flagSetting<C>("limits.queue", ofLimits(&LimitsConfig::queue), "Switches the limit of waiting jobs."),
+              wholeSetting<C>(
+                  "limits.maxQueued", ofDefaults(&EndpointConfig::maxQueued), kMaxQueued,
+                  "The number of waiting jobs at which an endpoint answers 429 to `/run` and `/runsync`, unless "
+                  "the endpoint has a `maxQueued` of its own."),
+          },
+          limitsOfOperations()};
+}
+
+SettingSection retentionSection() {
+  return {"Retention of results",
+          {
+              durationSetting<C>("retention.run", ofDefaults(&EndpointConfig::runRetention), Millis(kRetention.min),
+                                 Millis(kRetention.max), "The time for which the result of a job of `/run` stays."),
+              durationSetting<C>("retention.runsync", ofDefaults(&EndpointConfig::runsyncRetention),
+                                 Millis(kRetention.min), Millis(kRetention.max),
+                                 "The same for `/runsync`. A longer `wait` keeps the result longer."),
+          }};
 }
 
 SettingSection logSection() {
@@ -201,9 +218,9 @@ SettingSection logSection() {
 }  // namespace
 
 const std::vector<SettingSection>& serverSettings() {
-  static const std::vector<SettingSection> kSections{serverSection(),   dataSection(),     pluginsSection(),
-                                                     launchesSection(), webhooksSection(), limitsSection(),
-                                                     logSection()};
+  static const std::vector<SettingSection> kSections{serverSection(),    dataSection(),     pluginsSection(),
+                                                     launchesSection(),  webhooksSection(), limitsSection(),
+                                                     retentionSection(), logSection()};
   return kSections;
 }
 

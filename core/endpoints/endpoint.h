@@ -36,6 +36,7 @@ using ReleasePtr = std::shared_ptr<const Release>;
 /// in the place of the old one (EndpointRegistry).
 struct Endpoint {
   EndpointSpec spec;
+  EndpointConfig defaults{};
   ReleasePtr release;  ///< null: the image cannot run on this server
   /// Fails with the reasons if the newest version does not run; `release` is then the last good version.
   Result<void> runnable;
@@ -45,6 +46,8 @@ struct Endpoint {
 
   /// Returns the number of stuck workers with a replacement; a stuck worker beyond it keeps its slot.
   std::uint32_t maxStuck() const { return spec.maxStuck.value_or(spec.workersMax); }
+  /// Returns the number of waiting jobs at which no more are accepted.
+  std::uint64_t maxQueued() const { return spec.maxQueued.value_or(defaults.maxQueued); }
 };
 
 using EndpointPtr = std::shared_ptr<const Endpoint>;

@@ -50,8 +50,9 @@ Result<ReleasePtr> makeRelease(const EndpointSpec& spec, PluginResolver& resolve
 EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, const EndpointPtr& before) {
   auto endpoint = std::make_shared<Endpoint>();
   endpoint->spec = spec;
+  endpoint->defaults = resolver.defaults();
   if (!spec.webhookSecret.empty()) endpoint->webhookKey = units::secret("webhookSecret", spec.webhookSecret);
-  for (const std::string& name : spec.filters.value_or(resolver.defaultFilters()))
+  for (const std::string& name : spec.filters.value_or(resolver.defaults().filters))
     endpoint->filters.push_back(&resolver.filter(name));
   FieldFaults faults;
   if (before && before->release && before->release->version == spec.version) {
@@ -79,7 +80,7 @@ EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver) {
   if (const auto good = checkImageName(spec.image); !good) {
     throw ConfigError("endpoint." + spec.id + ".image " + good.failure().message());
   }
-  if (const auto good = checkFilters(spec.filters.value_or(resolver.defaultFilters()), resolver); !good) {
+  if (const auto good = checkFilters(spec.filters.value_or(resolver.defaults().filters), resolver); !good) {
     throw ConfigError("endpoint." + spec.id + ".filters: " + good.failure().message());
   }
   EndpointPtr endpoint = makeEndpoint(spec, resolver, nullptr);

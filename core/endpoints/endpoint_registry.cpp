@@ -22,7 +22,7 @@ EndpointRegistry::EndpointRegistry(const Deps& deps, const std::vector<EndpointS
     : deps_(deps), records_(deps.records, deps.box, deps.log) {
   // The default filters are checked here on their own, because every endpoint of the file may have other filters while
   // endpoints of the API may not.
-  if (const auto good = checkFilters(deps_.resolver.defaultFilters(), deps_.resolver); !good) {
+  if (const auto good = checkFilters(deps_.resolver.defaults().filters, deps_.resolver); !good) {
     throw ConfigError("filters: " + good.failure().message());
   }
   std::set<EndpointId> ids;

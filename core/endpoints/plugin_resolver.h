@@ -2,9 +2,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "core/base/result.h"
+#include "core/config/endpoint_spec.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
 
@@ -29,8 +29,8 @@ class PluginResolver {
   /// removed, so a caller checks a name before (checkFilterNames()).
   virtual FilterPool& filter(const std::string& name) = 0;
 
-  /// Returns the filters of endpoints without filters of their own. Constant.
-  virtual const std::vector<std::string>& defaultFilters() const = 0;
+  /// Returns the settings of the server for endpoints without a value of their own. Constant.
+  virtual const EndpointConfig& defaults() const = 0;
 };
 
 }  // namespace jobq

@@ -168,8 +168,8 @@ Result<JobSpec> readBody(std::string text, const Endpoint& endpoint, const Submi
 }  // namespace
 
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
-  if (!syncWait) return endpoint.spec.runRetention.value_or(kRunRetention);
-  if (*syncWait <= kWaitDefault) return endpoint.spec.runsyncRetention.value_or(kRunsyncRetention);
+  if (!syncWait) return endpoint.spec.runRetention.value_or(endpoint.defaults.runRetention);
+  if (*syncWait <= kWaitDefault) return endpoint.spec.runsyncRetention.value_or(endpoint.defaults.runsyncRetention);
   return std::max(std::min(*syncWait, kWaitMax), endpoint.spec.runsyncRetention.value_or(Millis(0)));
 }
 

@@ -28,19 +28,14 @@ inline constexpr Millis kWaitMin{1'000};
 inline constexpr Millis kWaitMax{300'000};
 inline constexpr Millis kWaitDefault{90'000};
 
-/// How long results stay, unless the endpoint sets another time.
-inline constexpr Millis kRunRetention{1'800'000};
-inline constexpr Millis kRunsyncRetention{60'000};
-
 /// Reads a job request (core/http/API.md, "Job request body"). `syncWait`, in milliseconds, is present for /runsync and
 /// decides the prefix of the id and the retention. The s3Config is sealed. The input keeps the caller's bytes; a large
 /// input is not copied. Returns the job, or one sentence with the field and the remedy. Any thread.
 Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
                                std::optional<Millis> syncWait, const SubmissionRules& rules);
 
-/// Returns how long a result stays (core/decisions/jobs.md): 30 minutes for /run, 60 s for /runsync, and for /runsync
-/// with a wait over 90 s the wait, at most 300 s. An endpoint may set the first two times; after a long wait the longer
-/// of the wait and the endpoint's own time counts.
+/// Returns how long a result stays (core/decisions/jobs.md): for /run and /runsync the time of the endpoint, else of
+/// the server; for /runsync with a wait over 90 s the longer of the wait, at most 300 s, and the endpoint's own time.
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint);
 
 }  // namespace jobq

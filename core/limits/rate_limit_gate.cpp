@@ -9,16 +9,13 @@ namespace {
 constexpr Millis kCountFreshness{1'000};
 constexpr Millis kRefusalFreshness{100};  // age of a queue that is too long: a purge makes the queue short at once
 
-bool isQueueTooLong(std::uint64_t waiting, std::uint32_t workersMax) {
-  return waiting > kFreeQueueLength && waiting > kQueueLengthPerWorker * workersMax;
-}
-
 std::string tooFast(const RateLimit& limit, Operation operation) {
   const std::string name(kOperationNames[static_cast<std::size_t>(operation)]);
   std::string sentence = "too many requests: the limit of " + name + " is " + std::to_string(limit.requests) + " in " +
                          std::to_string(limit.window.count()) + " ms";
   if (limit.concurrent > 0) sentence += " and " + std::to_string(limit.concurrent) + " at once";
-  return sentence + "; try again after Retry-After, and double the pause each time";
+  return sentence + " (limits." + name + " of the settings, or rateLimits of the endpoint); try again after " +
+         "Retry-After, and double the pause each time";
 }
 
 // RateVerdict::retryAfter of a refusal by the concurrent calls alone.
@@ -28,32 +25,34 @@ constexpr Millis kUntilAPlaceIsFree{1'000};
 // remaining.
 constexpr std::size_t kMostRates = 10'000;
 
-std::string tooMalformed(const RateLimit& limit) {
+std::string tooMalformed(const RateLimit& limit, Operation operation) {
   return "too many malformed requests: more than " + std::to_string(limit.requests) + " in " +
-         std::to_string(limit.window.count()) + " ms; correct them, and try again after Retry-After";
+         std::to_string(limit.window.count()) + " ms (limits." +
+         std::string(kOperationNames[static_cast<std::size_t>(operation)]) +
+         "); correct them, and try again after Retry-After";
 }
 
 }  // namespace
 
 Result<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint,
-                                                                           Operation operation,
-                                                                           std::uint32_t workersMax,
-                                                                           const LimitSettings& own) {
-  return enterOr(true, endpoint, operation, workersMax, own).value();
+                                                                           Operation operation, const OwnLimits& own) {
+  return enterOr(true, endpoint, operation, own).value();
 }
 
 std::optional<Result<RateLimitGate::Passed, RateLimitGate::Refused>> RateLimitGate::enterKnown(
-    const EndpointId& endpoint, Operation operation, std::uint32_t workersMax, const LimitSettings& own) {
-  return enterOr(false, endpoint, operation, workersMax, own);
+    const EndpointId& endpoint, Operation operation, const OwnLimits& own) {
+  return enterOr(false, endpoint, operation, own);
 }
 
-std::optional<Result<RateLimitGate::Passed, RateLimitGate::Refused>> RateLimitGate::enterOr(
-    bool mayAsk, const EndpointId& endpoint, Operation operation, std::uint32_t workersMax, const LimitSettings& own) {
+std::optional<Result<RateLimitGate::Passed, RateLimitGate::Refused>> RateLimitGate::enterOr(bool mayAsk,
+                                                                                            const EndpointId& endpoint,
+                                                                                            Operation operation,
+                                                                                            const OwnLimits& own) {
   using Entry = Result<Passed, Refused>;
   Passed passed;
   const Instant now = deps_.clock.now();
   if (config_.enabled) {
-    const auto known = limitOf(endpoint, operation, own, now, mayAsk);
+    const auto known = limitOf(endpoint, operation, own.operations, now, mayAsk);
     if (!known) return std::nullopt;
     const RateLimit& limit = *known;
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
@@ -67,11 +66,13 @@ std::optional<Result<RateLimitGate::Passed, RateLimitGate::Refused>> RateLimitGa
     passed.rateLimitStatus = RateLimitStatus{limit, *remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
-    const Line line = lineOf(endpoint, workersMax, now, mayAsk);
+    const Line line = lineOf(endpoint, own.maxQueued, now, mayAsk);
     if (!line.isKnown) return std::nullopt;
     if (line.tooLong) {
-      return Entry(Refused{"the queue of " + endpoint + " is too long: " + std::to_string(*line.tooLong) +
-                               " jobs wait; try again when some are done",
+      return Entry(Refused{"the queue of " + endpoint + " is full: " + std::to_string(*line.tooLong) +
+                               " jobs wait, and the limit is " + std::to_string(own.maxQueued) +
+                               " (maxQueued of the endpoint, or limits.maxQueued of the settings); try again when " +
+                               "some are done",
                            passed.rateLimitStatus});
     }
   }
@@ -146,7 +147,7 @@ Result<void, RateLimitGate::Refused> RateLimitGate::Permit::countMalformed() {
   counted_ = true;
   const RateVerdict verdict = gate_->tryConsume(key_ + "/malformed", limit_, gate_->deps_.clock.now());
   if (verdict.allowed) return {};
-  return Refused{tooMalformed(limit_), RateLimitStatus{limit_, 0, verdict.retryAfter}};
+  return Refused{tooMalformed(limit_, operation_), RateLimitStatus{limit_, 0, verdict.retryAfter}};
 }
 
 // Returns a number at most a second old. The first caller with an older number asks for a new number; the other callers
@@ -166,17 +167,17 @@ std::optional<std::uint32_t> RateLimitGate::runningAt(const EndpointId& endpoint
 
 // Returns the number of waiting jobs if the queue is too long. Jobs admitted since the last count are added, so a burst
 // does not exceed the limit within a second; the storage is asked again only when the sum is too high.
-RateLimitGate::Line RateLimitGate::lineOf(const EndpointId& endpoint, std::uint32_t workersMax, Instant now,
+RateLimitGate::Line RateLimitGate::lineOf(const EndpointId& endpoint, std::uint64_t maxQueued, Instant now,
                                           bool mayAsk) {
   {
     Lock lock(mutex_);
     CachedCounts& known = counts_[endpoint];
     const bool fresh = now < known.waitingAsOf + kCountFreshness;
-    if (fresh && !isQueueTooLong(known.waiting + known.admitted, workersMax)) {
+    if (fresh && known.waiting + known.admitted < maxQueued) {
       ++known.admitted;
       return {};
     }
-    if (now < known.waitingAsOf + kRefusalFreshness && isQueueTooLong(known.waiting, workersMax)) {
+    if (now < known.waitingAsOf + kRefusalFreshness && known.waiting >= maxQueued) {
       return {true, known.waiting};
     }
     if (!mayAsk) return {false, std::nullopt};
@@ -187,7 +188,7 @@ RateLimitGate::Line RateLimitGate::lineOf(const EndpointId& endpoint, std::uint3
   CachedCounts& known = counts_[endpoint];
   known.waitingAsOf = now;
   known.waiting = waiting;
-  if (isQueueTooLong(waiting, workersMax)) return {true, waiting};
+  if (waiting >= maxQueued) return {true, waiting};
   ++known.admitted;
   return {};
 }

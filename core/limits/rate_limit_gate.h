@@ -116,15 +116,19 @@ class RateLimitGate {
     std::optional<RateLimitStatus> rateLimitStatus;  ///< nullopt without a limit; the last known status until count()
   };
 
-  /// Checks a call by its head. `workersMax` of the endpoint bounds the length of the queue; `own` has the endpoint's
-  /// own limits, if any. Fails if the call is refused unread. Throws StorageError.
-  Result<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
-                                const LimitSettings& own = {});
+  /// The limits of an endpoint.
+  struct OwnLimits {
+    const LimitSettings& operations;  ///< in place of the server's
+    std::uint64_t maxQueued;          ///< waiting jobs at which no more are accepted
+  };
+
+  /// Checks a call by its head. Fails if the call is refused unread. Throws StorageError.
+  Result<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, const OwnLimits& own);
 
   /// Does the same as enter() if the last known counts of the endpoint decide. Returns no value, and changes nothing,
   /// if enter() would read the storage. Never blocks.
   std::optional<Result<Passed, Refused>> enterKnown(const EndpointId& endpoint, Operation operation,
-                                                    std::uint32_t workersMax, const LimitSettings& own = {});
+                                                    const OwnLimits& own);
 
  private:
   /// Last known counts of an endpoint. `running` is read again after 1 s, `waiting` after 1 s or, when the queue seems
@@ -153,7 +157,7 @@ class RateLimitGate {
 
   /// Enters, or returns no value if the storage has to be asked and `mayAsk` is false.
   std::optional<Result<Passed, Refused>> enterOr(bool mayAsk, const EndpointId& endpoint, Operation operation,
-                                                 std::uint32_t workersMax, const LimitSettings& own);
+                                                 const OwnLimits& own);
   std::optional<RateLimit> limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own,
                                    Instant now, bool mayAsk);
   Result<std::uint32_t, Refused> remainingOf(const std::string& key, Operation operation, const RateLimit& limit,
@@ -165,7 +169,7 @@ class RateLimitGate {
   Millis probeExhausted(const std::string& key, const RateLimit& limit, Instant now);
   RateVerdict tryConsume(const std::string& key, const RateLimit& limit, Instant now);
   std::optional<std::uint32_t> runningAt(const EndpointId& endpoint, Instant now, bool mayAsk);
-  Line lineOf(const EndpointId& endpoint, std::uint32_t workersMax, Instant now, bool mayAsk);
+  Line lineOf(const EndpointId& endpoint, std::uint64_t maxQueued, Instant now, bool mayAsk);
 
   const LimitsConfig config_;
   const RateLimits table_;

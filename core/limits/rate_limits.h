@@ -43,9 +43,4 @@ class RateLimits {
   std::array<RateRow, kOperations> rows_{};
 };
 
-/// A queue is too long with more than kFreeQueueLength jobs and more than workersMax x kQueueLengthPerWorker jobs
-/// (core/decisions/limits.md).
-inline constexpr std::uint64_t kFreeQueueLength = 50;
-inline constexpr std::uint64_t kQueueLengthPerWorker = 500;
-
 }  // namespace jobq

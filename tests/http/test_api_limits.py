@@ -313,7 +313,8 @@ class QueueLengthTest(HttpTest):
     WINDOW = 10
     assert_too_many = LimitTest.assert_too_many
 
-    SETTINGS = {"limits.queue": "true", "storage": "memory", **SHORT_DRAIN}
+    SETTINGS = {"limits.queue": "true", "storage": "memory", "endpoint.parked.maxQueued": 51, "limits.maxQueued": 500,
+                **SHORT_DRAIN}
 
     def submit(self, endpoint, count):
         with RequestStream(self.server) as stream:
@@ -322,26 +323,26 @@ class QueueLengthTest(HttpTest):
     def is_full(self, endpoint):
         return self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}).status == 429
 
-    def test_more_than_50_and_more_than_500_a_worker(self, own_server):
-        """core/http/API.md, "Length of the queue": on /run and /runsync 429 when more than 50 jobs and more than
-        workersMax x 500 wait."""
+    def test_as_many_as_the_limit(self, own_server):
+        """core/http/API.md, "Length of the queue": on /run and /runsync 429 when `maxQueued` jobs wait: the endpoint's
+        own number, or the server's."""
         server = self.server = own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
-        assert self.submit("parked", 51) == [200] * 51, "workersMax is 0 there, so only the 50 count"
+        assert self.submit("parked", 51) == [200] * 51
         until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows")
         for operation in ("run", "runsync"):
             for mount in ("/v2", "/sdk/v2"):
                 self.assert_too_many(server.request("POST", f"{mount}/parked/{operation}", {"input": {}}))
         assert self.submit("trial", 1) == [200]
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 1, "the only worker is busy")
-        assert self.submit("trial", 501) == [200] * 501, "one worker: 500 may wait"
-        until(lambda: self.is_full("trial"), "more than 501 are too many")
+        assert self.submit("trial", 500) == [200] * 500, "the default of the server"
+        until(lambda: self.is_full("trial"), "the 501st is too many")
         server.request("POST", "/v2/parked/purge-queue")
         until(lambda: not self.is_full("parked"), "there is room again")
         self.assert_job(server.request("GET", "/v2/trial/health"))
 
     def test_switched_off(self, own_server):
         """core/http/API.md, "Length of the queue": `limits.queue = false` switches off the length limit alone."""
-        self.server = own_server(**LIMITED, limits__queue="false")
+        self.server = own_server(**LIMITED, limits__queue="false", limits__maxQueued=100)
         assert self.submit("parked", 300) == [200] * 300
         for expected in (200, 200, 429):
             assert self.server.request("POST", "/v2/echo/purge-queue").status == expected

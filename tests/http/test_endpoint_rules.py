@@ -247,10 +247,8 @@ class LimitTest(RuleTest):
         self.assert_refused(answer, 429)
 
     def test_the_queue(self):
-        """core/http/API.md, "Length of the queue": the queue's length goes by the endpoint's own workersMax, as it is
-        now."""
-        endpoint = self.new_endpoint(workersMax=0)
-        assert self.statuses(endpoint, "/run", 52, body={"input": {}})[50:] == [200, 429]
-        self.call("POST", f"/endpoints/{endpoint['id']}/pause")
-        self.change(endpoint, workersMax=1)
+        """core/http/API.md, "Length of the queue": the endpoint's own `maxQueued`, as it is now."""
+        endpoint = self.new_endpoint(workersMax=0, maxQueued=3)
+        assert self.statuses(endpoint, "/run", 5, body={"input": {}})[2:] == [200, 429, 429]
+        assert self.change(endpoint, maxQueued=None)["inForce"]["maxQueued"] == 1_000_000
         until(lambda: self.statuses(endpoint, "/run", 1, body={"input": {}}) == [200], "the line may be longer")

@@ -14,7 +14,7 @@ DEFAULTS = {
     "executionTimeoutMs": 600_000, "flashboot": False, "computeType": "GPU", "gpuCount": 1, "gpuTypeIds": [],
     "allowedCudaVersions": [], "minCudaVersion": "", "cpuFlavorIds": [], "vcpuCount": 2, "dataCenterIds": [],
     "networkVolumeId": "", "networkVolumeIds": [], "maxAttempts": 3, "stopGraceMs": 5_000, "maxStuck": None,
-    "isolation": "thread", "queuePolicy": "", "filters": None, "retention": {}, "rateLimits": {},
+    "isolation": "thread", "maxQueued": None, "queuePolicy": "", "filters": None, "retention": {}, "rateLimits": {},
 }
 TOLD_ONLY = {"userId": "", "version": 1, "static": False, "paused": False, "env": {}, "instanceIds": []}
 TOLD_TOO = {"id", "templateId", "createdAt", "image", "inForce", "release"}
@@ -24,14 +24,14 @@ EVERY_FIELD = {
     "gpuTypeIds": ["NVIDIA L4"], "allowedCudaVersions": ["12.4", "12.3"], "minCudaVersion": "12.1",
     "cpuFlavorIds": ["cpu3c"], "vcpuCount": 16, "dataCenterIds": ["EU-1"], "networkVolumeId": "v1",
     "networkVolumeIds": ["v1", "v2"], "maxAttempts": 1, "stopGraceMs": 0, "maxStuck": 0, "isolation": "thread",
-    "queuePolicy": "priority", "retention": {"run": 604_800_000, "runsync": 1_000},
+    "maxQueued": 1, "queuePolicy": "priority", "retention": {"run": 604_800_000, "runsync": 1_000},
     "rateLimits": {"run": {"requests": 5, "windowMs": 1_000, "concurrent": 2, "perWorker": 1}, "statusSync": {
         "windowMs": 3_600_000}, "openai": {"requests": 0}},
 }
 FIXED = ("computeType",)
 NUMBERS = {"workersMin": (0, None), "workersMax": (0, None), "idleTimeout": (1, 3_600), "scalerValue": (1, None),
            "executionTimeoutMs": (5_000, 604_800_000), "gpuCount": (0, None), "vcpuCount": (0, None),
-           "maxAttempts": (1, None), "stopGraceMs": (0, None), "maxStuck": (0, None)}
+           "maxAttempts": (1, None), "stopGraceMs": (0, None), "maxStuck": (0, None), "maxQueued": (1, None)}
 LISTS = ("gpuTypeIds", "allowedCudaVersions", "cpuFlavorIds", "dataCenterIds", "networkVolumeIds")
 WRONG = {
     "name": ["n" * 192, 1, []],

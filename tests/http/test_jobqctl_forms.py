@@ -112,10 +112,11 @@ class EndpointCommandsTest(FormTest):
             "--template", template, "--name", "mine", "--workers-min", "0", "--workers-max", "2", "--idle-timeout",
             "9", "--scaler-type", "REQUEST_COUNT", "--scaler-value", "3", "--execution-timeout", "60000",
             "--max-attempts", "2", "--stop-grace", "100", "--max-stuck", "1", "--isolation", "thread", "--flashboot",
-            "true", "--queue-policy", "fifo")
+            "true", "--queue-policy", "fifo",
+            "--max-queued", "9")
         wanted = {"templateId": template, "name": "mine", "workersMin": 0, "workersMax": 2, "idleTimeout": 9,
                   "scalerType": "REQUEST_COUNT", "scalerValue": 3, "executionTimeoutMs": 60000, "maxAttempts": 2,
-                  "stopGraceMs": 100, "maxStuck": 1, "isolation": "thread", "flashboot": True, "queuePolicy": "fifo"}
+                  "stopGraceMs": 100, "maxStuck": 1, "isolation": "thread", "flashboot": True, "queuePolicy": "fifo", "maxQueued": 9}
         assert {name: made[name] for name in wanted} == wanted
 
     def test_filters(self):
@@ -132,11 +133,11 @@ class EndpointCommandsTest(FormTest):
         template = self.make_template()
         shown = self.json("endpoint", "show", self.make_endpoint(template))
         assert (shown["queuePolicy"], shown["maxStuck"], shown["retention"]) == ("", None, {})
-        assert shown["inForce"] == {"queuePolicy": "priority", "filters": [], "maxStuck": 1,
+        assert shown["inForce"] == {"queuePolicy": "priority", "filters": [], "maxStuck": 1, "maxQueued": 1_000_000,
                                     "retention": {"run": 1800000, "runsync": 60000}}
-        rules = {"queuePolicy": "fifo", "maxStuck": 0, "retention": {"run": 5000}}
+        rules = {"queuePolicy": "fifo", "maxStuck": 0, "maxQueued": 7, "retention": {"run": 5000}}
         own = self.json("endpoint", "show", self.make_endpoint(template, **rules))
-        assert own["inForce"] == {"queuePolicy": "fifo", "filters": [], "maxStuck": 0,
+        assert own["inForce"] == {"queuePolicy": "fifo", "filters": [], "maxStuck": 0, "maxQueued": 7,
                                   "retention": {"run": 5000, "runsync": 60000}}
 
     def test_a_new_endpoint_answers_at_once(self):

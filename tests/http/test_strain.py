@@ -326,7 +326,7 @@ class SlowTest(HttpTest):
 
         until(note_answers, "the clients without a place are refused")
         for answer in refused.values():
-            assert b" 503 " in answer and b"too many clients are waiting" in answer, answer
+            assert b" 503 " in answer and b"too many clients wait: the limit is " in answer, answer
         for plain in silent:
             if plain not in refused:
                 plain.sendall(b'{}}  ')

@@ -90,9 +90,9 @@ TEST_F(ServerLimitsTest, RefusedCallsAndCallsWithoutAKeyAreNotCounted) {
   EXPECT_EQ(call("GET", "/v2/p/health").field("jobs").find("\"inQueue\":2") == std::string::npos, false);
 }
 
-// core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
+// core/http/API.md, "Length of the queue": 429 while `maxQueued` jobs wait.
 TEST_F(ServerLimitsTest, ASubmissionBeyondTheQueueLimitIsRefused) {
-  open(kLimited);
+  open(std::string(kLimited) + "endpoint.p.maxQueued = 51\n");
   for (int i = 0; i < 51; ++i) ASSERT_EQ(run("p", R"({"input":{}})").status, 200) << i;
   const Answer refused = run("p", R"({"input":{}})");
   EXPECT_EQ(refused.status, 429);

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/client/exit_code.h"
 #include "scripted_server.h"
@@ -104,6 +105,54 @@ TEST_F(ApiClientTest, ARefusalIsTheSentenceOfTheServer) {
   EXPECT_EQ(refused(R"({"error":7})", "503 Service Unavailable"), "1 the server answered 503 Service Unavailable");
   EXPECT_EQ(refused("", "302 Found"), "1 the server answered 302 Found") << "a redirection is not followed";
   EXPECT_EQ(server_.calls().size(), 6U) << "no call is repeated";
+}
+
+TEST_F(ApiClientTest, ARefusalWithoutAKeyNamesThePlacesOfKeys) {
+  const ApiClient client(server_.url(), "");
+  server_.answer(R"({"error":"the API key is missing"})", "401 Unauthorized");
+  EXPECT_EQ(failed([&] { (void)client.get("/v1/keys"); }),
+            "1 the API key is missing (no key was given: set JOBQ_KEY, or --key; the first key of a server is in the "
+            "file admin.key of its data.dir)");
+  EXPECT_EQ(failedWith("HTTP/1.1 401 Unauthorized\r\nContent-Length: 13\r\n\r\n{\"error\":\"x\"}"), "1 x");
+}
+
+TEST_F(ApiClientTest, ACallRefusedForItsRateIsSentAgainAfterThePause) {
+  struct NotedPauses final : RatePause {
+    void wait(const std::string& sentence, Millis time) override {
+      all.push_back(sentence + " " + std::to_string(time.count()));
+    }
+    std::vector<std::string> all;
+  } pauses;
+  const ApiClient client(server_.url(), "k", "", &pauses);
+  const auto refuse = [this](const std::string& seconds) {
+    server_.answer(R"({"error":"too fast"})", "429 Too Many Requests", "Retry-After: " + seconds + "\r\n");
+  };
+  refuse("1");
+  refuse("119");
+  server_.answer("{}");
+  EXPECT_EQ(client.post("/v2/e/run", "{}"), "{}");
+  EXPECT_THAT(pauses.all, ElementsAre("too fast 1000", "too fast 119000"));
+  for (const char* useless : {"121", "99999999999", "0", "soon", ""}) {
+    refuse(useless);
+    EXPECT_EQ(failed([&] { (void)client.get("/v2/e/health"); }), "1 too fast") << useless;
+  }
+  refuse("61");
+  refuse("60");
+  EXPECT_EQ(failed([&] { (void)client.get("/v2/e/health"); }), "1 too fast") << "two minutes in all are over";
+  EXPECT_EQ(pauses.all.size(), 3U);
+  refuse("1");
+  EXPECT_EQ(failed([this] { (void)client_.get("/v2/e/health"); }), "1 too fast") << "this client has no pause";
+}
+
+TEST_F(ApiClientTest, AnAddressMayEndWithThePrefixOfAnApi) {
+  for (const char* end : {"/v2", "/v2/", "/sdk/v2", "/v1//"}) {
+    const ApiClient client(server_.url() + "/proxy" + end, "");
+    EXPECT_EQ(client.url(), server_.url() + "/proxy");
+    server_.answer("[]");
+    EXPECT_EQ(client.get("/v1/keys"), "[]");
+    EXPECT_EQ(server_.calls().back(), "GET /proxy/v1/keys");
+  }
+  EXPECT_EQ(ApiClient("http://h/v", "").url(), "http://h/v");
 }
 
 TEST_F(ApiClientTest, ATruncatedAnswerIsNotAnAnswer) {

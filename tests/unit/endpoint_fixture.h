@@ -62,11 +62,11 @@ class NamedPlugins final : public PluginResolver {
     if (!pool) pool = std::make_unique<FilterPool>(name, "there is no filter " + name);
     return *pool;
   }
-  const std::vector<std::string>& defaultFilters() const override { return serverFilters; }
+  const EndpointConfig& defaults() const override { return serverDefaults; }
 
   NamedHandlers handlers;
   std::map<std::string, std::unique_ptr<FilterPool>> filters;
-  std::vector<std::string> serverFilters;
+  EndpointConfig serverDefaults;
   bool policyOfServerFails = false;
 
  private:

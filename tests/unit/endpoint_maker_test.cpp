@@ -51,6 +51,11 @@ TEST_F(EndpointMakerTest, TheEndpointHasTheRulesOfTheForm) {
   EXPECT_EQ(endpoint->spec.scaling, (Scaling{ScalerType::requestCount, 9}));
   EXPECT_EQ(endpoint->spec.env.at("A"), "1");
   EXPECT_EQ(endpoint->policy, &storage.policy);
+  EXPECT_EQ(endpoint->maxQueued(), 1'000'000U);
+  plugins.serverDefaults.maxQueued = 9;
+  EXPECT_EQ(make("plugin/echo")->maxQueued(), 9U) << "the server's";
+  spec_.maxQueued = 5;
+  EXPECT_EQ(make("plugin/echo")->maxQueued(), 5U);
   spec_.maxStuck = 1;
   EXPECT_EQ(make("plugin/echo")->maxStuck(), 1U);
 }

@@ -52,7 +52,7 @@ TEST_F(EndpointRegistryTest, AnUnusableEndpointOfTheFileStopsTheServer) {
 }
 
 TEST_F(EndpointRegistryTest, UnusableFiltersOfTheServerStopTheServer) {
-  plugins.serverFilters = {"nothing"};
+  plugins.serverDefaults.filters = {"nothing"};
   EXPECT_THROW(Node(*this, {}), ConfigError);
 }
 

@@ -60,8 +60,9 @@ TEST_F(EndpointRoutesTest, ANewEndpointIsAnsweredFoundAndListed) {
   EXPECT_EQ(member(made, "workersMin"), "0");
   EXPECT_EQ(member(made, "createdAt"), "\"2026-01-01T00:00:00.000Z\"");
   EXPECT_EQ(member(made, "image"), "\"plugin/echo\"");
-  EXPECT_EQ(member(made, "inForce"),
-            R"({"queuePolicy":"arrival","filters":[],"maxStuck":2,"retention":{"run":1800000,"runsync":60000}})");
+  EXPECT_EQ(
+      member(made, "inForce"),
+      R"({"queuePolicy":"arrival","filters":[],"maxStuck":2,"maxQueued":1000000,"retention":{"run":1800000,"runsync":60000}})");
   EXPECT_EQ(member(made, "release"), R"({"version":1,"state":"complete"})");
   EXPECT_EQ(member(made, "template"), "") << "the template is included only on demand";
   EXPECT_EQ(member(made, "workers"), "") << "the workers are included only on demand";
@@ -75,8 +76,9 @@ TEST_F(EndpointRoutesTest, ANewEndpointIsAnsweredFoundAndListed) {
 TEST_F(EndpointRoutesTest, ValuesSetByTheEndpointAreInForce) {
   const ApiResponse made =
       call("POST", "/v1/endpoints", R"({"templateId":")" + template_ + R"(","retention":{"run":5000},"workersMax":4})");
-  EXPECT_EQ(member(made, "inForce"),
-            R"({"queuePolicy":"arrival","filters":[],"maxStuck":4,"retention":{"run":5000,"runsync":60000}})");
+  EXPECT_EQ(
+      member(made, "inForce"),
+      R"({"queuePolicy":"arrival","filters":[],"maxStuck":4,"maxQueued":1000000,"retention":{"run":5000,"runsync":60000}})");
 }
 
 TEST_F(EndpointRoutesTest, EachWrongFieldIsNamed) {

@@ -243,7 +243,8 @@ TEST_F(EventStreamTest, EachStreamHasAPlace) {
   for (const char* path : {kStream, kStatus, kLogs}) {
     const auto refused = open(path);
     ASSERT_TRUE(refused) << path;
-    expectAnswer(*refused, 503, R"({"error":"too many calls wait (server.waiting): try again in a moment"})");
+    expectAnswer(*refused, 503,
+                 R"({"error":"too many calls wait: the limit is 4 (server.waiting); try again in a moment"})");
   }
 }
 

@@ -94,8 +94,8 @@ TEST_F(JobCallsTest, ALargeOutputDrawsOnTheMemoryForAnswers) {
   const auto all = reserveAnswers(2 * large.size() - 1);
   const ApiResponse refused = call("GET", "/v2/ep/status/a");
   expectAnswer(refused, 503,
-               R"({"error":"job a has a large output, and too many large ones are being read now: )"
-               R"(ask for its status again in a moment"})");
+               R"({"error":"too many bytes of large answers are being sent: the limit is 536870912 (fixed); )"
+               R"(ask for the status of job a again in a moment"})");
   EXPECT_EQ(headersOf(refused), "Retry-After: 1\n");
 }
 

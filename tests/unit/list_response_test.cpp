@@ -63,7 +63,8 @@ TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
   EXPECT_FALSE(list.add("1"));
   const ApiResponse response = list.finish();
   EXPECT_EQ(response.status, 503);
-  EXPECT_THAT(response.body, HasSubstr("too many large answers"));
+  EXPECT_THAT(response.body,
+              HasSubstr("too many bytes of large answers are being sent: the limit is 536870912 (fixed)"));
 }
 
 TEST_F(ListResponseTest, MemoryOfAListIsNotAvailableToASecondList) {

@@ -108,7 +108,7 @@ class QueueRoutesFixture : protected RouteFixture {
     LimitSettings own{};
     own[static_cast<std::size_t>(operation)] = {2, Millis(1'000), 0, 0};
     RateLimitGate rates({}, {limiter_, storage_.clock, load_});
-    auto entered = rates.enter("ep", operation, 3, own);
+    auto entered = rates.enter("ep", operation, {own, 1'000'000});
     ApiRequest request;
     request.method = method;
     request.path = path;
@@ -117,8 +117,9 @@ class QueueRoutesFixture : protected RouteFixture {
     return call(std::move(request));
   }
   static std::string tooOften(const std::string& operation) {
-    return R"({"error":"too many requests: the limit of )" + operation +
-           R"( is 2 in 1000 ms; try again after Retry-After, and double the pause each time"})";
+    return R"({"error":"too many requests: the limit of )" + operation + " is 2 in 1000 ms (limits." + operation +
+           R"( of the settings, or rateLimits of the endpoint); try again after Retry-After, )"
+           R"(and double the pause each time"})";
   }
   static std::string noSuchJob(const std::string& id) {
     return R"({"error":"there is no job )" + id + R"( here: the id is wrong, or its result has expired"})";

@@ -126,17 +126,20 @@ class FailingLoad final : public EndpointLoad {
   const Failure failure_;
 };
 
+const LimitSettings kNone{};
+constexpr std::uint64_t kMany = 1'000'000;
+
 class RateLimitGateTest : public testing::Test {
  protected:
   RateLimitGate gateOf(const LimitsConfig& config = {}) { return {config, {limiter_, clock_, load_}}; }
   /// Returns true if a call is let in and counted against the rate.
-  static bool passes(RateLimitGate& gate, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
-    auto passed = gate.enter("e", operation, workersMax);
+  static bool passes(RateLimitGate& gate, Operation operation = Operation::run, std::uint64_t maxQueued = kMany) {
+    auto passed = gate.enter("e", operation, {kNone, maxQueued});
     return passed && passed->permit.count(passed->rateLimitStatus);
   }
   /// Returns true if a call is let in and counted as malformed.
   static bool passesMalformed(RateLimitGate& gate) {
-    auto passed = gate.enter("e", Operation::run, 1);
+    auto passed = gate.enter("e", Operation::run, {kNone, kMany});
     return passed && passed->permit.countMalformed();
   }
 
@@ -148,7 +151,7 @@ class RateLimitGateTest : public testing::Test {
 TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
   RateLimitGate rates = gateOf();
   {
-    auto result = rates.enter("e", Operation::status, 1);
+    auto result = rates.enter("e", Operation::status, {kNone, kMany});
     auto& passed = *result;
     EXPECT_EQ(limiter_.lastKey, "e/status");
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
@@ -169,9 +172,9 @@ TEST_F(RateLimitGateTest, APermitIsReturnedOnce) {
 TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
   RateLimitGate rates = gateOf();
   limiter_.verdict = {false, Millis(1'234), 0};
-  const auto result = rates.enter("e", Operation::cancel, 1);
+  const auto result = rates.enter("e", Operation::cancel, {kNone, kMany});
   const auto& refused = result.failure();
-  EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
+  EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once (limits.cancel of the settings, or"));
   EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(1'234));
   EXPECT_EQ(limiter_.inside, 0);
 }
@@ -194,16 +197,15 @@ TEST_F(RateLimitGateTest, ASwitchedOffGateAsksNoLimiter) {
   RateLimitGate rates = gateOf(off);
   limiter_.verdict.allowed = false;
   load_.waitingJobs = 1'000'000;
-  auto result = rates.enter("e", Operation::run, 0);
+  auto result = rates.enter("e", Operation::run, {kNone, kMany});
   EXPECT_FALSE(result->rateLimitStatus);
   EXPECT_EQ(load_.askedForWaiting, 0);
 }
 
-// core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
 TEST_F(RateLimitGateTest, EntersWithoutTheStorageWhileTheCountsAreKnown) {
   RateLimitGate gate = gateOf();
   const auto enter = [&gate](Operation operation) {
-    const auto entered = gate.enterKnown("e", operation, 0);
+    const auto entered = gate.enterKnown("e", operation, {kNone, kMany});
     return !entered ? "unknown" : *entered ? "passed" : "refused";
   };
   EXPECT_STREQ(enter(Operation::run), "unknown");
@@ -227,60 +229,61 @@ TEST_F(RateLimitGateTest, EntersWithoutTheStorageWhileTheCountsAreKnown) {
   EXPECT_STREQ(enter(Operation::run), "refused") << "the rate needs no queue";
 }
 
-TEST_F(RateLimitGateTest, AnOverlongQueueRefusesSubmissions) {
-  for (const auto& [waiting, workersMax, passes429] :
-       {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
+// core/http/API.md, "Length of the queue": 429 while `maxQueued` jobs wait, by default 1,000,000.
+TEST_F(RateLimitGateTest, AFullQueueRefusesSubmissions) {
+  for (const auto& [waiting, most, isOpen] :
+       {std::tuple{999'999U, kMany, true}, {1'000'000U, kMany, false}, {0U, 1UL, true}, {1U, 1UL, false}}) {
     RateLimitGate rates = gateOf();
     load_.waitingJobs = waiting;
-    EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
-    EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
-    EXPECT_TRUE(passes(rates, Operation::status, workersMax)) << "only submissions make the queue longer";
+    EXPECT_EQ(passes(rates, Operation::run, most), isOpen) << waiting;
+    EXPECT_EQ(passes(rates, Operation::runsync, most), isOpen) << waiting;
+    EXPECT_TRUE(passes(rates, Operation::status, most)) << "only submissions make the queue longer";
   }
   EXPECT_EQ(limiter_.inside, 0);
 }
 
 TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
   RateLimitGate rates = gateOf();
-  for (int i = 0; i < 51; ++i) {
-    EXPECT_TRUE(passes(rates)) << i;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(passes(rates, Operation::run, 50)) << i;
     ++load_.waitingJobs;
   }
   EXPECT_LE(load_.askedForWaiting, 2) << "the load is not asked for each call";
-  EXPECT_FALSE(passes(rates));
+  EXPECT_FALSE(passes(rates, Operation::run, 50));
   const int asked = load_.askedForWaiting;
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(rates));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(rates, Operation::run, 50));
   EXPECT_EQ(load_.askedForWaiting, asked) << "a refusal costs no question";
   load_.waitingJobs = 0;
   clock_.advance(Millis(1'000));
-  EXPECT_TRUE(passes(rates));
+  EXPECT_TRUE(passes(rates, Operation::run, 50));
 }
 
 TEST_F(RateLimitGateTest, APurgedQueueIsSeenWithinATenthOfASecond) {
   RateLimitGate rates = gateOf();
-  load_.waitingJobs = 51;
-  EXPECT_FALSE(passes(rates));
+  load_.waitingJobs = 50;
+  EXPECT_FALSE(passes(rates, Operation::run, 50));
   load_.waitingJobs = 0;
   clock_.advance(Millis(99));
-  EXPECT_FALSE(passes(rates));
+  EXPECT_FALSE(passes(rates, Operation::run, 50));
   clock_.advance(Millis(1));
-  EXPECT_TRUE(passes(rates)) << "a refusal is believed for a tenth of a second";
+  EXPECT_TRUE(passes(rates, Operation::run, 50)) << "a refusal is believed for a tenth of a second";
 }
 
 TEST_F(RateLimitGateTest, ARefusalShowsTheLengthOfTheQueue) {
   RateLimitGate rates = gateOf();
-  load_.waitingJobs = 51;
-  const auto result = rates.enter("e", Operation::run, 0);
+  load_.waitingJobs = 50;
+  const auto result = rates.enter("e", Operation::run, {kNone, 50});
   const auto& refused = result.failure();
-  EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
+  EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is full: 50 jobs wait, and the limit is 50 (maxQueued of"));
   EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(0)) << "the rate is not exceeded";
 }
 
 TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
   RateLimitGate rates = gateOf();
-  load_.waitingJobs = 51;
-  EXPECT_FALSE(passes(rates));
+  load_.waitingJobs = 50;
+  EXPECT_FALSE(passes(rates, Operation::run, 50));
   load_.waitingJobs = 0;
-  EXPECT_TRUE(rates.enter("other", Operation::run, 0));
+  EXPECT_TRUE(rates.enter("other", Operation::run, {kNone, 50}));
   EXPECT_EQ(limiter_.lastKey, "other/run");
 }
 
@@ -290,7 +293,7 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
   own[static_cast<std::size_t>(Operation::run)].requests = 30;
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
   const auto limitOf = [&](Operation operation) {
-    auto result = rates.enter("e", operation, 1, own);
+    auto result = rates.enter("e", operation, {own, kMany});
     return result->rateLimitStatus->limit;
   };
   EXPECT_EQ(limitOf(Operation::run).requests, 30U);
@@ -307,17 +310,17 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   noRates.enabled = false;
   RateLimitGate lineOnly = gateOf(noRates);
   limiter_.verdict.allowed = false;
-  EXPECT_TRUE(passes(lineOnly));
-  load_.waitingJobs = 51;
+  EXPECT_TRUE(passes(lineOnly, Operation::run, 50));
+  load_.waitingJobs = 50;
   clock_.advance(Millis(1'000));
-  const auto result = lineOnly.enter("e", Operation::run, 0);
+  const auto result = lineOnly.enter("e", Operation::run, {kNone, 50});
   EXPECT_FALSE(result.failure().rateLimitStatus);
   LimitsConfig noLine;
   noLine.queue = false;
   RateLimitGate ratesOnly = gateOf(noLine);
-  EXPECT_FALSE(passes(ratesOnly));
+  EXPECT_FALSE(passes(ratesOnly, Operation::run, 50));
   limiter_.verdict.allowed = true;
-  EXPECT_TRUE(passes(ratesOnly)) << "the length of the queue does not count";
+  EXPECT_TRUE(passes(ratesOnly, Operation::run, 50)) << "the length of the queue does not count";
 }
 
 TEST_F(RateLimitGateTest, MalformedCallsUseUpASeparateRate) {
@@ -329,10 +332,10 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpASeparateRate) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "the malformed rate has the same size";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "well-formed calls still have the whole rate: " << i;
   EXPECT_FALSE(passes(rates));
-  auto malformed = rates.enter("e", Operation::run, 1);
+  auto malformed = rates.enter("e", Operation::run, {kNone, kMany});
   EXPECT_FALSE(malformed) << "an unread call may be malformed";
   clock_.advance(Millis(7'000));
-  auto result = rates.enter("e", Operation::run, 1);
+  auto result = rates.enter("e", Operation::run, {kNone, kMany});
   const auto counted = result->permit.countMalformed();
   ASSERT_FALSE(counted);
   EXPECT_THAT(counted.failure().sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
@@ -348,7 +351,7 @@ TEST_F(RateLimitGateTest, AUsedUpRateRefusesUnreadUntilTheRefill) {
   EXPECT_TRUE(passes(rates));
   const int asked = counting.asked;
   for (int i = 0; i < 10; ++i) {
-    const auto result = rates.enter("e", Operation::run, 1);
+    const auto result = rates.enter("e", Operation::run, {kNone, kMany});
     const auto& refused = result.failure();
     EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
     EXPECT_EQ(refused.rateLimitStatus->retryAfter, Millis(7'000));
@@ -356,11 +359,11 @@ TEST_F(RateLimitGateTest, AUsedUpRateRefusesUnreadUntilTheRefill) {
   EXPECT_EQ(counting.asked, asked) << "a known refusal needs no question";
   LimitSettings more{};
   more[static_cast<std::size_t>(Operation::run)].requests = 5;
-  EXPECT_TRUE(rates.enter("e", Operation::run, 1, more)) << "a different limit has a different moment";
+  EXPECT_TRUE(rates.enter("e", Operation::run, {more, kMany})) << "a different limit has a different moment";
   clock_.advance(Millis(6'999));
   EXPECT_FALSE(passes(rates));
   clock_.advance(Millis(1));
-  EXPECT_TRUE(rates.enter("e", Operation::run, 1));
+  EXPECT_TRUE(rates.enter("e", Operation::run, {kNone, kMany}));
 }
 
 TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
@@ -377,23 +380,19 @@ TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
 
 TEST_F(RateLimitGateTest, ARefusalOfAnOverlongQueueIsNotCounted) {
   CountingLimiter counting;
-  load_.waitingJobs = 51;
+  load_.waitingJobs = 50;
   RateLimitGate rates({}, {counting, clock_, load_});
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(passes(rates));
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(passes(rates, Operation::run, 50));
   EXPECT_THAT(counting.counted, testing::Each(testing::Pair(testing::_, 0U)));
 }
 
 TEST_F(RateLimitGateTest, AFailingStorageGivesThePlaceBack) {
   const FailingLoad failing(StorageError("gone"));
+  const FailingLoad throwing(7);
   RateLimitGate rates({}, {limiter_, clock_, failing});
-  EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
-  EXPECT_EQ(limiter_.inside, 0);
-}
-
-TEST_F(RateLimitGateTest, AStorageThrowingAnyTypeGivesThePlaceBack) {
-  const FailingLoad failing(7);
-  RateLimitGate rates({}, {limiter_, clock_, failing});
-  EXPECT_THROW((void)rates.enter("e", Operation::run, 0), int);
+  RateLimitGate others({}, {limiter_, clock_, throwing});
+  EXPECT_THROW((void)rates.enter("e", Operation::run, {kNone, kMany}), StorageError);
+  EXPECT_THROW((void)others.enter("e", Operation::run, {kNone, kMany}), int);
   EXPECT_EQ(limiter_.inside, 0);
 }
 

@@ -253,7 +253,8 @@ TEST_F(LogCallsTest, WithoutMemoryForAnswersTheLogIsNotRead) {
   const auto all = reserveAnswers((2UL << 20) - 1);
   const ApiResponse refused = logs("a");
   expectAnswer(refused, 503,
-               R"({"error":"too many large answers are being read now: ask for the log again in a moment"})");
+               R"({"error":"too many bytes of large answers are being sent: the limit is 536870912 (fixed); )"
+               R"(ask for the log again in a moment"})");
   EXPECT_EQ(headersOf(refused), "Retry-After: 1\n");
 }
 

@@ -64,6 +64,11 @@ TEST_F(SubmissionTest, RetentionFollowsTheCallAndTheWait) {
   EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001));
   EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(300'000));
   EXPECT_TRUE(accepted(R"({"input":{}})", Millis(90'000)).id.starts_with("sync-"));
+  endpoint.defaults.runRetention = Millis(9'000);
+  endpoint.defaults.runsyncRetention = Millis(8'000);
+  EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(9'000)) << "the server's";
+  EXPECT_EQ(retentionFor(Millis(90'000), endpoint), Millis(8'000));
+  EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001));
   endpoint.spec.runRetention = Millis(5'000);
   endpoint.spec.runsyncRetention = Millis(2'000);
   EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(5'000));

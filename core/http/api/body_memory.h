@@ -61,6 +61,8 @@ class BodyMemory {
   /// Returns whether a body of `amount` bytes would fit now. Reserves no bytes.
   bool hasRoom(std::string_view endpoint, std::uint64_t amount);
 
+  /// Returns the bytes of the whole budget.
+  std::uint64_t whole() const noexcept { return all_.whole(); }
   /// Returns the bytes left for all endpoints together.
   std::uint64_t left() const noexcept { return all_.left(); }
 

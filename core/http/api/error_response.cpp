@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
+#include "core/config/server_config.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {
@@ -58,6 +60,11 @@ ApiResponse unavailable(std::string_view path, std::string_view sentence) {
   ApiResponse response = errorResponse(path, 503, sentence);
   response.headers.emplace_back("Retry-After", "1");
   return response;
+}
+
+ApiResponse noAnswerMemory(std::string_view path, std::string_view what) {
+  return unavailable(path, limitReached("too many bytes of large answers are being sent", kAnswerMemory, "fixed") +
+                               "; ask for " + std::string(what) + " again in a moment");
 }
 
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter) {

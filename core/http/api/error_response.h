@@ -24,6 +24,9 @@ ApiResponse badRequest(const ApiRequest& request, const Failure& failure);
 /// Returns 503 with Retry-After.
 ApiResponse unavailable(std::string_view path, std::string_view sentence);
 
+/// Returns 503 for an answer without room in kAnswerMemory. `what` names the answer.
+ApiResponse noAnswerMemory(std::string_view path, std::string_view what);
+
 /// Returns 429 with Retry-After: `retryAfter` in whole seconds, at least 1.
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
 

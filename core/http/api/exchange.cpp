@@ -93,8 +93,10 @@ std::optional<ApiResponse> unreadableForm(const Poco::Net::HTTPServerRequest& he
                        "text or as a URL");
 }
 
-ApiResponse noBodyMemory(std::string_view path) {
-  return unavailable(path, "too many large bodies are being received (server.bodyMemory): try again in a moment");
+ApiResponse noBodyMemory(std::string_view path, const BodyMemory& memory) {
+  return unavailable(path, limitReached("too many bytes of large bodies are being received", memory.whole(),
+                                        "server.bodyMemory, a quarter for an endpoint") +
+                               "; try again in a moment");
 }
 
 std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t limit, BodyMemory& bodyMemory) {
@@ -112,13 +114,13 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& request, std::size_t l
     if (!chunked && had == announced) break;
     const std::size_t most = std::clamp(had, kFirstStep, largestStep);
     const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
-    if (!draw(request, std::min(had + step, limit), bodyMemory)) return noBodyMemory(request.path);
+    if (!draw(request, std::min(had + step, limit), bodyMemory)) return noBodyMemory(request.path, bodyMemory);
     body.resize(had + step);
     const std::size_t came = readUpTo(extension_, body.data() + had, step, limit);
     body.resize(had + came);
     if (came < step) break;
   }
-  if (isPaused() && !drawAll(request, bodyMemory)) return noBodyMemory(request.path);
+  if (isPaused() && !drawAll(request, bodyMemory)) return noBodyMemory(request.path, bodyMemory);
   // Threads do not bound the number of bodies of quick requests. There was room for the small body just before.
   if (!extension_.client().mayBlock()) (void)drawAll(request, bodyMemory);
   if (const auto& read = extension_.bodyResult(); !read) {

@@ -68,6 +68,6 @@ std::string joinedLines(const Poco::Net::HTTPServerRequest& head, const std::str
 std::optional<ApiResponse> unreadableForm(const Poco::Net::HTTPServerRequest& head, std::string_view path);
 
 /// Returns the 503 for a used-up `server.bodyMemory`, or for the used-up quarter of an endpoint.
-ApiResponse noBodyMemory(std::string_view path);
+ApiResponse noBodyMemory(std::string_view path, const BodyMemory& memory);
 
 }  // namespace jobq

@@ -221,9 +221,9 @@ void RequestPipeline::limitRate(const Head&, RequestContext& context) {
   ApiRequest& apiRequest = context.apiRequest;
   if (!context.route->operation || !apiRequest.endpoint) return;
   const auto& spec = apiRequest.endpoint->spec;
-  const Operation operation = *context.route->operation;
-  auto entered = context.mayBlock ? std::optional(rates_.enter(spec.id, operation, spec.workersMax, spec.limits))
-                                  : rates_.enterKnown(spec.id, operation, spec.workersMax, spec.limits);
+  const RateLimitGate::OwnLimits own{spec.limits, apiRequest.endpoint->maxQueued()};
+  auto entered = context.mayBlock ? std::optional(rates_.enter(spec.id, *context.route->operation, own))
+                                  : rates_.enterKnown(spec.id, *context.route->operation, own);
   context.needsThread = !entered;
   if (context.needsThread) return;
   auto& passed = *entered;
@@ -247,7 +247,7 @@ void RequestPipeline::checkBody(const Head& head, RequestContext& context) {
     context.refusal = tooLarge(context.apiRequest.path, context.route->bodyLimit);
   } else if (length > kFreeBody &&
              !bodyMemory_.hasRoom(context.apiRequest.endpoint ? context.apiRequest.endpoint->spec.id : "", length)) {
-    context.refusal = noBodyMemory(context.apiRequest.path);
+    context.refusal = noBodyMemory(context.apiRequest.path, bodyMemory_);
   } else if (context.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
     context.refusal = errorResponse(context.apiRequest.path, 400,
                                     "the body has no length: send Content-Length or Transfer-Encoding: chunked");

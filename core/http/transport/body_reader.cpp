@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/words.h"
+
 namespace jobq {
 namespace {
 
@@ -57,7 +59,9 @@ bool BodyReader::mayWait() {
       result_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) +
                                " bytes came; send it faster, or in smaller parts"};
       return false;
-    case TransferDeadline::Verdict::noSlot: result_ = Fault{503, "too many clients are waiting: try again in a moment"};
+    case TransferDeadline::Verdict::noSlot:
+      result_ = Fault{
+          503, limitReached("too many clients wait", deadline_.slots(), "server.waiting") + "; try again in a moment"};
   }
   return false;
 }

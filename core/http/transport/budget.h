@@ -11,7 +11,7 @@ namespace jobq {
 /// Any thread, without a lock.
 class Budget {
  public:
-  explicit Budget(std::uint64_t amount) noexcept : left_(amount) {}
+  explicit Budget(std::uint64_t amount) noexcept : whole_(amount), left_(amount) {}
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
@@ -60,6 +60,9 @@ class Budget {
     return reservation;
   }
 
+  /// Returns the whole amount, as given to the constructor.
+  std::uint64_t whole() const noexcept { return whole_; }
+
   /// Returns the amount left; another thread may draw on it at any moment.
   std::uint64_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
@@ -72,6 +75,7 @@ class Budget {
     return false;
   }
 
+  const std::uint64_t whole_;
   std::atomic<std::uint64_t> left_;
 };
 

@@ -59,6 +59,8 @@ class TransferDeadline {
   std::chrono::milliseconds used() const noexcept;
   /// Returns left(), but at most the time until a slot is needed.
   std::chrono::milliseconds untilNextQuestion() const noexcept;
+  /// Returns the number of slots for slow transfers; 0 for a transfer that needs no slot.
+  std::uint64_t slots() const noexcept { return places_ != nullptr ? places_->whole() : 0; }
 
  private:
   TransferDeadline() noexcept = default;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/connection_owner.h"
+#include "core/base/words.h"
 #include "core/http/transport/message.h"
 #include "core/http/transport/request_handler.h"
 
@@ -14,8 +15,10 @@ namespace {
 /// call.
 constexpr std::chrono::milliseconds kStay{20};
 
-constexpr const char* kNoHeadMemory =
-    "too many heads over 8 KB are being received: send a shorter one, or try again in a moment";
+std::string noHeadMemory(const Budget& heads) {
+  return limitReached("too many bytes of heads over 8 KB are being received", heads.whole(), "fixed") +
+         "; send a shorter head, or try again in a moment";
+}
 
 }  // namespace
 
@@ -134,14 +137,14 @@ Connection::Next Connection::serveQuickly() {
 
 // Judges the head that has come. Returns the next step behind a refusal, or no value if the request is open.
 std::optional<Connection::Next> Connection::openRequest() {
-  if (buffer_.full()) return refuse(503, kNoHeadMemory);
+  if (buffer_.full()) return refuse(503, noHeadMemory(server_.heads));
   const auto head = parseHead(
       buffer_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
   if (!head) return refuse(head.failure().status, head.failure().sentence);
   // Two copies of the head at most: the fields in the request, the target in the call.
   Budget::Reservation copies;
   if (scanner_.size() > ReadBuffer::kFree && !copies.grow(server_.heads, 2 * scanner_.size())) {
-    return refuse(503, kNoHeadMemory);
+    return refuse(503, noHeadMemory(server_.heads));
   }
   open_ = std::make_unique<OpenRequest>(*this, *head, std::move(copies));
   if (!head->keepAlive) open_->response.closeAfter();

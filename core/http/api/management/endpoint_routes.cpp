@@ -67,6 +67,7 @@ void writeInForce(json::ObjectWriter& out, const EndpointDeps& deps, const Endpo
     for (const FilterPool* filter : endpoint.filters) filters.element(filter->name());
   });
   out.member("maxStuck", endpoint.maxStuck());
+  out.member("maxQueued", endpoint.maxQueued());
   out.object("retention", [&endpoint](json::ObjectWriter& retention) {
     retention.member("run", retentionFor(std::nullopt, endpoint).count());
     retention.member("runsync", retentionFor(kWaitDefault, endpoint).count());

@@ -24,7 +24,7 @@ bool ListResponse::add(std::string_view item) {
 
 ApiResponse ListResponse::finish(std::string_view others) {
   if (isRefused_) {
-    return unavailable(request_.path, "too many large answers are being read now: ask for the list again in a moment");
+    return noAnswerMemory(request_.path, "the list");
   }
   body_ += ']';
   if (!others.empty()) {

@@ -88,8 +88,7 @@ class AwaitedOpenAi : public PendingCall {
     return lateOpenAiAnswer(after());
   }
   static ApiResponse noRoom(const ApiRequest& request) {
-    ApiResponse response =
-        unavailable(request.path, "the job has a large answer, and too many large ones are being read now");
+    ApiResponse response = noAnswerMemory(request.path, "the answer of the job");
     response.headers.emplace_back("x-should-retry", "false");
     return response;
   }
@@ -307,7 +306,10 @@ RouteResult openAi(const QueueDeps& deps, ApiRequest& request) {
   WaitSlot slot(deps, kLongest);
   // With a key the job may be the job of an earlier call, perhaps of /run, and later calls may ask for the job.
   const JobAfterCall after = request.idempotencyKey ? JobAfterCall::goesOn : JobAfterCall::isCancelled;
-  if (slot.wait == Millis(0)) return unavailable(request.path, "too many calls wait (server.waiting): try again soon");
+  if (slot.wait == Millis(0)) {
+    return unavailable(
+        request.path, limitReached("too many calls wait", deps.waiting.whole(), "server.waiting") + "; try again soon");
+  }
   auto submission = acceptSubmission(deps, request, kWaitMax);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   const EndpointId& endpoint = request.endpoint->spec.id;

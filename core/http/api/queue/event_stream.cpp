@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue/queue_calls.h"
 #include "core/jobs/job_service.h"
@@ -22,7 +23,8 @@ bool asksForEvents(const ApiRequest& request) { return request.acceptsEvents && 
 
 std::optional<ApiResponse> admitEventStream(const QueueDeps& deps, ApiRequest& request, Budget::Reservation& place) {
   if (!place.grow(deps.waiting, 1)) {
-    return unavailable(request.path, "too many calls wait (server.waiting): try again in a moment");
+    return unavailable(request.path, limitReached("too many calls wait", deps.waiting.whole(), "server.waiting") +
+                                         "; try again in a moment");
   }
   return countWellFormed(request);
 }

@@ -78,9 +78,7 @@ std::size_t mostBytesOf(const std::vector<LogLine>& lines) {
   return bytes;
 }
 
-ApiResponse noRoomForLog(const ApiRequest& request) {
-  return unavailable(request.path, "too many large answers are being read now: ask for the log again in a moment");
-}
+ApiResponse noRoomForLog(const ApiRequest& request) { return noAnswerMemory(request.path, "the log"); }
 
 // Returns the cursor behind the line, which is the next one behind `cursor`.
 Cursor behind(const Cursor& cursor, const LogLine& line) {

@@ -32,9 +32,7 @@ Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& request, Millis
 
 ApiResponse wholeResponse(ApiRequest& request, FoundJob found) {
   if (!found.hasRoom) {
-    return unavailable(request.path, "job " + found.job->id +
-                                         " has a large output, and too many large ones are being read now: ask for "
-                                         "its status again in a moment");
+    return noAnswerMemory(request.path, "the status of job " + found.job->id);
   }
   ApiResponse response{200, jobJson(*found.job)};
   found.job.reset();

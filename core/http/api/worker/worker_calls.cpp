@@ -166,9 +166,11 @@ class StopCall final : public PendingCall {
 };
 
 // Too many calls are parked: the public SDK waits for 5 seconds after a 429.
-ApiResponse busy(const ApiRequest& request) {
-  return tooMany(request.path, "too many calls of workers wait (server.waiting): call again in 5 seconds",
-                 Millis(5'000));
+ApiResponse busy(const WorkerDeps& deps, const ApiRequest& request) {
+  return tooMany(
+      request.path,
+      limitReached("too many calls wait", deps.waiting.whole(), "server.waiting") + "; call again in 5 seconds",
+      Millis(5'000));
 }
 
 // Returns the worker, unless no remote worker runs the jobs of the endpoint.
@@ -192,9 +194,9 @@ RouteResult parkForJobs(const WorkerDeps& deps, ApiRequest& request, bool isBatc
   const auto held = request.query.find("job_in_progress");
   const std::optional<bool> holdsJobs = held == request.query.end() ? std::nullopt : std::optional(held->second != "0");
   Budget::Reservation place;
-  if (!place.grow(deps.waiting, 1)) return busy(request);
+  if (!place.grow(deps.waiting, 1)) return busy(deps, request);
   auto begun = deps.workers.beginTake(*key, static_cast<std::size_t>(*most), holdsJobs, request.client->call());
-  if (!begun) return busy(request);
+  if (!begun) return busy(deps, request);
   keepOwner(deps, request, *key, WorkerCall::question);
   return begin(std::make_unique<TakeCall>(deps, std::move(place), *std::move(key), std::move(begun), isBatch), request);
 }
@@ -241,7 +243,7 @@ Result<RemoteWorkerKey> readWorker(ApiRequest& request) {
 
 RouteResult refuseLate(const WorkerDeps& deps, ApiRequest& request, ApiResponse refusal) {
   RefusalPlaces places;
-  if (!places.refused.grow(deps.refused, 1) || !places.waiting.grow(deps.waiting, 1)) return busy(request);
+  if (!places.refused.grow(deps.refused, 1) || !places.waiting.grow(deps.waiting, 1)) return busy(deps, request);
   return begin(std::make_unique<LateRefusal>(deps, std::move(places), std::move(refusal), request.client->call()),
                request);
 }
@@ -269,9 +271,9 @@ RouteResult awaitStops(const WorkerDeps& deps, ApiRequest& request) {
   auto key = readWorker(request);
   if (!key) return refuseLate(deps, request, badRequest(request, key.failure()));
   Budget::Reservation place;
-  if (!place.grow(deps.waiting, 1)) return busy(request);
+  if (!place.grow(deps.waiting, 1)) return busy(deps, request);
   auto wait = deps.workers.beginStopWait(*key, request.client->call());
-  if (!wait) return busy(request);
+  if (!wait) return busy(deps, request);
   keepOwner(deps, request, *key, WorkerCall::question);
   return begin(std::make_unique<StopCall>(deps, std::move(place), *std::move(key), std::move(wait)), request);
 }
