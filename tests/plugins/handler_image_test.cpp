@@ -8,6 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 TEST_F(HandlerImage, KeepsAPictureWithoutOperations) {
@@ -41,6 +42,16 @@ TEST_F(HandlerImage, KeepsTheFormatOfTheSourceByDefault) {
   EXPECT_EQ(process(inputOf(jpegOf(source))).format, "jpeg");
   EXPECT_EQ(process(inputOf(pngOf(source))).format, "png");
   EXPECT_EQ(process(inputOf(webpOf(source))).format, "webp");
+}
+
+// A lossless WebP of a single colour needs no bits for its pixels, so the header is nearly the whole file.
+TEST_F(HandlerImage, ReadsALosslessWebpOf28Bytes) {
+  const std::string file("RIFF\x14\0\0\0WEBPVP8L\x08\0\0\0\x2f\x02\x40\0\x10\x88\x88\x08", 28);
+  const Picture result = process(inputOf(file, R"("format":"png")"));
+  EXPECT_EQ(result.width, 3);
+  EXPECT_EQ(result.height, 2);
+  EXPECT_THAT(failureOf(inputOf(file.substr(0, 24))), HasSubstr("is a WebP that ends within its header"));
+  EXPECT_THAT(failureOf(inputOf(file.substr(0, 25))), Not(HasSubstr("within its header")));
 }
 
 TEST_F(HandlerImage, SpendsFewerBytesAtALowerQuality) {
