@@ -174,7 +174,6 @@ void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret
   log_.write(LogLevel::information, "keys.bootstrap", "the admin key is in " + file.string());
 }
 
-// Returns false if the id of the key is taken.
 bool ApiKeys::store(ApiKey& key, const std::string& secret) {
   key.digest = sha256(secret);
   key.createdAt = wall_.now();
@@ -213,12 +212,11 @@ Revocation ApiKeys::revoke(const std::string& id) {
       return Revocation::lastAdminKey;
     }
   }
-  const bool was = records_.remove(kKeyRecords, id);
+  const bool wasThere = records_.remove(kKeyRecords, id);
   reloadAfterChange();
-  return was ? Revocation::revoked : Revocation::noSuchKey;
+  return wasThere ? Revocation::revoked : Revocation::noSuchKey;
 }
 
-// Returns `revoked` if this call has set the mark.
 Revocation ApiKeys::mark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
@@ -262,7 +260,7 @@ void ApiKeys::reloadAfterChange() {
     log_.write(LogLevel::warning, "keys.reload", error.what());
     const KeySetPtr present = keys_.get();
     auto outdated = present ? std::make_shared<KeySet>(*present) : std::make_shared<KeySet>();
-    outdated->number = ++questions_;
+    outdated->request = ++lastRequest_;
     outdated->loadedAt = Instant{};
     publish(outdated);
   }
@@ -272,10 +270,10 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
   const KeySetPtr former = keys_.get();
   const Instant now = clock_.now();
   const bool follows = former && now - former->loadedAt < kLongestGap;
-  const std::uint64_t number = ++questions_;
+  const std::uint64_t request = ++lastRequest_;
   const Changes changes = records_.changedSince(kKeyRecords, follows ? former->version : 0);
   auto keys = follows ? std::make_shared<KeySet>(*former) : std::make_shared<KeySet>();
-  keys->number = number;
+  keys->request = request;
   keys->version = changes.version;
   keys->loadedAt = now;
   SharedMap<KnownKey, digestOf>::Changes byDigest;
@@ -306,8 +304,8 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
 }
 
 void ApiKeys::publish(const KeySetPtr& keys) {
-  // The answer to an older question may arrive later and must not bring a revoked key back.
-  keys_.setIf(keys, [&keys](const KeySet& present) { return present.number < keys->number; });
+  // The answer to an older request may arrive later and must not bring a revoked key back.
+  keys_.setIf(keys, [&keys](const KeySet& present) { return present.request < keys->request; });
 }
 
 // A single caller renews the copy while the copy is still good for the other callers. Only a copy that is too old makes
@@ -373,7 +371,7 @@ void ApiKeys::storeUses() {
   storeDue(keys->byId.page({}, all - later.size()), left);
 }
 
-// Returns true if the use was due. A key without a use since the last write is skipped, so that a later use stored by a
+// A key without a use since the last write is skipped, so that a later use stored by a
 // different node stays.
 bool ApiKeys::storeUseIfDue(const KnownKey& known) {
   const Instant seen = known.use->seen.load();

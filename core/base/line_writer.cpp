@@ -21,7 +21,8 @@ constexpr milliseconds kNoticeableWait{50};
 constexpr milliseconds kBetweenWaits{5'000};
 constexpr int kPause = 5;  // ms
 
-/// Bytes that a ready pipe takes without a wait (PIPE_BUF of pipe(7)), for a pipe that could not be opened again.
+/// Bytes that a ready pipe takes at once (PIPE_BUF of pipe(7)). A longer write would block at a pipe that could not be
+/// opened again.
 constexpr std::size_t kBytesAtOnce = 4'096;
 
 mode_t kindOf(int descriptor) {

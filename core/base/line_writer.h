@@ -38,8 +38,11 @@ class LineWriter {
   void reportLosses();
 
  private:
+  /// Writes the report of earlier losses, if there are any, and the lines. Returns false if a part was not written.
   bool writeLines(std::string_view lines) JOBQ_REQUIRES(mutex_);
+  /// Returns false if a part was not written.
   bool writeBytes(std::string_view bytes) JOBQ_REQUIRES(mutex_);
+  /// Returns true when the descriptor takes bytes, and false at `end`.
   bool waitForReader(std::chrono::steady_clock::time_point end) const;
 
   const int own_;  // the descriptor that was opened a second time, or -1

@@ -38,6 +38,7 @@ class ChildLink {
   std::string kill() { return process_.end(Millis(0)); }
 
  private:
+  /// Both move the bytes that need no wait, and return false if the process has ended.
   bool receive();
   bool send();
 

@@ -159,7 +159,8 @@ class CompletionNotifier {
       return std::tie(deadline, waiter) < std::tie(other.deadline, other.waiter);
     }
   };
-  /// A wait moves from one set to another without new memory, so that a lack of memory loses no resumption.
+  /// A set, because its nodes move to another set and need no new memory. A lack of memory therefore stops no
+  /// resumption.
   using ArmedWaits = std::set<ArmedWait>;
 
   ArmedWaits extractWaitsOf(const JobId& job);

@@ -31,7 +31,7 @@ class EndpointActivity {
  public:
   virtual ~EndpointActivity() = default;
 
-  /// Returns true if the endpoint has no worker on any node except leaving and stuck ones. Throws StorageError.
+  /// Returns true if each worker of the endpoint, on all nodes, leaves or is stuck. Throws StorageError.
   virtual bool hasNoActiveWorkers(const EndpointId& endpoint) const = 0;
 
   /// Wakes the callers that wait for jobs of the endpoint, because jobs were removed.

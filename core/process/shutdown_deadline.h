@@ -10,9 +10,10 @@
 
 namespace jobq {
 
-/// One thread makes the object before the step and destroys the object afterwards. After `limit` of real time the
-/// object logs `reason` and ends the process with exit code 0, without destructors: accepted jobs are stored already,
-/// and threads that cannot be ended still run in code that must not be torn down. `log` outlives the object.
+/// One thread makes the object before the step and destroys the object after the step. After `limit` of real time the
+/// object logs `reason` and ends the process without destructors, because threads that cannot be ended still run in
+/// code that must not be torn down. The exit code is 0, because accepted jobs are stored already. `log` outlives the
+/// object.
 class ShutdownDeadline {
  public:
   ShutdownDeadline(Millis limit, std::string reason, Log& log);
@@ -27,7 +28,7 @@ class ShutdownDeadline {
   Log& log_;
   Mutex mutex_;
   Condition changed_;
-  bool isOver_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool isOver_ JOBQ_GUARDED_BY(mutex_) = false;  // the step has ended in time
   std::thread thread_;
 };
 

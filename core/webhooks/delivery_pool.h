@@ -1,5 +1,5 @@
-// The threads that work on deliveries. A delivery has a thread for its work with the storage, and for its call only if
-// the transport cannot wait for an answer without one.
+// The threads that work on deliveries. A delivery has a thread for its work with the storage. The call of the delivery
+// has a thread only if the transport has no begin() (sdk/include/jobq/webhook_transport.h).
 #pragma once
 
 #include <cstddef>

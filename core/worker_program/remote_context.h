@@ -42,7 +42,7 @@ class RemoteContext final : public JobContext {
   const JobInHand& job_;
   const Instant deadline_;
   OutputQuota outputQuota_;
-  // Number of the first piece of the next chunk; no value for a server without a count.
+  // Number of the first piece of the next chunk; no value if the last answer of the server had no number.
   std::optional<std::uint64_t> nextChunk_ = 0;
 };
 

@@ -36,8 +36,8 @@ class ReportSender {
   std::string post(const std::string& path, const std::string& body, const std::stop_token& stop, Instant latest);
 
   /// Reports that the handler of a job has died. Repeats the report until `latest` while the server answers that
-  /// storing is not possible now, but not after a call without an answer: the server may have given the job to the
-  /// worker again meanwhile. Without the report, or with an older server, the loss shows in the pings.
+  /// storing is not possible now. If no answer comes, the report is not repeated, because the server may have given the
+  /// job to the worker again meanwhile. A server that has no report, or is older, finds the loss in the pings.
   void postLoss(const JobId& job, const std::stop_token& stop, Instant latest);
 
  private:

@@ -163,7 +163,8 @@ class ThreadExecutor::Worker {
       RunContext context({deps_.reports, deps_.clock, deps_.log}, job, task.insert.get(), task.deadline,
                          deps_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
-      deps_.inserts.noteRun(job.endpoint, deps_.clock.now() - begin < DeferredInserts::kLatest && !context.isKnown());
+      const bool isShort = deps_.clock.now() - begin < DeferredInserts::kLatest;
+      deps_.inserts.noteRun(job.endpoint, isShort && !context.neededInsert());
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
@@ -323,8 +324,7 @@ void ThreadExecutor::stopUnfinishedWorkers() {
   awaitAllEnded(end);
 }
 
-// Makes all workers drop the outcomes of their jobs. Raises `grace` to the longest stopGrace of the running workers.
-// Returns the jobs.
+// Makes all workers drop the outcomes of their jobs, and returns the jobs. Raises `grace` to their longest stopGrace.
 std::vector<ThreadExecutor::Unfinished> ThreadExecutor::abandonJobs(Millis& grace) {
   std::vector<std::shared_ptr<Worker>> workers;
   {

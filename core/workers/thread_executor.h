@@ -65,6 +65,7 @@ class ThreadExecutor final : public Executor {
   };
 
   void reap(const WorkerId& gone);
+  /// Waits for the end of all workers. Returns false if a worker still runs at the deadline.
   bool awaitAllEnded(Instant deadline);
   void drain(Instant deadline);
   void stopUnfinishedWorkers();

@@ -59,7 +59,9 @@ class IncomingAnswer {
 
  private:
   void addField(std::string_view line);
+  /// Returns false if no more bytes are wanted.
   bool completeHead(int status);
+  /// Returns true if the field Content-Length is greater than BodyBounds::kept, and such a body is a failure.
   bool announcesTooMuch() const;
 
   const BodyBounds bounds_;

@@ -50,13 +50,14 @@ std::string reasonOfHandshake(std::string_view detail) {
   return "the TLS handshake failed" + (at == detail.npos ? "" : ": " + std::string(detail.substr(at + 2)));
 }
 
+/// Returns true if the transfer has come to the step.
 bool reached(CURL* easy, CURLINFO step) {
   curl_off_t when = 0;
   curl_easy_getinfo(easy, step, &when);
   return when > 0;
 }
 
-// CURLINFO_CONNECT_TIME of libcurl 7.88 includes the handshake.
+/// Returns true if the transfer had a connection. CURLINFO_CONNECT_TIME of libcurl 7.88 would include the handshake.
 bool connected(CURL* easy) {
   long port = 0;
   curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &port);

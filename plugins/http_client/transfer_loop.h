@@ -45,8 +45,8 @@ struct TransferPolicy {
 /// Any thread may begin transfers, any number at once.
 class TransferLoop {
  public:
-  /// `threadName` has up to 15 characters. Throws Error if the system or libcurl gives no means, std::system_error
-  /// without a thread.
+  /// `threadName` has up to 15 characters. Throws Error if the system gives no descriptor or libcurl no handle, and
+  /// std::system_error if the thread cannot be started.
   TransferLoop(TransferPolicy policy, const char* threadName);
   /// Stops the transfers that have not ended.
   ~TransferLoop();

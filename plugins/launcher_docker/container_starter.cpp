@@ -42,35 +42,33 @@ void ContainerStarter::startWorker(const ClaimedLaunch& claimed) {
   for (Creation creation;;) {
     if (claimed.stop.stop_requested()) return failStart(claimed, {}, false);
     ContainerTerms terms = terms_;
-    terms.boundsDisk = creation.boundsDisk = claimed.launch.container.diskInGb > 0 && !hasUnboundDisk_;
+    terms.boundsDisk = creation.boundsDisk = claimed.launch.container.diskInGb > 0 && !cannotLimitDisk_;
     const auto created =
         engine_.createContainer(containerNameOf(claimed.launch.worker), containerBody(claimed.launch, terms));
     if (const auto* container = std::get_if<std::string>(&created)) return startContainer(claimed, *container);
-    if (!createsAgain(claimed, std::get<EngineFault>(created), creation)) return;
+    if (!prepareAnotherTry(claimed, std::get<EngineFault>(created), creation)) return;
   }
 }
 
-// Returns false if the start is over for this thread.
-bool ContainerStarter::createsAgain(const ClaimedLaunch& claimed, const EngineFault& fault, Creation& creation) {
+bool ContainerStarter::prepareAnotherTry(const ClaimedLaunch& claimed, const EngineFault& fault, Creation& creation) {
   if (creation.boundsDisk && isAboutDisk(fault)) {
-    noteUnboundDisk(fault);
+    noteNoDiskLimit(fault);
     return true;
   }
-  if (fault.status == kNotFound && !std::exchange(creation.wasPulled, true)) return pullsImage(claimed);
+  if (fault.status == kNotFound && !std::exchange(creation.wasPulled, true)) return pullImage(claimed);
   failStart(claimed, fault, !fault.isWithoutEffect);
   return false;
 }
 
-void ContainerStarter::noteUnboundDisk(const EngineFault& fault) {
-  if (hasUnboundDisk_.exchange(true)) return;
+void ContainerStarter::noteNoDiskLimit(const EngineFault& fault) {
+  if (cannotLimitDisk_.exchange(true)) return;
   log_.write(LogLevel::warning, "launcher.disk",
              "containers are started without a bound of their disk (containerDiskInGb), because the storage driver of "
              "Docker knows none: " +
                  fault.reason + "; use overlay2 on xfs with pquota for such a bound");
 }
 
-// Returns false if the start is over for this thread.
-bool ContainerStarter::pullsImage(const ClaimedLaunch& claimed) {
+bool ContainerStarter::pullImage(const ClaimedLaunch& claimed) {
   const ContainerSpec& container = claimed.launch.container;
   const auto image = readImageReference(container.image);
   const auto authIsWrong = authFault(auths_, container);

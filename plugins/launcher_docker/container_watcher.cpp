@@ -50,9 +50,8 @@ void ContainerWatcher::watchListed(const std::vector<ListedContainer>& container
   table_.openLaunches();
 }
 
-// Returns false if a container of an earlier life is left and may run.
 bool ContainerWatcher::watchContainer(const ListedContainer& container) {
-  if (!table_.contains(container.worker)) return removesLeftover(container);
+  if (!table_.contains(container.worker)) return removeLeftover(container);
   const auto worker = table_.findWatched(container.worker);
   if (!worker) return true;  // the start is under way
   if (!worker->isRunning) {
@@ -63,7 +62,7 @@ bool ContainerWatcher::watchContainer(const ListedContainer& container) {
   return true;
 }
 
-bool ContainerWatcher::removesLeftover(const ListedContainer& container) {
+bool ContainerWatcher::removeLeftover(const ListedContainer& container) {
   const auto fault = engine_.removeContainer(container.id);
   if (!fault) return true;
   if (!stubborn_.insert(container.id).second) return !mayRun(container);

@@ -25,8 +25,9 @@ class ContainerWatcher {
 
  private:
   void watchListed(const std::vector<ListedContainer>& containers);
+  /// Both return false if a container of an earlier life is left and may run.
   bool watchContainer(const ListedContainer& container);
-  bool removesLeftover(const ListedContainer& container);
+  bool removeLeftover(const ListedContainer& container);
   void endFailed(const ListedContainer& container, const WatchedWorker& worker);
   void endRunning(const ListedContainer& container, const WatchedWorker& worker);
   void noteFault(const EngineFault& fault);

@@ -64,8 +64,8 @@ class Engine {
   /// Returns how a container has ended.
   std::variant<EndedState, EngineFault> readEnd(std::string_view id);
 
-  /// Returns the last line with more than blanks of the container's output, or an empty text without such a line or
-  /// without a log.
+  /// Returns the last line of the container's output that is not blank. The result is empty if the last five lines are
+  /// blank or the output cannot be read.
   std::string readLastLine(std::string_view id);
 
  private:

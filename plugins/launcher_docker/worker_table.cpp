@@ -9,6 +9,7 @@ namespace {
 constexpr const char* kNeverBegan = "it was stopped before it began";
 constexpr Millis kPause = std::chrono::seconds(1);
 constexpr Millis kShortPause{200};  // while a worker is about to end
+// The longest grace and the longest wait: the sum of a moment and a longer time may overflow.
 constexpr Millis kLongestGrace = std::chrono::hours(24 * 365);
 
 }  // namespace
@@ -25,7 +26,7 @@ void WorkerTable::addLaunch(WorkerLaunch launch) {
 
 void WorkerTable::stopWorker(const WorkerId& worker, Millis grace) {
   const Clock::time_point now = Clock::now();
-  std::stop_source start;
+  std::stop_source startStop;
   {
     Lock lock(mutex_);
     const auto found = entries_.find(worker);
@@ -36,14 +37,17 @@ void WorkerTable::stopWorker(const WorkerId& worker, Millis grace) {
       entries_.erase(found);
       return;
     }
+    // A later call may shorten the time and never extends it. The first signal is due at once; afterwards the next
+    // signal is due at `killAt` at the latest.
     const Clock::time_point killAt = now + std::min(grace, kLongestGrace);
     entry.killAt = std::min(entry.killAt.value_or(killAt), killAt);
-    entry.signalAt = entry.wasTerminated ? std::min(entry.signalAt, *entry.killAt) : now;
-    start = entry.stop;
+    entry.signalAt = entry.wasSignalled ? std::min(entry.signalAt, *entry.killAt) : now;
+    startStop = entry.stop;
     signalWanted_.notifyAll();
-    passWanted_.notifyAll();
+    passWanted_.notifyAll();  // awaitPass() then takes the short pause
   }
-  start.request_stop();
+  // The stop source fires after the lock is free, because the callbacks of the starting thread run inside the call.
+  startStop.request_stop();
 }
 
 std::vector<WorkerExit> WorkerTable::collectExits() {
@@ -84,15 +88,17 @@ std::optional<ClaimedLaunch> WorkerTable::awaitLaunch() {
 
 bool WorkerTable::beginPull(const ClaimedLaunch& claimed) {
   Lock lock(mutex_);
-  const bool isKnown = claimed.endedPulls == endedPulls_;  // otherwise the image may be there by now
-  if (isKnown && pulls_.insert(claimed.launch.container.image).second) return true;
+  // The image is still missing if no pull has ended since the claim. After a pull, of any image, the worker is queued
+  // again, and a further creation of the container is tried.
+  const bool isStillMissing = claimed.endedPulls == endedPulls_;
+  if (isStillMissing && pulls_.insert(claimed.launch.container.image).second) return true;
   Entry& entry = entries_.at(claimed.launch.worker);
-  if (entry.killAt) {
+  if (entry.killAt) {  // stopWorker() was called during the start
     exits_.push_back({claimed.launch.worker, false, kNeverBegan});
     entries_.erase(claimed.launch.worker);
     return false;
   }
-  entry.launch = claimed.launch;
+  entry.launch = claimed.launch;  // awaitLaunch() has moved the launch away
   entry.phase = Phase::queued;
   return false;
 }
@@ -115,7 +121,7 @@ void WorkerTable::markRunning(const WorkerId& worker, std::string container) {
 void WorkerTable::endStart(const WorkerId& worker, FailedStart failed) {
   Lock lock(mutex_);
   const auto found = entries_.find(worker);
-  if (found == entries_.end()) return;
+  if (found == entries_.end()) return;  // the worker has ended already: a start that throws is reported again
   Entry& entry = found->second;
   if (!failed.mayHaveContainer) {
     exits_.push_back({worker, failed.isFailure, std::move(failed.reason)});
@@ -125,7 +131,7 @@ void WorkerTable::endStart(const WorkerId& worker, FailedStart failed) {
   entry.phase = Phase::failed;
   entry.isFailure = failed.isFailure;
   entry.reason = std::move(failed.reason);
-  isPassWanted_ = true;
+  isPassWanted_ = true;  // the next look removes a container that may be left
   passWanted_.notifyAll();
 }
 
@@ -207,8 +213,9 @@ void WorkerTable::noteSignal(const DueSignal& signal, bool isSent) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   entry.wasKilled = entry.wasKilled || (isSent && signal.isKill);
-  entry.wasTerminated = entry.wasTerminated || isSent;
-  // A SIGKILL is sent again until the container has ended.
+  entry.wasSignalled = entry.wasSignalled || isSent;
+  // After a SIGTERM that Docker has passed on, the next signal is the SIGKILL at `killAt`. A signal that was not passed
+  // on is sent again after a second. A SIGKILL is sent each second until the container has ended.
   const bool isTermination = isSent && !signal.isKill && entry.killAt;
   entry.signalAt = isTermination ? *entry.killAt : Clock::now() + kRepeated;
 }

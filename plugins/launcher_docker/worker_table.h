@@ -109,8 +109,8 @@ class WorkerTable {
     std::string reason{};
     std::optional<Clock::time_point> killAt{};  // moment of the kill, for a worker asked to end
     Clock::time_point signalAt{};               // when the next signal is due
-    bool wasTerminated = false;
-    bool wasKilled = false;
+    bool wasSignalled = false;                  // Docker has passed on a signal, SIGTERM or SIGKILL
+    bool wasKilled = false;                     // Docker has passed on a SIGKILL
   };
 
   std::map<WorkerId, Entry>::iterator findQueued() JOBQ_REQUIRES(mutex_);

@@ -39,8 +39,8 @@ std::string startVariables(const std::filesystem::path& process) {
   return text + '\0';
 }
 
-/// Kills the process if it has the mark. The descriptor is opened before the environment is read, so a later process
-/// with the same number is not killed.
+/// Kills the process if it has the mark. Returns true if a signal was sent. The descriptor is opened before the
+/// environment is read, so a later process with the same number is not killed.
 bool killIfMarked(const std::filesystem::path& process, const std::string& variable) {
   const pid_t number = std::stoi(process.filename().string());
   const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
@@ -48,6 +48,7 @@ bool killIfMarked(const std::filesystem::path& process, const std::string& varia
   return ::syscall(SYS_pidfd_send_signal, handle.number(), SIGKILL, nullptr, 0) == 0;
 }
 
+/// Kills the processes with the mark. Returns true if a signal was sent to any.
 bool killOnce(const std::string& variable) {
   bool isAnyKilled = false;
   std::error_code ignored;

@@ -24,6 +24,7 @@ class WorkerLog {
   int append(std::string_view output);
 
  private:
+  /// Begins a new, empty file. Returns false after a failure, whose reason is in errno.
   bool open();
 
   const std::filesystem::path folder_;

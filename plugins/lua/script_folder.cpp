@@ -84,7 +84,7 @@ const ScriptPtr& FollowedScript::newest() {
   return now_.script;
 }
 
-// Returns null if the file does not exist and never did, so that names alone take no memory.
+// Returns null if no file of this name has been seen yet. A name alone therefore takes no memory.
 ScriptFolder::EntryPtr ScriptFolder::entryOf(const std::string& name) {
   Lock lock(mutex_);
   const auto found = entries_.find(name);
@@ -158,7 +158,7 @@ std::vector<ScriptReport> ScriptFolder::reports() {
     if (!entry) continue;
     Lock lock(entry->mutex);
     const bool changed = refresh(name, *entry);
-    // The script of a removed file still runs. A removed file without a script leaves no report.
+    // The script of a removed file still runs and is reported. A removed file that never gave a script is left out.
     if (!entry->script && !files.contains(name)) continue;
     reports.push_back({name, entry->fault});
     lock.unlock();

@@ -30,6 +30,7 @@ ApiResponse faultResponse(const ApiRequest& request, const Fault& fault) {
   return errorResponse(request.path, fault.status, fault.sentence);
 }
 
+/// Raises the drawn memory of the request to `size` bytes. Returns false if the budget has no room.
 bool drawUpTo(ApiRequest& request, std::size_t size, BodyMemory& bodyMemory) {
   if (size <= request.bodyMemory.amount()) return true;
   const std::string_view endpoint = request.endpoint ? std::string_view(request.endpoint->spec.id) : std::string_view();

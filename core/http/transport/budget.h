@@ -8,7 +8,7 @@
 
 namespace jobq {
 
-/// Any thread, without a lock.
+/// Any thread may call the methods, and no call takes a lock. A reservation belongs to one thread at a time.
 class Budget {
  public:
   explicit Budget(std::uint64_t amount) noexcept : whole_(amount), left_(amount) {}
@@ -21,6 +21,7 @@ class Budget {
     Reservation() = default;
     Reservation(Reservation&& other) noexcept
         : budget_(std::exchange(other.budget_, nullptr)), amount_(std::exchange(other.amount_, 0)) {}
+    /// Exchanges the amounts: the former amount of this reservation goes back to its budget when `other` is destroyed.
     Reservation& operator=(Reservation&& other) noexcept {
       std::swap(budget_, other.budget_);
       std::swap(amount_, other.amount_);
@@ -31,17 +32,17 @@ class Budget {
     /// Returns the drawn amount.
     std::uint64_t amount() const noexcept { return amount_; }
 
-    /// Draws `amount` more from `budget`. Returns false if less is left; the reservation is unchanged then. All calls
-    /// for a reservation name the same budget.
+    /// Draws `amount` more from `budget`. If the budget has less left, the result is false and the reservation stays as
+    /// before. All calls for a reservation name the same budget.
     [[nodiscard]] bool grow(Budget& budget, std::uint64_t amount) noexcept {
       if (!budget.draw(amount)) return false;
       budget_ = &budget;
       amount_ += amount;
       return true;
     }
-    /// Returns everything to the budget.
+    /// Gives the whole amount back to the budget.
     void release() noexcept { shrinkTo(0); }
-    /// Returns the part beyond `amount` to the budget.
+    /// Gives the part beyond `amount` back to the budget. A smaller reservation is unchanged.
     void shrinkTo(std::uint64_t amount) noexcept {
       if (amount >= amount_) return;
       budget_->left_.fetch_add(amount_ - amount, std::memory_order_relaxed);
@@ -53,7 +54,7 @@ class Budget {
     std::uint64_t amount_ = 0;
   };
 
-  /// Draws `amount`. Returns nullopt if less is left.
+  /// Draws `amount`. The optional is empty if the budget has less left.
   [[nodiscard]] std::optional<Reservation> reserve(std::uint64_t amount) noexcept {
     Reservation reservation;
     if (!reservation.grow(*this, amount)) return std::nullopt;
@@ -76,7 +77,7 @@ class Budget {
   }
 
   const std::uint64_t whole_;
-  std::atomic<std::uint64_t> left_;
+  std::atomic<std::uint64_t> left_;  // in relaxed order, because the number protects no other memory
 };
 
 }  // namespace jobq

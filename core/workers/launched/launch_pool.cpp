@@ -81,7 +81,7 @@ void LaunchPool::retireUnfit(const LaunchSituation& situation, Instant now, Step
 }
 
 // The workers of an old release leave one at a time. The first leaves after a worker of the new release has connected,
-// unless no worker is needed.
+// or at once if no worker is needed or workersMax leaves no slot for a new worker.
 void LaunchPool::rollRelease(const LaunchSituation& situation, Step& step) {
   bool isPending = false;
   bool isProven = false;

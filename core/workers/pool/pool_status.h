@@ -22,7 +22,7 @@ struct PoolStatus {
   std::optional<std::string> launchFault{};
 };
 
-/// Returns true if no worker of the pool is left except leaving and stuck ones.
+/// Returns true if each worker of the pool leaves or is stuck.
 bool hasNoActiveWorkers(const PoolStatus& status) noexcept;
 
 /// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing, paused or

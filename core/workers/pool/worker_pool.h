@@ -124,8 +124,8 @@ bool isRemote(const WorkerPool& pool);
 /// not count.
 bool hasWorkers(const WorkerPool& pool, bool areRemote);
 
-/// Returns true if the pool has more workers than it may have. workersMax does not limit remote workers, unless it is
-/// 0.
+/// Returns true if the pool has more workers than it may have. A pool of remote workers has too many only if workersMax
+/// is 0.
 bool hasTooManyWorkers(const WorkerPool& pool);
 
 /// Returns true if the worker is busy and may get its next job with the report of its present one: the worker stays,

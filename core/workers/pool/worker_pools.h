@@ -44,9 +44,9 @@ class WorkerPools : public LockedPools {
   /// `endpoints` are the endpoints to serve from the start.
   WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints);
 
-  /// Adds the endpoint or changes its definition. The pool follows the new definition; present workers keep
-  /// theirs until a release replaces them. An endpoint without a release is ignored unless a pool of the endpoint
-  /// exists here.
+  /// Adds the endpoint or changes its definition. The pool follows the new definition; the current workers keep
+  /// theirs until a release replaces them. An endpoint that has no release gets no pool: only a pool that exists here
+  /// already changes.
   void setEndpoint(const EndpointPtr& now);
 
   /// Sets the part of this node in workersMin and workersMax of all endpoints. Workers beyond the part leave when
@@ -87,9 +87,9 @@ class WorkerPools : public LockedPools {
     /// End of the idle time if the pool has workers beyond workersMin; otherwise Instant::max().
     Instant idleUntil = Instant::max();
   };
-  /// Records a worker without a job, or, with `next`, a busy worker that begins its next job. With `next` a worker that
-  /// must not get a further job does not stay, and the call changes nothing. Throws std::out_of_range for an unknown
-  /// worker.
+  /// Records a worker without a job, or, with `next`, a busy worker that begins its next job. If a worker with `next`
+  /// must not get a further job, the result has `stays` false and the call changes nothing. Throws std::out_of_range
+  /// for an unknown worker.
   ReadyResult recordReady(const EndpointId& endpoint, const WorkerId& worker, const ClaimedJob* next = nullptr);
 
   /// Records the end of a worker, as WorkerPool::recordGone(). Returns true if the call has halted the release; nullopt
@@ -113,7 +113,7 @@ class WorkerPools : public LockedPools {
     EndpointId endpoint;
     bool retiring = false;
   };
-  /// Returns the rolling pools. Removes the pools without workers that never start a worker again.
+  /// Returns the rolling pools. Removes each empty pool that starts no more workers.
   std::vector<RollingPool> rollingPools();
 
   /// Decides the next step of the endpoint's release; the caller carries the step out.

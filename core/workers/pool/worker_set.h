@@ -112,6 +112,7 @@ class WorkerSet {
  private:
   using Workers = std::map<WorkerId, WorkerInfo>;
   void erase(Workers::iterator worker);
+  /// Changes the state. Returns false, and notes the refusal, if the state has no such event.
   bool apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event);
 
   std::map<WorkerId, WorkerInfo> workers_;

@@ -17,7 +17,8 @@ constexpr int kOmissions = 2;  ///< successive pings without a job that show tha
 constexpr std::size_t kMostStops = 1'000;  ///< jobs of an unknown time, for each worker
 constexpr std::size_t kLongestId = 128;    ///< bytes of the id of a job
 
-// Returns true when a ping without the job shows that the worker does not run the job.
+// Counts the successive pings that do not list the job in `omitted`. Returns true if their number shows that the worker
+// does not run the job.
 bool isOmitted(bool isListed, int& omitted) {
   omitted = isListed ? 0 : omitted + 1;
   return omitted >= kOmissions;

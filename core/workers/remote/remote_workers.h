@@ -60,8 +60,9 @@ class RemoteWorkers final : public Service, public RunEndListener, private Perio
   /// one.
   static constexpr std::size_t kSharedPlaces = 2'000;
 
-  /// Parks a call for up to `most` jobs. If `holdsJobs` is false, the worker has no jobs, and has lost the jobs that
-  /// were handed out; without a value the jobs of the worker are unknown. Returns null if there are too many workers.
+  /// Parks a call for up to `most` jobs. `holdsJobs` is false if the worker has no jobs: the jobs handed out earlier
+  /// are lost then. The optional is empty if the jobs of the worker are unknown. Returns null if there are too many
+  /// workers.
   std::shared_ptr<RemoteTake> beginTake(const RemoteWorkerKey& key, std::size_t most, std::optional<bool> holdsJobs,
                                         SuspendedCall call);
   /// Returns the jobs for the worker, none at the end of the wait, or no value while the call waits. With `hasLeft` the

@@ -22,7 +22,9 @@ void RunContext::emit(std::string_view chunk, std::string_view metrics) {
     pieces = split.size();
     return deps_.reports.append(job_.lease, nextChunk_, std::move(split));
   });
-  nextChunk_ += pieces;  // only a job that was told to stop drops chunks, and all later chunks with them
+  // A dropped chunk may leave a gap in the numbers. A chunk is dropped only after a stop, for a stale attempt or for a
+  // lost job, and then all later chunks are dropped, too.
+  nextChunk_ += pieces;
 }
 
 void RunContext::progress(std::string_view json) {
@@ -32,18 +34,20 @@ void RunContext::progress(std::string_view json) {
 
 void RunContext::log(LogLevel level, std::string_view line) {
   offer([&] {
+    // The storage sets the time of the line.
     return deps_.reports.appendLog(job_.lease, nextLine_, LogLine{{}, level, clipped(line, kLongestLine)});
   });
-  ++nextLine_;  // only a job that was told to stop drops lines, and all later lines with them
+  ++nextLine_;  // also after a dropped line: all later lines are dropped, too, as in emit()
 }
 
 const JobId& RunContext::id() const {
-  isKnown_ = true;
+  neededInsert_ = true;
   if (!ensureStored()) throw JobFailed("the storage does not take the job");
   return job_.lease.job;
 }
 
-// Returns false if the storage has refused the job. The timer wakes the caller and stops the run.
+// Returns false if the storage has refused the job. The timer of DeferredInserts then wakes the waiting caller and
+// stops the run.
 bool RunContext::ensureStored() const {
   if (insert_ == nullptr) return true;
   try {
@@ -54,10 +58,11 @@ bool RunContext::ensureStored() const {
   }
 }
 
-// A stale report is dropped silently, because the stop token informs the handler (`sdk/include/jobq/job_handler.h`).
-// After a stop every report is stale, and at the end of the process the storage may no longer exist.
+// A stale report is dropped silently, because the stop token informs the handler (`sdk/include/jobq/job_handler.h`). A
+// report after a stop is dropped, too: no caller needs the report, and at the end of the process the storage may no
+// longer exist.
 void RunContext::offer(const std::function<ReportResult()>& report) {
-  isKnown_ = true;
+  neededInsert_ = true;
   if (stop_.stop_requested() || !ensureStored()) return;
   Backoff backoff(deps_.clock, stop_);
   do {

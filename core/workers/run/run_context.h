@@ -53,8 +53,9 @@ class RunContext final : public JobContext {
   void progress(std::string_view json) override;
   void log(LogLevel level, std::string_view line) override;
 
-  /// Returns true if the handler has reported or has read the id.
-  bool isKnown() const noexcept { return isKnown_; }
+  /// Returns true if the handler has reported or has read the id. Such a run is not brief
+  /// (`core/workers/deferred_inserts.h`).
+  bool neededInsert() const noexcept { return neededInsert_; }
 
  private:
   void offer(const std::function<ReportResult()>& report);
@@ -69,7 +70,7 @@ class RunContext final : public JobContext {
   OutputQuota outputQuota_;
   std::uint64_t nextChunk_ = 0;  // number of the next chunk of the attempt
   std::uint64_t nextLine_;       // number of the next log line of the job
-  mutable bool isKnown_ = false;
+  mutable bool neededInsert_ = false;
 };
 
 }  // namespace jobq

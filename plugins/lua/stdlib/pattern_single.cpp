@@ -8,7 +8,8 @@ namespace {
 
 unsigned char byte(char c) { return static_cast<unsigned char>(c); }
 
-// Searches the inside of the brackets, `at` to `last`. `pay` is called once per member.
+// Returns true if `c` belongs to the set whose text between the brackets is `at` to `last`. `pay` is called once for
+// each member.
 template <class Pay>
 bool lookUp(unsigned char c, const char* at, const char* last, Pay pay) {
   const bool opposite = *at == '^';

@@ -1,5 +1,5 @@
-// The table library with every element counted. Lengths and elements may come from metamethods, so the stock functions
-// can be made to run without end where no hook fires.
+// The table library with every element counted. Lengths and elements may come from metamethods, so a script could make
+// the stock functions run for ever in places where no hook fires.
 #include <algorithm>
 
 #include "sandbox/sandbox.h"

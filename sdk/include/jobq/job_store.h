@@ -249,9 +249,9 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// /health and each scaling decision calls the function.
   [[nodiscard]] virtual EndpointCounts counts(std::string_view endpoint) = 0;
 
-  /// Returns the counters of each endpoint that has had a job since its last remove(), as counts() does. An endpoint
-  /// without jobs may be among them, or not. The time of the call grows with the number of endpoints, not with the
-  /// number of jobs.
+  /// Returns the counters of each endpoint that has had a job since its last remove(), as counts() does. The result may
+  /// name further endpoints, which have had no job since. The time of the call grows with the number of endpoints, not
+  /// with the number of jobs.
   [[nodiscard]] virtual std::map<EndpointId, EndpointCounts> allCounts() = 0;
 
   /// Removes up to `batch` records of an endpoint under deletion: first jobs in any state with their chunks and logs,

@@ -72,6 +72,9 @@ class Scanner {
     fault_ = Fault{at_, reason};
     return false;
   }
+  // Each function named scan... moves behind its part of the text. The result is false after a fault, which is in
+  // `fault_`; scanDigits() alone sets no fault, and returns false if there is no digit.
+
   bool done() const { return at_ >= text_.size(); }
   char here() const { return text_[at_]; }
   bool consume(char c) {

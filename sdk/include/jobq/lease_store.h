@@ -234,13 +234,13 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   [[nodiscard]] virtual ReportResult progress(const LeaseRef& lease, std::string json) = 0;
 
   /// Returns jobs to the queue: IN_QUEUE with the old position and a grown attempt; chunks and progress are discarded.
-  /// A returned job that is no loss counts neither a loss nor a retry. For a loss, losses and retries grow by one, and
-  /// so does `retried` of the endpoint: the call does now what sweep() does for the jobs of a life that has ended. The
-  /// job is FAILED instead if losses reach maxAttempts, with the error that sweep() gives the job. Skips stale leases,
-  /// and an attempt with a finish() of the same process that began before the call, also if the outcome is stored
-  /// later. Returns `stopped`, `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0 and
-  /// `more` is false. Repeatable, but for the lists: a repeated call finds stale leases and names no job. After
-  /// OutcomeUnknown the lists are lost, and the caller does what sweep() says for that case.
+  /// For a loss, losses and retries grow by one, and so does `retried` of the endpoint; otherwise these numbers stay.
+  /// For a loss the call does now what sweep() does for the jobs of a life that has ended. The job is FAILED instead if
+  /// losses reach maxAttempts, with the error that sweep() gives the job. Skips stale leases, and an attempt with a
+  /// finish() of the same process that began before the call, also if the outcome is stored later. Returns `stopped`,
+  /// `finished` and `requeuedAt` for the jobs that this call took back; `removed` is 0 and `more` is false. Repeatable,
+  /// but for the lists: a repeated call finds stale leases and names no job. After OutcomeUnknown the lists are lost,
+  /// and the caller does what sweep() says for that case.
   virtual SweepResult giveBack(std::span<const ReturnedJob> jobs) = 0;
 
   /// Does the periodic work of the store, at most `max` jobs for each step, in this order:

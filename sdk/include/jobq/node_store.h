@@ -10,7 +10,7 @@
 // A life that has ended stays ended. The leases of a life end with the life: the next sweep() takes back its jobs.
 //
 // A storage that no node could reach must not end the lives of all nodes. Therefore a time without any beat or join
-// counts as kBeatGap at most: a sweep ends no life unless a life has beaten or begun within the last kBeatGap, and the
+// counts as kBeatGap at most: a sweep ends lives only if a life has beaten or begun within the last kBeatGap, and the
 // first beat or join after a longer time moves the end of each life by that time minus kBeatGap.
 #pragma once
 

@@ -166,8 +166,9 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   [[nodiscard]] virtual OwedDeliveries owed(std::string_view endpoint) = 0;
 
   /// Abandons deliveries, at most `max` of all endpoints: deliveries owed for bounds.maxAge, and the oldest deliveries
-  /// of an endpoint that owes more than bounds.maxCount, down to that number. The record of each gets an attempt
-  /// without a call (status 0), not counted as a try, with tooOldReason() or tooManyReason().
+  /// of an endpoint that owes more than bounds.maxCount, down to that number. The record of each abandoned delivery
+  /// gets an attempt with tooOldReason() or tooManyReason(). The status of the attempt is 0, because no call was made,
+  /// and the attempt does not count as a try.
   ///
   /// Only a waiting delivery is abandoned. A delivery with a call under way, or with a postponed next try, is skipped
   /// until the delivery is due. A delivery whose last try was delivered waits for finishDelivery() only and is skipped

@@ -6,11 +6,11 @@
 //  - An operation is one step, unless its contract names several: the step happens whole or not at all. When the
 //    operation returns, the step and all earlier steps are as durable as the storage guarantees (SQLite: on disk).
 //  - The contract of an operation may say "Unsynced". When such an operation returns, the step survives the death of
-//    the process. A loss of power may undo the step, and then undoes all later unsynced steps too, unless an operation
-//    that is not unsynced has changed the storage since. Only operations whose result stays on the machine are
-//    unsynced, with two exceptions: remote workers are told of their claims, and numbers of jobs (JobStore::counts())
-//    count unsynced steps too, as do the reads of which LeaseStore::finish() says that they may follow an end
-//    earlier. A storage may make unsynced operations as durable as the others.
+//    the process. A loss of power may undo the step, and then undoes all later unsynced steps too. Any other
+//    operation that changes the storage makes all earlier steps durable. Only operations whose result stays on the
+//    machine are unsynced, with two exceptions: remote workers are told of their claims, and numbers of jobs
+//    (JobStore::counts()) count unsynced steps too, as do the reads of which LeaseStore::finish() says that they may
+//    follow an end earlier. A storage may make unsynced operations as durable as the others.
 //  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
 //    step. The only exception to this rule is OutcomeUnknown (error.h): a storage behind a connection throws it when
 //    the connection broke before the answer came.

@@ -81,7 +81,8 @@ ApiResponse errorAnswer(const json::Value& error, const json::Document& output) 
   return {answered, json::object([&](json::ObjectWriter& out) { out.raw("error", error.raw); })};
 }
 
-/// Returns the JSON text inside a value: without the list around a single element, and without the quotes around JSON.
+/// Returns the JSON text inside a value. A list of a single element gives the element, and a string that holds JSON
+/// gives the JSON.
 std::string unwrapped(std::string_view output) {
   std::string text(output);
   if (const auto list = read(text, 2); list && list->root.kind == json::Kind::array && list->elements.size() == 1) {

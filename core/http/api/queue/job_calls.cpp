@@ -76,7 +76,7 @@ class StatusEvents final : public ChangeEventStream {
     if (seen_ == now && !terminal(state)) return afterQuietReading(state);
     seen_ = now;
     std::string id = eventIdOf(*found.job);
-    // The end is sent again to a client that knows of it, because an answer without an event means nothing.
+    // A client that has seen the end already reads the end again, because an answer must have an event.
     if (id == lastId_ && !terminal(state)) return afterQuietReading(state);
     auto object =
         state == JobState::inQueue ? queuedJobJson(deps(), request, *found.job) : std::optional(jobJson(*found.job));

@@ -173,7 +173,7 @@ ApiResponse busy(const WorkerDeps& deps, const ApiRequest& request) {
       Millis(5'000));
 }
 
-// Returns the worker, unless no remote worker runs the jobs of the endpoint.
+// Returns the worker of the call. Fails if the image of the endpoint is a handler of the server.
 Result<RemoteWorkerKey> readServingWorker(const WorkerDeps& deps, ApiRequest& request) {
   const EndpointId& endpoint = request.endpoint->spec.id;
   if (deps.workers.isServed(endpoint)) return readWorker(request);
