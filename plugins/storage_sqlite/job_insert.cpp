@@ -25,7 +25,7 @@ bool isInserted(Step& step, const BodyFiles& files, const JobSpec& job) {
   query.bind(located.id, located.unlisted, step.now, job.endpoint, job.apiKeyId, Bytes{job.input});
   if (!query.next()) return false;
   const BodyFile file = bodyFileAt(query, 2);
-  const bool isSame = query.flag(0) && (file.exists() ? files.isEqual(file, job.input) : query.flag(1));
+  const bool isSame = query.flag(0) && (file.isFile() ? files.isEqual(file, job.input) : query.flag(1));
   if (!isSame) throwExists(job);
   return true;
 }
@@ -357,7 +357,7 @@ InsertedAndClaimed Jobs::insertAndClaim(JobSpec&& job, const QueuePolicy& policy
   for (Claim& each : done.claimed) {
     if (each.job.lease.job != job.id || !each.job.input.empty()) continue;
     each.job.input = std::move(job.input);
-    if (input.file().exists()) bodies_.files.dropFromCache(input.file());
+    if (input.file().isFile()) bodies_.files.dropFromCache(input.file());
     each.inputFile = {};
   }
   bodies_.inputs.read(std::move(done.claimed), jobs);

@@ -68,7 +68,7 @@ std::optional<DiscardedChunks> findDiscarded(Step& step) {
 /// Keeps an ended job for its waiting caller. `row` is the row before the end.
 void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const Ending& ending) {
   const std::string_view output = ending.output != nullptr ? ending.output->inRow() : std::string_view();
-  const bool isInFile = ending.output != nullptr && ending.output->file().exists();
+  const bool isInFile = ending.output != nullptr && ending.output->file().isFile();
   if (isInFile || output.size() + ending.error.size() > EndedJobs::kMostOfJob) return;
   auto running = step.running.find(row.num);
   if (!running || running->worker.empty()) return;

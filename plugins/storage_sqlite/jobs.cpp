@@ -27,7 +27,7 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry, const LargeInput& 
   if (query.integer(5) != large.file.number) {
     throw StorageError("job " + row.id + " has changed during its retry; retry the job again");
   }
-  if (large.file.exists()) spec.input = large.bytes;
+  if (large.file.isFile()) spec.input = large.bytes;
   spec.policy = {row.executionTimeout, expiry - step.now, row.low, static_cast<std::int32_t>(query.integer(4))};
   spec.retention = row.retention;
   spec.maxAttempts = row.maxAttempts;
@@ -142,9 +142,9 @@ LargeInput Jobs::readLargeInput(const JobKey& key) {
           query.bind(located.id, located.unlisted, key.endpoint).next() && next(query.state(2), Trigger::retry);
       return isRead ? bodyFileAt(query, 0) : BodyFile{};
     });
-    if (!file.exists()) return {};
+    if (!file.isFile()) return {};
     if (auto bytes = bodies_.files.read(file)) return {file, std::move(*bytes)};
-    if (file.number == missing.number) throw bodies_.files.missing(file);
+    if (file.number == missing.number) throw bodies_.files.missingError(file);
     missing = file;
   }
 }

@@ -37,7 +37,7 @@ bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobStat
       "LEFT JOIN body_file ON body_file.id = output_file WHERE num = ?1");
   query.bind(row->num, report.error, Bytes{report.output}).next();
   const BodyFile file = bodyFileAt(query, 2);
-  if (!file.exists()) return query.flag(0) && query.flag(1);
+  if (!file.isFile()) return query.flag(0) && query.flag(1);
   try {
     return query.flag(0) && files.isEqual(file, report.output);
   } catch (const UnreadableBody&) {

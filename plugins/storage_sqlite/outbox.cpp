@@ -133,9 +133,9 @@ void readRow(Connection& connection, Due& due) {
 /// Reads the bodies that are in files, without a connection.
 void readFiles(const BodyFiles& files, Due& due) {
   const auto read = [&files](const BodyFile& file, std::string& body) {
-    if (!file.exists()) return;
+    if (!file.isFile()) return;
     auto bytes = files.read(file);
-    if (!bytes) throw files.missing(file);
+    if (!bytes) throw files.missingError(file);
     body = std::move(*bytes);
   };
   try {

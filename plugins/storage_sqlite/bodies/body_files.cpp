@@ -157,7 +157,7 @@ std::optional<std::string> BodyFiles::read(const BodyFile& file) const {
 bool BodyFiles::isEqual(const BodyFile& file, std::string_view bytes) const {
   if (file.size != bytes.size()) return false;
   BodyReader reader(*this);
-  if (!reader.open(file)) throw missing(file);
+  if (!reader.open(file)) throw missingError(file);
   while (!bytes.empty()) {
     const std::string_view part = reader.readPart();
     if (!bytes.starts_with(part)) return false;
@@ -185,7 +185,7 @@ void BodyFiles::dropFromCache(const BodyFile& file) const noexcept {
   }
 }
 
-DamagedBody BodyFiles::missing(const BodyFile& file) const {
+DamagedBody BodyFiles::missingError(const BodyFile& file) const {
   return DamagedBody("the file " + nameOf(pathOf(file.number)) + " is missing" + kRemedy);
 }
 

@@ -54,7 +54,7 @@ std::vector<ClaimedJob> ClaimedInputs::read(std::vector<Claim> claims) {
 
 void ClaimedInputs::read(std::vector<Claim> claims, std::vector<ClaimedJob>& jobs) {
   for (Claim& claim : claims) {
-    if (!claim.inputFile.exists() || readInput(claim)) jobs.push_back(std::move(claim.job));
+    if (!claim.inputFile.isFile() || readInput(claim)) jobs.push_back(std::move(claim.job));
   }
 }
 
@@ -69,7 +69,7 @@ bool ClaimedInputs::readInput(Claim& claim) {
       leaveOut(claim, "", false);
       return false;
     }
-    throw files_.missing(claim.inputFile);
+    throw files_.missingError(claim.inputFile);
   } catch (const DamagedBody& error) {
     leaveOut(claim, error.what(), true);
   } catch (const UnreadableBody& error) {

@@ -31,7 +31,7 @@ struct Claim {
   /// leaving the job out needs no memory.
   void setInputFile(const BodyFile& file) {
     inputFile = file;
-    leftOut.resize(file.exists() ? 1 : 0);
+    leftOut.resize(file.isFile() ? 1 : 0);
   }
 
   ClaimedJob job;

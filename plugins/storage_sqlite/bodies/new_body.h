@@ -29,7 +29,7 @@ class NewBody {
   void noteCommit() noexcept { committed_ = true; }
 
   /// Returns the bytes of the column of the body: none if the body has a file.
-  std::string_view inRow() const noexcept { return file_.exists() ? std::string_view() : bytes_; }
+  std::string_view inRow() const noexcept { return file_.isFile() ? std::string_view() : bytes_; }
   const BodyFile& file() const noexcept { return file_; }
 
  private:

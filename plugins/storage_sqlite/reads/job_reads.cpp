@@ -209,15 +209,15 @@ std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
       file = bodyFileAt(query, kJobColumns + 3);
       return wholeJobOf(query);
     });
-    if (job && file.exists() && file.size + job->progress.size() > mostBytes) {
+    if (job && file.isFile() && file.size + job->progress.size() > mostBytes) {
       makeDurable(writer_, key.id);
       job->bodyBytes = file.size + job->progress.size();
       std::string().swap(job->progress);
       return job;
     }
-    if (job && file.exists()) {
+    if (job && file.isFile()) {
       auto output = bodies_.files.read(file);
-      if (!output && file.number == missing.number) throw bodies_.files.missing(file);
+      if (!output && file.number == missing.number) throw bodies_.files.missingError(file);
       missing = file;
       if (!output) continue;
       job->output = std::move(*output);

@@ -69,7 +69,7 @@ void fillRow(Connection& connection, const BodyColumn& place, std::int64_t num, 
              const BodyFile& file, const std::stop_token& stop) {
   BlobWriter blob(connection.handle(), place.table, place.column, num);
   BodyReader reader(files);
-  if (!reader.open(file)) throw files.missing(file);
+  if (!reader.open(file)) throw files.missingError(file);
   while (reader.offset() < file.size) {
     checkStop(stop);
     const std::uint64_t at = reader.offset();
