@@ -18,6 +18,8 @@ if [ "${1:-build}" = test ]; then
   packages+=(docker-registry)
   # Workers and streams behind a reverse proxy.
   packages+=(nginx-light)
+  # The tests of /docs look at the page in a browser.
+  packages+=(chromium)
 fi
 case "${1:-build}" in
   test | cluster)

@@ -14,7 +14,8 @@ import pytest
 for module in ("disk_case", "http_case", "jobqctl_case", "lua_case", "management_api", "runpod_case"):
     pytest.register_assert_rewrite(module)
 
-import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)
+import chromium  # noqa: E402  (an import before the line above would not be rewritten)
+import jobq_server  # noqa: E402
 import jobq_worker  # noqa: E402
 import runpod_process  # noqa: E402
 
@@ -60,6 +61,30 @@ def class_server():
     """Starts a server for all tests of a class."""
     with contextlib.ExitStack() as stack:
         yield lambda **settings: stack.enter_context(new_server(settings))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A browser for all tests of a process."""
+    if reason := chromium.missing():
+        pytest.skip(reason)
+    with chromium.Chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="class")
+def class_page(browser):
+    with browser.page() as page:
+        yield page
+
+
+@pytest.fixture
+def browser_page(class_page):
+    """The page of the class, as on a light desktop at first. An error in the console fails the test, unless the test has
+    read the error."""
+    class_page.show_as()
+    yield class_page
+    assert class_page.faults() == []
 
 
 def new_server(settings):
