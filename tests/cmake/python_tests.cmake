@@ -13,12 +13,14 @@ math(EXPR jobq_longest_rounds "1500 * ${jobq_test_time}")
 set_tests_properties(http.too_large PROPERTIES TIMEOUT ${jobq_longest_rounds})
 # Pages build plugins for the server as users do, without sanitizers.
 set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 4)
+# Mostly work of a browser. Under AddressSanitizer, http.docs asks for the same page.
+set_tests_properties(http.docs_page PROPERTIES LABELS http PROCESSORS 2)
 set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)
 
 # The same tests over Poco's HTTP server (server.transport). CI has the calls with waits, streams, large bodies and refusals,
 # where the transports differ most; `scripts/test.sh --poco` has all but framing, crowds, slow clients, the
 # memory of heads, and tests without a server.
-set(jobq_poco_lacks allocator crowd database_login decisions_addresses docs documents events_page framing head_memory
+set(jobq_poco_lacks allocator crowd database_login decisions_addresses docs docs_page documents events_page framing head_memory
   jobqctl_connection malformed settings_page standstill strain too_large transport version)
 foreach(file IN LISTS http_files)
   cmake_path(GET file STEM stem)

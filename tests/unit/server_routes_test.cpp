@@ -112,13 +112,31 @@ TEST_F(ProcessRoutesTest, ThePageOfTheDescriptionLoadsNoForeignResource) {
   EXPECT_EQ(response.constant.data(), docsPage().data()) << "no answer has a copy";
   EXPECT_EQ(headersOf(response),
             "Content-Type: text/html; charset=utf-8\n"
-            "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-            "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'\n");
+            "Content-Security-Policy: " +
+                docsPolicy() + "\n");
   EXPECT_THAT(response.constant, StartsWith("<!DOCTYPE html>\n"));
   EXPECT_THAT(response.constant, testing::EndsWith("</html>\n"));
   EXPECT_THAT(response.constant, HasSubstr("fetch(\"openapi.json\")"));
-  for (const char* foreign : {"://", " src=", " href=", "innerHTML", "document.write", "eval("}) {
+  EXPECT_LE(response.constant.size(), 40'000) << "the whole page, with script and style";
+  for (const char* foreign : {"://", " src=", " href=", " style=", "innerHTML", "document.write", "eval("}) {
     EXPECT_THAT(response.constant, Not(HasSubstr(foreign)));
+  }
+}
+
+TEST_F(ProcessRoutesTest, ThePolicyOfThePageAllowsItsScriptAndStyleAlone) {
+  const auto elements = [](const std::string& tag) {
+    return std::pair(docsPage().find("<" + tag), docsPage().rfind("<" + tag));
+  };
+  for (const char* tag : {"script", "style>"}) {
+    const auto [first, last] = elements(tag);
+    EXPECT_NE(first, std::string::npos);
+    EXPECT_EQ(first, last) << "a single element " << tag;
+  }
+  EXPECT_THAT(docsPolicy(), testing::MatchesRegex("default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='; "
+                                                  "style-src 'sha256-[A-Za-z0-9+/]{43}='; connect-src 'self'; .*"));
+  for (const char* rule : {"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+                           "require-trusted-types-for 'script'", "trusted-types 'none'"}) {
+    EXPECT_THAT(docsPolicy(), HasSubstr(rule));
   }
 }
 

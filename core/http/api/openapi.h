@@ -12,7 +12,7 @@ namespace jobq {
 const std::string& openapiText();
 
 /// Returns core/http/api/openapi.json with `info.version` filled in. The build makes the function
-/// (core/http/api/embed_openapi.cmake). Any thread.
+/// (core/http/api/embed_text.cmake). Any thread.
 const std::string& openapiSource();
 
 /// Returns `source` with the second mount: the calls of each path below `/v2` below `/sdk/v2` too, with the lenient

@@ -44,10 +44,6 @@ class AwaitedReadiness final : public PendingCall {
   Readiness::Question question_;
 };
 
-constexpr const char* kOnlyItself =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'";
-
 // Callers without a key get these texts, and thousands of them may read slowly: no answer has a copy.
 ApiResponse fixedText(std::string_view text) {
   ApiResponse response;
@@ -65,7 +61,7 @@ void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const Unre
   router.add(
       {{"GET"}, "/docs", Scope::none, 1024, false, [](const ApiRequest&) {
          ApiResponse response = fixedText(docsPage());
-         response.headers = {{"Content-Type", "text/html; charset=utf-8"}, {"Content-Security-Policy", kOnlyItself}};
+         response.headers = {{"Content-Type", "text/html; charset=utf-8"}, {"Content-Security-Policy", docsPolicy()}};
          return response;
        }});
   Route alive;
