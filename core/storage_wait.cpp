@@ -19,31 +19,22 @@ constexpr char kReason[] = "the server waits for its storage, which cannot be re
 /// Answers a single request of the wait.
 class WaitingHandler final : public RequestHandler {
  public:
-  explicit WaitingHandler(ThreadWaits& waits) : waits_(waits) {}
-
   void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
     const std::string& target = request.getURI();
     const std::string path = target.substr(0, target.find('?'));
-    serveExtended(request, response, waits_, [&](RequestExtension& extension) {
+    ThreadWaits none;  // the answer is sent at once
+    serveExtended(request, response, none, [&](RequestExtension& extension) {
       Exchange(request, response, extension)
           .send(path == "/healthz" ? ApiResponse{200, R"({"status":"alive"})"} : unavailable(path, kReason));
       return Progress::answered;
     });
   }
-
- private:
-  ThreadWaits& waits_;
 };
 
 class WaitingHandlers final : public RequestHandlerFactory {
  public:
-  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override {
-    return new WaitingHandler(waits_);
-  }
+  RequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override { return new WaitingHandler; }
   std::string errorBody(std::string_view sentence) const override { return errorResponse("", 400, sentence).body; }
-
- private:
-  ThreadWaits waits_;
 };
 
 /// The server at the address of the real server, until its destruction.

@@ -5,6 +5,7 @@ import os
 import signal
 import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -13,6 +14,8 @@ from http_case import HttpTest
 from jobq_server import Server, until
 from pace import HANG
 from wire import GET, MB, all_but_one_wait, connect, ends, is_held, post
+
+HALF_HELLO = b"\x16\x03\x01\x02\x00\x01"  # the first bytes of a handshake of 512 bytes
 
 
 class TlsTest(HttpTest):
@@ -37,7 +40,6 @@ class TlsTest(HttpTest):
         """Returns the certificate given to a new connection, as PEM."""
         return ssl.get_server_certificate(self.server.address)
 
-    @pytest.mark.reactor("a certificate without a restart")
     def test_sighup_reads_the_certificate_again(self):
         """core/decisions/operations.md: SIGHUP reads the certificate for new connections; a file without a certificate
         is refused with a line of the log."""
@@ -94,7 +96,7 @@ class TlsTest(HttpTest):
 
     def test_clients_without_tls_harm_no_other_clients(self):
         half = connect(self.server)
-        half.sendall(b"\x16\x03\x01\x02\x00\x01")
+        half.sendall(HALF_HELLO)
         with connect(self.server) as plain:
             plain.sendall(GET)
             assert b"200" not in ends(plain)
@@ -134,23 +136,53 @@ class TlsTest(HttpTest):
             answer = ends(secure)
         assert answer.count(b"x" * 1024) == size // 1024
 
-    @pytest.mark.reactor("handshakes of silent clients without a thread each")
+    def test_silent_clients_delay_no_other_client(self):
+        with contextlib.ExitStack() as silent:
+            self.begin_handshakes(silent)
+            self.finish_handshakes()
+
+    @pytest.mark.reactor("names of threads, which show the processor time of the acceptor")
     def test_handshakes_take_no_time_of_the_acceptor(self):
         """core/decisions/http.md: handshakes run on the threads that serve; a silent client delays no other."""
-        silent = [connect(self.server) for _ in range(50)]
-        half = [connect(self.server) for _ in range(50)]
-        for plain in half:
-            plain.sendall(b"\x16\x03\x01\x02\x00\x01")
+        with contextlib.ExitStack() as silent:
+            self.begin_handshakes(silent)
+            self.finish_handshakes()
+            used = self.processor_time()
+        print(f"processor time of 200 handshakes: {used['reactor'] / 1e6:.0f} ms of the acceptor, "
+              f"{used['http'] / 1e6:.0f} ms of the threads that serve")
+        assert used["reactor"] < used["http"] / 2
+
+    def begin_handshakes(self, stack):
+        """Connects 50 clients that send nothing, and 50 that send the begin of a handshake."""
+        for first in (b"", HALF_HELLO):
+            for _ in range(50):
+                stack.enter_context(connect(self.server)).sendall(first)
+
+    def finish_handshakes(self):
         for _ in range(200):
             with self.server.plug() as secure:
                 secure.sendall(GET)
                 assert secure.recv(12) == b"HTTP/1.1 200"
-        used = self.processor_time()
-        print(f"processor time of 200 handshakes: {used['reactor'] / 1e6:.0f} ms of the acceptor, "
-              f"{used['http'] / 1e6:.0f} ms of the threads that serve")
-        assert used["reactor"] < used["http"] / 2
-        for plain in silent + half:
-            plain.close()
+
+    def test_a_handshake_does_not_delay_the_stop(self):
+        """The client sends a byte of its handshake now and then: only the end of the connection ends the wait."""
+        over = threading.Event()
+
+        def drip(plain):
+            with contextlib.suppress(OSError):  # the server has ended the connection
+                plain.sendall(HALF_HELLO)
+                while not over.wait(5):
+                    plain.sendall(b"\x00")
+
+        with connect(self.server) as plain:
+            dripping = threading.Thread(target=drip, args=(plain,))
+            dripping.start()
+            try:
+                assert self.server.request("GET", "/healthz").status == 200, "the earlier connection has a thread"
+                self.server.stop()  # fails after 90 s
+            finally:
+                over.set()
+                dripping.join(HANG)
 
     def processor_time(self):
         """Returns the nanoseconds of the threads of each name. An ended thread is not counted: threads stay idle a

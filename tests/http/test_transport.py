@@ -1,12 +1,13 @@
 """`server.transport`: the same API over the own transport and over Poco's HTTP server, with the bounds of the latter."""
 
-import json
+import contextlib
 
 import pytest
 
 from http_case import HttpTest
 from jobq_api import REPLY_DEADLINE, until
 from jobq_server import SHORT_DRAIN, jobqd
+from wire import all_but_one_wait, ends, post
 
 
 def exchange(server, data):
@@ -130,19 +131,16 @@ class PocoTransportTest(HttpTest):
 
 class EndOfPocoTransportTest:
     def test_a_stop_answers_waiting_callers_and_ends_idle_connections(self, own_server):
-        server = own_server(server__transport="poco", **SHORT_DRAIN)
-        job = server.run("parked", {})
+        server = own_server(server__transport="poco", server__threads="16", server__waiting="4", **SHORT_DRAIN)
+        request = post(server, "/v2/parked/runsync?wait=300000", 12, body=b'{"input":{}}')
         idle = server.plug()
-        waiting = server.connect()
-        waiting.request("GET", f"/v2/parked/status/{job}?wait=60000", headers={"Authorization": f"Bearer {server.key}"})
+        callers = [server.plug() for _ in range(5)]
+        for plain in callers:
+            plain.sendall(request)
+        waiting = all_but_one_wait(callers)
         server.stop()
-        answer = waiting.getresponse()
-        assert answer.status == 200
-        assert json.loads(answer.read())["status"] == "IN_QUEUE"
-        idle.settimeout(REPLY_DEADLINE)
-        try:
+        for plain in waiting:
+            assert b"IN_QUEUE" in ends(plain)
+            plain.close()
+        with idle, contextlib.suppress(ConnectionError):
             assert idle.recv(1) == b""
-        except ConnectionError:
-            pass
-        idle.close()
-        waiting.close()

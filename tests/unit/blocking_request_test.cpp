@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "testkit/wait_for.h"
 
@@ -121,6 +122,32 @@ TEST_F(BlockingRequestTest, AnUnreadBodyEndsTheConnection) {
   EXPECT_FALSE(response_.getKeepAlive());
 }
 
+TEST_F(BlockingRequestTest, TheOwnerOfTheConnectionStaysWithTheRequest) {
+  struct Owner final : ConnectionOwner {
+    bool needsConnection() const noexcept override { return false; }
+    void noteFormer(const ConnectionOwner&) const noexcept override {}
+    void noteEnd(ConnectionEnd) const noexcept override {}
+  };
+  MemoryRequest request("", response_);
+  std::weak_ptr<const ConnectionOwner> kept;
+  {
+    BlockingRequest blocking(request, response_, waits_);
+    auto owner = std::make_shared<const Owner>();
+    kept = owner;
+    blocking.setOwner(std::move(owner));
+    EXPECT_FALSE(kept.expired());
+  }
+  EXPECT_TRUE(kept.expired());
+}
+
+TEST_F(BlockingRequestTest, AnAnswerOfAClosingServerEndsTheConnection) {
+  MemoryRequest request("", response_);
+  waits_.isClosing = true;
+  BlockingRequest blocking(request, response_, waits_);
+  blocking.discardBody();
+  EXPECT_FALSE(response_.getKeepAlive());
+}
+
 TEST_F(BlockingRequestTest, ATextLeavesWithItsLength) {
   MemoryRequest request("", response_);
   BlockingRequest blocking(request, response_, waits_);
@@ -189,6 +216,15 @@ TEST(ThreadWaits, AnEventBeforeTheWaitIsKept) {
   EXPECT_FALSE(waits.await(call, std::chrono::milliseconds(1))) << "each event ends one wait";
   waits.end(call);
   waits.resume(call);
+}
+
+TEST(ThreadWaits, TheEndOfTheLastCallIsAwaited) {
+  ThreadWaits waits;
+  EXPECT_TRUE(waits.awaitNone(std::chrono::hours(1)));
+  const std::uint64_t call = waits.begin();
+  EXPECT_FALSE(waits.awaitNone(std::chrono::milliseconds(1)));
+  auto ended = std::async(std::launch::async, [&] { waits.end(call); });
+  EXPECT_TRUE(waits.awaitNone(std::chrono::hours(1)));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/http/api/event_text.h"
 #include "core/http/api/exchange.h"
 #include "core/http/api/target.h"
+#include "core/http/transport/blocking_request.h"
 #include "core/jobs/admission.h"
 #include "core/jobs/later_submission.h"
 #include "jobq/byte_order_mark.h"
@@ -88,11 +89,11 @@ bool isQuickRequest(const RequestPipeline::Head& head, const RequestPipeline::Re
 
 class PipelineHandler final : public RequestHandler {
  public:
-  PipelineHandler(RequestPipeline& pipeline, ThreadWaits& waits, RequestPipeline::RequestContext context, bool isQuick)
-      : pipeline_(pipeline), waits_(waits), context_(std::move(context)), isQuick_(isQuick) {}
+  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context, bool isQuick)
+      : pipeline_(pipeline), context_(std::move(context)), isQuick_(isQuick) {}
 
   void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
-    serveExtended(request, response, waits_, [&](RequestExtension& extension) {
+    serveExtended(request, response, pipeline_.threadWaits(), [&](RequestExtension& extension) {
       return pipeline_.serve(context_, {request, response, extension});
     });
   }
@@ -101,7 +102,6 @@ class PipelineHandler final : public RequestHandler {
 
  private:
   RequestPipeline& pipeline_;
-  ThreadWaits& waits_;
   RequestPipeline::RequestContext context_;
   const bool isQuick_;
 };
@@ -116,7 +116,7 @@ RequestHandler* RequestPipeline::createRequestHandler(const Head& request) {
   if (context.refusal) request.response().setStatus(static_cast<Status>(context.refusal->status));
   const bool isProbe = context.route != nullptr && context.route->isProbe;
   const bool isQuick = (isProbe || makesQuickly()) && isQuickRequest(request, context, bodyMemory_);
-  return new PipelineHandler(*this, threadWaits_, std::move(context), isQuick);
+  return new PipelineHandler(*this, std::move(context), isQuick);
 }
 
 bool RequestPipeline::makesQuickly() const noexcept { return later_.arePossible(); }

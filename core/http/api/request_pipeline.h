@@ -13,7 +13,6 @@
 #include "core/http/api/cors.h"
 #include "core/http/api/exchange.h"
 #include "core/http/api/router.h"
-#include "core/http/transport/blocking_request.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/request_handler.h"
 #include "core/limits/rate_limit_gate.h"
@@ -103,7 +102,6 @@ class RequestPipeline final : public RequestHandlerFactory {
   ApiResponse ownFault(const ApiRequest& apiRequest, const std::string& what,
                        const std::string& told = "the server failed");
 
-  ThreadWaits threadWaits_;  // of requests without an extension
   const Router& router_;
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;

@@ -15,13 +15,15 @@ class ConnectedClient {
   virtual ~ConnectedClient() = default;
 
   /// Returns a token that is requested soon after the client has closed its side, for a call that works on its thread.
-  /// The first call starts the watch of the socket. Such a call is not suspended.
-  virtual std::stop_token disconnected() = 0;
+  /// The first call starts the watch of the socket. Such a call is not suspended. Without a watch, as under Poco's
+  /// server, the token is never requested.
+  virtual std::stop_token disconnected() { return {}; }
 
   /// Returns true if the client has closed its side since the first suspension of the call, or since setOwner(). Asks
   /// the socket.
   virtual bool hasLeft() const noexcept = 0;
-  /// Lets the connection keep `owner` until it ends or a later request names another owner.
+  /// Lets the connection keep `owner` until it ends or a later request names another owner. Under Poco's server, which
+  /// does not tell the end of a connection, the request keeps the owner.
   virtual void setOwner(std::shared_ptr<const ConnectionOwner> owner) noexcept = 0;
   /// Returns the name under which the call is continued.
   virtual SuspendedCall call() noexcept = 0;

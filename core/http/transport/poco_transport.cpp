@@ -2,26 +2,26 @@
 
 #include <Poco/Net/HTTPServer.h>
 #include <Poco/Net/HTTPServerParams.h>
-#include <Poco/Net/SecureServerSocket.h>
+#include <Poco/Net/SecureStreamSocket.h>
 #include <Poco/ThreadPool.h>
+#include <sys/socket.h>
 
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/http/transport/blocking_request.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/request_handler.h"
 #include "core/http/transport/request_head.h"
-#include "jobq/error.h"
-#include "jobq/mutex.h"
 
 namespace jobq {
 namespace {
 
 using Poco::Net::HTTPServerRequest;
 using Poco::Net::HTTPServerResponse;
+using Poco::Net::StreamSocket;
 
 /// Longest wait of a read, a write, or for the first request of a connection.
 constexpr int kTimeoutSeconds = 20;
@@ -30,87 +30,21 @@ constexpr int kRefusingThreads = 16;
 constexpr const char* kTooMany =
     "all threads have a connection (server.threads): try again in a moment, or raise server.threads";
 
-/// The requests without an answer yet. Any thread.
-class OpenRequests {
- public:
-  void enter() {
-    Lock lock(mutex_);
-    ++open_;
-  }
-  void leave() noexcept {
-    Lock lock(mutex_);
-    if (--open_ == 0) none_.notifyAll();
-  }
-  /// Waits for the end of all requests, at most for `atMost`. Returns false if some are left.
-  bool awaitNone(Millis atMost) {
-    Lock lock(mutex_);
-    const auto end = std::chrono::steady_clock::now() + atMost;
-    while (open_ > 0 && std::chrono::steady_clock::now() < end) {
-      none_.waitFor(mutex_, end - std::chrono::steady_clock::now());
-    }
-    return open_ == 0;
-  }
-
- private:
-  Mutex mutex_;
-  Condition none_;
-  int open_ JOBQ_GUARDED_BY(mutex_) = 0;
-};
-
-/// The state that requests share with the transport.
-struct Shared {
-  RequestHandlerFactory& handlers;
-  OpenRequests open{};
-  ThreadWaits waits{};
-  std::atomic<bool> isClosing = false;  ///< every answer ends its connection
-  std::atomic<const Poco::Net::HTTPServer*> server = nullptr;
-
-  /// Returns the connections that have a thread.
-  int connections() const {
-    const auto* const running = server.load();
-    return running == nullptr ? 0 : running->currentConnections();
-  }
-};
-
-/// Answers with the handler of the pipeline. Ends the connection after the answer while the server is closing, or while
-/// more than half of the threads have a connection: a thread would wait for the next request.
-class CountedHandler final : public Poco::Net::HTTPRequestHandler {
- public:
-  CountedHandler(Shared& shared, int threads, std::unique_ptr<HTTPRequestHandler> handler)
-      : shared_(shared), threads_(threads), handler_(std::move(handler)) {
-    shared_.open.enter();
-  }
-  ~CountedHandler() override { shared_.open.leave(); }
-
-  void handleRequest(HTTPServerRequest& request, HTTPServerResponse& response) override {
-    if (isLast()) response.setKeepAlive(false);
-    handler_->handleRequest(request, response);
-    if (isLast()) response.setKeepAlive(false);
-  }
-
- private:
-  bool isLast() const { return shared_.isClosing || shared_.connections() > threads_ / 2; }
-
-  Shared& shared_;
-  const int threads_;
-  const std::unique_ptr<HTTPRequestHandler> handler_;
-};
-
 /// Answers a refusal, and ends the connection.
 class RefusingHandler final : public Poco::Net::HTTPRequestHandler {
  public:
-  RefusingHandler(Shared& shared, Fault fault) : shared_(shared), fault_(std::move(fault)) {}
+  RefusingHandler(RequestHandlerFactory& handlers, Fault fault) : handlers_(handlers), fault_(std::move(fault)) {}
 
   void handleRequest(HTTPServerRequest& request, HTTPServerResponse& response) override {
     response.setKeepAlive(false);
-    response.setStatusAndReason(static_cast<HTTPServerResponse::HTTPStatus>(fault_.status));
+    response.setStatusAndReason(response.getStatus());
     response.setContentType("application/json");
-    if (fault_.status == HTTPServerResponse::HTTP_SERVICE_UNAVAILABLE) response.set("Retry-After", "1");
-    BlockingRequest(request, response, shared_.waits).sendText(shared_.handlers.errorBody(fault_.sentence), {});
+    if (response.getStatus() == HTTPServerResponse::HTTP_SERVICE_UNAVAILABLE) response.set("Retry-After", "1");
+    BlockingRequest(request, response, handlers_.threadWaits()).sendText(handlers_.errorBody(fault_.sentence), {});
   }
 
  private:
-  Shared& shared_;
+  RequestHandlerFactory& handlers_;
   const Fault fault_;
 };
 
@@ -118,90 +52,97 @@ class RefusingHandler final : public Poco::Net::HTTPRequestHandler {
 /// could understand differently.
 class JudgingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
  public:
-  JudgingFactory(Shared& shared, int threads) : shared_(shared), threads_(threads) {}
+  JudgingFactory(RequestHandlerFactory& handlers, const Poco::Net::HTTPServer& server, int threads)
+      : handlers_(handlers), server_(server), threads_(threads) {}
 
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const HTTPServerRequest& request) override {
+  Poco::Net::HTTPRequestHandler* createRequestHandler(const HTTPServerRequest& asked) override {
+    auto& request = const_cast<HTTPServerRequest&>(asked);  // the one of the connection; nothing else uses it now
     std::ostringstream text;
     request.write(text);
     const std::string bytes = text.str();
     const auto head = parseHead(bytes);
     if (!head) return refuse(request, head.failure());
-    if (shared_.connections() > threads_ && head->target != kProbePath) return refuse(request, {503, kTooMany});
-    // An absolute target without its authority. The request is the one of the connection, which nothing else uses now.
-    const_cast<HTTPServerRequest&>(request).setURI(std::string(head->target));
-    std::unique_ptr<Poco::Net::HTTPRequestHandler> handler(shared_.handlers.createRequestHandler(request));
-    return new CountedHandler(shared_, threads_, std::move(handler));
+    const int connections = server_.currentConnections();
+    if (connections > threads_ && head->target != kProbePath) return refuse(request, {503, kTooMany});
+    // A thread would wait for the next request.
+    if (connections > threads_ / 2) request.response().setKeepAlive(false);
+    request.setURI(std::string(head->target));  // an absolute target without its authority
+    return handlers_.createRequestHandler(request);
   }
 
  private:
   // Poco sends `100 Continue` unless the response has another status than 200.
-  Poco::Net::HTTPRequestHandler* refuse(const HTTPServerRequest& request, Fault fault) {
+  Poco::Net::HTTPRequestHandler* refuse(HTTPServerRequest& request, Fault fault) {
     request.response().setStatus(static_cast<HTTPServerResponse::HTTPStatus>(fault.status));
-    return new RefusingHandler(shared_, std::move(fault));
+    return new RefusingHandler(handlers_, std::move(fault));
   }
 
-  Shared& shared_;
+  RequestHandlerFactory& handlers_;
+  const Poco::Net::HTTPServer& server_;
   const int threads_;
 };
 
-class PocoTransport final : public ServerTransport {
+/// Poco's server, and the filter of its connections. The references that Poco counts end before the object.
+class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerConnectionFilter {
  public:
-  PocoTransport(const ServerConfig& config, RequestHandlerFactory& handlers)
-      : tls_(config.tlsCertificate.empty()
-                 ? nullptr
-                 : std::make_unique<TlsContext>(config.tlsCertificate.string(), config.tlsKey.string())),
-        socket_(bindServer(config,
-                           tls_ ? Poco::Net::SecureServerSocket(tls_->blockingContext()) : Poco::Net::ServerSocket())),
-        address_(std::string(tls_ ? "https://" : "http://") + socket_.address().toString()),
+  PocoTransport(const ServerConfig& config, const Poco::Net::ServerSocket& socket, TlsContext* tls,
+                RequestHandlerFactory& handlers)
+      : waits_(handlers.threadWaits()),
+        socket_(socket),
+        tls_(tls),
         threads_(2, config.threads + kRefusingThreads),
-        shared_{handlers} {
+        server_(new JudgingFactory(handlers, server_, config.threads), threads_, socket, paramsOf(config)) {
+    waits_.isClosing = false;
+    server_.setConnectionFilter(Ptr(this, true));
+  }
+
+  void start() override { server_.start(); }
+  void announceClose() override { waits_.isClosing = true; }
+  // A thread waits for its client until the socket is shut. The end of the last answer still leaves then.
+  bool stop(Millis grace) override {
+    announceClose();
+    server_.stop();
+    socket_.close();
+    const bool isQuiet = waits_.awaitNone(grace);
+    for (const StreamSocket& each : accepted_) ::shutdown(each.impl()->sockfd(), isQuiet ? SHUT_RD : SHUT_RDWR);
+    threads_.joinAll();
+    return isQuiet;
+  }
+
+  /// Begins TLS. The handshake takes place in the first read, on a thread. Returns false if Poco's queue is full: Poco
+  /// would drop the socket, which is open as long as `accepted_` has it.
+  bool accept(const StreamSocket& socket) override {
+    if (server_.queuedConnections() >= kRefusingThreads) return false;
+    auto& accepted = const_cast<StreamSocket&>(socket);  // a variable of the loop that accepts
+    if (tls_ != nullptr) accepted = Poco::Net::SecureStreamSocket::attach(socket, tls_->blockingContext());
+    std::erase_if(accepted_, [](const StreamSocket& each) { return each.impl()->referenceCount() == 1; });
+    accepted_.push_back(accepted);
+    return true;
+  }
+
+ private:
+  static Poco::Net::HTTPServerParams::Ptr paramsOf(const ServerConfig& config) {
     Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
     params->setTimeout(Poco::Timespan(kTimeoutSeconds, 0));
     params->setKeepAliveTimeout(Poco::Timespan(config.keepAlive.count() * Poco::Timespan::MILLISECONDS));
     params->setMaxThreads(config.threads + kRefusingThreads);
     params->setMaxQueued(kRefusingThreads);
-    server_.emplace(new JudgingFactory(shared_, config.threads), threads_, socket_, params);
-    shared_.server = &*server_;
-  }
-  ~PocoTransport() override { stop(Millis(0)); }
-
-  void start() override {
-    listenAt(socket_, address_);
-    server_->start();
+    return params;
   }
 
-  void reloadCertificate() override {
-    throw ConfigError("server.transport = poco reads the certificate at a start only: restart the server");
-  }
-  bool hasCertificate() const noexcept override { return tls_ != nullptr; }
-
-  void announceClose() override { shared_.isClosing = true; }
-
-  bool stop(Millis grace) override {
-    shared_.isClosing = true;
-    server_->stop();
-    socket_.close();
-    const bool isQuiet = shared_.open.awaitNone(grace);
-    server_->stopAll(true);  // shuts the sockets, so that no thread waits for its client
-    threads_.joinAll();
-    return isQuiet;
-  }
-
-  const std::string& address() const noexcept override { return address_; }
-
- private:
-  const std::unique_ptr<TlsContext> tls_;
+  ThreadWaits& waits_;
   Poco::Net::ServerSocket socket_;
-  const std::string address_;
+  TlsContext* const tls_;
+  std::vector<StreamSocket> accepted_;  // of the thread that accepts, then of stop()
   Poco::ThreadPool threads_;
-  Shared shared_;
-  std::optional<Poco::Net::HTTPServer> server_;
+  Poco::Net::HTTPServer server_;
 };
 
 }  // namespace
 
-std::unique_ptr<ServerTransport> pocoTransport(const ServerConfig& config, RequestHandlerFactory& handlers) {
-  return std::make_unique<PocoTransport>(config, handlers);
+std::unique_ptr<ServerTransport> pocoTransport(const ServerConfig& config, const Poco::Net::ServerSocket& socket,
+                                               TlsContext* tls, RequestHandlerFactory& handlers) {
+  return std::make_unique<PocoTransport>(config, socket, tls, handlers);
 }
 
 }  // namespace jobq

@@ -7,14 +7,19 @@
 #include <Poco/Net/HTTPServerRequest.h>
 #include <Poco/Net/HTTPServerResponse.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/base/suspended_call.h"
 #include "core/http/transport/connected_client.h"
 #include "core/http/transport/request_head.h"
+#include "jobq/mutex.h"
 
 namespace jobq {
 
@@ -52,18 +57,18 @@ class RequestExtension {
   /// Returns the client of the request, for calls that wait.
   virtual ConnectedClient& client() const noexcept = 0;
   /// Notes that the request came with a valid key.
-  virtual void noteKey() noexcept = 0;
+  virtual void noteKey() noexcept {}
   /// Sets the state of the request, `answered` without a call. After any other state handleRequest() is called again
   /// with the same arguments after the named event; meanwhile the connection has no thread, or, for `waitsBriefly`, may
   /// keep its thread.
-  virtual void noteProgress(RequestHandler::Progress progress) noexcept = 0;
+  virtual void noteProgress(RequestHandler::Progress) noexcept {}
 
   /// Reads some bytes of the body into `to`, at most `size`. Returns their number; 0 if the body is complete,
   /// bodyResult() has failed, or isPaused(). A chunked body over `limit` bytes fails with status 413, before the bytes
   /// over the limit are read. The first call sends `100 Continue` to a client that waits for it.
   virtual std::size_t readBody(char* to, std::size_t size, std::uint64_t limit) = 0;
   /// Returns true if the last readBody() ended because the next bytes have not come.
-  virtual bool isPaused() const noexcept = 0;
+  virtual bool isPaused() const noexcept { return false; }
   /// Returns the result of reading so far.
   virtual const Result<void, Fault>& bodyResult() const noexcept = 0;
   /// Prepares for an answer before the end of the body: the connection ends after the answer, unless the rest of the
@@ -85,6 +90,29 @@ class RequestExtension {
   virtual void abandon() noexcept = 0;
 };
 
+/// The open calls without an extension, which keep their threads. Any thread. Outlives every thread that may continue a
+/// call.
+class ThreadWaits final : public CallResumer {
+ public:
+  /// Returns the id of a further call.
+  std::uint64_t begin();
+  void end(std::uint64_t call) noexcept;
+  /// Waits for a resumption of the call, at most for `atMost`. Returns true if the call was resumed since the last
+  /// true.
+  bool await(std::uint64_t call, std::chrono::milliseconds atMost);
+  void resume(std::uint64_t call) noexcept override;
+  /// Waits for the end of all calls, at most for `atMost`. Returns false if some are left.
+  bool awaitNone(std::chrono::milliseconds atMost);
+
+  std::atomic<bool> isClosing = false;  ///< each answer ends its connection
+
+ private:
+  Mutex mutex_;
+  Condition changed_;
+  std::uint64_t lastId_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, bool> isResumed_ JOBQ_GUARDED_BY(mutex_);
+};
+
 /// Any number of threads, one request each. Outlives the connections.
 class RequestHandlerFactory : public Poco::Net::HTTPRequestHandlerFactory {
  public:
@@ -102,6 +130,11 @@ class RequestHandlerFactory : public Poco::Net::HTTPRequestHandlerFactory {
   /// Returns the body of an answer that the transport gives by itself, such as 400 for a malformed head: JSON text with
   /// the sentence.
   virtual std::string errorBody(std::string_view sentence) const = 0;
+
+  ThreadWaits& threadWaits() noexcept { return threadWaits_; }
+
+ private:
+  ThreadWaits threadWaits_;
 };
 
 }  // namespace jobq

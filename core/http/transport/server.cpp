@@ -23,6 +23,18 @@ constexpr int kBacklog = 4096;
 constexpr Millis kAnswerMoment{1'000};
 constexpr Millis kLastAnswers{10'000};
 
+Poco::Net::ServerSocket bindTo(const std::string& host, std::uint16_t port) {
+  const std::string where = host + ":" + std::to_string(port);
+  try {
+    // The binding constructor would set SO_REUSEPORT, and a second server would share the port silently.
+    Poco::Net::ServerSocket socket;
+    socket.bind(Poco::Net::SocketAddress(host, port), true, false);
+    return socket;
+  } catch (const Poco::Exception& error) {
+    throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
+  }
+}
+
 // Returns a copy of the descriptor for the reactor alone.
 int ownDescriptor(const Poco::Net::ServerSocket& socket) {
   const int descriptor = ::fcntl(socket.impl()->sockfd(), F_DUPFD_CLOEXEC, 3);
@@ -59,22 +71,13 @@ bool awaitAnswers(ConnectionReactor& reactor, Millis grace) {
 /// The own transport: the reactor of connections, with a pool of threads.
 class ReactorTransport final : public ServerTransport {
  public:
-  ReactorTransport(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
-      : tls_(tlsOf(config)),
-        socket_(bindServer(config, Poco::Net::ServerSocket())),
-        address_(std::string(tls_ ? "https://" : "http://") + socket_.address().toString()),
-        reactor_(
-            ownDescriptor(socket_),
-            {poolSize(config), config.keepAlive, config.connectionsPerAddress, tls_.get(), handlers, *params_, waiting},
-            log) {}
+  ReactorTransport(const Poco::Net::ServerSocket& socket, const ConnectionReactor::Rules& rules, Log& log)
+      : socket_(socket), reactor_(ownDescriptor(socket), rules, log) {}
 
   void start() override {
-    listenAt(socket_, address_);
     socket_.close();  // the reactor has a descriptor of its own
     reactor_.start();
   }
-  bool hasCertificate() const noexcept override { return tls_ != nullptr; }
-  void reloadCertificate() override { tls_->reload(); }
   void announceClose() override { reactor_.announceClose(); }
   bool stop(Millis grace) override {
     reactor_.drain();
@@ -82,36 +85,46 @@ class ReactorTransport final : public ServerTransport {
     reactor_.stop();
     return isQuiet;
   }
-  const std::string& address() const noexcept override { return address_; }
 
  private:
-  Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
-  const std::unique_ptr<TlsContext> tls_;
   Poco::Net::ServerSocket socket_;
-  const std::string address_;
   ConnectionReactor reactor_;
 };
 
 }  // namespace
 
-Poco::Net::ServerSocket bindServer(const ServerConfig& config, Poco::Net::ServerSocket socket) {
-  const std::string where = config.host + ":" + std::to_string(config.port);
-  try {
-    // The binding constructor would set SO_REUSEPORT, and a second server would share the port silently.
-    socket.bind(Poco::Net::SocketAddress(config.host, config.port), true, false);
-    return socket;
-  } catch (const Poco::Exception& error) {
-    throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
+struct HttpServer::Running {
+  Running(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
+      : tls(tlsOf(config)),
+        socket(bindTo(config.host, config.port)),
+        address(std::string(tls ? "https://" : "http://") + socket.address().toString()) {
+    if (config.transport == TransportKind::poco) {
+      transport = pocoTransport(config, socket, tls.get(), handlers);
+    } else {
+      const ConnectionReactor::Rules rules{
+          poolSize(config), config.keepAlive, config.connectionsPerAddress, tls.get(), handlers, *params, waiting};
+      transport = std::make_unique<ReactorTransport>(socket, rules, log);
+    }
   }
-}
 
-void listenAt(Poco::Net::ServerSocket& socket, const std::string& address) {
-  try {
-    socket.listen(kBacklog);
-  } catch (const Poco::Exception& error) {
-    throw ConfigError("server.host and server.port: cannot listen on " + address + ": " + error.displayText());
+  void start() {
+    try {
+      socket.listen(kBacklog);
+    } catch (const Poco::Exception& error) {  // another server bound the address in the same moment
+      throw ConfigError("server.host and server.port: cannot listen on " + address + ": " + error.displayText());
+    }
+    transport->start();
+    isListening = true;
   }
-}
+
+  Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
+  std::unique_ptr<TlsContext> tls;
+  Poco::Net::ServerSocket socket;
+  const std::string address;
+  bool isListening = false;
+  bool hasEnded = false;
+  std::unique_ptr<ServerTransport> transport;
+};
 
 HttpServer::HttpServer(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
     : config_(config), handlers_(handlers), waiting_(waiting), log_(log) {}
@@ -119,33 +132,26 @@ HttpServer::HttpServer(const ServerConfig& config, RequestHandlerFactory& handle
 HttpServer::~HttpServer() { stop(); }
 
 void HttpServer::open() {
-  if (std::exchange(hasEnded_, false)) transport_.reset();
-  if (transport_) return;
-  isListening_ = false;
-  if (config_.transport == TransportKind::poco) {
-    transport_ = pocoTransport(config_, handlers_);
-  } else {
-    transport_ = std::make_unique<ReactorTransport>(config_, handlers_, waiting_, log_);
-  }
+  if (running_ && running_->hasEnded) running_.reset();
+  if (!running_) running_ = std::make_unique<Running>(config_, handlers_, waiting_, log_);
 }
 
 void HttpServer::start() {
   open();
-  if (isListening_) return;
+  if (running_->isListening) return;
   try {
-    transport_->start();
-    isListening_ = true;
+    running_->start();
   } catch (...) {
-    transport_.reset();  // the address is free again, and a later start() binds it anew
+    running_.reset();  // the address is free again, and a later start() binds it anew
     throw;
   }
   log_.write(LogLevel::information, "http.listening", address());
 }
 
 void HttpServer::reloadCertificate() {
-  if (!transport_ || !transport_->hasCertificate()) return;
+  if (!running_ || !running_->tls) return;
   try {
-    transport_->reloadCertificate();
+    running_->tls->reload();
     log_.write(LogLevel::information, "http.certificate", "new connections use the certificate that was just read");
   } catch (const ConfigError& error) {
     log_.write(LogLevel::error, "http.certificate", std::string("the old certificate stays in use: ") + error.what());
@@ -153,16 +159,16 @@ void HttpServer::reloadCertificate() {
 }
 
 void HttpServer::announceClose() {
-  if (transport_) transport_->announceClose();
+  if (running_) running_->transport->announceClose();
 }
 
 void HttpServer::stop(Millis grace) {
-  if (!transport_ || std::exchange(hasEnded_, true)) return;
-  if (!transport_->stop(grace)) {
+  if (!running_ || std::exchange(running_->hasEnded, true)) return;
+  if (!running_->transport->stop(grace)) {
     log_.write(LogLevel::information, "http.cut", "requests that did not end within server.drain are cut off");
   }
 }
 
-std::string HttpServer::address() const { return transport_ && !hasEnded_ ? transport_->address() : std::string(); }
+std::string HttpServer::address() const { return running_ && !running_->hasEnded ? running_->address : std::string(); }
 
 }  // namespace jobq

@@ -1,8 +1,5 @@
-// The HTTP server as a service: the listening socket, and a transport, which is the reactor of connections or Poco's
-// own server.
+// The HTTP server as a service: TLS, the listening socket, and the reactor of connections.
 #pragma once
-
-#include <Poco/Net/ServerSocket.h>
 
 #include <memory>
 #include <string>
@@ -17,26 +14,6 @@ namespace jobq {
 
 class RequestHandlerFactory;
 
-/// The threads and sockets of a server that is bound to its address. One thread at a time.
-class ServerTransport {
- public:
-  /// Stops as stop() does.
-  virtual ~ServerTransport() = default;
-
-  /// Accepts connections. Throws ConfigError, and Error if the system gives no descriptors.
-  virtual void start() = 0;
-  /// Returns true if the transport speaks TLS.
-  virtual bool hasCertificate() const noexcept = 0;
-  /// Reads the certificate and the key again. Throws ConfigError, and keeps the former ones then.
-  virtual void reloadCertificate() = 0;
-  /// Lets every later answer end its connection.
-  virtual void announceClose() = 0;
-  /// Closes the listener, waits for requests in flight, and ends all connections and threads. Returns false if some
-  /// requests were cut off after `grace` and a moment. A second call has no effect.
-  virtual bool stop(Millis grace) = 0;
-  /// Returns the URL of the server.
-  virtual const std::string& address() const noexcept = 0;
-};
 /// The functions are not synchronised: one thread at a time calls them. `handlers` is called on the server's own
 /// threads.
 class HttpServer final : public Service {
@@ -71,18 +48,12 @@ class HttpServer final : public Service {
   std::string address() const;
 
  private:
+  struct Running;
   const ServerConfig config_;
   RequestHandlerFactory& handlers_;
   Budget& waiting_;
   Log& log_;
-  std::unique_ptr<ServerTransport> transport_;
-  bool isListening_ = false;
-  bool hasEnded_ = false;
+  std::unique_ptr<Running> running_;
 };
-
-/// Binds `socket` to server.host and server.port. Throws ConfigError.
-Poco::Net::ServerSocket bindServer(const ServerConfig& config, Poco::Net::ServerSocket socket);
-/// Lets a bound socket listen. Throws ConfigError if another server bound the address in the same moment.
-void listenAt(Poco::Net::ServerSocket& socket, const std::string& address);
 
 }  // namespace jobq
