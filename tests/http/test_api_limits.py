@@ -124,6 +124,7 @@ class SharedBucketTest(LimitTest):
             self.assert_too_many(self.server.request("POST", f"/v2/{endpoint}/purge-queue"), 2)
             self.assert_job(self.server.request("GET", f"/v2/{endpoint}/requests"))
 
+    @pytest.mark.reactor("a connection that stays after a refused body")
     def test_malformed_requests_use_up_nobodys_allowance(self, own_server):
         """core/decisions/limits.md: a 400 counts in a rate of its own; the limit counts accepted calls."""
         server = self.server = own_server(**LIMITED, **{"limits.run.requests": 5, "limits.status.requests": 5,
@@ -172,10 +173,12 @@ class ConcurrencyTest(LimitTest):
     def admits(self, method, path, body):
         return self.server.request(method, path, body).status == 200
 
+    @pytest.mark.reactor("waits without a thread each for 400 callers")
     def test_runsync(self):
         """core/http/API.md, "Rate limits": /runsync 400 concurrent."""
         self.assert_concurrent("POST", "/v2/parked/runsync?wait=300000", {"input": {}}, 400)
 
+    @pytest.mark.reactor("waits without a thread each for 400 callers")
     def test_waiting_on_one_job(self, subtests):
         """core/http/API.md, "Rate limits": /stream 400 concurrent; /status-sync 400 as well, in its own bucket."""
         job = self.server.run("parked", {})

@@ -68,6 +68,7 @@ class NginxTest(LuaTest):
                 answer = self.call(proxy, method, target, '{"input":{}}' if method == "POST" else None)
                 assert (answer.status, log.count(target)) == (502, 1)
 
+    @pytest.mark.reactor("targets over 16 KB")
     def test_the_example_lets_large_calls_pass(self):
         body = json.dumps({"input": {"a": "x" * (15 << 20)}})
         with ReverseProxy("nginx", self.server, nginx_example()) as proxy:

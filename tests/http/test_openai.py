@@ -261,6 +261,7 @@ class StreamTest(OpenAiTest):
         answer = self.ask("late", {"stream": True})
         assert (answer.status, events(answer.body)) == (200, [{"n": 1}, {"error": {"object": "error", "message": "no"}}])
 
+    @pytest.mark.reactor("streams without threads")
     def test_many_streams_need_few_threads(self):
         """A stream holds no thread between its chunks."""
         server = self.fresh_server({"steps": HANDLERS["steps"]}, endpoint__steps__image="lua/steps",

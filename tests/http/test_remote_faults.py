@@ -132,6 +132,7 @@ class HostileTest(FaultTest):
                 jobs.remove(job["id"])
                 self.report("w-batch", job["id"], {})
 
+    @pytest.mark.reactor("targets over 16 KB")
     @pytest.mark.parametrize("query", ["job_id=" + "a," * 60_000, "job_id=" + "%2C" * 40_000, "&" * 120_000,
                                        "&".join(f"p{number}=" for number in range(15_000))])
     def test_long_pings(self, query):

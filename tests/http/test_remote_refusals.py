@@ -62,6 +62,7 @@ class LateTest(PlaneTest):
         answer = self.server.request(method, path, {} if method == "POST" else None, key=None, headers={"Authorization": key})
         return answer, time.monotonic() - begun
 
+    @pytest.mark.reactor("waits without a thread each, of which refused calls may have an eighth")
     def test_refusals(self):
         """All are sent together."""
         rows = [(*row, self.worker_key) for row in REFUSED] + [("GET", "/v2/remote/job-take/w", 401, "API key", "wrong")]
