@@ -94,6 +94,15 @@ class TlsTest(HttpTest):
             secure.sendall(GET[10:-2] + b"Connection: close\r\n\r\n")
             assert ends(secure).count(b"200 OK") == 201
 
+    def test_pipelined_requests_that_fill_a_buffer(self):
+        """Poco reads 4096 bytes, which is 64 of the requests; OpenSSL has read the others already."""
+        padding = b"X-Padding: " + b"x" * (64 - len(GET) - 13) + b"\r\n\r\n"
+        request = GET[:-2] + padding
+        assert len(request) == 64
+        with self.server.plug() as secure:
+            secure.sendall(request * 200 + GET[:-2] + b"Connection: close\r\n\r\n")
+            assert ends(secure).count(b"200 OK") == 201
+
     def test_clients_without_tls_harm_no_other_clients(self):
         half = connect(self.server)
         half.sendall(HALF_HELLO)

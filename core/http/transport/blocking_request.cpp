@@ -56,9 +56,7 @@ bool ThreadWaits::await(std::uint64_t call, milliseconds atMost) {
 
 void ThreadWaits::resume(std::uint64_t call) noexcept {
   Lock lock(mutex_);
-  const auto found = isResumed_.find(call);
-  if (found == isResumed_.end()) return;
-  found->second = true;
+  if (const auto found = isResumed_.find(call); found != isResumed_.end()) found->second = true;
   changed_.notifyAll();
 }
 
@@ -87,9 +85,7 @@ BlockingRequest::~BlockingRequest() {
 void BlockingRequest::await() {
   const bool hadLeft = hasLeft();
   asksSocket_ = true;
-  while (!waits_.await(id_, kAskSocket)) {
-    if (!hadLeft && hasLeft()) return;
-  }
+  while (!waits_.await(id_, kAskSocket) && (hadLeft || !hasLeft())) continue;
 }
 
 bool BlockingRequest::hasLeft() const noexcept { return asksSocket_ && hasEvent(socket_, POLLRDHUP, milliseconds(0)); }
@@ -153,7 +149,6 @@ RequestExtension::Sending BlockingRequest::write(std::ostream& to, std::string_v
 
 RequestExtension::Sending BlockingRequest::sendText(std::string body, std::string_view constant) {
   const std::string_view text = constant.empty() ? std::string_view(body) : constant;
-  response_.setChunkedTransferEncoding(false);
   response_.setContentLength64(static_cast<Poco::Int64>(text.size()));
   return write(response_.send(), text);
 }

@@ -68,10 +68,7 @@ class BlockingRequest final : public RequestExtension, public ConnectedClient {
 template <class Serve>
 void serveExtended(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response, ThreadWaits& waits,
                    const Serve& serve) {
-  if (RequestExtension* const extension = RequestExtension::of(request)) {
-    extension->noteProgress(serve(*extension));
-    return;
-  }
+  if (auto* const extension = RequestExtension::of(request)) return extension->noteProgress(serve(*extension));
   BlockingRequest blocking(request, response, waits);
   while (serve(blocking) != RequestHandler::Progress::answered) blocking.await();
 }

@@ -1,8 +1,6 @@
-#include "core/http/transport/poco_transport.h"
-
 #include <Poco/Net/HTTPServer.h>
 #include <Poco/Net/HTTPServerParams.h>
-#include <Poco/Net/SecureStreamSocket.h>
+#include <Poco/Net/SecureStreamSocketImpl.h>
 #include <Poco/ThreadPool.h>
 #include <sys/socket.h>
 
@@ -15,6 +13,7 @@
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/request_handler.h"
 #include "core/http/transport/request_head.h"
+#include "core/http/transport/server.h"
 
 namespace jobq {
 namespace {
@@ -27,8 +26,7 @@ using Poco::Net::StreamSocket;
 constexpr int kTimeoutSeconds = 20;
 /// Threads beyond server.threads. They answer 503, so that a caller learns of the crowd.
 constexpr int kRefusingThreads = 16;
-constexpr const char* kTooMany =
-    "all threads have a connection (server.threads): try again in a moment, or raise server.threads";
+constexpr char kTooMany[] = "all threads have a connection: try again in a moment, or raise server.threads";
 
 /// Answers a refusal, and ends the connection.
 class RefusingHandler final : public Poco::Net::HTTPRequestHandler {
@@ -37,7 +35,6 @@ class RefusingHandler final : public Poco::Net::HTTPRequestHandler {
 
   void handleRequest(HTTPServerRequest& request, HTTPServerResponse& response) override {
     response.setKeepAlive(false);
-    response.setStatusAndReason(response.getStatus());
     response.setContentType("application/json");
     if (response.getStatus() == HTTPServerResponse::HTTP_SERVICE_UNAVAILABLE) response.set("Retry-After", "1");
     BlockingRequest(request, response, handlers_.threadWaits()).sendText(handlers_.errorBody(fault_.sentence), {});
@@ -73,7 +70,7 @@ class JudgingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
  private:
   // Poco sends `100 Continue` unless the response has another status than 200.
   Poco::Net::HTTPRequestHandler* refuse(HTTPServerRequest& request, Fault fault) {
-    request.response().setStatus(static_cast<HTTPServerResponse::HTTPStatus>(fault.status));
+    request.response().setStatusAndReason(static_cast<HTTPServerResponse::HTTPStatus>(fault.status));
     return new RefusingHandler(handlers_, std::move(fault));
   }
 
@@ -82,13 +79,24 @@ class JudgingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
   const int threads_;
 };
 
+/// The server's side of TLS. Poco asks the socket for the next request, although OpenSSL may have the request already.
+class TlsSocket final : public Poco::Net::SecureStreamSocketImpl {
+ public:
+  TlsSocket(Poco::Net::SocketImpl* plain, const Poco::Net::Context::Ptr& context)
+      : SecureStreamSocketImpl(static_cast<Poco::Net::StreamSocketImpl*>(plain), context) {
+    acceptSSL();
+  }
+  bool poll(const Poco::Timespan& atMost, int mode) override {
+    return available() > 0 || SocketImpl::poll(atMost, mode);
+  }
+};
+
 /// Poco's server, and the filter of its connections. The references that Poco counts end before the object.
 class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerConnectionFilter {
  public:
   PocoTransport(const ServerConfig& config, const Poco::Net::ServerSocket& socket, TlsContext* tls,
                 RequestHandlerFactory& handlers)
       : waits_(handlers.threadWaits()),
-        socket_(socket),
         tls_(tls),
         threads_(2, config.threads + kRefusingThreads),
         server_(new JudgingFactory(handlers, server_, config.threads), threads_, socket, paramsOf(config)) {
@@ -102,10 +110,11 @@ class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerC
   bool stop(Millis grace) override {
     announceClose();
     server_.stop();
-    socket_.close();
+    Poco::Net::ServerSocket(server_.socket()).close();
     const bool isQuiet = waits_.awaitNone(grace);
     for (const StreamSocket& each : accepted_) ::shutdown(each.impl()->sockfd(), isQuiet ? SHUT_RD : SHUT_RDWR);
     threads_.joinAll();
+    accepted_.clear();
     return isQuiet;
   }
 
@@ -114,7 +123,7 @@ class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerC
   bool accept(const StreamSocket& socket) override {
     if (server_.queuedConnections() >= kRefusingThreads) return false;
     auto& accepted = const_cast<StreamSocket&>(socket);  // a variable of the loop that accepts
-    if (tls_ != nullptr) accepted = Poco::Net::SecureStreamSocket::attach(socket, tls_->blockingContext());
+    if (tls_ != nullptr) accepted = StreamSocket(new TlsSocket(socket.impl(), tls_->blockingContext()));
     std::erase_if(accepted_, [](const StreamSocket& each) { return each.impl()->referenceCount() == 1; });
     accepted_.push_back(accepted);
     return true;
@@ -125,13 +134,11 @@ class PocoTransport final : public ServerTransport, public Poco::Net::TCPServerC
     Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
     params->setTimeout(Poco::Timespan(kTimeoutSeconds, 0));
     params->setKeepAliveTimeout(Poco::Timespan(config.keepAlive.count() * Poco::Timespan::MILLISECONDS));
-    params->setMaxThreads(config.threads + kRefusingThreads);
     params->setMaxQueued(kRefusingThreads);
     return params;
   }
 
   ThreadWaits& waits_;
-  Poco::Net::ServerSocket socket_;
   TlsContext* const tls_;
   std::vector<StreamSocket> accepted_;  // of the thread that accepts, then of stop()
   Poco::ThreadPool threads_;

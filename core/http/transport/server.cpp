@@ -2,7 +2,6 @@
 
 #include <Poco/Exception.h>
 #include <Poco/Net/HTTPServerParams.h>
-#include <Poco/Net/ServerSocket.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connection_reactor.h"
-#include "core/http/transport/poco_transport.h"
 #include "jobq/error.h"
 
 namespace jobq {
