@@ -62,6 +62,7 @@ class TakeTest(PlaneTest):
         assert self.call("ping/w", key=self.server.new_key("client")["key"]).status == 401
         assert self.call("ping/w", mount="/sdk/v2").status == 200
 
+    @pytest.mark.reactor("waits without a thread each")
     def test_many_parked_calls_need_few_threads(self):
         with contextlib.ExitStack() as stack:
             for number in range(100):
