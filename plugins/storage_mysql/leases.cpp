@@ -306,7 +306,7 @@ FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durab
                             const std::optional<FusedClaim>& claim) {
   if (claim || durability == Durability::unsynced) throwLacking("LeaseStore::finish() with a claim or without a sync");
   refusePlanned(ends);
-  std::deque<ReportsUnderWay::Entry> entries;  // an element never moves
+  std::deque<sql::ReportsUnderWay::Entry> entries;  // an element never moves
   for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
   FinishResult done;
   done.reports.reserve(ends.size());

@@ -17,7 +17,7 @@
 #include "jobq/time.h"
 #include "reads/glance.h"
 #include "reads/readers.h"
-#include "reports_under_way.h"
+#include "storage_sql/reports_under_way.h"
 #include "writes/writer.h"
 
 namespace jobq::mysql {
@@ -45,7 +45,7 @@ class Leases final : public LeaseStore {
   Readers& readers_;
   const DatabaseClock& clock_;
   Glances& glances_;
-  ReportsUnderWay reports_;
+  sql::ReportsUnderWay reports_;
 };
 
 }  // namespace jobq::mysql

@@ -15,7 +15,7 @@ struct Sweep {
   Step& step;
   std::size_t max;
   SweepResult& swept;
-  const ReportsUnderWay& reports;
+  const sql::ReportsUnderWay& reports;
   std::set<EndpointId> requeuedAt;
 
   /// Returns the rows of the query.

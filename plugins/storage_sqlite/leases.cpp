@@ -163,7 +163,7 @@ std::vector<QueuedEndpoint> Leases::queuedEndpoints() { return counters_.queuedE
 FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durability,
                             const std::optional<FusedClaim>& claim) {
   refusePlanned(ends);
-  std::deque<ReportsUnderWay::Entry> entries;  // an element never moves
+  std::deque<sql::ReportsUnderWay::Entry> entries;  // an element never moves
   std::deque<NewBody> outputs;
   for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
   for (const EndedAttempt& end : ends) outputs.emplace_back(bodies_.files, writer_, reportOf(end.outcome).output);

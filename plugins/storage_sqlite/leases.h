@@ -21,8 +21,8 @@
 #include "reads/job_listing.h"
 #include "reads/readers.h"
 #include "removal_hold.h"
-#include "reports_under_way.h"
 #include "schema/shrink.h"
+#include "storage_sql/reports_under_way.h"
 #include "writes/counters.h"
 #include "writes/writer.h"
 
@@ -32,7 +32,7 @@ namespace jobq::sqlite {
 class Leases final : public LeaseStore {
  public:
   Leases(Writer& writer, Readers& readers, LargeBodies bodies, const CommittedState& state, Clock& clock,
-         ReportsUnderWay& reports, RemovalHold& hold)
+         sql::ReportsUnderWay& reports, RemovalHold& hold)
       : writer_(writer),
         readers_(readers),
         bodies_(bodies),
@@ -71,7 +71,7 @@ class Leases final : public LeaseStore {
   const JobNumbers& numbers_;
   Clock& clock_;
   QueueBounds bounds_;
-  ReportsUnderWay& reports_;
+  sql::ReportsUnderWay& reports_;
   RemovalHold& hold_;
   Shrinker shrinker_;
   BodySweep bodySweep_;

@@ -38,7 +38,7 @@
 #include "reads/readers.h"
 #include "records.h"
 #include "removal_hold.h"
-#include "reports_under_way.h"
+#include "storage_sql/reports_under_way.h"
 #include "writes/counters.h"
 #include "writes/running_rows.h"
 #include "writes/writer.h"
@@ -95,7 +95,7 @@ class SqliteStorage final : public Storage {
   Writer writer_;
   Readers readers_;
   ClaimedInputs inputs_;
-  ReportsUnderWay reports_;
+  sql::ReportsUnderWay reports_;
   Leases leases_;
   Chunks chunks_;
   Outbox outbox_;

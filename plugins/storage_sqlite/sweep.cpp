@@ -19,7 +19,7 @@ struct Sweep {
   Step& step;
   std::size_t max;
   SweepResult& swept;
-  const ReportsUnderWay& reports;
+  const sql::ReportsUnderWay& reports;
   std::set<EndpointId> requeuedAt;
 
   /// Returns the rows found by `sql`; ?1 is the present moment, ?2 the bound.

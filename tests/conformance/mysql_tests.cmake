@@ -10,7 +10,7 @@ if(NOT JOBQ_PLUGIN_MYSQL OR NOT JOBQ_MARIADBD)
 endif()
 
 # The plugin with the clock of the host: its other objects are those of the plugin that the server loads.
-jobq_add_plugin(mysql_host_clock SOURCES conformance/mysql_host_clock.cpp LIBRARIES PkgConfig::MARIADB)
+jobq_add_plugin(mysql_host_clock SOURCES conformance/mysql_host_clock.cpp LIBRARIES jobq_storage_sql PkgConfig::MARIADB)
 target_include_directories(jobq_mysql_host_clock_objects PRIVATE ${PROJECT_SOURCE_DIR}/plugins/storage_mysql)
 target_sources(jobq_mysql_host_clock PRIVATE
   $<FILTER:$<TARGET_OBJECTS:jobq_storage_mysql_objects>,EXCLUDE,/database_offset[.]cpp[.]o$>)

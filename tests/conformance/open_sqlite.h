@@ -5,6 +5,7 @@
 
 #include "jobq/log.h"
 #include "jobq/time.h"
+#include "plugins/storage_sql/reports_under_way.h"
 #include "plugins/storage_sqlite/bodies/body_files.h"
 #include "plugins/storage_sqlite/bodies/claimed_inputs.h"
 #include "plugins/storage_sqlite/connection.h"
@@ -14,7 +15,6 @@
 #include "plugins/storage_sqlite/reads/job_listing.h"
 #include "plugins/storage_sqlite/reads/readers.h"
 #include "plugins/storage_sqlite/removal_hold.h"
-#include "plugins/storage_sqlite/reports_under_way.h"
 #include "plugins/storage_sqlite/writes/counters.h"
 #include "plugins/storage_sqlite/writes/running_rows.h"
 #include "plugins/storage_sqlite/writes/writer.h"
@@ -53,7 +53,7 @@ struct OpenSqlite {
   sqlite::Writer writer;
   sqlite::Readers readers;
   sqlite::ClaimedInputs inputs;
-  sqlite::ReportsUnderWay reports;
+  sql::ReportsUnderWay reports;
   sqlite::RemovalHold hold;
   sqlite::Leases leases;
   sqlite::Nodes nodes;

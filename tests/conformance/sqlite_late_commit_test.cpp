@@ -38,7 +38,7 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
   const LeaseRef lease = claimOne();
   clock_.advance(kTimeout);
   {
-    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    const sql::ReportsUnderWay::Entry report(sqlite_->reports, lease);
     const SweepResult swept = leases().sweep(1);
     EXPECT_TRUE(swept.finished.empty());
     EXPECT_TRUE(swept.stopped.empty());
@@ -52,7 +52,7 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
 TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
   const LeaseRef lease = claimOne();
   {
-    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    const sql::ReportsUnderWay::Entry report(sqlite_->reports, lease);
     EXPECT_EQ(testkit::release(leases(), std::vector{lease}), 0U);
   }
   EXPECT_EQ(leases().finish(lease, Completed{"1"}), ReportResult::accepted);
@@ -62,7 +62,7 @@ TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
 TEST_F(LateCommit, ALossLeavesAReportedJobAlone) {
   const LeaseRef lease = claimOne();
   {
-    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    const sql::ReportsUnderWay::Entry report(sqlite_->reports, lease);
     const SweepResult lost = testkit::lose(leases(), std::vector{lease});
     EXPECT_TRUE(lost.stopped.empty());
     EXPECT_TRUE(lost.requeuedAt.empty());
@@ -73,7 +73,7 @@ TEST_F(LateCommit, ALossLeavesAReportedJobAlone) {
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
   const LeaseRef lease = claimOne();
   clock_.advance(kTimeout);
-  const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, {lease.job, lease.attempt - 1});
+  const sql::ReportsUnderWay::Entry report(sqlite_->reports, {lease.job, lease.attempt - 1});
   EXPECT_EQ(leases().sweep(1).finished.size(), 1U);
 }
 
@@ -81,7 +81,7 @@ TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
   const LeaseRef lease = claimOne();
   (void)nodes().join("node");
   {
-    const sqlite::ReportsUnderWay::Entry report(sqlite_->reports, lease);
+    const sql::ReportsUnderWay::Entry report(sqlite_->reports, lease);
     EXPECT_TRUE(leases().sweep(1).requeuedAt.empty());
   }
   EXPECT_EQ(leases().sweep(1).requeuedAt.size(), 1U);

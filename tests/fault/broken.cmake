@@ -11,7 +11,7 @@ function(jobq_break name plugin source)
   set_target_properties(jobq_broken_${name} PROPERTIES OUTPUT_NAME jobq_${plugin}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/broken/${name})
 endfunction()
-set(sqlite Poco::Data Poco::DataSQLite SQLite::SQLite3)
+set(sqlite jobq_storage_sql Poco::Data Poco::DataSQLite SQLite::SQLite3)
 jobq_break(no_fsync storage_sqlite durability.cpp ${sqlite})
 jobq_break(late_fsync storage_sqlite durability.cpp ${sqlite})
 jobq_break(no_body_sync storage_sqlite durability.cpp ${sqlite})

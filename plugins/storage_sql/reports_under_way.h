@@ -1,6 +1,7 @@
-// The reported outcomes of this node that wait for a commit. An outcome may wait behind others, so a later sweep may be
-// committed first. A job whose end was reported in time must neither become TIMED_OUT nor run again because of the
-// wait. The sweep of another node does not see the report before its transaction has locked the job.
+// The reported outcomes of this node without a commit so far. An outcome may wait for the file of its output or for
+// earlier writes, so a later sweep may be committed first. A job with an end reported in time must neither become
+// TIMED_OUT nor run again because of the wait. The sweep of a different node does not see the report before the
+// transaction of the report has locked the job.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 
-namespace jobq::mysql {
+namespace jobq::sql {
 
 /// The set of reports waiting for a commit. Any thread may call the methods. Outlives every Entry.
 class ReportsUnderWay {
  public:
-  /// A report, from the call of finish() to its end.
+  /// A report, from the begin to the end of finish().
   class Entry {
    public:
     Entry(ReportsUnderWay& reports, const LeaseRef& lease) : reports_(reports), place_(reports.add(lease)) {}
@@ -28,7 +29,7 @@ class ReportsUnderWay {
     const std::multiset<std::pair<JobId, std::uint32_t>>::iterator place_;
   };
 
-  /// Returns whether an outcome of the attempt waits for its commit.
+  /// Returns whether an outcome of the attempt waits for a commit.
   bool contains(const LeaseRef& lease) const {
     Lock lock(mutex_);
     return waiting_.contains({lease.job, lease.attempt});
@@ -50,4 +51,4 @@ class ReportsUnderWay {
   Waiting waiting_ JOBQ_GUARDED_BY(mutex_);
 };
 
-}  // namespace jobq::mysql
+}  // namespace jobq::sql
