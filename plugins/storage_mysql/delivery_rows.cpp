@@ -7,11 +7,6 @@
 
 namespace jobq::mysql {
 
-std::optional<std::string> reasonIn(std::string column) {
-  if (column.empty()) return std::nullopt;
-  return column;
-}
-
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {
   std::optional<std::int64_t> oldest;
   {

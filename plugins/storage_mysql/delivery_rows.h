@@ -3,9 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "jobq/job.h"
 #include "jobq/outbox_store.h"
@@ -16,10 +13,6 @@ namespace jobq::mysql {
 /// Records a call made now in the record of the delivery with the row `num`. The record keeps the last kMaxAttempts
 /// calls.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt);
-
-/// Returns the reason of an attempt as stored in the column. A delivered attempt has an empty column, because the
-/// reason of a failure is never empty.
-std::optional<std::string> reasonIn(std::string column);
 
 /// An ended delivery.
 struct SettledRow {

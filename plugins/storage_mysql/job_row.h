@@ -4,39 +4,17 @@
 #include <cstdint>
 
 #include "connection/statement.h"
-#include "jobq/call_id.h"
-#include "jobq/job.h"
 #include "jobq/time.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::mysql {
 
 /// The part of a job's row needed for decisions.
-struct JobRow {
-  std::int64_t num = 0;
-  JobId id;
-  EndpointId endpoint;
-  JobState state = JobState::inQueue;
-  std::uint32_t attempt = 0;
-  std::uint32_t losses = 0;
-  std::uint32_t retries = 0;
-  std::uint32_t maxAttempts = 0;
-  bool low = false;
+struct JobRow : sql::JobRow {
   std::int64_t rank = 0;
   std::int64_t arrival = 0;
-  Millis executionTimeout{0};
-  Millis ttl{0};
-  Millis retention{0};
-  Instant submittedAt{};
   Instant queuedAt{};
-  Instant expiresAt{};
-  bool expiryFixed = false;
-  bool owes = false;
   bool hasProgress = false;
-  std::int64_t chunks = 0;
-  std::int64_t taken = 0;
-  std::int64_t logLines = 0;
-  CallId takenBy = 0;  // the last call of consume() with chunks of the attempt
-  std::int64_t takenFrom = 0;
 };
 
 /// The columns of a job's row, in the order of reading in rowOf().

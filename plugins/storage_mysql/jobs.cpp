@@ -5,6 +5,7 @@
 
 #include "job_rows.h"
 #include "queue_order.h"
+#include "storage_sql/rows.h"
 #include "writes/unique_step.h"
 
 namespace jobq::mysql {
@@ -19,17 +20,7 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
       "SELECT job_input.webhook, job_input.api_key, job_input.s3, job_input.input, job.priority "
       "FROM job_input JOIN job ON job.num = job_input.num WHERE job.num = ?");
   if (!query.bind(row.num).next()) throw StorageError("the database has lost the input of job " + row.id);
-  JobSpec spec;
-  spec.id = row.id;
-  spec.endpoint = row.endpoint;
-  spec.webhook = query.text(0);
-  spec.apiKeyId = query.text(1);
-  spec.s3Config = query.text(2);
-  spec.input = query.text(3);
-  spec.policy = {row.executionTimeout, expiry - step.now, row.low, static_cast<std::int32_t>(query.integer(4))};
-  spec.retention = row.retention;
-  spec.maxAttempts = row.maxAttempts;
-  return spec;
+  return sql::specOf(query, row, expiry - step.now);
 }
 
 RequeueResult requeueNow(Step& step, const JobKey& key, std::uint32_t failedAttempt, const QueuePolicy& policy) {

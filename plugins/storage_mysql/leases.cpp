@@ -12,22 +12,17 @@
 #include "jobq/planned.h"
 #include "lives.h"
 #include "reads/job_reads.h"
+#include "storage_sql/leases.h"
+#include "storage_sql/rows.h"
 #include "writes/counters.h"
 
 namespace jobq::mysql {
 namespace {
 
-/// The position of a queued job among the jobs of its endpoint: the columns that order the claims.
-struct QueuePlace {
-  std::int64_t low = 0;
-  std::int64_t rank = 0;
-  std::int64_t arrival = 0;
-};
-
 /// A queued job with the values for a claim, except the bodies.
 struct QueuedJob {
   std::int64_t num = 0;
-  QueuePlace place;
+  sql::QueuePlace place;
   Instant expiresAt{};
   ClaimedJob job;
   std::uint64_t inputBytes = 0;
@@ -39,22 +34,11 @@ struct ClaimMark {
   CallId id;
 };
 
-/// The columns of a ClaimedJob, in the order of reading in claimedJobOf(). The attempt is the attempt of the row.
+/// The columns of a ClaimedJob, in the order of reading in sql::claimedJobOf(). The attempt is the attempt of the row.
 #define JOBQ_MYSQL_CLAIMED                                                                                 \
   "job.id, job.attempt, job.endpoint, job.worker, job.execution_timeout, job.ttl, job.low, job.priority, " \
   "job.submitted_at, job.log_lines, job.expires_at"
 constexpr std::size_t kClaimedColumns = 11;
-
-ClaimedJob claimedJobOf(const CurrentRow& columns) {
-  ClaimedJob job;
-  job.lease = {columns.text(0), columns.number(1)};
-  job.endpoint = columns.text(2);
-  job.worker = columns.text(3);
-  job.policy = {columns.millis(4), columns.millis(5), columns.flag(6), static_cast<std::int32_t>(columns.integer(7))};
-  job.submittedAt = columns.instant(8);
-  job.logLines = columns.count(9);
-  return job;
-}
 
 /// Locks the first jobs of the queue with their rows. Passes over jobs claimed or changed by another transaction.
 std::vector<QueuedJob> lockHead(Step& step, const EndpointId& endpoint, std::size_t max) {
@@ -71,7 +55,7 @@ std::vector<QueuedJob> lockHead(Step& step, const EndpointId& endpoint, std::siz
     head.push_back({query.integer(kPlace),
                     {query.integer(kPlace + 1), query.integer(kPlace + 2), query.integer(kPlace + 3)},
                     query.instant(10),
-                    claimedJobOf(query),
+                    sql::claimedJobOf(query),
                     0});
   }
   return head;
@@ -141,7 +125,7 @@ std::optional<ClaimedJob> claimedJob(Connection& connection, std::int64_t num, I
                                  "job_input.webhook, job_input.s3, job_input.input "
                                  "FROM job JOIN job_input ON job_input.num = job.num WHERE job.num = ?");
   if (!query.bind(num).next()) return std::nullopt;
-  ClaimedJob job = claimedJobOf(query);
+  ClaimedJob job = sql::claimedJobOf(query);
   job.startedAt = query.instant(kClaimedColumns);
   job.runsFor = query.instant(kClaimedColumns + 1) - now;
   job.webhook = query.text(kClaimedColumns + 2);
@@ -191,27 +175,18 @@ bool hasEnded(Step& step, const std::optional<JobRow>& row, const LeaseRef& leas
 LeaseState stateOf(const LeaseRef& lease, const std::map<JobId, JobGlance, std::less<>>& jobs) {
   const auto found = jobs.find(lease.job);
   if (found == jobs.end()) return LeaseState::deleted;
-  const JobGlance& job = found->second;
-  if (job.attempt != lease.attempt) return LeaseState::takenOver;
-  if (job.state == JobState::inProgress) return LeaseState::held;
-  if (job.state == JobState::cancelled) return LeaseState::cancelled;
-  return job.state == JobState::timedOut ? LeaseState::timedOut : LeaseState::takenOver;
-}
-
-Ending endingOf(const Outcome& outcome) {
-  if (const auto* failed = std::get_if<Failed>(&outcome)) return {failed->error, failed->output};
-  return {"", std::get<Completed>(outcome).output};
+  return sql::leaseStateOf(lease.attempt, found->second.state, found->second.attempt);
 }
 
 ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome) {
-  const Trigger trigger = std::holds_alternative<Failed>(outcome) ? Trigger::fail : Trigger::complete;
-  const Ending ending = endingOf(outcome);
+  const sql::Report report = sql::reportOf(outcome);
+  const Ending ending{report.error, report.output};
   const auto row = lockRow(step, lease.job);
   if (isHeld(row, lease)) {
-    end(step, *row, trigger, ending);
+    end(step, *row, report.trigger, ending);
     return ReportResult::accepted;
   }
-  const JobState state = next(JobState::inProgress, trigger).value();
+  const JobState state = next(JobState::inProgress, report.trigger).value();
   return hasEnded(step, row, lease, state, ending) ? ReportResult::accepted : ReportResult::staleAttempt;
 }
 
@@ -220,27 +195,27 @@ ReportResult finishNow(Step& step, const LeaseRef& lease, const Outcome& outcome
 std::size_t countOfPart(std::span<const EndedAttempt> ends) {
   constexpr std::size_t kMostOutcomes = 64;
   constexpr std::size_t kMostBytes = 4UL << 20;
-  std::size_t bytes = endingOf(ends.front().outcome).output.size();
+  std::size_t bytes = sql::reportOf(ends.front().outcome).output.size();
   std::size_t count = 1;
   for (; count < std::min(ends.size(), kMostOutcomes); ++count) {
-    bytes += endingOf(ends[count].outcome).output.size();
+    bytes += sql::reportOf(ends[count].outcome).output.size();
     if (bytes > kMostBytes) break;
   }
   return count;
 }
 
-std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
+std::optional<sql::QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
   Query query = connection.query(
       "SELECT low, queue_rank, IF(arrival = 0, num, arrival) FROM job "
       "WHERE id = ? AND endpoint = ? AND state = 0 AND expires_at > ?");
   if (!query.bind(key.id, key.endpoint, now).next()) return std::nullopt;
-  return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
+  return sql::QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
 /// Returns the number of queued jobs before `place`, at most `most`. The comparison of rows is no range for MySQL, so
 /// the condition is written out.
-std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const QueuePlace& place, std::size_t most,
-                        Instant now) {
+std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const sql::QueuePlace& place,
+                        std::size_t most, Instant now) {
   Query query = connection.query(
       "SELECT COUNT(*) FROM (SELECT 1 FROM ready_job WHERE endpoint = ? AND expires_at > ? AND (low < ? OR "
       "(low = ? AND queue_rank < ?) OR (low = ? AND queue_rank = ? AND arrival < ?)) LIMIT ?) AS before_it");
@@ -318,7 +293,7 @@ FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durab
     jobs.reserve(part.size());
     for (const EndedAttempt& end : part) {
       jobs.emplace_back(end.lease.job);
-      bytes += endingOf(end.outcome).output.size();
+      bytes += sql::reportOf(end.outcome).output.size();
     }
     const auto finishPart = [part](Step& step) {
       std::vector<ReportResult> finished;

@@ -4,15 +4,12 @@
 #include <limits>
 
 #include "jobq/call_id.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::mysql {
 namespace {
 
 #define JOBQ_MYSQL_RECORD "kind, id, name, body, version, changed_at"
-
-Record recordOf(const CurrentRow& columns) {
-  return {columns.text(0), columns.text(1), columns.text(2), columns.text(3), columns.count(4), columns.instant(5), 0};
-}
 
 /// Locks the last version of all records, and returns the version behind.
 std::uint64_t lockNextVersion(Step& step) {
@@ -108,7 +105,7 @@ std::optional<Record> Records::find(std::string_view kind, std::string_view id) 
   return readers_.read([&](Connection& connection) -> std::optional<Record> {
     Query query = connection.query("SELECT " JOBQ_MYSQL_RECORD " FROM record WHERE kind = ? AND id = ?");
     if (!query.bind(kind, id).next()) return std::nullopt;
-    return recordOf(query);
+    return sql::recordOf(query);
   });
 }
 
@@ -117,7 +114,7 @@ std::vector<Record> Records::list(std::string_view kind) {
     Query query = connection.query("SELECT " JOBQ_MYSQL_RECORD " FROM record WHERE kind = ? ORDER BY id");
     query.bind(kind);
     std::vector<Record> records;
-    while (query.next()) records.push_back(recordOf(query));
+    while (query.next()) records.push_back(sql::recordOf(query));
     return records;
   });
 }
@@ -144,7 +141,7 @@ Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
       Query query =
           connection.query("SELECT " JOBQ_MYSQL_RECORD " FROM record WHERE kind = ? AND version > ? ORDER BY version");
       query.bind(kind, version);
-      while (query.next()) changes.changed.push_back(recordOf(query));
+      while (query.next()) changes.changed.push_back(sql::recordOf(query));
     }
     {
       Query query = connection.query("SELECT id FROM record_removed WHERE kind = ? AND version > ? ORDER BY version");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "job_rows.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -44,26 +45,20 @@ bool isAlive(Step& step, const Holder& holder) {
 
 Claim claimedJob(Step& step, std::int64_t num) {
   Query query = step.db.query(
-      "SELECT job.id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
-      "min(deadline, expires_at), webhook, s3, input, log_lines, input_file, size, queued_at "
+      "SELECT job.id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, log_lines, "
+      "started_at, min(deadline, expires_at), webhook, s3, input, input_file, size, queued_at "
       "FROM job JOIN job_input USING (num) LEFT JOIN body_file ON body_file.id = input_file WHERE num = ?1");
   if (!query.bind(num).next()) {
     // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
     throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
                                           "; the file is damaged: stop the server and restore a copy of data.dir");
   }
-  ClaimedJob job;
-  job.lease = {query.text(0), query.number(1)};
-  job.endpoint = query.text(2);
-  job.worker = query.text(3);
-  job.policy = {query.millis(4), query.millis(5), query.flag(6), static_cast<std::int32_t>(query.integer(7))};
-  job.submittedAt = query.instant(8);
-  job.startedAt = query.instant(9);
-  job.runsFor = query.instant(10) - step.now;
-  job.webhook = query.text(11);
-  job.s3Config = query.text(12);
-  job.input = query.text(13);
-  job.logLines = static_cast<std::uint64_t>(query.integer(14));
+  ClaimedJob job = sql::claimedJobOf(query);
+  job.startedAt = query.instant(10);
+  job.runsFor = query.instant(11) - step.now;
+  job.webhook = query.text(12);
+  job.s3Config = query.text(13);
+  job.input = query.text(14);
   Claim claim{std::move(job), {}, query.instant(17), {}};
   claim.setInputFile(bodyFileAt(query, 15));
   return claim;

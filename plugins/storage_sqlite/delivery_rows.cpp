@@ -5,11 +5,6 @@
 
 namespace jobq::sqlite {
 
-std::optional<std::string> reasonIn(std::string column) {
-  if (column.empty()) return std::nullopt;
-  return column;
-}
-
 // The first statement keeps the newest kMaxAttempts - 1 rows. With fewer rows the inner SELECT is NULL, and no row
 // goes.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {

@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "jobq/outbox_store.h"
@@ -15,10 +13,6 @@ namespace jobq::sqlite {
 /// Records a call made now in the record of the delivery with the row `num`. The record keeps the last kMaxAttempts
 /// calls.
 void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt);
-
-/// Returns the reason of an attempt as its column holds the reason. A delivered attempt has an empty column, because
-/// the reason of a failure is never empty.
-std::optional<std::string> reasonIn(std::string column);
 
 /// Deletes settled deliveries of the endpoint beyond kMaxDeliveriesPerEndpoint, the earliest settled first, at most
 /// `max`. The cost does not grow with the number of kept deliveries.

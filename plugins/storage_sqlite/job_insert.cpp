@@ -6,7 +6,7 @@
 #include "jobq/planned.h"
 #include "jobs.h"
 #include "queue_order.h"
-#include "report.h"
+#include "storage_sql/leases.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -150,7 +150,7 @@ JobRow runningRow(const JobSpec& job, std::int64_t num, Instant submittedAt) {
 }
 
 /// Returns the bodies of a job that ends with its insert, if its row can hold them.
-std::optional<BriefBodies> briefBodies(const JobSpec& job, const Report& report) {
+std::optional<BriefBodies> briefBodies(const JobSpec& job, const sql::Report& report) {
   if (!job.webhook.empty() || !job.s3Config.empty()) return std::nullopt;
   if (job.input.size() + report.error.size() + report.output.size() > kMostBrief) return std::nullopt;
   return BriefBodies{job.apiKeyId, job.input, report.error, report.output};
@@ -282,7 +282,7 @@ void Jobs::insertBegun(const JobSpec& job, const QueuePolicy& policy, const Begu
   const Outcome* const outcome = run.outcome;
   const Instant begin = clock_.now() - run.age;  // now, because the write waits for its turn
   NewBody input(bodies_.files, writer_, job.input);
-  const Report report = outcome == nullptr ? Report{} : reportOf(*outcome);
+  const sql::Report report = outcome == nullptr ? sql::Report{} : sql::reportOf(*outcome);
   NewBody output(bodies_.files, writer_, report.output);
   const auto insertIt = [&](Step& step) {
     input.beginStep();

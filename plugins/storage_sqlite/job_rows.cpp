@@ -95,30 +95,10 @@ void keepEnded(Step& step, const JobRow& row, JobState to, Instant expiry, const
 
 JobRow rowOf(const CurrentRow& columns) {
   JobRow row;
-  row.num = columns.integer(0);
-  row.id = columns.text(1);
-  row.endpoint = columns.text(2);
-  row.state = columns.state(3);
-  row.attempt = columns.number(4);
-  row.losses = columns.number(5);
-  row.retries = columns.number(6);
-  row.maxAttempts = columns.number(7);
-  row.low = columns.flag(8);
-  row.executionTimeout = columns.millis(9);
-  row.ttl = columns.millis(10);
-  row.retention = columns.millis(11);
-  row.submittedAt = columns.instant(12);
-  row.expiresAt = columns.instant(13);
-  row.expiryFixed = columns.flag(14);
-  row.owes = columns.flag(15);
-  row.holder = columns.integer(16);
-  row.chunks = columns.integer(17);
-  row.taken = columns.integer(18);
-  row.logLines = columns.integer(19);
-  row.takenBy = static_cast<CallId>(columns.integer(20));
-  row.takenFrom = columns.integer(21);
-  row.output = columns.integer(22);
-  row.isBrief = columns.flag(23);
+  sql::readJobRow(columns, row);
+  row.holder = columns.integer(sql::kJobRowColumns);
+  row.output = columns.integer(sql::kJobRowColumns + 1);
+  row.isBrief = columns.flag(sql::kJobRowColumns + 2);
   return row;
 }
 

@@ -11,12 +11,12 @@
 
 #include "bodies/new_body.h"
 #include "connection.h"
-#include "jobq/call_id.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "reads/job_listing.h"
 #include "statement.h"
+#include "storage_sql/rows.h"
 #include "writes/step.h"
 
 namespace jobq::sqlite {
@@ -25,29 +25,8 @@ namespace jobq::sqlite {
 inline constexpr std::int64_t kLifeEnded = 0;
 
 /// The part of a job's row needed for decisions.
-struct JobRow {
-  std::int64_t num = 0;
-  JobId id;
-  EndpointId endpoint;
-  JobState state = JobState::inQueue;
-  std::uint32_t attempt = 0;
-  std::uint32_t losses = 0;
-  std::uint32_t retries = 0;
-  std::uint32_t maxAttempts = 0;
-  bool low = false;
-  Millis executionTimeout{0};
-  Millis ttl{0};
-  Millis retention{0};
-  Instant submittedAt{};
-  Instant expiresAt{};
-  bool expiryFixed = false;
-  bool owes = false;
+struct JobRow : sql::JobRow {
   std::int64_t holder = 0;  // epoch; or kLifeEnded
-  std::int64_t chunks = 0;
-  std::int64_t taken = 0;
-  std::int64_t logLines = 0;
-  CallId takenBy = 0;  // the last call that consumed chunks of the attempt
-  std::int64_t takenFrom = 0;
   std::int64_t output = 0;  // number of the row in `job_output`; 0: none
   bool isBrief = false;     // the bodies are in the row, see BriefBodies
 };
@@ -55,7 +34,7 @@ struct JobRow {
 /// The columns of a job's row, in the order of reading in rowOf().
 #define JOBQ_ROW_COLUMNS                                                                                              \
   "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, "                   \
-  "retention, submitted_at, expires_at, expiry_fixed, owes, holder, chunks, taken, log_lines, taken_by, taken_from, " \
+  "retention, submitted_at, expires_at, expiry_fixed, owes, chunks, taken, log_lines, taken_by, taken_from, holder, " \
   "output_num, brief_input IS NOT NULL"
 JobRow rowOf(const CurrentRow& columns);
 

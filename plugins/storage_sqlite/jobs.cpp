@@ -7,6 +7,7 @@
 
 #include "job_rows.h"
 #include "queue_order.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -17,20 +18,11 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry, const LargeInput& 
   Query query = step.db.query(
       "SELECT webhook, api_key, s3, input, priority, input_file FROM job_input JOIN job USING (num) WHERE num = ?1");
   if (!query.bind(row.num).next()) throw StorageError("the database has lost the input of job " + row.id);
-  JobSpec spec;
-  spec.id = row.id;
-  spec.endpoint = row.endpoint;
-  spec.webhook = query.text(0);
-  spec.apiKeyId = query.text(1);
-  spec.s3Config = query.text(2);
-  spec.input = query.text(3);
   if (query.integer(5) != large.file.number) {
     throw StorageError("job " + row.id + " has changed during its retry; retry the job again");
   }
-  if (large.file.isFile()) spec.input = large.bytes;
-  spec.policy = {row.executionTimeout, expiry - step.now, row.low, static_cast<std::int32_t>(query.integer(4))};
-  spec.retention = row.retention;
-  spec.maxAttempts = row.maxAttempts;
+  JobSpec spec = sql::specOf(query, row, expiry - step.now);
+  if (large.file.exists()) spec.input = large.bytes;
   return spec;
 }
 

@@ -12,7 +12,7 @@
 #include "claims.h"
 #include "job_rows.h"
 #include "jobq/planned.h"
-#include "report.h"
+#include "storage_sql/leases.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -28,7 +28,7 @@ std::multimap<WorkerId, std::int64_t> runningUnder(Step& step, const EndpointId&
 }
 
 /// Returns whether the attempt of the lease has ended as `state` with this error and output.
-bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobState state, const Report& report) {
+bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobState state, const sql::Report& report) {
   const auto row = findRow(step.db, step.listing.locate(lease.job), step.now);
   if (!row || row->state != state || row->attempt != lease.attempt) return false;
   Query query = step.db.query(
@@ -45,7 +45,7 @@ bool hasEnded(Step& step, const BodyFiles& files, const LeaseRef& lease, JobStat
   }
 }
 
-ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease, const Report& report,
+ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease, const sql::Report& report,
                        NewBody& output) {
   output.beginStep();
   if (const auto row = findHeld(step, lease)) {
@@ -59,36 +59,30 @@ ReportResult finishNow(Step& step, const BodyFiles& files, const LeaseRef& lease
 /// Returns the state of the attempt of the job.
 LeaseState stateOf(Connection& connection, const LocatedId& job, std::uint32_t attempt, Instant now) {
   const auto row = findRow(connection, job, now);
-  if (!row) return LeaseState::deleted;
-  if (row->attempt != attempt) return LeaseState::takenOver;
-  switch (row->state) {
-    case JobState::inProgress: return LeaseState::held;
-    case JobState::cancelled: return LeaseState::cancelled;
-    case JobState::timedOut: return LeaseState::timedOut;
-    default: return LeaseState::takenOver;
-  }
+  return row ? sql::leaseStateOf(attempt, row->state, row->attempt) : LeaseState::deleted;
 }
 
-std::optional<QueuePlace> placeOf(Connection& connection, const LocatedId& job, const EndpointId& endpoint,
-                                  Instant now) {
+std::optional<sql::QueuePlace> placeOf(Connection& connection, const LocatedId& job, const EndpointId& endpoint,
+                                       Instant now) {
   Query query = connection.query("SELECT low, rank, arrival FROM job WHERE num = " JOBQ_NUM_OF_ID
                                  " AND endpoint = ?3 AND state = 0 AND expires_at > ?4");
   if (!query.bind(job.id, job.unlisted, endpoint, now).next()) return std::nullopt;
-  return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
+  return sql::QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
 /// Returns the place of the queued job with the number `number`, counted from 1. Expired jobs are still in the index.
-std::optional<QueuePlace> placeAt(Connection& connection, const EndpointId& endpoint, std::size_t number, Instant now) {
+std::optional<sql::QueuePlace> placeAt(Connection& connection, const EndpointId& endpoint, std::size_t number,
+                                       Instant now) {
   Query query = connection.query(
       "SELECT low, rank, arrival FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
       "expires_at > ?2 ORDER BY low, rank, arrival LIMIT 1 OFFSET ?3");
   if (!query.bind(endpoint, now, number - 1).next()) return std::nullopt;
-  return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
+  return sql::QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
 /// Returns the number of queued jobs before `place`, at most `most`. The comparison leaves out the row of the job.
-std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const QueuePlace& place, std::size_t most,
-                        Instant now) {
+std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const sql::QueuePlace& place,
+                        std::size_t most, Instant now) {
   Query query = connection.query(
       "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
       "expires_at > ?2 AND (low, rank, arrival) < (?3, ?4, ?5) LIMIT ?6)");
@@ -166,7 +160,7 @@ FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durab
   std::deque<sql::ReportsUnderWay::Entry> entries;  // an element never moves
   std::deque<NewBody> outputs;
   for (const EndedAttempt& end : ends) entries.emplace_back(reports_, end.lease);
-  for (const EndedAttempt& end : ends) outputs.emplace_back(bodies_.files, writer_, reportOf(end.outcome).output);
+  for (const EndedAttempt& end : ends) outputs.emplace_back(bodies_.files, writer_, sql::reportOf(end.outcome).output);
   std::size_t bytes = 0;
   for (const NewBody& output : outputs) bytes += output.inRow().size();
   FinishResult done;
@@ -179,7 +173,7 @@ FinishResult Leases::finish(std::span<const EndedAttempt> ends, Durability durab
     auto output = outputs.begin();
     for (const EndedAttempt& end : ends) {
       if (durability == Durability::unsynced) writer_.unsynced().add(end.lease.job);
-      done.reports.push_back(finishNow(step, bodies_.files, end.lease, reportOf(end.outcome), *output++));
+      done.reports.push_back(finishNow(step, bodies_.files, end.lease, sql::reportOf(end.outcome), *output++));
     }
     InputBound bound(kMostFusedInput);
     if (claim && isAlive(step, claim->holder)) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "delivery_rows.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -19,53 +20,17 @@ constexpr std::size_t kMostDropped = 16;
 constexpr Millis kUnreadablePause{60'000};
 constexpr Millis kMachinePause{1'000};
 
+/// The columns of a delivery, in the order of reading in sql::deliveryOf().
 #define JOBQ_DELIVERY_COLUMNS                                                \
   "num, id, endpoint, job, state, due_at, url, job_state, attempt, losses, " \
   "retries, low, submitted_at, queued_at, started_at, finished_at, expires_at, worker, error, host, tries, claims"
 
-struct NumberedDelivery {
-  std::int64_t num = 0;
-  Delivery delivery;
-};
-
-NumberedDelivery deliveryOf(const CurrentRow& columns) {
-  NumberedDelivery numbered;
-  numbered.num = columns.integer(0);
-  Delivery& delivery = numbered.delivery;
-  delivery.id = columns.text(1);
-  delivery.state = static_cast<DeliveryState>(columns.integer(4));
-  delivery.dueAt = columns.instant(5);
-  delivery.url = columns.text(6);
-  delivery.host = columns.text(19);
-  delivery.tries = columns.number(20);
-  delivery.claims = static_cast<std::uint64_t>(columns.integer(21));
-  Job& job = delivery.job;
-  job.endpoint = columns.text(2);
-  job.id = columns.text(3);
-  job.state = columns.state(7);
-  job.attempt = columns.number(8);
-  job.losses = columns.number(9);
-  job.retries = columns.number(10);
-  job.lowPriority = columns.flag(11);
-  job.submittedAt = columns.instant(12);
-  job.queuedAt = columns.instant(13);
-  job.startedAt = columns.instantOrNone(14);
-  job.finishedAt = columns.instantOrNone(15);
-  job.expiresAt = columns.instant(16);
-  job.workerId = columns.text(17);
-  job.error = columns.text(18);
-  return numbered;
-}
-
-void readAttempts(Connection& connection, NumberedDelivery& numbered, bool withReplies = true) {
+void readAttempts(Connection& connection, sql::NumberedDelivery& numbered, bool withReplies = true) {
   Query query = connection.query(
       "SELECT at, status, duration, reason, CASE WHEN ?2 THEN reply ELSE x'' END FROM delivery_attempt WHERE num = ?1 "
       "ORDER BY id");
   query.bind(numbered.num, withReplies ? 1 : 0);
-  while (query.next()) {
-    numbered.delivery.attempts.push_back({query.instant(0), static_cast<int>(query.integer(1)), query.millis(2),
-                                          reasonIn(query.text(3)), query.text(4)});
-  }
+  sql::readAttempts(query, numbered.delivery.attempts);
 }
 
 /// An owed and due delivery, with the parts needed for a call beside the row. Bodies never change and may have 20 MB
@@ -183,11 +148,11 @@ std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
                            .bind(due.num, due.id, step.now + lease, step.now)
                            .change() == 1;
   if (!claimed) return std::nullopt;
-  NumberedDelivery numbered;
+  sql::NumberedDelivery numbered;
   {
     Query query = step.db.query("SELECT " JOBQ_DELIVERY_COLUMNS " FROM delivery WHERE num = ?1");
     query.bind(due.num).next();
-    numbered = deliveryOf(query);
+    numbered = sql::deliveryOf(query);
   }
   readAttempts(step.db, numbered);
   return std::move(numbered.delivery);
@@ -318,7 +283,7 @@ std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view j
                       "ifnull(settled_at > ?3, 1) ORDER BY num LIMIT ?4");
     query.bind(endpoint, job, oldest, limit);
     while (query.next()) {
-      NumberedDelivery numbered = deliveryOf(query);
+      sql::NumberedDelivery numbered = sql::deliveryOf(query);
       numbered.delivery.job.error = listedError(numbered.delivery.job.error);
       readAttempts(connection, numbered, !job.empty());
       listed.push_back(std::move(numbered.delivery));

@@ -3,9 +3,7 @@
 // the cost.
 #pragma once
 
-#include <compare>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,23 +13,15 @@
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
+#include "storage_sql/leases.h"
 
 namespace jobq::sqlite {
-
-/// The position of a queued job among the jobs of its endpoint, under any queue policy: the columns that order the
-/// claims.
-struct QueuePlace {
-  std::int64_t low = 0;
-  std::int64_t rank = 0;
-  std::int64_t arrival = 0;
-  auto operator<=>(const QueuePlace&) const = default;
-};
 
 /// The end of the counted part of a queue at some moment.
 struct QueueBound {
   Instant asOf{};
-  std::size_t most = 0;             ///< how many jobs are counted
-  std::optional<QueuePlace> place;  ///< the queued job number `most`; empty when fewer jobs are queued
+  std::size_t most = 0;                  ///< how many jobs are counted
+  std::optional<sql::QueuePlace> place;  ///< the queued job number `most`; empty when fewer jobs are queued
 };
 
 /// The bounds of all queues. Any thread may call the methods.

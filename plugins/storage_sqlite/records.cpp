@@ -4,21 +4,12 @@
 #include <limits>
 
 #include "jobq/call_id.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::sqlite {
 namespace {
 
 #define JOBQ_RECORD_COLUMNS "kind, id, name, body, version, changed_at"
-
-Record recordOf(const CurrentRow& columns) {
-  return {columns.text(0),
-          columns.text(1),
-          columns.text(2),
-          columns.text(3),
-          static_cast<std::uint64_t>(columns.integer(4)),
-          columns.instant(5),
-          0};
-}
 
 /// Returns the next version. The number grows within the transaction, so a version that was rolled back was never
 /// visible.
@@ -110,7 +101,7 @@ std::optional<Record> Records::find(std::string_view kind, std::string_view id) 
   return readers_.read([&](Connection& connection) -> std::optional<Record> {
     Query query = connection.query("SELECT " JOBQ_RECORD_COLUMNS " FROM record WHERE kind = ?1 AND id = ?2");
     if (!query.bind(kind, id).next()) return std::nullopt;
-    return recordOf(query);
+    return sql::recordOf(query);
   });
 }
 
@@ -119,7 +110,7 @@ std::vector<Record> Records::list(std::string_view kind) {
     Query query = connection.query("SELECT " JOBQ_RECORD_COLUMNS " FROM record WHERE kind = ?1 ORDER BY id");
     query.bind(kind);
     std::vector<Record> records;
-    while (query.next()) records.push_back(recordOf(query));
+    while (query.next()) records.push_back(sql::recordOf(query));
     return records;
   });
 }
@@ -134,7 +125,7 @@ Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
       Query query = connection.query("SELECT " JOBQ_RECORD_COLUMNS
                                      " FROM record WHERE kind = ?1 AND version > ?2 ORDER BY version");
       query.bind(kind, version);
-      while (query.next()) changes.changed.push_back(recordOf(query));
+      while (query.next()) changes.changed.push_back(sql::recordOf(query));
     }
     {
       Query query = connection.query("SELECT id FROM record_removed WHERE kind = ?1 AND version > ?2 ORDER BY version");

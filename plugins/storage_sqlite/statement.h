@@ -114,6 +114,7 @@ class CurrentRow {
   explicit CurrentRow(sqlite3_stmt* statement) noexcept : statement_(statement) {}
 
   std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
+  std::uint64_t count(int column) const noexcept { return static_cast<std::uint64_t>(integer(column)); }
   std::uint32_t number(int column) const noexcept { return static_cast<std::uint32_t>(integer(column)); }
   std::size_t size(int column) const noexcept { return static_cast<std::size_t>(integer(column)); }
   bool flag(int column) const noexcept { return integer(column) != 0; }

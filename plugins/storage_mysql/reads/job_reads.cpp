@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "jobs.h"
+#include "storage_sql/rows.h"
 #include "writes/counters.h"
 
 namespace jobq::mysql {
@@ -45,6 +46,11 @@ std::uint64_t alive(std::int64_t all, std::int64_t expired) {
   return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
 }
 
+/// The columns of a Job, in the order of reading in sql::jobOf().
+#define JOBQ_MYSQL_JOB                                                                                 \
+  "job.id, job.endpoint, job.state, job.attempt, job.losses, job.retries, job.low, job.submitted_at, " \
+  "job.queued_at, job.started_at, job.finished_at, job.expires_at, job.worker"
+
 // A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
 // character.
 #define JOBQ_MYSQL_LISTED "SELECT " JOBQ_MYSQL_JOB ", job.num, SUBSTR(job_output.error, 1, 2048) FROM job "
@@ -81,24 +87,6 @@ void glanceAtSome(Connection& connection, std::span<const JobId> ids, Instant no
 
 }  // namespace
 
-Job jobOf(const CurrentRow& columns) {
-  Job job;
-  job.id = columns.text(0);
-  job.endpoint = columns.text(1);
-  job.state = columns.state(2);
-  job.attempt = columns.number(3);
-  job.losses = columns.number(4);
-  job.retries = columns.number(5);
-  job.lowPriority = columns.flag(6);
-  job.submittedAt = columns.instant(7);
-  job.queuedAt = columns.instant(8);
-  job.startedAt = columns.instantOrNone(9);
-  job.finishedAt = columns.instantOrNone(10);
-  job.expiresAt = columns.instant(11);
-  job.workerId = columns.text(12);
-  return job;
-}
-
 std::map<JobId, JobGlance, std::less<>> glanceAt(Connection& connection, const std::vector<JobId>& ids, Instant now) {
   std::map<JobId, JobGlance, std::less<>> found;
   for (std::span<const JobId> left(ids); !left.empty();) {
@@ -120,11 +108,11 @@ std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
         "LEFT JOIN job_output ON job_output.num = job.num LEFT JOIN job_progress ON job_progress.num = job.num "
         "WHERE job.id = ? AND job.endpoint = ? AND job.expires_at > ?");
     if (!query.bind(most, key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
-    Job job = jobOf(query);
-    job.error = query.text(kJobColumns);
-    job.progress = query.text(kJobColumns + 1);
-    job.output = query.text(kJobColumns + 2);
-    const std::uint64_t bytes = query.count(kJobColumns + 3) + job.progress.size();
+    Job job = sql::jobOf(query);
+    job.error = query.text(sql::kJobColumns);
+    job.progress = query.text(sql::kJobColumns + 1);
+    job.output = query.text(sql::kJobColumns + 2);
+    const std::uint64_t bytes = query.count(sql::kJobColumns + 3) + job.progress.size();
     if (bytes > mostBytes) boundBodies(job, 0);
     job.bodyBytes = bytes;
     return job;
@@ -167,8 +155,8 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
         page.next = last;
         break;
       }
-      page.jobs.emplace_back(jobOf(query)).error = listedError(query.text(kJobColumns + 1));
-      last = query.count(kJobColumns);
+      page.jobs.emplace_back(sql::jobOf(query)).error = listedError(query.text(sql::kJobColumns + 1));
+      last = query.count(sql::kJobColumns);
     }
     return page;
   });

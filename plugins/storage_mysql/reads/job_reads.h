@@ -1,7 +1,6 @@
-// Reading jobs in the form for readers of the API, and many jobs at once.
+// Reading many jobs at once.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,20 +8,10 @@
 #include <vector>
 
 #include "connection/connection.h"
-#include "connection/statement.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
 
 namespace jobq::mysql {
-
-/// The columns of table `job` for a Job, in the order of reading in jobOf().
-#define JOBQ_MYSQL_JOB                                                                                 \
-  "job.id, job.endpoint, job.state, job.attempt, job.losses, job.retries, job.low, job.submitted_at, " \
-  "job.queued_at, job.started_at, job.finished_at, job.expires_at, job.worker"
-inline constexpr std::size_t kJobColumns = 13;
-
-/// Returns the job of the current row, without output, progress and error.
-Job jobOf(const CurrentRow& columns);
 
 /// The present state of a job, in a few numbers.
 struct JobGlance {

@@ -1,7 +1,5 @@
 // The reads of the job store. Each read is a statement or a snapshot on a read connection; no read waits for a write,
 // unless the read shows a job that is not durable yet (`unsynced_jobs.h`).
-#include "reads/job_reads.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -9,6 +7,7 @@
 
 #include "jobq/transitions.h"
 #include "jobs.h"
+#include "storage_sql/rows.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -17,6 +16,11 @@ namespace {
 /// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
 constexpr int kExpiredBound = 10'000;
 
+/// The columns of a Job, in the order of reading in sql::jobOf().
+#define JOBQ_JOB_COLUMNS                                                                               \
+  "job.id, job.endpoint, job.state, job.attempt, job.losses, job.retries, job.low, job.submitted_at, " \
+  "job.queued_at, job.started_at, job.finished_at, job.expires_at, job.worker"
+
 #define JOBQ_WHOLE_JOB                                                                                          \
   "SELECT " JOBQ_JOB_COLUMNS                                                                                    \
   ", ifnull(brief_error, error), progress, ifnull(brief_output, output), output_file, size FROM job LEFT JOIN " \
@@ -24,10 +28,10 @@ constexpr int kExpiredBound = 10'000;
   "LEFT JOIN job_progress USING (num) LEFT JOIN body_file ON body_file.id = output_file "
 
 Job wholeJobOf(const CurrentRow& columns) {
-  Job job = jobOf(columns);
-  job.error = columns.text(kJobColumns);
-  job.progress = columns.text(kJobColumns + 1);
-  job.output = columns.text(kJobColumns + 2);
+  Job job = sql::jobOf(columns);
+  job.error = columns.text(sql::kJobColumns);
+  job.progress = columns.text(sql::kJobColumns + 1);
+  job.output = columns.text(sql::kJobColumns + 2);
   return job;
 }
 
@@ -115,8 +119,8 @@ class PageBuilder {
       page_.next = last_;
       return false;
     }
-    page_.jobs.emplace_back(jobOf(row)).error = listedError(row.text(kJobColumns + 1));
-    last_ = static_cast<std::uint64_t>(row.integer(kJobColumns));
+    page_.jobs.emplace_back(sql::jobOf(row)).error = listedError(row.text(sql::kJobColumns + 1));
+    last_ = row.count(sql::kJobColumns);
     return true;
   }
 
@@ -172,24 +176,6 @@ std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& fil
 
 }  // namespace
 
-Job jobOf(const CurrentRow& columns) {
-  Job job;
-  job.id = columns.text(0);
-  job.endpoint = columns.text(1);
-  job.state = columns.state(2);
-  job.attempt = columns.number(3);
-  job.losses = columns.number(4);
-  job.retries = columns.number(5);
-  job.lowPriority = columns.flag(6);
-  job.submittedAt = columns.instant(7);
-  job.queuedAt = columns.instant(8);
-  job.startedAt = columns.instantOrNone(9);
-  job.finishedAt = columns.instantOrNone(10);
-  job.expiresAt = columns.instant(11);
-  job.workerId = columns.text(12);
-  return job;
-}
-
 // The file of an output is read outside of the snapshot, without a connection. If the file is missing, the output was
 // removed meanwhile, as the second look at the row shows, or the folder is damaged.
 std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
@@ -206,7 +192,7 @@ std::optional<Job> Jobs::find(const JobKey& key, std::uint64_t mostBytes) {
       Query query =
           connection.query(JOBQ_WHOLE_JOB "WHERE job.num = " JOBQ_NUM_OF_ID " AND endpoint = ?3 AND expires_at > ?4");
       if (!query.bind(located.id, located.unlisted, key.endpoint, clock_.now()).next()) return std::nullopt;
-      file = bodyFileAt(query, kJobColumns + 3);
+      file = bodyFileAt(query, sql::kJobColumns + 3);
       return wholeJobOf(query);
     });
     if (job && file.isFile() && file.size + job->progress.size() > mostBytes) {
